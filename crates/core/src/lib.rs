@@ -1,0 +1,18 @@
+//! Words that every room shares: digests, canonical JSON, tool calls, decisions, ids.
+//!
+//! This crate does no I/O beyond reading the clock and depends on no other room. Its invariant: two values that are
+//! equal canonicalise to the same bytes, and bytes that parse are never silently lossy about names (duplicate keys,
+//! lone surrogates and trailing bytes are errors). Format page: `spec/canonical-json.md`.
+
+mod call;
+mod decision;
+mod digest;
+mod id;
+pub mod json;
+mod time;
+
+pub use call::ToolCall;
+pub use decision::{Decision, Matched, Reason, Span, Subject, Verdict};
+pub use digest::{Digest, DigestError, Hasher};
+pub use id::SessionId;
+pub use time::{TimeError, Timestamp};
