@@ -1,0 +1,181 @@
+//! What a command line would do, in words that a policy can judge.
+//!
+//! Owns the result types of [`crate::analyze`]; knows nothing of rules. Every span is a byte range of the line that was
+//! analysed (for code inside code — `sh -c '…'`, `eval` — the range of the outermost word that carries it).
+
+use writ_core::Span;
+
+/// What is known about the shell's surroundings before the line starts.
+#[derive(Clone, Debug, Default)]
+pub struct Env {
+    /// `$HOME` and `~`, absolute.
+    pub home: Option<String>,
+    /// `$PWD`: the directory the line starts in, absolute.
+    pub cwd: Option<String>,
+}
+
+/// One piece of a word after quotes, escapes and known expansions are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Text that is certain.
+    Text(String),
+    /// Unquoted glob text (`*`, `?`, `[a-z]`) that the shell would try to match against files.
+    Glob(String),
+    /// Any text at all: an expansion whose value is not known.
+    Unknown,
+}
+
+/// A word the shell would pass on. A word that has several known values occurs as several commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// Pieces in order; neighbours of the same kind are joined.
+    pub parts: Vec<Part>,
+    /// Where it stands in the line.
+    pub span: Span,
+}
+
+impl Word {
+    /// The word's text when all of it is certain. Glob characters count as text: a shell passes them on when no file
+    /// matches.
+    pub fn literal(&self) -> Option<String> {
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) | Part::Glob(text) => out.push_str(text),
+                Part::Unknown => return None,
+            }
+        }
+        Some(out)
+    }
+
+    /// Whether the shell would try to match it against files.
+    pub fn is_glob(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Glob(_)))
+    }
+}
+
+/// One simple command the shell would run, at whatever depth it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Program and arguments: quotes and escapes removed, assignments and known expansions applied, wrappers peeled
+    /// off (`sudo -u x rm y` occurs as itself and as `rm y`). Never empty.
+    pub words: Vec<Word>,
+    /// Where it stands in the line.
+    pub span: Span,
+    /// The wrappers it was found under, outermost first: `["sudo", "xargs"]`. Empty for a plain command.
+    pub via: Vec<String>,
+}
+
+/// What happens to a file. Ordered by how much it asks for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Access {
+    /// Its name, existence or metadata is looked at.
+    List,
+    /// It is run as a program.
+    Exec,
+    /// Its content is read.
+    Read,
+    /// It is created, changed, moved away or deleted.
+    Write,
+}
+
+/// A directory that a relative path may hang off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dir {
+    /// The directory the line starts in, then this path (empty: that directory itself; absolute: just this path).
+    /// `..` is not folded.
+    Start(String),
+    /// A directory that is not known (`cd "$X"`).
+    Unknown,
+}
+
+/// One file or tree that the line would touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileUse {
+    /// The path as the program would get it, `~` expanded.
+    pub path: Word,
+    /// Every directory the command may run in: two when an earlier `cd` may have failed. Never empty.
+    pub dirs: Vec<Dir>,
+    /// What happens to it.
+    pub access: Access,
+    /// Whether everything below it is meant too (`grep -r`, `rm -r`, `cp -r`).
+    pub tree: bool,
+    /// Where it stands in the line.
+    pub span: Span,
+}
+
+/// What a network use aims at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetTarget {
+    /// A URL, as the program would get it (it may lack its scheme).
+    Url(Word),
+    /// A host name or address, without user or port.
+    Host(Word),
+    /// A host that is not known: the program's own default, or an expansion.
+    Unknown,
+}
+
+/// One host the line would contact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetUse {
+    /// The host or URL.
+    pub target: NetTarget,
+    /// Where it stands in the line.
+    pub span: Span,
+}
+
+/// Why something cannot be known before it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum UnresolvedKind {
+    /// The program's name stays an expansion.
+    Program,
+    /// Inline code for an interpreter that is not a shell (`python -c`, `perl -e`).
+    Code,
+    /// Text that is not known is fed to a shell or interpreter as code (`… | sh`, `eval "$X"`, `bash <(…)`).
+    Script,
+    /// The environment is changed so that another program may run (`PATH=`, `LD_PRELOAD=`, `BASH_ENV=`).
+    Environment,
+    /// The directory is not known and a relative path hangs off it.
+    Directory,
+    /// The line is too large or too deep to be followed to its end.
+    Limit,
+}
+
+/// Something that cannot be known before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unresolved {
+    /// Why.
+    pub kind: UnresolvedKind,
+    /// The program or construct, for the message: `python3 -c`, `$X`, `| sh`.
+    pub what: String,
+    /// Where it stands in the line.
+    pub span: Span,
+}
+
+/// Everything a line would do.
+#[derive(Clone, Debug, Default)]
+pub struct Analysis {
+    /// Every simple command, in the order it stands in the line.
+    pub commands: Vec<Command>,
+    /// Every file and tree.
+    pub files: Vec<FileUse>,
+    /// Every host.
+    pub nets: Vec<NetUse>,
+    /// What cannot be known.
+    pub unresolved: Vec<Unresolved>,
+    /// Why the line is no shell program, when it is none: the message and where.
+    pub syntax_error: Option<(String, Span)>,
+}
+
+/// A command without its spelling choices: `git -C x push -f` and `git push --force` have the same program,
+/// subcommand and flags.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Normal {
+    /// Base name of the program; empty when it is not known.
+    pub program: String,
+    /// Flags in one spelling each (`-r` for `-R` and `--recursive` where the table says they are the same; clusters
+    /// split; `--x=y` as `--x`), sorted and unique.
+    pub flags: Vec<String>,
+    /// What is neither program nor flag nor a global option's value, in order; subcommands come first.
+    pub operands: Vec<Word>,
+}
