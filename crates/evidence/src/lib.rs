@@ -1,1 +1,13 @@
-//! Placeholder until the room is furnished.
+//! Formats that outlive the session: signed envelopes, ledger rows, Merkle trees, checkpoints, keys.
+//!
+//! Pure codecs and checks: no file is opened here. Refuses bytes that are not exactly what Writ would have written. Invariant:
+//! a [`dsse::Verified`] exists only where a signature was checked. Pages: `spec/ledger.md`, `spec/signing.md`,
+//! `spec/checkpoint.md`.
+
+pub mod checkpoint;
+pub mod dsse;
+pub mod keys;
+pub mod ledger;
+pub mod merkle;
+mod raw;
+pub mod row;

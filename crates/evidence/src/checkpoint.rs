@@ -1,0 +1,162 @@
+//! C2SP checkpoints: a tree's size and root in a signed note.
+//!
+//! Format: c2sp.org/tlog-checkpoint inside c2sp.org/signed-note, Ed25519 signatures only. Refuses a note that is not byte
+//! for byte what [`Checkpoint::sign`] writes. Page: `spec/checkpoint.md`.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use writ_core::{Digest, SessionId};
+
+use crate::keys::{Algorithm, KeyError, PublicKey, SigningKey};
+
+/// The note's algorithm byte for Ed25519.
+const ED25519: u8 = 1;
+
+/// Largest note.
+pub const MAX_NOTE: usize = 4096;
+
+/// A tree at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Which log this is; also the name of the signing key in the note.
+    pub origin: String,
+    /// How many entries.
+    pub size: u64,
+    /// The root over them.
+    pub root: Digest,
+}
+
+/// Why a note is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoteError {
+    /// Not a checkpoint with one signature, or not in the form one is written in.
+    #[error("not a signed checkpoint")]
+    Malformed,
+    /// Signed by another key.
+    #[error("not signed by the expected key")]
+    OtherKey,
+    /// The signature does not hold.
+    #[error("its signature is wrong")]
+    Signature,
+}
+
+/// The origin of a session's log.
+pub fn origin(session: &SessionId) -> String {
+    format!("writ/session/{}", session.file_name())
+}
+
+impl Checkpoint {
+    /// The signed note. Only an Ed25519 key can sign one.
+    pub fn sign(&self, key: &SigningKey) -> Result<String, KeyError> {
+        if key.public().algorithm() != Algorithm::Ed25519 {
+            return Err(KeyError::Unsupported);
+        }
+        let body = self.body();
+        let mut blob = key_hash(&self.origin, key.public()).to_vec();
+        blob.extend(key.sign(body.as_bytes())?);
+        Ok(format!("{body}\n\u{2014} {} {}\n", self.origin, STANDARD.encode(blob)))
+    }
+
+    /// Reads a note and checks its signature.
+    pub fn verify(note: &str, key: &PublicKey) -> Result<Self, NoteError> {
+        let (checkpoint, blob) = Self::parse(note)?;
+        let (id, signature) = blob.split_at_checked(4).ok_or(NoteError::Malformed)?;
+        if id != key_hash(&checkpoint.origin, key) {
+            return Err(NoteError::OtherKey);
+        }
+        key.verify(checkpoint.body().as_bytes(), signature).map_err(|_bad| NoteError::Signature)?;
+        Ok(checkpoint)
+    }
+
+    /// Reads a note without believing it.
+    pub fn read(note: &str) -> Result<Self, NoteError> {
+        Self::parse(note).map(|(checkpoint, _)| checkpoint)
+    }
+
+    fn parse(note: &str) -> Result<(Self, Vec<u8>), NoteError> {
+        if note.len() > MAX_NOTE {
+            return Err(NoteError::Malformed);
+        }
+        let (body, signature) = note.split_once("\n\n").ok_or(NoteError::Malformed)?;
+        let mut lines = body.split('\n');
+        let (Some(origin), Some(size), Some(root), None) = (lines.next(), lines.next(), lines.next(), lines.next()) else {
+            return Err(NoteError::Malformed);
+        };
+        let root: [u8; 32] = decode(root)?.try_into().map_err(|_length| NoteError::Malformed)?;
+        let size = size.parse().map_err(|_not_a_number| NoteError::Malformed)?;
+        let checkpoint = Self { origin: origin.to_owned(), size, root: Digest::from_bytes(root) };
+        let (name, blob) = signature
+            .strip_prefix("\u{2014} ")
+            .and_then(|line| line.strip_suffix('\n'))
+            .and_then(|line| line.rsplit_once(' '))
+            .ok_or(NoteError::Malformed)?;
+        let blob = decode(blob)?;
+        let again = format!("{}\n\u{2014} {name} {}\n", checkpoint.body(), STANDARD.encode(&blob));
+        if name != checkpoint.origin || again != note { Err(NoteError::Malformed) } else { Ok((checkpoint, blob)) }
+    }
+
+    fn body(&self) -> String {
+        format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root.as_bytes()))
+    }
+}
+
+/// `name+hash+base64(algorithm ‖ key)`: the verifier key other log tools take.
+pub fn vkey(origin: &str, key: &PublicKey) -> String {
+    let hash = key_hash(origin, key);
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{origin}+{hex}+{}", STANDARD.encode([&[ED25519], key.raw()].concat()))
+}
+
+fn key_hash(origin: &str, key: &PublicKey) -> [u8; 4] {
+    let digest = Digest::of(&[origin.as_bytes(), b"\n", &[ED25519], key.raw()].concat());
+    let mut id = [0u8; 4];
+    for (to, from) in id.iter_mut().zip(digest.as_bytes()) {
+        *to = *from;
+    }
+    id
+}
+
+fn decode(text: &str) -> Result<Vec<u8>, NoteError> {
+    STANDARD.decode(text).map_err(|_not_base64| NoteError::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> (Checkpoint, SigningKey) {
+        let checkpoint = Checkpoint { origin: origin(&SessionId::new("s1")), size: 7, root: Digest::of(b"x") };
+        (checkpoint, SigningKey::generate(Algorithm::Ed25519).unwrap())
+    }
+
+    #[test]
+    fn notes_verify() {
+        let (checkpoint, key) = sample();
+        let note = checkpoint.sign(&key).unwrap();
+        assert_eq!(Checkpoint::verify(&note, key.public()), Ok(checkpoint.clone()));
+        assert_eq!(Checkpoint::read(&note), Ok(checkpoint));
+        let other = SigningKey::generate(Algorithm::Ed25519).unwrap();
+        assert_eq!(Checkpoint::verify(&note, other.public()), Err(NoteError::OtherKey));
+    }
+
+    #[test]
+    fn any_changed_byte_is_refused() {
+        let (checkpoint, key) = sample();
+        let note = checkpoint.sign(&key).unwrap().into_bytes();
+        for at in 0..note.len() {
+            let mut bent = note.clone();
+            bent[at] ^= 1;
+            let refused = std::str::from_utf8(&bent).map_or(true, |text| Checkpoint::verify(text, key.public()).is_err());
+            assert!(refused, "byte {at}");
+        }
+    }
+
+    /// The key hash of the signed-note specification: SHA-256(name ‖ 0x0A ‖ 0x01 ‖ key), first four bytes.
+    #[test]
+    fn vkey_has_three_parts() {
+        let (checkpoint, key) = sample();
+        let text = vkey(&checkpoint.origin, key.public());
+        assert_eq!(text.split('+').next(), Some("writ/session/s1"));
+        assert_eq!(text.splitn(3, '+').nth(1).map(str::len), Some(8));
+    }
+}

@@ -1,0 +1,221 @@
+//! Dead Simple Signing Envelope, v1: a payload, its type, and signatures over both.
+//!
+//! Owns the envelope's JSON and the pre-authentication encoding (R2). Refuses an envelope whose members are of the wrong kind;
+//! unknown members pass, as DSSE says. Invariant: [`Verified`] has no other constructor than a checked signature. Page:
+//! `spec/signing.md`.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use writ_core::Digest;
+use writ_core::json::{self, JsonError, Limits, Object, Value};
+
+use crate::keys::{KeyError, PublicKey, SigningKey};
+
+/// Most signatures in one envelope.
+const MAX_SIGNATURES: usize = 64;
+
+/// A signed payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    payload_type: String,
+    payload: Vec<u8>,
+    signatures: Vec<Signature>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Signature {
+    keyid: String,
+    sig: Vec<u8>,
+}
+
+/// Why bytes are no envelope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EnvelopeError {
+    /// Not JSON.
+    #[error("not JSON: {0}")]
+    Json(#[from] JsonError),
+    /// A member is missing or of the wrong kind.
+    #[error("`{member}` is not {expected}")]
+    Member {
+        /// Its name.
+        member: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+}
+
+/// Why an envelope's word cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VerifyError {
+    /// None of the given keys signed it.
+    #[error("no signature by any of the {keys} keys it was checked with")]
+    NoSignature {
+        /// How many keys were given.
+        keys: usize,
+    },
+    /// It says that a given key signed it, and that is not so.
+    #[error("the signature that names key {keyid} is wrong")]
+    Wrong {
+        /// The key.
+        keyid: String,
+    },
+}
+
+/// A payload whose signature was checked, and by whose keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified<T> {
+    payload: T,
+    signers: Vec<Digest>,
+}
+
+impl<T> Verified<T> {
+    /// Ids of the keys whose signatures hold.
+    pub fn signers(&self) -> &[Digest] {
+        &self.signers
+    }
+
+    /// The payload.
+    pub fn into_payload(self) -> T {
+        self.payload
+    }
+}
+
+/// `DSSEv1 SP len SP type SP len SP body`, lengths in ASCII decimal.
+pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+    let mut out = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len()).into_bytes();
+    out.extend_from_slice(payload);
+    out
+}
+
+impl Envelope {
+    /// Signs `payload` with every key.
+    pub fn sign(payload_type: &str, payload: &[u8], keys: &[&SigningKey]) -> Result<Self, KeyError> {
+        let message = pae(payload_type, payload);
+        let one = |key: &&SigningKey| Ok(Signature { keyid: key.public().key_id().to_string(), sig: key.sign(&message)? });
+        let signatures = keys.iter().map(one).collect::<Result<_, KeyError>>()?;
+        Ok(Self { payload_type: payload_type.to_owned(), payload: payload.to_vec(), signatures })
+    }
+
+    /// Reads an envelope; base64 in either alphabet, padded.
+    pub fn parse(bytes: &[u8]) -> Result<Self, EnvelopeError> {
+        let value = json::parse_with(bytes, Limits::OURS)?;
+        let payload_type = member(&value, "payloadType")?.to_owned();
+        let payload = base64(member(&value, "payload")?, "payload")?;
+        let wrong = EnvelopeError::Member { member: "signatures", expected: "an array of 1 to 64 objects" };
+        let list = value.get("signatures").and_then(Value::as_array).ok_or_else(|| wrong.clone())?;
+        if list.is_empty() || list.len() > MAX_SIGNATURES {
+            return Err(wrong);
+        }
+        let one = |item: &Value| {
+            let keyid = item.get("keyid").map_or(Ok(""), |id| id.as_str().ok_or(EnvelopeError::Member { member: "keyid", expected: "a string" }))?;
+            Ok(Signature { keyid: keyid.to_owned(), sig: base64(member(item, "sig")?, "sig")? })
+        };
+        Ok(Self { payload_type, payload, signatures: list.iter().map(one).collect::<Result<_, EnvelopeError>>()? })
+    }
+
+    /// The envelope as JSON with a final newline.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let one = |signature: &Signature| {
+            let mut out = Object::new();
+            out.push("keyid", Value::from(signature.keyid.as_str()));
+            out.push("sig", Value::from(STANDARD.encode(&signature.sig)));
+            Value::Object(out)
+        };
+        let mut out = Object::new();
+        out.push("payloadType", Value::from(self.payload_type.as_str()));
+        out.push("payload", Value::from(STANDARD.encode(&self.payload)));
+        out.push("signatures", Value::Array(self.signatures.iter().map(one).collect()));
+        (json::pretty(&Value::Object(out)) + "\n").into_bytes()
+    }
+
+    /// The payload's type.
+    pub fn payload_type(&self) -> &str {
+        &self.payload_type
+    }
+
+    /// The payload, whose signatures nobody has checked.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// Whether a signature in here names `key`.
+    pub fn names(&self, key: &PublicKey) -> bool {
+        let id = key.key_id();
+        self.signatures.iter().any(|signature| names(&signature.keyid, id))
+    }
+
+    /// Checks the signatures with these keys. One that holds is enough, but one that names a given key and does not hold
+    /// spoils the envelope: somebody changed it.
+    pub fn verify(&self, keys: &[PublicKey]) -> Result<Verified<Vec<u8>>, VerifyError> {
+        let message = pae(&self.payload_type, &self.payload);
+        let mut signers = Vec::new();
+        for signature in &self.signatures {
+            for key in keys {
+                let id = key.key_id();
+                let holds = key.verify(&message, &signature.sig).is_ok();
+                if holds && !signers.contains(&id) {
+                    signers.push(id);
+                } else if !holds && names(&signature.keyid, id) {
+                    return Err(VerifyError::Wrong { keyid: signature.keyid.clone() });
+                }
+            }
+        }
+        if signers.is_empty() {
+            return Err(VerifyError::NoSignature { keys: keys.len() });
+        }
+        Ok(Verified { payload: self.payload.clone(), signers })
+    }
+}
+
+fn names(keyid: &str, id: Digest) -> bool {
+    keyid.strip_prefix("sha256:").unwrap_or(keyid) == id.hex()
+}
+
+fn member<'a>(value: &'a Value, name: &'static str) -> Result<&'a str, EnvelopeError> {
+    value.get(name).and_then(Value::as_str).ok_or(EnvelopeError::Member { member: name, expected: "a string" })
+}
+
+fn base64(text: &str, name: &'static str) -> Result<Vec<u8>, EnvelopeError> {
+    let engine = if text.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
+    engine.decode(text).map_err(|_not_base64| EnvelopeError::Member { member: name, expected: "padded base64" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Algorithm;
+
+    #[test]
+    fn pae_of_the_specification() {
+        assert_eq!(pae("http://example.com/HelloWorld", b"hello world"), b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+    }
+
+    #[test]
+    fn signs_and_verifies() {
+        let (one, two) = (SigningKey::generate(Algorithm::Ed25519).unwrap(), SigningKey::generate(Algorithm::P256).unwrap());
+        let stranger = SigningKey::generate(Algorithm::Ed25519).unwrap();
+        let envelope = Envelope::parse(&Envelope::sign("t", b"p", &[&one, &two]).unwrap().to_bytes()).unwrap();
+        let verified = envelope.verify(&[one.public().clone(), two.public().clone()]).unwrap();
+        assert_eq!(verified.signers().len(), 2);
+        assert!(envelope.names(one.public()) && !envelope.names(stranger.public()));
+        assert_eq!(envelope.verify(&[stranger.public().clone()]), Err(VerifyError::NoSignature { keys: 1 }));
+    }
+
+    /// Every byte of the envelope, changed in one bit: it no longer parses, no longer verifies, or says the same in other
+    /// white space (which the digest of the file tells apart).
+    #[test]
+    fn a_changed_byte_never_yields_another_payload() {
+        let key = SigningKey::generate(Algorithm::Ed25519).unwrap();
+        let bytes = Envelope::sign("t", b"payload", &[&key]).unwrap().to_bytes();
+        for at in 0..bytes.len() {
+            let mut bent = bytes.clone();
+            bent[at] ^= 1;
+            if let Ok(envelope) = Envelope::parse(&bent)
+                && let Ok(verified) = envelope.verify(&[key.public().clone()])
+            {
+                assert_eq!(verified.into_payload(), b"payload");
+                assert_eq!(envelope.payload_type(), "t");
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! RFC 6962 Merkle trees over ledger rows: leaf `SHA-256(0x00 ‖ row)`, node `SHA-256(0x01 ‖ left ‖ right)`.
+//!
+//! [`Tree`] takes leaves one by one and keeps only the roots of its full subtrees. Proofs are checked as RFC 9162 §2.1 says.
+//! Page: `spec/checkpoint.md`.
+
+use writ_core::{Digest, Hasher};
+
+/// A leaf's hash.
+pub fn leaf(entry: &[u8]) -> Digest {
+    let mut hasher = Hasher::default();
+    hasher.update(&[0]);
+    hasher.update(entry);
+    hasher.finish()
+}
+
+/// An inner node's hash.
+pub fn node(left: Digest, right: Digest) -> Digest {
+    let mut block = [1u8; 65];
+    for (to, from) in block.iter_mut().skip(1).zip(left.as_bytes().iter().chain(right.as_bytes())) {
+        *to = *from;
+    }
+    Digest::of(&block)
+}
+
+/// A tree that only grows. Memory is logarithmic in its size.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    size: u64,
+    /// Roots of full subtrees, largest first: one for each set bit of `size`.
+    roots: Vec<Digest>,
+}
+
+impl Tree {
+    /// Adds an entry.
+    pub fn push(&mut self, entry: &[u8]) {
+        self.push_leaf(leaf(entry));
+    }
+
+    /// Adds an entry that is hashed already.
+    pub fn push_leaf(&mut self, leaf: Digest) {
+        let mut hash = leaf;
+        let mut size = self.size;
+        while size & 1 == 1 {
+            if let Some(left) = self.roots.pop() {
+                hash = node(left, hash);
+            }
+            size >>= 1;
+        }
+        self.roots.push(hash);
+        self.size += 1;
+    }
+
+    /// How many entries there are.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The root; the hash of nothing for the empty tree.
+    pub fn root(&self) -> Digest {
+        let mut roots = self.roots.iter().rev().copied();
+        let Some(last) = roots.next() else { return Digest::of(b"") };
+        roots.fold(last, |right, left| node(left, right))
+    }
+}
+
+/// The proof that the leaf at `index` is in the tree over `leaves`: sibling hashes from the leaf up (RFC 6962 §2.1.1).
+pub fn inclusion_proof(leaves: &[Digest], index: usize) -> Option<Vec<Digest>> {
+    if index >= leaves.len() {
+        return None;
+    }
+    let mut proof = Vec::new();
+    let mut rest = leaves;
+    let mut at = index;
+    while rest.len() > 1 {
+        let (left, right) = rest.split_at(split(rest.len()));
+        if at < left.len() {
+            proof.push(root_of(right));
+            rest = left;
+        } else {
+            proof.push(root_of(left));
+            at -= left.len();
+            rest = right;
+        }
+    }
+    proof.reverse();
+    Some(proof)
+}
+
+/// Checks an inclusion proof (RFC 9162 §2.1.3.2).
+pub fn verify_inclusion(leaf: Digest, index: u64, size: u64, proof: &[Digest], root: Digest) -> bool {
+    if index >= size {
+        return false;
+    }
+    let (mut at, mut last, mut hash) = (index, size - 1, leaf);
+    for sibling in proof {
+        if last == 0 {
+            return false;
+        }
+        if at & 1 == 1 || at == last {
+            hash = node(*sibling, hash);
+            while at & 1 == 0 && at != 0 {
+                at >>= 1;
+                last >>= 1;
+            }
+        } else {
+            hash = node(hash, *sibling);
+        }
+        at >>= 1;
+        last >>= 1;
+    }
+    last == 0 && hash == root
+}
+
+/// The root over `leaves`.
+pub fn root_of(leaves: &[Digest]) -> Digest {
+    let mut tree = Tree::default();
+    leaves.iter().for_each(|&leaf| tree.push_leaf(leaf));
+    tree.root()
+}
+
+/// The largest power of two below `len`, for `len` of at least 2.
+const fn split(len: usize) -> usize {
+    1 << (usize::BITS - 1 - (len - 1).leading_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The seven entries and roots of the reference implementation's test tree.
+    #[test]
+    fn known_roots() {
+        let entries: [&[u8]; 8] = [
+            b"", b"\x00", b"\x10", b"\x20\x21", b"\x30\x31", b"\x40\x41\x42\x43", b"\x50\x51\x52\x53\x54\x55\x56\x57",
+            b"\x60\x61\x62\x63\x64\x65\x66\x67\x68\x69\x6a\x6b\x6c\x6d\x6e\x6f",
+        ];
+        let roots = [
+            "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+            "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
+            "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
+            "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+            "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
+            "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
+            "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
+            "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
+        ];
+        let mut tree = Tree::default();
+        let mut leaves = Vec::new();
+        for (entry, root) in entries.iter().zip(roots) {
+            tree.push(entry);
+            leaves.push(leaf(entry));
+            assert_eq!(tree.root().hex(), root);
+            for index in 0..leaves.len() {
+                let proof = inclusion_proof(&leaves, index).unwrap();
+                let (at, size) = (index as u64, tree.size());
+                assert!(verify_inclusion(leaves[index], at, size, &proof, tree.root()));
+                assert!(!verify_inclusion(leaf(b"other"), at, size, &proof, tree.root()));
+                assert!(!verify_inclusion(leaves[index], at + 1, size, &proof, tree.root()) || size == 1);
+            }
+        }
+    }
+}
