@@ -1,1 +1,164 @@
-//! Placeholder until the room is furnished.
+//! Sessions, their ledgers and the ledger key on local disk: durable when a call returns, safe for many processes at once.
+//!
+//! Owns the layout of the state folder and the lock on each ledger. Refuses to append to a ledger that is not a plain file,
+//! or whose last whole line is not a row. Invariant: a row that [`LedgerGuard::append`] returned survives the death of the
+//! process and of the machine. Page: `spec/ledger.md`.
+
+mod durable;
+mod error;
+mod guard;
+mod key;
+mod tail;
+
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use writ_core::SessionId;
+use writ_core::json::Value;
+use writ_evidence::keys::{PublicKey, SigningKey};
+use writ_evidence::row::{MAX_LINE, Row};
+
+pub use error::StoreError;
+pub use guard::{LedgerGuard, Session, Torn};
+
+use error::io;
+
+/// Largest ledger that is read whole: about four million rows.
+const MAX_LEDGER: u64 = 4 << 30;
+/// Largest head, key or kept note.
+const MAX_SMALL: u64 = 1 << 20;
+
+/// A state folder. Cheap to make: nothing is created before a session is opened.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// The state folder at `root`, an absolute path that need not exist yet.
+    pub fn open(root: PathBuf) -> Result<Self, StoreError> {
+        if root.is_absolute() { Ok(Self { root }) } else { Err(StoreError::NotAbsolute { path: root }) }
+    }
+
+    /// The folder of a session, whether or not it exists.
+    pub fn folder(&self, id: &SessionId) -> PathBuf {
+        self.root.join("sessions").join(id.file_name())
+    }
+
+    /// Whether anything is on record for this session.
+    pub fn exists(&self, id: &SessionId) -> bool {
+        self.ledger(id).symlink_metadata().is_ok_and(|found| found.len() > 0)
+    }
+
+    /// Opens a session's ledger, creating folder and file when they are not there. Nothing is locked yet.
+    pub fn session(&self, id: &SessionId) -> Result<Session, StoreError> {
+        Session::open(self.clone(), id)
+    }
+
+    /// Every row on record, without locking. A row that is just being written is not there yet.
+    pub fn rows(&self, id: &SessionId) -> Result<Vec<Row>, StoreError> {
+        let path = self.ledger(id);
+        let mut bytes = durable::read(&path, MAX_LEDGER)?.unwrap_or_default();
+        let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        bytes.truncate(whole);
+        match Row::parse_all(&bytes) {
+            (rows, None) => Ok(rows),
+            (_, Some(why)) => Err(StoreError::Damaged { path, why }),
+        }
+    }
+
+    /// The genesis row.
+    pub fn first_row(&self, id: &SessionId) -> Result<Option<Row>, StoreError> {
+        let path = self.ledger(id);
+        let file = match fs::File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(io("open", &path))?,
+        };
+        let mut line = Vec::new();
+        BufReader::new(file.take(MAX_LINE as u64 + 1)).read_until(b'\n', &mut line).map_err(io("read", &path))?;
+        let Some(line) = line.strip_suffix(b"\n") else { return Ok(None) };
+        Row::parse(line).map(Some).map_err(|error| StoreError::Damaged { path, why: format!("line 1: {error}") })
+    }
+
+    /// The last whole row, without locking.
+    pub fn last_row(&self, id: &SessionId) -> Result<Option<Row>, StoreError> {
+        let path = self.ledger(id);
+        let file = match fs::File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(io("open", &path))?,
+        };
+        Ok(tail::read(&file, &path)?.last)
+    }
+
+    /// The sessions on record, the most recently written first.
+    pub fn sessions(&self) -> Result<Vec<SessionId>, StoreError> {
+        let folder = self.root.join("sessions");
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(io("list", &folder))?,
+        };
+        let mut found: Vec<(SystemTime, SessionId)> = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(io("list", &folder))?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let Ok(written) = entry.path().join(LEDGER).metadata().and_then(|ledger| ledger.modified()) else { continue };
+            if let Some(id) = self.id_of(&name) {
+                found.push((written, id));
+            }
+        }
+        found.sort_by(|a, b| b.cmp(a));
+        Ok(found.into_iter().map(|(_, id)| id).collect())
+    }
+
+    /// The last checkpoint note that was signed for this session on this machine.
+    pub fn head(&self, id: &SessionId) -> Result<Option<Vec<u8>>, StoreError> {
+        durable::read(&self.root.join("heads").join(id.file_name()), MAX_SMALL)
+    }
+
+    /// The key that signs checkpoints; made on first use. Of several processes that make it at once, all get the same.
+    pub fn ledger_key(&self) -> Result<SigningKey, StoreError> {
+        key::load_or_make(&self.root.join("keys"))
+    }
+
+    /// The public half of the ledger key, when there is one.
+    pub fn public_key(&self) -> Option<PublicKey> {
+        key::load(&self.root.join("keys")).ok().flatten().map(|key| key.public().clone())
+    }
+
+    /// Folders of the store that others than the owner may write to, and so put other evidence in its place.
+    pub fn exposed(&self) -> Vec<PathBuf> {
+        let folders = ["", "sessions", "keys", "heads"].map(|name| self.root.join(name));
+        let writable = |path: &PathBuf| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o022 != 0);
+        folders.into_iter().filter(writable).collect()
+    }
+
+    fn ledger(&self, id: &SessionId) -> PathBuf {
+        self.folder(id).join(LEDGER)
+    }
+
+    fn head_path(&self, id: &SessionId) -> PathBuf {
+        self.root.join("heads").join(id.file_name())
+    }
+
+    /// The id whose folder is called `name`. A folder name that holds a digest does not say it; the genesis row does.
+    fn id_of(&self, name: &str) -> Option<SessionId> {
+        let plain = SessionId::new(name);
+        if plain.file_name() == name {
+            return Some(plain);
+        }
+        let line = durable::read(&self.root.join("sessions").join(name).join(LEDGER), MAX_LINE as u64 + 1).ok()??;
+        let genesis = Row::parse(line.split(|&byte| byte == b'\n').next()?).ok()?;
+        let id = SessionId::new(genesis.detail.get("session").and_then(Value::as_str)?);
+        (id.file_name() == name).then_some(id)
+    }
+
+    fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
+/// The ledger's name in a session's folder.
+const LEDGER: &str = "ledger.jsonl";

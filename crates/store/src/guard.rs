@@ -1,0 +1,274 @@
+//! One session's ledger, locked.
+//!
+//! Owns appending and recovery, which are one path: locking reads the end of the file, puts torn bytes aside and yields a
+//! [`LedgerGuard`]. Refuses to append after damage. Invariant: while a guard lives, no other process appends, and the file
+//! ends in the guard's last row.
+
+use std::collections::HashSet;
+use std::fs::{File, TryLockError};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{fmt, thread};
+
+use writ_core::{Digest, SessionId};
+use writ_evidence::ledger::split_notes;
+use writ_evidence::merkle::Tree;
+use writ_evidence::row::{Draft, Row};
+
+use crate::error::{StoreError, io};
+use crate::{LEDGER, MAX_SMALL, Store, durable, tail};
+
+/// First and longest pause between two tries for the lock.
+const PAUSES: (Duration, Duration) = (Duration::from_micros(40), Duration::from_micros(1500));
+
+/// A session's ledger, open but not locked.
+#[derive(Debug)]
+pub struct Session {
+    store: Store,
+    id: SessionId,
+    path: PathBuf,
+    file: File,
+}
+
+impl Session {
+    pub(crate) fn open(store: Store, id: &SessionId) -> Result<Self, StoreError> {
+        let path = store.ledger(id);
+        let file = match open_existing(&path)? {
+            Some(file) => file,
+            None => {
+                durable::make_folder(&store.folder(id))?;
+                create_or_open(&path)?
+            }
+        };
+        Ok(Self { store, id: id.clone(), path, file })
+    }
+
+    /// Waits for the ledger, at most until `deadline`, then repairs what a crash left. The lock goes with the guard, and
+    /// with the process.
+    pub fn lock(self, deadline: Duration) -> Result<LedgerGuard, StoreError> {
+        let start = Instant::now();
+        let (mut pause, longest) = PAUSES;
+        loop {
+            match self.file.try_lock() {
+                Ok(()) => return LedgerGuard::recover(self),
+                Err(TryLockError::Error(error)) => return Err(io("lock", self.path)(error)),
+                Err(TryLockError::WouldBlock) if start.elapsed() >= deadline => {
+                    return Err(StoreError::Busy { path: self.path, waited: start.elapsed() });
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(pause),
+            }
+            pause = (pause * 2).min(longest);
+        }
+    }
+}
+
+/// Bytes of a row that was being written when its process or the machine died. Its call was never answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Torn {
+    /// How many bytes.
+    pub len: usize,
+    /// Where they are kept, relative to the session's folder.
+    pub kept: String,
+}
+
+impl fmt::Display for Torn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes of an unfinished row, kept in {}", self.len, self.kept)
+    }
+}
+
+/// A locked ledger.
+#[derive(Debug)]
+pub struct LedgerGuard {
+    session: Session,
+    last: Option<Row>,
+    /// Length of the file: the end of `last`.
+    end: u64,
+    torn: Option<Torn>,
+    unfinished: bool,
+}
+
+impl LedgerGuard {
+    fn recover(session: Session) -> Result<Self, StoreError> {
+        same_plain_file(&session.file, &session.path)?;
+        let tail = tail::read(&session.file, &session.path)?;
+        let mut guard = Self { session, last: tail.last, end: tail.whole, torn: None, unfinished: false };
+        if !tail.torn.is_empty() {
+            let kept = guard.put_aside(LEDGER, tail.whole, &tail.torn)?;
+            guard.cut_back().map_err(io("repair", &guard.session.path))?;
+            guard.torn = Some(Torn { len: tail.torn.len(), kept });
+        }
+        Ok(guard)
+    }
+
+    /// The last row: it holds the session's state (R43).
+    pub const fn last(&self) -> Option<&Row> {
+        self.last.as_ref()
+    }
+
+    /// What a crash left and locking put aside, until the next row is appended, which should say so.
+    pub const fn recovered(&self) -> Option<&Torn> {
+        self.torn.as_ref()
+    }
+
+    /// Seals `draft` behind the last row and appends it. Durable on return; on an error nothing was recorded.
+    //
+    // Why no answered call is ever lost, and none is recorded that was not written whole:
+    //  1. The lock is held, so `end` is the end of the file and `last` its last row.
+    //  2. Before the first row, every folder entry on the way to the file is flushed; so a file with rows in it has a name
+    //     that survives, whichever process finds it.
+    //  3. One write puts row and line end behind `end`. A crash in here leaves bytes without a line end (or, on some file
+    //     systems, zeros): the next lock puts them aside. Nobody was answered.
+    //  4. `sync_data` returns when the bytes and the file's new length are on the disk. A crash before that may lose the
+    //     row or keep it; nobody was answered.
+    //  5. Only then does the caller get the row, and answers. From here on every later row's `prevHash` needs this one.
+    // If 3 or 4 fails without a crash (full disk), the file is cut back to `end`. If even that fails, this guard appends
+    // nothing more, and the next lock finds the torn bytes as in 3.
+    pub fn append(&mut self, draft: Draft) -> Result<&Row, StoreError> {
+        if self.unfinished {
+            return Err(StoreError::Unfinished { path: self.session.path.clone() });
+        }
+        let row = Row::seal(self.last.as_ref(), draft)?;
+        if self.last.is_none() {
+            self.sync_names()?;
+        }
+        let mut line = row.to_line();
+        line.push('\n');
+        let written = self.session.file.write_all(line.as_bytes()).and_then(|()| self.session.file.sync_data());
+        if let Err(error) = written {
+            self.unfinished = self.cut_back().is_err();
+            return Err(io("append to", &self.session.path)(error));
+        }
+        self.end += line.len() as u64;
+        self.torn = None;
+        Ok(self.last.insert(row))
+    }
+
+    /// The RFC 6962 tree over every row so far.
+    pub fn tree(&mut self) -> Result<Tree, StoreError> {
+        let mut tree = Tree::default();
+        self.each_line(|line| tree.push(line))?;
+        Ok(tree)
+    }
+
+    /// The ids of all calls that have a row.
+    pub fn call_ids(&mut self) -> Result<HashSet<String>, StoreError> {
+        let mut ids = HashSet::new();
+        self.each_line(|line| ids.extend(writ_evidence::row::call_id(line)))?;
+        Ok(ids)
+    }
+
+    /// Adds a signed checkpoint to the session's, then remembers it as the last one seen (R42). Durable on return.
+    pub fn keep_checkpoint(&mut self, note: &str) -> Result<(), StoreError> {
+        if let Some(key) = self.session.store.public_key() {
+            self.keep("ledger.pub", key.to_pem().as_bytes())?;
+        }
+        self.append_note(note)?;
+        // The head comes last: a head without its checkpoint would look like a checkpoint that somebody removed.
+        durable::replace(&self.session.store.head_path(&self.session.id), note.as_bytes())
+    }
+
+    /// Keeps `bytes` as `name` in the session's folder; folders in the name are made. Durable on return.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let inside = |part| matches!(part, Component::Normal(_));
+        if name.is_empty() || name == LEDGER || !Path::new(name).components().all(inside) {
+            return Err(StoreError::Name { name: name.to_owned() });
+        }
+        let path = self.folder().join(name);
+        if durable::read(&path, bytes.len() as u64 + 1)?.is_some_and(|kept| kept == bytes) {
+            return Ok(());
+        }
+        durable::replace(&path, bytes)?;
+        path.parent().and_then(Path::parent).map_or(Ok(()), durable::sync_folder)
+    }
+
+    fn append_note(&mut self, note: &str) -> Result<(), StoreError> {
+        let path = self.folder().join("checkpoints");
+        let kept = durable::read(&path, MAX_SMALL << 10)?;
+        let fresh = kept.is_none();
+        let kept = kept.unwrap_or_default();
+        let torn = split_notes(&kept).1;
+        let end = (kept.len() - torn.len()) as u64;
+        if !torn.is_empty() {
+            self.put_aside("checkpoints", end, torn)?;
+        }
+        let mut file = durable::private().append(true).create(true).open(&path).map_err(io("open", &path))?;
+        file.set_len(end).map_err(io("repair", &path))?;
+        if let Err(error) = file.write_all(note.as_bytes()).and_then(|()| file.sync_data()) {
+            file.set_len(end).map_err(io("repair", &path))?;
+            return Err(io("append to", &path)(error));
+        }
+        if fresh { durable::sync_folder(self.folder()) } else { Ok(()) }
+    }
+
+    /// Saves torn bytes before they are cut off. Doing it twice, after a crash in between, makes the same file.
+    fn put_aside(&self, of: &str, at: u64, bytes: &[u8]) -> Result<String, StoreError> {
+        let digest = Digest::of(bytes).hex();
+        let name = format!("torn/{of}-{at}-{}", digest.get(..12).unwrap_or(&digest));
+        self.keep(&name, bytes)?;
+        Ok(name)
+    }
+
+    fn cut_back(&self) -> std::io::Result<()> {
+        self.session.file.set_len(self.end)?;
+        self.session.file.sync_data()
+    }
+
+    /// Flushes the name of the ledger, of its folder and of the folders above, which this or another process made.
+    fn sync_names(&self) -> Result<(), StoreError> {
+        let root = self.session.store.root();
+        self.folder().ancestors().take_while(|folder| folder.starts_with(root)).try_for_each(durable::sync_folder)?;
+        root.parent().map_or(Ok(()), durable::sync_folder)
+    }
+
+    fn each_line(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), StoreError> {
+        let read = io("read", &self.session.path);
+        let mut lines = || {
+            self.session.file.seek(SeekFrom::Start(0))?;
+            let mut reader = BufReader::with_capacity(1 << 18, Read::by_ref(&mut self.session.file).take(self.end));
+            let mut line = Vec::new();
+            while reader.read_until(b'\n', &mut line)? > 0 {
+                take(line.strip_suffix(b"\n").unwrap_or(&line));
+                line.clear();
+            }
+            Ok(())
+        };
+        lines().map_err(read)
+    }
+
+    fn folder(&self) -> &Path {
+        self.session.path.parent().unwrap_or(Path::new("/"))
+    }
+}
+
+fn open_existing(path: &Path) -> Result<Option<File>, StoreError> {
+    match File::options().read(true).append(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        other => other.map(Some).map_err(io("open", path)),
+    }
+}
+
+fn create_or_open(path: &Path) -> Result<File, StoreError> {
+    // Not plain `create`: that would follow a symbolic link and make a file elsewhere.
+    match durable::private().read(true).append(true).create_new(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            open_existing(path)?.ok_or_else(|| StoreError::NotPlain { path: path.to_owned() })
+        }
+        other => other.map_err(io("create", path)),
+    }
+}
+
+/// Refuses a ledger that is a link or no file, and one that is no longer what its name leads to.
+fn same_plain_file(file: &File, path: &Path) -> Result<(), StoreError> {
+    let named = path.symlink_metadata().map_err(io("open", path))?;
+    let open = file.metadata().map_err(io("open", path))?;
+    if !named.is_file() {
+        return Err(StoreError::NotPlain { path: path.to_owned() });
+    }
+    if (named.dev(), named.ino()) == (open.dev(), open.ino()) {
+        return Ok(());
+    }
+    Err(StoreError::Replaced { path: path.to_owned() })
+}
