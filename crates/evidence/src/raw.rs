@@ -51,6 +51,12 @@ impl<'a> RawRow<'a> {
         (scan.at == line.len()).then_some(Self { sequence: number, prev_hash, entry_hash, pieces, detail })
     }
 
+    /// `callId` as it stands in the line: a JSON string or `null`.
+    pub const fn call_id(&self) -> &'a [u8] {
+        let [_, call_id, ..] = self.pieces;
+        call_id
+    }
+
     /// Whether `entryHash` seals the row. `room` is scratch space.
     pub fn is_sealed(&self, room: &mut Vec<u8>) -> bool {
         room.clear();

@@ -8,6 +8,8 @@ use std::fmt;
 use writ_core::json::{self, JsonError, Limits, Value, canonical, write_string};
 use writ_core::{Digest, DigestError, TimeError, Timestamp};
 
+use crate::raw::RawRow;
+
 /// Largest line, without its line break: a tiled log takes entries up to 65,535 bytes.
 pub const MAX_LINE: usize = 60_000;
 
@@ -233,6 +235,12 @@ impl Row {
         ];
         Digest::of(canonical(&Value::Array(items)).as_bytes())
     }
+}
+
+/// The call id in a row's line, read without building the row; `None` when there is none or the line is no row.
+pub fn call_id(line: &[u8]) -> Option<String> {
+    let row = RawRow::scan(line)?;
+    json::parse(row.call_id()).ok()?.as_str().map(str::to_owned)
 }
 
 fn push(out: &mut String, name: &str, value: Option<&str>) {
