@@ -89,6 +89,10 @@ pub enum StoreError {
 }
 
 /// What a person can do about a failed system call.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the list of system errors is open; most have no remedy of their own"
+)]
 fn remedy(source: &io::Error) -> &'static str {
     match source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ": free some space, then try again",

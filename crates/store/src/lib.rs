@@ -104,7 +104,9 @@ impl Store {
         for entry in entries {
             let entry = entry.map_err(io("list", &folder))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            let Ok(written) = entry.path().join(LEDGER).metadata().and_then(|ledger| ledger.modified()) else { continue };
+            let Ok(written) = entry.path().join(LEDGER).metadata().and_then(|ledger| ledger.modified()) else {
+                continue;
+            };
             if let Some(id) = self.id_of(&name) {
                 found.push((written, id));
             }
