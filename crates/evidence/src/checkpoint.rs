@@ -79,7 +79,8 @@ impl Checkpoint {
         }
         let (body, signature) = note.split_once("\n\n").ok_or(NoteError::Malformed)?;
         let mut lines = body.split('\n');
-        let (Some(origin), Some(size), Some(root), None) = (lines.next(), lines.next(), lines.next(), lines.next()) else {
+        let (Some(origin), Some(size), Some(root), None) = (lines.next(), lines.next(), lines.next(), lines.next())
+        else {
             return Err(NoteError::Malformed);
         };
         let root: [u8; 32] = decode(root)?.try_into().map_err(|_length| NoteError::Malformed)?;
@@ -146,7 +147,8 @@ mod tests {
         for at in 0..note.len() {
             let mut bent = note.clone();
             bent[at] ^= 1;
-            let refused = std::str::from_utf8(&bent).map_or(true, |text| Checkpoint::verify(text, key.public()).is_err());
+            let refused =
+                std::str::from_utf8(&bent).map_or(true, |text| Checkpoint::verify(text, key.public()).is_err());
             assert!(refused, "byte {at}");
         }
     }

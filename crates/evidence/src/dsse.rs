@@ -91,7 +91,8 @@ impl Envelope {
     /// Signs `payload` with every key.
     pub fn sign(payload_type: &str, payload: &[u8], keys: &[&SigningKey]) -> Result<Self, KeyError> {
         let message = pae(payload_type, payload);
-        let one = |key: &&SigningKey| Ok(Signature { keyid: key.public().key_id().to_string(), sig: key.sign(&message)? });
+        let one =
+            |key: &&SigningKey| Ok(Signature { keyid: key.public().key_id().to_string(), sig: key.sign(&message)? });
         let signatures = keys.iter().map(one).collect::<Result<_, KeyError>>()?;
         Ok(Self { payload_type: payload_type.to_owned(), payload: payload.to_vec(), signatures })
     }
@@ -107,7 +108,9 @@ impl Envelope {
             return Err(wrong);
         }
         let one = |item: &Value| {
-            let keyid = item.get("keyid").map_or(Ok(""), |id| id.as_str().ok_or(EnvelopeError::Member { member: "keyid", expected: "a string" }))?;
+            let keyid = item.get("keyid").map_or(Ok(""), |id| {
+                id.as_str().ok_or(EnvelopeError::Member { member: "keyid", expected: "a string" })
+            })?;
             Ok(Signature { keyid: keyid.to_owned(), sig: base64(member(item, "sig")?, "sig")? })
         };
         Ok(Self { payload_type, payload, signatures: list.iter().map(one).collect::<Result<_, EnvelopeError>>()? })
@@ -187,12 +190,16 @@ mod tests {
 
     #[test]
     fn pae_of_the_specification() {
-        assert_eq!(pae("http://example.com/HelloWorld", b"hello world"), b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+        assert_eq!(
+            pae("http://example.com/HelloWorld", b"hello world"),
+            b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+        );
     }
 
     #[test]
     fn signs_and_verifies() {
-        let (one, two) = (SigningKey::generate(Algorithm::Ed25519).unwrap(), SigningKey::generate(Algorithm::P256).unwrap());
+        let (one, two) =
+            (SigningKey::generate(Algorithm::Ed25519).unwrap(), SigningKey::generate(Algorithm::P256).unwrap());
         let stranger = SigningKey::generate(Algorithm::Ed25519).unwrap();
         let envelope = Envelope::parse(&Envelope::sign("t", b"p", &[&one, &two]).unwrap().to_bytes()).unwrap();
         let verified = envelope.verify(&[one.public().clone(), two.public().clone()]).unwrap();

@@ -7,7 +7,8 @@ use std::fmt;
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, ED25519, EcdsaKeyPair, Ed25519KeyPair, KeyPair, UnparsedPublicKey,
+    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, ED25519, EcdsaKeyPair, Ed25519KeyPair, KeyPair,
+    UnparsedPublicKey,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -74,7 +75,9 @@ impl SigningKey {
     pub fn generate(algorithm: Algorithm) -> Result<Self, KeyError> {
         let library = |_unspecified| KeyError::Library;
         let pkcs8 = match algorithm {
-            Algorithm::Ed25519 => Ed25519KeyPair::generate().and_then(|pair| pair.to_pkcs8v1()).map_err(library)?.as_ref().to_vec(),
+            Algorithm::Ed25519 => {
+                Ed25519KeyPair::generate().and_then(|pair| pair.to_pkcs8v1()).map_err(library)?.as_ref().to_vec()
+            }
             Algorithm::P256 => {
                 let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).map_err(library)?;
                 pair.to_pkcs8v1().map_err(library)?.as_ref().to_vec()
@@ -114,7 +117,8 @@ impl SigningKey {
             let public = PublicKey::new(Algorithm::Ed25519, pair.public_key().as_ref().to_vec())?;
             return Ok(Self { pair: Pair::Ed25519(pair), pkcs8, public });
         }
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &pkcs8).map_err(|_rejected| KeyError::Unsupported)?;
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &pkcs8)
+            .map_err(|_rejected| KeyError::Unsupported)?;
         let public = PublicKey::new(Algorithm::P256, pair.public_key().as_ref().to_vec())?;
         Ok(Self { pair: Pair::P256(pair), pkcs8, public })
     }
@@ -141,8 +145,8 @@ pub struct BadSignature;
 /// What stands before the raw key in a SubjectPublicKeyInfo (RFC 8410, RFC 5480).
 const ED25519_SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 const P256_SPKI: [u8; 26] = [
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03,
-    0x01, 0x07, 0x03, 0x42, 0x00,
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
+    0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 
 impl PublicKey {
@@ -280,7 +284,11 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_key() {
-        for bad in ["", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----"] {
+        for bad in [
+            "",
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----",
+        ] {
             assert!(SigningKey::from_pem(bad).is_err());
         }
         let weak = PublicKey::new(Algorithm::Ed25519, vec![0; 32]);

@@ -9,7 +9,7 @@ use writ_core::Digest;
 
 use crate::checkpoint::Checkpoint;
 use crate::keys::PublicKey;
-use crate::merkle::{Tree, leaf};
+use crate::merkle::{Tree, leaf_in};
 use crate::raw::RawRow;
 
 /// From this size on, rows are checked on two threads.
@@ -87,9 +87,9 @@ fn check<'a>(lines: &[&'a [u8]]) -> Vec<Checked<'a>> {
     let mut room = Vec::new();
     let one = |line: &&'a [u8]| {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let row = std::str::from_utf8(line).ok().and_then(|_| RawRow::scan(line));
+        let row = RawRow::scan(line);
         let sealed = row.as_ref().is_some_and(|row| row.is_sealed(&mut room));
-        Checked { row, sealed, leaf: leaf(line) }
+        Checked { row, sealed, leaf: leaf_in(line, &mut room) }
     };
     lines.iter().map(one).collect()
 }
@@ -123,13 +123,22 @@ fn chain(rows: &[Checked<'_>], problems: &mut Vec<String>) {
 fn out_of_place(index: usize, found: u64, expected: u64) -> String {
     let line = index + 1;
     if found > expected {
-        format!("line {line}: row {found} stands where row {expected} should: {} deleted, or rows swapped", found - expected)
+        format!(
+            "line {line}: row {found} stands where row {expected} should: {} deleted, or rows swapped",
+            found - expected
+        )
     } else {
         format!("line {line}: row {found} stands where row {expected} should: duplicated or swapped")
     }
 }
 
-fn checkpoints(report: &mut LedgerReport, leaves: &[Digest], notes: &[u8], key: Option<&PublicKey>, origin: Option<&str>) {
+fn checkpoints(
+    report: &mut LedgerReport,
+    leaves: &[Digest],
+    notes: &[u8],
+    key: Option<&PublicKey>,
+    origin: Option<&str>,
+) {
     let (notes, rest) = split_notes(notes);
     if !rest.is_empty() {
         report.checkpoint_problems.push("the checkpoints end in bytes that are no checkpoint".to_owned());
@@ -155,7 +164,9 @@ fn checkpoints(report: &mut LedgerReport, leaves: &[Digest], notes: &[u8], key: 
         let problem = disagreement(found, leaves.len() as u64, &roots);
         let shrunk = (found.size < before).then(|| format!("covers fewer rows than the one before ({before})"));
         match problem.or(shrunk) {
-            Some(why) => report.consistency_problems.push(format!("checkpoint {number} over {} rows: {why}", found.size)),
+            Some(why) => {
+                report.consistency_problems.push(format!("checkpoint {number} over {} rows: {why}", found.size))
+            }
             None => {
                 report.checkpoints += 1;
                 report.covered = report.covered.max(found.size);
@@ -168,15 +179,20 @@ fn checkpoints(report: &mut LedgerReport, leaves: &[Digest], notes: &[u8], key: 
 }
 
 fn against_seen(report: &mut LedgerReport, leaves: &[Digest], seen: &[u8], key: Option<&PublicKey>) {
-    let Some(Ok(seen)) = std::str::from_utf8(seen).ok().zip(key).map(|(note, key)| Checkpoint::verify(note, key)) else {
+    let Some(Ok(seen)) = std::str::from_utf8(seen).ok().zip(key).map(|(note, key)| Checkpoint::verify(note, key))
+    else {
         report.consistency_problems.push("the checkpoint last seen here cannot be checked".to_owned());
         return;
     };
     let roots = roots_at(leaves, std::iter::once(seen.size));
     if let Some(why) = disagreement(&seen, leaves.len() as u64, &roots) {
-        report.consistency_problems.push(format!("the checkpoint over {} rows that was last seen here: {why}", seen.size));
+        report
+            .consistency_problems
+            .push(format!("the checkpoint over {} rows that was last seen here: {why}", seen.size));
     } else if report.covered < seen.size {
-        report.checkpoint_problems.push(format!("the checkpoint over {} rows that was seen here is missing", seen.size));
+        report
+            .checkpoint_problems
+            .push(format!("the checkpoint over {} rows that was seen here is missing", seen.size));
     }
 }
 

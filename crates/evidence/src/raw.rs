@@ -1,69 +1,91 @@
 //! A ledger line taken apart without building a value: verification runs at the speed of hashing.
 //!
-//! Owns the scanner for the one form a row is written in. Accepts exactly the lines that [`crate::row::Row::parse`] accepts,
-//! but for the calendar check of the timestamp; a property test compares the two. Page: `spec/ledger.md`.
+//! Owns the one form a row is written in (R40) and its seal; writing, reading and verifying all go through here. Refuses any
+//! other spelling of the same row. Invariant: a line that scans is canonical, so its bytes can be hashed as they stand. Page:
+//! `spec/ledger.md`.
 
 use writ_core::{Digest, json};
 
-/// Deepest nesting of `detail`.
-const MAX_DEPTH: usize = 64;
+use crate::row::{MAX_LINE, RowDecision};
+
+/// Deepest nesting of `detail`: what the strict parser takes.
+const MAX_DEPTH: usize = json::Limits::OURS.depth;
 
 /// The pieces of a line, as they stand in it.
 pub struct RawRow<'a> {
     /// The row's place.
     pub sequence: u64,
+    /// An RFC 3339 moment in quotes.
+    pub timestamp: &'a [u8],
+    /// A JSON string or `null`.
+    pub call_id: &'a [u8],
+    /// A JSON string or `null`.
+    pub tool_name: &'a [u8],
+    /// What is said of the call.
+    pub decision: RowDecision,
+    /// A JSON string or `null`.
+    pub denial_reason: &'a [u8],
+    /// 64 hexadecimal digits in quotes, or `null`.
+    pub result_hash: &'a [u8],
+    /// Canonical JSON.
+    pub detail: &'a [u8],
     /// 64 hexadecimal digits.
     pub prev_hash: &'a [u8],
     /// 64 hexadecimal digits.
     pub entry_hash: &'a [u8],
-    /// What the entry hash is made of, in the hash's order; `detail` comes last and is hashed first.
-    pieces: [&'a [u8]; 7],
-    detail: &'a [u8],
+    number: &'a [u8],
 }
 
 impl<'a> RawRow<'a> {
     /// Takes a line apart; `None` when it is not in the form a row is written in.
     pub fn scan(line: &'a [u8]) -> Option<Self> {
+        if line.len() > MAX_LINE || std::str::from_utf8(line).is_err() {
+            return None;
+        }
         let mut scan = Scan { line, at: 0 };
-        scan.literal(b"{\"sequence\":")?;
-        let sequence = scan.piece(Scan::integer)?;
-        scan.literal(b",\"timestamp\":")?;
-        let timestamp = scan.piece(Scan::string)?;
-        scan.literal(b",\"callId\":")?;
-        let call_id = scan.piece(Scan::string_or_null)?;
-        scan.literal(b",\"toolName\":")?;
-        let tool_name = scan.piece(Scan::string_or_null)?;
-        scan.literal(b",\"decision\":")?;
-        let decision = scan.piece(Scan::string)?;
-        scan.literal(b",\"denialReason\":")?;
-        let denial_reason = scan.piece(Scan::string_or_null)?;
-        scan.literal(b",\"resultHash\":")?;
-        let result_hash = scan.piece(Scan::string_or_null)?;
-        scan.literal(b",\"detail\":")?;
-        let detail = scan.piece(|scan| scan.value(0))?;
-        scan.literal(b",\"prevHash\":\"")?;
-        let prev_hash = scan.piece(Scan::hash)?;
-        scan.literal(b"\",\"entryHash\":\"")?;
-        let entry_hash = scan.piece(Scan::hash)?;
+        let number = scan.member(b"{\"sequence\":", Scan::integer)?;
+        let timestamp = scan.member(b",\"timestamp\":", Scan::timestamp)?;
+        let call_id = scan.member(b",\"callId\":", Scan::string_or_null)?;
+        let tool_name = scan.member(b",\"toolName\":", Scan::string_or_null)?;
+        let decision = scan.member(b",\"decision\":", Scan::string)?;
+        let denial_reason = scan.member(b",\"denialReason\":", Scan::string_or_null)?;
+        let result_hash = scan.member(b",\"resultHash\":", Scan::hash_or_null)?;
+        let detail = scan.member(b",\"detail\":", |scan| scan.value(0))?;
+        let prev_hash = scan.member(b",\"prevHash\":\"", Scan::hash)?;
+        let entry_hash = scan.member(b"\",\"entryHash\":\"", Scan::hash)?;
         scan.literal(b"\"}")?;
-        let number = std::str::from_utf8(sequence).ok()?.parse().ok()?;
-        let pieces = [sequence, call_id, tool_name, decision, denial_reason, result_hash, timestamp];
-        (scan.at == line.len()).then_some(Self { sequence: number, prev_hash, entry_hash, pieces, detail })
+        if scan.at < line.len() {
+            return None;
+        }
+        let sequence = std::str::from_utf8(number).ok()?.parse().ok()?;
+        let decision = RowDecision::from_json(decision)?;
+        Some(Self {
+            sequence,
+            timestamp,
+            call_id,
+            tool_name,
+            decision,
+            denial_reason,
+            result_hash,
+            detail,
+            prev_hash,
+            entry_hash,
+            number,
+        })
     }
 
-    /// `callId` as it stands in the line: a JSON string or `null`.
-    pub const fn call_id(&self) -> &'a [u8] {
-        let [_, call_id, ..] = self.pieces;
-        call_id
-    }
-
-    /// Whether `entryHash` seals the row. `room` is scratch space.
-    pub fn is_sealed(&self, room: &mut Vec<u8>) -> bool {
+    /// The hash that seals the row: SHA-256 of the canonical array `[prevHash, sequence, callId, toolName, decision,
+    /// denialReason, resultHash, timestamp, detailHash]` (R40). The pieces are canonical already, so the array is put
+    /// together from them. `room` is scratch space.
+    pub fn seal(&self, room: &mut Vec<u8>) -> Digest {
         room.clear();
         room.extend_from_slice(b"[\"");
         room.extend_from_slice(self.prev_hash);
         room.push(b'"');
-        for piece in self.pieces {
+        let decision = self.decision.as_json();
+        for piece in
+            [self.number, self.call_id, self.tool_name, decision, self.denial_reason, self.result_hash, self.timestamp]
+        {
             room.push(b',');
             room.extend_from_slice(piece);
         }
@@ -71,11 +93,27 @@ impl<'a> RawRow<'a> {
             room.extend_from_slice(b",null]");
         } else {
             room.extend_from_slice(b",\"");
-            room.extend_from_slice(Digest::of(self.detail).hex().as_bytes());
+            room.extend_from_slice(&hex(Digest::of(self.detail)));
             room.extend_from_slice(b"\"]");
         }
-        Digest::of(room).hex().as_bytes() == self.entry_hash
+        Digest::of(room)
     }
+
+    /// Whether `entryHash` seals the row.
+    pub fn is_sealed(&self, room: &mut Vec<u8>) -> bool {
+        hex(self.seal(room)) == *self.entry_hash
+    }
+}
+
+/// The digest's 64 lower-case digits, without a string on the heap.
+fn hex(digest: Digest) -> [u8; 64] {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or_default();
+    let mut out = [0; 64];
+    for (pair, byte) in out.chunks_exact_mut(2).zip(digest.as_bytes()) {
+        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+    }
+    out
 }
 
 struct Scan<'a> {
@@ -98,19 +136,57 @@ impl<'a> Scan<'a> {
         self.line.get(start..self.at)
     }
 
+    fn member(&mut self, name: &[u8], read: impl FnOnce(&mut Self) -> Option<()>) -> Option<&'a [u8]> {
+        self.literal(name)?;
+        self.piece(read)
+    }
+
     fn integer(&mut self) -> Option<()> {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
-        let digits = self.line.get(start..self.at)?;
-        let plain = digits == b"0" || (!digits.is_empty() && digits.first() != Some(&b'0') && digits.len() <= 15);
-        plain.then_some(())
+        is_small_integer(self.line.get(start..self.at)?).then_some(())
     }
 
     fn hash(&mut self) -> Option<()> {
         let digits = self.line.get(self.at..self.at + 64)?;
-        digits.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).then(|| self.at += 64)
+        // No early exit: the loop is one the compiler turns into wide comparisons.
+        let good = |byte: &u8| byte.is_ascii_digit() | (b'a'..=b'f').contains(byte);
+        digits.iter().fold(true, |all, byte| all & good(byte)).then(|| self.at += 64)
+    }
+
+    fn hash_or_null(&mut self) -> Option<()> {
+        if self.peek() == Some(b'n') {
+            return self.literal(b"null");
+        }
+        self.literal(b"\"")?;
+        self.hash()?;
+        self.literal(b"\"")
+    }
+
+    /// `"2026-01-18T10:30:00.000Z"`, a day that exists.
+    fn timestamp(&mut self) -> Option<()> {
+        const SHAPE: &[u8; 26] = b"\"0000-00-00T00:00:00.000Z\"";
+        let text = self.line.get(self.at..self.at + SHAPE.len())?;
+        let fits = |(byte, shape): (&u8, &u8)| if *shape == b'0' { byte.is_ascii_digit() } else { byte == shape };
+        if !text.iter().zip(SHAPE).all(fits) {
+            return None;
+        }
+        let number = |from: usize, to: usize| {
+            let digits = text.get(from..to).unwrap_or_default();
+            digits.iter().fold(0u32, |sum, digit| sum * 10 + u32::from(digit - b'0'))
+        };
+        let (year, month, day) = (number(1, 5), number(6, 8), number(9, 11));
+        let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let days = match month {
+            1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+            4 | 6 | 9 | 11 => 30,
+            2 => 28 + u32::from(leap),
+            _ => return None,
+        };
+        let exists = (1..=days).contains(&day) && number(12, 14) < 24 && number(15, 17) < 60 && number(18, 20) < 60;
+        exists.then(|| self.at += SHAPE.len())
     }
 
     fn string_or_null(&mut self) -> Option<()> {
@@ -121,8 +197,7 @@ impl<'a> Scan<'a> {
     fn string(&mut self) -> Option<()> {
         self.literal(b"\"")?;
         loop {
-            let rest = self.line.get(self.at..)?;
-            self.at += rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20)?;
+            self.at += plain_text(self.line.get(self.at..)?);
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
@@ -166,8 +241,7 @@ impl<'a> Scan<'a> {
             self.at += 1;
         }
         let text = self.line.get(start..self.at)?;
-        let digits = text.len() <= 15 && text.iter().all(u8::is_ascii_digit);
-        if digits && (text == b"0" || matches!(text.first(), Some(b'1'..=b'9'))) {
+        if is_small_integer(text) {
             return Some(());
         }
         let value = json::parse(text).ok()?;
@@ -211,6 +285,33 @@ impl<'a> Scan<'a> {
             }
         }
     }
+}
+
+/// Whether this is a canonical integer of at most 15 digits, which every double holds exactly.
+fn is_small_integer(text: &[u8]) -> bool {
+    let plain = text == b"0" || matches!(text.first(), Some(b'1'..=b'9'));
+    plain && text.len() <= 15 && text.iter().all(u8::is_ascii_digit)
+}
+
+/// How many bytes of `text` come before the first quote, backslash or control character. Looks at eight bytes at once.
+fn plain_text(text: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // A byte's high bit is set in `below(x, n)` when it is less than n; above the first such byte there may be false ones.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGH;
+    let mut at = 0;
+    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*word);
+        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
+        let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
+        let found = below(word, 0x20) | quote | backslash;
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).unwrap_or(rest.len())
 }
 
 /// Whether two member names, quotes included, stand in canonical order.
@@ -257,6 +358,23 @@ mod tests {
         }
 
         #[test]
+        fn finds_the_end_of_plain_text(text in "[ -~é\\n\\t\u{7f}\"\\\\]{0,40}") {
+            let special = |byte: u8| byte == b'"' || byte == b'\\' || byte < 0x20;
+            let expected = text.bytes().position(special).unwrap_or(text.len());
+            prop_assert_eq!(plain_text(text.as_bytes()), expected);
+        }
+
+        /// The oracle: parse, write canonically, compare.
+        #[test]
+        fn takes_exactly_canonical_values(value in r#"[\[\]{}a-c0-3:,."\\eE+\-n]{1,12}|\{"[a-c]":[0-9.e+\-]{1,6},"[a-c]":(null|true|"[a-b\\]{0,3}")\}"#) {
+            let parsed = json::parse(value.as_bytes());
+            let expected = parsed.is_ok_and(|parsed| json::canonical(&parsed) == value);
+            let mut scan = Scan { line: value.as_bytes(), at: 0 };
+            let taken = scan.value(0).is_some() && scan.at == value.len();
+            prop_assert_eq!(taken, expected);
+        }
+
+        #[test]
         fn agrees_with_the_parser_on_changed_lines(text in "[a-z\\\\\"é\n]{0,6}", at in 0usize..300, byte in any::<u8>()) {
             let mut bent = line(&text, 2.5).into_bytes();
             let at = at % bent.len();
@@ -267,12 +385,58 @@ mod tests {
         }
     }
 
+    /// The seal, computed the long way from R40's words.
+    #[test]
+    fn seals_the_array_of_the_ruling() {
+        let text = line("é\"\n", 2.5);
+        let row = Row::parse(text.as_bytes()).unwrap();
+        let detail = Digest::of(json::canonical(&row.detail).as_bytes());
+        let array = Value::Array(vec![
+            Value::from(row.prev_hash.hex()),
+            Value::from(row.sequence),
+            Value::from(row.call_id.as_deref()),
+            Value::from(row.tool_name.as_deref()),
+            Value::from(row.decision.as_str()),
+            Value::from(row.denial_reason.as_deref()),
+            Value::from(row.result_hash.map(|digest| digest.hex())),
+            Value::from(row.timestamp.to_string()),
+            Value::from(detail.hex()),
+        ]);
+        assert_eq!(row.entry_hash, Digest::of(json::canonical(&array).as_bytes()));
+    }
+
+    #[test]
+    fn refuses_words_and_days_that_are_none() {
+        let line = line("a", 1.0);
+        for (from, to) in [
+            ("DENIED", "denied"),
+            ("DENIED", "REFUSED"),
+            ("1970-01-01", "1970-02-29"),
+            ("1970-01-01", "1970-13-01"),
+            ("1970-01-01", "1970-00-01"),
+            ("T00:00", "T24:00"),
+            ("00:00.001Z", "00:60.001Z"),
+            (".001Z", ".001z"),
+            ("\"resultHash\":\"", "\"resultHash\":\"x"),
+            ("\"sequence\":0", "\"sequence\":00"),
+            ("\"sequence\":0", "\"sequence\":-0"),
+        ] {
+            let other = line.replacen(from, to, 1);
+            assert!(other != line && RawRow::scan(other.as_bytes()).is_none(), "{other}");
+        }
+        let leap = line.replacen("1970-01-01", "1972-02-29", 1);
+        assert!(RawRow::scan(leap.as_bytes()).is_some());
+    }
+
     #[test]
     fn refuses_other_spellings() {
         let line = line("a", 1.0);
         for (from, to) in [("\"a\"", "\"\\u0061\""), (":1,", ":1.0,"), (":1,", ":1e0,"), ("{\"a\"", "{ \"a\"")] {
             let other = line.replacen(from, to, 1);
-            assert!(other != line && RawRow::scan(other.as_bytes()).is_none_or(|row| !row.is_sealed(&mut Vec::new())), "{other}");
+            assert!(
+                other != line && RawRow::scan(other.as_bytes()).is_none_or(|row| !row.is_sealed(&mut Vec::new())),
+                "{other}"
+            );
         }
     }
 }

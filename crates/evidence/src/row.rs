@@ -5,13 +5,15 @@
 
 use std::fmt;
 
-use writ_core::json::{self, JsonError, Limits, Value, canonical, write_string};
-use writ_core::{Digest, DigestError, TimeError, Timestamp};
+use writ_core::json::{self, JsonError, Value, canonical, write_string};
+use writ_core::{Digest, Timestamp};
 
 use crate::raw::RawRow;
 
 /// Largest line, without its line break: a tiled log takes entries up to 65,535 bytes.
 pub const MAX_LINE: usize = 60_000;
+/// What a line ends in: 64 digits, a quote, a brace.
+const SEAL_LEN: usize = 66;
 
 /// What a row says of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -33,8 +35,15 @@ pub enum RowDecision {
 }
 
 impl RowDecision {
-    const ALL: [Self; 7] =
-        [Self::Approved, Self::Denied, Self::Asked, Self::Hallucinated, Self::Completed, Self::Failed, Self::Checkpoint];
+    const ALL: [Self; 7] = [
+        Self::Approved,
+        Self::Denied,
+        Self::Asked,
+        Self::Hallucinated,
+        Self::Completed,
+        Self::Failed,
+        Self::Checkpoint,
+    ];
 
     /// The word in the row.
     pub const fn as_str(self) -> &'static str {
@@ -49,8 +58,22 @@ impl RowDecision {
         }
     }
 
-    fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|decision| decision.as_str() == word)
+    /// The word in its quotes.
+    pub(crate) const fn as_json(self) -> &'static [u8] {
+        match self {
+            Self::Approved => b"\"APPROVED\"",
+            Self::Denied => b"\"DENIED\"",
+            Self::Asked => b"\"ASKED\"",
+            Self::Hallucinated => b"\"HALLUCINATED\"",
+            Self::Completed => b"\"COMPLETED\"",
+            Self::Failed => b"\"FAILED\"",
+            Self::Checkpoint => b"\"CHECKPOINT\"",
+        }
+    }
+
+    /// Reads the word in its quotes.
+    pub(crate) fn from_json(word: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|decision| decision.as_json() == word)
     }
 }
 
@@ -104,22 +127,13 @@ pub struct Row {
     pub entry_hash: Digest,
 }
 
-/// Why a line is no row.
+/// Why a line is no row, or a draft makes none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
     /// Not JSON.
     #[error("not JSON: {0}")]
     Json(#[from] JsonError),
-    /// A member is missing, superfluous, out of order or of the wrong kind.
-    #[error("`{0}` is not as a row has it")]
-    Member(&'static str),
-    /// A hash that is none.
-    #[error(transparent)]
-    Digest(#[from] DigestError),
-    /// A time that is none.
-    #[error(transparent)]
-    Time(#[from] TimeError),
-    /// The line says the same in other bytes than Writ writes.
+    /// JSON, but not byte for byte what Writ writes.
     #[error("not in the form a row is written in")]
     NotCanonical,
     /// `entryHash` does not seal the members.
@@ -131,11 +145,22 @@ pub enum RowError {
         /// How long.
         len: usize,
     },
+    /// A draft that would not read back.
+    #[error(
+        "no row can hold it: a number beyond ±(2^53 − 1), deeper nesting than 64, a repeated member, or no year of four digits"
+    )]
+    Unwritable,
 }
 
 impl Row {
     /// Puts a draft behind `prev` and seals it.
     pub fn seal(prev: Option<&Self>, draft: Draft) -> Result<Self, RowError> {
+        Self::seal_line(prev, draft).map(|(row, _)| row)
+    }
+
+    /// The same, with the row's line, which was written for its seal anyway. What is returned reads back: the line went
+    /// through the scanner that every reader uses.
+    pub fn seal_line(prev: Option<&Self>, draft: Draft) -> Result<(Self, String), RowError> {
         let mut row = Self {
             sequence: prev.map_or(0, |row| row.sequence + 1),
             timestamp: draft.timestamp,
@@ -148,9 +173,14 @@ impl Row {
             prev_hash: prev.map_or(Digest::ZERO, |row| row.entry_hash),
             entry_hash: Digest::ZERO,
         };
-        row.entry_hash = row.hash();
-        let len = row.to_line().len();
-        if len > MAX_LINE { Err(RowError::TooLong { len }) } else { Ok(row) }
+        let mut line = row.to_line();
+        if line.len() > MAX_LINE {
+            return Err(RowError::TooLong { len: line.len() });
+        }
+        row.entry_hash = RawRow::scan(line.as_bytes()).ok_or(RowError::Unwritable)?.seal(&mut Vec::new());
+        line.truncate(line.len() - SEAL_LEN);
+        row.push_seal(&mut line);
+        Ok((row, line))
     }
 
     /// The row as its line, without the line break: members in R40's order, no white space, `detail` canonical.
@@ -165,9 +195,14 @@ impl Row {
         out.push_str(",\"detail\":");
         out.push_str(&canonical(&self.detail));
         push(&mut out, "prevHash", Some(&self.prev_hash.hex()));
-        push(&mut out, "entryHash", Some(&self.entry_hash.hex()));
-        out.push('}');
+        out.push_str(",\"entryHash\":\"");
+        self.push_seal(&mut out);
         out
+    }
+
+    fn push_seal(&self, out: &mut String) {
+        out.push_str(&self.entry_hash.hex());
+        out.push_str("\"}");
     }
 
     /// Reads a line and checks that it is canonical and sealed by its own `entryHash`.
@@ -175,23 +210,26 @@ impl Row {
         if line.len() > MAX_LINE {
             return Err(RowError::TooLong { len: line.len() });
         }
-        let value = json::parse_with(line, Limits::OURS)?;
-        let row = Self {
-            sequence: value.get("sequence").and_then(Value::as_u64).ok_or(RowError::Member("sequence"))?,
-            timestamp: Timestamp::parse(&text(&value, "timestamp")?.ok_or(RowError::Member("timestamp"))?)?,
-            call_id: text(&value, "callId")?,
-            tool_name: text(&value, "toolName")?,
-            decision: text(&value, "decision")?.as_deref().and_then(RowDecision::parse).ok_or(RowError::Member("decision"))?,
-            denial_reason: text(&value, "denialReason")?,
-            result_hash: text(&value, "resultHash")?.map(|hex| Digest::from_hex(&hex)).transpose()?,
-            detail: value.get("detail").cloned().ok_or(RowError::Member("detail"))?,
-            prev_hash: Digest::from_hex(&text(&value, "prevHash")?.ok_or(RowError::Member("prevHash"))?)?,
-            entry_hash: Digest::from_hex(&text(&value, "entryHash")?.ok_or(RowError::Member("entryHash"))?)?,
+        let Some(raw) = RawRow::scan(line) else {
+            return Err(json::parse(line).err().map_or(RowError::NotCanonical, RowError::Json));
         };
-        if row.to_line().as_bytes() != line {
-            return Err(RowError::NotCanonical);
+        if !raw.is_sealed(&mut Vec::new()) {
+            return Err(RowError::Edited);
         }
-        if row.hash() == row.entry_hash { Ok(row) } else { Err(RowError::Edited) }
+        Ok(Self {
+            sequence: raw.sequence,
+            timestamp: text(raw.timestamp)?
+                .and_then(|text| Timestamp::parse(&text).ok())
+                .ok_or(RowError::NotCanonical)?,
+            call_id: text(raw.call_id)?,
+            tool_name: text(raw.tool_name)?,
+            decision: raw.decision,
+            denial_reason: text(raw.denial_reason)?,
+            result_hash: text(raw.result_hash)?.map(|digits| hash(digits.as_bytes())).transpose()?,
+            detail: json::parse(raw.detail)?,
+            prev_hash: hash(raw.prev_hash)?,
+            entry_hash: hash(raw.entry_hash)?,
+        })
     }
 
     /// Reads every line that is a row, up to the first that is none.
@@ -214,33 +252,11 @@ impl Row {
     pub fn to_json(&self) -> Value {
         json::parse(self.to_line().as_bytes()).unwrap_or(Value::Null)
     }
-
-    /// SHA-256 of the canonical array `[prevHash, sequence, callId, toolName, decision, denialReason, resultHash,
-    /// timestamp, detailHash]` (R40).
-    fn hash(&self) -> Digest {
-        let detail = match &self.detail {
-            Value::Null => Value::Null,
-            detail => Value::from(Digest::of(canonical(detail).as_bytes()).hex()),
-        };
-        let items = vec![
-            Value::from(self.prev_hash.hex()),
-            Value::from(self.sequence),
-            Value::from(self.call_id.as_deref()),
-            Value::from(self.tool_name.as_deref()),
-            Value::from(self.decision.as_str()),
-            Value::from(self.denial_reason.as_deref()),
-            Value::from(self.result_hash.map(|digest| digest.hex())),
-            Value::from(self.timestamp.to_string()),
-            detail,
-        ];
-        Digest::of(canonical(&Value::Array(items)).as_bytes())
-    }
 }
 
 /// The call id in a row's line, read without building the row; `None` when there is none or the line is no row.
 pub fn call_id(line: &[u8]) -> Option<String> {
-    let row = RawRow::scan(line)?;
-    json::parse(row.call_id()).ok()?.as_str().map(str::to_owned)
+    text(RawRow::scan(line)?.call_id).ok()?
 }
 
 fn push(out: &mut String, name: &str, value: Option<&str>) {
@@ -253,14 +269,17 @@ fn push(out: &mut String, name: &str, value: Option<&str>) {
     }
 }
 
-fn text(value: &Value, name: &'static str) -> Result<Option<String>, RowError> {
-    match value.get(name) {
-        Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        _ => Err(RowError::Member(name)),
-    }
+/// A JSON string or `null`.
+fn text(piece: &[u8]) -> Result<Option<String>, RowError> {
+    Ok(match json::parse(piece)? {
+        Value::String(text) => Some(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+    })
 }
 
+fn hash(digits: &[u8]) -> Result<Digest, RowError> {
+    std::str::from_utf8(digits).ok().and_then(|digits| Digest::from_hex(digits).ok()).ok_or(RowError::NotCanonical)
+}
 
 #[cfg(test)]
 mod tests {
@@ -301,6 +320,33 @@ mod tests {
             }
         }
         assert_eq!(Row::parse(line.replace(",\"detail\"", ", \"detail\"").as_bytes()), Err(RowError::NotCanonical));
+    }
+
+    /// What would not read back is refused before it is written.
+    #[test]
+    fn drafts_that_would_not_read_back_are_refused() {
+        let mut twice = json::Object::new();
+        twice.push("a", Value::Null);
+        twice.push("a", Value::Null);
+        let deep = (0..65).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+        for detail in
+            [Value::Number(f64::NAN), Value::Number(f64::INFINITY), Value::Number(1e17), Value::Object(twice), deep]
+        {
+            assert_eq!(Row::seal(None, Draft { detail, ..draft("Read") }), Err(RowError::Unwritable));
+        }
+        let late = Draft { timestamp: Timestamp::from_millis(i64::MAX), ..draft("Read") };
+        assert_eq!(Row::seal(None, late), Err(RowError::Unwritable));
+        let deep = (0..64).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+        let row = Row::seal(None, Draft { detail: deep, ..draft("Read") }).unwrap();
+        assert_eq!(Row::parse(row.to_line().as_bytes()), Ok(row));
+    }
+
+    #[test]
+    fn the_line_of_a_seal_is_the_rows_line() {
+        let (row, line) = Row::seal_line(None, draft("Read")).unwrap();
+        assert_eq!(row.to_line(), line);
+        assert_eq!(call_id(line.as_bytes()).as_deref(), Some("c\"1"));
+        assert_eq!(call_id(b"{}"), None);
     }
 
     #[test]

@@ -130,11 +130,10 @@ impl LedgerGuard {
         if self.unfinished {
             return Err(StoreError::Unfinished { path: self.session.path.clone() });
         }
-        let row = Row::seal(self.last.as_ref(), draft)?;
+        let (row, mut line) = Row::seal_line(self.last.as_ref(), draft)?;
         if self.last.is_none() {
             self.sync_names()?;
         }
-        let mut line = row.to_line();
         line.push('\n');
         let written = self.session.file.write_all(line.as_bytes()).and_then(|()| self.session.file.sync_data());
         if let Err(error) = written {
