@@ -1,1 +1,34 @@
-//! Placeholder until the room is furnished.
+//! The `.aflock` policy: parse, check, decide.
+//!
+//! Pure and total: the file system is seen through [`World`], the clock through [`Setting`], and whatever cannot be judged is
+//! denied. A decision has two steps — [`survey`] finds out what a call would touch, [`judge`] applies the rules to those
+//! [`Facts`] — so that the second can be done again, years later, from the record. Page: `spec/policy.md`.
+
+mod command;
+mod error;
+mod facts;
+mod glob;
+mod judge;
+mod policy;
+mod protect;
+mod rules;
+mod schema;
+mod survey;
+mod url;
+mod world;
+
+pub use error::{PolicyError, Problem};
+pub use facts::{Facts, FactsError, Host};
+pub use glob::{Glob, GlobError};
+pub use judge::judge;
+pub use policy::Policy;
+pub use protect::{Protected, Setting};
+pub use survey::survey;
+pub use world::{Entry, Lexical, Resolved, World};
+
+use writ_core::{Decision, ToolCall};
+
+/// Both steps at once.
+pub fn decide(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn World) -> Decision {
+    judge(policy, setting, &survey(policy, call, setting, world))
+}

@@ -150,6 +150,8 @@ pub struct Unresolved {
     pub what: String,
     /// Where it stands in the line.
     pub span: Span,
+    /// Texts inside foreign code that look like paths or URLs. They count against deny rules only.
+    pub mentions: Vec<Word>,
 }
 
 /// Everything a line would do.

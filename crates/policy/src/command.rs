@@ -1,0 +1,187 @@
+//! Command patterns against commands: certain, possible or no match.
+//!
+//! `deny` and `requireApproval` read wide: by the text, by the program's base name, and by what the command means whatever
+//! its spelling ([`writ_shell::normal`]). `allow` reads narrow: the text, and a program found where the system keeps its own.
+//! Page: `spec/policy.md`.
+
+use writ_core::Span;
+use writ_shell::{Command, Normal, Part, Word, normal};
+
+use crate::rules::text_matches;
+
+/// Stands for text that is not known, in a text that is otherwise literal. No pattern's literal part can match it.
+const UNKNOWN: &str = "\u{1}";
+
+/// Folders whose programs go by their base name also in `allow`.
+const SYSTEM: [&str; 6] = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"];
+
+/// Builtins that do nothing by themselves; `allow` lists need not name them.
+const HARMLESS: [&str; 24] = [
+    "cd", "pushd", "popd", "true", "false", ":", "test", "[", "[[", "pwd", "exit", "return", "set", "unset", "export", "local",
+    "declare", "typeset", "readonly", "shift", "echo", "printf", "wait", "read",
+];
+
+/// Wrappers that only run what they wrap, as the same user on the same machine.
+const TRANSPARENT: [&str; 12] =
+    ["env", "timeout", "nice", "nohup", "time", "command", "builtin", "stdbuf", "ionice", "xargs", "setsid", "exec"];
+
+/// A command made ready for comparing.
+pub struct Candidate {
+    /// Words joined by single spaces, unknown parts replaced.
+    text: String,
+    /// The same with the program's base name.
+    base_text: String,
+    normal: Normal,
+    known_program: bool,
+}
+
+impl Candidate {
+    /// Reads a command once, for any number of rules.
+    pub fn of(command: &Command) -> Self {
+        let text = join(&command.words);
+        let first = text.split(' ').next().unwrap_or_default();
+        let base_text = match first.rsplit_once('/') {
+            Some((_, base)) => format!("{base}{}", text.get(first.len()..).unwrap_or_default()),
+            None => text.clone(),
+        };
+        let known_program = command.words.first().is_some_and(|word| word.literal().is_some());
+        Self { text, base_text, normal: normal(&command.words), known_program }
+    }
+
+    /// The command as the shell would run it, for the answer.
+    pub fn text(&self) -> String {
+        self.text.replace(UNKNOWN, "…")
+    }
+
+    /// The program's base name; empty when it is not known.
+    pub fn program(&self) -> &str {
+        &self.normal.program
+    }
+
+    /// What follows the program and is no flag.
+    pub fn operands(&self) -> impl Iterator<Item = String> {
+        self.normal.operands.iter().filter_map(Word::literal)
+    }
+
+    /// Wide: `Some(true)` for a certain match, `Some(false)` for a possible one.
+    pub fn denied_by(&self, pattern: &str) -> Option<bool> {
+        if [&self.text, &self.base_text].iter().any(|text| line_matches(pattern, text)) || self.means(pattern) {
+            return Some(true);
+        }
+        (self.known_program && self.might_be(pattern)).then_some(false)
+    }
+
+    /// Narrow: certainly exactly this, whatever the unknown parts become.
+    pub fn allowed_by(&self, pattern: &str) -> bool {
+        let folder = self.text.split(' ').next().and_then(|program| program.rsplit_once('/')).map(|(folder, _)| folder);
+        let text = match folder {
+            None => &self.text,
+            Some(folder) if SYSTEM.contains(&folder) => &self.base_text,
+            Some(_) => return false,
+        };
+        self.known_program && line_matches(pattern, text)
+    }
+
+    /// Whether an `allow` list need not name it.
+    pub fn is_harmless(&self) -> bool {
+        self.text == self.base_text && HARMLESS.contains(&self.program())
+    }
+
+    /// Whether it only runs another command that is judged by itself.
+    pub fn is_wrapper_of(&self, own: &Command, others: &[Command]) -> bool {
+        let inside = |span: Span| span.start >= own.span.start && span.end <= own.span.end;
+        let wraps = |other: &&Command| other.via.iter().any(|via| via == self.program()) && inside(other.span);
+        TRANSPARENT.contains(&self.program()) && others.iter().any(|other| wraps(&other))
+    }
+
+    /// By meaning: the same program, all the pattern's flags, its operands in front.
+    fn means(&self, pattern: &str) -> bool {
+        let Some(rule) = Meaning::of(pattern) else { return false };
+        if self.normal.program.is_empty() || !text_matches(&rule.normal.program, &self.normal.program) {
+            return false;
+        }
+        if !rule.normal.flags.iter().all(|flag| self.normal.flags.contains(flag)) {
+            return false;
+        }
+        let last = rule.normal.operands.len().saturating_sub(1);
+        rule.normal.operands.iter().enumerate().all(|(at, want)| {
+            let (Some(want), Some(have)) = (want.literal(), self.normal.operands.get(at).and_then(Word::literal)) else { return false };
+            if at == last && rule.open { text_matches(&format!("{want}*"), &have) } else { text_matches(&want, &have) }
+        })
+    }
+
+    /// Whether some value of the unknown parts would make it match.
+    fn might_be(&self, pattern: &str) -> bool {
+        self.base_text.contains(UNKNOWN) && meet(pattern, &self.base_text)
+    }
+}
+
+/// A pattern's words, and whether it goes on after them.
+struct Meaning {
+    normal: Normal,
+    /// The pattern ends in `*`: its last word is only a beginning.
+    open: bool,
+}
+
+impl Meaning {
+    fn of(pattern: &str) -> Option<Self> {
+        let open = pattern.ends_with('*') && !pattern.ends_with(" *");
+        let body = pattern.trim_end_matches('*').trim_end();
+        let words: Vec<Word> = body
+            .split_whitespace()
+            .map(|word| Word { parts: vec![Part::Text(word.to_owned())], span: Span { start: 0, end: 0 } })
+            .collect();
+        let only_program = words.len() == 1;
+        // `curl*` is a beginning of a program's name, which the text comparison has already dealt with.
+        if words.is_empty() || (only_program && open) {
+            return None;
+        }
+        Some(Self { normal: normal(&words), open })
+    }
+}
+
+/// R12: `*` matches any text, and a trailing ` *` also matches the bare command.
+fn line_matches(pattern: &str, text: &str) -> bool {
+    text_matches(pattern, text) || pattern.strip_suffix(" *").is_some_and(|bare| text_matches(bare, text))
+}
+
+fn join(words: &[Word]) -> String {
+    let mut out = String::new();
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        for part in &word.parts {
+            match part {
+                Part::Text(text) | Part::Glob(text) => out.push_str(text),
+                Part::Unknown => out.push_str(UNKNOWN),
+            }
+        }
+    }
+    out
+}
+
+/// Whether pattern and text, `*` and unknown parts being any text, have something in common. |pattern| × |text| steps.
+fn meet(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().take(512).collect());
+    let mut below: Vec<bool> = Vec::new();
+    for i in (0..=pattern.len()).rev() {
+        let mut row = vec![false; text.len() + 1];
+        for j in (0..=text.len()).rev() {
+            let at = |row: &[bool], j: usize| row.get(j).copied().unwrap_or(false);
+            let common = match (pattern.get(i), text.get(j)) {
+                (None, None) => true,
+                (Some('*'), None) => at(&below, j),
+                (None, Some('\u{1}')) => at(&row, j + 1),
+                (Some('*'), Some(_)) | (Some(_), Some('\u{1}')) => at(&below, j) || at(&row, j + 1),
+                (Some(a), Some(b)) => a == b && at(&below, j + 1),
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            if let Some(cell) = row.get_mut(j) {
+                *cell = common;
+            }
+        }
+        below = row;
+    }
+    below.first().copied().unwrap_or(false)
+}

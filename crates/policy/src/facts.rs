@@ -1,0 +1,310 @@
+//! What a call would touch, in a form that outlives it: the ledger keeps facts, and verification judges them again.
+//!
+//! Facts hold tools, paths, hosts, program names and pointers of the rules that matched — never a command's text, a URL's
+//! query or a file's content (R8). Invariant: `Facts::from_json(facts.to_json())` judges like `facts`. Page: `spec/policy.md`.
+
+use writ_core::json::{Object, Value};
+use writ_core::{Span, Subject};
+use writ_shell::{Access, UnresolvedKind};
+
+/// What a call would touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub(crate) tool: String,
+    pub(crate) texts: Vec<TextFact>,
+    pub(crate) paths: Vec<PathFact>,
+    pub(crate) hosts: Vec<HostFact>,
+    pub(crate) unresolved: Vec<UnresolvedFact>,
+    /// Why the input cannot be judged at all.
+    pub(crate) malformed: Option<String>,
+}
+
+/// A command, a URL or a subagent's type: text that patterns match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TextFact {
+    pub subject: Subject,
+    /// The program's base name, the host, the type.
+    pub name: String,
+    pub span: Option<Span>,
+    /// Pointers of `deny` and `requireApproval` rules that match; `false` where they only might.
+    pub hits: Vec<(String, bool)>,
+    /// Pointer of the `allow` rule that names it; `writ:builtin` where none is needed.
+    pub allowed: Option<String>,
+    /// The command does what only a human may (R19).
+    pub reserved: bool,
+    /// The text itself; lives only until the answer is given.
+    pub text: String,
+}
+
+/// A file or tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathFact {
+    /// As written, absolute, folded as text.
+    pub written: String,
+    /// With symlinks followed.
+    pub resolved: String,
+    pub access: Access,
+    /// Everything below it too.
+    pub tree: bool,
+    /// It is what the tool acts on, so that `Tool:pattern` rules see it.
+    pub subject: bool,
+    pub kind: PathKind,
+    pub span: Option<Span>,
+}
+
+/// How a path became known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PathKind {
+    /// It was named.
+    Named,
+    /// A shell glob that matches nothing now.
+    Glob,
+    /// A shell glob whose matches are facts of their own.
+    ExpandedGlob,
+    /// Found on disk, below a tree or by expanding a glob.
+    Found,
+    /// Named in inline code: counts against deny rules only.
+    Mentioned,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostFact {
+    pub host: Host,
+    pub mentioned: bool,
+    pub span: Option<Span>,
+}
+
+/// A host name, or why there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// Lower case, no final dot, Punycode.
+    Name(String),
+    /// Programs would read it differently, or it is no network URL.
+    Ambiguous,
+    /// It depends on something not known yet.
+    Unknown,
+}
+
+/// Something that cannot be known before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnresolvedFact {
+    pub kind: String,
+    /// The construct; lives only until the answer is given.
+    pub what: String,
+    pub span: Option<Span>,
+}
+
+/// Facts that do not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` of the facts is not as it was written")]
+pub struct FactsError(&'static str);
+
+impl Facts {
+    /// The tool the call was for.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The facts as JSON. Shape: `spec/policy.md`.
+    pub fn to_json(&self) -> Value {
+        let mut out = Object::new();
+        out.push("tool", Value::from(self.tool.as_str()));
+        list(&mut out, "texts", &self.texts, TextFact::to_json);
+        list(&mut out, "paths", &self.paths, PathFact::to_json);
+        list(&mut out, "hosts", &self.hosts, HostFact::to_json);
+        list(&mut out, "unresolved", &self.unresolved, |fact| {
+            let mut out = Object::new();
+            out.push("kind", Value::from(fact.kind.as_str()));
+            push_span(&mut out, fact.span);
+            out
+        });
+        if let Some(why) = &self.malformed {
+            out.push("malformed", Value::from(why.as_str()));
+        }
+        Value::Object(out)
+    }
+
+    /// Reads what [`Facts::to_json`] wrote.
+    pub fn from_json(value: &Value) -> Result<Self, FactsError> {
+        let items = |name| value.get(name).and_then(Value::as_array).unwrap_or_default();
+        Ok(Self {
+            tool: text(value, "tool").ok_or(FactsError("tool"))?,
+            texts: items("texts").iter().map(TextFact::from_json).collect::<Option<_>>().ok_or(FactsError("texts"))?,
+            paths: items("paths").iter().map(PathFact::from_json).collect::<Option<_>>().ok_or(FactsError("paths"))?,
+            hosts: items("hosts").iter().map(HostFact::from_json).collect::<Option<_>>().ok_or(FactsError("hosts"))?,
+            unresolved: items("unresolved")
+                .iter()
+                .map(|item| Some(UnresolvedFact { kind: text(item, "kind")?, what: String::new(), span: span(item) }))
+                .collect::<Option<_>>()
+                .ok_or(FactsError("unresolved"))?,
+            malformed: text(value, "malformed"),
+        })
+    }
+}
+
+impl TextFact {
+    fn to_json(&self) -> Object {
+        let mut out = Object::new();
+        out.push("subject", Value::from(self.subject.as_str()));
+        out.push("name", Value::from(self.name.as_str()));
+        push_span(&mut out, self.span);
+        let hit = |(pointer, sure): &(String, bool)| Value::from(format!("{}{pointer}", if *sure { "" } else { "?" }));
+        if !self.hits.is_empty() {
+            out.push("hits", Value::Array(self.hits.iter().map(hit).collect()));
+        }
+        if let Some(rule) = &self.allowed {
+            out.push("allowed", Value::from(rule.as_str()));
+        }
+        flag(&mut out, "reserved", self.reserved);
+        out
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        let subject = match text(value, "subject")?.as_str() {
+            "command" => Subject::Command,
+            "host" => Subject::Host,
+            "tool" => Subject::Tool,
+            _ => return None,
+        };
+        let hit = |item: &Value| {
+            let pointer = item.as_str()?;
+            Some(pointer.strip_prefix('?').map_or_else(|| (pointer.to_owned(), true), |pointer| (pointer.to_owned(), false)))
+        };
+        let hits = value.get("hits").and_then(Value::as_array).unwrap_or_default();
+        Some(Self {
+            subject,
+            name: text(value, "name")?,
+            span: span(value),
+            hits: hits.iter().map(hit).collect::<Option<_>>()?,
+            allowed: text(value, "allowed"),
+            reserved: is(value, "reserved"),
+            text: String::new(),
+        })
+    }
+}
+
+impl PathFact {
+    fn to_json(&self) -> Object {
+        let mut out = Object::new();
+        out.push("path", Value::from(self.resolved.as_str()));
+        if self.written != self.resolved {
+            out.push("written", Value::from(self.written.as_str()));
+        }
+        out.push("access", Value::from(access_word(self.access)));
+        flag(&mut out, "tree", self.tree);
+        flag(&mut out, "subject", self.subject);
+        if self.kind != PathKind::Named {
+            out.push("kind", Value::from(self.kind.as_str()));
+        }
+        push_span(&mut out, self.span);
+        out
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        let resolved = text(value, "path")?;
+        Some(Self {
+            written: text(value, "written").unwrap_or_else(|| resolved.clone()),
+            resolved,
+            access: ACCESS.iter().find(|(_, word)| text(value, "access").as_deref() == Some(*word))?.0,
+            tree: is(value, "tree"),
+            subject: is(value, "subject"),
+            kind: PathKind::parse(text(value, "kind").as_deref())?,
+            span: span(value),
+        })
+    }
+}
+
+impl PathKind {
+    const ALL: [Self; 5] = [Self::Named, Self::Glob, Self::ExpandedGlob, Self::Found, Self::Mentioned];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Named => "named",
+            Self::Glob => "glob",
+            Self::ExpandedGlob => "expanded-glob",
+            Self::Found => "found",
+            Self::Mentioned => "mentioned",
+        }
+    }
+
+    fn parse(word: Option<&str>) -> Option<Self> {
+        let word = word.unwrap_or("named");
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+impl HostFact {
+    fn to_json(&self) -> Object {
+        let mut out = Object::new();
+        match &self.host {
+            Host::Name(name) => out.push("host", Value::from(name.as_str())),
+            Host::Ambiguous => out.push("ambiguous", Value::from(true)),
+            Host::Unknown => out.push("unknown", Value::from(true)),
+        }
+        flag(&mut out, "mentioned", self.mentioned);
+        push_span(&mut out, self.span);
+        out
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        let host = match text(value, "host") {
+            Some(name) => Host::Name(name),
+            None if is(value, "ambiguous") => Host::Ambiguous,
+            None if is(value, "unknown") => Host::Unknown,
+            None => return None,
+        };
+        Some(Self { host, mentioned: is(value, "mentioned"), span: span(value) })
+    }
+}
+
+const ACCESS: [(Access, &str); 4] =
+    [(Access::List, "list"), (Access::Exec, "exec"), (Access::Read, "read"), (Access::Write, "write")];
+
+/// `list`, `exec`, `read` or `write`.
+pub(crate) fn access_word(access: Access) -> &'static str {
+    ACCESS.iter().find(|(known, _)| *known == access).map_or("write", |(_, word)| word)
+}
+
+/// A word for why something is unresolved.
+pub(crate) const fn kind_word(kind: UnresolvedKind) -> &'static str {
+    match kind {
+        UnresolvedKind::Program => "program",
+        UnresolvedKind::Code => "code",
+        UnresolvedKind::Script => "script",
+        UnresolvedKind::Environment => "environment",
+        UnresolvedKind::Directory => "directory",
+        UnresolvedKind::Limit => "limit",
+    }
+}
+
+fn list<T>(out: &mut Object, name: &str, items: &[T], to_json: impl Fn(&T) -> Object) {
+    if !items.is_empty() {
+        out.push(name, Value::Array(items.iter().map(|item| Value::Object(to_json(item))).collect()));
+    }
+}
+
+fn flag(out: &mut Object, name: &str, on: bool) {
+    if on {
+        out.push(name, Value::from(true));
+    }
+}
+
+fn push_span(out: &mut Object, span: Option<Span>) {
+    if let Some(span) = span {
+        out.push("span", Value::Array(vec![Value::from(span.start), Value::from(span.end)]));
+    }
+}
+
+fn text(value: &Value, name: &str) -> Option<String> {
+    value.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn is(value: &Value, name: &str) -> bool {
+    value.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn span(value: &Value) -> Option<Span> {
+    let at = |index: usize| value.get("span")?.as_array()?.get(index)?.as_u64().and_then(|at| usize::try_from(at).ok());
+    Some(Span { start: at(0)?, end: at(1)? })
+}

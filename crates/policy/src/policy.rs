@@ -1,0 +1,217 @@
+//! A policy: parsed, checked and compiled in one step.
+
+use writ_core::json::{self, Limits, Value};
+use writ_core::{Digest, Timestamp};
+
+use crate::error::{Found, PolicyError, did_you_mean};
+use crate::rules::{HostRule, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolRule};
+use crate::schema::{self, Kind, join};
+
+/// A checked policy. There is no other way to get one than [`Policy::parse`].
+#[derive(Clone, Debug)]
+pub struct Policy {
+    digest: Digest,
+    name: String,
+    pub(crate) expires: Option<(Timestamp, String)>,
+    pub(crate) tools: Tools,
+    pub(crate) files: Files,
+    pub(crate) domains: Domains,
+    document: Value,
+    warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tools {
+    pub allow: Option<Vec<ToolRule>>,
+    pub deny: Vec<ToolRule>,
+    pub approval: Vec<ToolRule>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Files {
+    pub allow: Option<Vec<PathRule>>,
+    pub deny: Vec<PathRule>,
+    pub read_only: Vec<PathRule>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Domains {
+    pub allow: Option<Vec<HostRule>>,
+    pub deny: Vec<HostRule>,
+}
+
+impl Files {
+    pub const fn any(&self) -> bool {
+        self.allow.is_some() || !self.deny.is_empty() || !self.read_only.is_empty()
+    }
+}
+
+impl Domains {
+    pub const fn any(&self) -> bool {
+        self.allow.is_some() || !self.deny.is_empty()
+    }
+}
+
+impl Policy {
+    /// Parses and checks a policy document. Relative patterns hang off `root`, an absolute path.
+    pub fn parse(bytes: &[u8], root: &str) -> Result<Self, PolicyError> {
+        let text = String::from_utf8_lossy(bytes);
+        let document = json::parse_with(bytes, Limits::OURS).map_err(|error| PolicyError::json(&text, &error))?;
+        let mut found = Vec::new();
+        schema::check(&document, Kind::Object(schema::ROOT), "", &mut found);
+        let mut reader = Reader { root, found, warnings: Vec::new() };
+        let tools = reader.tools(&document);
+        let files = reader.files(&document);
+        let domains = reader.domains(&document);
+        reader.sublayouts(&document);
+        if !reader.found.is_empty() {
+            return Err(PolicyError::from_found(&text, reader.found));
+        }
+        let member = |name: &str| document.get(name).and_then(Value::as_str).map(str::to_owned);
+        let expires = member("expires").and_then(|text| Some((Timestamp::parse(&text).ok()?, text)));
+        Ok(Self {
+            digest: Digest::of(bytes),
+            name: member("name").unwrap_or_default(),
+            expires,
+            tools,
+            files,
+            domains,
+            warnings: reader.warnings,
+            document,
+        })
+    }
+
+    /// SHA-256 of the bytes it was parsed from (R10).
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Pointers of the fields in this document that nothing acts on yet.
+    pub fn not_enforced(&self) -> Vec<String> {
+        schema::not_enforced(&self.document)
+    }
+
+    /// What is valid and still looks like a mistake.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The JSON Schema for editors, made from the table that parsing uses.
+    pub fn schema() -> Value {
+        schema::json_schema()
+    }
+}
+
+struct Reader<'a> {
+    root: &'a str,
+    found: Vec<Found>,
+    warnings: Vec<String>,
+}
+
+impl Reader<'_> {
+    /// The texts of a list with their pointers; `None` when there is no such list.
+    fn texts(document: &Value, object: &str, list: &str) -> Option<Vec<(String, String)>> {
+        let items = document.get(object)?.get(list)?.as_array()?;
+        let pointer = |at| format!("/{object}/{list}/{at}");
+        Some(items.iter().enumerate().filter_map(|(at, item)| Some((pointer(at), item.as_str()?.to_owned()))).collect())
+    }
+
+    fn tools(&mut self, document: &Value) -> Tools {
+        let mut list = |name, reading| {
+            let texts = Self::texts(document, "tools", name)?;
+            Some(texts.into_iter().filter_map(|(pointer, text)| self.tool(pointer, &text, reading)).collect::<Vec<_>>())
+        };
+        Tools {
+            allow: list("allow", Reading::Narrow),
+            deny: list("deny", Reading::Wide).unwrap_or_default(),
+            approval: list("requireApproval", Reading::Wide).unwrap_or_default(),
+        }
+    }
+
+    fn tool(&mut self, pointer: String, text: &str, reading: Reading) -> Option<ToolRule> {
+        let rule = match ToolRule::parse(pointer.clone(), text, self.root, reading) {
+            Ok(rule) => rule,
+            Err(error) => {
+                self.found.push(Found::value(&pointer, format!("bad pattern `{text}`: {error}"), "write `Tool` or `Tool:pattern`"));
+                return None;
+            }
+        };
+        let known = || PATH_TOOLS.iter().chain(&TEXT_TOOLS).chain(&OTHER_TOOLS).copied();
+        let open = rule.tool.contains('*') || rule.tool.starts_with("mcp__");
+        if !open && !known().any(|known| known == rule.tool) {
+            if let Some(near) = did_you_mean(&rule.tool, known()) {
+                let help = format!("did you mean `{near}`?");
+                self.found.push(Found::value(&pointer, format!("unknown tool `{}`", rule.tool), help));
+                return None;
+            }
+            self.warnings.push(format!("{pointer}: `{}` is no tool known here", rule.tool));
+        }
+        let subjectless = OTHER_TOOLS.contains(&rule.tool.as_str()) || rule.tool.starts_with("mcp__");
+        if rule.subject.is_some() && subjectless {
+            self.warnings.push(format!("{pointer}: `{}` has nothing that a pattern could match; the rule never applies", rule.tool));
+        }
+        Some(rule)
+    }
+
+    fn files(&mut self, document: &Value) -> Files {
+        let mut list = |name, reading| {
+            let texts = Self::texts(document, "files", name)?;
+            Some(texts.into_iter().filter_map(|(pointer, text)| self.path(pointer, &text, reading)).collect::<Vec<_>>())
+        };
+        Files {
+            allow: list("allow", Reading::Narrow),
+            deny: list("deny", Reading::Wide).unwrap_or_default(),
+            read_only: list("readOnly", Reading::Wide).unwrap_or_default(),
+        }
+    }
+
+    fn path(&mut self, pointer: String, text: &str, reading: Reading) -> Option<PathRule> {
+        match PathRule::parse(pointer.clone(), text, self.root, reading) {
+            Ok(rule) => Some(rule),
+            Err(error) => {
+                self.found.push(Found::value(&pointer, format!("bad glob `{text}`: {error}"), ""));
+                None
+            }
+        }
+    }
+
+    fn domains(&mut self, document: &Value) -> Domains {
+        let mut list = |name| {
+            let texts = Self::texts(document, "domains", name)?;
+            let rules = texts.into_iter().filter_map(|(pointer, text)| {
+                let rule = HostRule::parse(pointer.clone(), &text);
+                if rule.is_none() {
+                    let help = "a host name, `*.host`, `host.*` or `*`, without scheme, port or path";
+                    self.found.push(Found::value(&pointer, format!("bad domain pattern `{text}`"), help));
+                }
+                rule
+            });
+            Some(rules.collect::<Vec<_>>())
+        };
+        Domains { allow: list("allow"), deny: list("deny").unwrap_or_default() }
+    }
+
+    /// R23: a sub-agent's limit may not be looser than its parent's; an absent one inherits.
+    fn sublayouts(&mut self, document: &Value) {
+        let own = document.get("limits");
+        for (at, child) in document.get("sublayouts").and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
+            let inline = child.get("policy").and_then(|policy| policy.get("limits"));
+            for (limits, place) in [(child.get("limits"), "limits"), (inline, "policy/limits")] {
+                for (name, limit) in limits.and_then(Value::as_object).into_iter().flat_map(writ_core::json::Object::iter) {
+                    let parent = own.and_then(|own| own.get(name)).and_then(schema::limit);
+                    let (Some(parent), Some(child)) = (parent, schema::limit(limit)) else { continue };
+                    if child > parent {
+                        let pointer = join(&format!("/sublayouts/{at}/{place}"), name);
+                        let message = format!("`{name}` is looser than the parent's: {child} against {parent}");
+                        self.found.push(Found::value(&pointer, message, format!("at most {parent}")));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! A policy's rules, compiled: patterns with the pointer of the rule they come from.
+//!
+//! "Deny reads wide, allow reads narrow" (R12) lives here: the same text becomes a wider pattern in `deny` and `readOnly` than
+//! in `allow`. Page: `spec/policy.md`.
+
+use crate::glob::{Glob, GlobError};
+
+/// How a list reads its patterns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reading {
+    /// `deny`, `readOnly`, `requireApproval`: also below, also elsewhere.
+    Wide,
+    /// `allow`: exactly what it says.
+    Narrow,
+}
+
+/// One path pattern of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRule {
+    /// JSON pointer of the rule.
+    pub pointer: String,
+    /// `!pattern`: takes back what earlier patterns said.
+    pub negated: bool,
+    pattern: Pattern,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pattern {
+    Glob(Glob),
+    /// `~/…`: bound to the home directory when it is known.
+    Home(String),
+}
+
+impl PathRule {
+    /// Compiles `text`. `root` is the folder that relative patterns hang off.
+    pub fn parse(pointer: String, text: &str, root: &str, reading: Reading) -> Result<Self, GlobError> {
+        let (negated, text) = match text.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let below = reading == Reading::Wide && !negated;
+        let text = text.strip_prefix("./").unwrap_or(text);
+        let wide = if below && !text.ends_with("**") { format!("{}/**", text.trim_end_matches('/')) } else { text.to_owned() };
+        Glob::parse(text)?;
+        let pattern = if text == "~" || text.starts_with("~/") {
+            Pattern::Home(wide.trim_start_matches('~').to_owned())
+        } else if text.starts_with('/') {
+            Pattern::Glob(Glob::parse(&wide)?)
+        } else if reading == Reading::Wide && (text == "**" || text.starts_with("**/")) {
+            Pattern::Glob(Glob::parse(&wide)?)
+        } else if reading == Reading::Wide && !text.trim_end_matches('/').contains('/') {
+            Pattern::Glob(Glob::parse(&format!("**/{wide}"))?)
+        } else {
+            Pattern::Glob(Glob::below(root, &wide)?)
+        };
+        Ok(Self { pointer, negated, pattern })
+    }
+
+    fn with<T>(&self, home: Option<&str>, ask: impl FnOnce(&Glob) -> T) -> Option<T> {
+        match &self.pattern {
+            Pattern::Glob(glob) => Some(ask(glob)),
+            Pattern::Home(tail) => Glob::below(home?, if tail.is_empty() { "." } else { tail }).ok().map(|glob| ask(&glob)),
+        }
+    }
+
+    /// Whether it matches an absolute path.
+    pub fn matches(&self, path: &str, home: Option<&str>) -> bool {
+        self.with(home, |glob| glob.matches(path)).unwrap_or(false)
+    }
+
+    /// Whether it surely names something below a folder.
+    pub fn is_anchored_below(&self, dir: &str, home: Option<&str>) -> bool {
+        !self.negated && self.with(home, |glob| glob.is_anchored_below(dir)).unwrap_or(false)
+    }
+
+    /// Whether a folder lies on the way to what it names.
+    pub fn leads_through(&self, dir: &str, home: Option<&str>) -> bool {
+        !self.negated && self.with(home, |glob| glob.leads_through(dir)).unwrap_or(false)
+    }
+
+    /// Whether it firmly meets a shell's glob word.
+    pub fn meets(&self, word: &Glob, home: Option<&str>) -> bool {
+        !self.negated && self.with(home, |glob| glob.meets(word, true)).unwrap_or(false)
+    }
+}
+
+/// The rule of a list that has the last word on a path; `None` when none matches or a `!pattern` took it back.
+pub fn last_word<'a>(rules: &'a [PathRule], path: &str, home: Option<&str>) -> Option<&'a PathRule> {
+    rules.iter().rfind(|rule| rule.matches(path, home)).filter(|rule| !rule.negated)
+}
+
+/// One entry of a `tools` list: `Tool` or `Tool:pattern`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolRule {
+    /// JSON pointer of the rule.
+    pub pointer: String,
+    /// The tool's name; may hold `*`.
+    pub tool: String,
+    /// What the tool must act on.
+    pub subject: Option<Acting>,
+}
+
+/// The pattern behind `Tool:`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acting {
+    /// A path pattern.
+    Path(PathRule),
+    /// A text pattern: a command, a URL or host, a subagent's type. `*` matches any text.
+    Text(String),
+}
+
+/// The tools whose subject is a path.
+pub const PATH_TOOLS: [&str; 10] =
+    ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS", "LSP"];
+/// The tools whose subject is a text.
+pub const TEXT_TOOLS: [&str; 5] = ["Bash", "WebFetch", "WebSearch", "Task", "Agent"];
+/// Tools that exist and have no subject a rule could name.
+pub const OTHER_TOOLS: [&str; 22] = [
+    "TodoWrite", "TodoRead", "BashOutput", "KillShell", "KillBash", "ExitPlanMode", "EnterPlanMode", "Skill", "SlashCommand",
+    "AskUserQuestion", "ToolSearch", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList", "TaskOutput", "TaskStop",
+    "EnterWorktree", "ExitWorktree", "ListMcpResources", "ReadMcpResource", "Monitor",
+];
+
+impl ToolRule {
+    /// Compiles one entry.
+    pub fn parse(pointer: String, text: &str, root: &str, reading: Reading) -> Result<Self, GlobError> {
+        let (tool, subject) = match text.split_once(':') {
+            None => (text, None),
+            Some((tool, "" | "*")) => (tool, None),
+            Some((tool, pattern)) if PATH_TOOLS.contains(&tool) => {
+                (tool, Some(Acting::Path(PathRule::parse(pointer.clone(), pattern, root, reading)?)))
+            }
+            Some((tool, pattern)) => (tool, Some(Acting::Text(pattern.to_owned()))),
+        };
+        if tool.is_empty() {
+            return Err(GlobError::Empty);
+        }
+        Ok(Self { pointer, tool: tool.to_owned(), subject })
+    }
+
+    /// Whether the rule is about `tool`.
+    pub fn is_about(&self, tool: &str, reading: Reading) -> bool {
+        let (own, tool) = (current_name(&self.tool), current_name(tool));
+        let server = own.starts_with("mcp__") && !own.contains('*') && own.matches("__").count() == 1;
+        own == tool
+            || (own.contains('*') && text_matches(own, tool))
+            || (server && tool.strip_prefix(own).is_some_and(|rest| rest.starts_with("__")))
+            || (reading == Reading::Wide && own == "Edit" && tool == "MultiEdit")
+    }
+}
+
+/// The name the client uses today.
+fn current_name(tool: &str) -> &str {
+    match tool {
+        "Task" => "Agent",
+        other => other,
+    }
+}
+
+/// Whether a pattern in which `*` is any text matches all of `text`.
+pub fn text_matches(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let mut rest = rest;
+    let mut pieces = pieces.peekable();
+    if pieces.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(piece) = pieces.next() {
+        if pieces.peek().is_none() {
+            return rest.ends_with(piece);
+        }
+        let Some(at) = rest.find(piece) else { return false };
+        rest = rest.get(at + piece.len()..).unwrap_or_default();
+    }
+    false
+}
+
+/// What a `domains` entry names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostRule {
+    /// JSON pointer of the rule.
+    pub pointer: String,
+    /// Lower case, without a final dot.
+    pub pattern: String,
+}
+
+impl HostRule {
+    /// Reads `host`, `*.host`, `host.*` or `*`.
+    pub fn parse(pointer: String, text: &str) -> Option<Self> {
+        let pattern = text.trim_end_matches('.').to_lowercase();
+        let middle = pattern.strip_prefix("*.").unwrap_or(&pattern);
+        let middle = middle.strip_suffix(".*").unwrap_or(middle);
+        let letters = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '[' | ']');
+        let address = middle.starts_with('[') || !middle.contains(':');
+        let good = pattern == "*" || (!middle.is_empty() && address && middle.chars().all(letters));
+        good.then_some(Self { pointer, pattern })
+    }
+
+    /// Whether this is the bare `*`.
+    pub fn is_everything(&self) -> bool {
+        self.pattern == "*"
+    }
+
+    /// Whether it names `host` (lower case, no final dot).
+    pub fn matches(&self, host: &str) -> bool {
+        if let Some(tail) = self.pattern.strip_prefix("*.") {
+            return host.strip_suffix(tail).is_some_and(|head| head.len() > 1 && head.ends_with('.'));
+        }
+        if let Some(head) = self.pattern.strip_suffix(".*") {
+            return host.strip_prefix(head).is_some_and(|tail| tail.len() > 1 && tail.starts_with('.'));
+        }
+        self.is_everything() || self.pattern == host
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hit(text: &str, reading: Reading, path: &str) -> bool {
+        PathRule::parse(String::new(), text, "/w", reading).unwrap().matches(path, Some("/h"))
+    }
+
+    #[test]
+    fn deny_reads_wide_and_allow_reads_narrow() {
+        assert!(hit(".env", Reading::Wide, "/w/a/.env") && hit(".env", Reading::Wide, "/elsewhere/.env"));
+        assert!(hit(".env", Reading::Narrow, "/w/.env") && !hit(".env", Reading::Narrow, "/w/a/.env"));
+        assert!(hit("secrets/**", Reading::Wide, "/w/secrets") && !hit("secrets/**", Reading::Wide, "/x/secrets/a"));
+        assert!(hit("**/secrets/**", Reading::Wide, "/x/secrets/a") && !hit("**/a", Reading::Narrow, "/x/a"));
+        assert!(hit("conf", Reading::Wide, "/w/conf/a/b") && !hit("conf", Reading::Narrow, "/w/conf/a"));
+        assert!(hit("~/.ssh/**", Reading::Wide, "/h/.ssh/id") && !hit("~/.ssh/**", Reading::Wide, "/w/.ssh/id"));
+        assert!(hit("/etc/*", Reading::Wide, "/etc/passwd") && !hit("/etc/*", Reading::Narrow, "/etc/a/b"));
+    }
+
+    #[test]
+    fn the_last_match_has_the_word() {
+        let rules: Vec<PathRule> = ["**/.env*", "!**/.env.example"]
+            .iter()
+            .map(|text| PathRule::parse(String::new(), text, "/w", Reading::Wide).unwrap())
+            .collect();
+        assert!(last_word(&rules, "/w/.env.local", None).is_some());
+        assert!(last_word(&rules, "/w/.env.example", None).is_none());
+    }
+
+    #[test]
+    fn hosts() {
+        let rule = |text: &str| HostRule::parse(String::new(), text).unwrap();
+        assert!(rule("*.x.com").matches("a.b.x.com") && !rule("*.x.com").matches("x.com") && !rule("*.x.com").matches("evilx.com"));
+        assert!(rule("docs.*").matches("docs.python.org") && !rule("docs.*").matches("docs"));
+        assert!(rule("GitHub.com.").matches("github.com"));
+        for bad in ["https://x.com", "x.com/a", "a b", "", "x.com:80", "*.*.", "@x"] {
+            assert!(HostRule::parse(String::new(), bad).is_none() || bad == "*.*.", "{bad}");
+        }
+    }
+
+    #[test]
+    fn tool_names() {
+        let about = |rule: &str, tool: &str, reading| ToolRule::parse(String::new(), rule, "/w", reading).unwrap().is_about(tool, reading);
+        assert!(about("Task", "Agent", Reading::Narrow) && about("Agent", "Task", Reading::Narrow));
+        assert!(about("mcp__a__*", "mcp__a__b", Reading::Narrow) && about("mcp__a", "mcp__a__b", Reading::Narrow));
+        assert!(!about("mcp__a", "mcp__ab__c", Reading::Narrow));
+        assert!(about("Edit", "MultiEdit", Reading::Wide) && !about("Edit", "MultiEdit", Reading::Narrow));
+    }
+
+    #[test]
+    fn texts() {
+        assert!(text_matches("a*c", "abc") && text_matches("*", "") && text_matches("a*", "a") && text_matches("*b*", "abc"));
+        assert!(!text_matches("a*c", "abd") && !text_matches("ab*ba", "aba") && !text_matches("", "x"));
+    }
+}

@@ -1,0 +1,135 @@
+//! Which host a URL leads to, read twice: as browsers do (WHATWG) and strictly by RFC 3986.
+//!
+//! Where the two readings differ, programs differ, and an attacker picks the one that suits: such a URL is ambiguous and is
+//! refused wherever domains are ruled. Page: `spec/policy.md`.
+
+use crate::facts::Host;
+
+/// Longest URL that is read.
+const MAX_LEN: usize = 8192;
+
+/// Schemes that lead to a host over the network.
+const NETWORK: [&str; 12] = ["http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "rsync", "ldap", "telnet"];
+
+/// What a URL is to a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A host, or one that cannot be told.
+    Host(Host),
+    /// `file://`: a path.
+    File(String),
+}
+
+/// Reads a URL. Text without a scheme is taken for `https`, as fetching programs take it.
+pub fn read(text: &str) -> Target {
+    host(text).unwrap_or(Target::Host(Host::Ambiguous))
+}
+
+fn host(text: &str) -> Option<Target> {
+    let odd = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
+    if text.len() > MAX_LEN || text.is_empty() || text.contains(odd) {
+        return None;
+    }
+    let full = if has_scheme(text) { text.to_owned() } else { format!("https://{}", text.trim_start_matches('/')) };
+    let (scheme, rest) = full.split_once(':')?;
+    let scheme = scheme.to_ascii_lowercase();
+    let rest = rest.strip_prefix("//")?;
+    if scheme == "file" {
+        let path = url::Url::parse(&full).ok()?;
+        return path.host_str().is_none_or(str::is_empty).then(|| Target::File(path.path().to_owned()));
+    }
+    let kind = scheme.rsplit('+').next()?;
+    if !NETWORK.contains(&kind) && !NETWORK.iter().any(|known| scheme == *known) {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#']).next()?;
+    if authority.matches('@').count() > 1 {
+        return None;
+    }
+    let strict = authority.rsplit('@').next()?;
+    let strict = if strict.starts_with('[') { strict.split_inclusive(']').next()? } else { strict.split(':').next()? };
+    if strict.is_empty() || strict.contains('%') {
+        return None;
+    }
+    // The parser treats only the web's own schemes as having a host in the strict sense; the host's rules are the same.
+    let web = url::Url::parse(&format!("https:{}", full.split_once(':')?.1)).ok()?;
+    let (browser, own) = (web.host()?.to_owned(), url::Host::parse(strict).ok()?);
+    (browser == own).then(|| Target::Host(Host::Name(normal(&own.to_string()))))
+}
+
+/// A bare host name or address, as `ssh` or `ping` takes it.
+pub fn read_host(text: &str) -> Host {
+    let odd = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '\\' | '/' | '@' | '%' | '?' | '#');
+    if text.is_empty() || text.len() > 255 || text.contains(odd) {
+        return Host::Ambiguous;
+    }
+    let bracketed = if text.contains(':') && !text.starts_with('[') { format!("[{text}]") } else { text.to_owned() };
+    url::Host::parse(&bracketed).map_or(Host::Ambiguous, |host| Host::Name(normal(&host.to_string())))
+}
+
+fn normal(host: &str) -> String {
+    host.trim_end_matches('.').to_lowercase()
+}
+
+/// `scheme://`, or a scheme that is never a host name (`mailto:x`, `https:x`): then the text is no bare host and port.
+fn has_scheme(text: &str) -> bool {
+    let Some((head, tail)) = text.split_once(':') else { return false };
+    let named = head.starts_with(|c: char| c.is_ascii_alphabetic())
+        && head.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    let port = tail.split(['/', '?', '#']).next().is_some_and(|port| !port.is_empty() && port.chars().all(|c| c.is_ascii_digit()));
+    named && (tail.starts_with("//") || !port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Option<String> {
+        match read(text) {
+            Target::Host(Host::Name(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn reads_hosts() {
+        for (text, host) in [
+            ("https://GitHub.com/a", "github.com"),
+            ("https://user:pass@evil.com:8443/p", "evil.com"),
+            ("https://evil.com?x=@github.com", "evil.com"),
+            ("https://evil.com#@github.com", "evil.com"),
+            ("https://github.com@evil.com/", "evil.com"),
+            ("https://github.com./a", "github.com"),
+            ("http://2130706433/", "127.0.0.1"),
+            ("http://0x7f.1/", "127.0.0.1"),
+            ("http://[::1]:80/", "[::1]"),
+            ("https://аpple.com/", "xn--pple-43d.com"),
+            ("github.com/x", "github.com"),
+            ("localhost:8080/x", "localhost"),
+            ("git+ssh://git@github.com/x", "github.com"),
+        ] {
+            assert_eq!(name(text).as_deref(), Some(host), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_programs_read_differently() {
+        for text in [
+            "", "https://", "https:evil.com", "https:/evil.com", "https://evil.com\\@github.com", "https://github.com\t.evil.com",
+            "https://github.com@x@evil.com", "https://%67ithub.com", "javascript:alert(1)", "data:text/html,x", "https://a b/",
+            "gopher://x/", "file://host/etc/passwd",
+        ] {
+            assert_eq!(read(text), Target::Host(Host::Ambiguous), "{text}");
+        }
+        assert_eq!(read("file:///etc/passwd"), Target::File("/etc/passwd".to_owned()));
+    }
+
+    #[test]
+    fn bare_hosts() {
+        assert_eq!(read_host("Example.COM."), Host::Name("example.com".to_owned()));
+        assert_eq!(read_host("::1"), Host::Name("[::1]".to_owned()));
+        for bad in ["", "a b", "x/y", "u@h", "a%41"] {
+            assert_eq!(read_host(bad), Host::Ambiguous);
+        }
+    }
+}

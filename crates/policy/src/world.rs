@@ -1,0 +1,123 @@
+//! The file system as a policy sees it, and what can be asked of it.
+//!
+//! Everything a decision needs from the machine goes through [`World`], so that deciding stays a pure function. Page:
+//! `spec/policy.md`.
+
+use crate::glob::Glob;
+
+/// Most entries that one search below a folder looks at.
+const MAX_ENTRIES: usize = 100_000;
+/// Most paths that one shell glob expands to.
+const MAX_EXPANSION: usize = 1000;
+
+/// A path with its symlinks followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// Absolute, without `.`, `..` and symlinks; what does not exist hangs off its nearest existing ancestor (R13).
+    pub path: String,
+    /// Whether it is a folder.
+    pub is_dir: bool,
+}
+
+/// One name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name.
+    pub name: String,
+    /// Whether it is a folder itself (a symlink to one is not).
+    pub is_dir: bool,
+}
+
+/// What a policy may ask of the file system. Two implementations: the disk (in the engine) and [`Lexical`].
+pub trait World {
+    /// Follows symlinks.
+    fn resolve(&self, path: &str) -> Resolved;
+    /// A folder's entries; `None` when it cannot be listed.
+    fn list(&self, dir: &str) -> Option<Vec<Entry>>;
+}
+
+/// A world in which nothing exists: paths are folded as text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lexical;
+
+impl World for Lexical {
+    fn resolve(&self, path: &str) -> Resolved {
+        Resolved { path: fold(path), is_dir: false }
+    }
+
+    fn list(&self, _dir: &str) -> Option<Vec<Entry>> {
+        None
+    }
+}
+
+/// An absolute path without `.`, `..` and doubled slashes, as text: symlinks are not looked at.
+pub fn fold(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            other => parts.push(other),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+/// The first path below `dir` that `hit` accepts. A tree too large to search counts as a hit at `dir` itself.
+pub fn find_below(world: &dyn World, dir: &str, hit: &dyn Fn(&str) -> bool) -> Option<String> {
+    let mut todo = vec![dir.trim_end_matches('/').to_owned()];
+    let mut seen = 0;
+    while let Some(folder) = todo.pop() {
+        for entry in world.list(&folder).unwrap_or_default() {
+            seen += 1;
+            if seen > MAX_ENTRIES {
+                return Some(dir.to_owned());
+            }
+            let path = format!("{folder}/{}", entry.name);
+            if hit(&path) {
+                return Some(path);
+            }
+            if entry.is_dir && entry.name != ".git" {
+                todo.push(path);
+            }
+        }
+    }
+    None
+}
+
+/// The existing paths that an absolute shell glob expands to; at most 1000.
+pub fn expand(world: &dyn World, pattern: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        let Ok(glob) = Glob::parse(part) else { return Vec::new() };
+        let wild = part.contains(['*', '?', '[']);
+        let mut next = Vec::new();
+        for base in &found {
+            if !wild {
+                next.push(format!("{base}/{part}"));
+                continue;
+            }
+            let dir = if base.is_empty() { "/" } else { base };
+            for entry in world.list(dir).unwrap_or_default() {
+                let hidden = entry.name.starts_with('.') && !part.starts_with('.');
+                if !hidden && glob.matches(&entry.name) && next.len() < MAX_EXPANSION {
+                    next.push(format!("{base}/{}", entry.name));
+                }
+            }
+        }
+        found = next;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folds_as_text() {
+        assert_eq!(fold("/a/./b//../c/"), "/a/c");
+        assert_eq!(fold("/../../x"), "/x");
+        assert_eq!(fold("/"), "/");
+    }
+}
