@@ -93,7 +93,11 @@ impl Checkpoint {
             .ok_or(NoteError::Malformed)?;
         let blob = decode(blob)?;
         let again = format!("{}\n\u{2014} {name} {}\n", checkpoint.body(), STANDARD.encode(&blob));
-        if name != checkpoint.origin || again != note { Err(NoteError::Malformed) } else { Ok((checkpoint, blob)) }
+        if !is_name(name) || name != checkpoint.origin || again != note {
+            Err(NoteError::Malformed)
+        } else {
+            Ok((checkpoint, blob))
+        }
     }
 
     fn body(&self) -> String {
@@ -106,6 +110,24 @@ pub fn vkey(origin: &str, key: &PublicKey) -> String {
     let hash = key_hash(origin, key);
     let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{origin}+{hex}+{}", STANDARD.encode([&[ED25519], key.raw()].concat()))
+}
+
+/// Reads a verifier key: the name it stands for, and the Ed25519 key.
+pub fn parse_vkey(text: &str) -> Result<(String, PublicKey), NoteError> {
+    let mut parts = text.splitn(3, '+');
+    let (Some(name), Some(hash), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(NoteError::Malformed);
+    };
+    let key = decode(key)?;
+    let Some((&ED25519, raw)) = key.split_first() else { return Err(NoteError::Malformed) };
+    let key = PublicKey::new(Algorithm::Ed25519, raw.to_vec()).map_err(|_bad| NoteError::Malformed)?;
+    let good = is_name(name) && vkey(name, &key) == text && !hash.is_empty();
+    if good { Ok((name.to_owned(), key)) } else { Err(NoteError::Malformed) }
+}
+
+/// A key name of the signed-note format: not empty, no white space, no `+`.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control() || c == '+')
 }
 
 fn key_hash(origin: &str, key: &PublicKey) -> [u8; 4] {
@@ -153,12 +175,47 @@ mod tests {
         }
     }
 
-    /// The key hash of the signed-note specification: SHA-256(name ‖ 0x0A ‖ 0x01 ‖ key), first four bytes.
+    /// The example key and note of the Go implementation of signed notes.
     #[test]
-    fn vkey_has_three_parts() {
+    fn the_reference_key_and_note() {
+        let text = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
+        let (name, key) = parse_vkey(text).unwrap();
+        assert_eq!((name.as_str(), vkey(&name, &key).as_str()), ("PeterNeumann", text));
+        let body =
+            "If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n";
+        let blob = "x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=";
+        let blob = STANDARD.decode(blob).unwrap();
+        assert_eq!(blob[..4], key_hash(&name, &key));
+        assert!(key.verify(body.as_bytes(), &blob[4..]).is_ok() && key.verify(b"other", &blob[4..]).is_err());
+        for at in 0..text.len() {
+            let mut bent = text.as_bytes().to_vec();
+            bent[at] ^= 1;
+            assert!(parse_vkey(std::str::from_utf8(&bent).unwrap()).is_err(), "byte {at}");
+            assert!(parse_vkey(&text[..at]).is_err());
+        }
+    }
+
+    #[test]
+    fn refuses_other_forms() {
         let (checkpoint, key) = sample();
-        let text = vkey(&checkpoint.origin, key.public());
-        assert_eq!(text.split('+').next(), Some("writ/session/s1"));
-        assert_eq!(text.splitn(3, '+').nth(1).map(str::len), Some(8));
+        let note = checkpoint.sign(&key).unwrap();
+        let (body, signature) = note.split_once("\n\n").unwrap();
+        for bad in [
+            String::new(),
+            format!("{body}\n\n"),
+            format!("{body}\nextra\n\n{signature}"),
+            format!("{body}\n\n{signature}{signature}"),
+            format!("{body}\r\n\r\n{signature}"),
+            format!("\n{note}"),
+            format!("{note}\n"),
+            note.replacen("\n7\n", "\n07\n", 1),
+            note.replacen("\n7\n", "\n+7\n", 1),
+            note.replacen("\n7\n", "\n-7\n", 1),
+            note.replacen("\u{2014}", "--", 1),
+            note.trim_end().to_owned(),
+        ] {
+            assert_eq!(Checkpoint::read(&bad), Err(NoteError::Malformed), "{bad}");
+        }
+        assert_eq!(checkpoint.sign(&SigningKey::generate(Algorithm::P256).unwrap()), Err(KeyError::Unsupported));
     }
 }

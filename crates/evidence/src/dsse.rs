@@ -87,6 +87,20 @@ pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     out
 }
 
+/// `DSSEv1`, then type and body, each behind its length as eight little-endian bytes: the Go aflock's encoding (R2).
+fn pae_go(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+    let mut out = b"DSSEv1".to_vec();
+    for part in [payload_type.as_bytes(), payload] {
+        out.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        out.extend_from_slice(part);
+    }
+    out
+}
+
+/// A payload whose signature is over the Go aflock's encoding rather than DSSE's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LegacyGo(pub Vec<u8>);
+
 impl Envelope {
     /// Signs `payload` with every key.
     pub fn sign(payload_type: &str, payload: &[u8], keys: &[&SigningKey]) -> Result<Self, KeyError> {
@@ -141,21 +155,34 @@ impl Envelope {
         &self.payload
     }
 
-    /// Whether a signature in here names `key`.
+    /// Whether a signature in here is, or says it is, by `key`. Other tools write other key ids, so a signature that holds
+    /// counts whatever it is called.
     pub fn names(&self, key: &PublicKey) -> bool {
-        let id = key.key_id();
-        self.signatures.iter().any(|signature| names(&signature.keyid, id))
+        let (id, message) = (key.key_id(), pae(&self.payload_type, &self.payload));
+        let by = |signature: &Signature| names(&signature.keyid, id) || key.verify(&message, &signature.sig).is_ok();
+        self.signatures.iter().any(by)
     }
 
     /// Checks the signatures with these keys. One that holds is enough, but one that names a given key and does not hold
     /// spoils the envelope: somebody changed it.
     pub fn verify(&self, keys: &[PublicKey]) -> Result<Verified<Vec<u8>>, VerifyError> {
-        let message = pae(&self.payload_type, &self.payload);
+        let signers = self.signers(&pae(&self.payload_type, &self.payload), keys)?;
+        Ok(Verified { payload: self.payload.clone(), signers })
+    }
+
+    /// The same for envelopes that the Go aflock signed, whose encoding is not DSSE's (R2). For importing alone: nothing
+    /// here signs this way, and the type of the result says what was accepted.
+    pub fn verify_legacy_go(&self, keys: &[PublicKey]) -> Result<Verified<LegacyGo>, VerifyError> {
+        let signers = self.signers(&pae_go(&self.payload_type, &self.payload), keys)?;
+        Ok(Verified { payload: LegacyGo(self.payload.clone()), signers })
+    }
+
+    fn signers(&self, message: &[u8], keys: &[PublicKey]) -> Result<Vec<Digest>, VerifyError> {
         let mut signers = Vec::new();
         for signature in &self.signatures {
             for key in keys {
                 let id = key.key_id();
-                let holds = key.verify(&message, &signature.sig).is_ok();
+                let holds = key.verify(message, &signature.sig).is_ok();
                 if holds && !signers.contains(&id) {
                     signers.push(id);
                 } else if !holds && names(&signature.keyid, id) {
@@ -163,10 +190,7 @@ impl Envelope {
                 }
             }
         }
-        if signers.is_empty() {
-            return Err(VerifyError::NoSignature { keys: keys.len() });
-        }
-        Ok(Verified { payload: self.payload.clone(), signers })
+        if signers.is_empty() { Err(VerifyError::NoSignature { keys: keys.len() }) } else { Ok(signers) }
     }
 }
 
@@ -206,6 +230,70 @@ mod tests {
         assert_eq!(verified.signers().len(), 2);
         assert!(envelope.names(one.public()) && !envelope.names(stranger.public()));
         assert_eq!(envelope.verify(&[stranger.public().clone()]), Err(VerifyError::NoSignature { keys: 1 }));
+    }
+
+    #[test]
+    fn one_wrong_signature_by_a_given_key_spoils_it() {
+        let (one, two) =
+            (SigningKey::generate(Algorithm::Ed25519).unwrap(), SigningKey::generate(Algorithm::Ed25519).unwrap());
+        let mut envelope = Envelope::sign("t", b"p", &[&one, &two]).unwrap();
+        let keys = [one.public().clone(), two.public().clone()];
+        assert_eq!(envelope.verify(&keys).unwrap().signers().len(), 2);
+        envelope.signatures[1].sig[0] ^= 1;
+        assert!(matches!(envelope.verify(&keys), Err(VerifyError::Wrong { .. })));
+        assert_eq!(envelope.verify(&keys[..1]).unwrap().signers(), [one.public().key_id()]);
+    }
+
+    /// Key ids are hints: a signature under another name, or none, still counts for its key.
+    #[test]
+    fn key_ids_are_hints() {
+        let key = SigningKey::generate(Algorithm::P256).unwrap();
+        let stranger = SigningKey::generate(Algorithm::P256).unwrap();
+        for keyid in ["", "spiffe://example.org/agent"] {
+            let mut envelope = Envelope::sign("t", b"p", &[&key]).unwrap();
+            keyid.clone_into(&mut envelope.signatures[0].keyid);
+            assert!(envelope.names(key.public()) && !envelope.names(stranger.public()));
+            assert!(envelope.verify(&[stranger.public().clone(), key.public().clone()]).is_ok());
+        }
+    }
+
+    #[test]
+    fn the_go_encoding_is_for_importing_alone() {
+        assert_eq!(pae_go("ab", b"c"), b"DSSEv1\x02\0\0\0\0\0\0\0ab\x01\0\0\0\0\0\0\0c");
+        let key = SigningKey::generate(Algorithm::P256).unwrap();
+        let keys = [key.public().clone()];
+        let go = Envelope {
+            payload_type: "t".to_owned(),
+            payload: b"p".to_vec(),
+            signatures: vec![Signature { keyid: String::new(), sig: key.sign(&pae_go("t", b"p")).unwrap() }],
+        };
+        assert_eq!(go.verify_legacy_go(&keys).unwrap().into_payload(), LegacyGo(b"p".to_vec()));
+        assert!(go.verify(&keys).is_err());
+        let real = Envelope::sign("t", b"p", &[&key]).unwrap();
+        assert!(real.verify_legacy_go(&keys).is_err());
+    }
+
+    #[test]
+    fn refuses_what_is_no_envelope() {
+        let good = r#"{"payloadType":"t","payload":"cA==","signatures":[{"sig":"+/8=","extra":1}],"other":[]}"#;
+        assert!(Envelope::parse(good.as_bytes()).is_ok());
+        assert!(Envelope::parse(good.replace("+/8=", "-_8=").as_bytes()).is_ok());
+        for (from, to) in [
+            ("cA==", "cA="),
+            ("cA==", "cA"),
+            ("cA==", "cB=="),
+            ("cA==", "c A=="),
+            ("+/8=", "+_8="),
+            ("\"t\"", "7"),
+            ("\"sig\"", "\"signature\""),
+            ("\"extra\"", "\"keyid\""),
+            ("[{\"sig\":\"+/8=\",\"extra\":1}]", "[]"),
+            ("[{\"sig\":\"+/8=\",\"extra\":1}]", "{}"),
+            ("\"other\"", "\"payload\""),
+        ] {
+            let bad = good.replacen(from, to, 1);
+            assert!(bad != good && Envelope::parse(bad.as_bytes()).is_err(), "{bad}");
+        }
     }
 
     /// Every byte of the envelope, changed in one bit: it no longer parses, no longer verifies, or says the same in other

@@ -14,6 +14,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use writ_core::Digest;
 
+/// Largest PEM text.
+const MAX_PEM: usize = 8192;
+
 /// A signature algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Algorithm {
@@ -35,8 +38,8 @@ impl fmt::Display for Algorithm {
 /// Why a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// No PEM block of the wanted kind, or text around it.
-    #[error("expected one PEM block `{label}`")]
+    /// Not exactly one PEM block of the wanted kind, in lines of 64 characters.
+    #[error("expected one PEM block `{label}` and nothing else{}", conversion(label))]
     Pem {
         /// `PRIVATE KEY` or `PUBLIC KEY`.
         label: &'static str,
@@ -44,12 +47,17 @@ pub enum KeyError {
     /// Neither Ed25519 nor ECDSA P-256, or damaged.
     #[error("not an Ed25519 or ECDSA P-256 key (PKCS#8 or SPKI)")]
     Unsupported,
-    /// An Ed25519 key of small order.
+    /// An Ed25519 key of small order, or one not in its only canonical form.
     #[error("a weak Ed25519 key: anyone can make signatures for it")]
     Weak,
     /// The random number generator or the signing itself failed.
     #[error("the cryptographic library failed")]
     Library,
+}
+
+/// How to make the wanted form out of the others that are around.
+fn conversion(label: &str) -> &'static str {
+    if label == "PRIVATE KEY" { ": `openssl pkcs8 -topk8 -nocrypt` makes it from other private keys" } else { "" }
 }
 
 /// A private key.
@@ -73,25 +81,24 @@ impl fmt::Debug for SigningKey {
 impl SigningKey {
     /// A new key.
     pub fn generate(algorithm: Algorithm) -> Result<Self, KeyError> {
-        let library = |_unspecified| KeyError::Library;
-        let pkcs8 = match algorithm {
-            Algorithm::Ed25519 => {
-                Ed25519KeyPair::generate().and_then(|pair| pair.to_pkcs8v1()).map_err(library)?.as_ref().to_vec()
-            }
-            Algorithm::P256 => {
-                let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).map_err(library)?;
-                pair.to_pkcs8v1().map_err(library)?.as_ref().to_vec()
-            }
+        let pair = match algorithm {
+            Algorithm::Ed25519 => Ed25519KeyPair::generate().map(Pair::Ed25519),
+            Algorithm::P256 => EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).map(Pair::P256),
         };
-        Self::from_pkcs8(pkcs8)
+        Self::from_pair(pair.map_err(|_unspecified| KeyError::Library)?)
     }
 
     /// Reads one PEM block `PRIVATE KEY` (PKCS#8, version 1 or 2).
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
-        Self::from_pkcs8(read_pem(pem, "PRIVATE KEY")?)
+        let der = read_pem(pem, "PRIVATE KEY")?;
+        if let Ok(pair) = Ed25519KeyPair::from_pkcs8(&der) {
+            return Self::from_pair(Pair::Ed25519(pair));
+        }
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &der);
+        Self::from_pair(Pair::P256(pair.map_err(|_rejected| KeyError::Unsupported)?))
     }
 
-    /// The key as PKCS#8 PEM.
+    /// The key as PKCS#8 PEM, version 1, which every OpenSSL reads, whatever version it was read from.
     pub fn to_pem(&self) -> String {
         write_pem("PRIVATE KEY", &self.pkcs8)
     }
@@ -112,15 +119,14 @@ impl SigningKey {
         }
     }
 
-    fn from_pkcs8(pkcs8: Vec<u8>) -> Result<Self, KeyError> {
-        if let Ok(pair) = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&pkcs8) {
-            let public = PublicKey::new(Algorithm::Ed25519, pair.public_key().as_ref().to_vec())?;
-            return Ok(Self { pair: Pair::Ed25519(pair), pkcs8, public });
-        }
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &pkcs8)
-            .map_err(|_rejected| KeyError::Unsupported)?;
-        let public = PublicKey::new(Algorithm::P256, pair.public_key().as_ref().to_vec())?;
-        Ok(Self { pair: Pair::P256(pair), pkcs8, public })
+    fn from_pair(pair: Pair) -> Result<Self, KeyError> {
+        let (algorithm, raw, pkcs8) = match &pair {
+            Pair::Ed25519(pair) => (Algorithm::Ed25519, pair.public_key().as_ref(), pair.to_pkcs8v1()),
+            Pair::P256(pair) => (Algorithm::P256, pair.public_key().as_ref(), pair.to_pkcs8v1()),
+        };
+        let public = PublicKey::new(algorithm, raw.to_vec())?;
+        let pkcs8 = pkcs8.map_err(|_unspecified| KeyError::Library)?.as_ref().to_vec();
+        Ok(Self { pair, pkcs8, public })
     }
 }
 
@@ -189,9 +195,11 @@ impl PublicKey {
         &self.raw
     }
 
-    /// Checks a signature: Ed25519 with S below the group order, ECDSA in DER.
+    /// Checks a signature: Ed25519 strictly (RFC 8032 with S below the group order, and no point of small order, so that
+    /// one signature cannot stand for two messages or keys), ECDSA in ASN.1 DER.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
         let outcome = match self.algorithm {
+            Algorithm::Ed25519 if signature.get(..32).is_none_or(is_weak) => return Err(BadSignature),
             Algorithm::Ed25519 => UnparsedPublicKey::new(&ED25519, &self.raw).verify(message, signature),
             Algorithm::P256 => UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &self.raw).verify(message, signature),
         };
@@ -201,7 +209,7 @@ impl PublicKey {
     pub(crate) fn new(algorithm: Algorithm, raw: Vec<u8>) -> Result<Self, KeyError> {
         match algorithm {
             Algorithm::Ed25519 if raw.len() != 32 => Err(KeyError::Unsupported),
-            Algorithm::Ed25519 if is_small_order(&raw) => Err(KeyError::Weak),
+            Algorithm::Ed25519 if is_weak(&raw) => Err(KeyError::Weak),
             Algorithm::P256 if raw.len() != 65 || raw.first() != Some(&4) => Err(KeyError::Unsupported),
             Algorithm::P256 => {
                 let parsed = aws_lc_rs::signature::ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &raw);
@@ -213,38 +221,37 @@ impl PublicKey {
     }
 }
 
-/// The encodings of the eight points of small order, canonical or not, without the sign bit.
-fn is_small_order(raw: &[u8]) -> bool {
-    const Y: [&str; 7] = [
+/// Whether these 32 bytes encode a point of small order, or a point in another than its canonical form.
+fn is_weak(raw: &[u8]) -> bool {
+    /// The y coordinates of the eight points of small order, little-endian.
+    const SMALL_ORDER: [&str; 5] = [
         "0000000000000000000000000000000000000000000000000000000000000000",
         "0100000000000000000000000000000000000000000000000000000000000000",
         "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
         "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
         "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-        "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-        "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
     ];
-    let mut bytes = [0u8; 32];
-    for (to, from) in bytes.iter_mut().zip(raw) {
-        *to = *from;
-    }
-    if let Some(last) = bytes.last_mut() {
-        *last &= 0x7f;
-    }
-    let hex = Digest::from_bytes(bytes).hex();
-    Y.contains(&hex.as_str())
+    let Ok(mut y) = <[u8; 32]>::try_from(raw) else { return true };
+    let [first, middle @ .., last] = &mut y;
+    // The last byte's high bit is the sign of x; the field's prime is 2^255 − 19.
+    *last &= 0x7f;
+    let beyond_prime = *last == 0x7f && *first >= 0xed && middle.iter().all(|&byte| byte == 0xff);
+    beyond_prime || SMALL_ORDER.contains(&Digest::from_bytes(y).hex().as_str())
 }
 
+/// Reads a block exactly as [`write_pem`] lays it out; line ends of either kind, white space around it ignored.
 fn read_pem(text: &str, label: &'static str) -> Result<Vec<u8>, KeyError> {
     let wrong = || KeyError::Pem { label };
+    if text.len() > MAX_PEM {
+        return Err(wrong());
+    }
+    let text = text.trim().replace("\r\n", "\n");
     let body = text
-        .trim()
-        .strip_prefix(&format!("-----BEGIN {label}-----"))
-        .and_then(|rest| rest.strip_suffix(&format!("-----END {label}-----")))
-        .filter(|body| body.len() <= 8192)
+        .strip_prefix(&format!("-----BEGIN {label}-----\n"))
+        .and_then(|rest| rest.strip_suffix(&format!("\n-----END {label}-----")))
         .ok_or_else(wrong)?;
-    let body: String = body.split_ascii_whitespace().collect();
-    STANDARD.decode(body).map_err(|_not_base64| wrong())
+    let der = STANDARD.decode(body.replace('\n', "")).map_err(|_not_base64| wrong())?;
+    if write_pem(label, &der).trim_end() == text { Ok(der) } else { Err(wrong()) }
 }
 
 fn write_pem(label: &str, der: &[u8]) -> String {
@@ -284,14 +291,67 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_key() {
+        let good = SigningKey::generate(Algorithm::Ed25519).unwrap().to_pem();
+        let body = good.lines().nth(1).unwrap();
+        let block = |label: &str, body: &str| format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
+        assert!(SigningKey::from_pem(&block("PRIVATE KEY", body)).is_ok());
+        assert!(SigningKey::from_pem(&good.replace('\n', "\r\n")).is_ok());
         for bad in [
-            "",
-            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
-            "-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----",
+            String::new(),
+            block("PRIVATE KEY", "AAAA"),
+            block("PRIVATE KEY", "!"),
+            block("PRIVATE KEY", ""),
+            block("EC PRIVATE KEY", body),
+            block("ENCRYPTED PRIVATE KEY", body),
+            block("PUBLIC KEY", body),
+            block("PRIVATE KEY", &format!("{body} ")),
+            block("PRIVATE KEY", &format!("{body}\n\n")),
+            block("PRIVATE KEY", &format!("{}\n{}", &body[..8], &body[8..])),
+            format!("{good}{good}"),
+            format!("key:\n{good}"),
+            good.replace("-----END", "----END"),
         ] {
-            assert!(SigningKey::from_pem(bad).is_err());
+            let error = SigningKey::from_pem(&bad).unwrap_err();
+            assert!(!error.to_string().contains(&body[30..40]), "{error}");
         }
-        let weak = PublicKey::new(Algorithm::Ed25519, vec![0; 32]);
-        assert_eq!(weak, Err(KeyError::Weak));
+    }
+
+    /// RFC 8032, section 7.1, test 2; then the same signature with S + L, which naive verifiers take too.
+    #[test]
+    fn ed25519_is_strict() {
+        let bytes = |hex: &str| -> Vec<u8> {
+            (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect()
+        };
+        let key = bytes("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c");
+        let r = "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da";
+        let s = "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00";
+        let s_plus_l = "f52db7415978abc61b2c2eb6aeebfca0387b2eaeb4302aeeb00d291612bb0c10";
+        let key = PublicKey::new(Algorithm::Ed25519, key).unwrap();
+        assert_eq!(key.verify(b"\x72", &bytes(&format!("{r}{s}"))), Ok(()));
+        assert_eq!(key.verify(b"\x72", &bytes(&format!("{r}{s_plus_l}"))), Err(BadSignature));
+        assert_eq!(key.verify(b"\x72", &bytes(r)), Err(BadSignature));
+        let identity = format!("01{}", "00".repeat(31));
+        assert_eq!(key.verify(b"\x72", &bytes(&format!("{identity}{}", "00".repeat(32)))), Err(BadSignature));
+        // Small order, its other sign, and y = p and p + 3, which are 0 and 3 in another form.
+        for weak in [
+            "00".repeat(32),
+            identity,
+            format!("{}80", "00".repeat(31)),
+            format!("ed{}7f", "ff".repeat(30)),
+            format!("f0{}ff", "ff".repeat(30)),
+            "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa".to_owned(),
+        ] {
+            assert_eq!(PublicKey::new(Algorithm::Ed25519, bytes(&weak)), Err(KeyError::Weak), "{weak}");
+        }
+    }
+
+    /// A point that is not on the curve, and one in the compressed form.
+    #[test]
+    fn p256_points_are_checked() {
+        let good = SigningKey::generate(Algorithm::P256).unwrap().public().raw().to_vec();
+        let mut off = good.clone();
+        off[64] ^= 1;
+        assert_eq!(PublicKey::new(Algorithm::P256, off), Err(KeyError::Unsupported));
+        assert_eq!(PublicKey::new(Algorithm::P256, [&[2], &good[1..33]].concat()), Err(KeyError::Unsupported));
     }
 }

@@ -116,6 +116,72 @@ pub fn verify_inclusion(leaf: Digest, index: u64, size: u64, proof: &[Digest], r
     last == 0 && hash == root
 }
 
+/// The proof that the tree over the first `size` leaves is a beginning of the tree over all of them (RFC 6962 §2.1.2).
+/// `None` unless `1 ≤ size ≤ leaves.len()`.
+pub fn consistency_proof(leaves: &[Digest], size: usize) -> Option<Vec<Digest>> {
+    if size == 0 || size > leaves.len() {
+        return None;
+    }
+    let mut proof = Vec::new();
+    let (mut rest, mut size) = (leaves, size);
+    // Whether the old tree is still a whole subtree here: its verifier knows that root already.
+    let mut known = true;
+    while size < rest.len() {
+        let (left, right) = rest.split_at(split(rest.len()));
+        if size <= left.len() {
+            proof.push(root_of(right));
+            rest = left;
+        } else {
+            proof.push(root_of(left));
+            size -= left.len();
+            rest = right;
+            known = false;
+        }
+    }
+    if !known {
+        proof.push(root_of(rest));
+    }
+    proof.reverse();
+    Some(proof)
+}
+
+/// Checks a consistency proof from the tree of `old` entries to that of `new` (RFC 9162 §2.1.4.2).
+pub fn verify_consistency((old, old_root): (u64, Digest), (new, new_root): (u64, Digest), proof: &[Digest]) -> bool {
+    if old == 0 || old > new {
+        return false;
+    }
+    if old == new {
+        return proof.is_empty() && old_root == new_root;
+    }
+    let mut proof = proof.iter().copied();
+    let (mut at, mut last) = (old - 1, new - 1);
+    while at & 1 == 1 {
+        at >>= 1;
+        last >>= 1;
+    }
+    let first = if old.is_power_of_two() { Some(old_root) } else { proof.next() };
+    let Some(first) = first else { return false };
+    let (mut old_hash, mut new_hash) = (first, first);
+    for sibling in proof {
+        if last == 0 {
+            return false;
+        }
+        if at & 1 == 1 || at == last {
+            old_hash = node(sibling, old_hash);
+            new_hash = node(sibling, new_hash);
+            while at & 1 == 0 && at != 0 {
+                at >>= 1;
+                last >>= 1;
+            }
+        } else {
+            new_hash = node(new_hash, sibling);
+        }
+        at >>= 1;
+        last >>= 1;
+    }
+    last == 0 && old_hash == old_root && new_hash == new_root
+}
+
 /// The root over `leaves`.
 pub fn root_of(leaves: &[Digest]) -> Digest {
     let mut tree = Tree::default();
@@ -169,5 +235,79 @@ mod tests {
                 assert!(!verify_inclusion(leaves[index], at + 1, size, &proof, tree.root()) || size == 1);
             }
         }
+    }
+
+    fn leaves(count: usize) -> Vec<Digest> {
+        (0..count).map(|number| leaf(&number.to_le_bytes())).collect()
+    }
+
+    /// RFC 6962 §2.1 as it is written, the oracle for the tree that grows.
+    fn recursive_root(leaves: &[Digest]) -> Digest {
+        match leaves {
+            [] => Digest::of(b""),
+            [leaf] => *leaf,
+            more => {
+                let (left, right) = more.split_at(more.len().next_power_of_two() / 2);
+                node(recursive_root(left), recursive_root(right))
+            }
+        }
+    }
+
+    #[test]
+    fn grows_as_the_rfc_defines() {
+        for count in 0..70 {
+            assert_eq!(root_of(&leaves(count)), recursive_root(&leaves(count)), "{count}");
+        }
+    }
+
+    #[test]
+    fn consistency_proofs_hold_for_every_pair_of_sizes() {
+        let all = leaves(40);
+        for new in 1..=all.len() {
+            for old in 1..=new {
+                let proof = consistency_proof(&all[..new], old).unwrap();
+                let before = (old as u64, root_of(&all[..old]));
+                let after = (new as u64, root_of(&all[..new]));
+                assert!(verify_consistency(before, after, &proof), "{old} → {new}");
+                let other = Digest::of(b"other");
+                assert!(!verify_consistency((before.0, other), after, &proof), "{old} → {new}");
+                assert!(!verify_consistency(before, (after.0, other), &proof), "{old} → {new}");
+                assert!(!verify_consistency(before, after, &[&proof[..], &[other]].concat()), "{old} → {new}");
+                for at in 0..proof.len() {
+                    let mut bent = proof.clone();
+                    bent[at] = other;
+                    assert!(!verify_consistency(before, after, &bent), "{old} → {new}");
+                    bent.remove(at);
+                    assert!(!verify_consistency(before, after, &bent), "{old} → {new}");
+                }
+            }
+        }
+        assert!(consistency_proof(&all, 0).is_none() && consistency_proof(&all, 41).is_none());
+        assert!(!verify_consistency((0, root_of(&[])), (1, all[0]), &[]));
+    }
+
+    #[test]
+    fn inclusion_proofs_hold_for_every_leaf() {
+        let all = leaves(33);
+        for size in 1..=all.len() {
+            let root = root_of(&all[..size]);
+            for at in 0..size {
+                let proof = inclusion_proof(&all[..size], at).unwrap();
+                assert!(verify_inclusion(all[at], at as u64, size as u64, &proof, root));
+                assert!(!verify_inclusion(all[at], at as u64, size as u64, &[&proof[..], &[root]].concat(), root));
+                for gone in 0..proof.len() {
+                    let mut short = proof.clone();
+                    short.remove(gone);
+                    assert!(!verify_inclusion(all[at], at as u64, size as u64, &short, root));
+                }
+            }
+            assert!(inclusion_proof(&all[..size], size).is_none());
+        }
+    }
+
+    /// The empty tree is the hash of nothing (RFC 6962 §2.1).
+    #[test]
+    fn the_empty_tree() {
+        assert_eq!(Tree::default().root().hex(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 }
