@@ -1,1 +1,26 @@
-fn main() {}
+//! The `writ` binary: raw arguments → typed arguments → one match.
+//!
+//! Owns the command line, the terminal and the environment; everything else lives in the rooms below. `writ hook` is
+//! taken before the argument parser is built, because it starts on every tool call. Exit codes: [`exit::Failure`] (R7).
+
+mod args;
+mod commands;
+mod environment;
+mod exit;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "hook") && words.next().is_none() {
+        return commands::hook::run();
+    }
+    let args = args::Args::parse();
+    match commands::run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,7 +1,9 @@
 //! A command line, and everything the shell would run for it.
 
 mod action;
+mod explain;
 
+pub use explain::{Explained, explain};
 pub use action::{Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Normal, Part, Unresolved, UnresolvedKind, Word};
 
 /// Reads `line` as bash would and lists what it would run, touch and contact. Never fails: what cannot be read is

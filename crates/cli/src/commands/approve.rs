@@ -1,0 +1,67 @@
+//! `writ approve` and `writ policy accept`: a human's word, given at a terminal.
+
+use std::io::IsTerminal;
+
+use writ_core::SessionId;
+use writ_engine::{Home, governing, human};
+use writ_store::Store;
+
+use crate::args::ApproveArgs;
+use crate::environment;
+use crate::exit::Failure;
+use crate::output;
+
+/// Lists what waits, or lets one call run once.
+pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
+    let home = environment::home();
+    let store = store(&home)?;
+    let id = session(&store, args.session.as_deref())?;
+    let Some(name) = &args.call else {
+        for call in human::waiting(&store, &id).map_err(Failure::could_not)? {
+            output::line(format!("{}  {}  {}  {}", output::bold(call.name()), call.tool, call.asked, call.rules.join(", ")));
+        }
+        return Ok(());
+    };
+    human_present("approve a call")?;
+    let call = human::approve(&store, &id, name, &home).map_err(Failure::could_not)?;
+    output::line(format!("{} {} {} may run once within 30 minutes", output::good("✓"), call.tool, call.name()));
+    Ok(())
+}
+
+/// Accepts the policy as it is now.
+pub fn accept(named: Option<&str>) -> Result<(), Failure> {
+    human_present("accept a policy")?;
+    let home = environment::home();
+    let store = store(&home)?;
+    let id = session(&store, named)?;
+    let governing = human::accept(&store, &id, &home).map_err(Failure::could_not)?;
+    output::line(format!("{} session {id} now runs under {} {}", output::good("✓"), governing.path.display(), governing.file));
+    Ok(())
+}
+
+/// The store.
+pub fn store(home: &Home) -> Result<Store, Failure> {
+    Store::open(home.state().map_err(Failure::could_not)?.to_owned()).map_err(Failure::could_not)
+}
+
+/// The named session, or the newest of this repository.
+pub fn session(store: &Store, named: Option<&str>) -> Result<SessionId, Failure> {
+    if let Some(name) = named {
+        let id = SessionId::new(name);
+        return if store.exists(&id) { Ok(id) } else { Err(Failure::could_not(format!("no session `{name}` is on record; `writ session list` shows them"))) };
+    }
+    let cwd = environment::cwd()?;
+    let repository = governing::repository(&cwd);
+    human::newest(store, repository)
+        .map_err(Failure::could_not)?
+        .ok_or_else(|| Failure::could_not(format!("no session of {} is on record", repository.display())))
+}
+
+/// An agent's shell has no terminal; a human's has.
+fn human_present(what: &str) -> Result<(), Failure> {
+    if std::io::stdin().is_terminal() {
+        return Ok(());
+    }
+    output::note(format!("{} only a human at a terminal can {what}", output::bad("error:")));
+    Err(Failure::No)
+}

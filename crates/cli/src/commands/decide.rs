@@ -1,0 +1,85 @@
+//! `writ decide`: calls as JSON in, decisions as JSON out.
+
+use std::io::{BufRead, Read};
+use std::path::{Path, PathBuf};
+
+use writ_core::json::{self, Limits, Object, Value};
+use writ_core::{Decision, ToolCall, Verdict};
+use writ_engine::governing::Governing;
+
+use crate::args::DecideArgs;
+use crate::commands::policy::open;
+use crate::environment;
+use crate::exit::Failure;
+use crate::output;
+
+/// Longest line of standard input.
+const MAX_LINE: u64 = 16 << 20;
+
+/// Decides one call, or one a line.
+pub fn run(args: &DecideArgs) -> Result<(), Failure> {
+    let governing = open(&args.policy, args.root.as_deref())?;
+    let root = folder(&governing, args.root.as_deref())?;
+    if let (Some(tool), Some(input)) = (&args.tool, &args.input) {
+        let call = ToolCall { tool: tool.clone(), input: input_value(input)?, cwd: root };
+        let decision = decide(&governing, &call);
+        output::print_json_line(&decision.to_json());
+        return if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) };
+    }
+    let mut stdin = std::io::stdin().lock();
+    for number in 1.. {
+        let mut line = Vec::new();
+        if stdin.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        output::print_json_line(&match read_call(&line, &root) {
+            Ok(call) => decide(&governing, &call).to_json(),
+            Err(why) => malformed(number, &why),
+        });
+    }
+    Ok(())
+}
+
+/// Decides under the user's own surroundings.
+pub fn decide(governing: &Governing, call: &ToolCall) -> Decision {
+    writ_engine::decide(governing, call, &environment::home())
+}
+
+/// The folder calls hang off: the given root, else the policy's own folder, absolute.
+pub fn folder(governing: &Governing, root: Option<&Path>) -> Result<String, Failure> {
+    let folder = root.map_or_else(|| governing.path.parent().map(Path::to_owned), |root| Some(root.to_owned()));
+    let folder = folder.unwrap_or_else(|| PathBuf::from("/"));
+    let absolute = std::path::absolute(&folder)?;
+    Ok(absolute.to_string_lossy().into_owned())
+}
+
+/// Reads a tool's input.
+pub fn input_value(text: &str) -> Result<Value, Failure> {
+    json::parse_with(text.as_bytes(), Limits::FOREIGN).map_err(|error| Failure::malformed(format!("--input: {error}")))
+}
+
+fn read_call(line: &[u8], root: &str) -> Result<ToolCall, String> {
+    let value = json::parse_with(line, Limits::FOREIGN).map_err(|error| error.to_string())?;
+    let tool = value.get("tool").and_then(Value::as_str).ok_or("no member `tool` with a tool's name")?;
+    let input = value.get("input").cloned().ok_or("no member `input`")?;
+    let cwd = match value.get("cwd") {
+        None | Some(Value::Null) => root.to_owned(),
+        Some(cwd) => {
+            let cwd = cwd.as_str().ok_or("`cwd` is not a string")?;
+            Path::new(root).join(cwd).to_string_lossy().into_owned()
+        }
+    };
+    Ok(ToolCall { tool: tool.to_owned(), input, cwd })
+}
+
+/// A line that is no call is denied in its place, so that answers and lines stay in step.
+fn malformed(number: usize, why: &str) -> Value {
+    let mut out = Object::new();
+    out.push("decision", Value::from("deny"));
+    out.push("reasons", Value::Array(Vec::new()));
+    out.push("error", Value::from(format!("line {number}: {why}")));
+    Value::Object(out)
+}

@@ -1,0 +1,50 @@
+//! `writ hook`: standard input to standard output, and nothing that fails open in between.
+//!
+//! The client lets a tool run when a hook exits with 1, prints anything that is not one JSON object, or dies of a signal;
+//! so this file always prints one object, and where it cannot, exits with 2, which denies.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use writ_clients::claude_code::HookAnswer;
+use writ_engine::hook;
+
+use crate::environment;
+use crate::exit::Failure;
+
+/// Largest payload: the client's own limits on tool input are far below.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Exit code that denies whatever stands on standard output.
+const DENIES: u8 = 2;
+
+/// Answers one call.
+pub fn run() -> ExitCode {
+    std::panic::set_hook(Box::new(|info| {
+        drop(writeln!(std::io::stderr(), "writ failed, and denies: {info}"));
+        // A panic would end in a signal, which lets the tool run.
+        #[expect(clippy::exit, reason = "the only way to choose the exit code of a panic")]
+        std::process::exit(i32::from(DENIES))
+    }));
+    if print(&answer()) { ExitCode::SUCCESS } else { ExitCode::from(DENIES) }
+}
+
+/// The same, when other words stood on the command line.
+pub fn from_command() -> Result<(), Failure> {
+    if print(&answer()) { Ok(()) } else { Err(Failure::could_not("standard output is closed")) }
+}
+
+fn answer() -> String {
+    let mut bytes = Vec::new();
+    let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    match std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes) {
+        Ok(_) => hook::answer(&bytes, &environment::home(), &cwd).to_json(),
+        Err(error) => HookAnswer::refuse(None, &format!("writ cannot read its input: {error}")).to_json(),
+    }
+}
+
+fn print(text: &str) -> bool {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+}

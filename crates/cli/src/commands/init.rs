@@ -1,0 +1,96 @@
+//! `writ init`: a policy, and the hooks that make the client ask.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use writ_clients::claude_code::ClientVersion;
+use writ_clients::claude_code::settings::{HookSpec, command_for};
+use writ_engine::{Home, governing, install, protect, starter};
+
+use crate::args::InitArgs;
+use crate::commands::policy::found;
+use crate::environment;
+use crate::exit::Failure;
+use crate::output;
+
+/// Writes what is missing, or takes the hooks out again.
+pub fn run(args: &InitArgs) -> Result<(), Failure> {
+    let home = environment::home();
+    let cwd = environment::cwd()?;
+    let settings = settings_path(&home, &cwd, args.user)?;
+    if args.undo {
+        let outcome = install::undo(&settings, &home).map_err(failure)?;
+        let word = if outcome.changed { "hooks taken out of" } else { "no hooks of Writ's in" };
+        output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
+        return Ok(());
+    }
+    write_policy(governing::repository(&cwd), &cwd)?;
+    let version = client_version(args.client_version.as_deref())?;
+    let spec = HookSpec { command: command()?, on_failure_block: version.is_none_or(ClientVersion::blocks_on_failure) };
+    let outcome = install::install(&settings, &spec, &home).map_err(failure)?;
+    let word = if outcome.changed { "hooks installed in" } else { "hooks are already in" };
+    output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
+    if !spec.on_failure_block {
+        output::line(format!(
+            "{} this client is older than {}: a hook that crashes or times out lets the tool run",
+            output::warn("warning:"),
+            ClientVersion::ON_FAILURE
+        ));
+    }
+    output::line("\nNext: `writ policy check` shows what is enforced, `writ why 'git push'` tries a command, `writ doctor` checks all this.");
+    Ok(())
+}
+
+/// The settings file hooks go into.
+pub fn settings_path(home: &Home, cwd: &Path, user: bool) -> Result<PathBuf, Failure> {
+    let places = protect::places(home, governing::repository(cwd))
+        .ok_or_else(|| Failure::could_not("cannot tell where the client's settings are: set HOME"))?;
+    Ok(if user { places.user } else { places.project })
+}
+
+fn write_policy(root: &Path, cwd: &Path) -> Result<(), Failure> {
+    if let Some(path) = governing::find(cwd) {
+        output::line(format!("{} policy {} is there already", output::good("✓"), path.display()));
+        return Ok(());
+    }
+    let starter = starter::starter(root);
+    let path = root.join(".aflock");
+    fs::write(&path, &starter.text).map_err(|error| Failure::could_not(format!("{}: {error}", path.display())))?;
+    output::line(format!("{} wrote {}{}", output::good("✓"), path.display(), found(&starter.found)));
+    Ok(())
+}
+
+/// The program as the settings name it: by name where `PATH` leads to this very file, else by its place.
+fn command() -> Result<String, Failure> {
+    let program = std::env::current_exe()?;
+    let real = fs::canonicalize(&program)?;
+    let in_path = environment::search_path().iter().map(|dir| dir.join("writ")).find(|path| path.is_file());
+    let same = in_path.and_then(|path| fs::canonicalize(path).ok()).is_some_and(|path| path == real);
+    Ok(command_for(&program, same))
+}
+
+/// The client's version as given or as it says itself; `None` when there is no client to ask.
+pub fn client_version(given: Option<&str>) -> Result<Option<ClientVersion>, Failure> {
+    if let Some(text) = given {
+        return ClientVersion::parse(text).map(Some).map_err(|error| Failure::Usage(error.to_string()));
+    }
+    let child = Command::new("claude").arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let Ok(mut child) = child else { return Ok(None) };
+    let mut text = String::new();
+    if let Some(out) = child.stdout.take() {
+        drop(out.take(256).read_to_string(&mut text));
+    }
+    drop(child.wait());
+    Ok(ClientVersion::parse(&text).ok())
+}
+
+fn failure(error: install::InstallError) -> Failure {
+    match error {
+        install::InstallError::Settings { .. } => {
+            Failure::malformed(format!("{error}: {}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default()))
+        }
+        install::InstallError::Io { .. } | install::InstallError::NoStateDir(_) => Failure::could_not(error),
+    }
+}

@@ -1,0 +1,110 @@
+//! `writ keys`: make key pairs, and say whose policies you accept.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use writ_core::json::{Object, Value};
+use writ_engine::{Home, Trust};
+use writ_evidence::keys::{Algorithm, PublicKey, SigningKey};
+use writ_store::Store;
+
+use crate::args::{Format, FormatArgs, KeyKind, KeysCommand};
+use crate::environment;
+use crate::exit::Failure;
+use crate::output;
+
+/// Runs one of the key commands.
+pub fn run(command: KeysCommand) -> Result<(), Failure> {
+    let home = environment::home();
+    let trust = Trust::open(home.state.as_deref());
+    match command {
+        KeysCommand::Generate { file, algorithm } => generate(&file, algorithm),
+        KeysCommand::Trust { file } => {
+            let key = trust.pin(&read_text(&file)?, &file).map_err(Failure::malformed)?;
+            output::line(format!("trusted {}", key.key_id()));
+            Ok(())
+        }
+        KeysCommand::Distrust { id } => {
+            let key = trust.unpin(&id).map_err(Failure::could_not)?;
+            output::line(format!("no longer trusted {}", key.key_id()));
+            Ok(())
+        }
+        KeysCommand::RequireSigned { switch } => {
+            trust.set_require_signed(switch == "on").map_err(Failure::could_not)?;
+            output::line(format!("signatures are {}", if switch == "on" { "required" } else { "not required" }));
+            Ok(())
+        }
+        KeysCommand::List(args) => list(&home, &trust, &args),
+    }
+}
+
+/// Reads a private key file.
+pub fn signing_key(path: &Path) -> Result<SigningKey, Failure> {
+    SigningKey::from_pem(&read_text(path)?).map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
+}
+
+/// Reads a public key file.
+pub fn public_key(path: &Path) -> Result<PublicKey, Failure> {
+    PublicKey::from_pem(&read_text(path)?).map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| Failure::could_not(format!("cannot read {}: {error}", path.display())))
+}
+
+fn generate(file: &Path, kind: KeyKind) -> Result<(), Failure> {
+    let algorithm = match kind {
+        KeyKind::Ed25519 => Algorithm::Ed25519,
+        KeyKind::P256 => Algorithm::P256,
+    };
+    let key = SigningKey::generate(algorithm).map_err(Failure::could_not)?;
+    let mut public = file.as_os_str().to_owned();
+    public.push(".pub");
+    let public = PathBuf::from(public);
+    create(file, key.to_pem().as_bytes(), 0o600)?;
+    create(&public, key.public().to_pem().as_bytes(), 0o644)?;
+    output::line(format!("{} (private, keep it)\n{} (public)\n{}", file.display(), public.display(), key.public().key_id()));
+    Ok(())
+}
+
+/// Creates a file that was not there before; a key is never overwritten.
+fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+    let io = |error| Failure::could_not(format!("cannot create {}: {error}", path.display()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(io)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io)
+}
+
+fn list(home: &Home, trust: &Trust, args: &FormatArgs) -> Result<(), Failure> {
+    let store = Store::open(home.state().map_err(Failure::could_not)?.to_owned()).map_err(Failure::could_not)?;
+    let ledger = store.ledger_key().map_err(Failure::could_not)?.public().clone();
+    let pinned = trust.keys().map_err(Failure::could_not)?;
+    if args.format == Format::Json {
+        output::print_json(&listing(&ledger, &pinned, trust.require_signed()));
+        return Ok(());
+    }
+    output::line(format!("ledger key   {}  {}  custody: file", ledger.key_id(), ledger.algorithm()));
+    for key in &pinned {
+        output::line(format!("trusted key  {}  {}", key.key_id(), key.algorithm()));
+    }
+    output::line(format!("signed policies are {}", if trust.require_signed() { "required" } else { "not required" }));
+    Ok(())
+}
+
+fn listing(ledger: &PublicKey, pinned: &[PublicKey], required: bool) -> Value {
+    let key = |key: &PublicKey| {
+        let mut out = Object::new();
+        out.push("id", Value::from(key.key_id().to_string()));
+        out.push("algorithm", Value::from(key.algorithm().to_string()));
+        out.push("pem", Value::from(key.to_pem()));
+        out
+    };
+    let mut own = key(ledger);
+    own.push("custody", Value::from("file"));
+    let mut out = Object::new();
+    out.push("ledger", Value::Object(own));
+    out.push("trusted", Value::Array(pinned.iter().map(|pinned| Value::Object(key(pinned))).collect()));
+    out.push("requireSigned", Value::from(required));
+    Value::Object(out)
+}

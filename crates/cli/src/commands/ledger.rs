@@ -1,0 +1,55 @@
+//! `writ ledger`: one ledger file, shown or verified by itself.
+
+use std::path::Path;
+
+use writ_core::json::{Object, Value};
+use writ_engine::verify;
+use writ_evidence::row::{Row, RowDecision};
+
+use crate::args::{Format, LedgerCommand};
+use crate::commands::verify::print;
+use crate::environment;
+use crate::exit::Failure;
+use crate::output;
+
+/// Shows or verifies a ledger file.
+pub fn run(command: &LedgerCommand) -> Result<(), Failure> {
+    match command {
+        LedgerCommand::Show { file, format } => {
+            let bytes = std::fs::read(file).map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
+            let (rows, wrong) = Row::parse_all(&bytes);
+            show_rows(&rows, format.format);
+            match wrong {
+                None => Ok(()),
+                Some(error) => Err(Failure::malformed(format!("{}: {error}", file.display()))),
+            }
+        }
+        LedgerCommand::Verify { file, format } => {
+            let folder = file.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+            let report = verify::ledger(file, folder, &environment::home()).map_err(Failure::could_not)?;
+            print(&report, format.format)
+        }
+    }
+}
+
+/// Rows for people, one a line, or as a JSON array.
+pub fn show_rows(rows: &[Row], format: Format) {
+    if format == Format::Json {
+        output::print_json(&Value::Array(rows.iter().map(Row::to_json).collect()));
+        return;
+    }
+    for row in rows {
+        let word = format!("{:<12}", row.decision.as_str());
+        let word = match row.decision {
+            RowDecision::Approved | RowDecision::Completed => output::good(word),
+            RowDecision::Asked | RowDecision::Failed => output::warn(word),
+            RowDecision::Denied | RowDecision::Hallucinated => output::bad(word),
+            RowDecision::Checkpoint => output::dim(word),
+        };
+        let detail = row.detail.as_object();
+        let text = |name| detail.and_then(|detail: &Object| detail.get(name)).and_then(Value::as_str).unwrap_or_default();
+        let what = row.tool_name.clone().unwrap_or_else(|| text("event").to_owned());
+        let why = row.denial_reason.as_deref().unwrap_or_default();
+        output::line(format!("{:>5}  {}  {word}  {what}  {}", row.sequence, row.timestamp, output::dim(why)));
+    }
+}

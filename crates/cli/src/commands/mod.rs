@@ -1,0 +1,53 @@
+//! One file per command, and the match that finds it.
+
+mod approve;
+mod decide;
+mod demo;
+mod doctor;
+pub mod hook;
+mod init;
+mod keys;
+mod ledger;
+mod policy;
+mod session;
+mod shell;
+mod status;
+mod verify;
+mod why;
+
+use clap::CommandFactory;
+
+use crate::args::{Args, Color, Command};
+use crate::exit::Failure;
+use crate::output;
+
+/// Runs one command.
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.color {
+        Color::Auto => {}
+        Color::Always => anstream::ColorChoice::Always.write_global(),
+        Color::Never => anstream::ColorChoice::Never.write_global(),
+    }
+    match args.command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Init(args) => init::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Hook => hook::from_command(),
+        Command::Policy(command) => policy::run(command),
+        Command::Keys(command) => keys::run(command),
+        Command::Decide(args) => decide::run(&args),
+        Command::Why(args) => why::run(&args),
+        Command::Shell(command) => shell::run(&command),
+        Command::Approve(args) => approve::run(&args),
+        Command::Session(command) => session::run(&command),
+        Command::Ledger(command) => ledger::run(&command),
+        Command::Status(args) => status::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "writ", &mut script);
+            output::bytes(&script);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! `writ policy`: make, check, show, sign, verify, accept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
+use writ_core::json::{Object, Value};
+use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
+use writ_engine::{Trust, starter};
+use writ_evidence::dsse::Envelope;
+use writ_evidence::keys::SigningKey;
+use writ_policy::Policy;
+
+use crate::args::{Format, FormatArgs, PolicyCommand};
+use crate::commands::{approve, keys};
+use crate::environment;
+use crate::exit::Failure;
+use crate::output;
+
+/// Runs one of the policy commands.
+pub fn run(command: PolicyCommand) -> Result<(), Failure> {
+    match command {
+        PolicyCommand::New { file, force } => new(&file, force),
+        PolicyCommand::Check { file, format } => check(&given_or_found(file)?, &format),
+        PolicyCommand::Show { file, format } => show(&given_or_found(file)?, &format),
+        PolicyCommand::Sign { file, key, output } => sign(&file, &key, output),
+        PolicyCommand::Verify { file, key, format } => verify(&file, &key, &format),
+        PolicyCommand::Schema => {
+            output::print_json(&Policy::schema());
+            Ok(())
+        }
+        PolicyCommand::Accept { session } => approve::accept(session.as_deref()),
+    }
+}
+
+/// Opens a policy the user named.
+pub fn open(path: &Path, root: Option<&Path>) -> Result<Governing, Failure> {
+    let path = std::path::absolute(path)?;
+    governing::open(&path, root, &Trust::open(environment::home().state.as_deref())).map_err(report)
+}
+
+/// The named file, or the one a session here would find.
+pub fn given_or_found(file: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    if let Some(file) = file {
+        return Ok(file);
+    }
+    let cwd = environment::cwd()?;
+    governing::find(&cwd).ok_or_else(|| {
+        Failure::could_not(format!("no policy governs {}: `writ init` or `writ policy new` writes one", cwd.display()))
+    })
+}
+
+/// A policy error as a person wants it: each problem with its place in the file.
+fn report(error: GoverningError) -> Failure {
+    match error {
+        GoverningError::Invalid { path, text, source } => {
+            let labels = source.problems().iter().map(|problem| {
+                let note = if problem.help.is_empty() {
+                    format!("{} ({})", problem.message, pointer(&problem.pointer))
+                } else {
+                    format!("{} ({}); {}", problem.message, pointer(&problem.pointer), problem.help)
+                };
+                LabeledSpan::new(Some(note), problem.span.start, problem.span.end.saturating_sub(problem.span.start))
+            });
+            let first = source.problems().first();
+            let place = first.map_or_else(String::new, |problem| format!(":{}:{}", problem.line, problem.column));
+            let title = first.map_or_else(|| source.to_string(), |problem| problem.message.clone());
+            let diagnostic = MietteDiagnostic::new(format!("{}{place}: {title}", path.display())).with_labels(labels);
+            let source = NamedSource::new(path.to_string_lossy(), text).with_language("json");
+            Failure::MalformedReport(Report::new(diagnostic).with_source_code(source))
+        }
+        GoverningError::NotTrusted { .. } | GoverningError::Envelope { .. } => {
+            output::note(format!("{} {error}", output::bad("error:")));
+            Failure::No
+        }
+        GoverningError::TooLarge { .. } => Failure::malformed(error),
+        GoverningError::Unreadable { .. } | GoverningError::Trust(_) => Failure::could_not(error),
+    }
+}
+
+fn pointer(pointer: &str) -> &str {
+    if pointer.is_empty() { "the whole document" } else { pointer }
+}
+
+fn new(file: &Path, force: bool) -> Result<(), Failure> {
+    let starter = starter::starter(&environment::cwd()?);
+    if file == Path::new("-") {
+        output::bytes(starter.text.as_bytes());
+        return Ok(());
+    }
+    if file.exists() && !force {
+        return Err(Failure::could_not(format!("{} exists already; --force replaces it", file.display())));
+    }
+    fs::write(file, &starter.text).map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
+    output::line(format!("wrote {}{}", file.display(), found(&starter.found)));
+    Ok(())
+}
+
+/// ` (found Rust, Cargo.lock)`, or nothing.
+pub fn found(found: &[String]) -> String {
+    if found.is_empty() { String::new() } else { format!(" (found {})", found.join(", ")) }
+}
+
+fn check(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
+    let governing = open(path, None)?;
+    let (pending, warnings) = (governing.policy.not_enforced(), warnings(&governing));
+    if args.format == Format::Json {
+        let texts = |items: &[String]| Value::Array(items.iter().map(|item| Value::from(item.as_str())).collect());
+        let mut out = summary(&governing);
+        out.push("warnings", texts(&warnings));
+        out.push("notEnforcedYet", texts(&pending));
+        output::print_json(&Value::Object(out));
+        return Ok(());
+    }
+    output::line(format!("{} {} `{}` is valid", output::good("✓"), path.display(), governing.policy.name()));
+    for warning in &warnings {
+        output::line(format!("{} {warning}", output::warn("warning:")));
+    }
+    for pointer in &pending {
+        output::line(format!("{} {pointer}: not enforced yet", output::dim("–")));
+    }
+    Ok(())
+}
+
+fn warnings(governing: &Governing) -> Vec<String> {
+    let mut out: Vec<String> = governing.policy.warnings().to_vec();
+    match governing.signed {
+        Signed::Plain => out.push("not signed: anyone who can write the file can change the policy".to_owned()),
+        Signed::Stranger => out.push("signed, but not by a key you trust (`writ keys trust`)".to_owned()),
+        Signed::By(_) => {}
+    }
+    out
+}
+
+/// A policy in one object.
+pub fn summary(governing: &Governing) -> Object {
+    let mut out = Object::new();
+    out.push("name", Value::from(governing.policy.name()));
+    out.push("path", Value::from(governing.path.to_string_lossy().as_ref()));
+    out.push("digest", Value::from(governing.policy.digest().to_string()));
+    out.push("file", Value::from(governing.file.to_string()));
+    out.push("signed", Value::from(governing.signed.as_str()));
+    if let Signed::By(signers) = &governing.signed {
+        out.push("signers", Value::Array(signers.iter().map(|id| Value::from(id.as_str())).collect()));
+    }
+    out
+}
+
+fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
+    let governing = open(path, None)?;
+    let inner = governing::unwrap(&governing.path, &governing.bytes, || Ok(Vec::new())).map_err(report)?.0;
+    let document = String::from_utf8_lossy(inner.as_deref().unwrap_or(&governing.bytes)).into_owned();
+    if args.format == Format::Json {
+        let mut out = summary(&governing);
+        out.push("document", Value::from(document));
+        output::print_json(&Value::Object(out));
+        return Ok(());
+    }
+    let signed = match &governing.signed {
+        Signed::Plain => output::warn("not signed"),
+        Signed::Stranger => output::warn("signed by a key you do not trust"),
+        Signed::By(signers) => output::good(format!("signed by {}", signers.join(", "))),
+    };
+    output::line(format!("{}  {}\n{signed}\n", governing.path.display(), governing.policy.digest()));
+    output::bytes(document.as_bytes());
+    Ok(())
+}
+
+fn sign(file: &Path, key_files: &[PathBuf], to: Option<PathBuf>) -> Result<(), Failure> {
+    let governing = open(file, None)?;
+    if governing.signed != Signed::Plain {
+        return Err(Failure::Usage(format!("{} is signed already; sign the plain policy", file.display())));
+    }
+    let keys: Vec<SigningKey> = key_files.iter().map(|path| keys::signing_key(path)).collect::<Result<_, _>>()?;
+    let refs: Vec<&SigningKey> = keys.iter().collect();
+    let envelope = Envelope::sign(PAYLOAD_TYPE, &governing.bytes, &refs).map_err(Failure::could_not)?;
+    let to = to.unwrap_or_else(|| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(".signed");
+        PathBuf::from(name)
+    });
+    if to == Path::new("-") {
+        output::bytes(&envelope.to_bytes());
+        return Ok(());
+    }
+    fs::write(&to, envelope.to_bytes()).map_err(|error| Failure::could_not(format!("{}: {error}", to.display())))?;
+    output::line(format!("wrote {}", to.display()));
+    Ok(())
+}
+
+fn verify(file: &Path, key_files: &[PathBuf], args: &FormatArgs) -> Result<(), Failure> {
+    let bytes = governing::read(file).map_err(report)?;
+    let mut pinned = key_files.iter().map(|path| keys::public_key(path)).collect::<Result<Vec<_>, _>>()?;
+    if pinned.is_empty() {
+        pinned = Trust::open(environment::home().state.as_deref()).keys().map_err(Failure::could_not)?;
+    }
+    let outcome = Envelope::parse(&bytes)
+        .map_err(|error| Failure::malformed(format!("{} is no DSSE envelope: {error}", file.display())))?;
+    let verified = outcome.verify(&pinned).ok().filter(|_| outcome.payload_type() == PAYLOAD_TYPE);
+    let signers: Vec<String> = verified.iter().flat_map(|good| good.signers().iter().map(ToString::to_string)).collect();
+    if args.format == Format::Json {
+        let mut out = Object::new();
+        out.push("verified", Value::from(verified.is_some()));
+        out.push("signers", Value::Array(signers.iter().map(|id| Value::from(id.as_str())).collect()));
+        output::print_json(&Value::Object(out));
+    } else if verified.is_some() {
+        output::line(format!("{} signed by {}", output::good("✓"), signers.join(", ")));
+    } else {
+        output::line(format!("{} no signature by any of the {} keys given or trusted", output::bad("✗"), pinned.len()));
+    }
+    if verified.is_some() { Ok(()) } else { Err(Failure::No) }
+}

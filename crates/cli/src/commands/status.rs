@@ -1,0 +1,59 @@
+//! `writ status`: which policy governs here, and how the newest session stands.
+
+use writ_core::json::{Object, Value};
+use writ_engine::{governing, human};
+
+use crate::args::{Format, FormatArgs};
+use crate::commands::approve::store;
+use crate::commands::{policy, session};
+use crate::environment;
+use crate::exit::Failure;
+use crate::output;
+
+/// Says how things stand.
+pub fn run(args: &FormatArgs) -> Result<(), Failure> {
+    let cwd = environment::cwd()?;
+    let governing = governing::find(&cwd).map(|path| policy::open(&path, None)).transpose()?;
+    let store = store(&environment::home())?;
+    let newest = human::newest(&store, governing::repository(&cwd)).map_err(Failure::could_not)?;
+    let mut described = None;
+    if let Some(id) = &newest {
+        let first = store.first_row(id).map_err(Failure::could_not)?;
+        let last = store.last_row(id).map_err(Failure::could_not)?;
+        described = first.zip(last).map(|(first, last)| session::describe(&first, &last));
+    }
+    if args.format == Format::Json {
+        let mut out = Object::new();
+        out.push("policy", governing.as_ref().map_or(Value::Null, |governing| Value::Object(policy::summary(governing))));
+        out.push("session", described.map_or(Value::Null, Value::Object));
+        output::print_json(&Value::Object(out));
+        return Ok(());
+    }
+    match &governing {
+        Some(governing) => output::line(format!(
+            "policy   `{}`  {}  {}",
+            governing.policy.name(),
+            governing.path.display(),
+            governing.signed.as_str()
+        )),
+        None => output::line("policy   none: every call is allowed and nothing is recorded (`writ init` writes one)"),
+    }
+    match &described {
+        Some(session) => {
+            let text = |name| session.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let count = |name| session.get(name).and_then(Value::as_u64).unwrap_or_default();
+            output::line(format!(
+                "session  {}  since {}\n         {} rows: {} allowed, {} asked, {} denied, {} prompts",
+                output::bold(text("session")),
+                text("started"),
+                count("rows"),
+                count("calls"),
+                count("asked"),
+                count("denied"),
+                count("turns")
+            ));
+        }
+        None => output::line("session  none of this repository is on record"),
+    }
+    Ok(())
+}

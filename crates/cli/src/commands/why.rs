@@ -1,0 +1,78 @@
+//! `writ why`: one decision in prose, the matched part underlined.
+
+use writ_core::json::{Object, Value};
+use writ_core::{Decision, Reason, Span, ToolCall, Verdict};
+
+use crate::args::WhyArgs;
+use crate::commands::decide::{decide, folder, input_value};
+use crate::commands::policy::{given_or_found, open};
+use crate::exit::Failure;
+use crate::output;
+
+/// Explains one call. Exit code 0 for allow, 3 for ask or deny.
+pub fn run(args: &WhyArgs) -> Result<(), Failure> {
+    let governing = open(&given_or_found(args.policy.clone())?, args.root.as_deref())?;
+    let cwd = folder(&governing, args.root.as_deref())?;
+    let (tool, input) = match (&args.line, &args.tool, &args.input) {
+        (_, Some(tool), Some(input)) => (tool.clone(), input_value(input)?),
+        (line, _, _) => ("Bash".to_owned(), bash(line.as_deref().unwrap_or_default())),
+    };
+    let call = ToolCall { tool, input, cwd };
+    let decision = decide(&governing, &call);
+    output::line(prose(&call, &decision, governing.policy.name()));
+    if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) }
+}
+
+fn bash(line: &str) -> Value {
+    let mut input = Object::new();
+    input.push("command", Value::from(line));
+    Value::Object(input)
+}
+
+/// The whole answer.
+fn prose(call: &ToolCall, decision: &Decision, policy: &str) -> String {
+    let verdict = match decision.verdict {
+        Verdict::Allow => output::good("allow"),
+        Verdict::Ask => output::warn("ask"),
+        Verdict::Deny => output::bad("deny"),
+    };
+    let mut out = format!("{verdict}  {} under policy `{policy}`", call.tool);
+    if decision.reasons.is_empty() {
+        out.push_str("\n\nNo rule speaks against it.");
+    }
+    for reason in &decision.reasons {
+        out.push_str("\n\n");
+        out.push_str(&explain(call, reason));
+    }
+    out
+}
+
+fn explain(call: &ToolCall, reason: &Reason) -> String {
+    let mut out = format!("{} {}: {}", output::dim("rule"), output::bold(&reason.rule), reason.message);
+    if let (Some(line), Some(span)) = (call.text("command"), reason.matched.span) {
+        out.push_str(&underlined(line, span));
+    }
+    if !reason.instead.is_empty() {
+        out.push_str(&format!("\n  {} {}", output::dim("to allow it:"), reason.instead));
+    }
+    out
+}
+
+/// Those lines of `text` that `span` touches, with carets below the touched characters.
+fn underlined(text: &str, span: Span) -> String {
+    let mut out = String::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let end = start + line.len();
+        if span.start < end && span.end > start {
+            let visible = line.trim_end_matches('\n');
+            let marks: String = visible
+                .char_indices()
+                .map(|(at, _)| if (span.start..span.end).contains(&(start + at)) { '^' } else { ' ' })
+                .collect();
+            out.push_str(&format!("\n    {visible}\n    {}", output::bad(marks.trim_end())));
+        }
+        start = end;
+    }
+    out
+}

@@ -1,0 +1,64 @@
+//! The exit-code table (R7): every failure has exactly one code, and this match is where it gets it.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use crate::output;
+
+/// Why a command did not end well.
+#[derive(Debug)]
+pub enum Failure {
+    /// 1: could not do it (I/O, a lock, a missing file).
+    CouldNot(anyhow::Error),
+    /// 2: wrong usage that the argument parser cannot see.
+    Usage(String),
+    /// 3: the answer is no. The command has already said why.
+    No,
+    /// 4: the input is malformed.
+    Malformed(anyhow::Error),
+    /// 4, with a rendered report that shows the place.
+    MalformedReport(miette::Report),
+}
+
+impl Failure {
+    /// An I/O failure or the like, from anything that explains itself.
+    pub fn could_not(why: impl Display) -> Self {
+        Self::CouldNot(anyhow::anyhow!("{why}"))
+    }
+
+    /// Malformed input, from anything that explains itself.
+    pub fn malformed(why: impl Display) -> Self {
+        Self::Malformed(anyhow::anyhow!("{why}"))
+    }
+
+    /// Prints what there is to say and gives the code.
+    pub fn report(self) -> ExitCode {
+        match self {
+            Self::CouldNot(error) => say(&error, 1),
+            Self::Usage(text) => say(&anyhow::anyhow!(text), 2),
+            Self::No => ExitCode::from(3),
+            Self::Malformed(error) => say(&error, 4),
+            Self::MalformedReport(report) => {
+                output::note(format!("{report:?}"));
+                ExitCode::from(4)
+            }
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::CouldNot(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::CouldNot(error.into())
+    }
+}
+
+fn say(error: &anyhow::Error, code: u8) -> ExitCode {
+    output::note(format!("{} {error:#}", output::bad("error:")));
+    ExitCode::from(code)
+}

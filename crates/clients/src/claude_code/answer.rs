@@ -1,0 +1,203 @@
+//! What a hook writes to its standard output.
+//!
+//! Owns the JSON of an answer. Refuses to be anything but one object: a word before or after it, and this client takes
+//! the whole for plain text and lets the tool run, without a warning even where `onFailure` is `block`. The invariant:
+//! every text in an answer is at most [`TEXT_LIMIT`] bytes and free of control characters. Format page:
+//! `spec/clients/claude-code.md`.
+
+use std::borrow::Cow;
+
+use writ_core::Verdict;
+use writ_core::json::{Object, Value, compact};
+
+/// The longest reason, message or context in an answer, in bytes; longer texts are cut and end in `…`.
+pub const TEXT_LIMIT: usize = 4096;
+
+/// An answer to one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookAnswer {
+    /// What the client is to do.
+    pub answer: Answer,
+    /// Shown to the user, not to the model.
+    pub message: Option<String>,
+}
+
+/// What the client is to do. An answer that does not fit its event is ignored by the client, so each variant says where
+/// it works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing; go on.
+    Silent,
+    /// `PreToolUse`: let the tool run without the client's own question, ask the user, or do not let it run. The client's
+    /// own deny and ask rules still win over `Allow`; outside an interactive session `Ask` denies.
+    PreToolUse {
+        /// What is to happen.
+        verdict: Verdict,
+        /// Why; the model sees it when the call is denied.
+        reason: String,
+    },
+    /// `PermissionRequest`: answer no in the user's stead.
+    DenyPermission {
+        /// Why; the model sees it.
+        reason: String,
+    },
+    /// `Stop`, `SubagentStop`: send the agent back to work. `UserPromptSubmit`: do not take the prompt. `PostToolBatch`:
+    /// end the turn. `PreToolUse`: deny. The one refusal that holds when the event cannot be told.
+    Block {
+        /// Why.
+        reason: String,
+    },
+    /// `SessionStart`, `UserPromptSubmit`, `SubagentStart`, `PostToolUse`, `PostToolUseFailure`, `PostToolBatch`: tell
+    /// the model something.
+    Context {
+        /// The event that is answered.
+        event: &'static str,
+        /// What to tell.
+        text: String,
+    },
+}
+
+impl From<Answer> for HookAnswer {
+    fn from(answer: Answer) -> Self {
+        Self { answer, message: None }
+    }
+}
+
+impl HookAnswer {
+    /// The answer that stops whatever `event` is about; for an event that is not known (`None`) or that cannot be
+    /// stopped, the one that stops the most.
+    pub fn refuse(event: Option<&str>, reason: &str) -> Self {
+        let reason = reason.to_owned();
+        match event {
+            Some("PreToolUse") => Answer::PreToolUse { verdict: Verdict::Deny, reason },
+            Some("PermissionRequest") => Answer::DenyPermission { reason },
+            _ => Answer::Block { reason },
+        }
+        .into()
+    }
+
+    /// Adds a message to the user.
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    /// Exactly one JSON object on one line, without a line break behind it.
+    pub fn to_json(&self) -> String {
+        let mut out = Object::new();
+        if let Some(message) = &self.message {
+            out.push("systemMessage", bounded(message));
+        }
+        match &self.answer {
+            Answer::Silent => {}
+            Answer::PreToolUse { verdict, reason } => {
+                let verdict = ("permissionDecision", Value::from(verdict.as_str()));
+                let reason = ("permissionDecisionReason", bounded(reason));
+                out.push("hookSpecificOutput", specific("PreToolUse", [verdict, reason]));
+            }
+            Answer::DenyPermission { reason } => {
+                let decision = object([("behavior", Value::from("deny")), ("message", bounded(reason))]);
+                out.push("hookSpecificOutput", specific("PermissionRequest", [("decision", decision)]));
+            }
+            Answer::Block { reason } => {
+                out.push("decision", Value::from("block"));
+                out.push("reason", bounded(reason));
+            }
+            Answer::Context { event, text } => {
+                out.push("hookSpecificOutput", specific(event, [("additionalContext", bounded(text))]));
+            }
+        }
+        compact(&Value::Object(out))
+    }
+}
+
+fn specific<const N: usize>(event: &str, members: [(&str, Value); N]) -> Value {
+    let name = ("hookEventName", Value::from(event));
+    object(std::iter::once(name).chain(members))
+}
+
+fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn bounded(text: &str) -> Value {
+    let text = printable(text);
+    if text.len() <= TEXT_LIMIT {
+        return Value::String(text.into_owned());
+    }
+    let room = TEXT_LIMIT - '…'.len_utf8();
+    let kept = text.char_indices().take_while(|(at, c)| at + c.len_utf8() <= room).map(|(_, c)| c);
+    Value::String(kept.chain(std::iter::once('…')).collect())
+}
+
+/// Control characters and direction overrides as visible escapes: a file name must not repaint the user's terminal.
+fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
+fn hidden(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use writ_core::json::parse;
+
+    use super::*;
+
+    fn deny(reason: &str) -> HookAnswer {
+        HookAnswer::refuse(Some("PreToolUse"), reason)
+    }
+
+    #[test]
+    fn has_the_clients_shapes() {
+        assert_eq!(HookAnswer::from(Answer::Silent).to_json(), "{}");
+        assert_eq!(
+            deny("no").to_json(),
+            r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}"#
+        );
+        assert_eq!(
+            HookAnswer::refuse(Some("PermissionRequest"), "no").to_json(),
+            r#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"no"}}}"#
+        );
+        assert_eq!(
+            HookAnswer::refuse(None, "no").with_message("look").to_json(),
+            r#"{"systemMessage":"look","decision":"block","reason":"no"}"#
+        );
+        let context = Answer::Context { event: "SessionStart", text: "hi".to_owned() };
+        assert_eq!(
+            HookAnswer::from(context).to_json(),
+            r#"{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"hi"}}"#
+        );
+    }
+
+    #[test]
+    fn texts_are_bounded_and_visible() {
+        let json = deny("a\u{1b}[2Jb\u{202e}c\r\n\"d\"").to_json();
+        assert!(!json.chars().any(hidden) && !json.contains('\n'));
+        assert!(json.contains(r#"a\\u{1b}[2Jb\\u{202e}c\\u{d}\n\"d\""#), "{json}");
+        for length in [TEXT_LIMIT / 2, TEXT_LIMIT / 2 + 1, TEXT_LIMIT * 3] {
+            let parsed = parse(deny(&"ü".repeat(length)).to_json().as_bytes()).unwrap();
+            let reason = parsed.get("hookSpecificOutput").and_then(|o| o.get("permissionDecisionReason"));
+            let reason = reason.and_then(Value::as_str).unwrap();
+            assert!(reason.len() <= TEXT_LIMIT && reason.len() > TEXT_LIMIT - 4);
+            assert_eq!(reason.ends_with('…'), length > TEXT_LIMIT / 2);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn is_always_one_object(reason in ".{0,200}", event in "PreToolUse|PermissionRequest|Stop|x") {
+            let json = HookAnswer::refuse(Some(&event), &reason).with_message(reason).to_json();
+            proptest::prop_assert!(parse(json.as_bytes()).unwrap().as_object().is_some());
+            proptest::prop_assert!(!json.contains('\n'));
+        }
+    }
+}

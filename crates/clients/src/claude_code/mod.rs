@@ -1,0 +1,40 @@
+//! Claude Code: hooks, settings and transcripts, as measured with version 2.1.329.
+//!
+//! Owns the mapping between this client's JSON and Writ's words. Refuses to guess: bytes that are not what the client
+//! sends are an error, and [`payload::event_hint`] says as much as can still be said. The invariant: an answer is
+//! exactly one JSON object, because this client takes anything else for plain text and lets the tool run. Format page:
+//! `spec/clients/claude-code.md`.
+
+pub mod answer;
+pub mod outcome;
+pub mod payload;
+pub mod settings;
+pub mod transcript;
+pub mod version;
+
+pub use answer::{Answer, HookAnswer};
+pub use outcome::{Outcome, batch_outcome};
+pub use payload::{Agent, BatchCall, Event, HookInput, PayloadError, ToolUse, event_hint, parse};
+pub use version::ClientVersion;
+
+/// The events that Writ listens to, in the order in which [`settings::install`] writes them.
+pub const EVENTS: [&str; 13] = [
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "PermissionRequest",
+    "UserPromptSubmit",
+    "SessionStart",
+    "SubagentStart",
+    "SubagentStop",
+    "Stop",
+    "PreCompact",
+    "SessionEnd",
+    "ConfigChange",
+];
+
+/// Whether a hook entry of this event is filtered by tool name and so carries `"matcher": "*"`.
+pub fn matches_tools(event: &str) -> bool {
+    matches!(event, "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "PermissionRequest")
+}

@@ -1,0 +1,68 @@
+//! Where the client keeps its settings.
+//!
+//! Owns the list of files that may install or switch off hooks. Refuses to look at the disk or the environment: the
+//! caller says where home is. The invariant: every file named here is protected from the agent (R19). Format page:
+//! `spec/clients/claude-code.md`.
+
+use std::path::{Path, PathBuf};
+
+/// The client's settings files, from the weakest to the strongest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The user's own, for every project: `$CLAUDE_CONFIG_DIR/settings.json`, else `~/.claude/settings.json`.
+    pub user: PathBuf,
+    /// The project's, shared with others.
+    pub project: PathBuf,
+    /// The user's own for this project.
+    pub local: PathBuf,
+    /// The administrator's, and a folder of more.
+    pub managed: [PathBuf; 2],
+}
+
+/// The settings files that the client reads in `project`. `config_dir` is `CLAUDE_CONFIG_DIR`, if it is set.
+pub fn places(project: &Path, home: &Path, config_dir: Option<&Path>) -> Places {
+    let user = config_dir.map_or_else(|| home.join(".claude"), Path::to_owned);
+    let managed = Path::new(managed_folder());
+    Places {
+        user: user.join("settings.json"),
+        project: project.join(".claude/settings.json"),
+        local: project.join(".claude/settings.local.json"),
+        managed: [managed.join("managed-settings.json"), managed.join("managed-settings.d")],
+    }
+}
+
+impl Places {
+    /// The paths that an agent must not write to, create or remove (R19): each file, and for the managed folder all in it.
+    pub fn protected(&self) -> Vec<PathBuf> {
+        let own = [&self.user, &self.project, &self.local];
+        own.into_iter().chain(&self.managed).cloned().collect()
+    }
+}
+
+const fn managed_folder() -> &'static str {
+    if cfg!(target_os = "macos") {
+        "/Library/Application Support/ClaudeCode"
+    } else if cfg!(windows) {
+        "C:\\Program Files\\ClaudeCode"
+    } else {
+        "/etc/claude-code"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_config_folder_moves_the_users_file_only() {
+        let (project, home) = (Path::new("/p"), Path::new("/h"));
+        let plain = places(project, home, None);
+        assert_eq!(plain.user, Path::new("/h/.claude/settings.json"));
+        let moved = places(project, home, Some(Path::new("/c")));
+        assert_eq!(moved.user, Path::new("/c/settings.json"));
+        assert_eq!(moved.project, plain.project);
+        let protected = moved.protected();
+        assert!(protected.contains(&PathBuf::from("/p/.claude/settings.local.json")) && protected.len() == 5);
+        assert!(!protected.contains(&plain.user));
+    }
+}

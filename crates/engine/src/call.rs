@@ -1,0 +1,216 @@
+//! A tool call before and after it runs: decide, record, answer — in this order.
+
+use writ_clients::claude_code::{Answer, HookAnswer, HookInput, ToolUse};
+use writ_core::json::{self, Object, Value};
+use writ_core::{Decision, Digest, Matched, Reason, Subject, ToolCall, Verdict};
+use writ_evidence::row::RowDecision;
+use writ_policy::{judge, survey};
+
+use crate::disk::Disk;
+use crate::session::{Blocked, Session, SessionError};
+
+/// Rule names that are Writ's own.
+pub const POLICY_CHANGED: &str = "writ:policy-changed";
+/// The policy cannot be read or verified any more.
+pub const POLICY_UNUSABLE: &str = "writ:policy-unusable";
+/// A human said yes to exactly this call.
+pub const APPROVED: &str = "writ:approved";
+
+/// How many digits of an input's digest name a call in a command.
+const SHORT: usize = 12;
+
+/// The digest that names a tool input wherever it occurs: SHA-256 of its canonical JSON.
+pub fn input_digest(input: &Value) -> Digest {
+    Digest::of(json::canonical(input).as_bytes())
+}
+
+/// The first digits of a digest, as `writ approve` takes them.
+pub fn short(digest: Digest) -> String {
+    digest.hex().chars().take(SHORT).collect()
+}
+
+/// Decides a call, records it, answers.
+pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> Result<HookAnswer, SessionError> {
+    let tool = call.tool.as_str();
+    let digest = input_digest(&call.input);
+    let (mut decision, mut detail) = decide(session, input, tool, &call.input);
+    if decision.verdict == Verdict::Ask && session.state.granted(tool, digest, session.now) {
+        session.state.spend(tool, digest);
+        decision = approved(decision);
+        detail.push("granted", Value::from(true));
+    }
+    count(session, decision.verdict);
+    detail.push("input", Value::from(digest.to_string()));
+    detail.push("rules", rules(&decision));
+    detail.push("standing", Value::from("advised"));
+    describe(input, &mut detail);
+    let mut draft = session.draft(row_decision(decision.verdict), detail);
+    draft.call_id = Some(call.call_id.clone());
+    draft.tool_name = Some(tool.to_owned());
+    draft.denial_reason = denial(&decision);
+    session.append(draft)?;
+    Ok(reply(session, input, &decision, digest))
+}
+
+/// Answers a permission prompt: a call the policy denies is refused there too, everything else is left to the human.
+pub fn permission(
+    session: &mut Session<'_>,
+    input: &HookInput,
+    tool: &str,
+    arguments: &Value,
+) -> Result<HookAnswer, SessionError> {
+    let (decision, _) = decide(session, input, tool, arguments);
+    let mut detail = Object::new();
+    detail.push("tool", Value::from(tool));
+    detail.push("input", Value::from(input_digest(arguments).to_string()));
+    detail.push("verdict", Value::from(decision.verdict.as_str()));
+    detail.push("rules", rules(&decision));
+    describe(input, &mut detail);
+    let draft = session.event("permission-request", detail);
+    session.append(draft)?;
+    Ok(match decision.verdict {
+        Verdict::Deny => Answer::DenyPermission { reason: explain(session, &decision) }.into(),
+        Verdict::Ask | Verdict::Allow => Answer::Silent.into(),
+    })
+}
+
+/// Records what came of a call: the digest of its result, or of its error.
+pub fn after(
+    session: &mut Session<'_>,
+    input: &HookInput,
+    call: &ToolUse,
+    outcome: Result<&Value, &String>,
+) -> Result<HookAnswer, SessionError> {
+    let mut detail = Object::new();
+    detail.push("event", Value::from("tool-result"));
+    detail.push("standing", Value::from("observed"));
+    describe(input, &mut detail);
+    let (decision, result) = match outcome {
+        Ok(response) => (RowDecision::Completed, input_digest(response)),
+        Err(error) => (RowDecision::Failed, Digest::of(error.as_bytes())),
+    };
+    let mut draft = session.draft(decision, detail);
+    draft.call_id = Some(call.call_id.clone());
+    draft.tool_name = Some(call.tool.clone());
+    draft.result_hash = Some(result);
+    session.append(draft)?;
+    Ok(Answer::Silent.into())
+}
+
+/// Who asked and in which mode: the members every row about a call carries.
+pub fn describe(input: &HookInput, detail: &mut Object) {
+    if let Some(agent) = &input.agent {
+        let mut out = Object::new();
+        out.push("id", Value::from(agent.id.as_str()));
+        out.push("type", Value::from(agent.kind.as_deref()));
+        detail.push("agent", Value::Object(out));
+    }
+    if let Some(mode) = &input.permission_mode {
+        detail.push("mode", Value::from(mode.as_str()));
+    }
+}
+
+fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Value) -> (Decision, Object) {
+    let mut detail = Object::new();
+    detail.push("event", Value::from("tool-call"));
+    let governing = match session.policy() {
+        Ok(governing) => governing,
+        Err(blocked) => {
+            if let Blocked::Changed { found } = blocked {
+                detail.push("found", Value::from(found.to_string()));
+            }
+            return (Decision::from_reasons(vec![blocked_reason(session, blocked)]), detail);
+        }
+    };
+    let call = ToolCall { tool: tool.to_owned(), input: arguments.clone(), cwd: input.cwd.clone() };
+    let facts = survey(&governing.policy, &call, &session.setting, &Disk);
+    detail.push("facts", facts.to_json());
+    (judge(&governing.policy, &session.setting, &facts), detail)
+}
+
+fn blocked_reason(session: &Session<'_>, blocked: Blocked) -> Reason {
+    let path = session.state.policy.path.to_string_lossy().into_owned();
+    let (rule, message) = match blocked {
+        Blocked::Changed { .. } => (POLICY_CHANGED, format!("the policy `{path}` is not the one this session began under")),
+        Blocked::Unusable(error) => (POLICY_UNUSABLE, error.to_string()),
+    };
+    Reason {
+        verdict: Verdict::Deny,
+        rule: rule.to_owned(),
+        matched: Matched { subject: Subject::Policy, text: path, span: None },
+        message,
+        instead: "put the policy back as it was, or have a human run `writ policy accept` in a terminal".to_owned(),
+    }
+}
+
+/// What an asked call becomes once a human has said yes to it.
+pub fn approved(asked: Decision) -> Decision {
+    let reasons = asked.reasons.into_iter().map(|reason| match reason.verdict {
+        Verdict::Ask => Reason { verdict: Verdict::Allow, rule: APPROVED.to_owned(), instead: String::new(), ..reason },
+        Verdict::Allow | Verdict::Deny => reason,
+    });
+    Decision::from_reasons(reasons.collect())
+}
+
+fn count(session: &mut Session<'_>, verdict: Verdict) {
+    match verdict {
+        Verdict::Allow => session.state.calls += 1,
+        Verdict::Ask => session.state.asked += 1,
+        Verdict::Deny => session.state.denied += 1,
+    }
+}
+
+/// The ledger's word for a verdict.
+pub const fn row_decision(verdict: Verdict) -> RowDecision {
+    match verdict {
+        Verdict::Allow => RowDecision::Approved,
+        Verdict::Ask => RowDecision::Asked,
+        Verdict::Deny => RowDecision::Denied,
+    }
+}
+
+/// The rules behind a decision, strictest first: what the ledger keeps and what verification compares.
+pub fn rules(decision: &Decision) -> Value {
+    let one = |reason: &Reason| Value::from(format!("{} {}", reason.verdict, reason.rule));
+    Value::Array(decision.reasons.iter().map(one).collect())
+}
+
+/// What the ledger says of a refusal: the rule and what kind of thing it met, never the command's text (R8).
+fn denial(decision: &Decision) -> Option<String> {
+    let reason = decision.reasons.first().filter(|_| decision.verdict > Verdict::Allow)?;
+    let met = match reason.matched.subject {
+        Subject::Path | Subject::Host | Subject::Tool | Subject::Policy => format!(" `{}`", reason.matched.text),
+        Subject::Command | Subject::Unresolved => String::new(),
+    };
+    Some(format!("{} {}{met}", reason.rule, reason.matched.subject.as_str()))
+}
+
+fn reply(session: &Session<'_>, input: &HookInput, decision: &Decision, digest: Digest) -> HookAnswer {
+    match decision.verdict {
+        Verdict::Deny => Answer::PreToolUse { verdict: Verdict::Deny, reason: explain(session, decision) }.into(),
+        Verdict::Ask => {
+            let grant = format!("If nobody is asked here, a human lets it run once with `writ approve {}`", short(digest));
+            let reason = format!("{}\n{grant}", explain(session, decision));
+            Answer::PreToolUse { verdict: Verdict::Ask, reason }.into()
+        }
+        // A policy grants what it names. What it merely does not forbid, and anything in plan mode, is the client's affair.
+        Verdict::Allow if decision.reasons.is_empty() || input.permission_mode.as_deref() == Some("plan") => {
+            Answer::Silent.into()
+        }
+        Verdict::Allow => Answer::PreToolUse { verdict: Verdict::Allow, reason: explain(session, decision) }.into(),
+    }
+}
+
+fn explain(session: &Session<'_>, decision: &Decision) -> String {
+    let mut out = String::new();
+    for reason in decision.reasons.iter().filter(|reason| reason.verdict == decision.verdict).take(3) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&format!("writ: {} ({} in policy `{}`)", reason.message, reason.rule, session.state.policy.name));
+        if !reason.instead.is_empty() {
+            out.push_str(&format!(". To allow it: {}", reason.instead));
+        }
+    }
+    out
+}

@@ -1,0 +1,187 @@
+//! Which policy governs a directory, and who signed it (R10, R11).
+//!
+//! Looks a policy up, opens its envelope and checks signatures against the pinned keys; never judges a call. Invariant: a
+//! [`Governing`] holds the very bytes whose digests it names.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use writ_core::{Digest, json};
+use writ_evidence::dsse::Envelope;
+use writ_evidence::keys::PublicKey;
+use writ_policy::{Policy, PolicyError};
+
+use crate::trust::{Trust, TrustError};
+
+/// The DSSE payload type of a signed policy.
+pub const PAYLOAD_TYPE: &str = "application/vnd.aflock.policy+json";
+
+/// The names a policy may have, in the order they are tried in each directory (R10).
+pub const NAMES: [&str; 6] =
+    [".aflock.signed", "policy.aflock.signed", ".aflock.json.signed", ".aflock", "policy.aflock", ".aflock.json"];
+
+/// Largest policy file.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// Whose word a policy is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Signed {
+    /// No envelope.
+    Plain,
+    /// An envelope, but no pinned key made a signature in it.
+    Stranger,
+    /// Signed by these pinned keys (key ids).
+    By(Vec<String>),
+}
+
+impl Signed {
+    /// `unsigned`, `unknown-key` or `trusted`.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Plain => "unsigned",
+            Self::Stranger => "unknown-key",
+            Self::By(_) => "trusted",
+        }
+    }
+}
+
+/// A policy with the bytes it was read from.
+#[derive(Clone, Debug)]
+pub struct Governing {
+    /// The file, absolute.
+    pub path: PathBuf,
+    /// Digest of the file as it stands (the envelope, when there is one).
+    pub file: Digest,
+    /// The file's bytes.
+    pub bytes: Vec<u8>,
+    /// The checked policy; its digest is that of the bytes inside the envelope.
+    pub policy: Policy,
+    /// Whose word it is.
+    pub signed: Signed,
+}
+
+/// Why a policy that is there cannot be used. Under R6 this denies.
+#[derive(Debug, thiserror::Error)]
+pub enum GoverningError {
+    /// The file cannot be read.
+    #[error("cannot read the policy {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is larger than 4 MiB.
+    #[error("the policy {} is larger than 4 MiB", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The envelope is malformed or a pinned key's signature in it is wrong.
+    #[error("the signed policy {} does not verify: {why}", path.display())]
+    Envelope {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The inner document is no valid policy.
+    #[error("the policy {} is not valid: {source}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The inner document, for showing the places.
+        text: String,
+        /// What is wrong.
+        source: Box<PolicyError>,
+    },
+    /// The trust settings want a signature by a pinned key.
+    #[error("the policy {} is not signed by a key you trust, and your settings require that", path.display())]
+    NotTrusted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The pinned keys cannot be read.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
+
+/// The policy file for `cwd`: tried there and in its parents, up to the git root. Without a repository, only `cwd`
+/// and its parents up to the file system's root are tried.
+pub fn find(cwd: &Path) -> Option<PathBuf> {
+    for dir in cwd.ancestors() {
+        if let Some(path) = NAMES.iter().map(|name| dir.join(name)).find(|path| path.symlink_metadata().is_ok()) {
+            return Some(path);
+        }
+        if dir.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
+/// The git root above `cwd`, or `cwd` itself.
+pub fn repository(cwd: &Path) -> &Path {
+    cwd.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(cwd)
+}
+
+/// Reads a policy file's bytes, bounded.
+pub fn read(path: &Path) -> Result<Vec<u8>, GoverningError> {
+    let unreadable = |source| GoverningError::Unreadable { path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES { Err(GoverningError::TooLarge { path: path.to_owned() }) } else { Ok(bytes) }
+}
+
+/// Opens the policy at `path`. `root` overrides the folder its relative patterns hang off.
+pub fn open(path: &Path, root: Option<&Path>, trust: &Trust) -> Result<Governing, GoverningError> {
+    open_bytes(path, read(path)?, root, trust)
+}
+
+/// The same for bytes already read.
+pub fn open_bytes(path: &Path, bytes: Vec<u8>, root: Option<&Path>, trust: &Trust) -> Result<Governing, GoverningError> {
+    let folder = root.or_else(|| path.parent()).unwrap_or(Path::new("/"));
+    let (inner, signed) = unwrap(path, &bytes, || trust.keys())?;
+    if trust.require_signed() && !matches!(signed, Signed::By(_)) {
+        return Err(GoverningError::NotTrusted { path: path.to_owned() });
+    }
+    let document = inner.as_deref().unwrap_or(&bytes);
+    let policy = Policy::parse(document, &folder.to_string_lossy()).map_err(|source| GoverningError::Invalid {
+        path: path.to_owned(),
+        text: String::from_utf8_lossy(document).into_owned(),
+        source: Box::new(source),
+    })?;
+    Ok(Governing { path: path.to_owned(), file: Digest::of(&bytes), bytes, policy, signed })
+}
+
+/// The bytes inside the envelope (`None` for a plain policy) and whose word they are.
+pub fn unwrap(
+    path: &Path,
+    bytes: &[u8],
+    keys: impl FnOnce() -> Result<Vec<PublicKey>, TrustError>,
+) -> Result<(Option<Vec<u8>>, Signed), GoverningError> {
+    if !is_envelope(bytes) {
+        return Ok((None, Signed::Plain));
+    }
+    let keys = keys()?;
+    let wrong = |why: String| GoverningError::Envelope { path: path.to_owned(), why };
+    let envelope = Envelope::parse(bytes).map_err(|error| wrong(error.to_string()))?;
+    if envelope.payload_type() != PAYLOAD_TYPE {
+        return Err(wrong(format!("its payload type is `{}`, not `{PAYLOAD_TYPE}`", envelope.payload_type())));
+    }
+    let named: Vec<PublicKey> = keys.iter().filter(|key| envelope.names(key)).cloned().collect();
+    if named.is_empty() {
+        return Ok((Some(envelope.payload().to_vec()), Signed::Stranger));
+    }
+    let verified = envelope.verify(&named).map_err(|error| wrong(error.to_string()))?;
+    let signers = verified.signers().iter().map(ToString::to_string).collect();
+    Ok((Some(verified.into_payload()), Signed::By(signers)))
+}
+
+/// Whether the bytes look like an envelope rather than a policy: only an envelope has `payloadType`.
+fn is_envelope(bytes: &[u8]) -> bool {
+    const MARK: &[u8] = b"payloadType";
+    bytes.windows(MARK.len()).any(|window| window == MARK) && json::parse(bytes).is_ok_and(|value| value.get("payloadType").is_some())
+}

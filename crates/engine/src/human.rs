@@ -1,0 +1,120 @@
+//! What only a human may do to a running session: let one asked call run, accept a changed policy.
+//!
+//! The caller makes sure that a human is there (a terminal); the agent's own way here is barred by self-protection (R19).
+
+use writ_core::json::{Object, Value};
+use writ_core::{Digest, SessionId, Timestamp};
+use writ_evidence::row::RowDecision;
+use writ_store::Store;
+
+use crate::call::{APPROVED, short};
+use crate::governing::{self, Governing};
+use crate::session::{Session, SessionError};
+use crate::state::{Grant, PolicyRef};
+use crate::trust::Trust;
+use crate::Home;
+
+/// How long a grant lasts.
+const GRANT_MINUTES: i64 = 30;
+
+/// A call that was asked about and not run since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its tool.
+    pub tool: String,
+    /// Digest of its input.
+    pub input: Digest,
+    /// When it was asked.
+    pub asked: Timestamp,
+    /// The rules that asked.
+    pub rules: Vec<String>,
+}
+
+impl Waiting {
+    /// The name `writ approve` takes.
+    pub fn name(&self) -> String {
+        short(self.input)
+    }
+}
+
+/// Why a human's word could not be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum HumanError {
+    /// The session or its policy.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] writ_store::StoreError),
+    /// No waiting call, or more than one, has that name.
+    #[error("{matches} waiting calls match `{name}`")]
+    NoSuchCall {
+        /// What was asked for.
+        name: String,
+        /// How many match.
+        matches: usize,
+    },
+}
+
+/// The calls of a session that wait for a human, newest last.
+pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, HumanError> {
+    let mut out: Vec<Waiting> = Vec::new();
+    for row in store.rows(id)? {
+        let text = |name| row.detail.get(name).and_then(Value::as_str);
+        let (Some(tool), Some(input)) = (&row.tool_name, text("input").and_then(|text| Digest::parse(text).ok())) else { continue };
+        out.retain(|waiting| waiting.input != input || waiting.tool != *tool);
+        if row.decision == RowDecision::Asked {
+            let rules = row.detail.get("rules").and_then(Value::as_array).unwrap_or_default();
+            let rules = rules.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            out.push(Waiting { tool: tool.clone(), input, asked: row.timestamp, rules });
+        }
+    }
+    Ok(out)
+}
+
+/// Lets the waiting call whose digest starts with `name` run once, within half an hour.
+pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<Waiting, HumanError> {
+    let mut hits: Vec<Waiting> = waiting(store, id)?.into_iter().filter(|call| call.input.hex().starts_with(name)).collect();
+    let found = hits.len();
+    let (Some(call), 1) = (hits.pop(), found) else {
+        return Err(HumanError::NoSuchCall { name: name.to_owned(), matches: found });
+    };
+    let now = Timestamp::now();
+    let mut session = Session::resume(store, id, home, now)?;
+    let until = Timestamp::from_millis(now.millis().saturating_add(GRANT_MINUTES * 60_000));
+    let grant = Grant { tool: call.tool.clone(), input: call.input, until };
+    let mut detail = Object::new();
+    detail.push("grant", grant.to_json());
+    detail.push("rule", Value::from(APPROVED));
+    session.state.grants.retain(|old| old.until >= now);
+    session.state.grants.push(grant);
+    let draft = session.event("grant", detail);
+    session.append(draft)?;
+    Ok(call)
+}
+
+/// Accepts the policy as it stands now for a running session.
+pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, HumanError> {
+    let mut session = Session::resume(store, id, home, Timestamp::now())?;
+    let path = session.state.policy.path.clone();
+    let governing = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(SessionError::from)?;
+    session.keep_policy(&governing)?;
+    let mut detail = Object::new();
+    detail.push("from", Value::from(session.state.policy.file.to_string()));
+    session.state.policy = PolicyRef::to(&governing);
+    let draft = session.event("policy-accepted", detail);
+    session.append(draft)?;
+    Ok(governing)
+}
+
+/// The newest session that began in this repository.
+pub fn newest(store: &Store, repository: &std::path::Path) -> Result<Option<SessionId>, HumanError> {
+    for id in store.sessions()? {
+        let Some(genesis) = store.first_row(&id)? else { continue };
+        let cwd = genesis.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();
+        if governing::repository(std::path::Path::new(cwd)) == repository {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,152 @@
+//! Putting the hooks into a client's settings file, and the file back as it was.
+//!
+//! Owns the reading and writing of that file and the original kept beside Writ's state; the edit itself is
+//! [`writ_clients::claude_code::settings`]. Invariant: before a byte of the file changes, its original is on disk.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use writ_clients::claude_code::settings::{self, HookSpec, SettingsError};
+use writ_core::Digest;
+use writ_core::json::{self, Object, Value};
+
+use crate::home::{Home, NoStateDir};
+
+/// What an installation did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The settings file.
+    pub path: PathBuf,
+    /// Whether any byte of it changed.
+    pub changed: bool,
+}
+
+/// Why a settings file was left alone.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The file or the kept original.
+    #[error("cannot use {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not what the client accepts; it is never overwritten.
+    #[error("{} is left as it is: {source}", path.display())]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong in it, with its place.
+        source: SettingsError,
+    },
+    /// There is nowhere to keep the original.
+    #[error(transparent)]
+    NoStateDir(#[from] NoStateDir),
+}
+
+/// Installs the hooks. A second run changes nothing.
+pub fn install(path: &Path, spec: &HookSpec, home: &Home) -> Result<Outcome, InstallError> {
+    let original = read(path)?;
+    let edited = settings::install(original.as_deref(), spec)
+        .map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
+    if original.as_deref() == Some(edited.text.as_str()) {
+        return Ok(Outcome { path: path.to_owned(), changed: false });
+    }
+    let record = record_path(path, home)?;
+    let known = load(&record)?;
+    // A second installation over our own keeps the first original: that is what undo means.
+    let first = match &known {
+        Some(known) if original.as_deref().is_some_and(|text| known.installed == Digest::of(text.as_bytes())) => known.original.clone(),
+        _ => original,
+    };
+    save(&record, &Record { original: first, installed: Digest::of(edited.text.as_bytes()) })?;
+    replace(path, edited.text.as_bytes())?;
+    Ok(Outcome { path: path.to_owned(), changed: true })
+}
+
+/// Takes the hooks out: the original comes back to the byte when nobody has changed the file since, otherwise only our
+/// entries go.
+pub fn undo(path: &Path, home: &Home) -> Result<Outcome, InstallError> {
+    let unchanged = Outcome { path: path.to_owned(), changed: false };
+    let Some(current) = read(path)? else { return Ok(unchanged) };
+    let record = record_path(path, home)?;
+    let restored = match load(&record)? {
+        Some(known) if known.installed == Digest::of(current.as_bytes()) => known.original,
+        _ => {
+            let edited = settings::remove(&current).map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
+            if edited.changed.is_empty() {
+                return Ok(unchanged);
+            }
+            Some(edited.text)
+        }
+    };
+    match restored {
+        Some(text) => replace(path, text.as_bytes())?,
+        None => {
+            fs::remove_file(path).map_err(|source| io(path, source))?;
+            // Only an empty folder goes; one that holds anything stays.
+            drop(path.parent().map(fs::remove_dir));
+        }
+    }
+    drop(fs::remove_file(&record));
+    Ok(Outcome { path: path.to_owned(), changed: true })
+}
+
+struct Record {
+    original: Option<String>,
+    installed: Digest,
+}
+
+fn record_path(path: &Path, home: &Home) -> Result<PathBuf, InstallError> {
+    let name = Digest::of(path.to_string_lossy().as_bytes()).hex();
+    Ok(home.state()?.join("installs").join(format!("{name}.json")))
+}
+
+fn load(path: &Path) -> Result<Option<Record>, InstallError> {
+    let Some(text) = read(path)? else { return Ok(None) };
+    let value = json::parse(text.as_bytes()).map_err(|error| io(path, std::io::Error::new(ErrorKind::InvalidData, error)))?;
+    let installed = value.get("installed").and_then(Value::as_str).and_then(|text| Digest::parse(text).ok());
+    let original = value.get("original").and_then(Value::as_str).map(str::to_owned);
+    Ok(installed.map(|installed| Record { original, installed }))
+}
+
+fn save(path: &Path, record: &Record) -> Result<(), InstallError> {
+    let mut out = Object::new();
+    out.push("original", Value::from(record.original.as_deref()));
+    out.push("installed", Value::from(record.installed.to_string()));
+    replace(path, json::compact(&Value::Object(out)).as_bytes())
+}
+
+fn read(path: &Path) -> Result<Option<String>, InstallError> {
+    match fs::read(path) {
+        Ok(bytes) => String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|error| io(path, std::io::Error::new(ErrorKind::InvalidData, error.utf8_error()))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io(path, error)),
+    }
+}
+
+/// All or nothing: a new file beside the old one, on disk before it takes the old one's place. Follows a symlink to the
+/// real file and keeps its permissions.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), InstallError> {
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = real.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder).map_err(|source| io(folder, source))?;
+    let mut name = real.clone().into_os_string();
+    name.push(".writ-new");
+    let fresh = PathBuf::from(name);
+    let written = fs::File::create(&fresh).and_then(|mut file| {
+        if let Ok(old) = fs::metadata(&real) {
+            file.set_permissions(old.permissions())?;
+        }
+        file.write_all(bytes).and_then(|()| file.sync_all())
+    });
+    written.and_then(|()| fs::rename(&fresh, &real)).map_err(|source| io(&real, source))
+}
+
+fn io(path: &Path, source: std::io::Error) -> InstallError {
+    InstallError::Io { path: path.to_owned(), source }
+}

@@ -1,0 +1,81 @@
+//! What the agent may not touch, whatever its policy says (R19).
+
+use std::path::Path;
+
+use writ_clients::claude_code::settings::{self, Places};
+use writ_core::Timestamp;
+use writ_core::json::{Object, Value};
+use writ_policy::{Protected, Setting};
+
+use crate::Home;
+use crate::governing::{NAMES, repository};
+
+/// The client's settings files for a project; `None` when nobody knows the user's home.
+pub fn places(home: &Home, project: &Path) -> Option<Places> {
+    let config = home.claude_config.as_deref();
+    let user = home.user.as_deref().or(config)?;
+    Some(settings::places(project, user, config))
+}
+
+/// The setting of a decision made at `now`, on this machine, under the policy at `policy`.
+pub fn setting(home: &Home, policy: &Path, now: Timestamp) -> Setting {
+    Setting { now, home: home.user_text(), protected: protected(home, policy) }
+}
+
+/// The setting as the genesis row keeps it.
+pub fn to_json(setting: &Setting) -> Value {
+    let one = |protected: &Protected| {
+        let mut out = Object::new();
+        out.push("path", Value::from(protected.path.as_str()));
+        out.push("what", Value::from(protected.what.as_str()));
+        out.push("secret", Value::from(protected.secret));
+        Value::Object(out)
+    };
+    let mut out = Object::new();
+    out.push("home", Value::from(setting.home.as_deref()));
+    out.push("protected", Value::Array(setting.protected.iter().map(one).collect()));
+    Value::Object(out)
+}
+
+/// Reads the setting from a genesis row's detail; its moment is the epoch until a row's is put in.
+pub fn recorded(genesis: &Value) -> Option<Setting> {
+    let setting = genesis.get("setting")?;
+    let one = |value: &Value| {
+        Some(Protected {
+            path: value.get("path")?.as_str()?.to_owned(),
+            what: value.get("what")?.as_str()?.to_owned(),
+            secret: value.get("secret")?.as_bool()?,
+        })
+    };
+    Some(Setting {
+        now: Timestamp::from_millis(0),
+        home: setting.get("home").and_then(Value::as_str).map(str::to_owned),
+        protected: setting.get("protected")?.as_array()?.iter().map(one).collect::<Option<_>>()?,
+    })
+}
+
+/// The policy and every name that could take its place, Writ's state and keys, the clients' settings.
+fn protected(home: &Home, policy: &Path) -> Vec<Protected> {
+    let mut out: Vec<Protected> = Vec::new();
+    let mut add = |path: &Path, what: &str, secret: bool| {
+        let path = path.to_string_lossy().into_owned();
+        if !out.iter().any(|known| known.path == path) {
+            out.push(Protected { path, what: what.to_owned(), secret });
+        }
+    };
+    add(policy, "the policy", false);
+    let folder = policy.parent().unwrap_or(Path::new("/"));
+    for dir in [folder, repository(folder)] {
+        for name in NAMES {
+            add(&dir.join(name), "a policy that would take its place", false);
+        }
+        for path in places(home, dir).iter().flat_map(Places::protected) {
+            add(&path, "the client's settings", false);
+        }
+    }
+    if let Some(state) = &home.state {
+        add(&state.join("keys"), "Writ's keys", true);
+        add(state, "Writ's state", false);
+    }
+    out
+}

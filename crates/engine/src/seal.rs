@@ -1,0 +1,15 @@
+//! A signed checkpoint over every row so far, at each turn's end (R42).
+
+use writ_evidence::checkpoint::{Checkpoint, origin};
+
+use crate::session::{Session, SessionError};
+
+/// Signs the tree over all rows with the machine's ledger key and keeps the note. Durable on return.
+pub fn seal(session: &mut Session<'_>) -> Result<(), SessionError> {
+    let key = session.store.ledger_key()?;
+    let origin = origin(&session.id);
+    let tree = session.ledger().tree()?;
+    let note = Checkpoint { origin, size: tree.size(), root: tree.root() }.sign(&key)?;
+    session.ledger().keep_checkpoint(&note)?;
+    Ok(())
+}

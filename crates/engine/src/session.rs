@@ -1,0 +1,181 @@
+//! An open session: its ledger locked, its state read, its genesis written when it is new.
+//!
+//! Owns the order of things on every hook call; decides nothing. While a [`Session`] lives, no other process can append to
+//! its ledger, so the state it read is the state its next row follows.
+
+use std::path::Path;
+use std::time::Duration;
+
+use writ_clients::claude_code::HookInput;
+use writ_core::json::{Object, Value};
+use writ_core::{Digest, SessionId, Timestamp};
+use writ_evidence::row::{Draft, RowDecision};
+use writ_policy::Setting;
+use writ_store::{LedgerGuard, Store, StoreError};
+
+use crate::governing::{self, Governing, GoverningError, Signed};
+use crate::home::NoStateDir;
+use crate::state::{PolicyRef, State, StateError};
+use crate::trust::Trust;
+use crate::{Home, protect};
+
+/// The ledger key's public half, in each session's folder.
+pub const PUBLIC_KEY: &str = "ledger.pub";
+/// How long a hook waits for the others before it gives up and denies.
+const LOCK_DEADLINE: Duration = Duration::from_secs(8);
+
+/// Why a session cannot be used. On a call this denies (R6).
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The ledger or its folder.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The policy.
+    #[error(transparent)]
+    Governing(#[from] GoverningError),
+    /// The checkpoint could not be signed.
+    #[error("the checkpoint cannot be signed: {0}")]
+    Key(#[from] writ_evidence::keys::KeyError),
+    /// There is no state folder.
+    #[error(transparent)]
+    NoStateDir(#[from] NoStateDir),
+    /// The last row's state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The policy that the session began under is gone and nothing was recorded yet.
+    #[error("the policy vanished while the session was being opened: put it back and try again")]
+    Vanished,
+}
+
+/// An open session.
+pub struct Session<'a> {
+    /// The store it lives in.
+    pub store: &'a Store,
+    /// Its id.
+    pub id: SessionId,
+    /// The state after the last row; every appended row carries it on.
+    pub state: State,
+    /// The circumstances of decisions, as the genesis row recorded them, at this moment.
+    pub setting: Setting,
+    /// The moment of this call: decisions and rows share it.
+    pub now: Timestamp,
+    /// The user's folders.
+    pub home: &'a Home,
+    /// Whether this call wrote the genesis row.
+    pub fresh: bool,
+    guard: LedgerGuard,
+}
+
+impl<'a> Session<'a> {
+    /// Locks the session's ledger and reads its state; writes the genesis row when the session is new.
+    pub fn open(
+        store: &'a Store,
+        id: &SessionId,
+        input: &HookInput,
+        home: &'a Home,
+        now: Timestamp,
+    ) -> Result<Self, SessionError> {
+        let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
+        if let Some(row) = guard.last() {
+            let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
+            let setting = recorded_setting(store, id)?;
+            return Ok(Self { store, id: id.clone(), state, setting: Setting { now, ..setting }, now, home, fresh: false, guard });
+        }
+        let path = governing::find(Path::new(&input.cwd)).ok_or(SessionError::Vanished)?;
+        let governing = governing::open(&path, None, &Trust::open(home.state.as_deref()))?;
+        let state = State::fresh(PolicyRef::to(&governing));
+        let setting = protect::setting(home, &path, now);
+        let mut session = Self { store, id: id.clone(), state, setting, now, home, fresh: true, guard };
+        session.keep_policy(&governing)?;
+        let draft = session.event("session-start", genesis(input, &session, &governing)?);
+        session.append(draft)?;
+        Ok(session)
+    }
+
+    /// Opens a session that exists, for a human's command.
+    pub fn resume(store: &'a Store, id: &SessionId, home: &'a Home, now: Timestamp) -> Result<Self, SessionError> {
+        let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
+        let row = guard.last().ok_or(SessionError::Vanished)?;
+        let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
+        let setting = recorded_setting(store, id)?;
+        Ok(Self { store, id: id.clone(), state, setting: Setting { now, ..setting }, now, home, fresh: false, guard })
+    }
+
+    /// The policy as a human last accepted it, or what stands in its way.
+    pub fn policy(&self) -> Result<Governing, Blocked> {
+        let accepted = &self.state.policy;
+        let bytes = governing::read(&accepted.path).map_err(Blocked::Unusable)?;
+        let found = Digest::of(&bytes);
+        if found != accepted.file {
+            return Err(Blocked::Changed { found });
+        }
+        governing::open_bytes(&accepted.path, bytes, None, &Trust::open(self.home.state.as_deref())).map_err(Blocked::Unusable)
+    }
+
+    /// A row about the session itself rather than a call.
+    pub fn event(&self, event: &str, mut detail: Object) -> Draft {
+        detail.push("event", Value::from(event));
+        self.draft(RowDecision::Checkpoint, detail)
+    }
+
+    /// A row with this session's time; the caller adds the call's own members.
+    pub fn draft(&self, decision: RowDecision, detail: Object) -> Draft {
+        Draft { timestamp: self.now, call_id: None, tool_name: None, decision, denial_reason: None, result_hash: None, detail: Value::Object(detail) }
+    }
+
+    /// Appends a row that carries the state on. Durable on return.
+    pub fn append(&mut self, mut draft: Draft) -> Result<u64, SessionError> {
+        if let Value::Object(detail) = &mut draft.detail {
+            if let Some(torn) = self.guard.recovered() {
+                detail.push("recovered", Value::from(torn.to_string()));
+            }
+            detail.push("state", self.state.to_json());
+        }
+        Ok(self.guard.append(draft)?.sequence)
+    }
+
+    /// Keeps the policy's bytes in the session's folder, under their digest.
+    pub fn keep_policy(&self, governing: &Governing) -> Result<(), SessionError> {
+        Ok(self.guard.keep(&format!("policies/{}", governing.file.hex()), &governing.bytes)?)
+    }
+
+    /// The locked ledger.
+    pub const fn ledger(&mut self) -> &mut LedgerGuard {
+        &mut self.guard
+    }
+}
+
+/// The setting in the genesis row.
+fn recorded_setting(store: &Store, id: &SessionId) -> Result<Setting, SessionError> {
+    let genesis = store.first_row(id)?.and_then(|first| protect::recorded(&first.detail));
+    Ok(genesis.ok_or(StateError { sequence: 0 })?)
+}
+
+/// Why the accepted policy cannot be applied now.
+#[derive(Debug)]
+pub enum Blocked {
+    /// The file's bytes are others than the accepted ones.
+    Changed {
+        /// Digest of what is there now.
+        found: Digest,
+    },
+    /// It cannot be read or no longer verifies.
+    Unusable(GoverningError),
+}
+
+fn genesis(input: &HookInput, session: &Session<'_>, governing: &Governing) -> Result<Object, SessionError> {
+    let mut out = Object::new();
+    out.push("session", Value::from(session.id.as_str()));
+    out.push("client", Value::from("claude-code"));
+    out.push("writ", Value::from(env!("CARGO_PKG_VERSION")));
+    out.push("cwd", Value::from(input.cwd.as_str()));
+    out.push("transcript", Value::from(input.transcript.as_deref()));
+    out.push("setting", protect::to_json(&session.setting));
+    if let Signed::By(signers) = &governing.signed {
+        out.push("signers", Value::Array(signers.iter().map(|id| Value::from(id.as_str())).collect()));
+    }
+    let key = session.store.ledger_key()?;
+    session.guard.keep(PUBLIC_KEY, key.public().to_pem().as_bytes())?;
+    out.push("key", Value::from(key.public().key_id().to_string()));
+    Ok(out)
+}

@@ -1,0 +1,139 @@
+//! Every recorded decision, decided again from the recorded facts under the recorded policy.
+//!
+//! Also follows the state from row to row: counters count, grants are given and spent, the policy changes only where a human
+//! accepted one. The judging is the hook's own ([`writ_policy::judge`]); nothing here knows a rule.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use writ_core::json::Value;
+use writ_core::{Digest, Verdict};
+use writ_evidence::row::{Row, RowDecision};
+use writ_policy::{Facts, Policy, Setting, judge};
+
+use crate::call::{self, POLICY_CHANGED, POLICY_UNUSABLE};
+use crate::governing;
+use crate::protect;
+use crate::state::State;
+
+/// Follows a ledger's rows in order.
+pub struct Replay<'a> {
+    policies: &'a HashMap<Digest, Vec<u8>>,
+    parsed: HashMap<Digest, Policy>,
+    setting: Option<Setting>,
+    before: Option<State>,
+    /// Decisions that came out the same.
+    pub decided: u64,
+    /// What did not, row by row.
+    pub findings: Vec<String>,
+}
+
+impl<'a> Replay<'a> {
+    /// Starts before the genesis row. `policies` are the kept policy files by digest.
+    pub fn new(policies: &'a HashMap<Digest, Vec<u8>>) -> Self {
+        Self { policies, parsed: HashMap::new(), setting: None, before: None, decided: 0, findings: Vec::new() }
+    }
+
+    /// Takes the next row.
+    pub fn row(&mut self, row: &Row) {
+        if self.setting.is_none() {
+            self.setting = protect::recorded(&row.detail);
+        }
+        let after = State::from_detail(&row.detail);
+        if let Err(why) = self.check(row, after.as_ref()) {
+            self.findings.push(format!("row {}: {why}", row.sequence));
+        }
+        self.before = after.or(self.before.take());
+    }
+
+    fn check(&mut self, row: &Row, after: Option<&State>) -> Result<(), String> {
+        let after = after.ok_or("it holds no readable state")?;
+        let Some(before) = self.before.clone() else {
+            let genesis = event(row) == "session-start" && *after == State::fresh(after.policy.clone());
+            return if genesis { Ok(()) } else { Err("the ledger does not begin with a session's start".to_owned()) };
+        };
+        let mut expected = before.clone();
+        match (row.decision, event(row)) {
+            (RowDecision::Approved | RowDecision::Asked | RowDecision::Denied, "tool-call") => {
+                self.decide_again(row, &before, &mut expected)?;
+                self.decided += 1;
+            }
+            (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
+            (RowDecision::Checkpoint, "grant") => expected.grants.clone_from(&after.grants),
+            (RowDecision::Checkpoint, "policy-accepted") => expected.policy = after.policy.clone(),
+            _ => {}
+        }
+        if expected == *after { Ok(()) } else { Err("its state does not follow from the row before".to_owned()) }
+    }
+
+    fn decide_again(&mut self, row: &Row, before: &State, expected: &mut State) -> Result<(), String> {
+        let verdict = match row.detail.get("facts") {
+            None => self.blocked(row, before)?,
+            Some(facts) => self.judged(row, facts, before, expected)?,
+        };
+        match verdict {
+            Verdict::Allow => expected.calls += 1,
+            Verdict::Ask => expected.asked += 1,
+            Verdict::Deny => expected.denied += 1,
+        }
+        if call::row_decision(verdict) == row.decision {
+            return Ok(());
+        }
+        Err(format!("recorded as {}, but the recorded facts make it `{verdict}`", row.decision))
+    }
+
+    /// A call without facts was denied because the policy was not there as accepted.
+    fn blocked(&self, row: &Row, before: &State) -> Result<Verdict, String> {
+        let only = |rule: &str| recorded_rules(row) == [format!("deny {rule}")];
+        let found = row.detail.get("found").and_then(Value::as_str).and_then(|text| Digest::parse(text).ok());
+        let holds = match found {
+            Some(found) => only(POLICY_CHANGED) && found != before.policy.file,
+            None => only(POLICY_UNUSABLE),
+        };
+        if holds { Ok(Verdict::Deny) } else { Err("it was decided without facts".to_owned()) }
+    }
+
+    fn judged(&mut self, row: &Row, facts: &Value, before: &State, expected: &mut State) -> Result<Verdict, String> {
+        let facts = Facts::from_json(facts).map_err(|error| format!("its facts do not read: {error}"))?;
+        let tool = row.tool_name.as_deref().unwrap_or_default();
+        if facts.tool() != tool {
+            return Err(format!("its facts are about `{}`, the row about `{tool}`", facts.tool()));
+        }
+        let mut setting = self.setting.clone().ok_or("the genesis row holds no setting")?;
+        setting.now = row.timestamp;
+        let policy = self.policy(before)?;
+        let mut decision = judge(policy, &setting, &facts);
+        let input = row.detail.get("input").and_then(Value::as_str).and_then(|text| Digest::parse(text).ok());
+        let input = input.ok_or("it holds no digest of its input")?;
+        if decision.verdict == Verdict::Ask && before.granted(tool, input, row.timestamp) {
+            expected.spend(tool, input);
+            decision = call::approved(decision);
+        }
+        if call::rules(&decision) != *row.detail.get("rules").unwrap_or(&Value::Null) {
+            return Err("deciding again names other rules".to_owned());
+        }
+        Ok(decision.verdict)
+    }
+
+    fn policy(&mut self, state: &State) -> Result<&Policy, String> {
+        let digest = state.policy.file;
+        if !self.parsed.contains_key(&digest) {
+            let bytes = self.policies.get(&digest).ok_or_else(|| format!("the policy {digest} was not kept"))?;
+            let inner = governing::unwrap(&state.policy.path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
+            let root = state.policy.path.parent().unwrap_or(Path::new("/")).to_string_lossy();
+            let policy = Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())?;
+            self.parsed.insert(digest, policy);
+        }
+        self.parsed.get(&digest).ok_or_else(|| "no policy".to_owned())
+    }
+}
+
+/// `detail.event`.
+pub fn event(row: &Row) -> &str {
+    row.detail.get("event").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn recorded_rules(row: &Row) -> Vec<String> {
+    let rules = row.detail.get("rules").and_then(Value::as_array).unwrap_or_default();
+    rules.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}

@@ -1,0 +1,136 @@
+//! A line explained: its syntax tree and everything it would do, for people and as JSON.
+
+use writ_core::Span;
+use writ_core::json::{Object, Value};
+
+use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, Word};
+use crate::analyze;
+
+/// A line and what it would do.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    line: String,
+    analysis: Analysis,
+}
+
+/// Explains a line.
+pub fn explain(line: &str, env: &Env) -> Explained {
+    Explained { line: line.to_owned(), analysis: analyze(line, env) }
+}
+
+impl Explained {
+    /// Why the line is no shell program, with the place.
+    pub fn syntax_error(&self) -> Option<String> {
+        self.analysis.syntax_error.as_ref().map(|(message, span)| format!("byte {}: {message}", span.start))
+    }
+
+    /// For people: one line a finding, each with its span.
+    pub fn to_text(&self) -> String {
+        let mut out = format!("{}\n", self.line);
+        for command in &self.analysis.commands {
+            let depth = self.analysis.commands.iter().filter(|outer| holds(outer.span, command.span)).count();
+            let words: Vec<String> = command.words.iter().map(show).collect();
+            let via = if command.via.is_empty() { String::new() } else { format!("   (under {})", command.via.join(" › ")) };
+            out.push_str(&format!("\n{}{} {}{via}", "  ".repeat(depth + 1), place(command.span), words.join(" ")));
+        }
+        for file in &self.analysis.files {
+            let tree = if file.tree { " and below" } else { "" };
+            let dirs: Vec<String> = file.dirs.iter().filter_map(|dir| match dir {
+                Dir::Start(dir) if dir.is_empty() => None,
+                Dir::Start(dir) => Some(format!(" in {dir}")),
+                Dir::Unknown => Some(" in a folder not known".to_owned()),
+            }).collect();
+            out.push_str(&format!("\n  {} {:<6} {}{tree}{}", place(file.span), access(file.access), show(&file.path), dirs.join(",")));
+        }
+        for net in &self.analysis.nets {
+            out.push_str(&format!("\n  {} contact {}", place(net.span), target(&net.target)));
+        }
+        for open in &self.analysis.unresolved {
+            out.push_str(&format!("\n  {} not known: {} ({:?})", place(open.span), open.what, open.kind));
+        }
+        if let Some(error) = self.syntax_error() {
+            out.push_str(&format!("\n  syntax error at {error}"));
+        }
+        out
+    }
+
+    /// As JSON. Shape: `spec/shell.md`.
+    pub fn to_json(&self) -> Value {
+        let analysis = &self.analysis;
+        let mut out = Object::new();
+        out.push("line", Value::from(self.line.as_str()));
+        let commands = analysis.commands.iter().map(|command| {
+            let mut item = spanned(command.span);
+            item.push("words", Value::Array(command.words.iter().map(|word| Value::from(show(word))).collect()));
+            item.push("via", Value::Array(command.via.iter().map(|via| Value::from(via.as_str())).collect()));
+            Value::Object(item)
+        });
+        out.push("commands", Value::Array(commands.collect()));
+        let files = analysis.files.iter().map(|file| {
+            let mut item = spanned(file.span);
+            item.push("path", Value::from(show(&file.path)));
+            item.push("access", Value::from(access(file.access)));
+            item.push("tree", Value::from(file.tree));
+            let dirs = file.dirs.iter().map(|dir| match dir {
+                Dir::Start(dir) => Value::from(dir.as_str()),
+                Dir::Unknown => Value::Null,
+            });
+            item.push("dirs", Value::Array(dirs.collect()));
+            Value::Object(item)
+        });
+        out.push("files", Value::Array(files.collect()));
+        let nets = analysis.nets.iter().map(|net| {
+            let mut item = spanned(net.span);
+            item.push("target", Value::from(target(&net.target)));
+            Value::Object(item)
+        });
+        out.push("hosts", Value::Array(nets.collect()));
+        let open = analysis.unresolved.iter().map(|open| {
+            let mut item = spanned(open.span);
+            item.push("kind", Value::from(format!("{:?}", open.kind).to_lowercase()));
+            item.push("what", Value::from(open.what.as_str()));
+            Value::Object(item)
+        });
+        out.push("unresolved", Value::Array(open.collect()));
+        out.push("syntaxError", Value::from(self.syntax_error()));
+        Value::Object(out)
+    }
+}
+
+fn holds(outer: Span, inner: Span) -> bool {
+    outer != inner && outer.start <= inner.start && outer.end >= inner.end
+}
+
+fn place(span: Span) -> String {
+    format!("{:>9}", format!("{}..{}", span.start, span.end))
+}
+
+fn spanned(span: Span) -> Object {
+    let mut out = Object::new();
+    out.push("span", Value::Array(vec![Value::from(span.start), Value::from(span.end)]));
+    out
+}
+
+fn show(word: &Word) -> String {
+    let part = |part: &Part| match part {
+        Part::Text(text) | Part::Glob(text) => text.clone(),
+        Part::Unknown => "…".to_owned(),
+    };
+    word.parts.iter().map(part).collect()
+}
+
+fn target(target: &NetTarget) -> String {
+    match target {
+        NetTarget::Url(word) | NetTarget::Host(word) => show(word),
+        NetTarget::Unknown => "a host not known".to_owned(),
+    }
+}
+
+const fn access(access: Access) -> &'static str {
+    match access {
+        Access::List => "list",
+        Access::Exec => "exec",
+        Access::Read => "read",
+        Access::Write => "write",
+    }
+}
