@@ -1,0 +1,74 @@
+//! The programs that tests call, present or installed.
+//!
+//! Owns what has to be on the machine beside the toolchain. Refuses to skip: a program that is missing is installed with the
+//! system's packages or cargo, or the run fails and names it. Invariant: after [`require`], every program answers.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::run::{call, cargo, quietly, say};
+
+/// A program, how to ask whether it is there, and the Debian package that brings it.
+struct Tool {
+    program: &'static str,
+    probe: &'static str,
+    package: &'static str,
+}
+
+/// Git, bash, Node and OpenSSL are the oracles of the tests; npm fetches the real agent client.
+const TOOLS: [Tool; 5] = [
+    Tool { program: "git", probe: "--version", package: "git" },
+    Tool { program: "bash", probe: "--version", package: "bash" },
+    Tool { program: "openssl", probe: "version", package: "openssl" },
+    Tool { program: "node", probe: "--version", package: "nodejs" },
+    Tool { program: "npm", probe: "--version", package: "npm" },
+];
+
+/// Installs what tests need and this machine lacks.
+pub fn require() -> Result<()> {
+    let missing = missing();
+    if !missing.is_empty() {
+        install(&missing)?;
+    }
+    cargo_tool("nextest", "cargo-nextest")
+}
+
+/// Installs a cargo subcommand that is not there.
+pub fn cargo_tool(subcommand: &str, package: &str) -> Result<()> {
+    if answers("cargo", &[subcommand, "--version"]) {
+        return Ok(());
+    }
+    say(&format!("    `cargo {subcommand}` is missing: installing {package}"));
+    call(&mut cargo(["install", "--locked", package]))
+}
+
+/// Whether a program starts and ends well.
+pub fn answers(program: &str, args: &[&str]) -> bool {
+    quietly(program, args).is_some_and(|output| output.status.success())
+}
+
+fn missing() -> Vec<&'static Tool> {
+    TOOLS.iter().filter(|tool| !answers(tool.program, &[tool.probe])).collect()
+}
+
+fn install(tools: &[&Tool]) -> Result<()> {
+    let packages: Vec<&str> = tools.iter().map(|tool| tool.package).collect();
+    let list = packages.join(" ");
+    if !is_root() || !answers("apt-get", &["--version"]) {
+        bail!("these programs are missing: {list}\nhelp: install them, on Debian with `sudo apt-get install {list}`");
+    }
+    say(&format!("    missing: {list}; installing with apt-get"));
+    call(Command::new("apt-get").arg("update"))?;
+    let mut install = Command::new("apt-get");
+    install.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "--yes", "--no-install-recommends"]);
+    call(install.args(&packages))?;
+    match self::missing().first() {
+        Some(tool) => bail!("`{}` does not run although its package is installed", tool.program),
+        None => Ok(()),
+    }
+}
+
+fn is_root() -> bool {
+    quietly("id", &["-u"]).is_some_and(|output| output.stdout == b"0\n")
+}
