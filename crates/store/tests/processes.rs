@@ -130,6 +130,31 @@ fn killed_processes_lose_no_answered_row() {
     assert!(intact(root.path()) >= answered);
 }
 
+/// A write that stops half-way, as on a full disk: the row is taken back at once, what was answered stays.
+#[test]
+fn a_row_that_does_not_fit_is_taken_back() {
+    let root = tempfile::tempdir().unwrap();
+    // 16 blocks of 512 bytes; without the trap the signal would end the process before it saw the error.
+    let limited = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$0\" --exact appends_as_a_child --ignored --nocapture"])
+        .arg(env::current_exe().unwrap())
+        .env(ROOT, root.path())
+        .env(CALLS, "1000")
+        .output()
+        .unwrap();
+    assert!(!limited.status.success());
+    let said = [limited.stdout.as_slice(), &limited.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("append to") && said.contains("FileTooLarge"), "{said}");
+    let answered = said.lines().filter(|line| line.starts_with("row ")).count() as u64;
+    assert!(answered > 5 && answered < 1000, "{answered}");
+    // Nobody has locked the ledger since: the failing process itself left it whole.
+    assert_eq!(intact(root.path()), answered);
+    let store = Store::open(root.path().to_owned()).unwrap();
+    let guard = store.session(&id()).unwrap().lock(WAIT).unwrap();
+    assert!(guard.recovered().is_none());
+}
+
 /// Processes that make the ledger key at the same time get the same one.
 #[test]
 fn one_key_for_all() {
