@@ -21,9 +21,11 @@ pub(crate) fn leaf_in(entry: &[u8], room: &mut Vec<u8>) -> Digest {
 /// An inner node's hash.
 pub fn node(left: Digest, right: Digest) -> Digest {
     let mut block = [1u8; 65];
-    for (to, from) in block.iter_mut().skip(1).zip(left.as_bytes().iter().chain(right.as_bytes())) {
-        *to = *from;
+    let (front, to_right) = block.split_at_mut(33);
+    if let Some(to_left) = front.get_mut(1..) {
+        to_left.copy_from_slice(left.as_bytes());
     }
+    to_right.copy_from_slice(right.as_bytes());
     Digest::of(&block)
 }
 
