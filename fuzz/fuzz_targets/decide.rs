@@ -1,0 +1,31 @@
+//! Any shell line gets a decision, and judging the recorded facts gives it again.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use writ_core::json::{Object, Value, canonical, parse};
+use writ_core::{Timestamp, ToolCall};
+use writ_policy::{Facts, Lexical, Policy, Setting, judge, survey};
+
+const DOCUMENT: &str = r#"{
+  "version": "1.0", "name": "fuzz",
+  "tools": {"deny": ["Bash:sudo *", "Bash:rm -rf*"], "requireApproval": ["Bash:git push"]},
+  "files": {"allow": ["src/**", "tests/**"], "deny": ["**/.env", "secrets/**"], "readOnly": ["*.lock"]},
+  "domains": {"allow": ["github.com", "docs.*"], "deny": ["*"]}
+}"#;
+
+static POLICY: LazyLock<Policy> = LazyLock::new(|| Policy::parse(DOCUMENT.as_bytes(), "/work").expect("a good policy"));
+
+fuzz_target!(|line: &str| {
+    let mut input = Object::new();
+    input.push("command", Value::from(line));
+    let call = ToolCall { tool: "Bash".to_owned(), input: Value::from(input), cwd: "/work".to_owned() };
+    let setting = Setting { now: Timestamp::from_millis(0), home: Some("/home/a".to_owned()), protected: Vec::new() };
+    let facts = survey(&POLICY, &call, &setting, &Lexical);
+    let live = judge(&POLICY, &setting, &facts);
+    let recorded = parse(canonical(&facts.to_json()).as_bytes()).expect("facts are JSON");
+    let replayed = judge(&POLICY, &setting, &Facts::from_json(&recorded).expect("facts read back"));
+    assert_eq!(live.verdict, replayed.verdict);
+});

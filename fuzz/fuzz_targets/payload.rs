@@ -1,0 +1,13 @@
+//! Any bytes are a hook payload or an error, and a payload always names its event.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use writ_clients::claude_code::{event_hint, parse};
+
+fuzz_target!(|bytes: &[u8]| {
+    drop(event_hint(bytes));
+    if let Ok(input) = parse(bytes) {
+        assert!(!input.event.name().is_empty());
+    }
+});
