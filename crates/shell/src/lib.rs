@@ -2,6 +2,9 @@
 
 mod action;
 mod explain;
+mod parser;
+mod syntax;
+mod words;
 
 pub use explain::{Explained, explain};
 pub use action::{Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Normal, Part, Unresolved, UnresolvedKind, Word};
