@@ -8,11 +8,10 @@ use writ_core::json::{Object, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
 use writ_engine::Disk;
 use writ_policy::{Lexical, Policy, Setting, World, decide};
-use writ_shell::{Env, analyze};
 
 use crate::measure::{Bar, Figure, per_call};
 use crate::policy::{document, parse};
-use crate::shell::TEN_COMMANDS;
+use crate::shell::{TEN_COMMANDS, analyzed};
 
 /// Measures a file call and a shell line under 100 rules.
 pub fn run() -> Result<Vec<Figure>> {
@@ -20,8 +19,7 @@ pub fn run() -> Result<Vec<Figure>> {
     let file = call("Write", "file_path", "/work/src/dir0/deep/er/module.rs");
     let line = call("Bash", "command", TEN_COMMANDS);
     let ten = ("the same under 10 rules", time(&small, &file, &Lexical)?);
-    let env = Env { home: None, cwd: Some("/work".to_owned()) };
-    let analysis = per_call(|| analyze(black_box(TEN_COMMANDS), &env));
+    let analysis = analyzed(TEN_COMMANDS, 10)?;
     let (short, long) = (Bar::AtMost(Duration::from_micros(10)), Bar::AtMost(Duration::from_micros(100)));
     Ok(vec![
         Figure::time("decide: file, 100 rules", time(&large, &file, &Lexical)?, ten, short),

@@ -19,10 +19,14 @@ pub fn run() -> Result<Vec<Figure>> {
 }
 
 fn figure(name: &str, line: &str, commands: usize, bar: Bar) -> Result<Figure> {
+    let words = per_call(|| black_box(line).split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    Ok(Figure::time(format!("shell: {name}"), analyzed(line, commands)?, ("split at white space", words), bar))
+}
+
+/// How long the analysis of a line takes, once it has found the commands that are there.
+pub fn analyzed(line: &str, commands: usize) -> Result<Duration> {
     let env = Env { home: Some("/home/agent".to_owned()), cwd: Some("/work".to_owned()) };
     let found = analyze(line, &env).commands.len();
     ensure!(found == commands, "{found} commands found in a line that has {commands}: {line}");
-    let analysis = per_call(|| analyze(black_box(line), &env));
-    let words = per_call(|| black_box(line).split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-    Ok(Figure::time(format!("shell: {name}"), analysis, ("split at white space", words), bar))
+    Ok(per_call(|| analyze(black_box(line), &env)))
 }
