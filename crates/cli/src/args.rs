@@ -7,9 +7,11 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 /// Hold an AI agent to a written policy, and leave proof of what it did.
 #[derive(Parser, Debug)]
 #[command(name = "writ", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Examples:\n  writ demo                     the whole road on a built-in example\n  writ init                     policy and hooks \
+#[command(
+    after_help = "Examples:\n  writ demo                     the whole road on a built-in example\n  writ init                     policy and hooks \
     for this repository\n  writ verify                   check the newest session of this repository\n  writ why -p .aflock 'git push'  what the \
-    policy says about a command\n\nExit codes: 0 fine, 1 could not do it, 2 wrong usage, 3 the answer is no, 4 malformed input.")]
+    policy says about a command\n\nExit codes: 0 fine, 1 could not do it, 2 wrong usage, 3 the answer is no, 4 malformed input."
+)]
 pub struct Args {
     /// Colours: `auto` means only on a terminal.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
@@ -42,11 +44,15 @@ pub enum Format {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run the whole road on a built-in example: declare, decide, enforce, record, verify.
-    #[command(after_help = "Examples:\n  writ demo\n  writ demo --keep /tmp/writ-demo   keep the repository and the evidence")]
+    #[command(
+        after_help = "Examples:\n  writ demo\n  writ demo --keep /tmp/writ-demo   keep the repository and the evidence"
+    )]
     Demo(DemoArgs),
     /// Write a starter policy and install the hooks in the agent's settings.
-    #[command(after_help = "Examples:\n  writ init            this project's settings\n  writ init --user     your own settings, for every \
-        project\n  writ init --undo     put the settings file back as it was")]
+    #[command(
+        after_help = "Examples:\n  writ init            this project's settings\n  writ init --user     your own settings, for every \
+        project\n  writ init --undo     put the settings file back as it was"
+    )]
     Init(InitArgs),
     /// Check the installation, and say what is wrong and how to mend it.
     Doctor(FormatArgs),
@@ -59,18 +65,24 @@ pub enum Command {
     #[command(subcommand)]
     Keys(KeysCommand),
     /// Decide tool calls under a policy.
-    #[command(after_help = "Examples:\n  echo '{\"tool\":\"Read\",\"input\":{\"file_path\":\"src/a.rs\"}}' | writ decide --policy .aflock\n  \
+    #[command(
+        after_help = "Examples:\n  echo '{\"tool\":\"Read\",\"input\":{\"file_path\":\"src/a.rs\"}}' | writ decide --policy .aflock\n  \
         writ decide --policy .aflock --tool Bash --input '{\"command\":\"git push\"}'\n\nWith --tool the exit code is 0 for allow and 3 \
-        for ask or deny.")]
+        for ask or deny."
+    )]
     Decide(DecideArgs),
     /// Explain one decision in prose, with the matched part underlined.
-    #[command(after_help = "Examples:\n  writ why 'cd sub && git push'\n  writ why --tool Write --input '{\"file_path\":\".env\"}'")]
+    #[command(
+        after_help = "Examples:\n  writ why 'cd sub && git push'\n  writ why --tool Write --input '{\"file_path\":\".env\"}'"
+    )]
     Why(WhyArgs),
     /// Look at a shell line the way the policy does.
     #[command(subcommand)]
     Shell(ShellCommand),
     /// Let one asked call run once. Only a human at a terminal can.
-    #[command(after_help = "Examples:\n  writ approve              list what waits for approval\n  writ approve 3f9a1c02     let that call run once")]
+    #[command(
+        after_help = "Examples:\n  writ approve              list what waits for approval\n  writ approve 3f9a1c02     let that call run once"
+    )]
     Approve(ApproveArgs),
     /// List and show recorded sessions.
     #[command(subcommand)]
@@ -81,9 +93,11 @@ pub enum Command {
     /// Say which policy governs here and how the newest session stands.
     Status(FormatArgs),
     /// Verify a session: policy, rows, checkpoints, decisions, coverage.
-    #[command(after_help = "Examples:\n  writ verify                         the newest session of this repository\n  writ verify 7c0f…                   \
+    #[command(
+        after_help = "Examples:\n  writ verify                         the newest session of this repository\n  writ verify 7c0f…                   \
         a session by its id\n  writ verify ./evidence --key k.pem   a folder someone gave you, under a key you know\n\nExit codes: 0 verified, \
-        3 not verified, 4 no evidence there.")]
+        3 not verified, 4 no evidence there."
+    )]
     Verify(VerifyArgs),
     /// Print a completion script for your shell.
     Completions {

@@ -131,7 +131,9 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
 fn blocked_reason(session: &Session<'_>, blocked: Blocked) -> Reason {
     let path = session.state.policy.path.to_string_lossy().into_owned();
     let (rule, message) = match blocked {
-        Blocked::Changed { .. } => (POLICY_CHANGED, format!("the policy `{path}` is not the one this session began under")),
+        Blocked::Changed { .. } => {
+            (POLICY_CHANGED, format!("the policy `{path}` is not the one this session began under"))
+        }
         Blocked::Unusable(error) => (POLICY_UNUSABLE, error.to_string()),
     };
     Reason {
@@ -189,7 +191,8 @@ fn reply(session: &Session<'_>, input: &HookInput, decision: &Decision, digest: 
     match decision.verdict {
         Verdict::Deny => Answer::PreToolUse { verdict: Verdict::Deny, reason: explain(session, decision) }.into(),
         Verdict::Ask => {
-            let grant = format!("If nobody is asked here, a human lets it run once with `writ approve {}`", short(digest));
+            let grant =
+                format!("If nobody is asked here, a human lets it run once with `writ approve {}`", short(digest));
             let reason = format!("{}\n{grant}", explain(session, decision));
             Answer::PreToolUse { verdict: Verdict::Ask, reason }.into()
         }

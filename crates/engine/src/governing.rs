@@ -141,7 +141,12 @@ pub fn open(path: &Path, root: Option<&Path>, trust: &Trust) -> Result<Governing
 }
 
 /// The same for bytes already read.
-pub fn open_bytes(path: &Path, bytes: Vec<u8>, root: Option<&Path>, trust: &Trust) -> Result<Governing, GoverningError> {
+pub fn open_bytes(
+    path: &Path,
+    bytes: Vec<u8>,
+    root: Option<&Path>,
+    trust: &Trust,
+) -> Result<Governing, GoverningError> {
     let folder = root.or_else(|| path.parent()).unwrap_or(Path::new("/"));
     let (inner, signed) = unwrap(path, &bytes, || trust.keys())?;
     if trust.require_signed() && !matches!(signed, Signed::By(_)) {
@@ -183,5 +188,6 @@ pub fn unwrap(
 /// Whether the bytes look like an envelope rather than a policy: only an envelope has `payloadType`.
 fn is_envelope(bytes: &[u8]) -> bool {
     const MARK: &[u8] = b"payloadType";
-    bytes.windows(MARK.len()).any(|window| window == MARK) && json::parse(bytes).is_ok_and(|value| value.get("payloadType").is_some())
+    bytes.windows(MARK.len()).any(|window| window == MARK)
+        && json::parse(bytes).is_ok_and(|value| value.get("payloadType").is_some())
 }

@@ -7,12 +7,12 @@ use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::RowDecision;
 use writ_store::Store;
 
+use crate::Home;
 use crate::call::{APPROVED, short};
 use crate::governing::{self, Governing};
 use crate::session::{Session, SessionError};
 use crate::state::{Grant, PolicyRef};
 use crate::trust::Trust;
-use crate::Home;
 
 /// How long a grant lasts.
 const GRANT_MINUTES: i64 = 30;
@@ -61,7 +61,10 @@ pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, HumanError
     let mut out: Vec<Waiting> = Vec::new();
     for row in store.rows(id)? {
         let text = |name| row.detail.get(name).and_then(Value::as_str);
-        let (Some(tool), Some(input)) = (&row.tool_name, text("input").and_then(|text| Digest::parse(text).ok())) else { continue };
+        let (Some(tool), Some(input)) = (&row.tool_name, text("input").and_then(|text| Digest::parse(text).ok()))
+        else {
+            continue;
+        };
         out.retain(|waiting| waiting.input != input || waiting.tool != *tool);
         if row.decision == RowDecision::Asked {
             let rules = row.detail.get("rules").and_then(Value::as_array).unwrap_or_default();
@@ -74,7 +77,8 @@ pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, HumanError
 
 /// Lets the waiting call whose digest starts with `name` run once, within half an hour.
 pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<Waiting, HumanError> {
-    let mut hits: Vec<Waiting> = waiting(store, id)?.into_iter().filter(|call| call.input.hex().starts_with(name)).collect();
+    let mut hits: Vec<Waiting> =
+        waiting(store, id)?.into_iter().filter(|call| call.input.hex().starts_with(name)).collect();
     let found = hits.len();
     let (Some(call), 1) = (hits.pop(), found) else {
         return Err(HumanError::NoSuchCall { name: name.to_owned(), matches: found });

@@ -58,7 +58,9 @@ pub fn install(path: &Path, spec: &HookSpec, home: &Home) -> Result<Outcome, Ins
     let known = load(&record)?;
     // A second installation over our own keeps the first original: that is what undo means.
     let first = match &known {
-        Some(known) if original.as_deref().is_some_and(|text| known.installed == Digest::of(text.as_bytes())) => known.original.clone(),
+        Some(known) if original.as_deref().is_some_and(|text| known.installed == Digest::of(text.as_bytes())) => {
+            known.original.clone()
+        }
         _ => original,
     };
     save(&record, &Record { original: first, installed: Digest::of(edited.text.as_bytes()) })?;
@@ -75,7 +77,8 @@ pub fn undo(path: &Path, home: &Home) -> Result<Outcome, InstallError> {
     let restored = match load(&record)? {
         Some(known) if known.installed == Digest::of(current.as_bytes()) => known.original,
         _ => {
-            let edited = settings::remove(&current).map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
+            let edited = settings::remove(&current)
+                .map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
             if edited.changed.is_empty() {
                 return Ok(unchanged);
             }
@@ -106,7 +109,8 @@ fn record_path(path: &Path, home: &Home) -> Result<PathBuf, InstallError> {
 
 fn load(path: &Path) -> Result<Option<Record>, InstallError> {
     let Some(text) = read(path)? else { return Ok(None) };
-    let value = json::parse(text.as_bytes()).map_err(|error| io(path, std::io::Error::new(ErrorKind::InvalidData, error)))?;
+    let value =
+        json::parse(text.as_bytes()).map_err(|error| io(path, std::io::Error::new(ErrorKind::InvalidData, error)))?;
     let installed = value.get("installed").and_then(Value::as_str).and_then(|text| Digest::parse(text).ok());
     let original = value.get("original").and_then(Value::as_str).map(str::to_owned);
     Ok(installed.map(|installed| Record { original, installed }))

@@ -79,7 +79,16 @@ impl<'a> Session<'a> {
         if let Some(row) = guard.last() {
             let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
             let setting = recorded_setting(store, id)?;
-            return Ok(Self { store, id: id.clone(), state, setting: Setting { now, ..setting }, now, home, fresh: false, guard });
+            return Ok(Self {
+                store,
+                id: id.clone(),
+                state,
+                setting: Setting { now, ..setting },
+                now,
+                home,
+                fresh: false,
+                guard,
+            });
         }
         let path = governing::find(Path::new(&input.cwd)).ok_or(SessionError::Vanished)?;
         let governing = governing::open(&path, None, &Trust::open(home.state.as_deref()))?;
@@ -109,7 +118,8 @@ impl<'a> Session<'a> {
         if found != accepted.file {
             return Err(Blocked::Changed { found });
         }
-        governing::open_bytes(&accepted.path, bytes, None, &Trust::open(self.home.state.as_deref())).map_err(Blocked::Unusable)
+        governing::open_bytes(&accepted.path, bytes, None, &Trust::open(self.home.state.as_deref()))
+            .map_err(Blocked::Unusable)
     }
 
     /// A row about the session itself rather than a call.
@@ -120,7 +130,15 @@ impl<'a> Session<'a> {
 
     /// A row with this session's time; the caller adds the call's own members.
     pub fn draft(&self, decision: RowDecision, detail: Object) -> Draft {
-        Draft { timestamp: self.now, call_id: None, tool_name: None, decision, denial_reason: None, result_hash: None, detail: Value::Object(detail) }
+        Draft {
+            timestamp: self.now,
+            call_id: None,
+            tool_name: None,
+            decision,
+            denial_reason: None,
+            result_hash: None,
+            detail: Value::Object(detail),
+        }
     }
 
     /// Appends a row that carries the state on. Durable on return.

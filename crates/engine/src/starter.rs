@@ -16,7 +16,12 @@ struct Toolchain {
 }
 
 const TOOLCHAINS: &[Toolchain] = &[
-    Toolchain { marker: "Cargo.toml", name: "Rust", lock_files: &["Cargo.lock"], publish: &["cargo publish", "cargo yank"] },
+    Toolchain {
+        marker: "Cargo.toml",
+        name: "Rust",
+        lock_files: &["Cargo.lock"],
+        publish: &["cargo publish", "cargo yank"],
+    },
     Toolchain {
         marker: "package.json",
         name: "JavaScript",
@@ -41,8 +46,19 @@ const TOOLCHAINS: &[Toolchain] = &[
 
 /// Secrets every repository is likely to meet.
 const SECRETS: &[&str] = &[
-    "**/.env", "**/.env.*", "!**/.env.example", "!**/.env.sample", "!**/.env.template", "**/*.pem", "**/*.key",
-    "**/id_rsa", "**/id_ed25519", "**/.netrc", "~/.ssh/**", "~/.aws/**", "~/.gnupg/**",
+    "**/.env",
+    "**/.env.*",
+    "!**/.env.example",
+    "!**/.env.sample",
+    "!**/.env.template",
+    "**/*.pem",
+    "**/*.key",
+    "**/id_rsa",
+    "**/id_ed25519",
+    "**/.netrc",
+    "~/.ssh/**",
+    "~/.aws/**",
+    "~/.gnupg/**",
 ];
 
 /// Secrets named only where they are found: file or folder at the root, and the rule for it.

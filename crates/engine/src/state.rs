@@ -115,7 +115,9 @@ pub struct State {
 
 /// A last row whose state does not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("row {sequence} of the ledger holds no readable state: move the session's folder away, then start a new session")]
+#[error(
+    "row {sequence} of the ledger holds no readable state: move the session's folder away, then start a new session"
+)]
 pub struct StateError {
     /// The row.
     pub sequence: u64,

@@ -50,7 +50,8 @@ pub fn transcript(session: &mut Session<'_>, path: &Path) -> Result<(), SessionE
             out.push("id", Value::from(agent.as_str()));
             detail.push("agent", Value::Object(out));
         }
-        let found = Found { call_id: &call.call_id, tool: &call.tool, input: call.input, outcome, source: "transcript" };
+        let found =
+            Found { call_id: &call.call_id, tool: &call.tool, input: call.input, outcome, source: "transcript" };
         record(session, &found, detail)?;
     }
     Ok(())

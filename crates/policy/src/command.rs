@@ -17,8 +17,8 @@ const SYSTEM: [&str; 6] = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/
 
 /// Builtins that do nothing by themselves; `allow` lists need not name them.
 const HARMLESS: [&str; 24] = [
-    "cd", "pushd", "popd", "true", "false", ":", "test", "[", "[[", "pwd", "exit", "return", "set", "unset", "export", "local",
-    "declare", "typeset", "readonly", "shift", "echo", "printf", "wait", "read",
+    "cd", "pushd", "popd", "true", "false", ":", "test", "[", "[[", "pwd", "exit", "return", "set", "unset", "export",
+    "local", "declare", "typeset", "readonly", "shift", "echo", "printf", "wait", "read",
 ];
 
 /// Wrappers that only run what they wrap, as the same user on the same machine.
@@ -105,7 +105,10 @@ impl Candidate {
         }
         let last = rule.normal.operands.len().saturating_sub(1);
         rule.normal.operands.iter().enumerate().all(|(at, want)| {
-            let (Some(want), Some(have)) = (want.literal(), self.normal.operands.get(at).and_then(Word::literal)) else { return false };
+            let (Some(want), Some(have)) = (want.literal(), self.normal.operands.get(at).and_then(Word::literal))
+            else {
+                return false;
+            };
             if at == last && rule.open { text_matches(&format!("{want}*"), &have) } else { text_matches(&want, &have) }
         })
     }

@@ -39,14 +39,17 @@ impl PolicyError {
         let (line, column) = position(text, at);
         let span = Span { start: at, end: (at + 1).min(text.len()) };
         let help = "a policy is strict JSON: no comments, no trailing commas, no duplicate members".to_owned();
-        Self { problems: vec![Problem { pointer: String::new(), line, column, span, message: error.to_string(), help }] }
+        Self {
+            problems: vec![Problem { pointer: String::new(), line, column, span, message: error.to_string(), help }],
+        }
     }
 
     pub(crate) fn from_found(text: &str, found: Vec<Found>) -> Self {
         let mut problems: Vec<Problem> = found
             .into_iter()
             .map(|found| {
-                let span = locate(text, &found.pointer, found.place).unwrap_or(Span { start: 0, end: text.len().min(1) });
+                let span =
+                    locate(text, &found.pointer, found.place).unwrap_or(Span { start: 0, end: text.len().min(1) });
                 let (line, column) = position(text, span.start);
                 Problem { pointer: found.pointer, line, column, span, message: found.message, help: found.help }
             })

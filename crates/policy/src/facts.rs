@@ -169,7 +169,11 @@ impl TextFact {
         };
         let hit = |item: &Value| {
             let pointer = item.as_str()?;
-            Some(pointer.strip_prefix('?').map_or_else(|| (pointer.to_owned(), true), |pointer| (pointer.to_owned(), false)))
+            Some(
+                pointer
+                    .strip_prefix('?')
+                    .map_or_else(|| (pointer.to_owned(), true), |pointer| (pointer.to_owned(), false)),
+            )
         };
         let hits = value.get("hits").and_then(Value::as_array).unwrap_or_default();
         Some(Self {

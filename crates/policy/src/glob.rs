@@ -31,7 +31,10 @@ enum Token {
     /// `*`
     Star,
     /// `[a-z]`, `[!a-z]`
-    Class { negated: bool, ranges: Vec<(char, char)> },
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
 }
 
 /// Why text is no pattern.
@@ -115,7 +118,9 @@ impl Glob {
     /// Whether some path is matched by both this pattern and a shell's glob word. With `firmly`, only where each segment of
     /// this pattern is plain text or `**` and the word is more than bare `*` there.
     pub fn meets(&self, word: &Self, firmly: bool) -> bool {
-        let firm = |pattern: &[Segment]| pattern.iter().all(|segment| matches!(segment, Segment::Any) || segment.text().is_some());
+        let firm = |pattern: &[Segment]| {
+            pattern.iter().all(|segment| matches!(segment, Segment::Any) || segment.text().is_some())
+        };
         self.alternatives
             .iter()
             .filter(|pattern| !firmly || firm(pattern))
@@ -197,7 +202,10 @@ fn first_braces(text: &str) -> Result<Option<Braces<'_>>, GlobError> {
                 depth = depth.checked_sub(1).ok_or(GlobError::Braces)?;
                 if depth == 0 {
                     choices.push(text.get(start..at).unwrap_or_default());
-                    return Ok(text.get(..open).zip(text.get(at + 1..)).map(|(before, after)| (before, choices, after)));
+                    return Ok(text
+                        .get(..open)
+                        .zip(text.get(at + 1..))
+                        .map(|(before, after)| (before, choices, after)));
                 }
             }
             _ => {}
@@ -316,11 +324,16 @@ fn walk<P, T>(pattern: &[P], text: &[T], is_star: impl Fn(&P) -> bool, fits: imp
 
 /// Whether two patterns of segments have a path in common.
 fn meet(pattern: &[Segment], word: &[Segment], firmly: bool) -> bool {
-    intersect(pattern, word, |segment| *segment == Segment::Any, |a, b| {
-        let (Segment::One(a), Segment::One(b)) = (a, b) else { return false };
-        let bare = firmly && b.iter().all(|token| *token == Token::Star);
-        !bare && !hides_dot(a, b) && intersect(a, b, |token| *token == Token::Star, overlap)
-    })
+    intersect(
+        pattern,
+        word,
+        |segment| *segment == Segment::Any,
+        |a, b| {
+            let (Segment::One(a), Segment::One(b)) = (a, b) else { return false };
+            let bare = firmly && b.iter().all(|token| *token == Token::Star);
+            !bare && !hides_dot(a, b) && intersect(a, b, |token| *token == Token::Star, overlap)
+        },
+    )
 }
 
 /// A shell's `*`, `?` or class does not match a leading dot.
@@ -419,7 +432,9 @@ mod tests {
     #[test]
     fn questions_about_folders() {
         let secrets = Glob::below("/w", "secrets/**").unwrap();
-        assert!(secrets.is_anchored_below("/w") && secrets.is_anchored_below("/") && !secrets.is_anchored_below("/w/src"));
+        assert!(
+            secrets.is_anchored_below("/w") && secrets.is_anchored_below("/") && !secrets.is_anchored_below("/w/src")
+        );
         assert!(!Glob::below("/", "**/.env").unwrap().is_anchored_below("/w"));
         assert!(secrets.leads_through("/w") && !secrets.leads_through("/x"));
         let word = Glob::below("/w", "secr?ts/a").unwrap();

@@ -56,14 +56,26 @@ impl Judge<'_> {
         let Some((moment, text)) = &self.policy.expires else { return };
         if self.setting.now > *moment {
             let (text, matched) = (text.clone(), matched(Subject::Policy, self.policy.name(), None));
-            self.say(Verdict::Deny, "/expires", matched, format!("the policy expired on {text}"), "a policy with a later `expires`".to_owned());
+            self.say(
+                Verdict::Deny,
+                "/expires",
+                matched,
+                format!("the policy expired on {text}"),
+                "a policy with a later `expires`".to_owned(),
+            );
         }
     }
 
     fn malformed(&mut self) {
         if let Some(why) = &self.facts.malformed {
             let (why, matched) = (why.clone(), matched(Subject::Tool, &self.facts.tool, None));
-            self.say(Verdict::Deny, MALFORMED, matched, format!("the input cannot be judged: {why}"), "input in the tool's own shape".to_owned());
+            self.say(
+                Verdict::Deny,
+                MALFORMED,
+                matched,
+                format!("the input cannot be judged: {why}"),
+                "input in the tool's own shape".to_owned(),
+            );
         }
     }
 
@@ -71,12 +83,24 @@ impl Judge<'_> {
         for fact in self.facts.paths.iter().filter(|fact| fact.kind != PathKind::Mentioned) {
             if let Some(protected) = self.setting.violated(fact) {
                 let message = format!("`{}` is {}, which the agent may not touch", protected.path, protected.what);
-                self.say(Verdict::Deny, protect::RULE, path_match(fact), message, "a human changes it outside the session".to_owned());
+                self.say(
+                    Verdict::Deny,
+                    protect::RULE,
+                    path_match(fact),
+                    message,
+                    "a human changes it outside the session".to_owned(),
+                );
             }
         }
         for text in self.facts.texts.iter().filter(|text| text.reserved) {
             let message = format!("`{}` would change what binds the agent", text.name);
-            self.say(Verdict::Deny, protect::RULE, text_match(text), message, "a human runs it in a terminal".to_owned());
+            self.say(
+                Verdict::Deny,
+                protect::RULE,
+                text_match(text),
+                message,
+                "a human runs it in a terminal".to_owned(),
+            );
         }
     }
 
@@ -98,23 +122,44 @@ impl Judge<'_> {
         let word = if verdict == Verdict::Deny { "is denied" } else { "needs approval" };
         if rule.subject.is_none() {
             let tool = &self.facts.tool;
-            self.say(verdict, &rule.pointer, matched(Subject::Tool, tool, None), format!("tool `{tool}` {word}"), instead());
+            self.say(
+                verdict,
+                &rule.pointer,
+                matched(Subject::Tool, tool, None),
+                format!("tool `{tool}` {word}"),
+                instead(),
+            );
             return;
         }
         let facts = self.facts;
         for text in &facts.texts {
             let Some((_, sure)) = text.hits.iter().find(|(pointer, _)| *pointer == rule.pointer) else { continue };
             if *sure {
-                self.say(verdict, &rule.pointer, text_match(text), format!("{} `{}` {word}", kind(text), text.name), instead());
+                self.say(
+                    verdict,
+                    &rule.pointer,
+                    text_match(text),
+                    format!("{} `{}` {word}", kind(text), text.name),
+                    instead(),
+                );
             } else {
-                let message = format!("{} `{}` has parts that are not known yet, and might match", kind(text), text.name);
+                let message =
+                    format!("{} `{}` has parts that are not known yet, and might match", kind(text), text.name);
                 self.say(Verdict::Ask, &rule.pointer, text_match(text), message, "write the arguments out".to_owned());
             }
         }
-        let Some((_, path_rule)) = path_rules(std::slice::from_ref(rule), &facts.tool, Reading::Wide).next() else { return };
+        let Some((_, path_rule)) = path_rules(std::slice::from_ref(rule), &facts.tool, Reading::Wide).next() else {
+            return;
+        };
         for fact in facts.paths.iter().filter(|fact| fact.subject) {
             if self.rule_hits(path_rule, fact) {
-                self.say(verdict, &rule.pointer, path_match(fact), format!("{} of `{}` {word}", facts.tool, fact.resolved), instead());
+                self.say(
+                    verdict,
+                    &rule.pointer,
+                    path_match(fact),
+                    format!("{} of `{}` {word}", facts.tool, fact.resolved),
+                    instead(),
+                );
             }
         }
     }
@@ -128,11 +173,23 @@ impl Judge<'_> {
         let tool = &facts.tool;
         let about: Vec<&ToolRule> = rules.iter().filter(|rule| rule.is_about(tool, Reading::Narrow)).collect();
         if let Some(rule) = about.iter().find(|rule| rule.subject.is_none()) {
-            self.say(Verdict::Allow, &rule.pointer, matched(Subject::Tool, tool, None), format!("tool `{tool}` is allowed"), String::new());
+            self.say(
+                Verdict::Allow,
+                &rule.pointer,
+                matched(Subject::Tool, tool, None),
+                format!("tool `{tool}` is allowed"),
+                String::new(),
+            );
             return;
         }
         let deny = |judge: &mut Self, matched: Matched, what: String, add: String| {
-            judge.say(Verdict::Deny, "/tools/allow", matched, format!("{what} is not among the allowed"), format!("add `{add}` to /tools/allow"));
+            judge.say(
+                Verdict::Deny,
+                "/tools/allow",
+                matched,
+                format!("{what} is not among the allowed"),
+                format!("add `{add}` to /tools/allow"),
+            );
         };
         if about.is_empty() {
             return deny(self, matched(Subject::Tool, tool, None), format!("tool `{tool}`"), tool.clone());
@@ -142,19 +199,38 @@ impl Judge<'_> {
         let subjects: Vec<&PathFact> = facts.paths.iter().filter(|fact| fact.subject).collect();
         if !path_allows.is_empty() {
             for fact in &subjects {
-                match path_allows.iter().rfind(|rule| rule.matches(&fact.resolved, self.home())).filter(|rule| !rule.negated) {
+                match path_allows
+                    .iter()
+                    .rfind(|rule| rule.matches(&fact.resolved, self.home()))
+                    .filter(|rule| !rule.negated)
+                {
                     Some(rule) => named = Some(&rule.pointer),
-                    None => deny(self, path_match(fact), format!("{tool} of `{}`", fact.resolved), format!("{tool}:{}", fact.resolved)),
+                    None => deny(
+                        self,
+                        path_match(fact),
+                        format!("{tool} of `{}`", fact.resolved),
+                        format!("{tool}:{}", fact.resolved),
+                    ),
                 }
             }
         } else if facts.texts.is_empty() && facts.unresolved.is_empty() {
-            deny(self, matched(Subject::Tool, tool, None), format!("tool `{tool}` without anything to match"), tool.clone());
+            deny(
+                self,
+                matched(Subject::Tool, tool, None),
+                format!("tool `{tool}` without anything to match"),
+                tool.clone(),
+            );
         }
         for text in &facts.texts {
             match text.allowed.as_deref() {
                 Some(rule) if rule.starts_with('/') => named = Some(rule),
                 Some(_) => {}
-                None => deny(self, text_match(text), format!("{} `{}`", kind(text), text.name), format!("{tool}:{} *", text.name)),
+                None => deny(
+                    self,
+                    text_match(text),
+                    format!("{} `{}`", kind(text), text.name),
+                    format!("{tool}:{} *", text.name),
+                ),
             }
         }
         for open in &facts.unresolved {
@@ -163,7 +239,13 @@ impl Judge<'_> {
         }
         if let Some(rule) = named {
             let rule = rule.to_owned();
-            self.say(Verdict::Allow, &rule, matched(Subject::Tool, tool, None), format!("`{tool}` is allowed for this"), String::new());
+            self.say(
+                Verdict::Allow,
+                &rule,
+                matched(Subject::Tool, tool, None),
+                format!("`{tool}` is allowed for this"),
+                String::new(),
+            );
         }
     }
 
@@ -192,21 +274,37 @@ impl Judge<'_> {
         let files = &self.policy.files;
         let both = [&fact.written, &fact.resolved];
         let home = self.home();
-        let denied = both.iter().find_map(|path| last_word(&files.deny, path, home)).or_else(|| self.reaches(fact, &files.deny));
+        let denied =
+            both.iter().find_map(|path| last_word(&files.deny, path, home)).or_else(|| self.reaches(fact, &files.deny));
         if let Some(rule) = denied {
             let pointer = rule.pointer.clone();
             let message = format!("`{}` is denied ({})", fact.resolved, access_word(fact.access));
-            return self.say(Verdict::Deny, &pointer, path_match(fact), message, format!("remove the rule at {pointer}, or leave this path out"));
+            return self.say(
+                Verdict::Deny,
+                &pointer,
+                path_match(fact),
+                message,
+                format!("remove the rule at {pointer}, or leave this path out"),
+            );
         }
         if fact.kind == PathKind::Mentioned {
             return;
         }
-        let read_only = both.iter().find_map(|path| last_word(&files.read_only, path, home)).or_else(|| self.reaches(fact, &files.read_only));
+        let read_only = both
+            .iter()
+            .find_map(|path| last_word(&files.read_only, path, home))
+            .or_else(|| self.reaches(fact, &files.read_only));
         if let Some(rule) = read_only {
             if fact.access == Access::Write {
                 let pointer = rule.pointer.clone();
                 let message = format!("`{}` is read-only", fact.resolved);
-                return self.say(Verdict::Deny, &pointer, path_match(fact), message, format!("remove the rule at {pointer}"));
+                return self.say(
+                    Verdict::Deny,
+                    &pointer,
+                    path_match(fact),
+                    message,
+                    format!("remove the rule at {pointer}"),
+                );
             }
             if both.iter().any(|path| last_word(&files.read_only, path, home).is_some()) {
                 return;
@@ -219,7 +317,8 @@ impl Judge<'_> {
     fn reaches<'b>(&self, fact: &PathFact, rules: &'b [PathRule]) -> Option<&'b PathRule> {
         let home = self.home();
         let content = matches!(fact.access, Access::Read | Access::Write);
-        if fact.tree && content
+        if fact.tree
+            && content
             && let Some(rule) = rules.iter().find(|rule| rule.is_anchored_below(&fact.resolved, home))
         {
             return Some(rule);
@@ -258,7 +357,13 @@ impl Judge<'_> {
             Host::Ambiguous => {
                 let matched = matched(Subject::Host, "", fact.span);
                 let message = "programs read this URL in different ways".to_owned();
-                return self.say(Verdict::Deny, AMBIGUOUS, matched, message, "a plain URL: scheme://host/path".to_owned());
+                return self.say(
+                    Verdict::Deny,
+                    AMBIGUOUS,
+                    matched,
+                    message,
+                    "a plain URL: scheme://host/path".to_owned(),
+                );
             }
             Host::Unknown => {
                 let matched = matched(Subject::Host, "", fact.span);
@@ -273,7 +378,13 @@ impl Judge<'_> {
         let absent = (allowed == Some(false) && !fact.mentioned).then(|| "/domains/allow".to_owned());
         if let Some(rule) = rule.or(absent) {
             let matched = matched(Subject::Host, name, fact.span);
-            self.say(Verdict::Deny, &rule, matched, format!("host `{name}` is not allowed"), format!("add `{name}` to /domains/allow"));
+            self.say(
+                Verdict::Deny,
+                &rule,
+                matched,
+                format!("host `{name}` is not allowed"),
+                format!("add `{name}` to /domains/allow"),
+            );
         }
     }
 }

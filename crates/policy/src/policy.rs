@@ -137,7 +137,11 @@ impl Reader<'_> {
         let rule = match ToolRule::parse(pointer.clone(), text, self.root, reading) {
             Ok(rule) => rule,
             Err(error) => {
-                self.found.push(Found::value(&pointer, format!("bad pattern `{text}`: {error}"), "write `Tool` or `Tool:pattern`"));
+                self.found.push(Found::value(
+                    &pointer,
+                    format!("bad pattern `{text}`: {error}"),
+                    "write `Tool` or `Tool:pattern`",
+                ));
                 return None;
             }
         };
@@ -153,7 +157,10 @@ impl Reader<'_> {
         }
         let subjectless = OTHER_TOOLS.contains(&rule.tool.as_str()) || rule.tool.starts_with("mcp__");
         if rule.subject.is_some() && subjectless {
-            self.warnings.push(format!("{pointer}: `{}` has nothing that a pattern could match; the rule never applies", rule.tool));
+            self.warnings.push(format!(
+                "{pointer}: `{}` has nothing that a pattern could match; the rule never applies",
+                rule.tool
+            ));
         }
         Some(rule)
     }
@@ -202,7 +209,9 @@ impl Reader<'_> {
         for (at, child) in document.get("sublayouts").and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
             let inline = child.get("policy").and_then(|policy| policy.get("limits"));
             for (limits, place) in [(child.get("limits"), "limits"), (inline, "policy/limits")] {
-                for (name, limit) in limits.and_then(Value::as_object).into_iter().flat_map(writ_core::json::Object::iter) {
+                for (name, limit) in
+                    limits.and_then(Value::as_object).into_iter().flat_map(writ_core::json::Object::iter)
+                {
                     let parent = own.and_then(|own| own.get(name)).and_then(schema::limit);
                     let (Some(parent), Some(child)) = (parent, schema::limit(limit)) else { continue };
                     if child > parent {

@@ -40,9 +40,10 @@ impl Setting {
                 Access::Read | Access::Exec => protected.secret,
                 Access::List => false,
             };
-            guarded && [&fact.written, &fact.resolved].iter().any(|path| {
-                is_below(path, &protected.path) || (fact.tree && is_below(&protected.path, path))
-            })
+            guarded
+                && [&fact.written, &fact.resolved]
+                    .iter()
+                    .any(|path| is_below(path, &protected.path) || (fact.tree && is_below(&protected.path, path)))
         })
     }
 }

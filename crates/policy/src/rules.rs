@@ -40,7 +40,8 @@ impl PathRule {
         };
         let below = reading == Reading::Wide && !negated;
         let text = text.strip_prefix("./").unwrap_or(text);
-        let wide = if below && !text.ends_with("**") { format!("{}/**", text.trim_end_matches('/')) } else { text.to_owned() };
+        let wide =
+            if below && !text.ends_with("**") { format!("{}/**", text.trim_end_matches('/')) } else { text.to_owned() };
         Glob::parse(text)?;
         let pattern = if text == "~" || text.starts_with("~/") {
             Pattern::Home(wide.trim_start_matches('~').to_owned())
@@ -59,7 +60,9 @@ impl PathRule {
     fn with<T>(&self, home: Option<&str>, ask: impl FnOnce(&Glob) -> T) -> Option<T> {
         match &self.pattern {
             Pattern::Glob(glob) => Some(ask(glob)),
-            Pattern::Home(tail) => Glob::below(home?, if tail.is_empty() { "." } else { tail }).ok().map(|glob| ask(&glob)),
+            Pattern::Home(tail) => {
+                Glob::below(home?, if tail.is_empty() { "." } else { tail }).ok().map(|glob| ask(&glob))
+            }
         }
     }
 
@@ -116,9 +119,28 @@ pub const PATH_TOOLS: [&str; 10] =
 pub const TEXT_TOOLS: [&str; 5] = ["Bash", "WebFetch", "WebSearch", "Task", "Agent"];
 /// Tools that exist and have no subject a rule could name.
 pub const OTHER_TOOLS: [&str; 22] = [
-    "TodoWrite", "TodoRead", "BashOutput", "KillShell", "KillBash", "ExitPlanMode", "EnterPlanMode", "Skill", "SlashCommand",
-    "AskUserQuestion", "ToolSearch", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList", "TaskOutput", "TaskStop",
-    "EnterWorktree", "ExitWorktree", "ListMcpResources", "ReadMcpResource", "Monitor",
+    "TodoWrite",
+    "TodoRead",
+    "BashOutput",
+    "KillShell",
+    "KillBash",
+    "ExitPlanMode",
+    "EnterPlanMode",
+    "Skill",
+    "SlashCommand",
+    "AskUserQuestion",
+    "ToolSearch",
+    "TaskCreate",
+    "TaskUpdate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "EnterWorktree",
+    "ExitWorktree",
+    "ListMcpResources",
+    "ReadMcpResource",
+    "Monitor",
 ];
 
 impl ToolRule {
@@ -246,7 +268,11 @@ mod tests {
     #[test]
     fn hosts() {
         let rule = |text: &str| HostRule::parse(String::new(), text).unwrap();
-        assert!(rule("*.x.com").matches("a.b.x.com") && !rule("*.x.com").matches("x.com") && !rule("*.x.com").matches("evilx.com"));
+        assert!(
+            rule("*.x.com").matches("a.b.x.com")
+                && !rule("*.x.com").matches("x.com")
+                && !rule("*.x.com").matches("evilx.com")
+        );
         assert!(rule("docs.*").matches("docs.python.org") && !rule("docs.*").matches("docs"));
         assert!(rule("GitHub.com.").matches("github.com"));
         for bad in ["https://x.com", "x.com/a", "a b", "", "x.com:80", "*.*.", "@x"] {
@@ -256,7 +282,9 @@ mod tests {
 
     #[test]
     fn tool_names() {
-        let about = |rule: &str, tool: &str, reading| ToolRule::parse(String::new(), rule, "/w", reading).unwrap().is_about(tool, reading);
+        let about = |rule: &str, tool: &str, reading| {
+            ToolRule::parse(String::new(), rule, "/w", reading).unwrap().is_about(tool, reading)
+        };
         assert!(about("Task", "Agent", Reading::Narrow) && about("Agent", "Task", Reading::Narrow));
         assert!(about("mcp__a__*", "mcp__a__b", Reading::Narrow) && about("mcp__a", "mcp__a__b", Reading::Narrow));
         assert!(!about("mcp__a", "mcp__ab__c", Reading::Narrow));
@@ -265,7 +293,12 @@ mod tests {
 
     #[test]
     fn texts() {
-        assert!(text_matches("a*c", "abc") && text_matches("*", "") && text_matches("a*", "a") && text_matches("*b*", "abc"));
+        assert!(
+            text_matches("a*c", "abc")
+                && text_matches("*", "")
+                && text_matches("a*", "a")
+                && text_matches("*b*", "abc")
+        );
         assert!(!text_matches("a*c", "abd") && !text_matches("ab*ba", "aba") && !text_matches("", "x"));
     }
 }

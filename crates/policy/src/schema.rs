@@ -67,10 +67,8 @@ const fn required(field: Field) -> Field {
 const TEXTS: Kind = Kind::List(&Kind::Text);
 const ENFORCEMENT: &[&str] = &["fail-fast", "post-hoc"];
 
-const ALLOW_DENY: &[Field] = &[
-    field("allow", TEXTS, "Patterns that may be used."),
-    field("deny", TEXTS, "Patterns that must not be used."),
-];
+const ALLOW_DENY: &[Field] =
+    &[field("allow", TEXTS, "Patterns that may be used."), field("deny", TEXTS, "Patterns that must not be used.")];
 
 const LIMITS: &[Field] = &[
     field("maxSpendUSD", Kind::Money, "Most money, in US dollars."),
@@ -94,7 +92,11 @@ const SUBLAYOUT: &[Field] = &[
     field("policyDigest", Kind::Map(&Kind::Text), "Expected digest of its policy."),
     field("functionaries", Kind::List(&Kind::Object(FUNCTIONARY)), "Who may sign for it; replaces the parent's."),
     field("limits", Kind::Object(LIMITS), "Its limits; never looser than the parent's (R23)."),
-    field("inherit", Kind::List(&Kind::Word(&["limits", "tools", "files", "domains", "functionaries"])), "What it takes from the parent."),
+    field(
+        "inherit",
+        Kind::List(&Kind::Word(&["limits", "tools", "files", "domains", "functionaries"])),
+        "What it takes from the parent.",
+    ),
     field("attestationPrefix", Kind::Text, "Prefix of its attestations."),
 ];
 
@@ -226,7 +228,8 @@ pub const ROOT: &[Field] = &[
 
 /// Checks a value against its kind; problems go to `out`.
 pub fn check(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
-    let mut wrong = |expected: &str| out.push(Found::value(pointer, format!("expected {expected}, found {}", value.kind()), ""));
+    let mut wrong =
+        |expected: &str| out.push(Found::value(pointer, format!("expected {expected}, found {}", value.kind()), ""));
     match kind {
         Kind::Text if value.as_str().is_none() => wrong("a string"),
         Kind::Truth if value.as_bool().is_none() => wrong("true or false"),
@@ -249,7 +252,9 @@ pub fn check(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
             None => wrong("a string"),
         },
         Kind::List(item) => match value.as_array() {
-            Some(items) => items.iter().enumerate().for_each(|(at, each)| check(each, *item, &format!("{pointer}/{at}"), out)),
+            Some(items) => {
+                items.iter().enumerate().for_each(|(at, each)| check(each, *item, &format!("{pointer}/{at}"), out))
+            }
             None => wrong("an array"),
         },
         Kind::Map(item) => match value.as_object() {
@@ -304,7 +309,11 @@ fn check_limit(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
         required(field("value", Kind::Map(&Kind::Text), "The limit.")),
         field("enforcement", Kind::Word(ENFORCEMENT), "`fail-fast` stops at once, `post-hoc` is checked at the end."),
     ];
-    let rest: Object = members.iter().filter(|(name, _)| *name != "value").map(|(name, value)| (name.to_owned(), value.clone())).collect();
+    let rest: Object = members
+        .iter()
+        .filter(|(name, _)| *name != "value")
+        .map(|(name, value)| (name.to_owned(), value.clone()))
+        .collect();
     let mut found = Vec::new();
     check_members(&rest, FIELDS, pointer, &mut found);
     found.retain(|found| members.get("value").is_none() || !found.message.starts_with("missing field"));
@@ -352,7 +361,8 @@ fn object_schema(fields: &[Field]) -> Value {
         kind.iter().for_each(|(name, value)| schema.push(name, value.clone()));
         properties.push(field.name, Value::Object(schema));
     }
-    let needed: Vec<Value> = fields.iter().filter(|field| field.required).map(|field| Value::from(field.name)).collect();
+    let needed: Vec<Value> =
+        fields.iter().filter(|field| field.required).map(|field| Value::from(field.name)).collect();
     let mut out = typed("object");
     out.push("properties", Value::Object(properties));
     if !needed.is_empty() {

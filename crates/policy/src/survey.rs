@@ -9,12 +9,12 @@ use writ_shell::{Access, Analysis, Command, Dir, Env, FileUse, NetTarget, Part, 
 
 use crate::command::Candidate;
 use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, TextFact, UnresolvedFact, kind_word};
+use crate::glob::Glob;
 use crate::policy::Policy;
 use crate::protect::{Setting, is_reserved};
 use crate::rules::{Acting, PathRule, Reading, ToolRule, last_word, text_matches};
 use crate::url::{self, Target};
 use crate::world::{World, expand, find_below, fold};
-use crate::glob::Glob;
 
 /// Stands for an unknown part of a path. Holds no slash and no dot.
 const UNKNOWN: &str = "writ-unknown";
@@ -121,7 +121,8 @@ impl Survey<'_> {
         if self.call.tool == "Glob" {
             let pattern = self.needed("pattern")?;
             if pattern.starts_with('/') || pattern.starts_with('~') || pattern.contains("..") {
-                let fixed: Vec<&str> = pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{'])).collect();
+                let fixed: Vec<&str> =
+                    pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{'])).collect();
                 let base = self.absolute(&absolute, &fixed.join("/"));
                 let listed = self.path(&base, Access::List, None);
                 self.facts.paths.push(listed);
@@ -151,7 +152,8 @@ impl Survey<'_> {
     /// A text that `Tool:pattern` rules see: a URL (with its host as a second text), a subagent's type.
     fn text(&mut self, subject: Subject, name: String, text: &str) {
         let tool = self.call.tool.as_str();
-        let matches = |pattern: &str| text_matches(pattern, text) || text_matches(pattern, &name) || host_pattern(pattern, &name);
+        let matches =
+            |pattern: &str| text_matches(pattern, text) || text_matches(pattern, &name) || host_pattern(pattern, &name);
         let hits = hits(self.policy, tool, |pattern| matches(pattern).then_some(true));
         let allowed = allowed(self.policy, tool, matches);
         let text = name.clone();
@@ -198,10 +200,14 @@ impl Survey<'_> {
 
     /// A URL whose host is certain although its path is not (`https://x.com/$P`).
     fn partly_known(&self, word: &Word) -> Host {
-        let known: String = word.parts.iter().map_while(|part| match part {
-            Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
-            Part::Unknown => None,
-        }).collect();
+        let known: String = word
+            .parts
+            .iter()
+            .map_while(|part| match part {
+                Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
+                Part::Unknown => None,
+            })
+            .collect();
         let whole_host = known.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
         match url::read(&known) {
             Target::Host(host) if whole_host => host,
@@ -269,11 +275,16 @@ impl Survey<'_> {
             return;
         }
         let home = self.setting.home.as_deref();
-        let only = only.and_then(|glob| Glob::parse(glob.trim_start_matches('!')).ok().map(|parsed| (glob.starts_with('!'), parsed)));
-        let searched = |path: &str| only.as_ref().is_none_or(|(negated, glob)| {
-            let name = path.rsplit('/').next().unwrap_or_default();
-            (glob.matches(name) || glob.matches(path.strip_prefix(fact.resolved.as_str()).unwrap_or(path))) != *negated
+        let only = only.and_then(|glob| {
+            Glob::parse(glob.trim_start_matches('!')).ok().map(|parsed| (glob.starts_with('!'), parsed))
         });
+        let searched = |path: &str| {
+            only.as_ref().is_none_or(|(negated, glob)| {
+                let name = path.rsplit('/').next().unwrap_or_default();
+                (glob.matches(name) || glob.matches(path.strip_prefix(fact.resolved.as_str()).unwrap_or(path)))
+                    != *negated
+            })
+        };
         let denied = |path: &str| {
             let forbidden = last_word(&files.deny, path, home).is_some()
                 || (fact.access == Access::Write && last_word(&files.read_only, path, home).is_some());
@@ -318,7 +329,17 @@ impl Survey<'_> {
 }
 
 fn is_harmless_device(path: &str) -> bool {
-    matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin" | "/dev/tty" | "/dev/zero" | "/dev/random" | "/dev/urandom")
+    matches!(
+        path,
+        "/dev/null"
+            | "/dev/stdout"
+            | "/dev/stderr"
+            | "/dev/stdin"
+            | "/dev/tty"
+            | "/dev/zero"
+            | "/dev/random"
+            | "/dev/urandom"
+    )
 }
 
 /// A path operand as text; `None` when nothing of it is known.
@@ -326,10 +347,15 @@ fn path_text(word: &Word) -> Option<String> {
     if word.parts.iter().all(|part| *part == Part::Unknown) {
         return None;
     }
-    Some(word.parts.iter().map(|part| match part {
-        Part::Text(text) | Part::Glob(text) => text.as_str(),
-        Part::Unknown => UNKNOWN,
-    }).collect())
+    Some(
+        word.parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) | Part::Glob(text) => text.as_str(),
+                Part::Unknown => UNKNOWN,
+            })
+            .collect(),
+    )
 }
 
 /// `WebFetch:github.com` and `WebFetch:domain:github.com` name a host.
@@ -338,7 +364,11 @@ fn host_pattern(pattern: &str, host: &str) -> bool {
     !host.is_empty() && text_matches(pattern, host)
 }
 
-fn text_rules<'a>(rules: &'a [ToolRule], tool: &'a str, reading: Reading) -> impl Iterator<Item = (&'a ToolRule, &'a str)> {
+fn text_rules<'a>(
+    rules: &'a [ToolRule],
+    tool: &'a str,
+    reading: Reading,
+) -> impl Iterator<Item = (&'a ToolRule, &'a str)> {
     rules.iter().filter(move |rule| rule.is_about(tool, reading)).filter_map(|rule| match &rule.subject {
         Some(Acting::Text(pattern)) => Some((rule, pattern.as_str())),
         Some(Acting::Path(_)) | None => None,
@@ -346,7 +376,11 @@ fn text_rules<'a>(rules: &'a [ToolRule], tool: &'a str, reading: Reading) -> imp
 }
 
 fn hits(policy: &Policy, tool: &str, matches: impl Fn(&str) -> Option<bool>) -> Vec<(String, bool)> {
-    let rules = text_rules(&policy.tools.deny, tool, Reading::Wide).chain(text_rules(&policy.tools.approval, tool, Reading::Wide));
+    let rules = text_rules(&policy.tools.deny, tool, Reading::Wide).chain(text_rules(
+        &policy.tools.approval,
+        tool,
+        Reading::Wide,
+    ));
     rules.filter_map(|(rule, pattern)| Some((rule.pointer.clone(), matches(pattern)?))).collect()
 }
 
@@ -356,7 +390,11 @@ fn allowed(policy: &Policy, tool: &str, matches: impl Fn(&str) -> bool) -> Optio
 }
 
 /// Path rules of a tool's list, for [`crate::judge`].
-pub(crate) fn path_rules<'a>(rules: &'a [ToolRule], tool: &'a str, reading: Reading) -> impl Iterator<Item = (&'a ToolRule, &'a PathRule)> {
+pub(crate) fn path_rules<'a>(
+    rules: &'a [ToolRule],
+    tool: &'a str,
+    reading: Reading,
+) -> impl Iterator<Item = (&'a ToolRule, &'a PathRule)> {
     rules.iter().filter(move |rule| rule.is_about(tool, reading)).filter_map(|rule| match &rule.subject {
         Some(Acting::Path(path)) => Some((rule, path)),
         Some(Acting::Text(_)) | None => None,

@@ -9,7 +9,8 @@ use crate::facts::Host;
 const MAX_LEN: usize = 8192;
 
 /// Schemes that lead to a host over the network.
-const NETWORK: [&str; 12] = ["http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "rsync", "ldap", "telnet"];
+const NETWORK: [&str; 12] =
+    ["http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "rsync", "ldap", "telnet"];
 
 /// What a URL is to a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,8 @@ fn host(text: &str) -> Option<Target> {
         return None;
     }
     let strict = authority.rsplit('@').next()?;
-    let strict = if strict.starts_with('[') { strict.split_inclusive(']').next()? } else { strict.split(':').next()? };
+    let strict =
+        if strict.starts_with('[') { strict.split_inclusive(']').next()? } else { strict.split(':').next()? };
     if strict.is_empty() || strict.contains('%') {
         return None;
     }
@@ -76,7 +78,10 @@ fn has_scheme(text: &str) -> bool {
     let Some((head, tail)) = text.split_once(':') else { return false };
     let named = head.starts_with(|c: char| c.is_ascii_alphabetic())
         && head.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
-    let port = tail.split(['/', '?', '#']).next().is_some_and(|port| !port.is_empty() && port.chars().all(|c| c.is_ascii_digit()));
+    let port = tail
+        .split(['/', '?', '#'])
+        .next()
+        .is_some_and(|port| !port.is_empty() && port.chars().all(|c| c.is_ascii_digit()));
     named && (tail.starts_with("//") || !port)
 }
 
@@ -115,9 +120,19 @@ mod tests {
     #[test]
     fn refuses_what_programs_read_differently() {
         for text in [
-            "", "https://", "https:evil.com", "https:/evil.com", "https://evil.com\\@github.com", "https://github.com\t.evil.com",
-            "https://github.com@x@evil.com", "https://%67ithub.com", "javascript:alert(1)", "data:text/html,x", "https://a b/",
-            "gopher://x/", "file://host/etc/passwd",
+            "",
+            "https://",
+            "https:evil.com",
+            "https:/evil.com",
+            "https://evil.com\\@github.com",
+            "https://github.com\t.evil.com",
+            "https://github.com@x@evil.com",
+            "https://%67ithub.com",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "https://a b/",
+            "gopher://x/",
+            "file://host/etc/passwd",
         ] {
             assert_eq!(read(text), Target::Host(Host::Ambiguous), "{text}");
         }

@@ -30,17 +30,31 @@ impl Explained {
         for command in &self.analysis.commands {
             let depth = self.analysis.commands.iter().filter(|outer| holds(outer.span, command.span)).count();
             let words: Vec<String> = command.words.iter().map(show).collect();
-            let via = if command.via.is_empty() { String::new() } else { format!("   (under {})", command.via.join(" › ")) };
+            let via = if command.via.is_empty() {
+                String::new()
+            } else {
+                format!("   (under {})", command.via.join(" › "))
+            };
             out.push_str(&format!("\n{}{} {}{via}", "  ".repeat(depth + 1), place(command.span), words.join(" ")));
         }
         for file in &self.analysis.files {
             let tree = if file.tree { " and below" } else { "" };
-            let dirs: Vec<String> = file.dirs.iter().filter_map(|dir| match dir {
-                Dir::Start(dir) if dir.is_empty() => None,
-                Dir::Start(dir) => Some(format!(" in {dir}")),
-                Dir::Unknown => Some(" in a folder not known".to_owned()),
-            }).collect();
-            out.push_str(&format!("\n  {} {:<6} {}{tree}{}", place(file.span), access(file.access), show(&file.path), dirs.join(",")));
+            let dirs: Vec<String> = file
+                .dirs
+                .iter()
+                .filter_map(|dir| match dir {
+                    Dir::Start(dir) if dir.is_empty() => None,
+                    Dir::Start(dir) => Some(format!(" in {dir}")),
+                    Dir::Unknown => Some(" in a folder not known".to_owned()),
+                })
+                .collect();
+            out.push_str(&format!(
+                "\n  {} {:<6} {}{tree}{}",
+                place(file.span),
+                access(file.access),
+                show(&file.path),
+                dirs.join(",")
+            ));
         }
         for net in &self.analysis.nets {
             out.push_str(&format!("\n  {} contact {}", place(net.span), target(&net.target)));

@@ -1,23 +1,35 @@
-//! A command line, and everything the shell would run for it.
+//! A command line, and everything the shell would run for it (R20).
+//!
+//! Owns the grammar of bash, the expansion of words, and the knowledge of what common programs do with their operands. Judges
+//! nothing. Invariant: what is not understood is in [`Analysis::syntax_error`] or [`Analysis::unresolved`], never left out in
+//! silence; time and stack are bounded for any input. Page: `spec/shell.md`.
 
 mod action;
+mod command;
+mod eval;
+mod expand;
 mod explain;
+mod git;
+mod interpreters;
+mod normal;
+mod operands;
+mod output;
 mod parser;
 mod syntax;
 mod words;
+mod wrappers;
 
+pub use action::{
+    Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Normal, Part, Unresolved, UnresolvedKind, Word,
+};
 pub use explain::{Explained, explain};
-pub use action::{Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Normal, Part, Unresolved, UnresolvedKind, Word};
+pub use normal::normal;
 
 /// Reads `line` as bash would and lists what it would run, touch and contact. Never fails: what cannot be read is
 /// in [`Analysis::syntax_error`], what cannot be known in [`Analysis::unresolved`].
 pub fn analyze(line: &str, env: &Env) -> Analysis {
-    let _ = (line, env);
-    Analysis::default()
-}
-
-/// The same words with the program's spelling choices taken out, so that a rule can be compared with a command.
-pub fn normal(words: &[Word]) -> Normal {
-    let _ = words;
-    Normal::default()
+    match parser::parse(line, None, 0) {
+        Ok(node) => eval::run(&node, env),
+        Err(error) => Analysis { syntax_error: Some(error), ..Analysis::default() },
+    }
 }

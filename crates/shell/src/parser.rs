@@ -83,7 +83,10 @@ impl<'a> Parser<'a> {
         Some(c)
     }
 
-    pub(crate) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, SyntaxError>) -> Result<T, SyntaxError> {
+    pub(crate) fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, SyntaxError>,
+    ) -> Result<T, SyntaxError> {
         if self.depth >= MAX_DEPTH {
             return self.fail("nested too deep");
         }
@@ -139,7 +142,12 @@ impl<'a> Parser<'a> {
         let mut items = Vec::new();
         loop {
             self.gaps();
-            if self.peek().is_none() || self.starts(")") || self.starts(";;") || self.starts(";&") || self.at_word(stop).is_some() {
+            if self.peek().is_none()
+                || self.starts(")")
+                || self.starts(";;")
+                || self.starts(";&")
+                || self.at_word(stop).is_some()
+            {
                 return Ok(Node::List(items));
             }
             let node = self.pipeline()?;
@@ -412,7 +420,14 @@ impl<'a> Parser<'a> {
             if self.eat_word("]]") {
                 return Ok(Node::Words(words));
             }
-            if self.eat("&&") || self.eat("||") || self.eat("(") || self.eat(")") || self.eat("<") || self.eat(">") || self.eat("|") {
+            if self.eat("&&")
+                || self.eat("||")
+                || self.eat("(")
+                || self.eat(")")
+                || self.eat("<")
+                || self.eat(">")
+                || self.eat("|")
+            {
                 continue;
             }
             match self.word()? {
@@ -424,7 +439,8 @@ impl<'a> Parser<'a> {
 
     fn simple(&mut self) -> Result<Node, SyntaxError> {
         let start = self.at;
-        let mut simple = Simple { assignments: Vec::new(), words: Vec::new(), redirects: Vec::new(), span: self.span(start) };
+        let mut simple =
+            Simple { assignments: Vec::new(), words: Vec::new(), redirects: Vec::new(), span: self.span(start) };
         if self.at_word(&RESERVED).is_some() {
             return self.fail("a reserved word stands where a command should");
         }
@@ -433,9 +449,13 @@ impl<'a> Parser<'a> {
             self.blanks();
             if let Some(redirect) = self.redirect()? {
                 simple.redirects.push(redirect);
-            } else if simple.words.is_empty() && let Some(assignment) = self.assignment()? {
+            } else if simple.words.is_empty()
+                && let Some(assignment) = self.assignment()?
+            {
                 simple.assignments.push(assignment);
-            } else if self.declares(&simple) && let Some(assignment) = self.assignment()? {
+            } else if self.declares(&simple)
+                && let Some(assignment) = self.assignment()?
+            {
                 // `export A=(x)`, `declare A=b`: an assignment that is also an argument.
                 simple.assignments.push(assignment);
             } else {
@@ -464,7 +484,11 @@ impl<'a> Parser<'a> {
         let Some(name) = self.name() else { return Ok(None) };
         let mut adds = false;
         if self.starts("[") {
-            let Some(close) = self.rest().find("]").filter(|&close| !self.rest().get(..close).unwrap_or_default().contains([' ', '\n'])) else {
+            let Some(close) = self
+                .rest()
+                .find("]")
+                .filter(|&close| !self.rest().get(..close).unwrap_or_default().contains([' ', '\n']))
+            else {
                 self.at = save;
                 return Ok(None);
             };
@@ -495,7 +519,10 @@ impl<'a> Parser<'a> {
     /// A variable's name.
     pub(crate) fn name(&mut self) -> Option<String> {
         let len = self.rest().find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(self.rest().len());
-        let name = self.rest().get(..len).filter(|name| !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()))?;
+        let name = self
+            .rest()
+            .get(..len)
+            .filter(|name| !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()))?;
         self.at += len;
         Some(name.to_owned())
     }
@@ -516,7 +543,10 @@ impl<'a> Parser<'a> {
             let close = self.rest().find('}').unwrap_or(0);
             let inner = self.rest().get(1..close).unwrap_or_default();
             let after = self.rest().get(close + 1..).unwrap_or_default();
-            if !inner.is_empty() && inner.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && after.starts_with(['<', '>']) {
+            if !inner.is_empty()
+                && inner.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+                && after.starts_with(['<', '>'])
+            {
                 self.at += close + 1;
             }
         } else if self.rest().get(digits..).is_some_and(|rest| rest.starts_with(['<', '>'])) {
@@ -568,7 +598,8 @@ impl<'a> Parser<'a> {
                 _ => return self.fail("a here-document's delimiter that is not plain"),
             }
         }
-        let from = self.documents_end.or_else(|| self.rest().find('\n').map(|at| self.at + at + 1)).unwrap_or(self.text.len());
+        let from =
+            self.documents_end.or_else(|| self.rest().find('\n').map(|at| self.at + at + 1)).unwrap_or(self.text.len());
         let (mut body, mut end) = (String::new(), from);
         for line in self.text.get(from..).unwrap_or_default().split_inclusive('\n') {
             end += line.len();
@@ -604,5 +635,6 @@ impl<'a> Parser<'a> {
 }
 
 fn ends_word(rest: Option<&str>) -> bool {
-    rest.and_then(|rest| rest.chars().next()).is_none_or(|c| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '<' | '>'))
+    rest.and_then(|rest| rest.chars().next())
+        .is_none_or(|c| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '<' | '>'))
 }

@@ -169,7 +169,8 @@ impl Parser<'_> {
         if self.text.get(..self.at).is_some_and(|before| before.ends_with('}')) {
             return Ok(RawPart::Param { name, op: ParamOp::Other(Vec::new()), quoted });
         }
-        let kind = [":-", ":=", "-", "=", ":+", "+"].into_iter().find(|op| !all && !indirect && !length && self.eat(op));
+        let kind =
+            [":-", ":=", "-", "=", ":+", "+"].into_iter().find(|op| !all && !indirect && !length && self.eat(op));
         let inside = self.until_brace()?;
         let op = match kind {
             Some(":-" | ":=" | "-" | "=") => ParamOp::Default(inside),

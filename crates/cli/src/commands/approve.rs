@@ -18,7 +18,13 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
     let id = session(&store, args.session.as_deref())?;
     let Some(name) = &args.call else {
         for call in human::waiting(&store, &id).map_err(Failure::could_not)? {
-            output::line(format!("{}  {}  {}  {}", output::bold(call.name()), call.tool, call.asked, call.rules.join(", ")));
+            output::line(format!(
+                "{}  {}  {}  {}",
+                output::bold(call.name()),
+                call.tool,
+                call.asked,
+                call.rules.join(", ")
+            ));
         }
         return Ok(());
     };
@@ -35,7 +41,12 @@ pub fn accept(named: Option<&str>) -> Result<(), Failure> {
     let store = store(&home)?;
     let id = session(&store, named)?;
     let governing = human::accept(&store, &id, &home).map_err(Failure::could_not)?;
-    output::line(format!("{} session {id} now runs under {} {}", output::good("✓"), governing.path.display(), governing.file));
+    output::line(format!(
+        "{} session {id} now runs under {} {}",
+        output::good("✓"),
+        governing.path.display(),
+        governing.file
+    ));
     Ok(())
 }
 
@@ -48,7 +59,11 @@ pub fn store(home: &Home) -> Result<Store, Failure> {
 pub fn session(store: &Store, named: Option<&str>) -> Result<SessionId, Failure> {
     if let Some(name) = named {
         let id = SessionId::new(name);
-        return if store.exists(&id) { Ok(id) } else { Err(Failure::could_not(format!("no session `{name}` is on record; `writ session list` shows them"))) };
+        return if store.exists(&id) {
+            Ok(id)
+        } else {
+            Err(Failure::could_not(format!("no session `{name}` is on record; `writ session list` shows them")))
+        };
     }
     let cwd = environment::cwd()?;
     let repository = governing::repository(&cwd);

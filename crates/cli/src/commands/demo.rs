@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use writ_clients::claude_code::Answer;
 use writ_core::json::{self, Object, Value};
 use writ_core::{SessionId, Verdict};
-use writ_clients::claude_code::Answer;
 use writ_engine::{Home, hook, verify};
 
 use crate::args::DemoArgs;
@@ -118,8 +118,12 @@ impl Demo {
     fn call(&self, call: &Value, id: &str) -> Result<(), Failure> {
         let tool = call.get("tool").and_then(Value::as_str).unwrap_or_default();
         let input = call.get("input").cloned().unwrap_or(Value::Null);
-        let members = [("tool_name", Value::from(tool)), ("tool_input", input.clone()), ("tool_use_id", Value::from(id))];
-        self.say("assistant", block("tool_use", &[("id", Value::from(id)), ("name", Value::from(tool)), ("input", input.clone())]))?;
+        let members =
+            [("tool_name", Value::from(tool)), ("tool_input", input.clone()), ("tool_use_id", Value::from(id))];
+        self.say(
+            "assistant",
+            block("tool_use", &[("id", Value::from(id)), ("name", Value::from(tool)), ("input", input.clone())]),
+        )?;
         let answer = self.hook("PreToolUse", &members)?;
         let (verdict, reason) = match answer {
             Answer::PreToolUse { verdict, reason } => (verdict, reason),
@@ -136,7 +140,10 @@ impl Demo {
             Value::from(reason)
         };
         let refused = Value::from(verdict != Verdict::Allow);
-        self.say("user", block("tool_result", &[("tool_use_id", Value::from(id)), ("content", response), ("is_error", refused)]))
+        self.say(
+            "user",
+            block("tool_result", &[("tool_use_id", Value::from(id)), ("content", response), ("is_error", refused)]),
+        )
     }
 
     /// Sends one event down the client's road.
@@ -236,7 +243,12 @@ fn block(kind: &str, members: &[(&str, Value)]) -> Value {
 
 fn show(call: &Value, verdict: Verdict, reason: &str) {
     let text = |name| call.get(name).and_then(Value::as_str).unwrap_or_default();
-    let input = call.get("input").map(|input| ["command", "file_path", "url", "description"].into_iter().find_map(|name| input.get(name).and_then(Value::as_str)).unwrap_or_default());
+    let input = call.get("input").map(|input| {
+        ["command", "file_path", "url", "description"]
+            .into_iter()
+            .find_map(|name| input.get(name).and_then(Value::as_str))
+            .unwrap_or_default()
+    });
     let word = match verdict {
         Verdict::Allow => output::good("allow"),
         Verdict::Ask => output::warn("ask  "),

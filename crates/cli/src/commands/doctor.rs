@@ -77,7 +77,12 @@ fn policy(home: &Home, cwd: &Path) -> Finding {
         return bad("no policy governs here: every call is allowed and nothing is recorded", "run `writ init`");
     };
     match governing::open(&path, None, &Trust::open(home.state.as_deref())) {
-        Ok(governing) => good(format!("policy `{}` governs ({}, {})", governing.policy.name(), path.display(), governing.signed.as_str())),
+        Ok(governing) => good(format!(
+            "policy `{}` governs ({}, {})",
+            governing.policy.name(),
+            path.display(),
+            governing.signed.as_str()
+        )),
         Err(error) => bad(error.to_string(), format!("`writ policy check {}` shows the places", path.display())),
     }
 }
@@ -98,7 +103,8 @@ fn hooks(home: &Home, cwd: &Path) -> Vec<Finding> {
             )),
             Ok(found) => {
                 if found.disabled {
-                    findings.push(bad(format!("{} switches all hooks off", path.display()), "remove `disableAllHooks`"));
+                    findings
+                        .push(bad(format!("{} switches all hooks off", path.display()), "remove `disableAllHooks`"));
                 }
                 if found.commands.is_empty() {
                     continue;
@@ -111,7 +117,10 @@ fn hooks(home: &Home, cwd: &Path) -> Vec<Finding> {
     match installed.as_slice() {
         [] => findings.push(bad("no settings file installs the hooks: the client never asks", "run `writ init`")),
         [_] => {}
-        _ => findings.push(bad("the hooks are installed twice: every call is recorded twice", "run `writ init --undo`, or with `--user`")),
+        _ => findings.push(bad(
+            "the hooks are installed twice: every call is recorded twice",
+            "run `writ init --undo`, or with `--user`",
+        )),
     }
     findings
 }
@@ -127,14 +136,20 @@ fn look(path: &Path, found: &writ_clients::claude_code::settings::Installed) -> 
         out.push(bad(format!("{shown} has more than one hook for {}", found.twice.join(", ")), again));
     }
     if !found.fails_open.is_empty() {
-        out.push(bad(format!("{shown}: a hook that crashes lets the tool run ({})", found.fails_open.join(", ")), "update the client, then run `writ init` again"));
+        out.push(bad(
+            format!("{shown}: a hook that crashes lets the tool run ({})", found.fails_open.join(", ")),
+            "update the client, then run `writ init` again",
+        ));
     }
     for pointer in found.narrowed.iter().chain(&found.rejected) {
         out.push(bad(format!("{shown}: the hook at {pointer} does not see every call"), again));
     }
     for command in &found.commands {
         if !runs(command) {
-            out.push(bad(format!("{shown} starts `{command}`, which is not there"), "put `writ` on the PATH, or run `writ init` again"));
+            out.push(bad(
+                format!("{shown} starts `{command}`, which is not there"),
+                "put `writ` on the PATH, or run `writ init` again",
+            ));
         }
     }
     if out.is_empty() {

@@ -39,7 +39,9 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
             ClientVersion::ON_FAILURE
         ));
     }
-    output::line("\nNext: `writ policy check` shows what is enforced, `writ why 'git push'` tries a command, `writ doctor` checks all this.");
+    output::line(
+        "\nNext: `writ policy check` shows what is enforced, `writ why 'git push'` tries a command, `writ doctor` checks all this.",
+    );
     Ok(())
 }
 
@@ -76,7 +78,12 @@ pub fn client_version(given: Option<&str>) -> Result<Option<ClientVersion>, Fail
     if let Some(text) = given {
         return ClientVersion::parse(text).map(Some).map_err(|error| Failure::Usage(error.to_string()));
     }
-    let child = Command::new("claude").arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let child = Command::new("claude")
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
     let Ok(mut child) = child else { return Ok(None) };
     let mut text = String::new();
     if let Some(out) = child.stdout.take() {
@@ -88,9 +95,10 @@ pub fn client_version(given: Option<&str>) -> Result<Option<ClientVersion>, Fail
 
 fn failure(error: install::InstallError) -> Failure {
     match error {
-        install::InstallError::Settings { .. } => {
-            Failure::malformed(format!("{error}: {}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default()))
-        }
+        install::InstallError::Settings { .. } => Failure::malformed(format!(
+            "{error}: {}",
+            std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default()
+        )),
         install::InstallError::Io { .. } | install::InstallError::NoStateDir(_) => Failure::could_not(error),
     }
 }

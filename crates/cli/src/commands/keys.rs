@@ -65,7 +65,12 @@ fn generate(file: &Path, kind: KeyKind) -> Result<(), Failure> {
     let public = PathBuf::from(public);
     create(file, key.to_pem().as_bytes(), 0o600)?;
     create(&public, key.public().to_pem().as_bytes(), 0o644)?;
-    output::line(format!("{} (private, keep it)\n{} (public)\n{}", file.display(), public.display(), key.public().key_id()));
+    output::line(format!(
+        "{} (private, keep it)\n{} (public)\n{}",
+        file.display(),
+        public.display(),
+        key.public().key_id()
+    ));
     Ok(())
 }
 

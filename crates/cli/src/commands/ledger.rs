@@ -16,7 +16,8 @@ use crate::output;
 pub fn run(command: &LedgerCommand) -> Result<(), Failure> {
     match command {
         LedgerCommand::Show { file, format } => {
-            let bytes = std::fs::read(file).map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
+            let bytes =
+                std::fs::read(file).map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
             let (rows, wrong) = Row::parse_all(&bytes);
             show_rows(&rows, format.format);
             match wrong {
@@ -47,7 +48,8 @@ pub fn show_rows(rows: &[Row], format: Format) {
             RowDecision::Checkpoint => output::dim(word),
         };
         let detail = row.detail.as_object();
-        let text = |name| detail.and_then(|detail: &Object| detail.get(name)).and_then(Value::as_str).unwrap_or_default();
+        let text =
+            |name| detail.and_then(|detail: &Object| detail.get(name)).and_then(Value::as_str).unwrap_or_default();
         let what = row.tool_name.clone().unwrap_or_else(|| text("event").to_owned());
         let why = row.denial_reason.as_deref().unwrap_or_default();
         output::line(format!("{:>5}  {}  {word}  {what}  {}", row.sequence, row.timestamp, output::dim(why)));

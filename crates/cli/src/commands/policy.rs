@@ -197,7 +197,8 @@ fn verify(file: &Path, key_files: &[PathBuf], args: &FormatArgs) -> Result<(), F
     let outcome = Envelope::parse(&bytes)
         .map_err(|error| Failure::malformed(format!("{} is no DSSE envelope: {error}", file.display())))?;
     let verified = outcome.verify(&pinned).ok().filter(|_| outcome.payload_type() == PAYLOAD_TYPE);
-    let signers: Vec<String> = verified.iter().flat_map(|good| good.signers().iter().map(ToString::to_string)).collect();
+    let signers: Vec<String> =
+        verified.iter().flat_map(|good| good.signers().iter().map(ToString::to_string)).collect();
     if args.format == Format::Json {
         let mut out = Object::new();
         out.push("verified", Value::from(verified.is_some()));

@@ -43,7 +43,13 @@ fn list(args: &FormatArgs) -> Result<(), Failure> {
         let text = |name| item.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let count = |name| item.get(name).and_then(Value::as_u64).unwrap_or_default();
         let counts = format!("{} allowed, {} asked, {} denied", count("calls"), count("asked"), count("denied"));
-        output::line(format!("{}  {}  {counts}  {}  {}", output::bold(text("session")), text("started"), text("policy"), output::dim(text("cwd"))));
+        output::line(format!(
+            "{}  {}  {counts}  {}  {}",
+            output::bold(text("session")),
+            text("started"),
+            text("policy"),
+            output::dim(text("cwd"))
+        ));
     }
     Ok(())
 }

@@ -24,7 +24,10 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     }
     if args.format == Format::Json {
         let mut out = Object::new();
-        out.push("policy", governing.as_ref().map_or(Value::Null, |governing| Value::Object(policy::summary(governing))));
+        out.push(
+            "policy",
+            governing.as_ref().map_or(Value::Null, |governing| Value::Object(policy::summary(governing))),
+        );
         out.push("session", described.map_or(Value::Null, Value::Object));
         output::print_json(&Value::Object(out));
         return Ok(());

@@ -15,10 +15,8 @@ use crate::output;
 /// Verifies a session or a folder of evidence.
 pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let home = environment::home();
-    let options = Options {
-        key: args.key.as_deref().map(public_key).transpose()?,
-        transcript: args.transcript.clone(),
-    };
+    let options =
+        Options { key: args.key.as_deref().map(public_key).transpose()?, transcript: args.transcript.clone() };
     let folder = args.target.as_deref().map(Path::new).filter(|path| path.is_dir());
     let report = match folder {
         Some(folder) => verify::folder(folder, &home, &options),

@@ -73,8 +73,19 @@ pub fn check(path: Option<&Path>, seen: &Seen) -> (Phase, Vec<String>) {
         findings.push("parts of the transcript cannot be read".to_owned());
     }
     if findings.is_empty() {
-        let beside = if server_side > 0 { format!(", {server_side} of them run by the model's provider, unseen by any hook") } else { String::new() };
-        return (phase(report::Outcome::Passed, format!("all {calls} calls of the transcript are on record{beside}"), findings), unobserved);
+        let beside = if server_side > 0 {
+            format!(", {server_side} of them run by the model's provider, unseen by any hook")
+        } else {
+            String::new()
+        };
+        return (
+            phase(
+                report::Outcome::Passed,
+                format!("all {calls} calls of the transcript are on record{beside}"),
+                findings,
+            ),
+            unobserved,
+        );
     }
     let summary = format!("{} of {calls} calls of the transcript have no row", unobserved.len());
     (phase(report::Outcome::Failed, summary, findings), unobserved)

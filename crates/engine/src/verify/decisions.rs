@@ -119,7 +119,8 @@ impl<'a> Replay<'a> {
         let digest = state.policy.file;
         if !self.parsed.contains_key(&digest) {
             let bytes = self.policies.get(&digest).ok_or_else(|| format!("the policy {digest} was not kept"))?;
-            let inner = governing::unwrap(&state.policy.path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
+            let inner =
+                governing::unwrap(&state.policy.path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
             let root = state.policy.path.parent().unwrap_or(Path::new("/")).to_string_lossy();
             let policy = Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())?;
             self.parsed.insert(digest, policy);

@@ -126,22 +126,45 @@ impl Evidence {
 
     fn chain_phases(&self) -> Vec<Phase> {
         let report = &self.report;
-        let observed = |name, outcome, summary, findings| Phase { name, outcome, standing: Standing::Observed, summary, findings };
+        let observed =
+            |name, outcome, summary, findings| Phase { name, outcome, standing: Standing::Observed, summary, findings };
         let outcome = |good| if good { Outcome::Passed } else { Outcome::Failed };
         let rows_good = report.problems.is_empty() && report.rows > 0;
-        let rows = if rows_good { format!("{} rows, each sealed to the one before", report.rows) } else { "the chain is broken".to_owned() };
+        let rows = if rows_good {
+            format!("{} rows, each sealed to the one before", report.rows)
+        } else {
+            "the chain is broken".to_owned()
+        };
         let mut phases = vec![observed("rows", outcome(rows_good), rows, report.problems.clone())];
         let notes = report.checkpoints;
         phases.push(if notes == 0 && report.checkpoint_problems.is_empty() {
-            observed("checkpoints", if self.ended() { Outcome::Failed } else { Outcome::Absent }, "no checkpoint".to_owned(), Vec::new())
+            observed(
+                "checkpoints",
+                if self.ended() { Outcome::Failed } else { Outcome::Absent },
+                "no checkpoint".to_owned(),
+                Vec::new(),
+            )
         } else {
             let good = report.checkpoint_problems.is_empty();
-            let summary = if good { format!("{notes} signed {}", self.key) } else { format!("not every checkpoint holds ({})", self.key) };
+            let summary = if good {
+                format!("{notes} signed {}", self.key)
+            } else {
+                format!("not every checkpoint holds ({})", self.key)
+            };
             observed("checkpoints", outcome(good), summary, report.checkpoint_problems.clone())
         });
         let consistent = report.consistency_problems.is_empty();
-        let summary = if consistent { "each checkpoint extends the one before, and the last one seen here" } else { "history was rewritten" };
-        phases.push(observed("consistency", if notes == 0 && consistent { Outcome::Absent } else { outcome(consistent) }, summary.to_owned(), report.consistency_problems.clone()));
+        let summary = if consistent {
+            "each checkpoint extends the one before, and the last one seen here"
+        } else {
+            "history was rewritten"
+        };
+        phases.push(observed(
+            "consistency",
+            if notes == 0 && consistent { Outcome::Absent } else { outcome(consistent) },
+            summary.to_owned(),
+            report.consistency_problems.clone(),
+        ));
         phases.push(self.tail());
         phases
     }
@@ -168,8 +191,14 @@ impl Evidence {
         self.rows.iter().for_each(|row| replay.row(row));
         let good = replay.findings.is_empty();
         let state = self.rows.last().and_then(|row| State::from_detail(&row.detail));
-        let counts = state.map_or_else(String::new, |state| format!(" ({} allowed, {} asked, {} denied)", state.calls, state.asked, state.denied));
-        let summary = if good { format!("{} decisions come out the same{counts}", replay.decided) } else { format!("{} rows do not follow from the record", replay.findings.len()) };
+        let counts = state.map_or_else(String::new, |state| {
+            format!(" ({} allowed, {} asked, {} denied)", state.calls, state.asked, state.denied)
+        });
+        let summary = if good {
+            format!("{} decisions come out the same{counts}", replay.decided)
+        } else {
+            format!("{} rows do not follow from the record", replay.findings.len())
+        };
         let outcome = if good { Outcome::Passed } else { Outcome::Failed };
         Phase { name: "decisions", outcome, standing: Standing::Advised, summary, findings: replay.findings }
     }

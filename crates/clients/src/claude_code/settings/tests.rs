@@ -92,7 +92,8 @@ fn replaces_entries_that_say_something_else() {
     let moved = installed(OTHERS).replace("/opt/bin/writ", "/old/bin/writ");
     assert_eq!(inspect(Some(&moved)).unwrap().commands, ["/old/bin/writ"]);
     assert_eq!(installed(&moved), installed(OTHERS));
-    let shared = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"a"},{"type":"command","command":"writ hook"}]}]}}"#;
+    let shared =
+        r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"a"},{"type":"command","command":"writ hook"}]}]}}"#;
     let text = installed(shared);
     assert!(text.contains(r#"{"hooks":[{"type":"command","command":"a"}]}"#), "{text}");
     assert_eq!(inspect(Some(&text)).unwrap().commands, ["/opt/bin/writ"]);

@@ -1,0 +1,265 @@
+//! One command: builtins, then wrappers peeled off, then interpreters, then the files and hosts of its operands.
+
+use writ_core::Span;
+
+use crate::action::{Access, NetTarget, Part, UnresolvedKind, Word};
+use crate::eval::{Eval, Input};
+use crate::{interpreters, operands, wrappers};
+
+/// Variables that change which programs run.
+const STEERING: [&str; 13] = [
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "DYLD_INSERT_LIBRARIES",
+    "BASH_ENV",
+    "ENV",
+    "PROMPT_COMMAND",
+    "PYTHONSTARTUP",
+    "PERL5OPT",
+    "RUBYOPT",
+    "NODE_OPTIONS",
+    "SHELLOPTS",
+    "BASHOPTS",
+];
+
+/// Variables whose value is run as a command.
+const COMMANDS: [&str; 14] = [
+    "GIT_SSH_COMMAND",
+    "GIT_SSH",
+    "GIT_PAGER",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_ASKPASS",
+    "SSH_ASKPASS",
+    "PAGER",
+    "MANPAGER",
+    "EDITOR",
+    "VISUAL",
+    "LESSOPEN",
+    "BROWSER",
+];
+
+impl Eval<'_> {
+    /// Follows one command: records it, then whatever it would run, touch and contact.
+    pub(crate) fn command(&mut self, words: Vec<Word>, via: &[String], span: Span, input: &Input) {
+        let Some(first) = words.first() else { return };
+        if !self.record(&words, via, span) {
+            return;
+        }
+        let Some(name) = first.literal().filter(|name| !name.is_empty()) else {
+            let what = interpreters::shown(first);
+            return self.unresolved(UnresolvedKind::Program, &what, first.span);
+        };
+        if first.is_glob() {
+            return self.unresolved(UnresolvedKind::Program, &name, first.span);
+        }
+        if self.call(&name, &words, input) {
+            return;
+        }
+        let base = name.rsplit('/').next().unwrap_or_default().to_owned();
+        if name.contains('/') && !is_system(&name) {
+            self.file(first.clone(), Access::Exec, false);
+        }
+        let arguments = words.get(1..).unwrap_or_default();
+        if self.builtin(&base, arguments, span, input) || self.wrapper(&base, &words, via, span, input) {
+            return;
+        }
+        if interpreters::run(self, &base, arguments, span, input) {
+            return;
+        }
+        operands::run(self, &base, arguments, span);
+        if matches!(base.as_str(), "cat" | "tee" | "sort" | "uniq" | "head" | "tail" | "grep")
+            && matches!(input, Input::Paths(..))
+        {
+            self.output = input.clone();
+        }
+    }
+
+    /// The same for a command found inside another.
+    pub(crate) fn inner(&mut self, words: Vec<Word>, via: &[String], wrapper: &str, span: Span, input: &Input) {
+        let via = [via, &[wrapper.to_owned()]].concat();
+        let span = match (words.first(), words.last()) {
+            (Some(first), Some(last)) if first.span.start <= last.span.end => {
+                Span { start: first.span.start, end: last.span.end }
+            }
+            _ => span,
+        };
+        if !self.deeper(|eval| eval.command(words, &via, span, input)) {
+            self.unresolved(UnresolvedKind::Limit, "commands nested too deep", span);
+        }
+    }
+
+    fn builtin(&mut self, base: &str, arguments: &[Word], span: Span, input: &Input) -> bool {
+        let plain: Vec<&Word> = arguments.iter().filter(|word| !is_flag(word)).collect();
+        match base {
+            "cd" | "pushd" => match plain.first() {
+                None if arguments.iter().any(|word| word.literal().as_deref() == Some("-")) => self.change_dir(None),
+                None => {
+                    let home = self.home();
+                    self.change_dir(home.as_deref());
+                }
+                Some(to) => self.change_dir(to.literal().as_deref()),
+            },
+            "popd" => self.change_dir(None),
+            "eval" => {
+                let code = joined(arguments, span);
+                if !arguments.is_empty() {
+                    self.code(&code, None, "eval");
+                }
+            }
+            "trap" => {
+                if let Some(code) = plain.first() {
+                    self.code(code, None, "trap");
+                }
+            }
+            "alias" => {
+                for word in plain {
+                    if let Some((_, value)) = word.literal().as_deref().and_then(|text| text.split_once('=')) {
+                        let code = text_word(value, word.span);
+                        self.code(&code, None, "alias");
+                    }
+                }
+            }
+            "export" | "declare" | "typeset" | "local" | "readonly" => {
+                for word in plain {
+                    if let Some((name, value)) = word.literal().as_deref().and_then(|text| text.split_once('=')) {
+                        let value = vec![vec![vec![Part::Text(value.to_owned())]]];
+                        self.set(name.trim_end_matches('+'), value, false, span);
+                    }
+                }
+            }
+            "read" | "mapfile" | "readarray" | "getopts" => {
+                for word in plain {
+                    if let Some(name) = word.literal() {
+                        self.set(&name, vec![vec![vec![Part::Unknown]]], false, span);
+                    }
+                }
+            }
+            "set" => {
+                if let Some(at) = arguments.iter().position(|word| word.literal().as_deref() == Some("--")) {
+                    let zero = text_word("sh", span);
+                    self.set_arguments(std::iter::once(zero).chain(arguments.iter().skip(at + 1).cloned()).collect());
+                }
+            }
+            "printf" => {
+                if let [flag, name, ..] = arguments
+                    && flag.literal().as_deref() == Some("-v")
+                    && let Some(name) = name.literal()
+                {
+                    let text = crate::output::printf(arguments.get(2..).unwrap_or_default());
+                    let value = text.map_or(Part::Unknown, Part::Text);
+                    self.set(&name, vec![vec![vec![value]]], false, span);
+                }
+            }
+            "." | "source" => {
+                if let Some(script) = plain.first() {
+                    interpreters::script(self, script, base, input);
+                }
+            }
+            "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "shift" | "unset" | "wait" | "break"
+            | "continue" | "umask" | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "hash" | "type" | "shopt"
+            | "times" | "let" | "which" | "whoami" | "date" | "sleep" | "seq" | "uname" | "id" | "hostname" | "yes"
+            | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr" | "basename" | "dirname" | "tty" | "clear"
+            | "history" | "help" | "nproc" | "free" | "uptime" | "tr" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn wrapper(&mut self, base: &str, words: &[Word], via: &[String], span: Span, input: &Input) -> bool {
+        wrappers::peel(self, base, words, via, span, input)
+    }
+
+    /// What an assignment does beyond naming a value.
+    pub(crate) fn judge_assignment(&mut self, name: &str, values: &[Vec<Vec<Part>>], span: Span) {
+        if STEERING.contains(&name)
+            || name.starts_with("BASH_FUNC")
+            || (name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && !is_null(values))
+        {
+            self.unresolved(UnresolvedKind::Environment, name, span);
+        }
+        if name == "PATH" && !values.iter().all(|fields| is_tame_path(&fields.concat(), self.home().as_deref())) {
+            self.unresolved(UnresolvedKind::Environment, name, span);
+        }
+        if COMMANDS.contains(&name) {
+            for fields in values.to_vec() {
+                let code = Word { parts: fields.concat(), span };
+                if !code.parts.is_empty() {
+                    self.code(&code, None, name);
+                }
+            }
+        }
+    }
+}
+
+fn is_null(values: &[Vec<Vec<Part>>]) -> bool {
+    values
+        .iter()
+        .all(|fields| matches!(fields.concat().as_slice(), [Part::Text(text)] if text == "/dev/null" || text == "1"))
+}
+
+/// Folders a `PATH` may name without changing what everyday commands mean: the system's, the home directory's, and those
+/// behind `$PATH` itself.
+fn is_tame_path(parts: &[Part], home: Option<&str>) -> bool {
+    const TAME: [&str; 9] = [
+        "/bin",
+        "/usr/bin",
+        "/usr/local/bin",
+        "/sbin",
+        "/usr/sbin",
+        "/usr/local/sbin",
+        "/opt/homebrew/bin",
+        "/usr/lib",
+        "/usr/local",
+    ];
+    for part in parts {
+        let Part::Text(text) = part else { return true };
+        for folder in text.split(':').filter(|folder| !folder.is_empty()) {
+            let at_home = home.is_some_and(|home| {
+                folder.strip_prefix(home).is_some_and(|rest| rest.starts_with("/.") || rest.starts_with("/go/"))
+            });
+            let tame = TAME
+                .iter()
+                .any(|tame| folder == *tame || folder.strip_prefix(tame).is_some_and(|rest| rest.starts_with('/')));
+            if folder.contains("..") || !(tame || at_home) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Where a system keeps its own programs.
+pub fn is_system(path: &str) -> bool {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    matches!(folder, "/bin" | "/usr/bin" | "/usr/local/bin" | "/sbin" | "/usr/sbin" | "/usr/local/sbin")
+}
+
+/// `-x`, `--x`; not `-` itself.
+pub fn is_flag(word: &Word) -> bool {
+    matches!(word.parts.first(), Some(Part::Text(text)) if text.len() > 1 && text.starts_with('-'))
+}
+
+/// Words as one, separated by spaces.
+pub fn joined(words: &[Word], span: Span) -> Word {
+    let mut parts = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            parts.push(Part::Text(" ".to_owned()));
+        }
+        parts.extend(word.parts.iter().cloned());
+    }
+    Word { parts, span }
+}
+
+/// A word of known text.
+pub fn text_word(text: &str, span: Span) -> Word {
+    Word { parts: vec![Part::Text(text.to_owned())], span }
+}
+
+/// A host word.
+pub fn host(text: &str, span: Span) -> NetTarget {
+    NetTarget::Host(text_word(text, span))
+}
