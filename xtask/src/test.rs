@@ -13,7 +13,21 @@ pub fn run() -> Result<()> {
     step("tools", tools::require)?;
     step("format", || call(&mut cargo(["fmt", "--all", "--check"])))?;
     step("layers", layers::run)?;
-    step("lints", || call(&mut cargo(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])))?;
+    step("lints", || {
+        call(&mut cargo([
+            "clippy",
+            "--locked",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+            "--force-warn",
+            "clippy::wildcard_enum_match_arm",
+            "--force-warn",
+            "clippy::too_many_lines",
+        ]))
+    })?;
     let writ = step("build writ", || binary("dev"))?;
     step("doc tests", doc_tests)?;
     step("tests", || call(cargo(["nextest", "run", "--locked", "--workspace"]).env("WRIT_BIN", writ)))

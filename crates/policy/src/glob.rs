@@ -124,7 +124,12 @@ impl Glob {
         self.alternatives
             .iter()
             .filter(|pattern| !firmly || firm(pattern))
-            .any(|pattern| word.alternatives.iter().any(|word| meet(pattern, word, firmly)))
+            // A word's own `**` (`find -name`) could swallow anything; only what is on disk counts there.
+            .any(|pattern| {
+                word.alternatives
+                    .iter()
+                    .any(|word| !(firmly && word.contains(&Segment::Any)) && meet(pattern, word, firmly))
+            })
     }
 }
 

@@ -45,9 +45,7 @@ impl PathRule {
         Glob::parse(text)?;
         let pattern = if text == "~" || text.starts_with("~/") {
             Pattern::Home(wide.trim_start_matches('~').to_owned())
-        } else if text.starts_with('/') {
-            Pattern::Glob(Glob::parse(&wide)?)
-        } else if reading == Reading::Wide && (text == "**" || text.starts_with("**/")) {
+        } else if text.starts_with('/') || (reading == Reading::Wide && (text == "**" || text.starts_with("**/"))) {
             Pattern::Glob(Glob::parse(&wide)?)
         } else if reading == Reading::Wide && !text.trim_end_matches('/').contains('/') {
             Pattern::Glob(Glob::parse(&format!("**/{wide}"))?)

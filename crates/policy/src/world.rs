@@ -85,29 +85,49 @@ pub fn find_below(world: &dyn World, dir: &str, hit: &dyn Fn(&str) -> bool) -> O
     None
 }
 
-/// The existing paths that an absolute shell glob expands to; at most 1000.
+/// The existing paths that an absolute shell glob expands to; at most 1000. `**` is every folder below, itself included.
 pub fn expand(world: &dyn World, pattern: &str) -> Vec<String> {
     let mut found = vec![String::new()];
-    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+    let mut wild = false;
+    for part in pattern.split('/').filter(|part| !part.is_empty() && *part != ".") {
         let Ok(glob) = Glob::parse(part) else { return Vec::new() };
-        let wild = part.contains(['*', '?', '[']);
+        let own = part.contains(['*', '?', '[']);
+        wild |= own;
         let mut next = Vec::new();
         for base in &found {
-            if !wild {
-                next.push(format!("{base}/{part}"));
-                continue;
-            }
             let dir = if base.is_empty() { "/" } else { base };
-            for entry in world.list(dir).unwrap_or_default() {
-                let hidden = entry.name.starts_with('.') && !part.starts_with('.');
-                if !hidden && glob.matches(&entry.name) && next.len() < MAX_EXPANSION {
-                    next.push(format!("{base}/{}", entry.name));
-                }
+            if part == "**" {
+                next.extend(folders(world, dir));
+            } else if wild {
+                let hidden = |name: &str| own && name.starts_with('.') && !part.starts_with('.');
+                let names = world.list(dir).unwrap_or_default().into_iter().map(|entry| entry.name);
+                next.extend(
+                    names.filter(|name| !hidden(name) && glob.matches(name)).map(|name| format!("{base}/{name}")),
+                );
+            } else {
+                next.push(format!("{base}/{part}"));
             }
         }
+        next.truncate(MAX_EXPANSION);
         found = next;
     }
     found
+}
+
+/// A folder and the folders below it.
+fn folders(world: &dyn World, dir: &str) -> Vec<String> {
+    let mut out = vec![dir.trim_end_matches('/').to_owned()];
+    let mut at = 0;
+    while let Some(folder) = out.get(at).cloned() {
+        at += 1;
+        let below =
+            world.list(&folder).unwrap_or_default().into_iter().filter(|entry| entry.is_dir && entry.name != ".git");
+        out.extend(below.map(|entry| format!("{folder}/{}", entry.name)));
+        if out.len() > MAX_EXPANSION * 10 {
+            break;
+        }
+    }
+    out
 }
 
 #[cfg(test)]

@@ -184,7 +184,7 @@ impl Eval<'_> {
             self.unresolved(UnresolvedKind::Environment, name, span);
         }
         if COMMANDS.contains(&name) {
-            for fields in values.to_vec() {
+            for fields in values {
                 let code = Word { parts: fields.concat(), span };
                 if !code.parts.is_empty() {
                     self.code(&code, None, name);

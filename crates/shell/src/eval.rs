@@ -208,7 +208,7 @@ impl Eval<'_> {
         for redirect in redirects {
             if redirect.kind == RedirectKind::Text {
                 let text = self.expand_text(&redirect.word.parts);
-                let known = text.first().filter(|_| text.len() == 1).and_then(|text| literal(text));
+                let known = text.first().filter(|_| text.len() == 1).and_then(literal);
                 input = Some(known.map_or(Input::Unknown, Input::Text));
                 continue;
             }

@@ -328,7 +328,7 @@ fn hosts(eval: &mut Eval<'_>, kind: &str, operands: &[&Word], span: Span) {
     if let Some(word) = operands.first() {
         let target = word.literal().filter(|text| text.parse::<u16>().is_err());
         match target {
-            Some(text) if is_url(word) => drop(eval.net(NetTarget::Url(text_word(&text, word.span)), word.span)),
+            Some(text) if is_url(word) => eval.net(NetTarget::Url(text_word(&text, word.span)), word.span),
             Some(text) => eval.net(host(&name(&text), word.span), word.span),
             None if word.literal().is_none() => eval.net(NetTarget::Unknown, word.span),
             None => {}

@@ -156,9 +156,7 @@ impl<'a> Parser<'a> {
                 Next::OnSuccess
             } else if self.eat("||") {
                 Next::OnFailure
-            } else if self.starts(";;") || self.starts(";&") {
-                Next::Always
-            } else if self.eat(";") {
+            } else if self.starts(";;") || self.starts(";&") || self.eat(";") {
                 Next::Always
             } else if self.eat("&") {
                 Next::Background

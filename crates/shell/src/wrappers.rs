@@ -171,13 +171,15 @@ fn plain(
     let rest = arguments.get(at + wrapper.skip..).unwrap_or_default();
     if base == "watch" {
         let code = joined(rest, span);
-        return if rest.is_empty() { () } else { eval.code(&code, None, base) };
+        if !rest.is_empty() {
+            eval.code(&code, None, base);
+        }
+        return;
     }
     if base == "nice" && rest.first().and_then(Word::literal).is_some_and(|word| word.parse::<i32>().is_ok()) {
         return eval.inner(rest.get(1..).unwrap_or_default().to_vec(), via, base, span, input);
     }
-    if let Some(first) = rest.first() {
-        let _ = first;
+    if !rest.is_empty() {
         eval.inner(rest.to_vec(), via, base, span, input);
     } else if matches!(base, "sudo" | "doas")
         && arguments.iter().any(|word| matches!(word.literal().as_deref(), Some("-s" | "-i")))
@@ -456,11 +458,10 @@ fn container(eval: &mut Eval<'_>, base: &str, arguments: &[Word], via: &[String]
         }
     }
     if !matches!(sub.as_str(), "run" | "exec") {
-        if matches!(sub.as_str(), "cp" | "build") {
+        if sub == "cp" {
             for word in rest.iter().filter(|word| !is_flag(word)) {
                 if word.literal().is_none_or(|text| !text.contains(':')) {
-                    let access = if sub == "cp" { Access::Write } else { Access::Read };
-                    eval.file(word.clone(), access, true);
+                    eval.file(word.clone(), Access::Write, true);
                 }
             }
         }
