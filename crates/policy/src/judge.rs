@@ -29,11 +29,18 @@ pub fn judge(policy: &Policy, setting: &Setting, facts: &Facts) -> Decision {
     facts.hosts.iter().for_each(|fact| judge.host(fact));
     let mut reasons: Vec<Reason> = Vec::new();
     for reason in judge.reasons {
-        if !reasons.contains(&reason) {
+        if !reasons.iter().any(|known| is_same(known, &reason)) {
             reasons.push(reason);
         }
     }
     Decision::from_reasons(reasons)
+}
+
+/// Whether two reasons say the same. The text of a command is left out: the record does not keep it.
+fn is_same(one: &Reason, other: &Reason) -> bool {
+    let place = |reason: &Reason| (reason.verdict, reason.matched.subject, reason.matched.span);
+    let keeps_text = !matches!(one.matched.subject, Subject::Command | Subject::Unresolved);
+    one.rule == other.rule && place(one) == place(other) && (!keeps_text || one.matched.text == other.matched.text)
 }
 
 struct Judge<'a> {

@@ -274,7 +274,12 @@ fn tidy(parts: Text) -> Text {
 }
 
 /// Every way to continue each of `lists` with one of `more`.
-pub fn product<T: Clone>(lists: Vec<Vec<T>>, more: &[Vec<T>]) -> Vec<Vec<T>> {
+pub fn product<T: Clone>(mut lists: Vec<Vec<T>>, more: &[Vec<T>]) -> Vec<Vec<T>> {
+    // The everyday case, one way only, must not copy what is there already: a line may have many words.
+    if let [only] = more {
+        lists.iter_mut().for_each(|list| list.extend_from_slice(only));
+        return lists;
+    }
     let mut out = Vec::new();
     for list in lists {
         for tail in more {

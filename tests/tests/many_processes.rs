@@ -1,0 +1,39 @@
+//! Many processes, one session: what was answered is recorded, once, in one intact chain.
+
+#[cfg(test)]
+mod workplace;
+
+use std::collections::BTreeSet;
+use std::thread;
+
+use workplace::{SESSION, Workplace};
+
+const PROCESSES: usize = 64;
+const CALLS: usize = 200;
+
+#[test]
+fn each_of_12800_answered_calls_has_one_row() {
+    let place = Workplace::new("many-processes");
+    thread::scope(|scope| {
+        for process in 0..PROCESSES {
+            let place = &place;
+            scope.spawn(move || (0..CALLS).for_each(|call| place.allowed(&format!("{process}-{call}"))));
+        }
+    });
+    let rows = place.approved();
+    let ids: BTreeSet<&String> = rows.iter().collect();
+    assert_eq!((rows.len(), ids.len()), (PROCESSES * CALLS, PROCESSES * CALLS));
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    let verified = place.writ(&["verify", SESSION]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+    assert!(place.session().is_dir());
+}
+
+#[test]
+fn a_call_that_is_denied_leaves_no_approving_row() {
+    let place = Workplace::new("many-processes-denied");
+    place.allowed("first");
+    let text = place.answer(&place.write_call("second", ".env"));
+    assert!(text.contains(r#""permissionDecision":"deny""#), "{text}");
+    assert_eq!(place.approved(), ["first"]);
+}
