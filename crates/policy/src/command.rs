@@ -58,9 +58,9 @@ impl Candidate {
         &self.normal.program
     }
 
-    /// What follows the program and is no flag.
-    pub fn operands(&self) -> impl Iterator<Item = String> {
-        self.normal.operands.iter().filter_map(Word::literal)
+    /// What follows the program and is no flag; `None` for what is not known.
+    pub fn operands(&self) -> impl Iterator<Item = Option<String>> {
+        self.normal.operands.iter().map(Word::literal)
     }
 
     /// Wide: `Some(true)` for a certain match, `Some(false)` for a possible one.

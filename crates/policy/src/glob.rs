@@ -162,7 +162,7 @@ fn fold(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
 }
 
 /// Braces unfolded into alternatives; classes and escapes are left alone.
-fn unfold(text: &str) -> Result<Vec<String>, GlobError> {
+pub fn unfold(text: &str) -> Result<Vec<String>, GlobError> {
     let Some((before, choices, after)) = first_braces(text)? else { return Ok(vec![text.to_owned()]) };
     let mut out = Vec::new();
     for choice in choices {

@@ -220,7 +220,7 @@ impl Judge<'_> {
                     ),
                 }
             }
-        } else if facts.texts.is_empty() && facts.unresolved.is_empty() {
+        } else if facts.texts.is_empty() && facts.unresolved.is_empty() && tool != "Bash" {
             deny(
                 self,
                 matched(Subject::Tool, tool, None),
@@ -378,12 +378,8 @@ impl Judge<'_> {
                 return self.say(Verdict::Ask, "/domains", matched, message, "write the host out".to_owned());
             }
         };
-        let allowed = domains.allow.as_deref().map(|rules| rules.iter().any(|rule| rule.matches(name)));
-        let named = domains.deny.iter().find(|rule| !rule.is_everything() && rule.matches(name));
-        let everything = domains.deny.iter().find(|rule| rule.is_everything() && allowed != Some(true));
-        let rule = named.or(everything).map(|rule| rule.pointer.clone());
-        let absent = (allowed == Some(false) && !fact.mentioned).then(|| "/domains/allow".to_owned());
-        if let Some(rule) = rule.or(absent) {
+        if let Some(rule) = domains.refusal(fact) {
+            let rule = rule.to_owned();
             let matched = matched(Subject::Host, name, fact.span);
             self.say(
                 Verdict::Deny,

@@ -4,6 +4,7 @@ use writ_core::json::{self, Limits, Value};
 use writ_core::{Digest, Timestamp};
 
 use crate::error::{Found, PolicyError, did_you_mean};
+use crate::facts::{Host, HostFact};
 use crate::rules::{HostRule, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolRule};
 use crate::schema::{self, Kind, join};
 
@@ -47,6 +48,16 @@ impl Files {
 }
 
 impl Domains {
+    /// The pointer of what refuses a host (R14). A host that is only mentioned counts against `deny` alone.
+    pub fn refusal(&self, fact: &HostFact) -> Option<&str> {
+        let Host::Name(name) = &fact.host else { return None };
+        let allowed = self.allow.as_deref().map(|rules| rules.iter().any(|rule| rule.matches(name)));
+        let named = self.deny.iter().find(|rule| !rule.is_everything() && rule.matches(name));
+        let everything = self.deny.iter().find(|rule| rule.is_everything() && allowed != Some(true));
+        let absent = (allowed == Some(false) && !fact.mentioned).then_some("/domains/allow");
+        named.or(everything).map(|rule| rule.pointer.as_str()).or(absent)
+    }
+
     pub const fn any(&self) -> bool {
         self.allow.is_some() || !self.deny.is_empty()
     }

@@ -56,16 +56,63 @@ pub fn is_below(path: &str, folder: &str) -> bool {
 
 /// Commands that only a human may run: those that change what binds the agent, and those that end the binding.
 pub fn is_reserved(command: &Candidate) -> bool {
-    let operands: Vec<String> = command.operands().collect();
-    let word = |at: usize| operands.get(at).map_or("", String::as_str);
+    let operands: Vec<Option<String>> = command.operands().collect();
     match command.program() {
-        "writ" => match word(0) {
-            "approve" | "init" => true,
-            "policy" => matches!(word(1), "accept" | "sign" | "new"),
-            "keys" => word(1) != "list",
-            _ => false,
-        },
-        "kill" | "pkill" | "killall" => operands.iter().any(|operand| operand.contains("writ")),
+        "writ" => {
+            // The value of `--color` may stand in front of the subcommand.
+            let mut words = operands.iter().skip_while(|word| matches!(word.as_deref(), Some("auto" | "always" | "never")));
+            let mut next = || words.next().map_or(Some(""), Option::as_deref);
+            match next() {
+                Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),
+                Some("keys") => !matches!(next(), Some("" | "list")),
+                Some("approve" | "init" | "hook") | None => true,
+                Some(_) => false,
+            }
+        }
+        "kill" | "pkill" | "killall" => operands.iter().flatten().any(|operand| operand.contains("writ")),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use writ_shell::{Env, analyze};
+
+    fn reserved(line: &str) -> bool {
+        analyze(line, &Env::default()).commands.iter().any(|command| is_reserved(&Candidate::of(command)))
+    }
+
+    #[test]
+    fn what_binds_the_agent_is_for_humans() {
+        for line in [
+            "writ approve 3f9a",
+            "/usr/local/bin/writ policy accept",
+            "writ --color never approve x",
+            "writ --color=never policy sign .aflock --key k",
+            "writ $X",
+            "writ policy $X",
+            "writ keys new",
+            "sudo writ init --undo",
+            "echo '{}' | writ hook",
+            "pkill -f writ",
+            "killall -9 writ",
+        ] {
+            assert!(reserved(line), "{line}");
+        }
+        for line in [
+            "writ",
+            "writ status",
+            "writ why 'writ approve x'",
+            "writ policy check",
+            "writ policy",
+            "writ keys list",
+            "writ shell explain 'writ init'",
+            "writ --color always verify",
+            "kill 12",
+            "echo writ approve",
+        ] {
+            assert!(!reserved(line), "{line}");
+        }
     }
 }

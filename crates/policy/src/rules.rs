@@ -4,6 +4,7 @@
 //! in `allow`. Page: `spec/policy.md`.
 
 use crate::glob::{Glob, GlobError};
+use crate::url;
 
 /// How a list reads its patterns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,9 +115,10 @@ pub enum Acting {
 pub const PATH_TOOLS: [&str; 10] =
     ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS", "LSP"];
 /// The tools whose subject is a text.
-pub const TEXT_TOOLS: [&str; 5] = ["Bash", "WebFetch", "WebSearch", "Task", "Agent"];
+pub const TEXT_TOOLS: [&str; 4] = ["Bash", "WebFetch", "Task", "Agent"];
 /// Tools that exist and have no subject a rule could name.
-pub const OTHER_TOOLS: [&str; 22] = [
+pub const OTHER_TOOLS: [&str; 23] = [
+    "WebSearch",
     "TodoWrite",
     "TodoRead",
     "BashOutput",
@@ -141,20 +143,37 @@ pub const OTHER_TOOLS: [&str; 22] = [
     "Monitor",
 ];
 
+/// Why text is no `tools` entry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolRuleError {
+    /// What stands before the `:` is no tool name.
+    #[error("a tool name has letters, digits, `_`, `-`, `.`, `/` and `*` only")]
+    Name,
+    /// The pattern is empty or has space around it, so that it could never match.
+    #[error("the pattern is empty, or begins or ends with a space")]
+    Space,
+    /// The pattern is no glob.
+    #[error(transparent)]
+    Glob(#[from] GlobError),
+}
+
 impl ToolRule {
     /// Compiles one entry.
-    pub fn parse(pointer: String, text: &str, root: &str, reading: Reading) -> Result<Self, GlobError> {
-        let (tool, subject) = match text.split_once(':') {
-            None => (text, None),
-            Some((tool, "" | "*")) => (tool, None),
-            Some((tool, pattern)) if PATH_TOOLS.contains(&tool) => {
-                (tool, Some(Acting::Path(PathRule::parse(pointer.clone(), pattern, root, reading)?)))
-            }
-            Some((tool, pattern)) => (tool, Some(Acting::Text(pattern.to_owned()))),
-        };
-        if tool.is_empty() {
-            return Err(GlobError::Empty);
+    pub fn parse(pointer: String, text: &str, root: &str, reading: Reading) -> Result<Self, ToolRuleError> {
+        let (tool, pattern) = text.split_once(':').map_or((text, None), |(tool, pattern)| (tool, Some(pattern)));
+        if tool.is_empty() || !tool.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '*' | '/')) {
+            return Err(ToolRuleError::Name);
         }
+        if pattern.is_some_and(|pattern| pattern.trim() != pattern || pattern.is_empty()) {
+            return Err(ToolRuleError::Space);
+        }
+        let subject = match pattern {
+            Some(pattern) if PATH_TOOLS.contains(&tool) => {
+                Some(Acting::Path(PathRule::parse(pointer.clone(), pattern, root, reading)?))
+            }
+            None | Some("*") => None,
+            Some(pattern) => Some(Acting::Text(pattern.to_owned())),
+        };
         Ok(Self { pointer, tool: tool.to_owned(), subject })
     }
 
@@ -206,15 +225,23 @@ pub struct HostRule {
 }
 
 impl HostRule {
-    /// Reads `host`, `*.host`, `host.*` or `*`.
+    /// Reads `host`, `*.host`, `host.*` or `*`. Names become what URLs make of them: lower case, Punycode, one spelling of
+    /// an address.
     pub fn parse(pointer: String, text: &str) -> Option<Self> {
-        let pattern = text.trim_end_matches('.').to_lowercase();
-        let middle = pattern.strip_prefix("*.").unwrap_or(&pattern);
-        let middle = middle.strip_suffix(".*").unwrap_or(middle);
+        if text == "*" {
+            return Some(Self { pointer, pattern: text.to_owned() });
+        }
+        let (front, middle) = text.strip_prefix("*.").map_or(("", text), |rest| ("*.", rest));
+        let (middle, back) = middle.strip_suffix(".*").map_or((middle, ""), |rest| (rest, ".*"));
         let letters = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '[' | ']');
-        let address = middle.starts_with('[') || !middle.contains(':');
-        let good = pattern == "*" || (!middle.is_empty() && address && middle.chars().all(letters));
-        good.then_some(Self { pointer, pattern })
+        if !middle.chars().all(letters) {
+            return None;
+        }
+        // `10.*` is the beginning of an address, and no address by itself.
+        let plain = middle.is_ascii() && !(front.is_empty() && back.is_empty());
+        let name = if plain { middle.trim_end_matches('.').to_lowercase() } else { url::name(middle)? };
+        let labels = name.starts_with('[') || (!name.contains(':') && name.split('.').all(|label| !label.is_empty()));
+        labels.then(|| Self { pointer, pattern: format!("{front}{name}{back}") })
     }
 
     /// Whether this is the bare `*`.
@@ -273,8 +300,10 @@ mod tests {
         );
         assert!(rule("docs.*").matches("docs.python.org") && !rule("docs.*").matches("docs"));
         assert!(rule("GitHub.com.").matches("github.com"));
-        for bad in ["https://x.com", "x.com/a", "a b", "", "x.com:80", "*.*.", "@x"] {
-            assert!(HostRule::parse(String::new(), bad).is_none() || bad == "*.*.", "{bad}");
+        assert!(rule("bücher.de").matches("xn--bcher-kva.de") && rule("*.bücher.de").matches("a.xn--bcher-kva.de"));
+        assert!(rule("[0:0::1]").matches("[::1]") && rule("10.*").matches("10.0.0.1"));
+        for bad in ["https://x.com", "x.com/a", "a b", "", "x.com:80", "*.*.", "@x", "a..b", ".a", "*a.b", "*.*", "**"] {
+            assert_eq!(HostRule::parse(String::new(), bad), None, "{bad}");
         }
     }
 
@@ -287,6 +316,18 @@ mod tests {
         assert!(about("mcp__a__*", "mcp__a__b", Reading::Narrow) && about("mcp__a", "mcp__a__b", Reading::Narrow));
         assert!(!about("mcp__a", "mcp__ab__c", Reading::Narrow));
         assert!(about("Edit", "MultiEdit", Reading::Wide) && !about("Edit", "MultiEdit", Reading::Narrow));
+    }
+
+    #[test]
+    fn entries_that_could_never_match_are_errors() {
+        let parse = |text: &str| ToolRule::parse(String::new(), text, "/w", Reading::Wide).map(drop);
+        for good in ["Bash", "Bash:rm *", "Bash:*", "mcp__a-b__c.d*", "*", "Read:src/**", "WebFetch:domain:x.com"] {
+            assert_eq!(parse(good), Ok(()), "{good}");
+        }
+        for bad in ["", ":x", "Bash(rm *)", "Bash: rm", "Bash:rm ", "Bash:", "Bash rm", "Read:", " Bash"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse("Read:[a"), Err(ToolRuleError::Glob(GlobError::OpenClass)));
     }
 
     #[test]

@@ -5,11 +5,11 @@
 
 use writ_core::json::Value;
 use writ_core::{Span, Subject, ToolCall};
-use writ_shell::{Access, Analysis, Command, Dir, Env, FileUse, NetTarget, Part, Word, analyze};
+use writ_shell::{Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Word, analyze};
 
 use crate::command::Candidate;
 use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, TextFact, UnresolvedFact, kind_word};
-use crate::glob::Glob;
+use crate::glob::{Glob, unfold};
 use crate::policy::Policy;
 use crate::protect::{Setting, is_reserved};
 use crate::rules::{Acting, PathRule, Reading, ToolRule, last_word, text_matches};
@@ -100,15 +100,14 @@ impl Survey<'_> {
             "Read" | "NotebookRead" | "LSP" => Access::Read,
             _ => Access::Write,
         };
-        self.operand(&path, access);
-        Ok(())
-    }
-
-    fn operand(&mut self, path: &str, access: Access) {
-        let absolute = self.absolute(&self.call.cwd, path);
+        if path.is_empty() || path.contains('\0') {
+            return Err(format!("`{name}` is no path"));
+        }
+        let absolute = self.absolute(&self.call.cwd, &path);
         let mut fact = self.path(&absolute, access, None);
         fact.subject = true;
         self.facts.paths.push(fact);
+        Ok(())
     }
 
     fn search(&mut self) -> Result<(), String> {
@@ -119,18 +118,26 @@ impl Survey<'_> {
         fact.subject = true;
         fact.tree = access == Access::Read;
         if self.call.tool == "Glob" {
-            let pattern = self.needed("pattern")?;
-            if pattern.starts_with('/') || pattern.starts_with('~') || pattern.contains("..") {
-                let fixed: Vec<&str> =
-                    pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{'])).collect();
-                let base = self.absolute(&absolute, &fixed.join("/"));
-                let listed = self.path(&base, Access::List, None);
-                self.facts.paths.push(listed);
-            }
+            self.glob_pattern(&absolute)?;
         }
         let only = if self.call.tool == "Grep" { self.optional("glob")?.map(str::to_owned) } else { None };
         self.tree(&fact, only.as_deref());
         self.facts.paths.push(fact);
+        Ok(())
+    }
+
+    /// Where a Glob pattern itself leads away from its folder: the folder it then starts from.
+    fn glob_pattern(&mut self, folder: &str) -> Result<(), String> {
+        let pattern = self.needed("pattern")?;
+        if !(pattern.starts_with(['/', '~']) || pattern.contains("..")) {
+            return Ok(());
+        }
+        for one in unfold(pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
+            let whole = fold(&self.absolute(folder, &one));
+            let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
+            let listed = self.path(&fixed.join("/"), Access::List, None);
+            self.facts.paths.push(listed);
+        }
         Ok(())
     }
 
@@ -174,20 +181,7 @@ impl Survey<'_> {
             self.file_use(file);
         }
         for net in &analysis.nets {
-            let host = match &net.target {
-                NetTarget::Unknown => Host::Unknown,
-                NetTarget::Host(word) => word.literal().map_or(Host::Unknown, |text| url::read_host(&text)),
-                NetTarget::Url(word) => match word.literal().map(|text| url::read(&text)) {
-                    None => self.partly_known(word),
-                    Some(Target::Host(host)) => host,
-                    Some(Target::File(path)) => {
-                        let fact = self.path(&path, Access::Read, Some(net.span));
-                        self.facts.paths.push(fact);
-                        continue;
-                    }
-                },
-            };
-            self.facts.hosts.push(HostFact { host, mentioned: false, span: Some(net.span) });
+            self.net(net, &analysis);
         }
         for open in &analysis.unresolved {
             let kind = kind_word(open.kind).to_owned();
@@ -196,6 +190,27 @@ impl Survey<'_> {
                 self.mention(word);
             }
         }
+    }
+
+    fn net(&mut self, net: &NetUse, analysis: &Analysis) {
+        let host = match &net.target {
+            NetTarget::Unknown => Host::Unknown,
+            NetTarget::Host(word) => word.literal().map_or(Host::Unknown, |text| url::read_host(&text)),
+            NetTarget::Url(word) => match word.literal().map(|text| url::read(&text)) {
+                None => self.partly_known(word),
+                Some(Target::Host(host)) => host,
+                Some(Target::File(path)) => {
+                    let fact = self.path(&path, Access::Read, Some(net.span));
+                    return self.facts.paths.push(fact);
+                }
+            },
+        };
+        // An expansion that may be empty gives the word twice; without its host it is no URL, and says nothing.
+        let twice = |other: &NetUse| other.span == net.span && !is_known(&other.target);
+        if host == Host::Ambiguous && is_known(&net.target) && analysis.nets.iter().any(twice) {
+            return;
+        }
+        self.facts.hosts.push(HostFact { host, mentioned: false, span: Some(net.span) });
     }
 
     /// A URL whose host is certain although its path is not (`https://x.com/$P`).
@@ -297,23 +312,53 @@ impl Survey<'_> {
         }
     }
 
+    /// Text in foreign code. Kept only where a deny rule hits it: the rest may be anything, secrets included (R8).
     fn mention(&mut self, word: &Word) {
         let Some(text) = word.literal() else { return };
-        if text.contains("://") {
-            if let Target::Host(host @ Host::Name(_)) = url::read(&text) {
-                self.facts.hosts.push(HostFact { host, mentioned: true, span: Some(word.span) });
-            }
-            return;
+        let host = match text.contains("://").then(|| url::read(&text)) {
+            Some(Target::Host(Host::Name(name))) => name,
+            Some(_) => return,
+            None => return self.mentioned_path(&text, word.span),
+        };
+        let fact = HostFact { host: Host::Name(host), mentioned: true, span: Some(word.span) };
+        if self.policy.domains.refusal(&fact).is_some() {
+            self.facts.hosts.push(fact);
         }
-        let absolute = self.absolute(&self.call.cwd, &text);
-        let mut fact = self.path(&absolute, Access::Read, Some(word.span));
+    }
+
+    fn mentioned_path(&mut self, text: &str, span: Span) {
+        let mut fact = self.path(&self.absolute(&self.call.cwd, text), Access::Read, Some(span));
         fact.kind = PathKind::Mentioned;
-        self.facts.paths.push(fact);
+        let home = self.setting.home.as_deref();
+        let deny = &self.policy.files.deny;
+        if [&fact.written, &fact.resolved].iter().any(|path| last_word(deny, path, home).is_some()) {
+            self.facts.paths.push(fact);
+        }
     }
 
     fn path(&self, absolute: &str, access: Access, span: Option<Span>) -> PathFact {
+        let absolute = &self.without_proc(absolute);
         let resolved = self.world.resolve(absolute).path;
         PathFact { written: fold(absolute), resolved, access, tree: false, subject: false, kind: PathKind::Named, span }
+    }
+
+    /// `/proc/<process>/cwd` and `/proc/<process>/root` lead to folders that are known; the links themselves are another
+    /// process's by the time they are looked at.
+    fn without_proc(&self, path: &str) -> String {
+        let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+        if parts.next() != Some("proc") || parts.next().is_none() {
+            return path.to_owned();
+        }
+        let mut link = parts.next();
+        while link == Some("task") && parts.next().is_some() {
+            link = parts.next();
+        }
+        let folder = match link {
+            Some("cwd") => self.call.cwd.as_str(),
+            Some("root") => "",
+            _ => return path.to_owned(),
+        };
+        self.without_proc(&format!("{folder}/{}", parts.collect::<Vec<_>>().join("/")))
     }
 
     /// `path` as seen from `base`, not folded: symlinks decide what `..` means.
@@ -326,6 +371,10 @@ impl Survey<'_> {
             _ => format!("{base}/{path}"),
         }
     }
+}
+
+fn is_known(target: &NetTarget) -> bool {
+    matches!(target, NetTarget::Url(word) | NetTarget::Host(word) if word.literal().is_some())
 }
 
 fn is_harmless_device(path: &str) -> bool {

@@ -31,13 +31,17 @@ fn host(text: &str) -> Option<Target> {
     if text.len() > MAX_LEN || text.is_empty() || text.contains(odd) {
         return None;
     }
-    let full = if has_scheme(text) { text.to_owned() } else { format!("https://{}", text.trim_start_matches('/')) };
+    let full = match text.strip_prefix("//") {
+        Some(rest) => format!("https://{rest}"),
+        None if has_scheme(text) => text.to_owned(),
+        None => format!("https://{text}"),
+    };
     let (scheme, rest) = full.split_once(':')?;
     let scheme = scheme.to_ascii_lowercase();
     let rest = rest.strip_prefix("//")?;
     if scheme == "file" {
         let path = url::Url::parse(&full).ok()?;
-        return path.host_str().is_none_or(str::is_empty).then(|| Target::File(path.path().to_owned()));
+        return path.host_str().is_none_or(str::is_empty).then(|| decoded(path.path()).map(Target::File))?;
     }
     let kind = scheme.rsplit('+').next()?;
     if !NETWORK.contains(&kind) && !NETWORK.iter().any(|known| scheme == *known) {
@@ -56,7 +60,23 @@ fn host(text: &str) -> Option<Target> {
     // The parser treats only the web's own schemes as having a host in the strict sense; the host's rules are the same.
     let web = url::Url::parse(&format!("https:{}", full.split_once(':')?.1)).ok()?;
     let (browser, own) = (web.host()?.to_owned(), url::Host::parse(strict).ok()?);
-    (browser == own).then(|| Target::Host(Host::Name(normal(&own.to_string()))))
+    let host = normal(&own.to_string())?;
+    (browser == own).then_some(Target::Host(Host::Name(host)))
+}
+
+/// A path with its `%xx` read; `None` where that gives no text a path could be.
+fn decoded(path: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+    }
+    String::from_utf8(bytes).ok().filter(|path| !path.contains('\0'))
 }
 
 /// A bare host name or address, as `ssh` or `ping` takes it.
@@ -66,11 +86,19 @@ pub fn read_host(text: &str) -> Host {
         return Host::Ambiguous;
     }
     let bracketed = if text.contains(':') && !text.starts_with('[') { format!("[{text}]") } else { text.to_owned() };
-    url::Host::parse(&bracketed).map_or(Host::Ambiguous, |host| Host::Name(normal(&host.to_string())))
+    name(&bracketed).map_or(Host::Ambiguous, Host::Name)
 }
 
-fn normal(host: &str) -> String {
-    host.trim_end_matches('.').to_lowercase()
+/// A host name as URLs have it: lower case, Punycode, one spelling of an address, no final dot.
+pub fn name(text: &str) -> Option<String> {
+    normal(&url::Host::parse(text).ok()?.to_string())
+}
+
+/// Without the final dot; no name when a label is empty.
+fn normal(host: &str) -> Option<String> {
+    let name = host.strip_suffix('.').unwrap_or(host).to_lowercase();
+    let whole = name.starts_with('[') || name.split('.').all(|label| !label.is_empty());
+    whole.then_some(name)
 }
 
 /// `scheme://`, or a scheme that is never a host name (`mailto:x`, `https:x`): then the text is no bare host and port.
@@ -133,10 +161,13 @@ mod tests {
             "https://a b/",
             "gopher://x/",
             "file://host/etc/passwd",
+            "file:///etc/%00passwd",
+            "https://..example.com/",
+            "/api",
         ] {
             assert_eq!(read(text), Target::Host(Host::Ambiguous), "{text}");
         }
-        assert_eq!(read("file:///etc/passwd"), Target::File("/etc/passwd".to_owned()));
+        assert_eq!(read("file:///etc/%70asswd"), Target::File("/etc/passwd".to_owned()));
     }
 
     #[test]
