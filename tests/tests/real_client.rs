@@ -39,13 +39,19 @@ fn main_script(work: &Path) -> Vec<Vec<Value>> {
         vec![tool("Read", json!({ "file_path": at("hello.txt") }))],
         vec![tool("Edit", json!({ "file_path": at("hello.txt"), "old_string": "world", "new_string": "writ" }))],
         vec![tool("Write", json!({ "file_path": at(".env"), "content": "KEY=stolen\n" }))],
-        vec![tool("Bash", json!({ "command": "echo begin > ran.txt && cat secrets/\"key\".pem", "description": "sneak" }))],
+        vec![tool(
+            "Bash",
+            json!({ "command": "echo begin > ran.txt && cat secrets/\"key\".pem", "description": "sneak" }),
+        )],
         vec![
             tool("Bash", json!({ "command": "echo one", "description": "one" })),
             tool("Bash", json!({ "command": "echo two", "description": "two" })),
         ],
         vec![tool("NoSuchTool", json!({ "a": 1 }))],
-        vec![tool("Agent", json!({ "description": "sub", "prompt": "WORKER: write it", "subagent_type": "general-purpose", "run_in_background": false }))],
+        vec![tool(
+            "Agent",
+            json!({ "description": "sub", "prompt": "WORKER: write it", "subagent_type": "general-purpose", "run_in_background": false }),
+        )],
         vec![tool("mcp__echo__echo", json!({ "text": "hi" }))],
         vec![json!({ "type": "text", "text": "All done." })],
     ]
@@ -53,7 +59,10 @@ fn main_script(work: &Path) -> Vec<Vec<Value>> {
 
 fn worker_script(work: &Path) -> Vec<Vec<Value>> {
     let file = work.join("feature.py").to_string_lossy().into_owned();
-    vec![vec![tool("Write", json!({ "file_path": file, "content": "VALUE = 1\n" }))], vec![json!({ "type": "text", "text": "Written." })]]
+    vec![
+        vec![tool("Write", json!({ "file_path": file, "content": "VALUE = 1\n" }))],
+        vec![json!({ "type": "text", "text": "Written." })],
+    ]
 }
 
 #[test]
@@ -74,7 +83,8 @@ fn a_session_under_policy_is_enforced_recorded_and_verified() {
 
     let rows: Value = serde_json::from_slice(&place.writ(&["session", "show", "--format", "json"]).stdout).unwrap();
     let rows = rows.as_array().unwrap();
-    let has = |decision: &str, tool: &str| rows.iter().any(|row| row["decision"] == decision && row["toolName"] == tool);
+    let has =
+        |decision: &str, tool: &str| rows.iter().any(|row| row["decision"] == decision && row["toolName"] == tool);
     for (decision, tool) in [
         ("COMPLETED", "Edit"),
         ("DENIED", "Write"),
@@ -88,8 +98,14 @@ fn a_session_under_policy_is_enforced_recorded_and_verified() {
         assert!(has(decision, tool), "no row {decision} {tool} in {rows:#?}");
     }
     let denied = rows.iter().filter(|row| row["decision"] == "DENIED");
-    assert!(denied.clone().all(|row| row["denialReason"].as_str().is_some_and(|why| why.starts_with("/files/deny/"))), "{rows:#?}");
-    assert!(rows.iter().any(|row| row["detail"]["agent"]["id"].is_string() && row["toolName"] == "Write"), "the subagent's call names it");
+    assert!(
+        denied.clone().all(|row| row["denialReason"].as_str().is_some_and(|why| why.starts_with("/files/deny/"))),
+        "{rows:#?}"
+    );
+    assert!(
+        rows.iter().any(|row| row["detail"]["agent"]["id"].is_string() && row["toolName"] == "Write"),
+        "the subagent's call names it"
+    );
 
     let report: Value = serde_json::from_slice(&place.writ(&["verify", "--format", "json"]).stdout).unwrap();
     assert_eq!(report["verified"], true, "{report:#}");
@@ -147,7 +163,14 @@ impl Place {
             .env("DISABLE_TELEMETRY", "1")
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
             .args(["-p", "--output-format", "stream-json", "--verbose", "--model", "claude-sonnet-4-5"])
-            .args(["--permission-mode", "acceptEdits", "--allowedTools", "Bash(echo *),mcp__echo__echo", "--strict-mcp-config", "--mcp-config"])
+            .args([
+                "--permission-mode",
+                "acceptEdits",
+                "--allowedTools",
+                "Bash(echo *),mcp__echo__echo",
+                "--strict-mcp-config",
+                "--mcp-config",
+            ])
             .arg(self.root.join("mcp.json"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -179,7 +202,10 @@ fn client() -> PathBuf {
     if find().is_none() {
         let manifest = json!({ "name": "client", "private": true, "version": "0.0.0", "dependencies": { "@anthropic-ai/claude-code": VERSION } });
         fs::write(cache.join("package.json"), manifest.to_string()).unwrap();
-        let npm = Command::new("npm").args(["install", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&cache).output();
+        let npm = Command::new("npm")
+            .args(["install", "--no-audit", "--no-fund", "--ignore-scripts"])
+            .current_dir(&cache)
+            .output();
         let npm = npm.expect("npm is needed to install the client");
         assert!(npm.status.success(), "the client cannot be installed: {}", String::from_utf8_lossy(&npm.stderr));
     }
@@ -225,22 +251,36 @@ fn answer(stream: TcpStream, main: &[Vec<Value>], worker: &[Vec<Value>]) -> std:
         ("200 OK", "application/json", json!({ "input_tokens": 100 }).to_string())
     } else if path.ends_with("/v1/messages") {
         let message = message(&body, main, worker);
-        if body["stream"] == true { ("200 OK", "text/event-stream", events(&message)) } else { ("200 OK", "application/json", message.to_string()) }
+        if body["stream"] == true {
+            ("200 OK", "text/event-stream", events(&message))
+        } else {
+            ("200 OK", "application/json", message.to_string())
+        }
     } else {
         ("404 Not Found", "application/json", "{}".to_owned())
     };
     let mut stream = stream;
-    write!(stream, "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}", text.len())
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+        text.len()
+    )
 }
 
 /// The script's turn is the number of assistant messages so far: a retry gets the same answer.
 fn message(body: &Value, main: &[Vec<Value>], worker: &[Vec<Value>]) -> Value {
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
-    let first = messages.iter().find(|message| message["role"] == "user").map(|message| message["content"].to_string()).unwrap_or_default();
+    let first = messages
+        .iter()
+        .find(|message| message["role"] == "user")
+        .map(|message| message["content"].to_string())
+        .unwrap_or_default();
     let turn = messages.iter().filter(|message| message["role"] == "assistant").count();
     let (name, script) = if first.contains("WORKER:") { ("worker", worker) } else { ("main", main) };
-    let known = body["tools"].as_array().is_some_and(|tools| !tools.is_empty()) && (first.contains("WORKER:") || first.contains("WRIT:"));
-    let mut content = script.get(turn).filter(|_| known).cloned().unwrap_or_else(|| vec![json!({ "type": "text", "text": "ok" })]);
+    let known = body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
+        && (first.contains("WORKER:") || first.contains("WRIT:"));
+    let mut content =
+        script.get(turn).filter(|_| known).cloned().unwrap_or_else(|| vec![json!({ "type": "text", "text": "ok" })]);
     for (index, block) in content.iter_mut().enumerate() {
         if block["type"] == "tool_use" {
             block["id"] = json!(format!("toolu_{name}_{turn}_{index}"));
@@ -269,12 +309,16 @@ fn events(message: &Value) -> String {
         } else {
             (block.clone(), json!({ "type": "text_delta", "text": block["text"] }))
         };
-        head[if block["type"] == "tool_use" { "input" } else { "text" }] = if block["type"] == "tool_use" { json!({}) } else { json!("") };
+        head[if block["type"] == "tool_use" { "input" } else { "text" }] =
+            if block["type"] == "tool_use" { json!({}) } else { json!("") };
         send("content_block_start", json!({ "index": index, "content_block": head }));
         send("content_block_delta", json!({ "index": index, "delta": delta }));
         send("content_block_stop", json!({ "index": index }));
     }
-    send("message_delta", json!({ "delta": { "stop_reason": message["stop_reason"], "stop_sequence": null }, "usage": message["usage"] }));
+    send(
+        "message_delta",
+        json!({ "delta": { "stop_reason": message["stop_reason"], "stop_sequence": null }, "usage": message["usage"] }),
+    );
     send("message_stop", json!({}));
     out
 }

@@ -60,7 +60,8 @@ pub fn is_reserved(command: &Candidate) -> bool {
     match command.program() {
         "writ" => {
             // The value of `--color` may stand in front of the subcommand.
-            let mut words = operands.iter().skip_while(|word| matches!(word.as_deref(), Some("auto" | "always" | "never")));
+            let mut words =
+                operands.iter().skip_while(|word| matches!(word.as_deref(), Some("auto" | "always" | "never")));
             let mut next = || words.next().map_or(Some(""), Option::as_deref);
             match next() {
                 Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),

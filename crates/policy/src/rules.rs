@@ -302,7 +302,8 @@ mod tests {
         assert!(rule("GitHub.com.").matches("github.com"));
         assert!(rule("bücher.de").matches("xn--bcher-kva.de") && rule("*.bücher.de").matches("a.xn--bcher-kva.de"));
         assert!(rule("[0:0::1]").matches("[::1]") && rule("10.*").matches("10.0.0.1"));
-        for bad in ["https://x.com", "x.com/a", "a b", "", "x.com:80", "*.*.", "@x", "a..b", ".a", "*a.b", "*.*", "**"] {
+        for bad in ["https://x.com", "x.com/a", "a b", "", "x.com:80", "*.*.", "@x", "a..b", ".a", "*a.b", "*.*", "**"]
+        {
             assert_eq!(HostRule::parse(String::new(), bad), None, "{bad}");
         }
     }
