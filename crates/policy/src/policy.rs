@@ -1,6 +1,6 @@
 //! A policy: parsed, checked and compiled in one step.
 
-use writ_core::json::{self, Limits, Value};
+use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Digest, Timestamp};
 
 use crate::error::{Found, PolicyError, did_you_mean};
@@ -70,11 +70,8 @@ impl Policy {
         let document = json::parse_with(bytes, Limits::OURS).map_err(|error| PolicyError::json(&text, &error))?;
         let mut found = Vec::new();
         schema::check(&document, Kind::Object(schema::ROOT), "", &mut found);
-        let mut reader = Reader { root, found, warnings: Vec::new() };
-        let tools = reader.tools(&document);
-        let files = reader.files(&document);
-        let domains = reader.domains(&document);
-        reader.sublayouts(&document);
+        let mut reader = Reader { root, base: String::new(), found, warnings: Vec::new() };
+        let (tools, files, domains) = reader.rules(&document);
         if !reader.found.is_empty() {
             return Err(PolicyError::from_found(&text, reader.found));
         }
@@ -120,21 +117,30 @@ impl Policy {
 
 struct Reader<'a> {
     root: &'a str,
+    /// Pointer of the policy that is read: empty, or that of a sublayout's own.
+    base: String,
     found: Vec<Found>,
     warnings: Vec<String>,
 }
 
 impl Reader<'_> {
+    fn rules(&mut self, document: &Value) -> (Tools, Files, Domains) {
+        let rules = (self.tools(document), self.files(document), self.domains(document));
+        self.functionaries(document.get("functionaries"), "/functionaries");
+        self.sublayouts(document);
+        rules
+    }
+
     /// The texts of a list with their pointers; `None` when there is no such list.
-    fn texts(document: &Value, object: &str, list: &str) -> Option<Vec<(String, String)>> {
+    fn texts(&self, document: &Value, object: &str, list: &str) -> Option<Vec<(String, String)>> {
         let items = document.get(object)?.get(list)?.as_array()?;
-        let pointer = |at| format!("/{object}/{list}/{at}");
+        let pointer = |at| format!("{}/{object}/{list}/{at}", self.base);
         Some(items.iter().enumerate().filter_map(|(at, item)| Some((pointer(at), item.as_str()?.to_owned()))).collect())
     }
 
     fn tools(&mut self, document: &Value) -> Tools {
         let mut list = |name, reading| {
-            let texts = Self::texts(document, "tools", name)?;
+            let texts = self.texts(document, "tools", name)?;
             Some(texts.into_iter().filter_map(|(pointer, text)| self.tool(pointer, &text, reading)).collect::<Vec<_>>())
         };
         Tools {
@@ -148,11 +154,8 @@ impl Reader<'_> {
         let rule = match ToolRule::parse(pointer.clone(), text, self.root, reading) {
             Ok(rule) => rule,
             Err(error) => {
-                self.found.push(Found::value(
-                    &pointer,
-                    format!("bad pattern `{text}`: {error}"),
-                    "write `Tool` or `Tool:pattern`",
-                ));
+                let help = "write `Tool` or `Tool:pattern`: `Bash:rm *`, `Read:docs/**`";
+                self.found.push(Found::value(&pointer, format!("bad entry `{text}`: {error}"), help));
                 return None;
             }
         };
@@ -178,7 +181,7 @@ impl Reader<'_> {
 
     fn files(&mut self, document: &Value) -> Files {
         let mut list = |name, reading| {
-            let texts = Self::texts(document, "files", name)?;
+            let texts = self.texts(document, "files", name)?;
             Some(texts.into_iter().filter_map(|(pointer, text)| self.path(pointer, &text, reading)).collect::<Vec<_>>())
         };
         Files {
@@ -200,7 +203,7 @@ impl Reader<'_> {
 
     fn domains(&mut self, document: &Value) -> Domains {
         let mut list = |name| {
-            let texts = Self::texts(document, "domains", name)?;
+            let texts = self.texts(document, "domains", name)?;
             let rules = texts.into_iter().filter_map(|(pointer, text)| {
                 let rule = HostRule::parse(pointer.clone(), &text);
                 if rule.is_none() {
@@ -214,23 +217,44 @@ impl Reader<'_> {
         Domains { allow: list("allow"), deny: list("deny").unwrap_or_default() }
     }
 
-    /// R23: a sub-agent's limit may not be looser than its parent's; an absent one inherits.
+    /// What each type of signer is known by (specification, "functionaries").
+    fn functionaries(&mut self, list: Option<&Value>, place: &str) {
+        for (at, one) in list.and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
+            let needed: &[&str] = match one.get("type").and_then(Value::as_str) {
+                Some("keyless" | "x509") => &["issuer", "subject"],
+                Some("publickey") => &["publickeyid"],
+                _ => &[],
+            };
+            for name in needed.iter().filter(|name| one.get(name).is_none()) {
+                let pointer = format!("{}{place}/{at}", self.base);
+                self.found.push(Found::value(&pointer, format!("missing field `{name}`"), "this type is known by it"));
+            }
+        }
+    }
+
     fn sublayouts(&mut self, document: &Value) {
-        let own = document.get("limits");
         for (at, child) in document.get("sublayouts").and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
-            let inline = child.get("policy").and_then(|policy| policy.get("limits"));
-            for (limits, place) in [(child.get("limits"), "limits"), (inline, "policy/limits")] {
-                for (name, limit) in
-                    limits.and_then(Value::as_object).into_iter().flat_map(writ_core::json::Object::iter)
-                {
-                    let parent = own.and_then(|own| own.get(name)).and_then(schema::limit);
-                    let (Some(parent), Some(child)) = (parent, schema::limit(limit)) else { continue };
-                    if child > parent {
-                        let pointer = join(&format!("/sublayouts/{at}/{place}"), name);
-                        let message = format!("`{name}` is looser than the parent's: {child} against {parent}");
-                        self.found.push(Found::value(&pointer, message, format!("at most {parent}")));
-                    }
-                }
+            let place = format!("/sublayouts/{at}");
+            self.functionaries(child.get("functionaries"), &format!("{place}/functionaries"));
+            self.limits(document.get("limits"), child.get("limits"), &format!("{place}/limits"));
+            let Some(inline) = child.get("policy").filter(|policy| policy.as_object().is_some()) else { continue };
+            self.limits(document.get("limits"), inline.get("limits"), &format!("{place}/policy/limits"));
+            let base = format!("{}{place}/policy", self.base);
+            let parent = std::mem::replace(&mut self.base, base);
+            self.rules(inline);
+            self.base = parent;
+        }
+    }
+
+    /// R23: a sub-agent's limit may not be looser than its parent's; an absent one inherits.
+    fn limits(&mut self, parent: Option<&Value>, child: Option<&Value>, place: &str) {
+        for (name, limit) in child.and_then(Value::as_object).into_iter().flat_map(Object::iter) {
+            let parent = parent.and_then(|parent| parent.get(name)).and_then(schema::limit);
+            let (Some(parent), Some(child)) = (parent, schema::limit(limit)) else { continue };
+            if child > parent {
+                let pointer = join(&format!("{}{place}", self.base), name);
+                let message = format!("`{name}` is looser than the parent's: {child} against {parent}");
+                self.found.push(Found::value(&pointer, message, format!("at most {parent}")));
             }
         }
     }

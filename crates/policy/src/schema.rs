@@ -21,6 +21,8 @@ pub enum Kind {
     Truth,
     /// A whole number from 0.
     Count,
+    /// Any number from 0.
+    Amount,
     /// One of these words.
     Word(&'static [&'static str]),
     /// A list of the same kind.
@@ -65,7 +67,6 @@ const fn required(field: Field) -> Field {
 }
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
-const ENFORCEMENT: &[&str] = &["fail-fast", "post-hoc"];
 
 const ALLOW_DENY: &[Field] =
     &[field("allow", TEXTS, "Patterns that may be used."), field("deny", TEXTS, "Patterns that must not be used.")];
@@ -171,6 +172,14 @@ const EVALUATORS: &[Field] = &[
     ),
 ];
 
+const MEASURED: &[Field] = &[required(field("value", Kind::Amount, "The limit.")), WHEN];
+const COUNTED: &[Field] = &[required(field("value", Kind::Count, "The limit.")), WHEN];
+const WHEN: Field = field(
+    "enforcement",
+    Kind::Word(&["fail-fast", "post-hoc"]),
+    "`fail-fast` stops at once, `post-hoc` is checked at the end.",
+);
+
 /// The whole document.
 pub const ROOT: &[Field] = &[
     enforced(field("$schema", Kind::Text, "The JSON Schema, for editors.")),
@@ -234,7 +243,8 @@ pub fn check(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
         Kind::Text if value.as_str().is_none() => wrong("a string"),
         Kind::Truth if value.as_bool().is_none() => wrong("true or false"),
         Kind::Count if value.as_u64().is_none() => wrong("a whole number from 0"),
-        Kind::Text | Kind::Truth | Kind::Count => {}
+        Kind::Amount if value.as_f64().is_none_or(|number| number < 0.0) => wrong("a number from 0"),
+        Kind::Text | Kind::Truth | Kind::Count | Kind::Amount => {}
         Kind::Version if value.as_str() == Some("1.0") => {}
         Kind::Version => out.push(Found::value(pointer, "unknown version", "write \"1.0\"")),
         Kind::Date => match value.as_str().map(Timestamp::parse) {
@@ -294,33 +304,11 @@ fn check_members(members: &Object, fields: &'static [Field], pointer: &str, out:
 }
 
 fn check_limit(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
-    let good = |number: &Value| match kind {
-        Kind::Limit => number.as_u64().is_some(),
-        _ => number.as_f64().is_some_and(|number| number >= 0.0),
-    };
-    let expected = if matches!(kind, Kind::Limit) { "a whole number from 0" } else { "a number from 0" };
+    let counted = matches!(kind, Kind::Limit);
     let Some(members) = value.as_object() else {
-        if !good(value) {
-            out.push(Found::value(pointer, format!("expected {expected}, or an object with `value`"), ""));
-        }
-        return;
+        return check(value, if counted { Kind::Count } else { Kind::Amount }, pointer, out);
     };
-    const FIELDS: &[Field] = &[
-        required(field("value", Kind::Map(&Kind::Text), "The limit.")),
-        field("enforcement", Kind::Word(ENFORCEMENT), "`fail-fast` stops at once, `post-hoc` is checked at the end."),
-    ];
-    let rest: Object = members
-        .iter()
-        .filter(|(name, _)| *name != "value")
-        .map(|(name, value)| (name.to_owned(), value.clone()))
-        .collect();
-    let mut found = Vec::new();
-    check_members(&rest, FIELDS, pointer, &mut found);
-    found.retain(|found| members.get("value").is_none() || !found.message.starts_with("missing field"));
-    out.append(&mut found);
-    if members.get("value").is_some_and(|number| !good(number)) {
-        out.push(Found::value(&join(pointer, "value"), format!("expected {expected}"), ""));
-    }
+    check_members(members, if counted { COUNTED } else { MEASURED }, pointer, out);
 }
 
 /// A limit's number.
@@ -387,6 +375,7 @@ fn kind_schema(kind: Kind) -> Value {
         }
         Kind::Truth => out = typed("boolean"),
         Kind::Count => out = number("integer"),
+        Kind::Amount => out = number("number"),
         Kind::Word(list) => {
             out = Object::new();
             out.push("enum", words(list));
@@ -401,18 +390,10 @@ fn kind_schema(kind: Kind) -> Value {
             out.push("additionalProperties", kind_schema(*item));
         }
         Kind::Money | Kind::Limit => {
-            let plain = Value::Object(number(if matches!(kind, Kind::Limit) { "integer" } else { "number" }));
-            let mut enforcement = Object::new();
-            enforcement.push("enum", words(ENFORCEMENT));
-            let mut properties = Object::new();
-            properties.push("value", plain.clone());
-            properties.push("enforcement", Value::Object(enforcement));
-            let mut extended = typed("object");
-            extended.push("properties", Value::Object(properties));
-            extended.push("required", words(&["value"]));
-            extended.push("additionalProperties", Value::from(false));
+            let (plain, fields) =
+                if matches!(kind, Kind::Limit) { (Kind::Count, COUNTED) } else { (Kind::Amount, MEASURED) };
             out = Object::new();
-            out.push("oneOf", Value::Array(vec![plain, Value::Object(extended)]));
+            out.push("oneOf", Value::Array(vec![kind_schema(plain), object_schema(fields)]));
         }
         Kind::PolicyOrPath => {
             let mut reference = Object::new();

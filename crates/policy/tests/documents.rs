@@ -90,5 +90,6 @@ fn the_whole_schema_is_accepted() {
 #[test]
 fn the_shipped_schema_is_the_generated_one() {
     let shipped = include_str!("../../../spec/policy.schema.json");
-    assert_eq!(json::pretty(&Policy::schema()) + "\n", shipped, "run `writ policy schema > spec/policy.schema.json`");
+    let same = json::pretty(&Policy::schema()) + "\n" == shipped;
+    assert!(same, "run `writ policy schema > spec/policy.schema.json`");
 }
