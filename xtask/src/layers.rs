@@ -68,7 +68,8 @@ pub fn run() -> Result<()> {
     let mut findings = arrows(&workspace);
     for package in &workspace.packages {
         let manifest = fs::read_to_string(&package.manifest).with_context(|| package.manifest.display().to_string())?;
-        if !takes_workspace_lints(&manifest) {
+        // End-to-end tests fail by panicking; they have lints of their own.
+        if package.name != "writ-tests" && !takes_workspace_lints(&manifest) {
             findings.push(format!("`{}` lacks `[lints] workspace = true`", package.name));
         }
     }
