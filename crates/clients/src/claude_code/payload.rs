@@ -281,3 +281,6 @@ pub fn event_hint(bytes: &[u8]) -> Option<String> {
     let word = std::str::from_utf8(found?).ok()?;
     (1..=64).contains(&word.len()).then(|| word.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

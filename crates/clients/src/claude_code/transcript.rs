@@ -155,7 +155,7 @@ pub fn read(mut reader: impl BufRead) -> io::Result<Transcript> {
         match parse_with(&line, Limits::FOREIGN) {
             Ok(entry) if entry.as_object().is_some() => transcript.take(&entry, &mut open),
             _ if line.trim_ascii().is_empty() => {}
-            _ if ended || reader.fill_buf()?.first().is_some() => {
+            _ if ended || !reader.fill_buf()?.is_empty() => {
                 transcript.unreadable.push(transcript.lines);
                 if !ended {
                     skip_line(&mut reader)?;
@@ -267,3 +267,6 @@ fn read_meta(path: &Path) -> Option<Value> {
     File::open(path).ok()?.take(1 << 20).read_to_end(&mut bytes).ok()?;
     parse_with(&bytes, Limits::FOREIGN).ok()
 }
+
+#[cfg(test)]
+mod tests;

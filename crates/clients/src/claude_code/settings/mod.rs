@@ -23,8 +23,8 @@ use splice::{append_element, append_member, remove_child};
 /// the hook has to answer, whatever happens, well before.
 pub const TIMEOUT_SECONDS: u64 = 30;
 
-/// The most hook entries of ours that are taken out of one file.
-const OURS_LIMIT: usize = 1000;
+/// The most hook entries of ours that are taken out of one file: each costs a parse.
+const OURS_LIMIT: usize = 100;
 
 /// 4 MiB, 64 levels.
 const LIMITS: Limits = Limits { bytes: 4 << 20, depth: 64, exact_integers: false };
@@ -61,7 +61,7 @@ pub enum SettingsError {
         /// What it should be.
         expected: &'static str,
     },
-    /// More than 1000 entries of ours.
+    /// More than 100 entries of ours.
     #[error("the settings hold more than {OURS_LIMIT} hook entries of Writ's")]
     TooMany,
 }
@@ -177,9 +177,12 @@ enum Emptied {
 
 /// `body` without those entries of ours that `which` names, and without the groups that held nothing else.
 fn without(mut body: String, which: impl Fn(&Found<'_>) -> bool, emptied: Emptied) -> Result<String, SettingsError> {
-    for _ in 0..OURS_LIMIT {
+    loop {
         let settings = parse_with(body.as_bytes(), LIMITS)?;
         let found = ours(&settings);
+        if found.len() > OURS_LIMIT {
+            return Err(SettingsError::TooMany);
+        }
         let Some(Found { event, group, entry, .. }) = found.into_iter().rfind(&which) else { return Ok(body) };
         let mut path = format!("/hooks/{}/{group}/hooks", splice::escaped(event));
         body = splice_out(&body, &path, entry)?;
@@ -194,7 +197,6 @@ fn without(mut body: String, which: impl Fn(&Found<'_>) -> bool, emptied: Emptie
             path = parent;
         }
     }
-    Err(SettingsError::TooMany)
 }
 
 fn splice_out(body: &str, parent: &str, index: usize) -> Result<String, SettingsError> {
@@ -241,8 +243,8 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// The settings file that `HookSpec::command` may be written to without saying anything about one machine: a project's
-/// file is shared, so there the program is looked up in `PATH` when it lies there.
+/// The program for [`HookSpec::command`]: its bare name where it can be looked up in `PATH`, because a project's settings
+/// are shared between machines, else its whole path.
 pub fn command_for(program: &Path, found_in_path: bool) -> String {
     let name = program.file_name().filter(|_| found_in_path).map(Path::new);
     name.unwrap_or(program).to_string_lossy().into_owned()

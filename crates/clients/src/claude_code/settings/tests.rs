@@ -143,7 +143,7 @@ fn many_entries_of_ours_are_an_error() {
     let entry = r#"{"type":"command","command":"writ","args":["hook"]}"#;
     let text = format!("{{\"hooks\":{{\"Stop\":[{{\"hooks\":[{}]}}]}}}}", vec![entry; OURS_LIMIT + 1].join(","));
     assert_eq!(remove(&text), Err(SettingsError::TooMany));
-    let few = format!("{{\"hooks\":{{\"Stop\":[{{\"hooks\":[{}]}}]}}}}", vec![entry; 5].join(","));
+    let few = format!("{{\"hooks\":{{\"Stop\":[{{\"hooks\":[{}]}}]}}}}", [entry; 5].join(","));
     assert_eq!(remove(&few).unwrap().text, "{}");
     assert_eq!(inspect(Some(&few)).unwrap().twice, ["Stop"]);
 }
