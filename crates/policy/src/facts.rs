@@ -270,6 +270,11 @@ pub(crate) fn access_word(access: Access) -> &'static str {
     ACCESS.iter().find(|(known, _)| *known == access).map_or("write", |(_, word)| word)
 }
 
+/// A tree or glob too large to look for denied files in.
+pub(crate) const SEARCH: &str = "search";
+/// A line that is no shell program.
+pub(crate) const SYNTAX: &str = "syntax";
+
 /// A word for why something is unresolved.
 pub(crate) const fn kind_word(kind: UnresolvedKind) -> &'static str {
     match kind {

@@ -84,6 +84,11 @@ impl Glob {
         Ok(glob)
     }
 
+    /// The pattern that matches one path.
+    pub fn plain(path: &str) -> Self {
+        Self { alternatives: vec![parts(path).map(literal).collect()] }
+    }
+
     /// Whether it matches a whole path.
     pub fn matches(&self, path: &str) -> bool {
         let path: Vec<&str> = parts(path).collect();

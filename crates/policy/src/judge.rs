@@ -5,7 +5,7 @@
 use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
 use writ_shell::Access;
 
-use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, TextFact, access_word};
+use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, SEARCH, SYNTAX, TextFact, access_word};
 use crate::glob::Glob;
 use crate::policy::Policy;
 use crate::protect::{self, Setting};
@@ -14,7 +14,7 @@ use crate::survey::path_rules;
 
 /// Rules that are Writ's own.
 const MALFORMED: &str = "writ:malformed-input";
-const SYNTAX: &str = "writ:shell-syntax";
+const NO_SHELL: &str = "writ:shell-syntax";
 const AMBIGUOUS: &str = "writ:ambiguous-url";
 
 /// Applies a policy to facts.
@@ -240,7 +240,7 @@ impl Judge<'_> {
                 ),
             }
         }
-        for open in &facts.unresolved {
+        for open in facts.unresolved.iter().filter(|open| open.kind != SEARCH) {
             let matched = matched(Subject::Unresolved, &open.what, open.span);
             deny(self, matched, format!("what is not known before it runs ({})", open.kind), tool.clone());
         }
@@ -263,10 +263,15 @@ impl Judge<'_> {
         let ruled = tools.deny.iter().chain(&tools.approval).find(|rule| rule.is_about("Bash", Reading::Wide));
         for open in &facts.unresolved {
             let matched = matched(Subject::Unresolved, &open.what, open.span);
-            if open.kind == "syntax" {
+            if open.kind == SEARCH {
+                if self.policy.files.any() {
+                    let message = format!("`{}` holds too much to look for denied files in", open.what);
+                    self.say(Verdict::Ask, "/files", matched, message, "name a smaller folder".to_owned());
+                }
+            } else if open.kind == SYNTAX {
                 if ruled.is_some() || self.policy.files.any() || self.policy.domains.any() {
                     let message = format!("not readable as a shell command: {}", open.what);
-                    self.say(Verdict::Deny, SYNTAX, matched, message, "a command that bash accepts".to_owned());
+                    self.say(Verdict::Deny, NO_SHELL, matched, message, "a command that bash accepts".to_owned());
                 }
             } else if let Some(rule) = ruled {
                 let what = if open.what.is_empty() { String::new() } else { format!(" `{}`", open.what) };

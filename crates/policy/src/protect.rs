@@ -4,7 +4,8 @@ use writ_core::Timestamp;
 use writ_shell::Access;
 
 use crate::command::Candidate;
-use crate::facts::PathFact;
+use crate::facts::{PathFact, PathKind};
+use crate::glob::Glob;
 
 /// Circumstances that are neither policy nor call.
 #[derive(Clone, Debug)]
@@ -40,12 +41,23 @@ impl Setting {
                 Access::Read | Access::Exec => protected.secret,
                 Access::List => false,
             };
-            guarded
-                && [&fact.written, &fact.resolved]
-                    .iter()
-                    .any(|path| is_below(path, &protected.path) || (fact.tree && is_below(&protected.path, path)))
+            let named =
+                |path: &String| is_below(path, &protected.path) || (fact.tree && is_below(&protected.path, path));
+            guarded && ([&fact.written, &fact.resolved].into_iter().any(named) || may_name(fact, &protected.path))
         })
     }
+}
+
+/// Whether a shell glob is made for a protected path or, for a tree, for a folder above it.
+fn may_name(fact: &PathFact, protected: &str) -> bool {
+    if !matches!(fact.kind, PathKind::Glob | PathKind::ExpandedGlob) {
+        return false;
+    }
+    let Ok(word) = Glob::parse(&fact.written) else { return true };
+    let depth = fact.written.split('/').filter(|part| !part.is_empty()).count();
+    let parts: Vec<&str> = protected.split('/').filter(|part| !part.is_empty()).collect();
+    let above = if fact.tree { parts.get(..depth) } else { None }.unwrap_or(&parts);
+    Glob::plain(&above.join("/")).meets(&word, true)
 }
 
 /// Whether `path` is `folder` or lies in it.

@@ -4,28 +4,34 @@
 //! `spec/policy.md`.
 
 use writ_core::json::Value;
-use writ_core::{Span, Subject, ToolCall};
+use writ_core::{Span, Subject, ToolCall, Verdict};
 use writ_shell::{Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Word, analyze};
 
 use crate::command::Candidate;
-use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, TextFact, UnresolvedFact, kind_word};
+use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, SEARCH, SYNTAX, TextFact, UnresolvedFact, kind_word};
 use crate::glob::{Glob, unfold};
+use crate::judge::judge;
 use crate::policy::Policy;
 use crate::protect::{Setting, is_reserved};
 use crate::rules::{Acting, PathRule, Reading, ToolRule, last_word, text_matches};
 use crate::url::{self, Target};
-use crate::world::{World, expand, find_below, fold};
+use crate::world::{Search, World, expand, find_below, fold};
 
 /// Stands for an unknown part of a path. Holds no slash and no dot.
 const UNKNOWN: &str = "writ-unknown";
 
-/// Finds out what a call would touch.
+/// Most paths, and most texts, of one verdict that facts keep.
+const MOST: usize = 64;
+
+/// Finds out what a call would touch. Beyond 64 paths or commands of one verdict the rest are left out: they would add
+/// reasons, and change nothing.
 pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn World) -> Facts {
     let facts = Facts { tool: call.tool.clone(), ..Facts::default() };
     let mut survey = Survey { policy, call, setting, world, facts };
     if let Err(why) = survey.call() {
         survey.facts.malformed = Some(why);
     }
+    survey.shorten();
     survey.facts
 }
 
@@ -77,6 +83,20 @@ impl Survey<'_> {
             self.fetch(&url);
         }
         Ok(())
+    }
+
+    /// Keeps the record small without changing what it decides: each fact is judged alone, and the first of each verdict stay.
+    fn shorten(&mut self) {
+        let (policy, setting, tool) = (self.policy, self.setting, self.call.tool.clone());
+        let alone = |facts: Facts| judge(policy, setting, &Facts { tool: tool.clone(), ..facts }).verdict;
+        if self.facts.paths.len() > MOST {
+            let verdict = |fact: &PathFact| alone(Facts { paths: vec![fact.clone()], ..Facts::default() });
+            keep_first(&mut self.facts.paths, verdict);
+        }
+        if self.facts.texts.len() > MOST {
+            let verdict = |fact: &TextFact| alone(Facts { texts: vec![fact.clone()], ..Facts::default() });
+            keep_first(&mut self.facts.texts, verdict);
+        }
     }
 
     fn needed(&self, name: &'static str) -> Result<&str, String> {
@@ -172,7 +192,7 @@ impl Survey<'_> {
         let analysis = analyze(line, &env);
         if let Some((message, span)) = &analysis.syntax_error {
             let what = message.clone();
-            self.facts.unresolved.push(UnresolvedFact { kind: "syntax".to_owned(), what, span: Some(*span) });
+            self.facts.unresolved.push(UnresolvedFact { kind: SYNTAX.to_owned(), what, span: Some(*span) });
         }
         for command in &analysis.commands {
             self.command(command, &analysis);
@@ -271,8 +291,14 @@ impl Survey<'_> {
     }
 
     fn glob(&mut self, absolute: &str, fact: &mut PathFact) {
-        let expansion = expand(self.world, absolute);
-        fact.kind = if expansion.is_empty() { PathKind::Glob } else { PathKind::ExpandedGlob };
+        fact.kind = PathKind::Glob;
+        let expansion = match expand(self.world, absolute) {
+            Search::Done(found) => found,
+            Search::TooLarge => return self.too_large(fact),
+        };
+        if !expansion.is_empty() {
+            fact.kind = PathKind::ExpandedGlob;
+        }
         for path in expansion {
             let mut found = self.path(&path, fact.access, fact.span);
             found.kind = PathKind::Found;
@@ -305,11 +331,20 @@ impl Survey<'_> {
                 || (fact.access == Access::Write && last_word(&files.read_only, path, home).is_some());
             forbidden && searched(path)
         };
-        if let Some(path) = find_below(self.world, &fact.resolved, &denied) {
+        let found = match find_below(self.world, &fact.resolved, &denied) {
+            Search::Done(found) => found,
+            Search::TooLarge => return self.too_large(fact),
+        };
+        if let Some(path) = found {
             let mut found = self.path(&path, fact.access, fact.span);
             found.kind = PathKind::Found;
             self.facts.paths.push(found);
         }
+    }
+
+    fn too_large(&mut self, fact: &PathFact) {
+        let what = fact.written.clone();
+        self.facts.unresolved.push(UnresolvedFact { kind: SEARCH.to_owned(), what, span: fact.span });
     }
 
     /// Text in foreign code. Kept only where a deny rule hits it: the rest may be anything, secrets included (R8).
@@ -371,6 +406,17 @@ impl Survey<'_> {
             _ => format!("{base}/{path}"),
         }
     }
+}
+
+fn keep_first<T>(facts: &mut Vec<T>, verdict: impl Fn(&T) -> Verdict) {
+    let mut kept: [(Verdict, usize); 3] = [(Verdict::Allow, 0), (Verdict::Ask, 0), (Verdict::Deny, 0)];
+    facts.retain(|fact| {
+        let own = verdict(fact);
+        kept.iter_mut().find(|(known, _)| *known == own).is_some_and(|(_, count)| {
+            *count += 1;
+            *count <= MOST
+        })
+    });
 }
 
 fn is_known(target: &NetTarget) -> bool {

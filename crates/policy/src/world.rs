@@ -8,7 +8,7 @@ use crate::glob::Glob;
 /// Most entries that one search below a folder looks at.
 const MAX_ENTRIES: usize = 100_000;
 /// Most paths that one shell glob expands to.
-const MAX_EXPANSION: usize = 1000;
+const MAX_EXPANSION: usize = 10_000;
 
 /// A path with its symlinks followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,69 +63,76 @@ pub fn fold(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// The first path below `dir` that `hit` accepts. A tree too large to search counts as a hit at `dir` itself.
-pub fn find_below(world: &dyn World, dir: &str, hit: &dyn Fn(&str) -> bool) -> Option<String> {
+/// What a search ended with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Search<T> {
+    /// It came to its end.
+    Done(T),
+    /// There is more than it looks at.
+    TooLarge,
+}
+
+/// The first path below `dir` that `hit` accepts. Symlinks are not followed, and what Git keeps for itself is left out.
+pub fn find_below(world: &dyn World, dir: &str, hit: &dyn Fn(&str) -> bool) -> Search<Option<String>> {
     let mut todo = vec![dir.trim_end_matches('/').to_owned()];
     let mut seen = 0;
     while let Some(folder) = todo.pop() {
         for entry in world.list(&folder).unwrap_or_default() {
             seen += 1;
             if seen > MAX_ENTRIES {
-                return Some(dir.to_owned());
+                return Search::TooLarge;
             }
             let path = format!("{folder}/{}", entry.name);
             if hit(&path) {
-                return Some(path);
+                return Search::Done(Some(path));
             }
             if entry.is_dir && entry.name != ".git" {
                 todo.push(path);
             }
         }
     }
-    None
+    Search::Done(None)
 }
 
-/// The existing paths that an absolute shell glob expands to; at most 1000. `**` is every folder below, itself included.
-pub fn expand(world: &dyn World, pattern: &str) -> Vec<String> {
+/// The existing paths that an absolute shell glob expands to. `**` is every folder below, itself included.
+pub fn expand(world: &dyn World, pattern: &str) -> Search<Vec<String>> {
     let mut found = vec![String::new()];
     let mut wild = false;
     for part in pattern.split('/').filter(|part| !part.is_empty() && *part != ".") {
-        let Ok(glob) = Glob::parse(part) else { return Vec::new() };
+        let Ok(glob) = Glob::parse(part) else { return Search::Done(Vec::new()) };
         let own = part.contains(['*', '?', '[']);
         wild |= own;
+        let hidden = |name: &str| own && name.starts_with('.') && !part.starts_with('.');
         let mut next = Vec::new();
         for base in &found {
             let dir = if base.is_empty() { "/" } else { base };
             if part == "**" {
                 next.extend(folders(world, dir));
             } else if wild {
-                let hidden = |name: &str| own && name.starts_with('.') && !part.starts_with('.');
                 let names = world.list(dir).unwrap_or_default().into_iter().map(|entry| entry.name);
-                next.extend(
-                    names.filter(|name| !hidden(name) && glob.matches(name)).map(|name| format!("{base}/{name}")),
-                );
+                let fits = names.filter(|name| !hidden(name) && glob.matches(name));
+                next.extend(fits.map(|name| format!("{base}/{name}")));
             } else {
                 next.push(format!("{base}/{part}"));
             }
+            if next.len() > MAX_EXPANSION {
+                return Search::TooLarge;
+            }
         }
-        next.truncate(MAX_EXPANSION);
         found = next;
     }
-    found
+    Search::Done(found)
 }
 
-/// A folder and the folders below it.
+/// A folder and the folders below it; one more than may be expanded shows that there are too many.
 fn folders(world: &dyn World, dir: &str) -> Vec<String> {
     let mut out = vec![dir.trim_end_matches('/').to_owned()];
     let mut at = 0;
-    while let Some(folder) = out.get(at).cloned() {
+    while let Some(folder) = out.get(at).cloned().filter(|_| out.len() <= MAX_EXPANSION) {
         at += 1;
-        let below =
-            world.list(&folder).unwrap_or_default().into_iter().filter(|entry| entry.is_dir && entry.name != ".git");
+        let below = world.list(&folder).unwrap_or_default();
+        let below = below.into_iter().filter(|entry| entry.is_dir && entry.name != ".git");
         out.extend(below.map(|entry| format!("{folder}/{}", entry.name)));
-        if out.len() > MAX_EXPANSION * 10 {
-            break;
-        }
     }
     out
 }

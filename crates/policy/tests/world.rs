@@ -1,0 +1,284 @@
+//! What the file system adds to a decision: symlinks, trees, shell globs; and what no policy can permit (R19).
+
+use std::collections::BTreeMap;
+
+use writ_core::json::{self, Limits, Object, Value};
+use writ_core::{Decision, Timestamp, ToolCall};
+use writ_policy::{Entry, Facts, Policy, Protected, Resolved, Setting, World, decide, judge, survey};
+
+const ROOT: &str = "/w";
+
+/// A small disk: files by path, links by path and target.
+struct Made {
+    files: Vec<&'static str>,
+    links: BTreeMap<&'static str, &'static str>,
+}
+
+impl Made {
+    fn is_dir(&self, path: &str) -> bool {
+        self.files
+            .iter()
+            .chain(self.links.keys())
+            .any(|file| file.strip_prefix(path).is_some_and(|r| r.starts_with('/')))
+    }
+}
+
+impl World for Made {
+    fn resolve(&self, path: &str) -> Resolved {
+        let mut todo: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
+        let mut done: Vec<String> = Vec::new();
+        while let Some(name) = todo.pop() {
+            match name.as_str() {
+                "" | "." => {}
+                ".." => drop(done.pop()),
+                _ => {
+                    done.push(name);
+                    let here = format!("/{}", done.join("/"));
+                    if let Some(target) = self.links.get(here.as_str()) {
+                        done.pop();
+                        if target.starts_with('/') {
+                            done.clear();
+                        }
+                        todo.extend(target.split('/').rev().map(str::to_owned));
+                    }
+                }
+            }
+        }
+        let path = format!("/{}", done.join("/"));
+        Resolved { is_dir: self.is_dir(&path), path }
+    }
+
+    fn list(&self, dir: &str) -> Option<Vec<Entry>> {
+        let base = format!("{}/", self.resolve(dir).path.trim_end_matches('/'));
+        let mut names: Vec<String> = self
+            .files
+            .iter()
+            .chain(self.links.keys())
+            .filter_map(|file| file.strip_prefix(base.as_str())?.split('/').next().map(str::to_owned))
+            .collect();
+        names.sort();
+        names.dedup();
+        let entry = |name: String| Entry { is_dir: self.is_dir(&format!("{base}{name}")), name };
+        Some(names.into_iter().map(entry).collect())
+    }
+}
+
+fn disk() -> Made {
+    Made {
+        files: vec![
+            "/w/src/a.rs",
+            "/w/src/b.txt",
+            "/w/src/deep/x/.env",
+            "/w/docs/guide.md",
+            "/w/docs/.hidden",
+            "/w/lib/one.c",
+            "/w/lib/two.c",
+            "/w/notes.md",
+            "/w/prod.pem",
+            "/etc/passwd",
+            "/outside/plain",
+            "/w/vendor/lock.json",
+        ],
+        links: BTreeMap::from([
+            ("/w/src/out", "/outside"),
+            ("/w/src/pw", "/etc/passwd"),
+            ("/w/docs/key", "../prod.pem"),
+            ("/w/linked", "src/deep"),
+        ]),
+    }
+}
+
+fn call(tool: &str, input: &str) -> ToolCall {
+    let input = json::parse_with(input.as_bytes(), Limits::FOREIGN).unwrap();
+    ToolCall { tool: tool.to_owned(), input, cwd: ROOT.to_owned() }
+}
+
+fn bash(line: &str) -> ToolCall {
+    let mut input = Object::new();
+    input.push("command", Value::from(line));
+    ToolCall { tool: "Bash".to_owned(), input: Value::from(input), cwd: ROOT.to_owned() }
+}
+
+fn setting() -> Setting {
+    let protected = |path: &str, what: &str, secret| Protected { path: path.to_owned(), what: what.to_owned(), secret };
+    Setting {
+        now: Timestamp::from_millis(0),
+        home: Some("/h".to_owned()),
+        protected: vec![
+            protected("/w/.aflock", "the policy", false),
+            protected("/h/.writ/keys", "Writ's keys", true),
+            protected("/h/.writ", "Writ's state", false),
+            protected("/w/.claude/settings.json", "the client's settings", false),
+        ],
+    }
+}
+
+/// Decides live, and again from the record, which must agree.
+fn decided(policy: &str, call: &ToolCall) -> Decision {
+    let policy = Policy::parse(policy.as_bytes(), ROOT).unwrap();
+    let (setting, world) = (setting(), disk());
+    let facts = survey(&policy, call, &setting, &world);
+    let live = judge(&policy, &setting, &facts);
+    let recorded = json::parse(json::canonical(&facts.to_json()).as_bytes()).unwrap();
+    let again = judge(&policy, &setting, &Facts::from_json(&recorded).unwrap());
+    assert_eq!(live.verdict, again.verdict, "{call:?}");
+    assert_eq!(live, decide(&policy, call, &setting, &world));
+    live
+}
+
+fn check(policy: &str, cases: &[(ToolCall, &str)]) {
+    for (call, expected) in cases {
+        let decision = decided(policy, call);
+        assert_eq!(decision.verdict.as_str(), *expected, "{}: {:#?}", json::compact(&call.input), decision.reasons);
+    }
+}
+
+const FILES: &str = r#"{"version":"1.0","name":"x","files":{"allow":["src/**","docs/**"],"deny":["**/.env","*.pem"],"readOnly":["docs/guide.md"]}}"#;
+
+#[test]
+fn symlinks_count_where_they_lead() {
+    let read = |path: &str| call("Read", &format!("{{\"file_path\":\"{path}\"}}"));
+    let write = |path: &str| call("Write", &format!("{{\"file_path\":\"{path}\"}}"));
+    check(
+        FILES,
+        &[
+            (read("src/a.rs"), "allow"),
+            (read("src/pw"), "deny"),
+            (read("src/out/plain"), "deny"),
+            (write("src/out/new"), "deny"),
+            (write("src/new"), "allow"),
+            (read("docs/key"), "deny"),
+            (read("src/out/../passwd"), "deny"),
+            (read("linked/../a.rs"), "allow"),
+            (read("linked/x/.env"), "deny"),
+            (bash("cat src/pw"), "deny"),
+            (bash("cat src/a.rs"), "allow"),
+            (bash("cd linked && cat ../a.rs"), "allow"),
+            (bash("echo x > docs/key"), "deny"),
+        ],
+    );
+}
+
+#[test]
+fn trees_are_searched() {
+    let grep = |input: &str| call("Grep", input);
+    check(
+        FILES,
+        &[
+            (grep(r#"{"pattern":"x","path":"src"}"#), "deny"),
+            (grep(r#"{"pattern":"x","path":"src","glob":"*.rs"}"#), "allow"),
+            (grep(r#"{"pattern":"x","path":"src","glob":"!.env"}"#), "allow"),
+            (grep(r#"{"pattern":"x","path":"src","glob":".e*"}"#), "deny"),
+            (grep(r#"{"pattern":"x","path":"docs"}"#), "allow"),
+            (bash("grep -r x src"), "deny"),
+            (bash("grep x src/a.rs"), "allow"),
+            (bash("rm -r docs"), "deny"),
+            (bash("ls -R src"), "allow"),
+        ],
+    );
+}
+
+#[test]
+fn shell_globs_are_what_they_expand_to() {
+    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["*.pem","**/.env","docs/.hidden","two.c"]}}"#;
+    check(
+        policy,
+        &[
+            (bash("cat *.md"), "allow"),
+            (bash("cat *"), "deny"),
+            (bash("cat lib/*.c"), "deny"),
+            (bash("cat lib/o*.c"), "allow"),
+            (bash("cat docs/*"), "deny"),
+            (bash("cat docs/g*"), "allow"),
+            (bash("cat docs/.h*"), "deny"),
+            (bash("cat pr?d.pem"), "deny"),
+            (bash("cat src/*/x/.e*"), "deny"),
+            (bash("cat src/*.rs"), "allow"),
+            (bash("ls *.pem"), "deny"),
+        ],
+    );
+}
+
+#[test]
+fn a_wide_glob_leaves_a_small_record() {
+    let policy = Policy::parse(FILES.as_bytes(), ROOT).unwrap();
+    struct Wide;
+    impl World for Wide {
+        fn resolve(&self, path: &str) -> Resolved {
+            Resolved { path: path.to_owned(), is_dir: false }
+        }
+        fn list(&self, _dir: &str) -> Option<Vec<Entry>> {
+            Some((0..5000).map(|n| Entry { name: format!("file{n}.rs"), is_dir: false }).collect())
+        }
+    }
+    let many: String = (0..3000).map(|n| format!(" src/f{n}")).collect();
+    for (line, verdict) in [
+        ("cat src/*", "allow"),
+        ("rm lib/*", "deny"),
+        ("cat src/*/*", "ask"),
+        (&format!("cat{many}"), "allow"),
+        (&format!("cat{many} src/.env"), "deny"),
+    ] {
+        let facts = survey(&policy, &bash(line), &setting(), &Wide);
+        assert!(json::compact(&facts.to_json()).len() < 16_000, "{line}");
+        assert_eq!(judge(&policy, &setting(), &facts).verdict.as_str(), verdict);
+    }
+}
+
+#[test]
+fn nothing_permits_what_binds_the_agent() {
+    let open = r#"{"version":"1.0","name":"x","tools":{"allow":["*"]}}"#;
+    let write = |path: &str| call("Write", &format!("{{\"file_path\":\"{path}\"}}"));
+    let read = |path: &str| call("Read", &format!("{{\"file_path\":\"{path}\"}}"));
+    check(
+        open,
+        &[
+            (write(".aflock"), "deny"),
+            (write("./src/../.aflock"), "deny"),
+            (write("/h/.writ/sessions/x"), "deny"),
+            (write("~/.writ/keys/k"), "deny"),
+            (write(".claude/settings.json"), "deny"),
+            (read(".aflock"), "allow"),
+            (read("/h/.writ/sessions/x"), "allow"),
+            (read("/h/.writ/keys/k"), "deny"),
+            (write("src/a.rs"), "allow"),
+            (write(".aflock2"), "allow"),
+            (bash("rm -rf ."), "deny"),
+            (bash("rm -rf .claude"), "deny"),
+            (bash("mv .claude x"), "deny"),
+            (bash("sed -i s/a/b/ .aflock"), "deny"),
+            (bash("echo {} > .aflock"), "deny"),
+            (bash("cp /tmp/x .aflock"), "deny"),
+            (bash("cat ~/.writ/keys/k"), "deny"),
+            (bash("tar czf /tmp/x ~/.writ"), "deny"),
+            (bash("rm .afl*"), "deny"),
+            (bash("cat .aflock"), "allow"),
+            (bash("rm -rf src"), "allow"),
+            (bash("writ approve x"), "deny"),
+            (bash("echo '{}' | writ hook"), "deny"),
+            (bash("writ status"), "allow"),
+            (bash("pkill writ"), "deny"),
+        ],
+    );
+}
+
+#[test]
+fn every_refusal_says_rule_place_and_remedy() {
+    let policy = r#"{"version":"1.0","name":"x","tools":{"deny":["Bash:rm *"],"requireApproval":["Bash:git push"]},
+        "files":{"allow":["src/**"],"deny":["**/.env"]},"domains":{"allow":["github.com"]}}"#;
+    for (line, rule, piece) in [
+        ("true && rm x", "/tools/deny/0", "rm x"),
+        ("cd src && git push", "/tools/requireApproval/0", "git push"),
+        ("cat src/a.rs src/.env", "/files/deny/0", "src/.env"),
+        ("cat notes.md", "/files/allow", "notes.md"),
+        ("curl https://evil.com/x", "/domains/allow", "https://evil.com/x"),
+    ] {
+        let decision = decided(policy, &bash(line));
+        let reason =
+            decision.reasons.iter().find(|reason| reason.rule == rule).unwrap_or_else(|| panic!("{decision:#?}"));
+        let span = reason.matched.span.unwrap();
+        assert_eq!(line.get(span.start..span.end), Some(piece), "{reason:?}");
+        assert!(!reason.instead.is_empty() && !reason.message.is_empty());
+        assert!(!reason.message.ends_with('.'), "{reason:?}");
+    }
+}
