@@ -22,7 +22,7 @@ use crate::{Home, protect};
 /// The ledger key's public half, in each session's folder.
 pub const PUBLIC_KEY: &str = "ledger.pub";
 /// How long a hook waits for the others before it gives up and denies.
-const LOCK_DEADLINE: Duration = Duration::from_secs(8);
+const LOCK_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Why a session cannot be used. On a call this denies (R6).
 #[derive(Debug, thiserror::Error)]

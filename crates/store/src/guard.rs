@@ -9,6 +9,7 @@ use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
@@ -46,20 +47,27 @@ impl Session {
     }
 
     /// Waits for the ledger, at most until `deadline`, then repairs what a crash left. The lock goes with the guard, and
-    /// with the process.
+    /// with the process. After a few quick tries the wait is in the kernel's queue, which serves in order: polling starves
+    /// somebody when many wait.
     pub fn lock(self, deadline: Duration) -> Result<LedgerGuard, StoreError> {
         let start = Instant::now();
         let (mut pause, longest) = PAUSES;
-        loop {
+        while pause < longest {
             match self.file.try_lock() {
                 Ok(()) => return LedgerGuard::recover(self),
                 Err(TryLockError::Error(error)) => return Err(io("lock", self.path)(error)),
-                Err(TryLockError::WouldBlock) if start.elapsed() >= deadline => {
-                    return Err(StoreError::Busy { path: self.path, waited: start.elapsed() });
-                }
                 Err(TryLockError::WouldBlock) => thread::sleep(pause),
             }
-            pause = (pause * 2).min(longest);
+            pause *= 2;
+        }
+        // The clone shares the open file, and so the lock. A wait that runs out leaves its thread to the process's end.
+        let file = self.file.try_clone().map_err(io("lock", &self.path))?;
+        let (send, receive) = mpsc::channel();
+        thread::spawn(move || drop(send.send(file.lock())));
+        match receive.recv_timeout(deadline.saturating_sub(start.elapsed())) {
+            Ok(Ok(())) => LedgerGuard::recover(self),
+            Ok(Err(error)) => Err(io("lock", self.path)(error)),
+            Err(_) => Err(StoreError::Busy { path: self.path, waited: start.elapsed() }),
         }
     }
 }
