@@ -279,7 +279,7 @@ pub fn check(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
         Kind::PolicyOrPath => match value {
             Value::String(_) => {}
             Value::Object(members) => check_members(members, ROOT, pointer, out),
-            _ => wrong("a path or a policy"),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => wrong("a path or a policy"),
         },
     }
 }

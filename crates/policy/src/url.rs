@@ -120,7 +120,7 @@ mod tests {
     fn name(text: &str) -> Option<String> {
         match read(text) {
             Target::Host(Host::Name(name)) => Some(name),
-            _ => None,
+            Target::Host(_) | Target::File(_) => None,
         }
     }
 

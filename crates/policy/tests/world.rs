@@ -1,5 +1,7 @@
 //! What the file system adds to a decision: symlinks, trees, shell globs; and what no policy can permit (R19).
 
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
 use std::collections::BTreeMap;
 
 use writ_core::json::{self, Limits, Object, Value};

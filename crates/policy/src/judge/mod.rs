@@ -1,0 +1,163 @@
+//! From facts to a decision: pure, and the same for a live call and for a recorded one.
+//!
+//! Owns the reasons: each rule that speaks becomes one; deny beats ask beats allow (R5). Looks at nothing but policy, setting
+//! and facts. Invariant: facts read back from the record get the same verdict from the same rules. Page: `spec/policy.md`.
+
+mod places;
+mod tools;
+
+use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
+
+use crate::facts::{Facts, PathFact, PathKind, SEARCH, SYNTAX, TextFact};
+use crate::policy::Policy;
+use crate::protect::{self, Setting};
+use crate::rules::Reading;
+
+/// Rules that are Writ's own.
+const MALFORMED: &str = "writ:malformed-input";
+const NO_SHELL: &str = "writ:shell-syntax";
+
+/// Applies a policy to facts.
+pub fn judge(policy: &Policy, setting: &Setting, facts: &Facts) -> Decision {
+    let mut judge = Judge { policy, setting, facts, reasons: Vec::new() };
+    judge.expiry();
+    judge.malformed();
+    judge.self_protection();
+    judge.tools();
+    judge.unresolved();
+    facts.paths.iter().for_each(|fact| judge.path(fact));
+    facts.hosts.iter().for_each(|fact| judge.host(fact));
+    let mut reasons: Vec<Reason> = Vec::new();
+    for reason in judge.reasons {
+        if !reasons.iter().any(|known| is_same(known, &reason)) {
+            reasons.push(reason);
+        }
+    }
+    Decision::from_reasons(reasons)
+}
+
+/// Whether two reasons say the same. The text of a command is left out: the record does not keep it.
+fn is_same(one: &Reason, other: &Reason) -> bool {
+    let place = |reason: &Reason| (reason.verdict, reason.matched.subject, reason.matched.span);
+    let keeps_text = !matches!(one.matched.subject, Subject::Command | Subject::Unresolved);
+    one.rule == other.rule && place(one) == place(other) && (!keeps_text || one.matched.text == other.matched.text)
+}
+
+struct Judge<'a> {
+    policy: &'a Policy,
+    setting: &'a Setting,
+    facts: &'a Facts,
+    reasons: Vec<Reason>,
+}
+
+impl<'a> Judge<'a> {
+    fn say(&mut self, verdict: Verdict, rule: &str, matched: Matched, message: String, instead: String) {
+        self.reasons.push(reason(verdict, rule, matched, message, instead));
+    }
+
+    fn home(&self) -> Option<&'a str> {
+        self.setting.home.as_deref()
+    }
+
+    fn expiry(&mut self) {
+        let Some((moment, text)) = &self.policy.expires else { return };
+        if self.setting.now > *moment {
+            let (text, matched) = (text.clone(), matched(Subject::Policy, self.policy.name(), None));
+            self.say(
+                Verdict::Deny,
+                "/expires",
+                matched,
+                format!("the policy expired on {text}"),
+                "a policy with a later `expires`".to_owned(),
+            );
+        }
+    }
+
+    fn malformed(&mut self) {
+        if let Some(why) = &self.facts.malformed {
+            let (why, matched) = (why.clone(), matched(Subject::Tool, &self.facts.tool, None));
+            self.say(
+                Verdict::Deny,
+                MALFORMED,
+                matched,
+                format!("the input cannot be judged: {why}"),
+                "input in the tool's own shape".to_owned(),
+            );
+        }
+    }
+
+    fn self_protection(&mut self) {
+        for fact in self.facts.paths.iter().filter(|fact| fact.kind != PathKind::Mentioned) {
+            if let Some(protected) = self.setting.violated(fact) {
+                let message = format!("`{}` is {}, which the agent may not touch", protected.path, protected.what);
+                self.say(
+                    Verdict::Deny,
+                    protect::RULE,
+                    path_match(fact),
+                    message,
+                    "a human changes it outside the session".to_owned(),
+                );
+            }
+        }
+        for text in self.facts.texts.iter().filter(|text| text.reserved) {
+            let message = format!("`{}` would change what binds the agent", text.name);
+            self.say(
+                Verdict::Deny,
+                protect::RULE,
+                text_match(text),
+                message,
+                "a human runs it in a terminal".to_owned(),
+            );
+        }
+    }
+
+    /// R20: what cannot be known asks wherever some rule could have something to say about it.
+    fn unresolved(&mut self) {
+        let facts = self.facts;
+        let tools = &self.policy.tools;
+        let ruled = tools.deny.iter().chain(&tools.approval).find(|rule| rule.is_about("Bash", Reading::Wide));
+        for open in &facts.unresolved {
+            let matched = matched(Subject::Unresolved, &open.what, open.span);
+            if open.kind == SEARCH {
+                if self.policy.files.any() {
+                    let message = format!("`{}` holds too much to look for denied files in", open.what);
+                    self.say(Verdict::Ask, "/files", matched, message, "name a smaller folder".to_owned());
+                }
+            } else if open.kind == SYNTAX {
+                if ruled.is_some() || self.policy.files.any() || self.policy.domains.any() {
+                    let message = format!("not readable as a shell command: {}", open.what);
+                    self.say(Verdict::Deny, NO_SHELL, matched, message, "a command that bash accepts".to_owned());
+                }
+            } else if let Some(rule) = ruled {
+                let what = if open.what.is_empty() { String::new() } else { format!(" `{}`", open.what) };
+                let message = format!("what{what} does is not known before it runs ({})", open.kind);
+                let instead = "plain commands, or a script file".to_owned();
+                self.say(Verdict::Ask, &rule.pointer, matched, message, instead);
+            }
+        }
+    }
+}
+
+fn reason(verdict: Verdict, rule: &str, matched: Matched, message: String, instead: String) -> Reason {
+    Reason { verdict, rule: rule.to_owned(), matched, message, instead }
+}
+
+fn matched(subject: Subject, text: &str, span: Option<Span>) -> Matched {
+    Matched { subject, text: text.to_owned(), span }
+}
+
+fn path_match(fact: &PathFact) -> Matched {
+    matched(Subject::Path, &fact.resolved, fact.span)
+}
+
+fn text_match(fact: &TextFact) -> Matched {
+    matched(fact.subject, &fact.text, fact.span)
+}
+
+const fn kind(fact: &TextFact) -> &'static str {
+    match fact.subject {
+        Subject::Command => "command",
+        Subject::Host => "URL on",
+        Subject::Tool | Subject::Path | Subject::Unresolved | Subject::Policy => "kind",
+    }
+}

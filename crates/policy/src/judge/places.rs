@@ -1,0 +1,127 @@
+//! The `files` and `domains` lists against facts (R12–R14).
+
+use writ_core::{Subject, Verdict};
+use writ_shell::Access;
+
+use super::{Judge, matched, path_match};
+use crate::facts::{Host, HostFact, PathFact, PathKind, access_word};
+use crate::glob::Glob;
+use crate::rules::{PathRule, last_word};
+
+const AMBIGUOUS: &str = "writ:ambiguous-url";
+
+impl Judge<'_> {
+    pub(super) fn path(&mut self, fact: &PathFact) {
+        let files = &self.policy.files;
+        let both = [&fact.written, &fact.resolved];
+        let home = self.home();
+        let denied =
+            both.iter().find_map(|path| last_word(&files.deny, path, home)).or_else(|| self.reaches(fact, &files.deny));
+        if let Some(rule) = denied {
+            let pointer = rule.pointer.clone();
+            let message = format!("`{}` is denied ({})", fact.resolved, access_word(fact.access));
+            return self.say(
+                Verdict::Deny,
+                &pointer,
+                path_match(fact),
+                message,
+                format!("remove the rule at {pointer}, or leave this path out"),
+            );
+        }
+        if fact.kind == PathKind::Mentioned {
+            return;
+        }
+        let read_only = both
+            .iter()
+            .find_map(|path| last_word(&files.read_only, path, home))
+            .or_else(|| self.reaches(fact, &files.read_only));
+        if let Some(rule) = read_only {
+            if fact.access == Access::Write {
+                let pointer = rule.pointer.clone();
+                let message = format!("`{}` is read-only", fact.resolved);
+                return self.say(
+                    Verdict::Deny,
+                    &pointer,
+                    path_match(fact),
+                    message,
+                    format!("remove the rule at {pointer}"),
+                );
+            }
+            if both.iter().any(|path| last_word(&files.read_only, path, home).is_some()) {
+                return;
+            }
+        }
+        self.path_allowed(fact);
+    }
+
+    /// A tree or a shell glob that takes in something the list names.
+    fn reaches<'b>(&self, fact: &PathFact, rules: &'b [PathRule]) -> Option<&'b PathRule> {
+        let home = self.home();
+        let content = matches!(fact.access, Access::Read | Access::Write);
+        if fact.tree
+            && content
+            && let Some(rule) = rules.iter().find(|rule| rule.is_anchored_below(&fact.resolved, home))
+        {
+            return Some(rule);
+        }
+        if !matches!(fact.kind, PathKind::Glob | PathKind::ExpandedGlob) {
+            return None;
+        }
+        let word = Glob::parse(&fact.written).ok()?;
+        rules.iter().find(|rule| rule.meets(&word, home))
+    }
+
+    fn path_allowed(&mut self, fact: &PathFact) {
+        let Some(rules) = &self.policy.files.allow else { return };
+        let home = self.home();
+        let inside = last_word(rules, &fact.resolved, home).is_some();
+        let fine = inside
+            || match fact.access {
+                Access::Exec => true,
+                Access::List => rules.iter().any(|rule| rule.leads_through(&fact.resolved, home)),
+                Access::Read | Access::Write => fact.kind == PathKind::ExpandedGlob,
+            };
+        if !fine {
+            let message = format!("`{}` is not among the allowed files ({})", fact.resolved, access_word(fact.access));
+            let instead = format!("add a pattern for `{}` to /files/allow", fact.resolved);
+            self.say(Verdict::Deny, "/files/allow", path_match(fact), message, instead);
+        }
+    }
+
+    pub(super) fn host(&mut self, fact: &HostFact) {
+        let domains = &self.policy.domains;
+        if !domains.any() {
+            return;
+        }
+        let name = match &fact.host {
+            Host::Name(name) => name,
+            Host::Ambiguous => {
+                let matched = matched(Subject::Host, "", fact.span);
+                let message = "programs read this URL in different ways".to_owned();
+                return self.say(
+                    Verdict::Deny,
+                    AMBIGUOUS,
+                    matched,
+                    message,
+                    "a plain URL: scheme://host/path".to_owned(),
+                );
+            }
+            Host::Unknown => {
+                let matched = matched(Subject::Host, "", fact.span);
+                let message = "which host is contacted is not known before it runs".to_owned();
+                return self.say(Verdict::Ask, "/domains", matched, message, "write the host out".to_owned());
+            }
+        };
+        if let Some(rule) = domains.refusal(fact) {
+            let rule = rule.to_owned();
+            let matched = matched(Subject::Host, name, fact.span);
+            self.say(
+                Verdict::Deny,
+                &rule,
+                matched,
+                format!("host `{name}` is not allowed"),
+                format!("add `{name}` to /domains/allow"),
+            );
+        }
+    }
+}

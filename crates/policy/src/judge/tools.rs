@@ -1,0 +1,119 @@
+//! The `tools` lists against facts (R15, R16).
+
+use writ_core::{Matched, Subject, Verdict};
+
+use super::{Judge, kind, matched, path_match, reason, text_match};
+use crate::facts::{PathFact, SEARCH};
+use crate::rules::{Acting, PathRule, Reading, ToolRule};
+use crate::survey::path_rules;
+
+impl Judge<'_> {
+    pub(super) fn tools(&mut self) {
+        let tools = &self.policy.tools;
+        for (rules, verdict) in [(&tools.deny, Verdict::Deny), (&tools.approval, Verdict::Ask)] {
+            for rule in rules.iter().filter(|rule| rule.is_about(&self.facts.tool, Reading::Wide)) {
+                self.against(rule, verdict);
+            }
+        }
+        if let Some(rules) = &tools.allow {
+            self.allow_list(rules);
+        }
+    }
+
+    /// A `deny` or `requireApproval` rule about this tool.
+    fn against(&mut self, rule: &ToolRule, verdict: Verdict) {
+        let word = if verdict == Verdict::Deny { "is denied" } else { "needs approval" };
+        let instead = format!("remove the rule at {}", rule.pointer);
+        let facts = self.facts;
+        let tool = &facts.tool;
+        match &rule.subject {
+            None => {
+                let whole = matched(Subject::Tool, tool, None);
+                self.say(verdict, &rule.pointer, whole, format!("tool `{tool}` {word}"), instead);
+            }
+            Some(Acting::Text(_)) => self.against_texts(rule, verdict, word, &instead),
+            Some(Acting::Path(path)) => {
+                let home = self.home();
+                let hit = |fact: &&PathFact| [&fact.written, &fact.resolved].iter().any(|it| path.matches(it, home));
+                for fact in facts.paths.iter().filter(|fact| fact.subject).filter(hit) {
+                    let message = format!("{tool} of `{}` {word}", fact.resolved);
+                    self.reasons.push(reason(verdict, &rule.pointer, path_match(fact), message, instead.clone()));
+                }
+            }
+        }
+    }
+
+    fn against_texts(&mut self, rule: &ToolRule, verdict: Verdict, word: &str, instead: &str) {
+        let facts = self.facts;
+        for text in &facts.texts {
+            let Some((_, sure)) = text.hits.iter().find(|(pointer, _)| *pointer == rule.pointer) else { continue };
+            let what = format!("{} `{}`", kind(text), text.name);
+            if *sure {
+                self.say(verdict, &rule.pointer, text_match(text), format!("{what} {word}"), instead.to_owned());
+            } else {
+                let message = format!("{what} has parts that are not known yet, and might match");
+                self.say(Verdict::Ask, &rule.pointer, text_match(text), message, "write the arguments out".to_owned());
+            }
+        }
+    }
+
+    fn allow_list(&mut self, rules: &[ToolRule]) {
+        let facts = self.facts;
+        let tool = &facts.tool;
+        let about: Vec<&ToolRule> = rules.iter().filter(|rule| rule.is_about(tool, Reading::Narrow)).collect();
+        let whole = matched(Subject::Tool, tool, None);
+        if let Some(rule) = about.iter().find(|rule| rule.subject.is_none()) {
+            let message = format!("tool `{tool}` is allowed");
+            return self.say(Verdict::Allow, &rule.pointer, whole, message, String::new());
+        }
+        if about.is_empty() {
+            return self.not_allowed(whole, &format!("tool `{tool}`"), tool);
+        }
+        let paths: Vec<&PathRule> = path_rules(rules, tool, Reading::Narrow).map(|(_, rule)| rule).collect();
+        let mut named = if paths.is_empty() { None } else { self.allowed_paths(&paths) };
+        if paths.is_empty() && facts.texts.is_empty() && facts.unresolved.is_empty() && tool != "Bash" {
+            self.not_allowed(whole.clone(), &format!("tool `{tool}` without anything to match"), tool);
+        }
+        for text in &facts.texts {
+            match text.allowed.as_deref() {
+                Some(rule) if rule.starts_with('/') => named = Some(rule),
+                Some(_) => {}
+                None => {
+                    let add =
+                        format!("{tool}:{}{}", text.name, if text.subject == Subject::Command { " *" } else { "" });
+                    self.not_allowed(text_match(text), &format!("{} `{}`", kind(text), text.name), &add);
+                }
+            }
+        }
+        for open in facts.unresolved.iter().filter(|open| open.kind != SEARCH) {
+            let place = matched(Subject::Unresolved, &open.what, open.span);
+            self.not_allowed(place, &format!("what is not known before it runs ({})", open.kind), tool);
+        }
+        if let Some(rule) = named {
+            let message = format!("`{tool}` is allowed for this");
+            self.say(Verdict::Allow, rule, whole, message, String::new());
+        }
+    }
+
+    /// The rule that allows the last of the tool's own paths; refuses those that none allows.
+    fn allowed_paths<'b>(&mut self, rules: &[&'b PathRule]) -> Option<&'b str> {
+        let mut named = None;
+        let facts = self.facts;
+        for fact in facts.paths.iter().filter(|fact| fact.subject) {
+            let last = rules.iter().rfind(|rule| rule.matches(&fact.resolved, self.home()));
+            match last.filter(|rule| !rule.negated) {
+                Some(rule) => named = Some(rule.pointer.as_str()),
+                None => {
+                    let what = format!("{} of `{}`", facts.tool, fact.resolved);
+                    self.not_allowed(path_match(fact), &what, &format!("{}:{}", facts.tool, fact.resolved));
+                }
+            }
+        }
+        named
+    }
+
+    fn not_allowed(&mut self, matched: Matched, what: &str, add: &str) {
+        let message = format!("{what} is not among the allowed");
+        self.say(Verdict::Deny, "/tools/allow", matched, message, format!("add `{add}` to /tools/allow"));
+    }
+}

@@ -1,0 +1,196 @@
+//! A shell line's commands, files and hosts as facts (R20).
+
+use writ_core::{Span, Subject};
+use writ_shell::{Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Word, analyze};
+
+use super::{Survey, allowed, hits};
+use crate::command::Candidate;
+use crate::facts::{Host, HostFact, PathFact, PathKind, SYNTAX, TextFact, UnresolvedFact, kind_word};
+use crate::protect::is_reserved;
+use crate::rules::last_word;
+use crate::url::{self, Target};
+use crate::world::{Search, expand};
+
+/// Stands for an unknown part of a path. Holds no slash and no dot.
+const UNKNOWN: &str = "writ-unknown";
+
+impl Survey<'_> {
+    pub(super) fn shell(&mut self, line: &str) {
+        let env = Env { home: self.setting.home.clone(), cwd: Some(self.call.cwd.clone()) };
+        let analysis = analyze(line, &env);
+        if let Some((message, span)) = &analysis.syntax_error {
+            let what = message.clone();
+            self.facts.unresolved.push(UnresolvedFact { kind: SYNTAX.to_owned(), what, span: Some(*span) });
+        }
+        for command in &analysis.commands {
+            self.command(command, &analysis);
+        }
+        for file in &analysis.files {
+            self.file_use(file);
+        }
+        for net in &analysis.nets {
+            self.net(net, &analysis);
+        }
+        for open in &analysis.unresolved {
+            let kind = kind_word(open.kind).to_owned();
+            self.facts.unresolved.push(UnresolvedFact { kind, what: open.what.clone(), span: Some(open.span) });
+            for word in &open.mentions {
+                self.mention(word);
+            }
+        }
+    }
+
+    fn net(&mut self, net: &NetUse, analysis: &Analysis) {
+        let host = match &net.target {
+            NetTarget::Unknown => Host::Unknown,
+            NetTarget::Host(word) => word.literal().map_or(Host::Unknown, |text| url::read_host(&text)),
+            NetTarget::Url(word) => match word.literal().map(|text| url::read(&text)) {
+                None => self.partly_known(word),
+                Some(Target::Host(host)) => host,
+                Some(Target::File(path)) => {
+                    let fact = self.path(&path, Access::Read, Some(net.span));
+                    return self.facts.paths.push(fact);
+                }
+            },
+        };
+        // An expansion that may be empty gives the word twice; without its host it is no URL, and says nothing.
+        let twice = |other: &NetUse| other.span == net.span && !is_known(&other.target);
+        if host == Host::Ambiguous && is_known(&net.target) && analysis.nets.iter().any(twice) {
+            return;
+        }
+        self.facts.hosts.push(HostFact { host, mentioned: false, span: Some(net.span) });
+    }
+
+    /// A URL whose host is certain although its path is not (`https://x.com/$P`).
+    fn partly_known(&self, word: &Word) -> Host {
+        let known: String = word
+            .parts
+            .iter()
+            .map_while(|part| match part {
+                Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
+                Part::Unknown => None,
+            })
+            .collect();
+        let whole_host = known.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+        match url::read(&known) {
+            Target::Host(host) if whole_host => host,
+            Target::Host(_) | Target::File(_) => Host::Unknown,
+        }
+    }
+
+    fn command(&mut self, command: &Command, analysis: &Analysis) {
+        let candidate = Candidate::of(command);
+        let tool = self.call.tool.as_str();
+        let mut found = hits(self.policy, tool, |pattern| candidate.denied_by(pattern));
+        found.dedup();
+        let named = allowed(self.policy, tool, |pattern| candidate.allowed_by(pattern));
+        let needless = candidate.is_harmless() || candidate.is_wrapper_of(command, &analysis.commands);
+        self.facts.texts.push(TextFact {
+            subject: Subject::Command,
+            name: candidate.program().to_owned(),
+            span: Some(command.span),
+            hits: found,
+            allowed: named.or_else(|| needless.then(|| "writ:builtin".to_owned())),
+            reserved: is_reserved(&candidate),
+            text: candidate.text(),
+        });
+    }
+
+    fn file_use(&mut self, file: &FileUse) {
+        let Some(text) = path_text(&file.path) else { return };
+        for dir in &file.dirs {
+            let base = match dir {
+                Dir::Start(dir) => self.absolute(&self.call.cwd, dir),
+                Dir::Unknown if text.starts_with('/') || text.starts_with("~/") => "/".to_owned(),
+                Dir::Unknown => continue,
+            };
+            let absolute = self.absolute(&base, &text);
+            if is_harmless_device(&absolute) {
+                continue;
+            }
+            let mut fact = self.path(&absolute, file.access, Some(file.span));
+            fact.tree = file.tree;
+            if file.path.is_glob() {
+                self.glob(&absolute, &mut fact);
+            }
+            self.tree(&fact, None);
+            self.facts.paths.push(fact);
+        }
+    }
+
+    fn glob(&mut self, absolute: &str, fact: &mut PathFact) {
+        fact.kind = PathKind::Glob;
+        let expansion = match expand(self.world, absolute) {
+            Search::Done(found) => found,
+            Search::TooLarge => return self.too_large(fact),
+        };
+        if !expansion.is_empty() {
+            fact.kind = PathKind::ExpandedGlob;
+        }
+        for path in expansion {
+            let mut found = self.path(&path, fact.access, fact.span);
+            found.kind = PathKind::Found;
+            found.tree = fact.tree;
+            self.tree(&found, None);
+            self.facts.paths.push(found);
+        }
+    }
+
+    /// Text in foreign code. Kept only where a deny rule hits it: the rest may be anything, secrets included (R8).
+    fn mention(&mut self, word: &Word) {
+        let Some(text) = word.literal() else { return };
+        let host = match text.contains("://").then(|| url::read(&text)) {
+            Some(Target::Host(Host::Name(name))) => name,
+            Some(_) => return,
+            None => return self.mentioned_path(&text, word.span),
+        };
+        let fact = HostFact { host: Host::Name(host), mentioned: true, span: Some(word.span) };
+        if self.policy.domains.refusal(&fact).is_some() {
+            self.facts.hosts.push(fact);
+        }
+    }
+
+    fn mentioned_path(&mut self, text: &str, span: Span) {
+        let mut fact = self.path(&self.absolute(&self.call.cwd, text), Access::Read, Some(span));
+        fact.kind = PathKind::Mentioned;
+        let home = self.setting.home.as_deref();
+        let deny = &self.policy.files.deny;
+        if [&fact.written, &fact.resolved].iter().any(|path| last_word(deny, path, home).is_some()) {
+            self.facts.paths.push(fact);
+        }
+    }
+}
+
+fn is_known(target: &NetTarget) -> bool {
+    matches!(target, NetTarget::Url(word) | NetTarget::Host(word) if word.literal().is_some())
+}
+
+fn is_harmless_device(path: &str) -> bool {
+    matches!(
+        path,
+        "/dev/null"
+            | "/dev/stdout"
+            | "/dev/stderr"
+            | "/dev/stdin"
+            | "/dev/tty"
+            | "/dev/zero"
+            | "/dev/random"
+            | "/dev/urandom"
+    )
+}
+
+/// A path operand as text; `None` when nothing of it is known.
+fn path_text(word: &Word) -> Option<String> {
+    if word.parts.iter().all(|part| *part == Part::Unknown) {
+        return None;
+    }
+    Some(
+        word.parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) | Part::Glob(text) => text.as_str(),
+                Part::Unknown => UNKNOWN,
+            })
+            .collect(),
+    )
+}

@@ -1,0 +1,243 @@
+//! From a call to facts: what it would run, touch and contact.
+//!
+//! Owns the reading of tool inputs. Applies no rule but the matching of text patterns, because the facts keep no text.
+//! Invariant: an input that cannot be read is in [`Facts`] as malformed, and nothing it names is left out in silence. Page:
+//! `spec/policy.md`.
+
+mod line;
+mod paths;
+
+use writ_core::json::Value;
+use writ_core::{Subject, ToolCall, Verdict};
+use writ_shell::Access;
+
+use crate::facts::{Facts, Host, HostFact, PathFact, TextFact};
+use crate::glob::unfold;
+use crate::judge::judge;
+use crate::policy::Policy;
+use crate::protect::Setting;
+use crate::rules::{Acting, PathRule, Reading, ToolRule, text_matches};
+use crate::url::{self, Target};
+use crate::world::{World, fold};
+
+/// Most paths, and most texts, of one verdict that facts keep.
+const MOST: usize = 64;
+
+/// Finds out what a call would touch. Beyond 64 paths or commands of one verdict the rest are left out: they would add
+/// reasons, and change nothing.
+pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn World) -> Facts {
+    let facts = Facts { tool: call.tool.clone(), ..Facts::default() };
+    let mut survey = Survey { policy, call, setting, world, facts };
+    if let Err(why) = survey.call() {
+        survey.facts.malformed = Some(why);
+    }
+    survey.shorten();
+    survey.facts
+}
+
+struct Survey<'a> {
+    policy: &'a Policy,
+    call: &'a ToolCall,
+    setting: &'a Setting,
+    world: &'a dyn World,
+    facts: Facts,
+}
+
+impl Survey<'_> {
+    fn call(&mut self) -> Result<(), String> {
+        match self.call.tool.as_str() {
+            "Bash" => {
+                let command = self.needed("command")?.to_owned();
+                self.shell(&command);
+            }
+            "Read" | "Write" | "Edit" | "MultiEdit" => self.file("file_path", true)?,
+            "NotebookEdit" | "NotebookRead" => self.file("notebook_path", true)?,
+            "Glob" | "Grep" | "LS" => self.search()?,
+            "WebFetch" => {
+                let url = self.needed("url")?.to_owned();
+                self.fetch(&url);
+            }
+            "Task" | "Agent" => {
+                let kind = self.optional("subagent_type")?.unwrap_or_default().to_owned();
+                self.text(Subject::Tool, kind.clone(), &kind);
+            }
+            tool if tool.starts_with("mcp__") => {}
+            _ => self.stranger()?,
+        }
+        Ok(())
+    }
+
+    /// A tool not known here: whatever in its input looks like a command, a path or a URL is treated as one.
+    fn stranger(&mut self) -> Result<(), String> {
+        if let Some(command) = self.call.text("command") {
+            let command = command.to_owned();
+            self.shell(&command);
+        }
+        for name in ["file_path", "notebook_path", "path", "filePath"] {
+            if self.call.input.get(name).is_some() {
+                self.file(name, false)?;
+            }
+        }
+        if let Some(url) = self.call.text("url") {
+            let url = url.to_owned();
+            self.fetch(&url);
+        }
+        Ok(())
+    }
+
+    /// Keeps the record small without changing what it decides: each fact is judged alone, and the first of each verdict stay.
+    fn shorten(&mut self) {
+        let (policy, setting, tool) = (self.policy, self.setting, self.call.tool.clone());
+        let alone = |facts: Facts| judge(policy, setting, &Facts { tool: tool.clone(), ..facts }).verdict;
+        if self.facts.paths.len() > MOST {
+            let verdict = |fact: &PathFact| alone(Facts { paths: vec![fact.clone()], ..Facts::default() });
+            keep_first(&mut self.facts.paths, verdict);
+        }
+        if self.facts.texts.len() > MOST {
+            let verdict = |fact: &TextFact| alone(Facts { texts: vec![fact.clone()], ..Facts::default() });
+            keep_first(&mut self.facts.texts, verdict);
+        }
+    }
+
+    fn needed(&self, name: &'static str) -> Result<&str, String> {
+        self.call.text(name).ok_or_else(|| format!("`{}` without a text `{name}`", self.call.tool))
+    }
+
+    fn optional(&self, name: &'static str) -> Result<Option<&str>, String> {
+        match self.call.input.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => value.as_str().map(Some).ok_or_else(|| format!("`{name}` is not a text")),
+        }
+    }
+
+    fn file(&mut self, name: &'static str, needed: bool) -> Result<(), String> {
+        let path = match self.optional(name)? {
+            Some(path) => path.to_owned(),
+            None if needed => return Err(format!("`{}` without a text `{name}`", self.call.tool)),
+            None => return Ok(()),
+        };
+        let access = match self.call.tool.as_str() {
+            "Read" | "NotebookRead" | "LSP" => Access::Read,
+            _ => Access::Write,
+        };
+        if path.is_empty() || path.contains('\0') {
+            return Err(format!("`{name}` is no path"));
+        }
+        let absolute = self.absolute(&self.call.cwd, &path);
+        let mut fact = self.path(&absolute, access, None);
+        fact.subject = true;
+        self.facts.paths.push(fact);
+        Ok(())
+    }
+
+    fn search(&mut self) -> Result<(), String> {
+        let path = self.optional("path")?.unwrap_or(".").to_owned();
+        let absolute = self.absolute(&self.call.cwd, &path);
+        let access = if self.call.tool == "Grep" { Access::Read } else { Access::List };
+        let mut fact = self.path(&absolute, access, None);
+        fact.subject = true;
+        fact.tree = access == Access::Read;
+        if self.call.tool == "Glob" {
+            self.glob_pattern(&absolute)?;
+        }
+        let only = if self.call.tool == "Grep" { self.optional("glob")?.map(str::to_owned) } else { None };
+        self.tree(&fact, only.as_deref());
+        self.facts.paths.push(fact);
+        Ok(())
+    }
+
+    /// Where a Glob pattern itself leads away from its folder: the folder it then starts from.
+    fn glob_pattern(&mut self, folder: &str) -> Result<(), String> {
+        let pattern = self.needed("pattern")?;
+        if !(pattern.starts_with(['/', '~']) || pattern.contains("..")) {
+            return Ok(());
+        }
+        for one in unfold(pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
+            let whole = fold(&self.absolute(folder, &one));
+            let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
+            let listed = self.path(&fixed.join("/"), Access::List, None);
+            self.facts.paths.push(listed);
+        }
+        Ok(())
+    }
+
+    fn fetch(&mut self, text: &str) {
+        match url::read(text) {
+            Target::File(path) => {
+                let fact = self.path(&path, Access::Read, None);
+                self.facts.paths.push(fact);
+                self.text(Subject::Host, "file".to_owned(), text);
+            }
+            Target::Host(host) => {
+                let name = if let Host::Name(name) = &host { name.clone() } else { String::new() };
+                self.text(Subject::Host, name, text);
+                self.facts.hosts.push(HostFact { host, mentioned: false, span: None });
+            }
+        }
+    }
+
+    /// A text that `Tool:pattern` rules see: a URL (with its host as a second text), a subagent's type.
+    fn text(&mut self, subject: Subject, name: String, text: &str) {
+        let tool = self.call.tool.as_str();
+        let matches =
+            |pattern: &str| text_matches(pattern, text) || text_matches(pattern, &name) || host_pattern(pattern, &name);
+        let hits = hits(self.policy, tool, |pattern| matches(pattern).then_some(true));
+        let allowed = allowed(self.policy, tool, matches);
+        let text = name.clone();
+        self.facts.texts.push(TextFact { subject, name, span: None, hits, allowed, reserved: false, text });
+    }
+}
+
+fn keep_first<T>(facts: &mut Vec<T>, verdict: impl Fn(&T) -> Verdict) {
+    let mut kept: [(Verdict, usize); 3] = [(Verdict::Allow, 0), (Verdict::Ask, 0), (Verdict::Deny, 0)];
+    facts.retain(|fact| {
+        let own = verdict(fact);
+        kept.iter_mut().find(|(known, _)| *known == own).is_some_and(|(_, count)| {
+            *count += 1;
+            *count <= MOST
+        })
+    });
+}
+
+/// `WebFetch:github.com` and `WebFetch:domain:github.com` name a host.
+fn host_pattern(pattern: &str, host: &str) -> bool {
+    let pattern = pattern.strip_prefix("domain:").unwrap_or(pattern);
+    !host.is_empty() && text_matches(pattern, host)
+}
+
+fn text_rules<'a>(
+    rules: &'a [ToolRule],
+    tool: &'a str,
+    reading: Reading,
+) -> impl Iterator<Item = (&'a ToolRule, &'a str)> {
+    rules.iter().filter(move |rule| rule.is_about(tool, reading)).filter_map(|rule| match &rule.subject {
+        Some(Acting::Text(pattern)) => Some((rule, pattern.as_str())),
+        Some(Acting::Path(_)) | None => None,
+    })
+}
+
+fn hits(policy: &Policy, tool: &str, matches: impl Fn(&str) -> Option<bool>) -> Vec<(String, bool)> {
+    let rules = text_rules(&policy.tools.deny, tool, Reading::Wide).chain(text_rules(
+        &policy.tools.approval,
+        tool,
+        Reading::Wide,
+    ));
+    rules.filter_map(|(rule, pattern)| Some((rule.pointer.clone(), matches(pattern)?))).collect()
+}
+
+fn allowed(policy: &Policy, tool: &str, matches: impl Fn(&str) -> bool) -> Option<String> {
+    let rules = policy.tools.allow.as_deref().unwrap_or_default();
+    text_rules(rules, tool, Reading::Narrow).find(|(_, pattern)| matches(pattern)).map(|(rule, _)| rule.pointer.clone())
+}
+
+/// Path rules of a tool's list, for [`crate::judge`].
+pub(crate) fn path_rules<'a>(
+    rules: &'a [ToolRule],
+    tool: &'a str,
+    reading: Reading,
+) -> impl Iterator<Item = (&'a ToolRule, &'a PathRule)> {
+    rules.iter().filter(move |rule| rule.is_about(tool, reading)).filter_map(|rule| match &rule.subject {
+        Some(Acting::Path(path)) => Some((rule, path)),
+        Some(Acting::Text(_)) | None => None,
+    })
+}

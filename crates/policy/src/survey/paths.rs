@@ -1,0 +1,87 @@
+//! Where a path leads, and what lies below it (R13).
+
+use writ_core::Span;
+use writ_shell::Access;
+
+use super::Survey;
+use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
+use crate::glob::Glob;
+use crate::rules::last_word;
+use crate::world::{Search, find_below, fold};
+
+impl Survey<'_> {
+    /// The first denied file on disk below a tree, as a fact of its own.
+    pub(super) fn tree(&mut self, fact: &PathFact, only: Option<&str>) {
+        let reads = matches!(fact.access, Access::Read | Access::Write);
+        let files = &self.policy.files;
+        if !fact.tree || !reads || (files.deny.is_empty() && files.read_only.is_empty()) {
+            return;
+        }
+        let home = self.setting.home.as_deref();
+        let only = only.and_then(|glob| {
+            Glob::parse(glob.trim_start_matches('!')).ok().map(|parsed| (glob.starts_with('!'), parsed))
+        });
+        let searched = |path: &str| {
+            only.as_ref().is_none_or(|(negated, glob)| {
+                let name = path.rsplit('/').next().unwrap_or_default();
+                (glob.matches(name) || glob.matches(path.strip_prefix(fact.resolved.as_str()).unwrap_or(path)))
+                    != *negated
+            })
+        };
+        let denied = |path: &str| {
+            let forbidden = last_word(&files.deny, path, home).is_some()
+                || (fact.access == Access::Write && last_word(&files.read_only, path, home).is_some());
+            forbidden && searched(path)
+        };
+        let found = match find_below(self.world, &fact.resolved, &denied) {
+            Search::Done(found) => found,
+            Search::TooLarge => return self.too_large(fact),
+        };
+        if let Some(path) = found {
+            let mut found = self.path(&path, fact.access, fact.span);
+            found.kind = PathKind::Found;
+            self.facts.paths.push(found);
+        }
+    }
+
+    pub(super) fn too_large(&mut self, fact: &PathFact) {
+        let what = fact.written.clone();
+        self.facts.unresolved.push(UnresolvedFact { kind: SEARCH.to_owned(), what, span: fact.span });
+    }
+
+    pub(super) fn path(&self, absolute: &str, access: Access, span: Option<Span>) -> PathFact {
+        let absolute = &self.without_proc(absolute);
+        let resolved = self.world.resolve(absolute).path;
+        PathFact { written: fold(absolute), resolved, access, tree: false, subject: false, kind: PathKind::Named, span }
+    }
+
+    /// `/proc/<process>/cwd` and `/proc/<process>/root` lead to folders that are known; the links themselves are another
+    /// process's by the time they are looked at.
+    pub(super) fn without_proc(&self, path: &str) -> String {
+        let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+        if parts.next() != Some("proc") || parts.next().is_none() {
+            return path.to_owned();
+        }
+        let mut link = parts.next();
+        while link == Some("task") && parts.next().is_some() {
+            link = parts.next();
+        }
+        let folder = match link {
+            Some("cwd") => self.call.cwd.as_str(),
+            Some("root") => "",
+            _ => return path.to_owned(),
+        };
+        self.without_proc(&format!("{folder}/{}", parts.collect::<Vec<_>>().join("/")))
+    }
+
+    /// `path` as seen from `base`, not folded: symlinks decide what `..` means.
+    pub(super) fn absolute(&self, base: &str, path: &str) -> String {
+        if path.starts_with('/') {
+            return path.to_owned();
+        }
+        match (path.strip_prefix('~'), self.setting.home.as_deref()) {
+            (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+            _ => format!("{base}/{path}"),
+        }
+    }
+}
