@@ -20,7 +20,7 @@ impl ClientVersion {
     pub const MEASURED: Self = Self(2, 1, 329);
 
     /// The first version whose hook entries know `onFailure`; earlier ones ignore the key.
-    pub const ON_FAILURE: Self = Self(2, 1, 300);
+    pub const ON_FAILURE: Self = Self(2, 1, 295);
 
     /// Reads the output of `claude --version`: `2.1.329 (Claude Code)`, or the number alone.
     pub fn parse(text: &str) -> Result<Self, VersionError> {

@@ -15,7 +15,8 @@ pub(super) fn escaped(name: &str) -> String {
 fn resolve<'a>(document: &'a Value, pointer: &str) -> Option<&'a Value> {
     pointer.split('/').skip(1).try_fold(document, |value, step| match value {
         Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-        value => value.get(&step.replace("~1", "/").replace("~0", "~")),
+        Value::Object(members) => members.get(&step.replace("~1", "/").replace("~0", "~")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     })
 }
 
@@ -33,7 +34,8 @@ pub(super) fn index_of(document: &Value, pointer: &str) -> Option<usize> {
     let (parent, step) = pointer.rsplit_once('/')?;
     match resolve(document, parent)? {
         Value::Object(members) => members.iter().position(|(name, _)| escaped(name) == step),
-        _ => step.parse().ok(),
+        Value::Array(_) => step.parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
 
