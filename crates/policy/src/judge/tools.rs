@@ -5,7 +5,6 @@ use writ_core::{Matched, Subject, Verdict};
 use super::{Judge, kind, matched, path_match, reason, text_match};
 use crate::facts::{PathFact, SEARCH};
 use crate::rules::{Acting, PathRule, Reading, ToolRule};
-use crate::survey::path_rules;
 
 impl Judge<'_> {
     pub(super) fn tools(&mut self) {
@@ -69,7 +68,10 @@ impl Judge<'_> {
         if about.is_empty() {
             return self.not_allowed(whole, &format!("tool `{tool}`"), tool);
         }
-        let paths: Vec<&PathRule> = path_rules(rules, tool, Reading::Narrow).map(|(_, rule)| rule).collect();
+        let paths: Vec<&PathRule> = about
+            .iter()
+            .filter_map(|rule| if let Some(Acting::Path(path)) = &rule.subject { Some(path) } else { None })
+            .collect();
         let mut named = if paths.is_empty() { None } else { self.allowed_paths(&paths) };
         if paths.is_empty() && facts.texts.is_empty() && facts.unresolved.is_empty() && tool != "Bash" {
             self.not_allowed(whole.clone(), &format!("tool `{tool}` without anything to match"), tool);

@@ -16,7 +16,7 @@ use crate::glob::unfold;
 use crate::judge::judge;
 use crate::policy::Policy;
 use crate::protect::Setting;
-use crate::rules::{Acting, PathRule, Reading, ToolRule, text_matches};
+use crate::rules::{Acting, Reading, ToolRule, text_matches};
 use crate::url::{self, Target};
 use crate::world::{World, fold};
 
@@ -228,16 +228,4 @@ fn hits(policy: &Policy, tool: &str, matches: impl Fn(&str) -> Option<bool>) -> 
 fn allowed(policy: &Policy, tool: &str, matches: impl Fn(&str) -> bool) -> Option<String> {
     let rules = policy.tools.allow.as_deref().unwrap_or_default();
     text_rules(rules, tool, Reading::Narrow).find(|(_, pattern)| matches(pattern)).map(|(rule, _)| rule.pointer.clone())
-}
-
-/// Path rules of a tool's list, for [`crate::judge`].
-pub(crate) fn path_rules<'a>(
-    rules: &'a [ToolRule],
-    tool: &'a str,
-    reading: Reading,
-) -> impl Iterator<Item = (&'a ToolRule, &'a PathRule)> {
-    rules.iter().filter(move |rule| rule.is_about(tool, reading)).filter_map(|rule| match &rule.subject {
-        Some(Acting::Path(path)) => Some((rule, path)),
-        Some(Acting::Text(_)) | None => None,
-    })
 }

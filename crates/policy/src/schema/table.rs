@@ -1,0 +1,174 @@
+//! Every member of a policy document: the one place that knows their names.
+
+use super::{Field, Kind, enforced, field, required};
+
+const TEXTS: Kind = Kind::List(&Kind::Text);
+
+const ALLOW_DENY: &[Field] =
+    &[field("allow", TEXTS, "Patterns that may be used."), field("deny", TEXTS, "Patterns that must not be used.")];
+
+const LIMITS: &[Field] = &[
+    field("maxSpendUSD", Kind::Money, "Most money, in US dollars."),
+    field("maxTokensIn", Kind::Limit, "Most input tokens."),
+    field("maxTokensOut", Kind::Limit, "Most output tokens."),
+    field("maxTurns", Kind::Limit, "Most conversation turns."),
+    field("maxWallTimeSeconds", Kind::Limit, "Longest wall time, in seconds."),
+    field("maxToolCalls", Kind::Limit, "Most tool calls."),
+];
+
+const FUNCTIONARY: &[Field] = &[
+    required(field("type", Kind::Word(&["keyless", "publickey", "x509"]), "How the signer is known.")),
+    field("issuer", Kind::Text, "OIDC issuer, or certificate issuer."),
+    field("subject", Kind::Text, "OIDC subject, or certificate subject."),
+    field("publickeyid", Kind::Text, "Id of a public key."),
+];
+
+const SUBLAYOUT: &[Field] = &[
+    required(field("name", Kind::Text, "The sub-agent's name.")),
+    required(field("policy", Kind::PolicyOrPath, "Path of its policy, or the policy itself.")),
+    field("policyDigest", Kind::Map(&Kind::Text), "Expected digest of its policy."),
+    field("functionaries", Kind::List(&Kind::Object(FUNCTIONARY)), "Who may sign for it; replaces the parent's."),
+    field("limits", Kind::Object(LIMITS), "Its limits; never looser than the parent's (R23)."),
+    field(
+        "inherit",
+        Kind::List(&Kind::Word(&["limits", "tools", "files", "domains", "functionaries"])),
+        "What it takes from the parent.",
+    ),
+    field("attestationPrefix", Kind::Text, "Prefix of its attestations."),
+];
+
+const SESSION_SOURCE: &[Field] = &[
+    field("path", Kind::Text, "Path of the session's transcript."),
+    field("merkleRoot", Kind::Text, "Expected Merkle root of the session."),
+    field("algorithm", Kind::Word(&["sha256", "sha512"]), "Hash of the tree; sha256 when left out."),
+    field(
+        "constraints",
+        Kind::Object(&[
+            field("maxTurnDistance", Kind::Count, "Largest gap between attested turns."),
+            field("requireContiguousTurns", Kind::Truth, "No gaps at all."),
+        ]),
+        "What the order of turns must satisfy.",
+    ),
+];
+
+const MATERIALS: &[Field] = &[
+    field("session", Kind::Object(SESSION_SOURCE), "Binding to the session's transcript."),
+    field(
+        "git",
+        Kind::Object(&[
+            field("treeHash", Kind::Text, "Git tree that attestations are bound to."),
+            field("branch", Kind::Text, "Expected branch."),
+        ]),
+        "Binding to a state of the code.",
+    ),
+    field(
+        "artifacts",
+        Kind::List(&Kind::Object(&[
+            field("name", Kind::Text, "Its name."),
+            field("digest", Kind::Map(&Kind::Text), "Its digest by algorithm."),
+            field("uri", Kind::Text, "Where it is."),
+        ])),
+        "Bindings to other things.",
+    ),
+    field(
+        "sublayoutSessions",
+        Kind::Map(&Kind::Object(&[
+            field("merkleRoot", Kind::Text, "Root of the sub-agent's session."),
+            field("spawnedAtTurn", Kind::Count, "The parent's turn that started it."),
+        ])),
+        "Bindings to sub-agents' sessions, by name.",
+    ),
+];
+
+const EVALUATORS: &[Field] = &[
+    field(
+        "rego",
+        Kind::List(&Kind::Object(&[
+            required(field("name", Kind::Text, "Its name.")),
+            required(field("policy", Kind::Text, "Inline Rego, or the path of a .rego file.")),
+        ])),
+        "Rego rules; `deny` must stay empty.",
+    ),
+    field(
+        "ai",
+        Kind::List(&Kind::Object(&[
+            required(field("name", Kind::Text, "Its name.")),
+            required(field("prompt", Kind::Text, "What PASS and FAIL mean.")),
+            field("model", Kind::Text, "The model that judges."),
+        ])),
+        "Judgements by a model.",
+    ),
+    field(
+        "grpc",
+        Kind::List(&Kind::Object(&[
+            required(field("name", Kind::Text, "Its name.")),
+            required(field("endpoint", Kind::Text, "host:port of the service.")),
+        ])),
+        "Judgements by a service.",
+    ),
+];
+
+/// A money limit with its enforcement.
+pub const MEASURED: &[Field] = &[required(field("value", Kind::Amount, "The limit.")), WHEN];
+/// A whole-number limit with its enforcement.
+pub const COUNTED: &[Field] = &[required(field("value", Kind::Count, "The limit.")), WHEN];
+const WHEN: Field = field(
+    "enforcement",
+    Kind::Word(&["fail-fast", "post-hoc"]),
+    "`fail-fast` stops at once, `post-hoc` is checked at the end.",
+);
+
+/// The whole document.
+pub const ROOT: &[Field] = &[
+    enforced(field("$schema", Kind::Text, "The JSON Schema, for editors.")),
+    enforced(required(field("version", Kind::Version, "Schema version: \"1.0\"."))),
+    enforced(required(field("name", Kind::Text, "What people call this policy."))),
+    enforced(field("expires", Kind::Date, "After this moment every call is denied. RFC 3339.")),
+    field("extends", Kind::Text, "A policy that this one tightens: path, https URL or OCI reference."),
+    field(
+        "identity",
+        Kind::Object(&[
+            field("allowedModels", TEXTS, "Models that may run under this policy."),
+            field("allowedEnvironments", TEXTS, "Environments that may run it, as patterns."),
+            field("requiredTools", TEXTS, "Tools that must be there."),
+            field("deniedTools", TEXTS, "Tools that must not be there."),
+        ]),
+        "Who the agent must be.",
+    ),
+    field(
+        "grants",
+        Kind::Object(&[
+            field("secrets", Kind::Object(ALLOW_DENY), "Secrets it may use."),
+            field("apis", Kind::Object(ALLOW_DENY), "APIs it may call."),
+            field("storage", Kind::Object(ALLOW_DENY), "Storage it may use."),
+        ]),
+        "Resources the agent's identity may use.",
+    ),
+    field("limits", Kind::Object(LIMITS), "How much it may consume."),
+    enforced(field(
+        "tools",
+        Kind::Object(&[
+            field("allow", TEXTS, "Tools it may use: `Tool` or `Tool:pattern`. Absent: all that are not denied."),
+            field("deny", TEXTS, "Tools it must not use."),
+            field("requireApproval", TEXTS, "Tools that need a human's yes."),
+        ]),
+        "Tool access.",
+    )),
+    enforced(field(
+        "files",
+        Kind::Object(&[
+            field("allow", TEXTS, "Files it may touch. Absent: all that are not denied."),
+            field("deny", TEXTS, "Files it must not touch."),
+            field("readOnly", TEXTS, "Files it may read and must not change."),
+        ]),
+        "File access, as globs relative to the policy's folder.",
+    )),
+    enforced(field("domains", Kind::Object(ALLOW_DENY), "Network access, by host name.")),
+    field("requiredAttestations", TEXTS, "Steps that must leave an attestation."),
+    field("attestationDir", Kind::Text, "Where attestations go."),
+    field("attestationsFrom", TEXTS, "Which attestations rules may see."),
+    field("materialsFrom", Kind::Object(MATERIALS), "What attestations are bound to."),
+    field("evaluators", Kind::Object(EVALUATORS), "Checks at or after the end."),
+    field("functionaries", Kind::List(&Kind::Object(FUNCTIONARY)), "Who may sign this policy."),
+    field("sublayouts", Kind::List(&Kind::Object(SUBLAYOUT)), "Policies of sub-agents."),
+];
