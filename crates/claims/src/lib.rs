@@ -1,0 +1,9 @@
+//! What an agent says it did, and what git says happened.
+//!
+//! Reads a claim out of an agent's last words, takes the state of a work tree before and after, and lays one beside the
+//! other, file by file. It only reads: neither the index nor a file is touched. The invariant: a claim is called false only
+//! on proof; whatever is in doubt is said to be in doubt. Format page: `spec/claims.md`.
+
+mod claim;
+
+pub use claim::{Claim, Source, Status};
