@@ -4,18 +4,21 @@ use writ_core::Span;
 use writ_core::json::{Object, Value};
 
 use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, Word};
-use crate::analyze;
+use crate::tree::Tree;
+use crate::{analyze, parser};
 
 /// A line and what it would do.
 #[derive(Clone, Debug)]
 pub struct Explained {
     line: String,
+    tree: Option<Tree>,
     analysis: Analysis,
 }
 
 /// Explains a line.
 pub fn explain(line: &str, env: &Env) -> Explained {
-    Explained { line: line.to_owned(), analysis: analyze(line, env) }
+    let tree = parser::parse(line, None, 0).ok().map(|node| Tree::of(&node));
+    Explained { line: line.to_owned(), tree, analysis: analyze(line, env) }
 }
 
 impl Explained {
@@ -27,6 +30,9 @@ impl Explained {
     /// For people: one line a finding, each with its span.
     pub fn to_text(&self) -> String {
         let mut out = format!("{}\n", self.line);
+        if let Some(tree) = &self.tree {
+            out.push_str(&format!("\nthe tree{}\n\nwhat it would do", tree.to_text(&self.line)));
+        }
         for command in &self.analysis.commands {
             let depth = self.analysis.commands.iter().filter(|outer| holds(outer.span, command.span)).count();
             let words: Vec<String> = command.words.iter().map(show).collect();
@@ -73,6 +79,7 @@ impl Explained {
         let analysis = &self.analysis;
         let mut out = Object::new();
         out.push("line", Value::from(self.line.as_str()));
+        out.push("tree", self.tree.as_ref().map_or(Value::Null, Tree::to_json));
         let commands = analysis.commands.iter().map(|command| {
             let mut item = spanned(command.span);
             item.push("words", Value::Array(command.words.iter().map(|word| Value::from(show(word))).collect()));

@@ -16,6 +16,7 @@ mod operands;
 mod output;
 mod parser;
 mod syntax;
+mod tree;
 mod words;
 mod wrappers;
 
