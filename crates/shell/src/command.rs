@@ -122,14 +122,7 @@ impl Eval<'_> {
                     }
                 }
             }
-            "export" | "declare" | "typeset" | "local" | "readonly" => {
-                for word in plain {
-                    if let Some((name, value)) = word.literal().as_deref().and_then(|text| text.split_once('=')) {
-                        let value = vec![vec![vec![Part::Text(value.to_owned())]]];
-                        self.set(name.trim_end_matches('+'), value, false, span);
-                    }
-                }
-            }
+            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(&plain, span),
             "read" | "mapfile" | "readarray" | "getopts" => {
                 for word in plain {
                     if let Some(name) = word.literal() {
@@ -143,16 +136,7 @@ impl Eval<'_> {
                     self.set_arguments(std::iter::once(zero).chain(arguments.iter().skip(at + 1).cloned()).collect());
                 }
             }
-            "printf" => {
-                if let [flag, name, ..] = arguments
-                    && flag.literal().as_deref() == Some("-v")
-                    && let Some(name) = name.literal()
-                {
-                    let text = crate::output::printf(arguments.get(2..).unwrap_or_default());
-                    let value = text.map_or(Part::Unknown, Part::Text);
-                    self.set(&name, vec![vec![vec![value]]], false, span);
-                }
-            }
+            "printf" => self.print_into(arguments, span),
             "." | "source" => {
                 if let Some(script) = plain.first() {
                     interpreters::script(self, script, base, input);
@@ -166,6 +150,28 @@ impl Eval<'_> {
             _ => return false,
         }
         true
+    }
+
+    /// `export NAME=value` and its like.
+    fn declare(&mut self, words: &[&Word], span: Span) {
+        for word in words {
+            if let Some((name, value)) = word.literal().as_deref().and_then(|text| text.split_once('=')) {
+                let value = vec![vec![vec![Part::Text(value.to_owned())]]];
+                self.set(name.trim_end_matches('+'), value, false, span);
+            }
+        }
+    }
+
+    /// `printf -v NAME FORMAT …`
+    fn print_into(&mut self, arguments: &[Word], span: Span) {
+        if let [flag, name, ..] = arguments
+            && flag.literal().as_deref() == Some("-v")
+            && let Some(name) = name.literal()
+        {
+            let text = crate::output::printf(arguments.get(2..).unwrap_or_default());
+            let value = text.map_or(Part::Unknown, Part::Text);
+            self.set(&name, vec![vec![vec![value]]], false, span);
+        }
     }
 
     fn wrapper(&mut self, base: &str, words: &[Word], via: &[String], span: Span, input: &Input) -> bool {

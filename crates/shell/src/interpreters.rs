@@ -49,7 +49,7 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, inpu
     match base {
         "awk" | "gawk" | "mawk" | "nawk" => return awk(eval, base, arguments),
         "sed" | "gsed" => return sed(eval, base, arguments),
-        "git" => git_configuration(eval, arguments),
+        "git" => crate::git_code::run(eval, arguments),
         "tar" | "bsdtar" | "gtar" => tar(eval, arguments),
         "rsync" => option_code(eval, arguments, &["-e", "--rsh"], base),
         "make" | "gmake" => option_code(eval, arguments, &["--eval"], base),
@@ -133,6 +133,12 @@ pub fn script(eval: &mut Eval<'_>, file: &Word, what: &str, input: &Input) {
     }
 }
 
+/// Subcommands of `deno` and `bun`, behind which a script may stand.
+const RUNNER_WORDS: [&str; 15] = [
+    "run", "test", "install", "add", "x", "fmt", "lint", "build", "check", "task", "create", "init", "remove",
+    "update", "pm",
+];
+
 fn language(
     eval: &mut Eval<'_>,
     base: &str,
@@ -145,27 +151,9 @@ fn language(
     let editor = matches!(name, "vim" | "vi" | "nvim" | "ex" | "emacs");
     for (at, word) in arguments.iter().enumerate() {
         let text = word.literal().unwrap_or_default();
-        let glued = !name.starts_with("pwsh")
-            && flags.iter().any(|flag| {
-                flag.len() == 2 && *flag != "-p" && text.starts_with(flag) && text.len() > 2 && !text.starts_with("--")
-            });
-        let clustered = matches!(name, "perl" | "ruby")
-            && text.starts_with('-')
-            && !text.starts_with("--")
-            && text.ends_with(['e', 'E']);
-        let clustered =
-            clustered || (name == "python" && text.starts_with('-') && !text.starts_with("--") && text.ends_with('c'));
-        if flags.contains(&text.as_str())
-            || glued
-            || clustered
-            || flags.iter().any(|flag| flag.starts_with("--") && text.starts_with(&format!("{flag}=")))
-        {
+        if let Some(glued) = takes_code(name, flags, &text) {
             let code = if glued { Some(word) } else { arguments.get(at + 1).or(Some(word)) };
-            if editor
-                && code
-                    .and_then(Word::literal)
-                    .is_some_and(|code| !code.contains('!') && !code.contains("system") && !code.contains("shell"))
-            {
+            if editor && code.and_then(Word::literal).is_some_and(|code| only_edits(&code)) {
                 continue;
             }
             let mentions = code.map(mentions).unwrap_or_default();
@@ -182,38 +170,14 @@ fn language(
     if editor {
         return false;
     }
-    let file = arguments.iter().find(|word| !is_flag(word));
-    match file {
+    match arguments.iter().find(|word| !is_flag(word)) {
         Some(word)
             if matches!(name, "deno" | "bun")
-                && word.literal().is_some_and(|text| {
-                    matches!(
-                        text.as_str(),
-                        "run"
-                            | "test"
-                            | "install"
-                            | "add"
-                            | "x"
-                            | "fmt"
-                            | "lint"
-                            | "build"
-                            | "check"
-                            | "task"
-                            | "create"
-                            | "init"
-                            | "remove"
-                            | "update"
-                            | "pm"
-                    )
-                }) =>
+                && word.literal().is_some_and(|text| RUNNER_WORDS.contains(&text.as_str())) =>
         {
-            if let Some(script_file) = arguments
-                .iter()
-                .filter(|word| !is_flag(word))
-                .nth(1)
-                .filter(|file| file.literal().is_some_and(|text| text.contains('.')))
-            {
-                script(eval, script_file, base, &Input::None);
+            let file = arguments.iter().filter(|word| !is_flag(word)).nth(1);
+            if let Some(file) = file.filter(|file| file.literal().is_some_and(|text| text.contains('.'))) {
+                script(eval, file, base, &Input::None);
             }
         }
         Some(word) if word.literal().as_deref() != Some("-") => {
@@ -223,20 +187,46 @@ fn language(
                 eval.file(operand.clone(), Access::Read, false);
             }
         }
-        _ => match input {
-            Input::None => {}
-            Input::Text(text) => {
-                let mentions = mentions(&text_word(text, span));
-                eval.unresolved_with(UnresolvedKind::Code, &format!("{base} <input"), span, mentions);
-            }
-            Input::Paths(..) | Input::Unknown
-                if arguments.iter().any(|word| {
-                    matches!(word.literal().as_deref(), Some("--version" | "-V" | "-v" | "--help" | "-h"))
-                }) => {}
-            Input::Paths(..) | Input::Unknown => eval.unresolved(UnresolvedKind::Code, &format!("| {base}"), span),
-        },
+        _ => code_from_input(eval, base, arguments, span, input),
     }
     true
+}
+
+/// Whether an option is one that takes code; true inside when the code is glued to it.
+fn takes_code(name: &str, flags: &[&str], text: &str) -> Option<bool> {
+    let short = text.starts_with('-') && !text.starts_with("--");
+    let glued = !name.starts_with("pwsh")
+        && short
+        && flags.iter().any(|flag| flag.len() == 2 && *flag != "-p" && text.starts_with(flag) && text.len() > 2);
+    let clustered = match name {
+        "perl" | "ruby" => short && text.ends_with(['e', 'E']),
+        "python" => short && text.ends_with('c'),
+        _ => false,
+    };
+    let long = flags.iter().any(|flag| flag.starts_with("--") && text.starts_with(&format!("{flag}=")));
+    (flags.contains(&text) || glued || clustered || long).then_some(glued)
+}
+
+/// Whether an editor's command leaves the shell alone.
+fn only_edits(code: &str) -> bool {
+    !code.contains('!') && !code.contains("system") && !code.contains("shell")
+}
+
+/// Code on standard input.
+fn code_from_input(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input: &Input) {
+    let asks_only = || {
+        let informs = ["--version", "-V", "-v", "--help", "-h"];
+        arguments.iter().any(|word| word.literal().is_some_and(|text| informs.contains(&text.as_str())))
+    };
+    match input {
+        Input::None => {}
+        Input::Text(text) => {
+            let mentions = mentions(&text_word(text, span));
+            eval.unresolved_with(UnresolvedKind::Code, &format!("{base} <input"), span, mentions);
+        }
+        Input::Paths(..) | Input::Unknown if asks_only() => {}
+        Input::Paths(..) | Input::Unknown => eval.unresolved(UnresolvedKind::Code, &format!("| {base}"), span),
+    }
 }
 
 /// Quoted texts in foreign code that look like paths or URLs, and plain names that do.
@@ -331,96 +321,6 @@ fn substitution_flags(piece: &str) -> Option<&str> {
     parts.next()?;
     parts.next()?;
     parts.next()
-}
-
-/// `git -c alias.x='!cmd'`, `core.pager=cmd` and the like.
-fn git_configuration(eval: &mut Eval<'_>, arguments: &[Word]) {
-    for (at, word) in arguments.iter().enumerate() {
-        let value = match word.literal().as_deref() {
-            Some("-c" | "--config") => arguments.get(at + 1).cloned(),
-            Some(text)
-                if text.starts_with("--upload-pack=")
-                    || text.starts_with("--receive-pack=")
-                    || text.starts_with("--exec=") =>
-            {
-                let code = text.split_once('=').map_or("", |(_, code)| code);
-                eval.code(&text_word(code, word.span), None, "git");
-                None
-            }
-            Some("config") => match arguments.get(at + 1..) {
-                Some(rest) => {
-                    let plain: Vec<&Word> = rest.iter().filter(|word| !is_flag(word)).collect();
-                    plain.first().zip(plain.get(1)).and_then(|(name, value)| {
-                        Some(text_word(&format!("{}={}", name.literal()?, value.literal()?), value.span))
-                    })
-                }
-                None => None,
-            },
-            Some("-x" | "--exec") if arguments.iter().any(|word| word.literal().as_deref() == Some("rebase")) => {
-                if let Some(code) = arguments.get(at + 1) {
-                    eval.code(code, None, "git rebase --exec");
-                }
-                None
-            }
-            Some("run") if arguments.get(at.wrapping_sub(1)).and_then(Word::literal).as_deref() == Some("bisect") => {
-                let rest = arguments.get(at + 1..).unwrap_or_default().to_vec();
-                if !rest.is_empty() {
-                    let span = word.span;
-                    eval.inner(rest, &[], "git", span, &Input::None);
-                }
-                None
-            }
-            Some("foreach") => {
-                let rest: Vec<Word> =
-                    arguments.get(at + 1..).unwrap_or_default().iter().filter(|word| !is_flag(word)).cloned().collect();
-                let code = crate::command::joined(&rest, word.span);
-                if !rest.is_empty() {
-                    eval.code(&code, None, "git submodule foreach");
-                }
-                None
-            }
-            _ => None,
-        };
-        let Some(value) = value else { continue };
-        let Some(text) = value.literal() else {
-            eval.unresolved(UnresolvedKind::Code, "git -c", value.span);
-            continue;
-        };
-        let Some((name, code)) = text.split_once('=') else { continue };
-        let name = name.to_lowercase();
-        let runs = [
-            "core.pager",
-            "core.editor",
-            "core.sshcommand",
-            "core.fsmonitor",
-            "core.askpass",
-            "core.gitproxy",
-            "sequence.editor",
-            "credential.helper",
-            "gpg.program",
-            "diff.external",
-            "interactive.difffilter",
-        ];
-        let suffixes =
-            [".clean", ".smudge", ".process", ".textconv", ".command", ".driver", ".cmd", ".helper", ".program"];
-        if let Some(code) =
-            code.strip_prefix('!').filter(|_| name.starts_with("alias.") || name.starts_with("credential"))
-        {
-            eval.code(&text_word(code, value.span), None, "git -c");
-        } else if runs.contains(&name.as_str())
-            || name.starts_with("pager.")
-            || (suffixes.iter().any(|suffix| name.ends_with(suffix)) && !name.starts_with("credential"))
-        {
-            eval.code(&text_word(code, value.span), None, "git -c");
-        } else if name == "core.hookspath" || name == "protocol.ext.allow" {
-            eval.unresolved(UnresolvedKind::Environment, &format!("git -c {name}"), value.span);
-        }
-    }
-    for word in arguments {
-        if word.literal().is_some_and(|text| text.starts_with("ext::")) {
-            eval.unresolved(UnresolvedKind::Code, "git ext::", word.span);
-        }
-    }
 }
 
 fn tar(eval: &mut Eval<'_>, arguments: &[Word]) {

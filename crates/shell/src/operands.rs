@@ -119,60 +119,18 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
     }
     let tree = split.tree;
     let operands = split.operands;
-    let has_script = split.values.iter().any(|_| {
-        arguments.iter().any(|word| {
-            word.literal().is_some_and(|text| {
-                matches!(text.as_str(), "-e" | "-f" | "--expression" | "--regexp" | "--file" | "--from-file")
-            })
-        })
-    });
-    let all = |eval: &mut Eval<'_>, words: &[&Word], access: Access, tree: bool| {
-        words.iter().for_each(|word| eval.file((*word).clone(), access, tree));
-    };
     match program.operands {
         "r" => all(eval, &operands, Access::Read, tree),
         "w" => all(eval, &operands, Access::Write, tree),
-        "l" => all(
-            eval,
-            &operands
-                .into_iter()
-                .filter(|word| {
-                    word.literal().is_none_or(|text| !matches!(text.as_str(), "]" | "=" | "!=" | "==" | "!"))
-                })
-                .collect::<Vec<_>>(),
-            Access::List,
-            false,
-        ),
+        "l" => {
+            let sign = |word: &&Word| {
+                word.literal().is_some_and(|text| matches!(text.as_str(), "]" | "=" | "!=" | "==" | "!"))
+            };
+            let files: Vec<&Word> = operands.into_iter().filter(|word| !sign(word)).collect();
+            all(eval, &files, Access::List, false);
+        }
         "1w" => all(eval, operands.get(1..).unwrap_or_default(), Access::Write, tree),
-        "p" => {
-            let skip = usize::from(!has_script);
-            let edits = matches!(base, "sed" | "gsed")
-                && arguments.iter().any(|word| {
-                    word.literal().is_some_and(|text| {
-                        text.starts_with("-i")
-                            || text.starts_with("--in-place")
-                            || (text.starts_with('-')
-                                && !text.starts_with("--")
-                                && text.contains('i')
-                                && !text.contains('e'))
-                    })
-                });
-            let access = if edits { Access::Write } else { Access::Read };
-            let files = operands.get(skip..).unwrap_or_default();
-            if tree && files.is_empty() {
-                eval.file(text_word(".", span), access, true);
-            }
-            all(eval, files, access, tree);
-        }
-        "P" => {
-            let skip =
-                usize::from(!has_script && !arguments.iter().any(|word| word.literal().as_deref() == Some("--files")));
-            let files = operands.get(skip..).unwrap_or_default();
-            if files.is_empty() {
-                eval.file(text_word(".", span), Access::Read, true);
-            }
-            all(eval, files, Access::Read, true);
-        }
+        "p" | "P" => searched(eval, base, program.operands == "P", arguments, &operands, tree, span),
         "c" | "m" | "c1" => copy(eval, program.operands, &operands, &split.values, tree),
         "z" => {
             let commands = usize::from(matches!(base, "7z" | "7za" | "rar"));
@@ -185,18 +143,53 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
         "s" => operands.iter().for_each(|word| socat(eval, word)),
         "s1" => all(eval, operands.get(..1).unwrap_or_default(), Access::Write, false),
         "dd" => dd(eval, arguments),
-        "tar" => tar(eval, arguments, span),
-        "o" => operands
-            .iter()
-            .skip(1)
-            .filter(|word| looks_like_path(word))
-            .for_each(|word| eval.file((*word).clone(), Access::Read, false)),
+        "tar" => crate::tar::run(eval, arguments, span),
+        "o" => {
+            let files: Vec<&Word> = operands.into_iter().skip(1).filter(|word| looks_like_path(word)).collect();
+            all(eval, &files, Access::Read, false);
+        }
         "n" => operands.iter().filter(|word| is_url(word)).for_each(|word| url(eval, word)),
         _ => {}
     }
     if program.operands == "n" && !matches!(base, "docker" | "podman" | "kubectl") {
         operands_like_paths(eval, arguments);
     }
+}
+
+fn all(eval: &mut Eval<'_>, words: &[&Word], access: Access, tree: bool) {
+    words.iter().for_each(|word| eval.file((*word).clone(), access, tree));
+}
+
+/// A script or pattern, then files: `sed`, `grep`, `awk`, `rg`. Those that walk a tree (`walks`) begin where they stand.
+fn searched(
+    eval: &mut Eval<'_>,
+    base: &str,
+    walks: bool,
+    arguments: &[Word],
+    operands: &[&Word],
+    tree: bool,
+    span: Span,
+) {
+    const SCRIPT: [&str; 6] = ["-e", "-f", "--expression", "--regexp", "--file", "--from-file"];
+    let given =
+        |flags: &[&str]| arguments.iter().any(|word| word.literal().is_some_and(|text| flags.contains(&text.as_str())));
+    let skip = usize::from(!given(&SCRIPT) && !(walks && given(&["--files"])));
+    let files = operands.get(skip..).unwrap_or_default();
+    let edits = matches!(base, "sed" | "gsed") && arguments.iter().any(in_place);
+    let access = if edits { Access::Write } else { Access::Read };
+    let tree = tree || walks;
+    if tree && files.is_empty() {
+        eval.file(text_word(".", span), access, true);
+    }
+    all(eval, files, access, tree);
+}
+
+/// `-i`, `-i.bak`, `--in-place`, `-ni`
+fn in_place(word: &Word) -> bool {
+    word.literal().is_some_and(|text| {
+        let cluster = text.starts_with('-') && !text.starts_with("--") && text.contains('i') && !text.contains('e');
+        text.starts_with("-i") || text.starts_with("--in-place") || cluster
+    })
 }
 
 fn operands_like_paths(eval: &mut Eval<'_>, arguments: &[Word]) {
@@ -366,81 +359,6 @@ fn dd(eval: &mut Eval<'_>, arguments: &[Word]) {
         } else if let Some(file) = text.strip_prefix("of=") {
             eval.file(text_word(file, word.span), Access::Write, false);
         }
-    }
-}
-
-/// `tar czf archive paths…`: the first word may be flags without a dash.
-fn tar(eval: &mut Eval<'_>, arguments: &[Word], span: Span) {
-    let first = arguments.first().and_then(Word::literal).unwrap_or_default();
-    let old = !first.starts_with('-') && !first.is_empty() && first.chars().all(|c| c.is_ascii_alphabetic());
-    let mut modes = String::new();
-    let mut at = usize::from(old);
-    let mut archive = None;
-    let mut dir = None;
-    let mut operands = Vec::new();
-    if old {
-        modes.push_str(&first);
-        if first.contains('f') {
-            archive = arguments.get(at);
-            at += 1;
-        }
-    }
-    while let Some(word) = arguments.get(at) {
-        at += 1;
-        let text = word.literal().unwrap_or_default();
-        let value = |at: &mut usize| {
-            let value = arguments.get(*at);
-            *at += 1;
-            value
-        };
-        match text.as_str() {
-            "-C" | "--directory" => dir = value(&mut at),
-            "-f" | "--file" => archive = value(&mut at),
-            "-T" | "--files-from" | "-X" | "--exclude-from" => {
-                if let Some(file) = value(&mut at) {
-                    eval.file(file.clone(), Access::Read, false);
-                }
-            }
-            "--exclude"
-            | "--transform"
-            | "--strip-components"
-            | "-I"
-            | "--use-compress-program"
-            | "--to-command"
-            | "--owner"
-            | "--group" => drop(value(&mut at)),
-            long if long.starts_with("--") => modes.push_str(match long {
-                "--extract" | "--get" => "x",
-                "--create" => "c",
-                "--list" => "t",
-                "--append" | "--update" => "r",
-                _ => "",
-            }),
-            cluster if cluster.starts_with('-') && cluster.len() > 1 => {
-                modes.push_str(cluster.get(1..).unwrap_or_default());
-                if cluster.ends_with('f') {
-                    archive = value(&mut at);
-                } else if cluster.ends_with('C') {
-                    dir = value(&mut at);
-                }
-            }
-            _ => operands.push(word.clone()),
-        }
-    }
-    let creates = modes.contains(['c', 'r', 'u']);
-    if let Some(archive) = archive.filter(|archive| archive.literal().as_deref() != Some("-")) {
-        eval.file(archive.clone(), if creates { Access::Write } else { Access::Read }, false);
-    }
-    if creates {
-        eval.in_dir(dir, |eval| operands.into_iter().for_each(|word| eval.file(word, Access::Read, true)));
-    } else if modes.contains('x') {
-        let target = dir.cloned().unwrap_or_else(|| text_word(".", span));
-        eval.file(
-            Word { parts: [target.parts, vec![Part::Text("/.".to_owned())]].concat(), span: target.span },
-            Access::List,
-            false,
-        );
-        eval.in_dir(dir, |eval| operands.into_iter().for_each(|word| eval.file(word, Access::Write, true)));
     }
 }
 
