@@ -3,7 +3,7 @@
 //! "Deny reads wide, allow reads narrow" (R12) lives here: the same text becomes a wider pattern in `deny` and `readOnly` than
 //! in `allow`. Page: `spec/policy.md`.
 
-use crate::glob::{Glob, GlobError};
+use crate::glob::{Glob, GlobError, split};
 use crate::url;
 
 /// How a list reads its patterns.
@@ -28,8 +28,8 @@ pub struct PathRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pattern {
     Glob(Glob),
-    /// `~/…`: bound to the home directory when it is known.
-    Home(String),
+    /// `~/…`: hung off the home directory when it is known.
+    Home(Glob),
 }
 
 impl PathRule {
@@ -41,11 +41,14 @@ impl PathRule {
         };
         let below = reading == Reading::Wide && !negated;
         let text = text.strip_prefix("./").unwrap_or(text);
+        if text.is_empty() {
+            return Err(GlobError::Empty);
+        }
         let wide =
             if below && !text.ends_with("**") { format!("{}/**", text.trim_end_matches('/')) } else { text.to_owned() };
-        Glob::parse(text)?;
         let pattern = if text == "~" || text.starts_with("~/") {
-            Pattern::Home(wide.trim_start_matches('~').to_owned())
+            let tail = wide.trim_start_matches('~');
+            Pattern::Home(Glob::parse(if tail.is_empty() { "." } else { tail })?)
         } else if text.starts_with('/') || (reading == Reading::Wide && (text == "**" || text.starts_with("**/"))) {
             Pattern::Glob(Glob::parse(&wide)?)
         } else if reading == Reading::Wide && !text.trim_end_matches('/').contains('/') {
@@ -59,15 +62,24 @@ impl PathRule {
     fn with<T>(&self, home: Option<&str>, ask: impl FnOnce(&Glob) -> T) -> Option<T> {
         match &self.pattern {
             Pattern::Glob(glob) => Some(ask(glob)),
-            Pattern::Home(tail) => {
-                Glob::below(home?, if tail.is_empty() { "." } else { tail }).ok().map(|glob| ask(&glob))
-            }
+            Pattern::Home(glob) => Some(ask(&glob.under(home?))),
         }
     }
 
     /// Whether it matches an absolute path.
     pub fn matches(&self, path: &str, home: Option<&str>) -> bool {
-        self.with(home, |glob| glob.matches(path)).unwrap_or(false)
+        self.matches_split(&split(path), home)
+    }
+
+    /// Whether it matches an absolute path that [`split`] has split.
+    fn matches_split(&self, path: &[&str], home: Option<&str>) -> bool {
+        match &self.pattern {
+            Pattern::Glob(glob) => glob.matches_split(path),
+            Pattern::Home(glob) => {
+                let home = home.map(split);
+                home.and_then(|home| path.strip_prefix(home.as_slice())).is_some_and(|tail| glob.matches_split(tail))
+            }
+        }
     }
 
     /// Whether it surely names something below a folder.
@@ -88,7 +100,8 @@ impl PathRule {
 
 /// The rule of a list that has the last word on a path; `None` when none matches or a `!pattern` took it back.
 pub fn last_word<'a>(rules: &'a [PathRule], path: &str, home: Option<&str>) -> Option<&'a PathRule> {
-    rules.iter().rfind(|rule| rule.matches(path, home)).filter(|rule| !rule.negated)
+    let path = split(path);
+    rules.iter().rfind(|rule| rule.matches_split(&path, home)).filter(|rule| !rule.negated)
 }
 
 /// One entry of a `tools` list: `Tool` or `Tool:pattern`.
