@@ -96,6 +96,11 @@ impl Candidate {
 
     /// By meaning: the same program, all the pattern's flags, its operands in front.
     fn means(&self, pattern: &str) -> bool {
+        let named = pattern.split(|c: char| c.is_whitespace() || c == '*').next().unwrap_or_default();
+        let named = named.rsplit('/').next().unwrap_or_default();
+        if !self.normal.program.starts_with(named) {
+            return false;
+        }
         let Some(rule) = Meaning::of(pattern) else { return false };
         if self.normal.program.is_empty() || !text_matches(&rule.normal.program, &self.normal.program) {
             return false;

@@ -100,8 +100,12 @@ impl PathRule {
 
 /// The rule of a list that has the last word on a path; `None` when none matches or a `!pattern` took it back.
 pub fn last_word<'a>(rules: &'a [PathRule], path: &str, home: Option<&str>) -> Option<&'a PathRule> {
-    let path = split(path);
-    rules.iter().rfind(|rule| rule.matches_split(&path, home)).filter(|rule| !rule.negated)
+    last_word_split(rules, &split(path), home)
+}
+
+/// [`last_word`] on a path that [`split`] has split.
+pub fn last_word_split<'a>(rules: &'a [PathRule], path: &[&str], home: Option<&str>) -> Option<&'a PathRule> {
+    rules.iter().rfind(|rule| rule.matches_split(path, home)).filter(|rule| !rule.negated)
 }
 
 /// One entry of a `tools` list: `Tool` or `Tool:pattern`.
@@ -193,10 +197,10 @@ impl ToolRule {
     /// Whether the rule is about `tool`.
     pub fn is_about(&self, tool: &str, reading: Reading) -> bool {
         let (own, tool) = (current_name(&self.tool), current_name(tool));
-        let server = own.starts_with("mcp__") && !own.contains('*') && own.matches("__").count() == 1;
+        let server = |own: &str| own.starts_with("mcp__") && own.matches("__").count() == 1;
         own == tool
-            || (own.contains('*') && text_matches(own, tool))
-            || (server && tool.strip_prefix(own).is_some_and(|rest| rest.starts_with("__")))
+            || text_matches(own, tool)
+            || (tool.strip_prefix(own).is_some_and(|rest| rest.starts_with("__")) && server(own))
             || (reading == Reading::Wide && own == "Edit" && tool == "MultiEdit")
     }
 }
@@ -211,6 +215,11 @@ fn current_name(tool: &str) -> &str {
 
 /// Whether a pattern in which `*` is any text matches all of `text`.
 pub fn text_matches(pattern: &str, text: &str) -> bool {
+    // Most patterns fail at their first letter.
+    let (first, found) = (pattern.as_bytes().first(), text.as_bytes().first());
+    if first.is_some_and(|first| *first != b'*' && Some(first) != found) {
+        return false;
+    }
     let mut pieces = pattern.split('*');
     let Some(rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else { return false };
     let mut rest = rest;

@@ -3,6 +3,9 @@
 //! The table is scanned as text, because a hook looks up a handful of programs and then ends. A program that is not in it
 //! has its path-like operands read. Page: `spec/shell.md`.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use writ_core::Span;
 
 use crate::action::{Access, NetTarget, Part, Word};
@@ -21,12 +24,12 @@ struct Program<'t> {
 }
 
 fn lookup(base: &str) -> Option<Program<'static>> {
-    TABLE.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
-        let (names, rest) = line.split_once('|')?;
-        names.trim().split(',').any(|name| name == base).then_some(())?;
-        let mut columns = rest.splitn(3, '|').map(str::trim);
-        Some(Program { operands: columns.next()?, options: columns.next()?, trees: columns.next().unwrap_or_default() })
-    })
+    static LINES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('|'));
+        lines.flat_map(|(names, rest)| names.trim().split(',').map(move |name| (name, rest))).collect()
+    });
+    let mut columns = LINES.get(base)?.splitn(3, '|').map(str::trim);
+    Some(Program { operands: columns.next()?, options: columns.next()?, trees: columns.next().unwrap_or_default() })
 }
 
 impl Program<'_> {
@@ -410,4 +413,19 @@ pub fn value_flags(words: &[Word], values: &str) -> usize {
         at += 1 + usize::from(values.split_whitespace().any(|value| value == text));
     }
     at.min(words.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_stands_in_the_table_once() {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('|'));
+        let mut names: Vec<&str> = lines.flat_map(|(names, _)| names.trim().split(',')).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
 }

@@ -28,9 +28,9 @@ pub(super) fn segment(segment: &Segment, name: &str) -> bool {
 
 fn one(tokens: &[Token], name: &str) -> bool {
     let star = |token: &Token| *token == Token::Star;
-    if let (Some(Token::Char(first)), Some(found)) = (tokens.first(), name.chars().next())
-        && *first != found
-    {
+    // Most names fail at one of their ends.
+    let differs = |token: Option<&Token>, found: Option<char>| matches!((token, found), (Some(Token::Char(own)), Some(found)) if *own != found);
+    if differs(tokens.first(), name.chars().next()) || differs(tokens.last(), name.chars().next_back()) {
         return false;
     }
     if name.is_ascii() {

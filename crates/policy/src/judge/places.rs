@@ -5,18 +5,19 @@ use writ_shell::Access;
 
 use super::{Judge, matched, path_match};
 use crate::facts::{Host, HostFact, PathFact, PathKind, access_word};
-use crate::glob::Glob;
-use crate::rules::{PathRule, last_word};
+use crate::glob::{Glob, split};
+use crate::rules::{PathRule, last_word, last_word_split};
 
 const AMBIGUOUS: &str = "writ:ambiguous-url";
 
 impl Judge<'_> {
     pub(super) fn path(&mut self, fact: &PathFact) {
         let files = &self.policy.files;
-        let both = [&fact.written, &fact.resolved];
+        let (written, resolved) = (split(&fact.written), split(&fact.resolved));
+        let both: &[_] = if written == resolved { &[resolved] } else { &[written, resolved] };
         let home = self.home();
-        let denied =
-            both.iter().find_map(|path| last_word(&files.deny, path, home)).or_else(|| self.reaches(fact, &files.deny));
+        let named = |rules| both.iter().find_map(|path| last_word_split(rules, path, home));
+        let denied = named(&files.deny).or_else(|| self.reaches(fact, &files.deny));
         if let Some(rule) = denied {
             let pointer = rule.pointer.clone();
             let message = format!("`{}` is denied ({})", fact.resolved, access_word(fact.access));
@@ -31,11 +32,8 @@ impl Judge<'_> {
         if fact.kind == PathKind::Mentioned {
             return;
         }
-        let read_only = both
-            .iter()
-            .find_map(|path| last_word(&files.read_only, path, home))
-            .or_else(|| self.reaches(fact, &files.read_only));
-        if let Some(rule) = read_only {
+        let read_only = named(&files.read_only);
+        if let Some(rule) = read_only.or_else(|| self.reaches(fact, &files.read_only)) {
             if fact.access == Access::Write {
                 let pointer = rule.pointer.clone();
                 let message = format!("`{}` is read-only", fact.resolved);
@@ -47,7 +45,7 @@ impl Judge<'_> {
                     format!("remove the rule at {pointer}"),
                 );
             }
-            if both.iter().any(|path| last_word(&files.read_only, path, home).is_some()) {
+            if read_only.is_some() {
                 return;
             }
         }
