@@ -4,6 +4,14 @@
 //! other, file by file. It only reads: neither the index nor a file is touched. The invariant: a claim is called false only
 //! on proof; whatever is in doubt is said to be in doubt. Format page: `spec/claims.md`.
 
+mod acts;
 mod claim;
+mod gate;
+mod judge;
+mod tree;
 
+pub use acts::{Act, Edit};
 pub use claim::{Claim, Source, Status};
+pub use gate::{Code, Enforcement, Finding, Stop, decide};
+pub use judge::{Facts, FileVerdict, Landing, Verdict, Weight, judge};
+pub use tree::{Delta, GitError, Limits, Repository, Snapshot};

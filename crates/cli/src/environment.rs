@@ -1,9 +1,10 @@
 //! The process's surroundings, read once: the only place that looks at environment variables.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use writ_engine::Home;
+use writ_engine::claims::Switches;
 
 use crate::exit::Failure;
 
@@ -13,7 +14,29 @@ pub fn home() -> Home {
     let state = absolute("WRIT_STATE_DIR")
         .or_else(|| absolute("XDG_STATE_HOME").map(|dir| dir.join("writ")))
         .or_else(|| user.as_ref().map(|dir| dir.join(".local/state/writ")));
-    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR") }
+    let claims = claims(user.as_deref());
+    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), claims }
+}
+
+/// The switches of the DONE-claim check (`spec/claims.md`). What does not read is as if unset.
+fn claims(user: Option<&Path>) -> Switches {
+    let number = |name: &str| env::var(name).ok().and_then(|text| text.trim().parse().ok());
+    let folder = env::var_os("ATTEST_CAPTURE_DIR").map_or_else(|| PathBuf::from("fixtures/captured"), PathBuf::from);
+    let agents = env::var("ATTEST_ENFORCE_AGENTS").unwrap_or_default();
+    let agents = agents.split(',').map(str::trim).filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
+    Switches {
+        enforce: is_one("ATTEST_ENFORCE"),
+        agents,
+        max_retries: number("ATTEST_MAX_RETRIES"),
+        session_ceiling: number("ATTEST_SESSION_BLOCK_CEILING"),
+        max_hash_bytes: number("ATTEST_MAX_HASH_BYTES"),
+        capture: is_one("ATTEST_CAPTURE").then_some(folder),
+        cast: absolute("CAST_DB_PATH").or_else(|| user.map(|dir| dir.join(".claude/cast.db"))),
+    }
+}
+
+fn is_one(name: &str) -> bool {
+    env::var_os(name).is_some_and(|text| text == "1")
 }
 
 /// The directory the process runs in, absolute.

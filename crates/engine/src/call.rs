@@ -6,6 +6,7 @@ use writ_core::{Decision, Digest, Matched, Reason, Subject, ToolCall, Verdict};
 use writ_evidence::row::RowDecision;
 use writ_policy::{judge, survey};
 
+use crate::claims::tests_run;
 use crate::disk::Disk;
 use crate::session::{Blocked, Session, SessionError};
 
@@ -44,6 +45,12 @@ pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> R
     detail.push("rules", rules(&decision));
     detail.push("standing", Value::from("advised"));
     describe(input, &mut detail);
+    if tool == "Bash" {
+        let runs = call.input.get("command").and_then(Value::as_str).map(tests_run::runs).unwrap_or_default();
+        if !runs.is_empty() {
+            detail.push("tests", tests_run::to_json(&runs));
+        }
+    }
     let mut draft = session.draft(row_decision(decision.verdict), detail);
     draft.call_id = Some(call.call_id.clone());
     draft.tool_name = Some(tool.to_owned());
@@ -129,12 +136,14 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
 }
 
 fn blocked_reason(session: &Session<'_>, blocked: Blocked) -> Reason {
-    let path = session.state.policy.path.to_string_lossy().into_owned();
+    let policy = session.state.policy.as_ref();
+    let path = policy.map_or_else(String::new, |policy| policy.path.to_string_lossy().into_owned());
     let (rule, message) = match blocked {
         Blocked::Changed { .. } => {
             (POLICY_CHANGED, format!("the policy `{path}` is not the one this session began under"))
         }
         Blocked::Unusable(error) => (POLICY_UNUSABLE, error.to_string()),
+        Blocked::Ungoverned => (POLICY_UNUSABLE, "this session is under no policy".to_owned()),
     };
     Reason {
         verdict: Verdict::Deny,
@@ -210,7 +219,12 @@ fn explain(session: &Session<'_>, decision: &Decision) -> String {
         if !out.is_empty() {
             out.push('\n');
         }
-        out.push_str(&format!("writ: {} ({} in policy `{}`)", reason.message, reason.rule, session.state.policy.name));
+        out.push_str(&format!(
+            "writ: {} ({} in policy `{}`)",
+            reason.message,
+            reason.rule,
+            session.state.policy_name()
+        ));
         if !reason.instead.is_empty() {
             out.push_str(&format!(". To allow it: {}", reason.instead));
         }

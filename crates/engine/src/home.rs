@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::claims::Switches;
+
 /// Folders the caller took from its environment. The engine itself never reads environment variables.
 #[derive(Clone, Debug, Default)]
 pub struct Home {
@@ -11,6 +13,8 @@ pub struct Home {
     pub user: Option<PathBuf>,
     /// The client's configuration folder, when a variable moves it away from `~/.claude`.
     pub claude_config: Option<PathBuf>,
+    /// What is enforced of claims.
+    pub claims: Switches,
 }
 
 /// There is nowhere to keep state.

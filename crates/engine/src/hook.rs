@@ -10,13 +10,16 @@ use writ_clients::claude_code::{self, Answer, Event, HookAnswer, HookInput};
 use writ_core::Timestamp;
 use writ_store::Store;
 
-use crate::session::{Session, SessionError};
-use crate::{Home, call, governing, lifecycle};
+use crate::session::{self, Session, SessionError};
+use crate::{Home, call, claims, governing, lifecycle};
 
 /// Answers one hook call. `cwd` is the process's own directory, used only when the payload does not say.
 pub fn answer(bytes: &[u8], home: &Home, cwd: &Path) -> HookAnswer {
     match claude_code::parse(bytes) {
-        Ok(input) => respond(&input, home),
+        Ok(input) => {
+            claims::capture::copy(bytes, &input, home);
+            respond(&input, home)
+        }
         Err(error) => {
             if governing::find(cwd).is_none() {
                 return Answer::Silent.into();
@@ -53,15 +56,39 @@ fn dispatch(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> 
         Err(_) => false,
     };
     if !known && governing::find(Path::new(&input.cwd)).is_none() {
-        return Ok(Answer::Silent.into());
+        return Ok(ungoverned(input, home).unwrap_or_else(|error| {
+            let mut answer = HookAnswer::from(Answer::Silent);
+            answer.notes.push(format!("writ: claims are not checked: {error}"));
+            answer
+        }));
     }
     let store = Store::open(home.state()?.to_owned())?;
+    let prepared = claims::prepare(input, home, &store, id);
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
     match &input.event {
         Event::PreToolUse(call) => call::before(&mut session, input, call),
         Event::PermissionRequest { tool, input: arguments } => call::permission(&mut session, input, tool, arguments),
         Event::PostToolUse { call, response, .. } => call::after(&mut session, input, call, Ok(response)),
         Event::PostToolUseFailure { call, error, .. } => call::after(&mut session, input, call, Err(error)),
-        other => lifecycle::record(&mut session, input, other),
+        other => lifecycle::record(&mut session, input, other, prepared),
     }
+}
+
+/// Where no policy governs, only claims are looked at; this fails open (R6).
+fn ungoverned(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> {
+    let about = matches!(input.event, Event::SubagentStart | Event::SubagentStop { .. });
+    let ends = matches!(input.event, Event::Stop { .. } | Event::SessionEnd { .. });
+    let main =
+        matches!(input.event, Event::UserPromptSubmit { .. } | Event::Stop { .. }) && home.claims.includes_main(None);
+    if !about && !ends && !main {
+        return Ok(Answer::Silent.into());
+    }
+    let store = Store::open(home.state()?.to_owned())?;
+    let id = session::ungoverned(&input.session);
+    if ends && !store.exists(&id) {
+        return Ok(Answer::Silent.into());
+    }
+    let prepared = claims::prepare(input, home, &store, &id);
+    let mut session = Session::open(&store, &id, input, home, Timestamp::now())?;
+    lifecycle::record(&mut session, input, &input.event, prepared)
 }

@@ -100,12 +100,13 @@ pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result
 /// Accepts the policy as it stands now for a running session.
 pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, HumanError> {
     let mut session = Session::resume(store, id, home, Timestamp::now())?;
-    let path = session.state.policy.path.clone();
+    let policy = session.state.policy.clone().ok_or(SessionError::Ungoverned)?;
+    let path = policy.path;
     let governing = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(SessionError::from)?;
     session.keep_policy(&governing)?;
     let mut detail = Object::new();
-    detail.push("from", Value::from(session.state.policy.file.to_string()));
-    session.state.policy = PolicyRef::to(&governing);
+    detail.push("from", Value::from(policy.file.to_string()));
+    session.state.policy = Some(PolicyRef::to(&governing));
     let draft = session.event("policy-accepted", detail);
     session.append(draft)?;
     Ok(governing)

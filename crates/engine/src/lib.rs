@@ -5,6 +5,7 @@
 //! before it leaves. Format pages: `spec/ledger.md`, `spec/verify.md`.
 
 mod call;
+pub mod claims;
 mod disk;
 pub mod governing;
 mod home;

@@ -6,11 +6,22 @@ use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput};
 use writ_core::Digest;
 use writ_core::json::{Object, Value};
 
+use crate::claims::{self, Prepared};
 use crate::session::{Session, SessionError};
 use crate::{call, seal, sweep};
 
 /// Records an event that is no call, and does what belongs to it: sweep for calls no hook saw, seal at a stop.
-pub fn record(session: &mut Session<'_>, input: &HookInput, event: &Event) -> Result<HookAnswer, SessionError> {
+pub fn record(
+    session: &mut Session<'_>,
+    input: &HookInput,
+    event: &Event,
+    prepared: Prepared,
+) -> Result<HookAnswer, SessionError> {
+    // An agent that is sent back has not stopped: its claim is all there is to record.
+    let answer = claims::record(session, input, prepared)?;
+    if matches!(answer.answer, Answer::Block { .. }) || matches!(event, Event::SubagentStart) {
+        return Ok(answer);
+    }
     let mut detail = Object::new();
     call::describe(input, &mut detail);
     let name = match event {
@@ -28,7 +39,6 @@ pub fn record(session: &mut Session<'_>, input: &HookInput, event: &Event) -> Re
             sweep::batch(session, input, calls)?;
             return Ok(Answer::Silent.into());
         }
-        Event::SubagentStart => "subagent-start",
         Event::SubagentStop { .. } => "subagent-stop",
         Event::PreCompact { trigger } => {
             detail.push("trigger", Value::from(trigger.as_deref()));
@@ -48,6 +58,7 @@ pub fn record(session: &mut Session<'_>, input: &HookInput, event: &Event) -> Re
         | Event::PostToolUse { .. }
         | Event::PostToolUseFailure { .. }
         | Event::PermissionRequest { .. }
+        | Event::SubagentStart
         | Event::Other(_) => return Ok(Answer::Silent.into()),
     };
     let sealing = matches!(event, Event::Stop { .. } | Event::SessionEnd { .. });
@@ -59,12 +70,12 @@ pub fn record(session: &mut Session<'_>, input: &HookInput, event: &Event) -> Re
     if sealing {
         seal::seal(session)?;
     }
-    Ok(Answer::Silent.into())
+    Ok(answer)
 }
 
 /// Tells the user, once, which policy governs; loudly when nobody they trust signed it.
 fn welcome(session: &Session<'_>) -> HookAnswer {
-    let policy = &session.state.policy;
+    let Some(policy) = &session.state.policy else { return Answer::Silent.into() };
     let message = match policy.signed.as_str() {
         "trusted" => return Answer::Silent.into(),
         "unknown-key" => format!("writ: policy `{}` is signed, but not by a key you trust", policy.name),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use writ_clients::claude_code::HookInput;
 use writ_core::json::{Object, Value};
 use writ_core::{Digest, SessionId, Timestamp};
-use writ_evidence::row::{Draft, RowDecision};
+use writ_evidence::row::{Draft, Row, RowDecision};
 use writ_policy::Setting;
 use writ_store::{LedgerGuard, Store, StoreError};
 
@@ -21,6 +21,9 @@ use crate::{Home, protect};
 
 /// The ledger key's public half, in each session's folder.
 pub const PUBLIC_KEY: &str = "ledger.pub";
+/// What the id of a session's record ends in where no policy governs and only claims are kept. A policy that comes to govern
+/// the same session later begins a record of its own.
+const UNGOVERNED: &str = "+claims";
 /// How long a hook waits for the others before it gives up and denies.
 const LOCK_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -45,6 +48,9 @@ pub enum SessionError {
     /// The policy that the session began under is gone and nothing was recorded yet.
     #[error("the policy vanished while the session was being opened: put it back and try again")]
     Vanished,
+    /// The session is under no policy.
+    #[error("no policy governs this session: only claims are on record")]
+    Ungoverned,
 }
 
 /// An open session.
@@ -90,13 +96,38 @@ impl<'a> Session<'a> {
                 guard,
             });
         }
+        if id.as_str().ends_with(UNGOVERNED) {
+            return Self::begin_ungoverned(store, id, input, home, now, guard);
+        }
         let path = governing::find(Path::new(&input.cwd)).ok_or(SessionError::Vanished)?;
         let governing = governing::open(&path, None, &Trust::open(home.state.as_deref()))?;
-        let state = State::fresh(PolicyRef::to(&governing));
+        let state = State::fresh(Some(PolicyRef::to(&governing)));
         let setting = protect::setting(home, &path, now);
         let mut session = Self { store, id: id.clone(), state, setting, now, home, fresh: true, guard };
         session.keep_policy(&governing)?;
         let draft = session.event("session-start", genesis(input, &session, &governing)?);
+        session.append(draft)?;
+        Ok(session)
+    }
+
+    /// Begins the record of claims where no policy governs.
+    fn begin_ungoverned(
+        store: &'a Store,
+        id: &SessionId,
+        input: &HookInput,
+        home: &'a Home,
+        now: Timestamp,
+        guard: LedgerGuard,
+    ) -> Result<Self, SessionError> {
+        let setting = Setting { now, home: home.user_text(), protected: Vec::new() };
+        let mut session =
+            Self { store, id: id.clone(), state: State::fresh(None), setting, now, home, fresh: true, guard };
+        let mut detail = common(input, &session);
+        detail.push("setting", protect::to_json(&session.setting));
+        let key = session.store.ledger_key()?;
+        session.guard.keep(PUBLIC_KEY, key.public().to_pem().as_bytes())?;
+        detail.push("key", Value::from(key.public().key_id().to_string()));
+        let draft = session.event("session-start", detail);
         session.append(draft)?;
         Ok(session)
     }
@@ -112,7 +143,7 @@ impl<'a> Session<'a> {
 
     /// The policy as a human last accepted it, or what stands in its way.
     pub fn policy(&self) -> Result<Governing, Blocked> {
-        let accepted = &self.state.policy;
+        let Some(accepted) = &self.state.policy else { return Err(Blocked::Ungoverned) };
         let bytes = governing::read(&accepted.path).map_err(Blocked::Unusable)?;
         let found = Digest::of(&bytes);
         if found != accepted.file {
@@ -157,10 +188,25 @@ impl<'a> Session<'a> {
         Ok(self.guard.keep(&format!("policies/{}", governing.file.hex()), &governing.bytes)?)
     }
 
+    /// Keeps bytes in the session's folder. Durable on return.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
+        Ok(self.guard.keep(name, bytes)?)
+    }
+
+    /// Every row so far.
+    pub fn rows(&self) -> Result<Vec<Row>, SessionError> {
+        Ok(self.store.rows(&self.id)?)
+    }
+
     /// The locked ledger.
     pub const fn ledger(&mut self) -> &mut LedgerGuard {
         &mut self.guard
     }
+}
+
+/// The id under which claims are kept where no policy governs.
+pub fn ungoverned(id: &SessionId) -> SessionId {
+    SessionId::new(format!("{}{UNGOVERNED}", id.as_str()))
 }
 
 /// The setting in the genesis row.
@@ -179,14 +225,21 @@ pub enum Blocked {
     },
     /// It cannot be read or no longer verifies.
     Unusable(GoverningError),
+    /// There is none.
+    Ungoverned,
 }
 
-fn genesis(input: &HookInput, session: &Session<'_>, governing: &Governing) -> Result<Object, SessionError> {
+fn common(input: &HookInput, session: &Session<'_>) -> Object {
     let mut out = Object::new();
     out.push("session", Value::from(session.id.as_str()));
     out.push("client", Value::from("claude-code"));
     out.push("writ", Value::from(env!("CARGO_PKG_VERSION")));
     out.push("cwd", Value::from(input.cwd.as_str()));
+    out
+}
+
+fn genesis(input: &HookInput, session: &Session<'_>, governing: &Governing) -> Result<Object, SessionError> {
+    let mut out = common(input, session);
     out.push("transcript", Value::from(input.transcript.as_deref()));
     out.push("setting", protect::to_json(&session.setting));
     if let Signed::By(signers) = &governing.signed {

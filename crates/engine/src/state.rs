@@ -3,6 +3,7 @@
 //! Owns the shape of that member and its reading; refuses to guess — a state that does not read is an error, and an
 //! error denies (R6). Format page: `spec/ledger.md`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use writ_core::json::{Object, Value};
@@ -99,8 +100,8 @@ impl Grant {
 /// Everything the next decision needs to know of the session so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// The accepted policy.
-    pub policy: PolicyRef,
+    /// The accepted policy; `None` where none governs and only claims are on record.
+    pub policy: Option<PolicyRef>,
     /// Calls that were allowed. Denied calls do not count as tool calls (R17).
     pub calls: u64,
     /// Calls that were asked about.
@@ -111,6 +112,8 @@ pub struct State {
     pub turns: u64,
     /// Human approvals not used yet.
     pub grants: Vec<Grant>,
+    /// How often each agent was sent back to work because of a false DONE.
+    pub blocks: BTreeMap<String, u64>,
 }
 
 /// A last row whose state does not read.
@@ -124,20 +127,30 @@ pub struct StateError {
 }
 
 impl State {
-    /// A fresh session under `policy`.
-    pub const fn fresh(policy: PolicyRef) -> Self {
-        Self { policy, calls: 0, asked: 0, denied: 0, turns: 0, grants: Vec::new() }
+    /// A fresh session under `policy`, if there is one.
+    pub const fn fresh(policy: Option<PolicyRef>) -> Self {
+        Self { policy, calls: 0, asked: 0, denied: 0, turns: 0, grants: Vec::new(), blocks: BTreeMap::new() }
+    }
+
+    /// How policy is called, for people.
+    pub fn policy_name(&self) -> &str {
+        self.policy.as_ref().map_or("none", |policy| policy.name.as_str())
     }
 
     /// The state as JSON.
     pub fn to_json(&self) -> Value {
         let mut out = Object::new();
-        out.push("policy", self.policy.to_json());
+        out.push("policy", self.policy.as_ref().map_or(Value::Null, PolicyRef::to_json));
         out.push("calls", Value::from(self.calls));
         out.push("asked", Value::from(self.asked));
         out.push("denied", Value::from(self.denied));
         out.push("turns", Value::from(self.turns));
         out.push("grants", Value::Array(self.grants.iter().map(Grant::to_json).collect()));
+        if !self.blocks.is_empty() {
+            let mut blocks = Object::new();
+            self.blocks.iter().for_each(|(agent, count)| blocks.push(agent.as_str(), Value::from(*count)));
+            out.push("blocks", Value::Object(blocks));
+        }
         Value::Object(out)
     }
 
@@ -145,13 +158,20 @@ impl State {
     pub fn from_detail(detail: &Value) -> Option<Self> {
         let state = detail.get("state")?;
         let count = |name| state.get(name).and_then(Value::as_u64);
+        let policy = match state.get("policy")? {
+            Value::Null => None,
+            policy => Some(PolicyRef::from_json(policy)?),
+        };
+        let blocks = state.get("blocks").and_then(Value::as_object);
+        let blocks = blocks.into_iter().flat_map(Object::iter);
         Some(Self {
-            policy: PolicyRef::from_json(state.get("policy")?)?,
+            policy,
             calls: count("calls")?,
             asked: count("asked")?,
             denied: count("denied")?,
             turns: count("turns")?,
             grants: state.get("grants")?.as_array()?.iter().map(Grant::from_json).collect::<Option<_>>()?,
+            blocks: blocks.map(|(agent, count)| Some((agent.to_owned(), count.as_u64()?))).collect::<Option<_>>()?,
         })
     }
 

@@ -21,7 +21,7 @@ pub use error::{PolicyError, Problem};
 pub use facts::{Facts, FactsError, Host};
 pub use glob::{Glob, GlobError};
 pub use judge::judge;
-pub use policy::Policy;
+pub use policy::{Claims, Policy};
 pub use protect::{Protected, Setting};
 pub use survey::survey;
 pub use world::{Entry, Lexical, Resolved, World};

@@ -17,8 +17,40 @@ pub struct Policy {
     pub(crate) tools: Tools,
     pub(crate) files: Files,
     pub(crate) domains: Domains,
+    claims: Claims,
     document: Value,
     warnings: Vec<String>,
+}
+
+/// The `claims` member: what an agent's DONE is worth. Absent members are `None`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Claims {
+    /// Whether an agent whose DONE is false is sent back.
+    pub enforce: bool,
+    /// The agent types it is about.
+    pub agents: Option<Vec<String>>,
+    /// How often one agent is sent back.
+    pub max_retries: Option<u64>,
+    /// How often agents of a session are.
+    pub session_ceiling: Option<u64>,
+    /// Whether false claims about tests count, too.
+    pub tests: bool,
+}
+
+impl Claims {
+    fn read(document: &Value) -> Self {
+        let member = |name| document.get("claims").and_then(|claims| claims.get(name));
+        let truth = |name| member(name).and_then(Value::as_bool).unwrap_or(false);
+        let agents = member("agents").and_then(Value::as_array);
+        let texts = |items: &[Value]| items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        Self {
+            enforce: truth("enforce"),
+            agents: agents.map(texts),
+            max_retries: member("maxRetries").and_then(Value::as_u64),
+            session_ceiling: member("sessionCeiling").and_then(Value::as_u64),
+            tests: truth("tests"),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -84,6 +116,7 @@ impl Policy {
             tools,
             files,
             domains,
+            claims: Claims::read(&document),
             warnings: reader.warnings,
             document,
         })
@@ -97,6 +130,11 @@ impl Policy {
     /// What people call it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What an agent's DONE is worth.
+    pub const fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     /// Pointers of the fields in this document that nothing acts on yet.

@@ -1,6 +1,25 @@
 //! The claim in an agent's last words.
+//!
+//! Owns the grammar of the seed's two tiers and of the paths in their lists. It refuses to read prose: what stands in a
+//! fence or a quote, or in a sentence, claims nothing. The invariant: a path comes out only where the text lists it as
+//! changed; what is listed and is no path for certain is `unparsed`. Page: `spec/claims.md`, "The claim". Rulings: R50,
+//! R51, R53.
 
-use writ_core::json::Value;
+mod entry;
+mod grammar;
+mod list;
+mod outline;
+mod path;
+mod testing;
+mod words;
+
+use writ_core::json::{Object, Value};
+
+/// How much of a text is read, in bytes: its last lines, since the last claim counts.
+const MAX_TEXT: usize = 1 << 20;
+
+/// Most paths, and most entries that are no path, that a claim holds.
+const MAX_FILES: usize = 1000;
 
 /// What the agent says became of its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +34,18 @@ pub enum Status {
     NeedsContext,
 }
 
+impl Status {
+    /// As the seed spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "DONE",
+            Self::DoneWithConcerns => "DONE_WITH_CONCERNS",
+            Self::Blocked => "BLOCKED",
+            Self::NeedsContext => "NEEDS_CONTEXT",
+        }
+    }
+}
+
 /// Where the claim stood.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
@@ -26,12 +57,23 @@ pub enum Source {
     None,
 }
 
+impl Source {
+    /// `handoff`, `nl` or `none`, as the seed spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Handoff => "handoff",
+            Self::Lines => "nl",
+            Self::None => "none",
+        }
+    }
+}
+
 /// A claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     /// What became of the work.
     pub status: Option<Status>,
-    /// The paths it says it changed, each once, as they would be written for `git`.
+    /// The paths it says it changed, each once, as they would be written for `git`; at most 1000.
     pub files: Vec<String>,
     /// What is in the way.
     pub blockers: Option<String>,
@@ -39,25 +81,29 @@ pub struct Claim {
     pub ran_tests: bool,
     /// Where it stood.
     pub source: Source,
-    /// Entries of its lists that do not look like a path: they cannot be verified.
+    /// Entries of its lists that do not look like a path: they cannot be verified. At most 1000, long ones cut.
     pub unparsed: Vec<String>,
 }
 
 impl Claim {
-    /// Reads a claim. Never fails: what is not understood is left out.
-    pub fn parse(_text: &str) -> Self {
-        Self {
-            status: None,
-            files: Vec::new(),
-            blockers: None,
-            ran_tests: false,
-            source: Source::None,
-            unparsed: Vec::new(),
-        }
+    /// Reads a claim. Never fails: what is not understood is left out. Of a text above 1 MiB the last lines are read.
+    pub fn parse(text: &str) -> Self {
+        let text = outline::without_invisible(text);
+        let lines = outline::outline(&text, MAX_TEXT);
+        grammar::handoff(&lines).unwrap_or_else(|| grammar::lines(&lines))
     }
 
     /// `{status, files, blockers, ran_tests, source, unparsed}`.
     pub fn to_json(&self) -> Value {
-        Value::Null
+        let list =
+            |items: &[String]| Value::from(items.iter().map(|item| Value::from(item.as_str())).collect::<Vec<_>>());
+        let mut object = Object::new();
+        object.push("status", Value::from(self.status.map(Status::as_str)));
+        object.push("files", list(&self.files));
+        object.push("blockers", Value::from(self.blockers.as_deref()));
+        object.push("ran_tests", Value::from(self.ran_tests));
+        object.push("source", Value::from(self.source.as_str()));
+        object.push("unparsed", list(&self.unparsed));
+        Value::from(object)
     }
 }

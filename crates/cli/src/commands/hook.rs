@@ -39,7 +39,11 @@ fn answer() -> String {
     let mut bytes = Vec::new();
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     match std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes) {
-        Ok(_) => hook::answer(&bytes, &environment::home(), &cwd).to_json(),
+        Ok(_) => {
+            let answer = hook::answer(&bytes, &environment::home(), &cwd);
+            answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{note}")));
+            answer.to_json()
+        }
         Err(error) => HookAnswer::refuse(None, &format!("writ cannot read its input: {error}")).to_json(),
     }
 }

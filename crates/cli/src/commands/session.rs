@@ -64,7 +64,7 @@ pub fn describe(first: &Row, last: &Row) -> Object {
     out.push("started", Value::from(first.timestamp.to_string()));
     out.push("last", Value::from(last.timestamp.to_string()));
     out.push("cwd", Value::from(text("cwd")));
-    out.push("policy", Value::from(state.as_ref().map(|state| state.policy.name.as_str())));
+    out.push("policy", Value::from(state.as_ref().map(State::policy_name)));
     out.push("rows", Value::from(last.sequence + 1));
     out.push("calls", count(|state| state.calls));
     out.push("asked", count(|state| state.asked));

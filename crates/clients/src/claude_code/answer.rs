@@ -20,6 +20,8 @@ pub struct HookAnswer {
     pub answer: Answer,
     /// Shown to the user, not to the model.
     pub message: Option<String>,
+    /// Lines for standard error: neither user nor model see them unless they look.
+    pub notes: Vec<String>,
 }
 
 /// What the client is to do. An answer that does not fit its event is ignored by the client, so each variant says where
@@ -59,7 +61,7 @@ pub enum Answer {
 
 impl From<Answer> for HookAnswer {
     fn from(answer: Answer) -> Self {
-        Self { answer, message: None }
+        Self { answer, message: None, notes: Vec::new() }
     }
 }
 

@@ -9,6 +9,7 @@ pub mod answer;
 pub mod outcome;
 pub mod payload;
 pub mod settings;
+pub mod story;
 pub mod transcript;
 pub mod version;
 

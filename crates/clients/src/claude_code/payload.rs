@@ -217,13 +217,10 @@ fn event(name: String, payload: &Value) -> Result<Event, PayloadError> {
         "SubagentStart" => Event::SubagentStart,
         "SubagentStop" => Event::SubagentStop {
             transcript: optional(payload, "agent_transcript_path"),
-            last_message: optional(payload, "last_assistant_message"),
+            last_message: last_words(payload),
             again: flag(payload, "stop_hook_active"),
         },
-        "Stop" => Event::Stop {
-            last_message: optional(payload, "last_assistant_message"),
-            again: flag(payload, "stop_hook_active"),
-        },
+        "Stop" => Event::Stop { last_message: last_words(payload), again: flag(payload, "stop_hook_active") },
         "PreCompact" => Event::PreCompact { trigger: optional(payload, "trigger") },
         "SessionEnd" => Event::SessionEnd { reason: optional(payload, "reason") },
         "ConfigChange" => {
@@ -231,6 +228,17 @@ fn event(name: String, payload: &Value) -> Result<Event, PayloadError> {
         }
         _ => Event::Other(name),
     })
+}
+
+/// What the agent says at the end: in this client's member, or where others of its kind put it.
+fn last_words(payload: &Value) -> Option<String> {
+    let content = payload.get("agent_response").and_then(|response| response.get("content")).and_then(Value::as_array);
+    let texts =
+        content.unwrap_or_default().iter().filter(|block| block.get("type").and_then(Value::as_str) == Some("text"));
+    let texts: Vec<&str> = texts.filter_map(|block| block.get("text").and_then(Value::as_str)).collect();
+    let spoken = (!texts.is_empty()).then(|| texts.join("\n"));
+    let members = ["last_assistant_message", "output", "body"].into_iter().map(|member| optional(payload, member));
+    std::iter::once(spoken).chain(members).flatten().find(|text| !text.trim().is_empty())
 }
 
 fn batch(payload: &Value) -> Result<Vec<BatchCall>, PayloadError> {

@@ -60,6 +60,7 @@ impl<'a> Replay<'a> {
             }
             (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
             (RowDecision::Checkpoint, "grant") => expected.grants.clone_from(&after.grants),
+            (RowDecision::Checkpoint, "claim") => claim(row, &mut expected)?,
             (RowDecision::Checkpoint, "policy-accepted") => expected.policy = after.policy.clone(),
             _ => {}
         }
@@ -87,7 +88,7 @@ impl<'a> Replay<'a> {
         let only = |rule: &str| recorded_rules(row) == [format!("deny {rule}")];
         let found = row.detail.get("found").and_then(Value::as_str).and_then(|text| Digest::parse(text).ok());
         let holds = match found {
-            Some(found) => only(POLICY_CHANGED) && found != before.policy.file,
+            Some(found) => only(POLICY_CHANGED) && before.policy.as_ref().is_some_and(|policy| found != policy.file),
             None => only(POLICY_UNUSABLE),
         };
         if holds { Ok(Verdict::Deny) } else { Err("it was decided without facts".to_owned()) }
@@ -116,17 +117,28 @@ impl<'a> Replay<'a> {
     }
 
     fn policy(&mut self, state: &State) -> Result<&Policy, String> {
-        let digest = state.policy.file;
+        let accepted = state.policy.as_ref().ok_or("no policy governed")?;
+        let digest = accepted.file;
         if !self.parsed.contains_key(&digest) {
             let bytes = self.policies.get(&digest).ok_or_else(|| format!("the policy {digest} was not kept"))?;
             let inner =
-                governing::unwrap(&state.policy.path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
-            let root = state.policy.path.parent().unwrap_or(Path::new("/")).to_string_lossy();
+                governing::unwrap(&accepted.path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
+            let root = accepted.path.parent().unwrap_or(Path::new("/")).to_string_lossy();
             let policy = Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())?;
             self.parsed.insert(digest, policy);
         }
         self.parsed.get(&digest).ok_or_else(|| "no policy".to_owned())
     }
+}
+
+/// A claim counts only when its agent was sent back.
+fn claim(row: &Row, expected: &mut State) -> Result<(), String> {
+    let claim = row.detail.get("claim").ok_or("it holds no claim")?;
+    if claim.get("blocked").and_then(Value::as_bool) == Some(true) {
+        let agent = claim.get("agent").and_then(Value::as_str).ok_or("its claim names no agent")?;
+        *expected.blocks.entry(agent.to_owned()).or_default() += 1;
+    }
+    Ok(())
 }
 
 /// `detail.event`.

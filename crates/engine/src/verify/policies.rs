@@ -39,9 +39,12 @@ pub fn read(folder: &Path) -> Kept {
 /// Checks every policy that a row says governed.
 pub fn check(rows: &[Row], policies: &Kept, home: &Home) -> Phase {
     let mut named: Vec<PolicyRef> = Vec::new();
+    let mut ungoverned = false;
     for state in rows.iter().filter_map(|row| State::from_detail(&row.detail)) {
-        if !named.contains(&state.policy) {
-            named.push(state.policy);
+        match state.policy {
+            Some(policy) if !named.contains(&policy) => named.push(policy),
+            Some(_) => {}
+            None => ungoverned = true,
         }
     }
     let mut findings: Vec<String> =
@@ -53,8 +56,12 @@ pub fn check(rows: &[Row], policies: &Kept, home: &Home) -> Phase {
             Err(why) => findings.push(format!("policy `{}` {}: {why}", policy.name, policy.file)),
         }
     }
-    if named.is_empty() {
-        findings.push("no row names a policy".to_owned());
+    if named.is_empty() && ungoverned && findings.is_empty() {
+        let summary = "no policy governed: only claims are on record".to_owned();
+        return Phase { name: "policy", outcome: Outcome::Absent, standing: Standing::Observed, summary, findings };
+    }
+    if named.is_empty() || ungoverned {
+        findings.push("a row names no policy".to_owned());
     }
     let (outcome, summary) = if findings.is_empty() {
         (Outcome::Passed, good.join("; then "))

@@ -108,6 +108,14 @@ const EVALUATORS: &[Field] = &[
     ),
 ];
 
+const CLAIMS: &[Field] = &[
+    field("enforce", Kind::Truth, "Send an agent back to work whose DONE is false beyond doubt."),
+    field("agents", TEXTS, "The agent types this is about; `main` is the main agent. Absent: every subagent."),
+    field("maxRetries", Kind::Count, "How often one agent is sent back; 1 when left out."),
+    field("sessionCeiling", Kind::Count, "How often agents are sent back in a session; 10 when left out."),
+    field("tests", Kind::Truth, "Also send back who says that tests passed when they did not."),
+];
+
 /// A money limit with its enforcement.
 pub const MEASURED: &[Field] = &[required(field("value", Kind::Amount, "The limit.")), WHEN];
 /// A whole-number limit with its enforcement.
@@ -164,6 +172,7 @@ pub const ROOT: &[Field] = &[
         "File access, as globs relative to the policy's folder.",
     )),
     enforced(field("domains", Kind::Object(ALLOW_DENY), "Network access, by host name.")),
+    enforced(field("claims", Kind::Object(CLAIMS), "What an agent's DONE is worth. An extension: spec/claims.md.")),
     field("requiredAttestations", TEXTS, "Steps that must leave an attestation."),
     field("attestationDir", Kind::Text, "Where attestations go."),
     field("attestationsFrom", TEXTS, "Which attestations rules may see."),

@@ -1,0 +1,166 @@
+//! What an agent did to files, by its own transcript, and what that proves about a file on disk.
+//!
+//! The transcript is the agent's word that a write succeeded; the disk is the fact. A write is proven lost only when the file
+//! still is what it was at an earlier point of that very story, and nothing the story tells could have put it back.
+
+use std::path::{Path, PathBuf};
+
+/// One thing an agent did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// A tool reported that it wrote the whole file.
+    Wrote {
+        /// The file, absolute.
+        path: PathBuf,
+        /// All of it.
+        content: String,
+    },
+    /// A tool reported that it replaced text in the file.
+    Edited {
+        /// The file, absolute.
+        path: PathBuf,
+        /// The replacements in order.
+        edits: Vec<Edit>,
+    },
+    /// A command that changed these files or folders in a way that is not known, and nothing else.
+    Touched {
+        /// Absolute.
+        paths: Vec<PathBuf>,
+    },
+    /// A command that may have changed anything.
+    Unknown,
+}
+
+/// One replacement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edit {
+    /// What was there.
+    pub old: String,
+    /// What is there now.
+    pub new: String,
+    /// Everywhere, or just once.
+    pub all: bool,
+}
+
+/// What the acts say about a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Story {
+    /// They do not name it.
+    Silent,
+    /// What was written last is what is there.
+    Kept,
+    /// A write was reported, and the file is as if it had not been.
+    Lost,
+    /// A write was reported, and what came of it cannot be told.
+    Unclear,
+}
+
+/// Tells the story of `path`. `disk` is what is there now, `None` when there is nothing; `unchanged` says that this is also
+/// what was there before the first act.
+pub fn story(acts: &[Act], path: &Path, disk: Option<&[u8]>, unchanged: bool) -> Story {
+    let disk_text = disk.map(|bytes| std::str::from_utf8(bytes).map(even));
+    let disk_text = match disk_text {
+        Some(Err(_)) => return if names(acts, path) { Story::Unclear } else { Story::Silent },
+        Some(Ok(text)) => Some(text),
+        None => None,
+    };
+    // What the file held after each act, as far as it is known; the first is what it held before.
+    let before = if unchanged { disk_text.clone().map_or(Held::Nothing, Held::Text) } else { Held::Unknown };
+    let mut states = vec![before];
+    let mut written = false;
+    for act in acts {
+        let now = match act {
+            Act::Wrote { path: own, content } if own == path => Held::Text(even(content)),
+            Act::Edited { path: own, edits } if own == path => {
+                states.last().map_or(Held::Unknown, |held| held.edited(edits))
+            }
+            Act::Touched { paths } if paths.iter().any(|touched| path.starts_with(touched)) => Held::Unknown,
+            Act::Unknown => Held::Unknown,
+            Act::Wrote { .. } | Act::Edited { .. } | Act::Touched { .. } => continue,
+        };
+        written |= matches!(act, Act::Wrote { .. } | Act::Edited { .. });
+        states.push(now);
+    }
+    let found = disk_text.map_or(Held::Nothing, Held::Text);
+    match states.split_last() {
+        _ if !written => Story::Silent,
+        Some((Held::Unknown, _)) | None => Story::Unclear,
+        Some((last, _)) if *last == found => Story::Kept,
+        Some((_, earlier)) if found == Held::Nothing || earlier.contains(&found) => Story::Lost,
+        Some(_) => Story::Unclear,
+    }
+}
+
+fn names(acts: &[Act], path: &Path) -> bool {
+    acts.iter().any(|act| matches!(act, Act::Wrote { path: own, .. } | Act::Edited { path: own, .. } if own == path))
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Held {
+    Nothing,
+    Text(String),
+    Unknown,
+}
+
+impl Held {
+    fn edited(&self, edits: &[Edit]) -> Self {
+        let Self::Text(text) = self else { return Self::Unknown };
+        let mut text = text.clone();
+        for edit in edits {
+            let (old, new) = (even(&edit.old), even(&edit.new));
+            if !text.contains(&old) {
+                return Self::Unknown;
+            }
+            text = if edit.all { text.replace(&old, &new) } else { text.replacen(&old, &new, 1) };
+        }
+        Self::Text(text)
+    }
+}
+
+/// Text without the choices an editor makes by itself: line ends, a mark at the front, the last line break.
+fn even(text: &str) -> String {
+    text.trim_start_matches('\u{feff}').replace("\r\n", "\n").trim_end_matches('\n').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrote(content: &str) -> Act {
+        Act::Wrote { path: PathBuf::from("/r/a"), content: content.to_owned() }
+    }
+
+    fn edited(old: &str, new: &str) -> Act {
+        let edit = Edit { old: old.to_owned(), new: new.to_owned(), all: false };
+        Act::Edited { path: PathBuf::from("/r/a"), edits: vec![edit] }
+    }
+
+    fn tell(acts: &[Act], disk: Option<&str>, unchanged: bool) -> Story {
+        story(acts, Path::new("/r/a"), disk.map(str::as_bytes), unchanged)
+    }
+
+    #[test]
+    fn a_lost_write_is_told_from_a_kept_one() {
+        assert_eq!(tell(&[wrote("new")], Some("new\r\n"), false), Story::Kept);
+        assert_eq!(tell(&[wrote("old")], Some("old"), true), Story::Kept);
+        assert_eq!(tell(&[wrote("new")], Some("old"), true), Story::Lost);
+        assert_eq!(tell(&[wrote("new")], None, true), Story::Lost);
+        assert_eq!(tell(&[edited("o", "x")], Some("old"), true), Story::Lost);
+        assert_eq!(tell(&[wrote("one"), wrote("two")], Some("one"), false), Story::Lost);
+        assert_eq!(tell(&[wrote("one"), edited("one", "two")], Some("one"), false), Story::Lost);
+    }
+
+    #[test]
+    fn doubt_is_no_proof() {
+        let moved = Act::Touched { paths: vec![PathBuf::from("/r")] };
+        assert_eq!(tell(&[], Some("old"), true), Story::Silent);
+        assert_eq!(tell(&[wrote("new"), moved], Some("old"), true), Story::Unclear);
+        assert_eq!(tell(&[wrote("new"), Act::Unknown], None, true), Story::Unclear);
+        assert_eq!(tell(&[wrote("a=1")], Some("a = 1"), false), Story::Unclear, "a formatter");
+        assert_eq!(tell(&[edited("o", "x"), edited("x", "o")], Some("old"), true), Story::Kept, "taken back");
+        assert_eq!(tell(&[edited("gone", "x")], Some("old"), true), Story::Unclear);
+        assert_eq!(story(&[wrote("x")], Path::new("/r/a"), Some(&[0xff]), true), Story::Unclear);
+        let elsewhere = Act::Touched { paths: vec![PathBuf::from("/r/b")] };
+        assert_eq!(tell(&[wrote("new"), elsewhere], Some("old"), true), Story::Lost);
+    }
+}

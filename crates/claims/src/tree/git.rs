@@ -1,0 +1,162 @@
+//! Running git to read, and nothing but to read.
+//!
+//! No lock is taken, no configured program is started that can be switched off, and a git that does not come to an end in time
+//! is killed. What git says is bounded.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{env, fs, io, thread};
+
+/// Longest answer of git, in bytes.
+const MAX_OUTPUT: u64 = 64 << 20;
+
+/// Why git gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// The folder is in no repository.
+    #[error("{} is in no git repository", .0.display())]
+    NoRepository(PathBuf),
+    /// git cannot be started, or its answer not be read.
+    #[error("git cannot be run: {0}")]
+    Run(#[from] io::Error),
+    /// git says no.
+    #[error("`git {command}` failed: {message}")]
+    Failed {
+        /// The subcommand.
+        command: String,
+        /// The first line of what it said.
+        message: String,
+    },
+    /// git took too long.
+    #[error("`git {0}` took too long")]
+    Timeout(String),
+    /// git said too much, or what is no answer.
+    #[error("the answer of `git {0}` cannot be read")]
+    Answer(String),
+}
+
+/// Runs `git` in `dir` and gives what it prints.
+pub fn run(dir: &Path, arguments: &[&str], timeout: Duration) -> Result<Vec<u8>, GitError> {
+    let name = arguments.first().copied().unwrap_or_default().to_owned();
+    let mut command = Command::new("git");
+    command.arg("--no-optional-locks").args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
+    command.args(arguments).current_dir(dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for (variable, _) in env::vars_os() {
+        if variable.to_str().is_some_and(|variable| variable.starts_with("GIT_")) {
+            command.env_remove(variable);
+        }
+    }
+    command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    let mut child = command.spawn()?;
+    let read = gather(&mut child);
+    let answer = read.recv_timeout(timeout);
+    if answer.is_err() {
+        child.kill()?;
+    }
+    let status = child.wait()?;
+    let (out, complaint) = answer.map_err(|_late| GitError::Timeout(name.clone()))??;
+    if !status.success() {
+        let message = complaint.lines().next().unwrap_or("no reason given").to_owned();
+        return Err(GitError::Failed { command: name, message });
+    }
+    if u64::try_from(out.len()).is_ok_and(|length| length > MAX_OUTPUT) {
+        return Err(GitError::Answer(name));
+    }
+    Ok(out)
+}
+
+type Gathered = io::Result<(Vec<u8>, String)>;
+
+/// Reads both outputs away from this thread, so that waiting for them can end.
+fn gather(child: &mut Child) -> mpsc::Receiver<Gathered> {
+    let (out, complaint) = (child.stdout.take(), child.stderr.take());
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let read = || -> Gathered {
+            let mut bytes = Vec::new();
+            if let Some(out) = out {
+                out.take(MAX_OUTPUT + 1).read_to_end(&mut bytes)?;
+            }
+            let mut text = Vec::new();
+            if let Some(complaint) = complaint {
+                complaint.take(4096).read_to_end(&mut text)?;
+            }
+            Ok((bytes, String::from_utf8_lossy(&text).into_owned()))
+        };
+        // Nobody listens any more when git took too long.
+        sender.send(read()).ok();
+    });
+    receiver
+}
+
+/// Where a work tree keeps its repository.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    /// The top of the work tree.
+    pub root: PathBuf,
+    /// HEAD and its log live here.
+    pub private: PathBuf,
+    /// References live here; the same unless this is a linked work tree.
+    pub common: PathBuf,
+}
+
+impl Repository {
+    /// The repository whose work tree `dir` lies in.
+    pub fn around(dir: &Path) -> Result<Self, GitError> {
+        let dir = dir.canonicalize()?;
+        let root = dir.ancestors().find(|folder| folder.join(".git").exists());
+        root.and_then(Self::at).ok_or(GitError::NoRepository(dir))
+    }
+
+    /// The repository of the work tree whose top is `root`.
+    pub fn at(root: &Path) -> Option<Self> {
+        let entry = root.join(".git");
+        let private = if entry.is_dir() {
+            entry
+        } else {
+            let text = fs::read_to_string(&entry).ok()?;
+            root.join(text.strip_prefix("gitdir:")?.trim())
+        };
+        let common = match fs::read_to_string(private.join("commondir")) {
+            Ok(text) => private.join(text.trim()),
+            Err(_) => private.clone(),
+        };
+        Some(Self { root: root.to_owned(), private, common })
+    }
+
+    /// The newest stash.
+    pub fn stash(&self) -> Option<String> {
+        Some(fs::read_to_string(self.common.join("refs/stash")).ok()?.trim().to_owned())
+    }
+
+    /// How long HEAD's log is: what is behind that place came later.
+    pub fn log_length(&self) -> u64 {
+        fs::metadata(self.private.join("logs/HEAD")).map_or(0, |found| found.len())
+    }
+
+    /// The commits HEAD was at since its log was `from` bytes long, latest last, at most 64.
+    pub fn visited(&self, from: u64) -> Vec<String> {
+        let Ok(text) = fs::read_to_string(self.private.join("logs/HEAD")) else { return Vec::new() };
+        let start = usize::try_from(from).ok().filter(|start| *start <= text.len()).unwrap_or_default();
+        let lines = text.get(start..).unwrap_or_default().lines();
+        let commits = lines.filter_map(|line| line.split(' ').nth(1).map(str::to_owned));
+        let mut commits: Vec<String> = commits.collect();
+        commits.drain(..commits.len().saturating_sub(64));
+        commits
+    }
+
+    /// The tops of the other work trees of this repository, at most 64.
+    pub fn others(&self) -> Vec<PathBuf> {
+        let main = self.common.parent().filter(|top| self.common == top.join(".git")).map(Path::to_owned);
+        let linked = fs::read_dir(self.common.join("worktrees")).into_iter().flatten().filter_map(|entry| {
+            let text = fs::read_to_string(entry.ok()?.path().join("gitdir")).ok()?;
+            Some(Path::new(text.trim()).parent()?.to_owned())
+        });
+        let here = self.root.canonicalize().ok();
+        let tops = main.into_iter().chain(linked.take(64)).filter_map(|top| top.canonicalize().ok());
+        tops.filter(|top| Some(top) != here.as_ref()).collect()
+    }
+}

@@ -1,0 +1,35 @@
+//! `ATTEST_CAPTURE=1`: copies of what the client sent, for those who look into a case. Off unless asked for: payloads and
+//! transcripts hold whatever the agent saw.
+
+use std::fs;
+use std::path::Path;
+
+use writ_clients::claude_code::{Event, HookInput};
+
+use crate::Home;
+
+/// Longest file that is copied.
+const MAX_COPY: u64 = 64 << 20;
+
+/// Copies payload and transcript of a subagent's start or stop. What cannot be copied is left out.
+pub fn copy(payload: &[u8], input: &HookInput, home: &Home) {
+    let Some(folder) = &home.claims.capture else { return };
+    let transcript = match &input.event {
+        Event::SubagentStart => None,
+        Event::SubagentStop { transcript, .. } => transcript.as_deref(),
+        _ => return,
+    };
+    let agent = input.agent.as_ref().map_or("none", |agent| agent.id.as_str());
+    let name = |suffix: &str| {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let agent: String = agent.chars().take(64).map(plain).collect();
+        folder.join(format!("{}-{agent}.{suffix}", input.event.name()))
+    };
+    if fs::create_dir_all(folder).is_ok() {
+        fs::write(name("json"), payload).ok();
+        let small = |path: &&str| fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= MAX_COPY);
+        if let Some(path) = transcript.filter(small) {
+            fs::copy(Path::new(path), name("jsonl")).ok();
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! An agent's DONE beside what git and its own transcript say: snapshot at its start, verdict at its stop.
+//!
+//! Owns the order of things. What takes time — git, transcripts — happens before the session's ledger is locked; then the
+//! counters are read, the verdict passes the gates, and its row is on disk before a block leaves. Fails open: whatever is in
+//! doubt lets the agent stop (R6, R50). Page: `spec/claims.md`.
+
+mod acts;
+pub mod capture;
+mod cast;
+mod lines;
+mod record;
+mod switches;
+pub mod tests_run;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use writ_claims::{Claim, Delta, Facts, Finding, Limits, Repository, Snapshot, Status, Stop, Verdict, decide, judge};
+use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput, story};
+use writ_core::json::{self, Object, Value};
+use writ_core::{Digest, SessionId};
+use writ_store::Store;
+
+use crate::session::{Session, SessionError};
+use crate::{Home, governing};
+
+pub use record::PREDICATE_TYPE;
+pub use switches::{MAIN, Switches};
+use tests_run::Tests;
+
+/// Longest kept snapshot.
+const MAX_SNAPSHOT: u64 = 64 << 20;
+
+/// What was found out before the ledger was locked.
+pub enum Prepared {
+    /// Nothing to do with claims.
+    Nothing,
+    /// An agent begins.
+    Began {
+        /// Its key.
+        agent: String,
+        /// The state it begins from, or why there is none.
+        snapshot: Result<Box<Start>, String>,
+    },
+    /// An agent wants to stop.
+    Stopping(Box<Stopping>),
+}
+
+/// The state an agent begins from.
+pub struct Start {
+    root: PathBuf,
+    snapshot: Snapshot,
+}
+
+/// A stop, laid beside the facts.
+pub struct Stopping {
+    agent: Option<String>,
+    kind: String,
+    again: bool,
+    claim: Claim,
+    /// `payload` or `transcript`.
+    source: &'static str,
+    judged: Result<Judged, NoVerdict>,
+    policy: writ_policy::Claims,
+}
+
+/// A verdict with the state it rests on.
+struct Judged {
+    verdict: Verdict,
+    after: Snapshot,
+    root: PathBuf,
+}
+
+/// Why there is no verdict.
+enum NoVerdict {
+    /// No snapshot of the agent's start was kept.
+    NoSnapshot,
+    /// git did not answer, then or now.
+    Unreliable(String),
+}
+
+/// The key an agent's snapshot and counters go by.
+fn key(input: &HookInput) -> Option<String> {
+    input.agent.as_ref().map(|agent| agent.id.clone()).filter(|id| !id.is_empty())
+}
+
+/// Where an agent's snapshot is kept, in its session's folder.
+fn kept_as(agent: &str) -> String {
+    let digest = Digest::of(agent.as_bytes()).hex();
+    format!("agents/{}.json", digest.get(..24).unwrap_or(&digest))
+}
+
+/// Does what can be done without the ledger. Never fails: doubt is part of the answer.
+pub fn prepare(input: &HookInput, home: &Home, store: &Store, id: &SessionId) -> Prepared {
+    match &input.event {
+        Event::SubagentStart => key(input).map_or(Prepared::Nothing, |agent| began(agent, input, home)),
+        Event::UserPromptSubmit { .. } if home.claims.includes_main(Some(&policy(input))) => {
+            began(MAIN.to_owned(), input, home)
+        }
+        Event::SubagentStop { transcript, last_message, again } => {
+            let kind = input.agent.as_ref().and_then(|agent| agent.kind.clone()).unwrap_or_default();
+            let words =
+                Words { said: last_message.as_deref(), own: transcript.as_deref(), main: input.transcript.as_deref() };
+            Prepared::Stopping(Box::new(stopping(input, home, store, id, (key(input), kind, *again), words)))
+        }
+        Event::Stop { last_message, again } if home.claims.includes_main(Some(&policy(input))) => {
+            let words = Words { said: last_message.as_deref(), own: input.transcript.as_deref(), main: None };
+            let agent = (Some(MAIN.to_owned()), MAIN.to_owned(), *again);
+            Prepared::Stopping(Box::new(stopping(input, home, store, id, agent, words)))
+        }
+        _ => Prepared::Nothing,
+    }
+}
+
+/// The governing policy's word on claims; nothing where none governs, or it cannot be read: this check fails open.
+fn policy(input: &HookInput) -> writ_policy::Claims {
+    let path = governing::find(Path::new(&input.cwd));
+    let bytes = path.as_ref().and_then(|path| governing::read(path).ok());
+    let opened = path.zip(bytes).and_then(|(path, bytes)| {
+        let inner = governing::unwrap(&path, &bytes, || Ok(Vec::new())).ok()?.0;
+        writ_policy::Policy::parse(inner.as_deref().unwrap_or(&bytes), "/").ok()
+    });
+    opened.map(|policy| policy.claims().clone()).unwrap_or_default()
+}
+
+fn limits(home: &Home) -> Limits {
+    let default = Limits::default();
+    Limits { max_hash_bytes: home.claims.max_hash_bytes.unwrap_or(default.max_hash_bytes), ..default }
+}
+
+fn began(agent: String, input: &HookInput, home: &Home) -> Prepared {
+    let taken = Snapshot::take(Path::new(&input.cwd), &limits(home));
+    let start = taken.map(|(snapshot, repository)| Box::new(Start { root: repository.root, snapshot }));
+    Prepared::Began { agent, snapshot: start.map_err(|error| error.to_string()) }
+}
+
+/// Where the words of a claim may stand.
+#[derive(Clone, Copy)]
+struct Words<'a> {
+    said: Option<&'a str>,
+    own: Option<&'a str>,
+    main: Option<&'a str>,
+}
+
+fn stopping(
+    input: &HookInput,
+    home: &Home,
+    store: &Store,
+    id: &SessionId,
+    (agent, kind, again): (Option<String>, String, bool),
+    words: Words<'_>,
+) -> Stopping {
+    let own = words.own.and_then(|path| story::read(Path::new(path)));
+    let from_transcript = || {
+        let main = || words.main.and_then(|path| story::read(Path::new(path)));
+        own.as_ref().and_then(|story| story.last_words.clone()).or_else(|| main()?.last_words)
+    };
+    let (text, source) = match words.said.filter(|text| !text.trim().is_empty()) {
+        Some(said) => (said.to_owned(), "payload"),
+        None => (from_transcript().unwrap_or_default(), "transcript"),
+    };
+    let claim = Claim::parse(&text);
+    let deeds = own.map(|story| acts::of(&story, home.user_text().as_deref())).unwrap_or_default();
+    let judged = match agent.as_deref().map(|agent| kept(store, id, agent)) {
+        None | Some(None) => Err(NoVerdict::NoSnapshot),
+        Some(Some(Err(why))) => Err(NoVerdict::Unreliable(why)),
+        Some(Some(Ok(start))) => {
+            let case = Case { input, home, start: &start, claim: &claim, acts: &deeds, words };
+            case.judge().map_err(|error| NoVerdict::Unreliable(error.to_string()))
+        }
+    };
+    Stopping { agent, kind, again, claim, source, judged, policy: policy(input) }
+}
+
+/// Everything of a case but its verdict.
+struct Case<'a> {
+    input: &'a HookInput,
+    home: &'a Home,
+    start: &'a Start,
+    claim: &'a Claim,
+    acts: &'a [writ_claims::Act],
+    words: Words<'a>,
+}
+
+impl Case<'_> {
+    fn judge(&self) -> Result<Judged, writ_claims::GitError> {
+        let limits = limits(self.home);
+        let (after, repository) = Snapshot::take(&self.start.root, &limits)?;
+        let delta = Delta::between(&self.start.snapshot, &after, &repository.root, &limits)?;
+        let folders = [PathBuf::from(&self.input.cwd)];
+        let against = |others: &BTreeSet<PathBuf>| {
+            judge(
+                self.claim,
+                &Facts {
+                    before: &self.start.snapshot,
+                    after: &after,
+                    delta: &delta,
+                    repository: &repository,
+                    folders: &folders,
+                    home: self.home.user.as_deref(),
+                    acts: self.acts,
+                    others,
+                    limits: &limits,
+                },
+            )
+        };
+        let mut verdict = against(&BTreeSet::new());
+        if verdict.proven {
+            // Somebody else may have written the same file since.
+            verdict = against(&acts::written(&self.other_transcripts()));
+        }
+        let Repository { root, .. } = repository;
+        Ok(Judged { verdict, after, root })
+    }
+
+    fn other_transcripts(&self) -> Vec<PathBuf> {
+        let Some(main) = self.input.transcript.as_deref().map(Path::new) else { return Vec::new() };
+        let beside = fs::read_dir(main.with_extension("").join("subagents")).into_iter().flatten().flatten();
+        let all = beside.map(|entry| entry.path()).chain([main.to_owned()]);
+        all.filter(|path| path.extension().is_some_and(|kind| kind == "jsonl"))
+            .filter(|path| Some(path.as_path()) != self.words.own.map(Path::new))
+            .take(256)
+            .collect()
+    }
+}
+
+/// The kept start of an agent: `None` when there is none, an error when git did not answer then.
+fn kept(store: &Store, id: &SessionId, agent: &str) -> Option<Result<Start, String>> {
+    let path = store.folder(id).join(kept_as(agent));
+    let bytes =
+        fs::metadata(&path).ok().filter(|found| found.len() <= MAX_SNAPSHOT).and_then(|_| fs::read(&path).ok())?;
+    let value = json::parse_with(&bytes, json::Limits::FOREIGN).ok()?;
+    if let Some(why) = value.get("error").and_then(Value::as_str) {
+        return Some(Err(why.to_owned()));
+    }
+    let root = PathBuf::from(value.get("root")?.as_str()?);
+    Some(Ok(Start { root, snapshot: Snapshot::from_json(value.get("files")?)? }))
+}
+
+/// Puts what was prepared on record and answers.
+pub fn record(session: &mut Session<'_>, input: &HookInput, prepared: Prepared) -> Result<HookAnswer, SessionError> {
+    match prepared {
+        Prepared::Nothing => Ok(Answer::Silent.into()),
+        Prepared::Began { agent, snapshot } => {
+            let mut kept = Object::new();
+            match snapshot {
+                Ok(start) => {
+                    kept.push("root", Value::from(start.root.to_string_lossy().as_ref()));
+                    kept.push("files", start.snapshot.to_json());
+                }
+                Err(why) => kept.push("error", Value::from(why)),
+            }
+            let bytes = json::canonical(&Value::Object(kept));
+            session.keep(&kept_as(&agent), bytes.as_bytes())?;
+            let mut detail = Object::new();
+            crate::call::describe(input, &mut detail);
+            detail.push("snapshot", Value::from(Digest::of(bytes.as_bytes()).to_string()));
+            let name = if agent == MAIN { "main-start" } else { "subagent-start" };
+            let draft = session.event(name, detail);
+            session.append(draft)?;
+            Ok(Answer::Silent.into())
+        }
+        Prepared::Stopping(stopping) => stopped(session, input, *stopping),
+    }
+}
+
+fn stopped(session: &mut Session<'_>, input: &HookInput, stopping: Stopping) -> Result<HookAnswer, SessionError> {
+    let enforcement = session.home.claims.with(Some(&stopping.policy));
+    let agent = stopping.agent.clone().unwrap_or_default();
+    let tests = stopping.claim.ran_tests.then(|| {
+        let rows = session.rows().unwrap_or_default();
+        let own = (agent != MAIN).then_some(agent.as_str());
+        tests_run::on_record(&rows, own)
+    });
+    let done = stopping.claim.status == Some(Status::Done);
+    let false_tests = done && stopping.policy.tests && matches!(tests, Some(Tests::Failed | Tests::NoneRan));
+    let stop = Stop {
+        agent: stopping.agent.as_deref(),
+        kind: &stopping.kind,
+        hook_active: stopping.again,
+        agent_blocks: session.state.blocks.get(&agent).copied().unwrap_or_default(),
+        session_blocks: session.state.blocks.values().sum(),
+    };
+    let finding = match &stopping.judged {
+        _ if false_tests => Finding::FalseTests,
+        Ok(judged) => Finding::Judged(&judged.verdict),
+        Err(NoVerdict::NoSnapshot) => Finding::NoDelta { done: false },
+        Err(NoVerdict::Unreliable(_)) => Finding::NoDelta { done: done && !stopping.claim.files.is_empty() },
+    };
+    let code = decide(&enforcement, &stop, finding);
+    if code.blocks() {
+        *session.state.blocks.entry(agent.clone()).or_default() += 1;
+    }
+    let notes = lines::report(&stopping, code, enforcement.on);
+    let claim = record::claim(&stopping, code, tests);
+    record::append(session, input, &stopping, claim.clone())?;
+    cast::mirror(session.home, session.id.as_str(), &claim, session.now);
+    let mut answer = HookAnswer::from(if code.blocks() {
+        Answer::Block { reason: lines::reason(&stopping, tests.filter(|_| false_tests)) }
+    } else {
+        Answer::Silent
+    });
+    answer.notes = notes;
+    Ok(answer)
+}

@@ -1,0 +1,114 @@
+//! Which commands are test runs, and what came of them: claims about tests against the calls on record.
+
+use writ_core::json::Value;
+use writ_evidence::row::{Row, RowDecision};
+use writ_shell::{Env, Word, analyze};
+
+/// Test runners, one a line: the words a command begins with.
+const RUNNERS: &str = include_str!("runners.txt");
+
+/// The test runs in a command line, as `runner`, and whether the line's outcome is theirs.
+pub fn runs(line: &str) -> Vec<(String, bool)> {
+    let analysis = analyze(line, &Env::default());
+    let mut out = Vec::new();
+    for command in &analysis.commands {
+        let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
+        let Some(runner) = runner(&words) else { continue };
+        let behind = line.get(command.span.end..).unwrap_or_default();
+        let behind = behind.replace("2>&1", "").replace("&&", "");
+        out.push((runner, !behind.contains(['|', ';', '\n', '&'])));
+    }
+    out
+}
+
+fn runner(words: &[String]) -> Option<String> {
+    let (program, rest) = words.split_first()?;
+    let base = program.rsplit('/').next()?;
+    let plain: Vec<&str> =
+        rest.iter().map(String::as_str).filter(|word| !word.starts_with('-') || *word == "-m").collect();
+    RUNNERS.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let mut own = line.split(' ');
+        let fits = own.next() == Some(base)
+            && own.enumerate().all(|(at, want)| plain.get(at).is_some_and(|word| text_fits(want, word)));
+        fits.then(|| line.trim_end_matches('*').to_owned())
+    })
+}
+
+fn text_fits(want: &str, word: &str) -> bool {
+    want.strip_suffix('*').map_or(want == word, |start| word.starts_with(start))
+}
+
+/// What the record says to a claim that tests were run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tests {
+    /// The last run that tells came out well.
+    Passed,
+    /// The last run that tells failed.
+    Failed,
+    /// The agent ran none.
+    NoneRan,
+    /// There were runs, and their outcome is hidden behind other commands, or not on record.
+    Unclear,
+}
+
+impl Tests {
+    /// `passed`, `failed`, `none-ran`, `unclear`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::NoneRan => "none-ran",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+/// Looks for the agent's test runs among the rows. `agent` is `None` for the main agent.
+pub fn on_record(rows: &[Row], agent: Option<&str>) -> Tests {
+    let of = |row: &&Row| row.detail.get("agent").and_then(|own| own.get("id")).and_then(Value::as_str) == agent;
+    let mut found = Tests::NoneRan;
+    for row in rows.iter().filter(of) {
+        let Some(tests) =
+            row.detail.get("tests").and_then(Value::as_array).filter(|_| row.decision == RowDecision::Approved)
+        else {
+            continue;
+        };
+        let tells = tests.last().and_then(|last| last.get("tells")).and_then(Value::as_bool) == Some(true);
+        let after = rows.iter().skip_while(|other| other.sequence <= row.sequence);
+        let mut outcomes = after.filter(|other| other.call_id == row.call_id).map(|other| other.decision);
+        found = match outcomes.find(|decision| matches!(decision, RowDecision::Completed | RowDecision::Failed)) {
+            Some(RowDecision::Completed) if tells => Tests::Passed,
+            Some(RowDecision::Failed) if tells => Tests::Failed,
+            _ => Tests::Unclear,
+        };
+    }
+    found
+}
+
+/// The member that a row about a command carries.
+pub fn to_json(runs: &[(String, bool)]) -> Value {
+    let one = |(runner, tells): &(String, bool)| {
+        let mut out = writ_core::json::Object::new();
+        out.push("runner", Value::from(runner.as_str()));
+        out.push("tells", Value::from(*tells));
+        Value::Object(out)
+    };
+    Value::Array(runs.iter().take(16).map(one).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_test_runs_and_whether_they_tell() {
+        let one = |line: &str| runs(line).pop();
+        assert_eq!(one("cargo test -p x"), Some(("cargo test".to_owned(), true)));
+        assert_eq!(one("cd a && python3 -m pytest -q 2>&1"), Some(("python3 -m pytest".to_owned(), true)));
+        assert_eq!(one("npm run test:unit && echo ok"), Some(("npm run test".to_owned(), true)));
+        assert_eq!(one("pytest | tail -5"), Some(("pytest".to_owned(), false)));
+        assert_eq!(one("go test ./... || true"), Some(("go test".to_owned(), false)));
+        assert_eq!(one("cargo build"), None);
+        assert_eq!(one("echo cargo test"), None);
+    }
+}
