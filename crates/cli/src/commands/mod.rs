@@ -1,6 +1,8 @@
 //! One file per command, and the match that finds it.
 
 mod approve;
+mod claim;
+mod claims;
 mod decide;
 mod demo;
 mod doctor;
@@ -41,6 +43,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Approve(args) => approve::run(&args),
         Command::Session(command) => session::run(&command),
         Command::Ledger(command) => ledger::run(&command),
+        Command::Claim(command) => claim::run(&command),
+        Command::Claims(args) => claims::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Completions { shell } => {

@@ -29,6 +29,11 @@ pub use record::PREDICATE_TYPE;
 pub use switches::{MAIN, Switches};
 use tests_run::Tests;
 
+/// The acts a transcript tells of; none when it cannot be read.
+pub fn acts_of(transcript: &Path, home: &Home) -> Vec<writ_claims::Act> {
+    story::read(transcript).map(|story| acts::of(&story, home.user_text().as_deref())).unwrap_or_default()
+}
+
 /// Longest kept snapshot.
 const MAX_SNAPSHOT: u64 = 64 << 20;
 

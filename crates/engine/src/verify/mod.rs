@@ -4,6 +4,7 @@
 //! do they agree with each other and with the last one seen, what is not covered, does every decision come out the same,
 //! and which calls did nobody see. Never repairs. Page: `spec/verify.md`.
 
+pub mod claims;
 mod coverage;
 mod decisions;
 mod policies;
@@ -82,6 +83,7 @@ pub fn folder(folder: &Path, home: &Home, options: &Options) -> Result<Report, V
     let mut phases = vec![policies::check(&evidence.rows, &policies, home)];
     phases.extend(evidence.chain_phases());
     phases.push(evidence.decisions(&policies.kept));
+    phases.extend(claims::check(&evidence.rows, folder, evidence.public.as_ref()));
     let (covered, unobserved) = evidence.coverage(options);
     phases.push(covered);
     Ok(Report { session: evidence.id(), rows: evidence.report.rows, unobserved, phases })
@@ -92,6 +94,7 @@ struct Evidence {
     rows: Vec<Row>,
     report: LedgerReport,
     key: KeyUsed,
+    public: Option<PublicKey>,
 }
 
 /// Which key the checkpoints were checked with, and why that one.
@@ -117,7 +120,7 @@ impl Evidence {
         let (key, used) = pick_key(folder, home, options, seen.is_some())?;
         let expected = id.as_ref().map(origin);
         let report = verify_ledger(&bytes, &notes, key.as_ref(), expected.as_deref(), seen.as_deref());
-        Ok(Self { rows, report, key: used })
+        Ok(Self { rows, report, key: used, public: key })
     }
 
     fn id(&self) -> Option<String> {
