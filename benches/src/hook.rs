@@ -38,7 +38,7 @@ pub fn run() -> Result<Vec<Figure>> {
         let (ours, theirs) = (percentile(&mut hook, percent), percentile(&mut nothing, percent));
         Figure::time(format!("hook: whole process, p{percent}"), ours, ("/bin/true", theirs), bar)
     };
-    Ok(vec![figure(50, Bar::AtMost(Duration::from_micros(2500))), figure(99, Bar::None)])
+    Ok(vec![figure(50, Bar::AtMost(Duration::from_micros(2500))), figure(99, Bar::AtMost(Duration::from_millis(8)))])
 }
 
 /// A repository with a policy, and an empty state folder.
@@ -99,7 +99,8 @@ impl Bench {
     }
 }
 
-fn timed(mut command: Command, input: &[u8]) -> Result<(Duration, Output)> {
+/// Runs a program to its end.
+pub fn timed(mut command: Command, input: &[u8]) -> Result<(Duration, Output)> {
     let start = Instant::now();
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     // A program that does not read its input may have ended by now: what it says is looked at, not this write.

@@ -4,6 +4,7 @@
 //! baseline of the same machine at the same time, so that figures of two machines can be compared by their ratios. Run them
 //! with `cargo xtask bench`; nothing here is asserted in a test.
 
+mod claims;
 mod decide;
 mod hook;
 mod ledger;
@@ -20,8 +21,9 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 5] = [
+const GROUPS: [Group; 6] = [
     ("hook", hook::run),
+    ("claims", claims::run),
     ("decide", decide::run),
     ("policy", policy::run),
     ("shell", shell::run),

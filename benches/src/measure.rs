@@ -16,6 +16,8 @@ pub enum Bar {
     None,
     /// At most this long.
     AtMost(Duration),
+    /// At most so many times the baseline's time.
+    TimesBaseline(f64),
     /// At least this part of the baseline's speed.
     SpeedOfBaseline(f64),
 }
@@ -53,6 +55,7 @@ impl Figure {
         let (within, bar) = match self.bar {
             Bar::None => return "-".to_owned(),
             Bar::AtMost(limit) => (self.value <= limit, format!("≤ {}", shown(limit))),
+            Bar::TimesBaseline(times) => (self.value <= self.baseline_value.mul_f64(times), format!("≤ {times} ×")),
             Bar::SpeedOfBaseline(part) => {
                 (self.baseline_value >= self.value.mul_f64(part), format!("≥ {:.0} % of the speed", part * 100.0))
             }
