@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use writ_policy::{Entry, Resolved, World};
@@ -53,6 +54,12 @@ fn follow(path: &Path) -> Option<PathBuf> {
                 let mut rest = names(&target);
                 rest.append(&mut todo);
                 todo = rest;
+            }
+            // No link, and so there: what follows may be one.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => done = next,
+            // What is not there has nothing below it that could be a link; only `..` leads out of it again.
+            Err(_) if !todo.iter().any(|name| name == "..") => {
+                return Some(next.join(todo.into_iter().collect::<PathBuf>()));
             }
             Err(_) => done = next,
         }

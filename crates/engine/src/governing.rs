@@ -3,8 +3,6 @@
 //! Looks a policy up, opens its envelope and checks signatures against the pinned keys; never judges a call. Invariant: a
 //! [`Governing`] holds the very bytes whose digests it names.
 
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use writ_core::{Digest, json};
@@ -12,6 +10,7 @@ use writ_evidence::dsse::Envelope;
 use writ_evidence::keys::PublicKey;
 use writ_policy::{Policy, PolicyError};
 
+use crate::plain;
 use crate::trust::{Trust, TrustError};
 
 /// The DSSE payload type of a signed policy.
@@ -129,9 +128,7 @@ pub fn repository(cwd: &Path) -> &Path {
 /// Reads a policy file's bytes, bounded.
 pub fn read(path: &Path) -> Result<Vec<u8>, GoverningError> {
     let unreadable = |source| GoverningError::Unreadable { path: path.to_owned(), source };
-    let file = fs::File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let bytes = plain::read(path, MAX_BYTES).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_BYTES { Err(GoverningError::TooLarge { path: path.to_owned() }) } else { Ok(bytes) }
 }
 

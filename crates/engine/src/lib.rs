@@ -13,6 +13,7 @@ pub mod hook;
 pub mod human;
 pub mod install;
 mod lifecycle;
+mod plain;
 pub mod protect;
 mod seal;
 mod session;

@@ -23,7 +23,7 @@ use writ_core::{Digest, SessionId};
 use writ_store::Store;
 
 use crate::session::{Session, SessionError};
-use crate::{Home, governing};
+use crate::{Home, governing, plain};
 
 pub use record::PREDICATE_TYPE;
 pub use switches::{MAIN, Switches};
@@ -232,9 +232,7 @@ impl Case<'_> {
 
 /// The kept start of an agent: `None` when there is none, an error when git did not answer then.
 fn kept(store: &Store, id: &SessionId, agent: &str) -> Option<Result<Start, String>> {
-    let path = store.folder(id).join(kept_as(agent));
-    let bytes =
-        fs::metadata(&path).ok().filter(|found| found.len() <= MAX_SNAPSHOT).and_then(|_| fs::read(&path).ok())?;
+    let bytes = plain::read(&store.folder(id).join(kept_as(agent)), MAX_SNAPSHOT).ok()?;
     let value = json::parse_with(&bytes, json::Limits::FOREIGN).ok()?;
     if let Some(why) = value.get("error").and_then(Value::as_str) {
         return Some(Err(why.to_owned()));

@@ -11,8 +11,7 @@ mod policies;
 pub mod report;
 
 use std::collections::HashMap;
-use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use writ_core::json::Value;
@@ -23,9 +22,9 @@ use writ_evidence::ledger::{LedgerReport, verify_ledger};
 use writ_evidence::row::Row;
 use writ_store::{Store, StoreError};
 
-use crate::Home;
 use crate::session::PUBLIC_KEY;
 use crate::state::State;
+use crate::{Home, plain};
 pub use report::{Outcome, Phase, Report, Standing};
 
 /// Largest ledger that is read: about five million rows.
@@ -270,7 +269,5 @@ fn optional(path: &Path) -> Result<Option<Vec<u8>>, VerifyError> {
 
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, VerifyError> {
     let io = |source| VerifyError::Io { path: path.to_owned(), source };
-    let mut bytes = Vec::new();
-    fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(io)?;
-    Ok(bytes)
+    plain::read(path, limit).map_err(io)
 }
