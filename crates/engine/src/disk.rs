@@ -59,7 +59,9 @@ fn follow(path: &Path) -> Option<PathBuf> {
             Err(error) if error.kind() == ErrorKind::InvalidInput => done = next,
             // What is not there has nothing below it that could be a link; only `..` leads out of it again.
             Err(_) if !todo.iter().any(|name| name == "..") => {
-                return Some(next.join(todo.into_iter().collect::<PathBuf>()));
+                done = next;
+                done.extend(todo);
+                return Some(done);
             }
             Err(_) => done = next,
         }
