@@ -1,0 +1,283 @@
+//! The data files: families of programs, each rule with tier, reason, undo and examples.
+//!
+//! Owns the files' grammar, which stands at the head of `data/shell/git.txt`. A file that does not read is a defect that the
+//! tests find; at run time its family knows nothing.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use writ_shell::{Command, Normal, Word, normal};
+
+use crate::report::Tier;
+
+/// The families, by file name.
+const FILES: &[(&str, &str)] = &[
+    ("git", include_str!("../data/shell/git.txt")),
+    ("files", include_str!("../data/shell/files.txt")),
+    ("disks", include_str!("../data/shell/disks.txt")),
+    ("system", include_str!("../data/shell/system.txt")),
+    ("network", include_str!("../data/shell/network.txt")),
+    ("containers", include_str!("../data/shell/containers.txt")),
+    ("kubernetes", include_str!("../data/shell/kubernetes.txt")),
+    ("infrastructure", include_str!("../data/shell/infrastructure.txt")),
+    ("databases", include_str!("../data/shell/databases.txt")),
+    ("aws", include_str!("../data/shell/aws.txt")),
+    ("google", include_str!("../data/shell/google.txt")),
+    ("azure", include_str!("../data/shell/azure.txt")),
+    ("publishing", include_str!("../data/shell/publishing.txt")),
+    ("interpreters", include_str!("../data/shell/interpreters.txt")),
+];
+
+/// What a rule's tier is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Judged {
+    /// Always this.
+    As(Tier),
+    /// As the paths it writes are judged.
+    ByPath,
+    /// As the statements it runs are judged.
+    BySql,
+}
+
+/// One rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// `git/force-push`.
+    pub id: String,
+    /// Its tier.
+    pub tier: Judged,
+    /// `delete`, `overwrite`, `publish`, …
+    pub action: &'static str,
+    /// What it acts on.
+    pub target: &'static str,
+    /// Why this tier.
+    pub why: &'static str,
+    /// How to undo it.
+    pub undo: &'static str,
+    /// What would have to be known for a better answer.
+    pub need: &'static str,
+    /// Lines the rule is about.
+    pub bad: Vec<&'static str>,
+    /// Lines like them that it is not about.
+    pub ok: Vec<&'static str>,
+    when: Vec<Vec<Term>>,
+}
+
+/// A family of programs.
+#[derive(Clone, Debug, Default)]
+pub struct Family {
+    /// Its file's name.
+    pub name: &'static str,
+    /// The programs it is about.
+    pub programs: Vec<&'static str>,
+    /// What the family is, for people.
+    pub about: &'static str,
+    /// Options with a value that may stand before the subcommand.
+    globals: &'static str,
+    /// Its rules.
+    pub rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug)]
+enum Term {
+    /// The next word of the subcommand, one of these.
+    Sub(Vec<&'static str>),
+    /// One of these is there, or none.
+    Any(bool, Vec<Mark>),
+    /// At least so many operands in all.
+    Operands(usize),
+}
+
+#[derive(Clone, Debug)]
+enum Mark {
+    Flag(&'static str),
+    /// An operand that fits a pattern.
+    Operand(&'static str),
+    /// A word of any kind, or an option with its value (`--replicas=0`), that fits a pattern.
+    Raw(&'static str),
+}
+
+/// Every family.
+pub fn families() -> &'static [Family] {
+    static FAMILIES: LazyLock<Vec<Family>> =
+        LazyLock::new(|| FILES.iter().map(|(name, text)| read(name, text).unwrap_or_default()).collect());
+    &FAMILIES
+}
+
+/// The families that know a program.
+pub fn of(program: &str) -> impl Iterator<Item = &'static Family> {
+    static BY_PROGRAM: LazyLock<HashMap<&str, Vec<&Family>>> = LazyLock::new(|| {
+        let mut out: HashMap<&str, Vec<&Family>> = HashMap::new();
+        for family in families() {
+            family.programs.iter().for_each(|program| out.entry(program).or_default().push(family));
+        }
+        out
+    });
+    BY_PROGRAM.get(program).into_iter().flatten().copied()
+}
+
+/// A rule by its id.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    families().iter().flat_map(|family| &family.rules).find(|rule| rule.id == id)
+}
+
+/// A command made ready for the rules.
+pub struct Subject {
+    normal: Normal,
+    operands: Vec<String>,
+    raw: Vec<String>,
+}
+
+impl Subject {
+    /// Reads a command once, for any number of rules.
+    pub fn of(command: &Command, family: &Family) -> Self {
+        let texts: Vec<String> = command.words.iter().map(text).collect();
+        let normal = normal(&command.words);
+        let operands = if family.globals.is_empty() {
+            normal.operands.iter().map(text).collect()
+        } else {
+            without_values(texts.get(1..).unwrap_or_default(), family.globals)
+        };
+        let mut raw = texts.clone();
+        raw.extend(texts.windows(2).filter_map(|pair| match pair {
+            [option, value] if option.starts_with('-') && !value.starts_with('-') => Some(format!("{option}={value}")),
+            _ => None,
+        }));
+        Self { normal, operands, raw }
+    }
+
+    /// The program's base name.
+    pub fn program(&self) -> &str {
+        &self.normal.program
+    }
+
+    /// What is no option, after `skip` words of subcommand.
+    pub fn targets(&self, skip: usize) -> Vec<String> {
+        self.operands.iter().skip(skip).cloned().collect()
+    }
+
+    fn has(&self, mark: &Mark) -> bool {
+        match mark {
+            Mark::Flag(flag) => self.normal.flags.iter().any(|own| own == flag) || self.raw.iter().any(|own| own == flag),
+            Mark::Operand(pattern) => self.operands.iter().any(|own| fits(pattern, own)),
+            Mark::Raw(pattern) => self.raw.iter().any(|own| fits(pattern, own)),
+        }
+    }
+}
+
+/// The words that are neither options nor their values.
+fn without_values(words: &[String], globals: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if globals.split(' ').any(|global| global == word) {
+            words.next();
+        } else if !word.starts_with('-') {
+            out.push(word.clone());
+        }
+    }
+    out
+}
+
+fn text(word: &Word) -> String {
+    word.literal().unwrap_or_else(|| "\u{1}".to_owned())
+}
+
+impl Rule {
+    /// Whether the rule is about a command; how many words of subcommand it named.
+    pub fn applies(&self, subject: &Subject) -> Option<usize> {
+        self.when.iter().find_map(|terms| {
+            let mut subcommand = 0;
+            let holds = terms.iter().all(|term| match term {
+                Term::Sub(words) => {
+                    subcommand += 1;
+                    subject.operands.get(subcommand - 1).is_some_and(|own| words.iter().any(|word| fits(word, own)))
+                }
+                Term::Any(wanted, marks) => marks.iter().any(|mark| subject.has(mark)) == *wanted,
+                Term::Operands(least) => subject.operands.len() >= *least,
+            });
+            holds.then_some(subcommand)
+        })
+    }
+}
+
+/// Whether `*` for any text makes a pattern a text.
+fn fits(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(first) else { return false };
+    let mut pieces = rest.split('*').peekable();
+    while let Some(piece) = pieces.next() {
+        if pieces.peek().is_none() {
+            return left.ends_with(piece);
+        }
+        let Some(at) = left.find(piece) else { return false };
+        left = left.get(at + piece.len()..).unwrap_or_default();
+    }
+    true
+}
+
+/// Reads a data file; the error names the line.
+pub fn read(name: &'static str, text: &'static str) -> Result<Family, String> {
+    let mut family = Family { name, ..Family::default() };
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+        let wrong = |what: &str| format!("{name}.txt:{}: {what}: {line}", at + 1);
+        if let Some(head) = line.strip_prefix('[') {
+            family.rules.push(head_of(name, head).ok_or_else(|| wrong("[id] tier action target"))?);
+            continue;
+        }
+        let (key, value) = line.split_once(": ").ok_or_else(|| wrong("key: value"))?;
+        match (key, family.rules.last_mut()) {
+            ("about", None) => family.about = value,
+            ("programs", None) => family.programs.extend(value.split_whitespace()),
+            ("globals", None) => family.globals = value,
+            ("when", Some(rule)) => rule.when.push(value.split_whitespace().map(term).collect()),
+            ("why", Some(rule)) => rule.why = value,
+            ("undo", Some(rule)) => rule.undo = value,
+            ("need", Some(rule)) => rule.need = value,
+            ("bad", Some(rule)) => rule.bad.push(value),
+            ("ok", Some(rule)) => rule.ok.push(value),
+            _ => return Err(wrong("a key that is not known here")),
+        }
+    }
+    Ok(family)
+}
+
+fn head_of(family: &str, head: &'static str) -> Option<Rule> {
+    let (id, rest) = head.split_once("] ")?;
+    let mut words = rest.split_whitespace();
+    let tier = match words.next()? {
+        "path" => Judged::ByPath,
+        "sql" => Judged::BySql,
+        number => Judged::As(Tier::of(number.parse().ok()?)?),
+    };
+    Some(Rule {
+        id: format!("{family}/{id}"),
+        tier,
+        action: words.next()?,
+        target: words.next()?,
+        why: "",
+        undo: "",
+        need: "",
+        bad: Vec::new(),
+        ok: Vec::new(),
+        when: Vec::new(),
+    })
+}
+
+fn term(token: &'static str) -> Term {
+    if let Some(least) = token.strip_prefix('#').and_then(|number| number.parse().ok()) {
+        return Term::Operands(least);
+    }
+    let (wanted, body) = token.strip_prefix('!').map_or((true, token), |body| (false, body));
+    let marked = |word: &str| word.starts_with(['-', '@', '~']);
+    if wanted && !body.split('|').any(marked) {
+        return Term::Sub(body.split('|').collect());
+    }
+    let mark = |word: &'static str| match word.split_at_checked(1) {
+        Some(("~", pattern)) => Mark::Raw(pattern),
+        Some(("@", pattern)) => Mark::Operand(pattern),
+        Some(("-", _)) => Mark::Flag(word),
+        _ => Mark::Operand(word),
+    };
+    Term::Any(wanted, body.split('|').map(mark).collect())
+}
