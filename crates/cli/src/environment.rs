@@ -15,7 +15,8 @@ pub fn home() -> Home {
         .or_else(|| absolute("XDG_STATE_HOME").map(|dir| dir.join("writ")))
         .or_else(|| user.as_ref().map(|dir| dir.join(".local/state/writ")));
     let claims = claims(user.as_deref());
-    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), claims }
+    let program = env::current_exe().ok();
+    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), program, claims }
 }
 
 /// The switches of the DONE-claim check (`spec/claims.md`). What does not read is as if unset.

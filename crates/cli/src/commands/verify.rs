@@ -31,7 +31,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
 
 fn failure(error: verify::VerifyError) -> Failure {
     match error {
-        verify::VerifyError::NoLedger { .. } => Failure::malformed(error),
+        verify::VerifyError::NoLedger { .. } | verify::VerifyError::Lost { .. } => Failure::malformed(error),
         verify::VerifyError::Io { .. } | verify::VerifyError::Store(_) => Failure::could_not(error),
     }
 }

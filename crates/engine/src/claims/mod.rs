@@ -20,10 +20,10 @@ use writ_claims::{Claim, Delta, Facts, Finding, Limits, Repository, Snapshot, St
 use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput, story};
 use writ_core::json::{self, Object, Value};
 use writ_core::{Digest, SessionId};
-use writ_store::Store;
+use writ_store::{Store, plain};
 
 use crate::session::{Session, SessionError};
-use crate::{Home, governing, plain};
+use crate::{Home, governing};
 
 pub use record::PREDICATE_TYPE;
 pub use switches::{MAIN, Switches};

@@ -12,6 +12,9 @@ const AMBIGUOUS: &str = "writ:ambiguous-url";
 
 impl Judge<'_> {
     pub(super) fn path(&mut self, fact: &PathFact) {
+        if fact.kind == PathKind::Argument {
+            return;
+        }
         let files = &self.policy.files;
         let (written, resolved) = (split(&fact.written), split(&fact.resolved));
         let both: &[_] = if written == resolved { &[resolved] } else { &[written, resolved] };

@@ -11,7 +11,7 @@ use writ_core::json::Value;
 use writ_core::{Subject, ToolCall, Verdict};
 use writ_shell::Access;
 
-use crate::facts::{Facts, Host, HostFact, PathFact, TextFact};
+use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, TextFact};
 use crate::glob::unfold;
 use crate::judge::judge;
 use crate::policy::Policy;
@@ -22,6 +22,8 @@ use crate::world::{World, fold};
 
 /// Most paths, and most texts, of one verdict that facts keep.
 const MOST: usize = 64;
+/// Longest text in a tool's input that may be a path.
+const MAX_ARGUMENT: usize = 4096;
 
 /// Finds out what a call would touch. Beyond 64 paths or commands of one verdict the rest are left out: they would add
 /// reasons, and change nothing.
@@ -61,10 +63,27 @@ impl Survey<'_> {
                 let kind = self.optional("subagent_type")?.unwrap_or_default().to_owned();
                 self.text(Subject::Tool, kind.clone(), &kind);
             }
-            tool if tool.starts_with("mcp__") => {}
+            tool if tool.starts_with("mcp__") => self.arguments(&self.call.input),
             _ => self.stranger()?,
         }
         Ok(())
+    }
+
+    /// Any text in the input of a tool on a server may be a path that it writes (R19). Only what is protected is kept (R8).
+    fn arguments(&mut self, input: &Value) {
+        match input {
+            Value::String(text) if text.len() <= MAX_ARGUMENT && !text.contains('\n') => {
+                let path = text.strip_prefix("file://").unwrap_or(text);
+                let mut fact = self.path(&self.absolute(&self.call.cwd, path), Access::Write, None);
+                fact.kind = PathKind::Argument;
+                if self.setting.violated(&fact).is_some() {
+                    self.facts.paths.push(fact);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.arguments(item)),
+            Value::Object(members) => members.iter().for_each(|(_, member)| self.arguments(member)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
     }
 
     /// A tool not known here: whatever in its input looks like a command, a path or a URL is treated as one.
