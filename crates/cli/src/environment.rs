@@ -1,7 +1,7 @@
 //! The process's surroundings, read once: the only place that looks at environment variables.
 
-use std::env;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use writ_engine::Home;
 use writ_engine::claims::Switches;
@@ -38,6 +38,25 @@ fn claims(user: Option<&Path>) -> Switches {
 
 fn is_one(name: &str) -> bool {
     env::var_os(name).is_some_and(|text| text == "1")
+}
+
+/// Whether an agent's client is above this process: what runs below it is not a human's own terminal, whatever terminal it
+/// has made for itself. A process that was detached from its client is not found out.
+pub fn below_agent() -> bool {
+    if is_one("CLAUDECODE") {
+        return true;
+    }
+    let mut process = "self".to_owned();
+    for _ in 0..64 {
+        let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+        let Some((front, rest)) = stat.rsplit_once(')') else { return false };
+        if front.split_once('(').is_some_and(|(_, name)| name == "claude") {
+            return true;
+        }
+        let Some(parent) = rest.split_whitespace().nth(1).filter(|parent| *parent != "0") else { return false };
+        process = parent.to_owned();
+    }
+    false
 }
 
 /// The directory the process runs in, absolute.

@@ -3,6 +3,9 @@
 //! Facts hold tools, paths, hosts, program names and pointers of the rules that matched — never a command's text, a URL's
 //! query or a file's content (R8). Invariant: `Facts::from_json(facts.to_json())` judges like `facts`. Page: `spec/policy.md`.
 
+use std::borrow::Cow;
+
+use crate::secret::mask;
 use writ_core::json::{Object, Value};
 use writ_core::{Span, Subject};
 use writ_shell::{Access, UnresolvedKind};
@@ -106,6 +109,16 @@ impl Facts {
     /// The tool the call was for.
     pub fn tool(&self) -> &str {
         &self.tool
+    }
+
+    /// Takes tokens out of names and paths (R8). What is judged is what is recorded.
+    pub(crate) fn mask(&mut self) {
+        let paths = self.paths.iter_mut().flat_map(|fact| [&mut fact.written, &mut fact.resolved]);
+        for text in paths.chain(self.texts.iter_mut().flat_map(|fact| [&mut fact.name, &mut fact.text])) {
+            if let Cow::Owned(masked) = mask(text) {
+                *text = masked;
+            }
+        }
     }
 
     /// The facts as JSON. Shape: `spec/policy.md`.

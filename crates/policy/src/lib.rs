@@ -13,6 +13,7 @@ mod policy;
 mod protect;
 mod rules;
 mod schema;
+mod secret;
 mod survey;
 mod url;
 mod world;

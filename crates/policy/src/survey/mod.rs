@@ -34,6 +34,7 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
         survey.facts.malformed = Some(why);
     }
     survey.shorten();
+    survey.facts.mask();
     survey.facts
 }
 
