@@ -7,6 +7,7 @@
 mod line;
 mod paths;
 
+use self::paths::TOO_LONG;
 use writ_core::json::Value;
 use writ_core::{Subject, ToolCall, Verdict};
 use writ_shell::Access;
@@ -123,6 +124,9 @@ impl Survey<'_> {
         if path.is_empty() || path.contains('\0') {
             return Err(format!("`{name}` is no path"));
         }
+        if self.is_too_long(&path) {
+            return Err(TOO_LONG.to_owned());
+        }
         let absolute = self.absolute(&self.call.cwd, &path);
         let mut fact = self.path(&absolute, access, None);
         fact.subject = true;
@@ -132,6 +136,9 @@ impl Survey<'_> {
 
     fn search(&mut self) -> Result<(), String> {
         let path = self.optional("path")?.unwrap_or(".").to_owned();
+        if self.is_too_long(&path) {
+            return Err(TOO_LONG.to_owned());
+        }
         let absolute = self.absolute(&self.call.cwd, &path);
         let access = if self.call.tool == "Grep" { Access::Read } else { Access::List };
         let mut fact = self.path(&absolute, access, None);

@@ -9,7 +9,21 @@ use crate::glob::Glob;
 use crate::rules::last_word;
 use crate::world::{Search, find_below, fold};
 
+/// Why a path is refused.
+pub(super) const TOO_LONG: &str = "a path of more than 4096 bytes is longer than any path";
+/// Longest path that a system takes, in bytes.
+const PATH_MAX: usize = 4096;
+
 impl Survey<'_> {
+    /// Refuses a path that no system would take.
+    pub(super) fn is_too_long(&mut self, path: &str) -> bool {
+        let long = path.len() > PATH_MAX;
+        if long {
+            self.facts.malformed = Some(TOO_LONG.to_owned());
+        }
+        long
+    }
+
     /// The first denied file on disk below a tree, as a fact of its own.
     pub(super) fn tree(&mut self, fact: &PathFact, only: Option<&str>) {
         let reads = matches!(fact.access, Access::Read | Access::Write);
