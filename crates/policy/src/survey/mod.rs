@@ -155,15 +155,22 @@ impl Survey<'_> {
 
     /// Where a Glob pattern itself leads away from its folder: the folder it then starts from.
     fn glob_pattern(&mut self, folder: &str) -> Result<(), String> {
-        let pattern = self.needed("pattern")?;
-        if !(pattern.starts_with(['/', '~']) || pattern.contains("..")) {
+        let pattern = self.needed("pattern")?.to_owned();
+        if self.is_too_long(&pattern) {
+            return Err(TOO_LONG.to_owned());
+        }
+        let away = pattern.starts_with(['/', '~']) || pattern.contains("..");
+        if !away && !self.has_path_rules() {
             return Ok(());
         }
-        for one in unfold(pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
+        for one in unfold(&pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
             let whole = fold(&self.absolute(folder, &one));
-            let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
-            let listed = self.path(&fixed.join("/"), Access::List, None);
-            self.facts.paths.push(listed);
+            self.glob_reach(&whole);
+            if away {
+                let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
+                let listed = self.path(&fixed.join("/"), Access::List, None);
+                self.facts.paths.push(listed);
+            }
         }
         Ok(())
     }

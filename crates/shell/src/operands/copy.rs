@@ -69,7 +69,7 @@ pub fn copy(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, spa
 /// `aws s3 cp`, `gsutil rsync`: from here to a store, or back.
 pub fn store(eval: &mut Eval<'_>, operands: &[&Word]) {
     let verb = |word: &&Word| matches!(word.literal().as_deref(), Some("cp" | "mv" | "sync" | "rsync"));
-    let Some(at) = operands.iter().position(|word| verb(word)) else { return };
+    let Some(at) = operands.iter().position(verb) else { return };
     let Some((target, sources)) = operands.get(at + 1..).and_then(<[_]>::split_last) else { return };
     for source in sources.iter().filter(|source| !is_url(source)) {
         eval.file((*source).clone(), Access::Read, true);

@@ -158,7 +158,8 @@ fn has_mode(base: &str, split: &Split<'_>) -> bool {
 fn searched(eval: &mut Eval<'_>, base: &str, walks: bool, split: &Split<'_>, arguments: &[Word], span: Span) {
     const LONG: [&str; 5] = ["--expression", "--regexp", "--file", "--from-file", "--source"];
     let given = LONG.iter().any(|long| split.has(&['e', 'f'], long));
-    let skip = usize::from(!given && !(walks && split.has(&[], "--files")));
+    let names_only = walks && split.has(&[], "--files");
+    let skip = usize::from(!given && !names_only);
     let files = split.operands.get(skip..).unwrap_or_default();
     let awk = base.ends_with("awk") && split.values.iter().any(|(_, value)| is_inplace(value));
     let edits = awk || matches!(base, "sed" | "gsed") && arguments.iter().any(in_place);

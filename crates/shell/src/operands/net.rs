@@ -204,13 +204,7 @@ impl Nets {
             "remote" | "sync" => self.remote(base, words),
             "db" => words.iter().for_each(|word| self.database(base, word)),
             "image" => self.image(words),
-            "go" => {
-                for word in words.iter().skip(1) {
-                    self.import(word);
-                    self.urls_in(word);
-                }
-            }
-            "text" | "aws" => words.iter().for_each(|word| self.urls_in(word)),
+            "text" | "aws" | "go" => words.iter().for_each(|word| self.urls_in(word)),
             "n" | "r" | "w" | "r1" => words.iter().filter(|word| is_url(word)).for_each(|word| self.url(word)),
             "socat" => words.iter().for_each(|word| self.socat(word)),
             _ => {}
@@ -284,38 +278,16 @@ impl Nets {
         }
     }
 
-    /// `docker pull registry.example/x`: a registry has a dot or a port in its name.
+    /// `docker login registry.example`, and images that are spelled as URLs. What `pull` and `run` name is the daemon's affair.
     fn image(&mut self, words: &[&Word]) {
-        let mut rest = words.iter().skip_while(|word| {
-            !word.literal().is_some_and(|text| {
-                matches!(
-                    text.as_str(),
-                    "pull" | "push" | "run" | "create" | "login" | "logout" | "from" | "search" | "inspect" | "copy"
-                )
-            })
-        });
-        let verb = rest.next().and_then(|word| word.literal()).unwrap_or_default();
-        let count = if verb == "copy" { 2 } else { 1 };
-        for word in rest.take(count) {
+        let verb = words.first().and_then(|word| word.literal()).unwrap_or_default();
+        for word in words.iter().skip(1) {
             let text = word.literal().unwrap_or_default();
             if is_url(word) {
                 self.url(word);
-                continue;
+            } else if matches!(verb.as_str(), "login" | "logout") && text.contains(['.', ':']) {
+                self.host(machine(&text), word.span);
             }
-            let (first, more) = text.split_once('/').unwrap_or((text.as_str(), ""));
-            let known = matches!(verb.as_str(), "login" | "logout") || !more.is_empty();
-            if known && (first.contains(['.', ':']) || first == "localhost") {
-                self.host(machine(first), word.span);
-            }
-        }
-    }
-
-    /// `go get host/path@version`
-    fn import(&mut self, word: &Word) {
-        let text = word.literal().unwrap_or_default();
-        let (first, rest) = text.split_once(['/', '@']).unwrap_or((text.as_str(), ""));
-        if !rest.is_empty() && first.contains('.') && !first.starts_with('.') && !first.contains('=') {
-            self.host(first, word.span);
         }
     }
 

@@ -161,9 +161,9 @@ fn option<'w>(
     for (at, letter) in text.char_indices().skip(1).take(reach) {
         let Some(role) = program.role(&format!("-{letter}")) else { continue };
         let rest = text.get(at + letter.len_utf8()..).unwrap_or_default();
-        let kinds = role.kinds.split('+');
+        let mut kinds = role.kinds.split('+');
         if !rest.is_empty() || word.literal().is_none() {
-            out.values.extend(kinds.last().map(|kind| (kind, glued(rest.trim_start_matches('=')))));
+            out.values.extend(kinds.next_back().map(|kind| (kind, glued(rest.trim_start_matches('=')))));
         } else if !role.glued {
             out.values.extend(kinds.filter_map(|kind| Some((kind, words.next()?.clone()))));
         }
