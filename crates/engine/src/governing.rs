@@ -18,8 +18,7 @@ use crate::trust::{Trust, TrustError};
 pub const PAYLOAD_TYPE: &str = "application/vnd.aflock.policy+json";
 
 /// The names a policy may have, in the order they are tried in each directory (R10).
-pub const NAMES: [&str; 6] =
-    [".aflock.signed", "policy.aflock.signed", ".aflock.json.signed", ".aflock", "policy.aflock", ".aflock.json"];
+pub use writ_policy::POLICY_NAMES as NAMES;
 
 /// Largest policy file.
 const MAX_BYTES: u64 = 4 << 20;

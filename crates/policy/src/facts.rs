@@ -70,6 +70,8 @@ pub(crate) enum PathKind {
     Mentioned,
     /// A text in the input of a tool whose doings are not known: it counts against self-protection alone.
     Argument,
+    /// A folder that files with names nobody knows are written into.
+    Into,
 }
 
 /// A host.
@@ -235,7 +237,8 @@ impl PathFact {
 }
 
 impl PathKind {
-    const ALL: [Self; 6] = [Self::Named, Self::Glob, Self::ExpandedGlob, Self::Found, Self::Mentioned, Self::Argument];
+    const ALL: [Self; 7] =
+        [Self::Named, Self::Glob, Self::ExpandedGlob, Self::Found, Self::Mentioned, Self::Argument, Self::Into];
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -245,6 +248,7 @@ impl PathKind {
             Self::Found => "found",
             Self::Mentioned => "mentioned",
             Self::Argument => "argument",
+            Self::Into => "into",
         }
     }
 

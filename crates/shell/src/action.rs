@@ -104,6 +104,20 @@ pub struct FileUse {
     pub span: Span,
 }
 
+/// Something that lands in a folder under its own name, or takes the place of what is no folder: the target of `cp`, `mv`,
+/// `ln`, of a download, of an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The target as written.
+    pub target: FileUse,
+    /// What gives it its name; `None` where only its content knows the names (an archive, `x/.`).
+    pub source: Option<Word>,
+    /// Whether the target is surely a folder.
+    pub in_folder: bool,
+    /// It is a symbolic link: a relative source hangs off the folder that the link is in.
+    pub link: bool,
+}
+
 /// What a network use aims at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetTarget {
@@ -161,6 +175,10 @@ pub struct Analysis {
     pub commands: Vec<Command>,
     /// Every file and tree.
     pub files: Vec<FileUse>,
+    /// Operands that may be paths or something else: they count where such a file is, or where a rule names them.
+    pub guesses: Vec<FileUse>,
+    /// Everything that lands in a folder.
+    pub arrivals: Vec<Arrival>,
     /// Every host.
     pub nets: Vec<NetUse>,
     /// What cannot be known.

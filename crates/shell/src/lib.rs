@@ -23,7 +23,8 @@ mod words;
 mod wrappers;
 
 pub use action::{
-    Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Normal, Part, Unresolved, UnresolvedKind, Word,
+    Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Normal, Part, Unresolved, UnresolvedKind,
+    Word,
 };
 pub use explain::{Explained, explain};
 pub use normal::normal;
@@ -32,7 +33,16 @@ pub use normal::normal;
 /// in [`Analysis::syntax_error`], what cannot be known in [`Analysis::unresolved`].
 pub fn analyze(line: &str, env: &Env) -> Analysis {
     match parser::parse(line, None, 0) {
-        Ok(node) => eval::run(&node, env),
+        Ok(node) => {
+            let mut analysis = eval::run(&node, env);
+            // Commands that only a wrapper follows name hosts too.
+            for net in analysis.commands.iter().flat_map(operands::hosts) {
+                if !analysis.nets.contains(&net) {
+                    analysis.nets.push(net);
+                }
+            }
+            analysis
+        }
         Err(error) => Analysis { syntax_error: Some(error), ..Analysis::default() },
     }
 }

@@ -7,6 +7,7 @@
 mod line;
 mod paths;
 
+use self::paths::TOO_LONG;
 use writ_core::json::Value;
 use writ_core::{Subject, ToolCall, Verdict};
 use writ_shell::Access;
@@ -143,6 +144,9 @@ impl Survey<'_> {
         if path.is_empty() || path.contains('\0') {
             return Err(format!("`{name}` is no path"));
         }
+        if self.is_too_long(&path) {
+            return Err(TOO_LONG.to_owned());
+        }
         let absolute = self.absolute(&self.call.cwd, &path);
         let mut fact = self.path(&absolute, access, None);
         fact.subject = true;
@@ -152,6 +156,9 @@ impl Survey<'_> {
 
     fn search(&mut self) -> Result<(), String> {
         let path = self.optional("path")?.unwrap_or(".").to_owned();
+        if self.is_too_long(&path) {
+            return Err(TOO_LONG.to_owned());
+        }
         let absolute = self.absolute(&self.call.cwd, &path);
         let access = if self.call.tool == "Grep" { Access::Read } else { Access::List };
         let mut fact = self.path(&absolute, access, None);
@@ -168,15 +175,22 @@ impl Survey<'_> {
 
     /// Where a Glob pattern itself leads away from its folder: the folder it then starts from.
     fn glob_pattern(&mut self, folder: &str) -> Result<(), String> {
-        let pattern = self.needed("pattern")?;
-        if !(pattern.starts_with(['/', '~']) || pattern.contains("..")) {
+        let pattern = self.needed("pattern")?.to_owned();
+        if self.is_too_long(&pattern) {
+            return Err(TOO_LONG.to_owned());
+        }
+        let away = pattern.starts_with(['/', '~']) || pattern.contains("..");
+        if !away && !self.has_path_rules() {
             return Ok(());
         }
-        for one in unfold(pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
+        for one in unfold(&pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
             let whole = fold(&self.absolute(folder, &one));
-            let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
-            let listed = self.path(&fixed.join("/"), Access::List, None);
-            self.facts.paths.push(listed);
+            self.glob_reach(&whole);
+            if away {
+                let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
+                let listed = self.path(&fixed.join("/"), Access::List, None);
+                self.facts.paths.push(listed);
+            }
         }
         Ok(())
     }
