@@ -85,12 +85,24 @@ impl Session {
         let folder = tempfile::tempdir().unwrap();
         copy(template, folder.path());
         let root = folder.path().canonicalize().unwrap();
-        let names = ["a.py", "b.py", "README.md", "Makefile", "src/c.py", "src/deep/d.rs", "my notes/n.txt", "sub/s.py"];
+        let names =
+            ["a.py", "b.py", "README.md", "Makefile", "src/c.py", "src/deep/d.rs", "my notes/n.txt", "sub/s.py"];
         let origin: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let (script, acts, deeds) = Default::default();
         let (outside, rng) = (tempfile::tempdir().unwrap(), Rng::new(seed));
-        let mut session =
-            Self { _folder: folder, root, outside, rng, script, acts, deeds, names: origin.clone(), origin, stashed: false, serial: 0 };
+        let mut session = Self {
+            _folder: folder,
+            root,
+            outside,
+            rng,
+            script,
+            acts,
+            deeds,
+            names: origin.clone(),
+            origin,
+            stashed: false,
+            serial: 0,
+        };
         if session.rng.chance(35) {
             session.dirty();
         }
@@ -143,7 +155,18 @@ impl Session {
 
     fn fresh(&mut self) -> String {
         self.serial += 1;
-        let folder = self.rng.pick(&["", "", "src/", "src/deep/", "new/er/", "my notes/", "build/", "sub/", ".github/", "tésts/"]);
+        let folder = self.rng.pick(&[
+            "",
+            "",
+            "src/",
+            "src/deep/",
+            "new/er/",
+            "my notes/",
+            "build/",
+            "sub/",
+            ".github/",
+            "tésts/",
+        ]);
         let name = self.rng.pick(&["service", "Handler", "test_x", "io", "data set", "config.prod", "_init_", "and"]);
         let kind = self.rng.pick(&[".py", ".rs", ".TS", ".tar.gz", ".md", ".json", "", ".h"]);
         let kind = if name == "and" && kind.is_empty() { ".py" } else { kind };
@@ -448,7 +471,8 @@ fn lying(template: &Path, seed: u64) -> Option<String> {
     for _ in 0..session.rng.below(5) {
         session.step();
     }
-    let untouched: Vec<String> = session.origin.iter().filter(|name| session.untouched(&before, name)).cloned().collect();
+    let untouched: Vec<String> =
+        session.origin.iter().filter(|name| session.untouched(&before, name)).cloned().collect();
     let (name, silent) = match session.rng.below(6) {
         0 => (format!("src/ghost{seed}.py"), false),
         1 => (format!("not/there/phantom{seed}.rs"), false),
@@ -542,7 +566,8 @@ fn run(session: fn(&Path, u64) -> Option<String>) -> (u64, Vec<String>) {
     let (count, from) = (number("WRIT_SESSIONS", 150), number("WRIT_SESSIONS_FROM", 1));
     let (template, next) = (template(), AtomicU64::new(from));
     let worker = || {
-        let seeds = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < from + count));
+        let seeds =
+            std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < from + count));
         seeds.filter_map(|seed| session(template.path(), seed)).collect::<Vec<_>>()
     };
     let failed = thread::scope(|scope| {

@@ -21,7 +21,8 @@ pub fn claim(rng: &mut Rng, deeds: &[Deed], root: &str) -> String {
     } else {
         let key = rng.pick(&["Status", "status", "STATUS", "**Status**"]);
         lines.push(format!("{key}: {status}"));
-        let keys = ["Files changed", "files_changed", "FILES CHANGED", "Changed files", "Modified files", "Files modified"];
+        let keys =
+            ["Files changed", "files_changed", "FILES CHANGED", "Changed files", "Modified files", "Files modified"];
         lines.push(format!("{}:{list}", rng.pick(&keys)));
     }
     if rng.chance(40) {
