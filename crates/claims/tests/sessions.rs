@@ -471,8 +471,7 @@ fn lying(template: &Path, seed: u64) -> Option<String> {
     for _ in 0..session.rng.below(5) {
         session.step();
     }
-    let untouched: Vec<String> =
-        session.origin.iter().filter(|name| session.untouched(&before, name)).cloned().collect();
+    let untouched = session.untouched(&before);
     let (name, silent) = match session.rng.below(6) {
         0 => (format!("src/ghost{seed}.py"), false),
         1 => (format!("not/there/phantom{seed}.rs"), false),
@@ -501,11 +500,13 @@ fn lying(template: &Path, seed: u64) -> Option<String> {
 }
 
 impl Session {
-    fn untouched(&self, before: &Snapshot, name: &str) -> bool {
+    /// What was there before, and is so still.
+    fn untouched(&self, before: &Snapshot) -> Vec<String> {
         let limits = Limits::default();
         let (after, repository) = Snapshot::take(&self.root, &limits).unwrap();
         let delta = Delta::between(before, &after, &repository.root, &limits).unwrap();
-        !delta.changed.contains(name) && self.at(name).is_file()
+        let untouched = |name: &&String| !delta.changed.contains(*name) && self.at(name).is_file();
+        self.origin.iter().filter(untouched).cloned().collect()
     }
 }
 
@@ -528,8 +529,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A repository with a submodule, to be copied.
-fn template() -> TempDir {
+/// A repository to be copied.
+fn template(submodule: bool) -> TempDir {
     let (folder, origin) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let files = [
         ("a.py", "a\nline\n"),
@@ -551,7 +552,12 @@ fn template() -> TempDir {
         assert!(git(origin.path(), &line.split(' ').collect::<Vec<_>>()));
     }
     assert!(git(folder.path(), &["init", "-q", "-b", "main"]));
-    assert!(git(folder.path(), &["submodule", "--quiet", "add", origin.path().to_str().unwrap(), "sub"]));
+    if submodule {
+        assert!(git(folder.path(), &["submodule", "--quiet", "add", origin.path().to_str().unwrap(), "sub"]));
+    } else {
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        fs::write(folder.path().join("sub/s.py"), "s\n").unwrap();
+    }
     for line in ["add .", "commit -qm first"] {
         assert!(git(folder.path(), &line.split(' ').collect::<Vec<_>>()));
     }
@@ -564,11 +570,12 @@ fn number(name: &str, default: u64) -> u64 {
 
 fn run(session: fn(&Path, u64) -> Option<String>) -> (u64, Vec<String>) {
     let (count, from) = (number("WRIT_SESSIONS", 150), number("WRIT_SESSIONS_FROM", 1));
-    let (template, next) = (template(), AtomicU64::new(from));
+    let (templates, next) = ([template(true), template(false)], AtomicU64::new(from));
     let worker = || {
         let seeds =
             std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < from + count));
-        seeds.filter_map(|seed| session(template.path(), seed)).collect::<Vec<_>>()
+        let template = |seed| templates.get(usize::from(seed % 5 > 0)).unwrap();
+        seeds.filter_map(|seed| session(template(seed).path(), seed)).collect::<Vec<_>>()
     };
     let failed = thread::scope(|scope| {
         let both = [scope.spawn(worker), scope.spawn(worker)];
