@@ -31,6 +31,16 @@ pub enum Act {
     Unknown,
 }
 
+impl Act {
+    /// The file that a tool reported as written.
+    pub fn written(&self) -> Option<&Path> {
+        match self {
+            Self::Wrote { path, .. } | Self::Edited { path, .. } => Some(path),
+            Self::Touched { .. } | Self::Unknown => None,
+        }
+    }
+}
+
 /// One replacement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
@@ -92,7 +102,7 @@ pub fn story(acts: &[Act], path: &Path, disk: Option<&[u8]>, unchanged: bool) ->
 }
 
 fn names(acts: &[Act], path: &Path) -> bool {
-    acts.iter().any(|act| matches!(act, Act::Wrote { path: own, .. } | Act::Edited { path: own, .. } if own == path))
+    acts.iter().any(|act| act.written() == Some(path))
 }
 
 #[derive(Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use writ_core::json::{Object, Value};
 
 use crate::acts::{Act, Story, story};
 use crate::claim::{Claim, Status};
-use crate::tree::{Delta, Limits, Repository, Snapshot, git_ignores};
+use crate::tree::{Delta, Limits, Repository, Snapshot, git_ignores, git_lists, git_remembers};
 
 /// What became of a claimed file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -234,6 +234,9 @@ impl Bench<'_> {
         if inside.iter().any(|path| git_ignores(&self.facts.repository.root, path, self.facts.limits)) {
             return verdict(claimed, Landing::CannotVerify, "is ignored by git");
         }
+        if let Some(found) = self.remembered(claimed) {
+            return found;
+        }
         let missing = verdict(claimed, Landing::Missing, "is neither on disk nor among the changes");
         FileVerdict { weight: Weight::Tree, ..missing }
     }
@@ -241,14 +244,21 @@ impl Bench<'_> {
     /// The same name among the changes, in what HEAD and the stash held meanwhile, in another work tree.
     fn elsewhere(&self, claimed: &str, inside: &[String]) -> Option<FileVerdict> {
         let name = base_name(claimed).to_lowercase();
-        if let Some(path) = self.facts.delta.changed.iter().find(|path| base_name(path).to_lowercase() == name) {
+        if let Some(path) = self.facts.delta.changed.iter().find(|path| holds(path, &name)) {
             return Some(verdict(claimed, Landing::Elsewhere, &format!("a change of that name is at {path}")));
+        }
+        let written = self.facts.acts.iter().filter_map(Act::written);
+        if let Some(path) =
+            written.filter(|path| path.exists()).find(|path| holds(base_name(&path.to_string_lossy()), &name))
+        {
+            let reason = format!("a file of that name was written at {}", path.display());
+            return Some(verdict(claimed, Landing::Elsewhere, &reason));
         }
         let passed = self.passed.get_or_init(|| {
             let Facts { before, after, repository, limits, .. } = self.facts;
             Delta::passed_through(before, after, repository, limits).unwrap_or_default()
         });
-        if passed.iter().any(|path| inside.contains(path) || base_name(path).to_lowercase() == name) {
+        if passed.iter().any(|path| holds(path, &name)) {
             return Some(verdict(claimed, Landing::Elsewhere, "changed in a commit or stash that HEAD is not at"));
         }
         let other = |top: PathBuf| inside.iter().find(|path| self.differs(&top, path)).map(|path| top.join(path));
@@ -256,10 +266,29 @@ impl Bench<'_> {
         Some(verdict(claimed, Landing::Elsewhere, &format!("is in another work tree: {}", other.display())))
     }
 
+    /// A claimed file that is nowhere to be seen, and that git knows of all the same, or may know of.
+    fn remembered(&self, claimed: &str) -> Option<FileVerdict> {
+        let Facts { before, repository, limits, .. } = self.facts;
+        let relative = claimed.trim_end_matches('/');
+        let tops = std::iter::once(repository.root.clone()).chain(repository.others().into_iter().take(16));
+        let tops = tops.filter(|_| !relative.starts_with(['/', '~']) && !relative.starts_with("../"));
+        let found = git_remembers(before, base_name(relative), &repository.root, limits).and_then(|commit| {
+            let lists = |top: PathBuf| git_lists(&top, relative, limits);
+            Ok((commit, !commit && tops.map(lists).collect::<Result<Vec<bool>, _>>()?.contains(&true)))
+        });
+        match found {
+            Ok((true, _)) => Some(verdict(claimed, Landing::Elsewhere, "changed in a commit that HEAD is not at")),
+            Ok((_, true)) => Some(verdict(claimed, Landing::Unchanged, "did not change, where a file of that name is")),
+            Ok((false, false)) => None,
+            Err(error) => Some(verdict(claimed, Landing::CannotVerify, &format!("cannot be looked for: {error}"))),
+        }
+    }
+
     /// Whether another work tree has a file that is not here, or not so.
     fn differs(&self, top: &Path, path: &str) -> bool {
         let (there, here) = (top.join(path), self.facts.repository.root.join(path));
-        there.is_file() && fs::read(there).ok() != fs::read(here).ok()
+        let new = there.exists() && !here.exists();
+        new || (there.is_file() && fs::read(there).ok() != fs::read(here).ok())
     }
 
     fn story(&self, path: &Path) -> (Story, bool) {
@@ -288,13 +317,13 @@ impl Bench<'_> {
             _ => PathBuf::from(claimed),
         };
         let bases = std::iter::once(&self.facts.repository.root).chain(self.facts.folders);
-        let mut out: Vec<PathBuf> = Vec::new();
-        for base in bases {
-            let place = folded(&base.join(&path));
-            if !out.contains(&place) {
-                out.push(place);
-            }
+        let mut out: Vec<PathBuf> = bases.map(|base| folded(&base.join(&path))).collect();
+        if path.is_relative() && !out.iter().any(|place| fs::symlink_metadata(place).is_ok()) {
+            // Only the end of the path is named: the transcript knows where that is.
+            out.extend(self.facts.acts.iter().filter_map(Act::written).filter(|own| own.ends_with(&path)).map(folded));
         }
+        out.sort();
+        out.dedup();
         out
     }
 
@@ -320,6 +349,13 @@ impl Bench<'_> {
 
 fn base_name(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}
+
+/// Whether a path, or a folder on it, bears this name in lower case; one without an extension may stand for a file with one.
+fn holds(path: &str, name: &str) -> bool {
+    let path = path.to_lowercase();
+    let alike = |part: &str| part == name || (!name.contains('.') && part.split('.').next() == Some(name));
+    !name.is_empty() && path.split('/').any(alike)
 }
 
 /// `.` and `..` taken out.

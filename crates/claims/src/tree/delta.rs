@@ -106,3 +106,32 @@ fn moved(root: &Path, prefix: &str, from: &str, to: &str, limits: &Limits) -> Re
 pub fn git_ignores(root: &Path, path: &str, limits: &Limits) -> bool {
     git::run(root, &["check-ignore", "-q", "--no-index", "--", path], limits.timeout).is_ok()
 }
+
+/// Whether a commit that is not behind `before`, on any branch, in any log or stash, changed a path that ends in `name`.
+pub fn git_remembers(before: &Snapshot, name: &str, root: &Path, limits: &Limits) -> Result<bool, GitError> {
+    let start = before.head().map(|head| format!("^{head}"));
+    let (file, folder) = (ending(name), ending(&format!("{name}/")) + "**");
+    let mut arguments = vec!["log", "--all", "--reflog", "--format=%H", "--max-count=1"];
+    arguments.extend(start.as_deref());
+    arguments.extend(["--", &file, &folder]);
+    git::run(root, &arguments, limits.timeout).map(|found| !found.is_empty())
+}
+
+/// Whether a file that git does not ignore ends in `name`.
+pub fn git_lists(root: &Path, name: &str, limits: &Limits) -> Result<bool, GitError> {
+    let (file, folder) = (ending(name), ending(&format!("{name}/")) + "**");
+    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", &file, &folder];
+    git::run(root, &arguments, limits.timeout).map(|found| !found.is_empty())
+}
+
+/// The pathspec for whatever ends in `name`, in any case.
+fn ending(name: &str) -> String {
+    let mut out = String::from(":(top,icase,glob)**/");
+    for c in name.chars() {
+        if matches!(c, '*' | '?' | '[' | '\\') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

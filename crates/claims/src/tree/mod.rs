@@ -20,7 +20,7 @@ use std::time::Duration;
 use writ_core::Digest;
 use writ_core::json::{Object, Value};
 
-pub use delta::{Delta, git_ignores};
+pub use delta::{Delta, git_ignores, git_lists, git_remembers};
 pub use git::{GitError, Repository};
 
 use status::{Kind, Status};
