@@ -5,6 +5,8 @@ use writ_core::Span;
 use crate::action::{Access, Part, UnresolvedKind, Word};
 use crate::command::{is_flag, text_word};
 use crate::eval::{Eval, Input};
+use crate::foreign::mentions;
+use crate::{awk, sed};
 
 const SHELLS: [&str; 9] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "fish", "rbash"];
 
@@ -47,8 +49,8 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, inpu
         return true;
     }
     match base {
-        "awk" | "gawk" | "mawk" | "nawk" => return awk(eval, base, arguments),
-        "sed" | "gsed" => return sed(eval, base, arguments),
+        "awk" | "gawk" | "mawk" | "nawk" => awk::run(eval, base, arguments, input),
+        "sed" | "gsed" | "ssed" => sed::run(eval, base, arguments, span, input),
         "git" => crate::git_code::run(eval, arguments),
         "tar" | "bsdtar" | "gtar" => tar(eval, arguments),
         "rsync" => option_code(eval, arguments, &["-e", "--rsh"], base),
@@ -227,100 +229,6 @@ fn code_from_input(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Sp
         Input::Paths(..) | Input::Unknown if asks_only() => {}
         Input::Paths(..) | Input::Unknown => eval.unresolved(UnresolvedKind::Code, &format!("| {base}"), span),
     }
-}
-
-/// Quoted texts in foreign code that look like paths or URLs, and plain names that do.
-fn mentions(code: &Word) -> Vec<Word> {
-    let Some(text) = code.literal() else { return Vec::new() };
-    let pieces = text.split(['\'', '"', '`', '(', ')', ',', ' ', '\n', '\t', ';', '<', '>', '[', ']', '{', '}', '=']);
-    let likely = |piece: &&str| {
-        piece.len() > 1 && piece.len() < 512 && (piece.contains('/') || piece.starts_with('.') || piece.contains("."))
-    };
-    pieces.filter(likely).take(64).map(|piece| text_word(piece, code.span)).collect()
-}
-
-fn awk(eval: &mut Eval<'_>, base: &str, arguments: &[Word]) -> bool {
-    let at = crate::operands::value_flags(arguments, "-F -v -f --assign --field-separator --file");
-    if arguments
-        .get(..at)
-        .unwrap_or_default()
-        .iter()
-        .any(|word| word.literal().is_some_and(|text| text == "-f" || text == "--file"))
-    {
-        return false;
-    }
-    if let Some(program) = arguments.get(at) {
-        let text = program.literal();
-        let calls =
-            |text: &str| text.contains("system") || text.contains("getline") || text.contains('|') || has_output(text);
-        if text.as_deref().is_none_or(calls) {
-            let mentions = mentions(program);
-            eval.unresolved_with(UnresolvedKind::Code, base, program.span, mentions);
-        }
-    }
-    false
-}
-
-/// `print > "file"` in awk; a comparison `$1 > 2` is none.
-fn has_output(text: &str) -> bool {
-    text.match_indices('>').any(|(at, _)| {
-        let before = text.get(..at).unwrap_or_default();
-        let statement = before.rsplit(['{', ';', '\n', '}']).next().unwrap_or_default();
-        statement.trim_start().starts_with("print")
-    })
-}
-
-fn sed(eval: &mut Eval<'_>, base: &str, arguments: &[Word]) -> bool {
-    for (at, word) in arguments.iter().enumerate() {
-        let text = word.literal().unwrap_or_default();
-        let script = if matches!(text.as_str(), "-e" | "--expression") {
-            arguments.get(at + 1)
-        } else if at == 0 || !is_flag(word) {
-            Some(word)
-        } else {
-            None
-        };
-        let Some(script) = script.and_then(Word::literal) else { continue };
-        for piece in script.split([';', '\n']) {
-            let piece = piece.trim();
-            let runs = piece == "e"
-                || piece.starts_with("e ")
-                || substitution_flags(piece).is_some_and(|flags| flags.contains('e'));
-            if runs {
-                eval.unresolved(UnresolvedKind::Code, base, word.span);
-            }
-            let file = substitution_flags(piece).and_then(|flags| flags.split_once("w ")).map(|(_, file)| file);
-            let file = file.or_else(|| {
-                piece.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ',' | '$')).strip_prefix("w ")
-            });
-            if let Some(file) = file {
-                eval.file(text_word(file.trim(), word.span), Access::Write, false);
-            }
-            if let Some(file) =
-                piece.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ',' | '$')).strip_prefix("r ")
-            {
-                eval.file(text_word(file.trim(), word.span), Access::Read, false);
-            }
-        }
-        if !is_flag(word) {
-            break;
-        }
-    }
-    false
-}
-
-/// What stands behind the last delimiter of `s/a/b/flags`.
-fn substitution_flags(piece: &str) -> Option<&str> {
-    let start = piece.find('s')?;
-    if piece.get(..start)?.chars().any(|c| c.is_ascii_alphabetic()) {
-        return None;
-    }
-    let body = piece.get(start + 1..)?;
-    let delimiter = body.chars().next().filter(|c| !c.is_alphanumeric() && !c.is_whitespace())?;
-    let mut parts = body.get(delimiter.len_utf8()..)?.splitn(3, delimiter);
-    parts.next()?;
-    parts.next()?;
-    parts.next()
 }
 
 fn tar(eval: &mut Eval<'_>, arguments: &[Word]) {

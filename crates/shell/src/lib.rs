@@ -5,17 +5,21 @@
 //! silence; time and stack are bounded for any input. Page: `spec/shell.md`.
 
 mod action;
+mod awk;
 mod command;
 mod eval;
 mod expand;
 mod explain;
+mod foreign;
 mod git;
 mod git_code;
 mod interpreters;
 mod normal;
 mod operands;
+mod options;
 mod output;
 mod parser;
+mod sed;
 mod syntax;
 mod tar;
 mod tree;
