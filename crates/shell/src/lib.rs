@@ -7,6 +7,7 @@
 mod action;
 mod awk;
 mod command;
+mod effects;
 mod eval;
 mod expand;
 mod explain;
@@ -14,15 +15,18 @@ mod foreign;
 mod git;
 mod git_code;
 mod interpreters;
+mod makefile;
 mod normal;
 mod operands;
 mod options;
 mod output;
 mod parser;
+mod runs;
 mod sed;
 mod syntax;
 mod tar;
 mod tree;
+mod variables;
 mod words;
 mod wrappers;
 

@@ -1,7 +1,7 @@
 //! Options told from operands, as getopt does: clusters, glued values, `--long=x`, shortened long names.
 //!
-//! A specification lists the options that take a value, each with a role: `-u`, `-D=d`, `--chdir=d`. The role `0` is a flag that
-//! must not be read as a cluster, `?` an option whose value can only be glued to it. Page: `spec/shell.md`.
+//! A specification lists the options that take a value, each with a role: `-u`, `-D=d`, `--chdir=d`. The role `0` is a flag,
+//! `?` an option whose value can only be glued to it, `2` one that takes two words; a dot behind a role ends the options. Page: `spec/shell.md`.
 
 use crate::action::{Part, Word};
 
@@ -16,6 +16,10 @@ pub struct Options {
     pub operands: Vec<usize>,
     /// Places that are operands if the unlisted option before them takes no value, values if it does.
     pub doubtful: Vec<usize>,
+    /// More words that the last option takes.
+    skip: usize,
+    /// No more options.
+    ended: bool,
 }
 
 /// One entry of a specification.
@@ -38,6 +42,10 @@ impl Options {
                 break;
             }
             let plus = text.starts_with('+') && entries(spec).any(|(name, _)| name == "+");
+            if out.ended {
+                out.operands.extend(at..words.len());
+                break;
+            }
             if !plus && (text.len() < 2 || !text.starts_with('-')) {
                 if !mixed {
                     out.operands.extend(at..words.len());
@@ -49,7 +57,7 @@ impl Options {
             }
             at += 1;
             if out.option(word, &text, words.get(at), spec) {
-                at += 1;
+                at += 1 + std::mem::take(&mut out.skip);
             } else if out.flags.last().is_some_and(|flag| *flag == text) && !text.contains('=') {
                 out.doubtful.push(at);
             }
@@ -63,6 +71,10 @@ impl Options {
             if let Some((name, role)) = entries(spec).find(|(name, _)| *name == "+") {
                 self.values.push((name, role, tail(word, 1)));
             }
+            return false;
+        }
+        if let Some((name, role)) = entries(spec).find(|(name, _)| name.ends_with(':') && text.starts_with(name)) {
+            self.values.push((name, role, tail(word, name.len())));
             return false;
         }
         let (stem, glued) = match text.find('=') {
@@ -103,7 +115,13 @@ impl Options {
             self.flags.push(format!("{text}="));
             return false;
         }
+        if let (Ok(count), None) = (role.parse::<usize>(), &glued) {
+            self.skip = count.saturating_sub(1);
+            return true;
+        }
         let taken = glued.is_none();
+        self.ended |= role.ends_with('.');
+        let role = role.strip_suffix('.').unwrap_or(role);
         if let Some(value) = glued.or_else(|| next.cloned()) {
             self.values.push((name, role, value));
         }
