@@ -4,42 +4,8 @@ use writ_core::Span;
 
 use crate::action::{Access, NetTarget, Part, UnresolvedKind, Word};
 use crate::eval::{Eval, Input};
+use crate::options::{lead, tail};
 use crate::{interpreters, operands, wrappers};
-
-/// Variables that change which programs run.
-const STEERING: [&str; 13] = [
-    "LD_PRELOAD",
-    "LD_LIBRARY_PATH",
-    "LD_AUDIT",
-    "DYLD_INSERT_LIBRARIES",
-    "BASH_ENV",
-    "ENV",
-    "PROMPT_COMMAND",
-    "PYTHONSTARTUP",
-    "PERL5OPT",
-    "RUBYOPT",
-    "NODE_OPTIONS",
-    "SHELLOPTS",
-    "BASHOPTS",
-];
-
-/// Variables whose value is run as a command.
-const COMMANDS: [&str; 14] = [
-    "GIT_SSH_COMMAND",
-    "GIT_SSH",
-    "GIT_PAGER",
-    "GIT_EDITOR",
-    "GIT_SEQUENCE_EDITOR",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_ASKPASS",
-    "SSH_ASKPASS",
-    "PAGER",
-    "MANPAGER",
-    "EDITOR",
-    "VISUAL",
-    "LESSOPEN",
-    "BROWSER",
-];
 
 impl Eval<'_> {
     /// Follows one command: records it, then whatever it would run, touch and contact.
@@ -177,64 +143,6 @@ impl Eval<'_> {
     fn wrapper(&mut self, base: &str, words: &[Word], via: &[String], span: Span, input: &Input) -> bool {
         wrappers::peel(self, base, words, via, span, input)
     }
-
-    /// What an assignment does beyond naming a value.
-    pub(crate) fn judge_assignment(&mut self, name: &str, values: &[Vec<Vec<Part>>], span: Span) {
-        if STEERING.contains(&name)
-            || name.starts_with("BASH_FUNC")
-            || (name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && !is_null(values))
-        {
-            self.unresolved(UnresolvedKind::Environment, name, span);
-        }
-        if name == "PATH" && !values.iter().all(|fields| is_tame_path(&fields.concat(), self.home().as_deref())) {
-            self.unresolved(UnresolvedKind::Environment, name, span);
-        }
-        if COMMANDS.contains(&name) {
-            for fields in values {
-                let code = Word { parts: fields.concat(), span };
-                if !code.parts.is_empty() {
-                    self.code(&code, None, name);
-                }
-            }
-        }
-    }
-}
-
-fn is_null(values: &[Vec<Vec<Part>>]) -> bool {
-    values
-        .iter()
-        .all(|fields| matches!(fields.concat().as_slice(), [Part::Text(text)] if text == "/dev/null" || text == "1"))
-}
-
-/// Folders a `PATH` may name without changing what everyday commands mean: the system's, the home directory's, and those
-/// behind `$PATH` itself.
-fn is_tame_path(parts: &[Part], home: Option<&str>) -> bool {
-    const TAME: [&str; 9] = [
-        "/bin",
-        "/usr/bin",
-        "/usr/local/bin",
-        "/sbin",
-        "/usr/sbin",
-        "/usr/local/sbin",
-        "/opt/homebrew/bin",
-        "/usr/lib",
-        "/usr/local",
-    ];
-    for part in parts {
-        let Part::Text(text) = part else { return true };
-        for folder in text.split(':').filter(|folder| !folder.is_empty()) {
-            let at_home = home.is_some_and(|home| {
-                folder.strip_prefix(home).is_some_and(|rest| rest.starts_with("/.") || rest.starts_with("/go/"))
-            });
-            let tame = TAME
-                .iter()
-                .any(|tame| folder == *tame || folder.strip_prefix(tame).is_some_and(|rest| rest.starts_with('/')));
-            if folder.contains("..") || !(tame || at_home) {
-                return false;
-            }
-        }
-    }
-    true
 }
 
 /// Where a system keeps its own programs.
@@ -268,4 +176,21 @@ pub fn text_word(text: &str, span: Span) -> Word {
 /// A host word.
 pub fn host(text: &str, span: Span) -> NetTarget {
     NetTarget::Host(text_word(text, span))
+}
+
+/// Whether a word begins as `NAME=`.
+pub fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// What `NAME=VALUE` in front of a command does.
+pub fn assign(eval: &mut Eval<'_>, word: &Word, span: Span) {
+    let lead = lead(word);
+    if let Some((name, _)) = lead.split_once('=') {
+        eval.judge_assignment(name, &[vec![tail(word, name.len() + 1).parts]], span);
+    }
 }

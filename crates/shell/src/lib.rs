@@ -5,20 +5,28 @@
 //! silence; time and stack are bounded for any input. Page: `spec/shell.md`.
 
 mod action;
+mod awk;
 mod command;
+mod effects;
 mod eval;
 mod expand;
 mod explain;
+mod foreign;
 mod git;
 mod git_code;
 mod interpreters;
+mod makefile;
 mod normal;
 mod operands;
+mod options;
 mod output;
 mod parser;
+mod runs;
+mod sed;
 mod syntax;
 mod tar;
 mod tree;
+mod variables;
 mod words;
 mod wrappers;
 
