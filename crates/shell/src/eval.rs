@@ -3,7 +3,8 @@
 //! Owns the walk, the variables and the directories. It errs towards "might happen": conditional assignments add values instead
 //! of replacing them, and a `cd` that may fail leaves both directories possible. Page: `spec/shell.md`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hash, RandomState};
 
 use writ_core::Span;
 
@@ -18,6 +19,14 @@ use crate::syntax::{Assignment, Next, Node, RawWord, Redirect, RedirectKind, Sim
 const MAX_COMMANDS: usize = 2000;
 /// Deepest nesting of code in code and of calls.
 const MAX_DEPTH: usize = 12;
+/// Most work on one line.
+const BUDGET: usize = 4 << 20;
+/// Longest value of a variable, in bytes and in fields.
+const MAX_VALUE: usize = 16 << 10;
+/// Most values that a loop runs through one by one.
+const MAX_ROUNDS: usize = 300;
+/// Most files, or hosts, on record.
+const MAX_USES: usize = 10_000;
 
 /// What a command reads on standard input.
 #[derive(Clone, Debug)]
@@ -50,6 +59,11 @@ pub struct Eval<'e> {
     fixed: Option<Span>,
     /// What the last command hands to the next in its pipeline.
     pub(crate) output: Input,
+    /// Work that may still be done: bytes and pieces of expanded words.
+    budget: usize,
+    /// Hashes of the files, hosts and open ends on record, so that each stands there once.
+    seen: HashSet<u64>,
+    hasher: RandomState,
 }
 
 /// Walks a whole line.
@@ -67,6 +81,9 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         trees: 0,
         fixed: None,
         output: Input::None,
+        budget: BUDGET,
+        seen: HashSet::new(),
+        hasher: RandomState::new(),
     };
     eval.node(node, &Input::None);
     eval.out
@@ -140,25 +157,27 @@ impl Eval<'_> {
     }
 
     fn for_loop(&mut self, name: &str, words: Option<&[RawWord]>, body: &Node, input: &Input) {
-        let mut values: Vec<Fields> = Vec::new();
+        let mut values: Vec<Text> = Vec::new();
         match words {
-            None => values
-                .push(self.arguments.as_ref().map_or_else(|| vec![vec![Part::Unknown]], |_| vec![vec![Part::Unknown]])),
+            None => match &self.arguments {
+                Some(words) => values.extend(words.iter().skip(1).map(|word| word.parts.clone())),
+                None => values.push(vec![Part::Unknown]),
+            },
             Some(words) => {
                 for word in words {
-                    for fields in self.expand(word) {
-                        values.extend(fields.into_iter().map(|word| vec![word.parts]));
-                    }
+                    values.extend(self.expand(word).into_iter().flatten().map(|word| word.parts));
                 }
             }
         }
-        if values.len() > MAX_ALTERNATIVES {
-            values.truncate(MAX_ALTERNATIVES);
-            values.push(vec![vec![Part::Unknown]]);
+        if values.len() > MAX_ROUNDS {
+            values.truncate(MAX_ROUNDS);
+            values.push(vec![Part::Unknown]);
         }
-        self.vars.insert(name.to_owned(), values);
         self.weak += 1;
-        self.node(body, input);
+        for value in values {
+            self.vars.insert(name.to_owned(), vec![vec![value]]);
+            self.node(body, input);
+        }
         self.weak -= 1;
     }
 
@@ -181,24 +200,28 @@ impl Eval<'_> {
         let piped = self.redirects(&simple.redirects);
         let input = piped.unwrap_or_else(|| input.clone());
         let declared = !simple.words.is_empty();
-        let vars = declared.then(|| self.vars.clone());
+        let names = simple.assignments.iter().map(|assignment| assignment.name.clone());
+        let before: Vec<_> = names.map(|name| (self.vars.get(&name).cloned(), name)).collect();
         for assignment in &simple.assignments {
             self.assign(assignment, span);
         }
         let mut alternatives: Vec<Vec<Word>> = vec![Vec::new()];
         for word in &simple.words {
             let here = self.expand(word);
-            alternatives = product(alternatives, &here);
+            alternatives = product(alternatives, &here, &unknown_word(span));
         }
         let export = alternatives.first().and_then(|words| words.first()).and_then(Word::literal);
         let keeps = matches!(export.as_deref(), Some("export" | "declare" | "typeset" | "local" | "readonly"));
-        if let Some(vars) = vars.filter(|_| !keeps) {
-            // `A=b cmd`: the command sees A, this shell does not keep it.
-            self.vars = vars;
-        }
         drop_unlikely(&mut alternatives);
         for words in alternatives.into_iter().filter(|words| !words.is_empty()) {
             self.command(words, &[], span, &input);
+        }
+        // `A=b cmd`: the command sees A, this shell does not keep it.
+        for (value, name) in before.into_iter().filter(|_| declared && !keeps) {
+            match value {
+                Some(value) => self.vars.insert(name, value),
+                None => self.vars.remove(&name),
+            };
         }
     }
 
@@ -244,7 +267,7 @@ impl Eval<'_> {
             let mut list: Vec<Vec<Word>> = vec![Vec::new()];
             for word in &assignment.values {
                 let here = self.expand(word);
-                list = product(list, &here);
+                list = product(list, &here, &unknown_word(span));
             }
             values.extend(list.into_iter().map(|words| words.into_iter().map(|word| word.parts).collect::<Fields>()));
         } else if let Some(word) = assignment.values.first() {
@@ -256,10 +279,19 @@ impl Eval<'_> {
     /// Gives a variable values.
     pub(crate) fn set(&mut self, name: &str, mut values: Vec<Fields>, adds: bool, span: Span) {
         self.judge_assignment(name, &values, span);
+        for value in &mut values {
+            if size(value) > MAX_VALUE {
+                *value = vec![vec![Part::Unknown]];
+                self.unresolved(UnresolvedKind::Limit, "a value too long to follow", span);
+            }
+        }
+        // Prompts, arithmetic and `${x@P}` run what a value holds.
+        let held: Vec<String> = values.iter().flatten().filter_map(literal).filter(|text| runs_again(text)).collect();
+        held.iter().for_each(|text| self.run_again(text, span));
         if adds {
             // `+=` appends; an element changes one of many. Both leave more than one value possible.
             let old = self.vars.get(name).cloned().unwrap_or_default();
-            let appended = product(old.clone(), &values);
+            let appended = product(old.clone(), &values, &vec![Part::Unknown]);
             let joined = appended.into_iter().map(|fields| vec![fields.concat()]);
             values = old.into_iter().chain(joined).chain(values.clone()).collect();
         } else if self.weak > 0
@@ -267,13 +299,41 @@ impl Eval<'_> {
         {
             values.extend(old.iter().cloned());
         }
-        values.truncate(MAX_ALTERNATIVES);
+        cut(&mut values);
         self.vars.insert(name.to_owned(), values);
+    }
+
+    /// Text that bash expands once more: the commands in it run.
+    pub(crate) fn run_again(&mut self, text: &str, span: Span) {
+        let code = format!(": \"{}\"", text.replace('"', "\\\""));
+        self.code(&Word { parts: vec![Part::Text(code)], span }, None, "text that is expanded again");
+    }
+
+    /// Does work; what is beyond the budget is not looked at, and said so.
+    pub(crate) fn spend(&mut self, cost: usize, span: Span) -> bool {
+        self.budget = self.budget.saturating_sub(cost + 1);
+        if self.budget == 0 {
+            self.unresolved(UnresolvedKind::Limit, "too much to follow", span);
+        }
+        self.budget > 0
+    }
+
+    fn is_new(&mut self, item: &impl Hash) -> bool {
+        let hash = self.hasher.hash_one(item);
+        self.seen.insert(hash)
     }
 
     /// What a variable may hold; `None` when nobody assigned it.
     pub(crate) fn values(&self, name: &str) -> Option<Vec<Fields>> {
         let text = |text: String| vec![vec![vec![Part::Text(text)]]];
+        if let Some(named) = name.strip_prefix('!') {
+            return self.indirect(named);
+        }
+        if let Some(array) = name.strip_suffix("[?]") {
+            // Whichever element is meant.
+            let elements = self.vars.get(array)?.iter().flatten().map(|field| vec![field.clone()]);
+            return Some(elements.collect());
+        }
         let base = name.strip_suffix("[@]").unwrap_or(name);
         if let Some(values) = self.vars.get(base) {
             return Some(values.clone());
@@ -291,6 +351,26 @@ impl Eval<'_> {
                 Some(vec![words.get(index).map(|word| vec![word.parts.clone()]).unwrap_or_default()])
             }
         }
+    }
+
+    /// Whether this line says how words are split.
+    pub(crate) fn has_ifs(&self) -> bool {
+        self.vars.contains_key("IFS")
+    }
+
+    /// `${!name}`: what the value of `name` names.
+    fn indirect(&self, name: &str) -> Option<Vec<Fields>> {
+        if name == "#" {
+            return Some(vec![vec![self.arguments.as_ref()?.last()?.parts.clone()]]);
+        }
+        let names = self.values(name)?;
+        let named = names.iter().flatten().map(|text| literal(text).filter(|text| !text.starts_with('!')));
+        let values = named.map(|named| named.and_then(|named| self.values(&named)));
+        let mut out = Vec::new();
+        for value in values {
+            out.extend(value.unwrap_or_else(|| vec![vec![vec![Part::Unknown]]]));
+        }
+        Some(out)
     }
 
     /// Whether a name nobody assigned here surely has a value from outside.
@@ -334,6 +414,18 @@ impl Eval<'_> {
 
     pub(crate) fn set_arguments(&mut self, words: Vec<Word>) {
         self.arguments = Some(words);
+    }
+
+    /// `shift`, however far: any of the arguments may then be the first.
+    pub(crate) fn shift(&mut self, by: usize) {
+        if let Some(words) = &mut self.arguments {
+            let end = (by + 1).min(words.len());
+            words.drain(1.min(end)..end);
+        }
+    }
+
+    pub(crate) fn define(&mut self, name: &str, body: Node) {
+        self.functions.insert(name.to_owned(), body);
     }
 
     /// Calls a function defined in this line.
@@ -398,7 +490,7 @@ impl Eval<'_> {
 
     pub(crate) fn unresolved_with(&mut self, kind: UnresolvedKind, what: &str, span: Span, mentions: Vec<Word>) {
         let open = Unresolved { kind, what: what.to_owned(), span, mentions };
-        if !self.out.unresolved.contains(&open) {
+        if self.is_new(&open) {
             self.out.unresolved.push(open);
         }
     }
@@ -411,7 +503,10 @@ impl Eval<'_> {
         let (span, dirs) = (path.span, self.dirs.clone());
         let lost = dirs.contains(&Dir::Unknown) && path.literal().is_some_and(|text| !text.starts_with('/'));
         let file = FileUse { path, dirs, access, tree, span };
-        if !self.out.files.contains(&file) {
+        if self.out.files.len() >= MAX_USES {
+            return self.unresolved(UnresolvedKind::Limit, "too many files", Span { start: 0, end: 0 });
+        }
+        if self.is_new(&file) {
             self.out.files.push(file);
         }
         if lost && access != Access::List {
@@ -421,7 +516,10 @@ impl Eval<'_> {
 
     pub(crate) fn net(&mut self, target: NetTarget, span: Span) {
         let net = NetUse { target, span };
-        if !self.out.nets.contains(&net) {
+        if self.out.nets.len() >= MAX_USES {
+            return self.unresolved(UnresolvedKind::Limit, "too many hosts", Span { start: 0, end: 0 });
+        }
+        if self.is_new(&net) {
             self.out.nets.push(net);
         }
     }
@@ -461,6 +559,32 @@ impl Eval<'_> {
         self.depth -= 1;
         true
     }
+}
+
+/// No more values than a word may have; that some were left out is a value of its own.
+pub(crate) fn cut(values: &mut Vec<Fields>) {
+    if values.len() > MAX_ALTERNATIVES {
+        values.truncate(MAX_ALTERNATIVES - 1);
+        values.push(vec![vec![Part::Unknown]]);
+    }
+}
+
+fn unknown_word(span: Span) -> Word {
+    Word { parts: vec![Part::Unknown], span }
+}
+
+/// Bytes and fields of a value.
+fn size(fields: &Fields) -> usize {
+    let part = |part: &Part| match part {
+        Part::Text(text) | Part::Glob(text) => text.len(),
+        Part::Unknown => 1,
+    };
+    fields.iter().map(|text| 1 + text.iter().map(part).sum::<usize>()).sum()
+}
+
+/// Whether text holds commands that run when it is expanded.
+pub(crate) fn runs_again(text: &str) -> bool {
+    text.contains("$(") || text.contains('`') || text.contains("${")
 }
 
 /// A program whose name is partly unknown is left out where another alternative knows it.

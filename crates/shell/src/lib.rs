@@ -25,6 +25,7 @@ mod runs;
 mod sed;
 mod syntax;
 mod tar;
+mod transform;
 mod tree;
 mod variables;
 mod words;
