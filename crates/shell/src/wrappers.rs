@@ -21,15 +21,8 @@ pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], spa
         "ssh" | "autossh" | "slogin" => ssh(eval, arguments, &place),
         "flock" => flock(eval, arguments, &place),
         "runuser" => runuser(eval, arguments, &place),
-        "at" | "batch" => eval.unresolved(UnresolvedKind::Script, base, span),
-        "crontab" => {
-            let reads = arguments.iter().all(|word| matches!(word.literal().as_deref(), Some("-" | "-u")));
-            if reads && !matches!(input, Input::None)
-                || arguments.iter().any(|word| word.literal().as_deref() == Some("-"))
-            {
-                eval.unresolved(UnresolvedKind::Script, base, span);
-            }
-        }
+        "at" | "batch" => at(eval, arguments, &place),
+        "crontab" => crontab(eval, arguments, &place),
         "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" => {
             containers(eval, arguments);
             runs::run(eval, arguments, &place);
@@ -37,6 +30,46 @@ pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], spa
         _ => return runs::run(eval, arguments, &place),
     }
     true
+}
+
+/// `at now`, `batch`: shell code on standard input or in a file. It runs later, elsewhere: always asked about.
+fn at(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, "-f=f -q -t -m=0 -M=0 -v=0", true);
+    crate::effects::options(eval, &options, place);
+    let lists = ['l', 'd', 'r', 'c', 'V'].iter().any(|flag| options.has(*flag, "")) || options.of("f").next().is_some();
+    if lists {
+        return;
+    }
+    if let Input::Text(text) = place.input {
+        eval.code(&text_word(text, place.span), None, place.base);
+    }
+    eval.unresolved(UnresolvedKind::Script, place.base, place.span);
+}
+
+/// `crontab -`: behind five fields, or one that begins with `@`, shell code. It runs later, elsewhere: always asked about.
+fn crontab(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, "-u -s=0", true);
+    let mut plain = options.operands.iter().filter_map(|at| arguments.get(*at)).peekable();
+    if let Some(file) = plain.peek().filter(|file| file.literal().as_deref() != Some("-")) {
+        return eval.file((*file).clone(), Access::Read, false);
+    }
+    let named = plain.peek().is_some();
+    if !named && (matches!(place.input, Input::None) || !options.flags.is_empty()) {
+        return;
+    }
+    if let Input::Text(text) = place.input {
+        for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+            let fields = if line.starts_with('@') { 1 } else { 5 };
+            let mut rest = line;
+            for _ in 0..fields {
+                rest = rest.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
+            }
+            if !rest.is_empty() {
+                eval.code(&text_word(rest, place.span), None, place.base);
+            }
+        }
+    }
+    eval.unresolved(UnresolvedKind::Script, place.base, place.span);
 }
 
 const ENV: &str = "-u --unset -C=d --chdir=d -S=S --split-string=S -a --argv0 -i=0 -0=0 -v=0 -P --block-signal=? --default-signal=? \
