@@ -269,13 +269,8 @@ pub fn screen(eval: &mut Eval<'_>, options: &Options, words: &[Word], place: &Pl
                 _ => {}
             }
         }
-    } else if !["r", "x", "R"]
-        .iter()
-        .any(|flag| options.flags.iter().any(|given| !given.starts_with("--") && given.contains(flag)))
-    {
-        if !words.is_empty() {
-            eval.inner(words.to_vec(), place.via, place.base, place.span, &Input::Unknown);
-        }
+    } else if !words.is_empty() && !['r', 'x', 'R'].iter().any(|flag| options.has(*flag, "")) {
+        eval.inner(words.to_vec(), place.via, place.base, place.span, &Input::Unknown);
     }
 }
 

@@ -137,7 +137,7 @@ fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     if items.is_empty() {
         items = match input {
             _ if options.of("r").next().is_some() => vec![Word { parts: vec![Part::Unknown], span }],
-            Input::Text(text) => split_items(text, options.of("D").next(), span),
+            Input::Text(text) => split_items(text, options.of("D").next(), replace.is_some(), span),
             Input::Paths(paths, below) => {
                 tree = *below;
                 paths.clone()
@@ -157,7 +157,15 @@ fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     eval.trees -= usize::from(tree);
 }
 
-fn each(eval: &mut Eval<'_>, inner: Vec<Word>, items: Vec<Word>, replace: Option<String>, place: &Place<'_>) {
+/// Most items that a command is followed for.
+const MAX_ITEMS: usize = 64;
+
+fn each(eval: &mut Eval<'_>, inner: Vec<Word>, mut items: Vec<Word>, replace: Option<String>, place: &Place<'_>) {
+    if items.len() > MAX_ITEMS {
+        items.truncate(MAX_ITEMS);
+        items.push(Word { parts: vec![Part::Unknown], span: place.span });
+        eval.unresolved(UnresolvedKind::Limit, place.base, place.span);
+    }
     match replace {
         Some(mark) if inner.iter().any(|word| word.literal().is_some_and(|text| text.contains(&mark))) => {
             for item in &items {
@@ -169,19 +177,27 @@ fn each(eval: &mut Eval<'_>, inner: Vec<Word>, items: Vec<Word>, replace: Option
     }
 }
 
-/// The items of `xargs` in a text.
-fn split_items(text: &str, delimiter: Option<&Word>, span: Span) -> Vec<Word> {
+/// The items of `xargs` in a text: words, or lines where they take a mark's place.
+fn split_items(text: &str, delimiter: Option<&Word>, lines: bool, span: Span) -> Vec<Word> {
     let own = delimiter.and_then(Word::literal).and_then(|text| text.chars().next()).filter(|c| *c != '\\');
-    let pieces = text.split(|c: char| c.is_whitespace() || c == '\0' || own == Some(c));
+    let parts = |c: char| if lines { c == '\n' } else { c.is_whitespace() };
+    let pieces = text.split(|c: char| parts(c) || c == '\0' || own == Some(c)).map(str::trim);
     pieces
         .filter(|item| !item.is_empty())
-        .take(64)
+        .take(MAX_ITEMS + 1)
         .map(|item| text_word(item.trim_matches(['"', '\'']), span))
         .collect()
 }
 
 /// `word` with `item` in place of `mark`.
 fn substitute(word: &Word, mark: &str, item: &Word) -> Word {
+    // Longest text that is put together.
+    const MAX: usize = 64 << 10;
+    let marks: usize =
+        word.parts.iter().map(|part| if let Part::Text(text) = part { text.matches(mark).count() } else { 0 }).sum();
+    if marks.saturating_mul(crate::foreign::marked(item).len().max(16)) > MAX {
+        return Word { parts: vec![Part::Unknown], span: word.span };
+    }
     let mut parts = Vec::new();
     for part in &word.parts {
         match part {
