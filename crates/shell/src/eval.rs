@@ -496,13 +496,9 @@ impl Eval<'_> {
     }
 
     pub(crate) fn file(&mut self, path: Word, access: Access, tree: bool) {
-        if self.remote > 0 || path.parts.is_empty() {
-            return;
-        }
-        let tree = tree || (self.trees > 0 && access != Access::List);
-        let (span, dirs) = (path.span, self.dirs.clone());
-        let lost = dirs.contains(&Dir::Unknown) && path.literal().is_some_and(|text| !text.starts_with('/'));
-        let file = FileUse { path, dirs, access, tree, span };
+        let Some(file) = self.place(path, access, tree) else { return };
+        let lost = file.dirs.contains(&Dir::Unknown) && file.path.literal().is_some_and(|text| !text.starts_with('/'));
+        let span = file.span;
         if self.out.files.len() >= MAX_USES {
             return self.unresolved(UnresolvedKind::Limit, "too many files", Span { start: 0, end: 0 });
         }
@@ -512,6 +508,16 @@ impl Eval<'_> {
         if lost && access != Access::List {
             self.unresolved(UnresolvedKind::Directory, "a folder that is not known", span);
         }
+    }
+
+    /// A use of a file here, which is put on record by whoever asks; `None` on another machine.
+    pub(crate) fn place(&self, path: Word, access: Access, tree: bool) -> Option<FileUse> {
+        if self.remote > 0 || path.parts.is_empty() {
+            return None;
+        }
+        let tree = tree || (self.trees > 0 && access != Access::List);
+        let (span, dirs) = (path.span, self.dirs.clone());
+        Some(FileUse { path, dirs, access, tree, span })
     }
 
     pub(crate) fn net(&mut self, target: NetTarget, span: Span) {
