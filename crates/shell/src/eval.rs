@@ -23,6 +23,8 @@ const MAX_DEPTH: usize = 12;
 const BUDGET: usize = 4 << 20;
 /// Longest value of a variable, in bytes and in fields.
 const MAX_VALUE: usize = 16 << 10;
+/// Most arguments that are followed as `$@`.
+const MAX_ARGUMENTS: usize = 2000;
 /// Most values that a loop runs through one by one.
 const MAX_ROUNDS: usize = 300;
 /// Most files, or hosts, on record.
@@ -113,7 +115,14 @@ impl Eval<'_> {
                 self.weak -= 1;
                 self.arguments = arguments;
             }
-            Node::Words(words) => words.iter().for_each(|word| drop(self.expand(word))),
+            Node::Words(words) => {
+                for word in words.iter().flat_map(|word| self.expand(word)).flatten().collect::<Vec<_>>() {
+                    // Arithmetic comparisons expand their operands once more.
+                    if let Some(text) = word.literal().filter(|text| runs_again(text)) {
+                        self.run_again(&text, word.span);
+                    }
+                }
+            }
             Node::Redirected(inner, redirects) => {
                 let inner_input = self.redirects(redirects).unwrap_or_else(|| input.clone());
                 self.node(inner, &inner_input);
@@ -413,6 +422,12 @@ impl Eval<'_> {
     }
 
     pub(crate) fn set_arguments(&mut self, words: Vec<Word>) {
+        if words.len() > MAX_ARGUMENTS {
+            let span = words.first().map_or(Span { start: 0, end: 0 }, |word| word.span);
+            self.unresolved(UnresolvedKind::Limit, "too many arguments", span);
+            self.arguments = None;
+            return;
+        }
         self.arguments = Some(words);
     }
 
