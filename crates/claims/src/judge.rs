@@ -7,12 +7,13 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use writ_core::json::{Object, Value};
 
 use crate::acts::{Act, Story, story};
 use crate::claim::{Claim, Status};
-use crate::tree::{Delta, Limits, Repository, Snapshot, git_ignores, git_lists, git_remembers};
+use crate::tree::{Delta, Limits, Repository, Snapshot, git_ignores, git_remembers, written_since};
 
 /// What became of a claimed file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +129,8 @@ pub struct Facts<'a> {
     pub before: &'a Snapshot,
     /// The state after.
     pub after: &'a Snapshot,
+    /// When the state before was taken, if that is known.
+    pub since: Option<SystemTime>,
     /// What changed.
     pub delta: &'a Delta,
     /// Where it changed.
@@ -266,20 +269,21 @@ impl Bench<'_> {
         Some(verdict(claimed, Landing::Elsewhere, &format!("is in another work tree: {}", other.display())))
     }
 
-    /// A claimed file that is nowhere to be seen, and that git knows of all the same, or may know of.
+    /// A claimed file that is nowhere to be seen, while one that is called so was written since, or may have been.
     fn remembered(&self, claimed: &str) -> Option<FileVerdict> {
-        let Facts { before, repository, limits, .. } = self.facts;
+        let Facts { before, repository, limits, since, .. } = self.facts;
         let relative = claimed.trim_end_matches('/');
-        let tops = std::iter::once(repository.root.clone()).chain(repository.others().into_iter().take(16));
-        let tops = tops.filter(|_| !relative.starts_with(['/', '~']) && !relative.starts_with("../"));
-        let found = git_remembers(before, base_name(relative), &repository.root, limits).and_then(|commit| {
-            let lists = |top: PathBuf| git_lists(&top, relative, limits);
-            Ok((commit, !commit && tops.map(lists).collect::<Result<Vec<bool>, _>>()?.contains(&true)))
-        });
-        match found {
-            Ok((true, _)) => Some(verdict(claimed, Landing::Elsewhere, "changed in a commit that HEAD is not at")),
-            Ok((_, true)) => Some(verdict(claimed, Landing::Unchanged, "did not change, where a file of that name is")),
-            Ok((false, false)) => None,
+        // Clocks are coarse.
+        let since = since.and_then(|since| since.checked_sub(Duration::from_secs(2)));
+        let tops = std::iter::once(repository.root.clone()).chain(repository.others());
+        let tops = tops.filter(|_| Path::new(relative).is_relative()).take(16);
+        if let Some(path) = tops.into_iter().find_map(|top| written_since(&top, relative, since)) {
+            let reason = format!("a file of that name was written at {}", path.display());
+            return Some(verdict(claimed, Landing::Elsewhere, &reason));
+        }
+        match git_remembers(before, since, base_name(relative), &repository.root, limits) {
+            Ok(true) => Some(verdict(claimed, Landing::Elsewhere, "changed in a commit that HEAD is not at")),
+            Ok(false) => None,
             Err(error) => Some(verdict(claimed, Landing::CannotVerify, &format!("cannot be looked for: {error}"))),
         }
     }

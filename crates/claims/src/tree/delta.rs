@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{GitError, Limits, Repository, Snapshot, git, is_marker};
 
@@ -107,20 +108,21 @@ pub fn git_ignores(root: &Path, path: &str, limits: &Limits) -> bool {
     git::run(root, &["check-ignore", "-q", "--no-index", "--", path], limits.timeout).is_ok()
 }
 
-/// Whether a commit that is not behind `before`, on any branch, in any log or stash, changed a path that ends in `name`.
-pub fn git_remembers(before: &Snapshot, name: &str, root: &Path, limits: &Limits) -> Result<bool, GitError> {
-    let start = before.head().map(|head| format!("^{head}"));
+/// Whether a commit made since then that is not behind `before`, on any branch, in any log or stash, changed a path that
+/// ends in `name`.
+pub fn git_remembers(
+    before: &Snapshot,
+    since: Option<SystemTime>,
+    name: &str,
+    root: &Path,
+    limits: &Limits,
+) -> Result<bool, GitError> {
+    let since = since.and_then(|since| since.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs());
+    let (since, start) = (format!("--since={since}"), before.head().map(|head| format!("^{head}")));
     let (file, folder) = (ending(name), ending(&format!("{name}/")) + "**");
-    let mut arguments = vec!["log", "--all", "--reflog", "--format=%H", "--max-count=1"];
+    let mut arguments = vec!["log", "--all", "--reflog", "--format=%H", "--max-count=1", &since];
     arguments.extend(start.as_deref());
     arguments.extend(["--", &file, &folder]);
-    git::run(root, &arguments, limits.timeout).map(|found| !found.is_empty())
-}
-
-/// Whether a file that git does not ignore ends in `name`.
-pub fn git_lists(root: &Path, name: &str, limits: &Limits) -> Result<bool, GitError> {
-    let (file, folder) = (ending(name), ending(&format!("{name}/")) + "**");
-    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", &file, &folder];
     git::run(root, &arguments, limits.timeout).map(|found| !found.is_empty())
 }
 

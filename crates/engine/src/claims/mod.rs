@@ -15,6 +15,7 @@ pub mod tests_run;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use writ_claims::{Claim, Delta, Facts, Finding, Limits, Repository, Snapshot, Status, Stop, Verdict, decide, judge};
 use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput, story};
@@ -56,6 +57,8 @@ pub enum Prepared {
 pub struct Start {
     root: PathBuf,
     snapshot: Snapshot,
+    /// When it was kept.
+    since: Option<SystemTime>,
 }
 
 /// A stop, laid beside the facts.
@@ -136,7 +139,7 @@ fn limits(home: &Home) -> Limits {
 
 fn began(agent: String, input: &HookInput, home: &Home) -> Prepared {
     let taken = Snapshot::take(Path::new(&input.cwd), &limits(home));
-    let start = taken.map(|(snapshot, repository)| Box::new(Start { root: repository.root, snapshot }));
+    let start = taken.map(|(snapshot, repository)| Box::new(Start { root: repository.root, snapshot, since: None }));
     Prepared::Began { agent, snapshot: start.map_err(|error| error.to_string()) }
 }
 
@@ -199,6 +202,7 @@ impl Case<'_> {
                 self.claim,
                 &Facts {
                     before: &self.start.snapshot,
+                    since: self.start.since,
                     after: &after,
                     delta: &delta,
                     repository: &repository,
@@ -233,14 +237,14 @@ impl Case<'_> {
 /// The kept start of an agent: `None` when there is none, an error when git did not answer then.
 fn kept(store: &Store, id: &SessionId, agent: &str) -> Option<Result<Start, String>> {
     let path = store.folder(id).join(kept_as(agent));
-    let bytes =
-        fs::metadata(&path).ok().filter(|found| found.len() <= MAX_SNAPSHOT).and_then(|_| fs::read(&path).ok())?;
+    let found = fs::metadata(&path).ok().filter(|found| found.len() <= MAX_SNAPSHOT)?;
+    let bytes = fs::read(&path).ok()?;
     let value = json::parse_with(&bytes, json::Limits::FOREIGN).ok()?;
     if let Some(why) = value.get("error").and_then(Value::as_str) {
         return Some(Err(why.to_owned()));
     }
     let root = PathBuf::from(value.get("root")?.as_str()?);
-    Some(Ok(Start { root, snapshot: Snapshot::from_json(value.get("files")?)? }))
+    Some(Ok(Start { root, snapshot: Snapshot::from_json(value.get("files")?)?, since: found.modified().ok() }))
 }
 
 /// Puts what was prepared on record and answers.
