@@ -6,13 +6,14 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use writ_core::json::{Object, Value};
 
 use crate::acts::{Act, Story, story};
 use crate::claim::{Claim, Status};
+use crate::paths::{base_name, folded, holds, resolved};
 use crate::tree::{Delta, Limits, Repository, Snapshot, git_ignores, git_remembers, written_since};
 
 /// What became of a claimed file.
@@ -326,6 +327,9 @@ impl Bench<'_> {
             // Only the end of the path is named: the transcript knows where that is.
             out.extend(self.facts.acts.iter().filter_map(Act::written).filter(|own| own.ends_with(&path)).map(folded));
         }
+        // A folder on the way may be a link, or have become one.
+        let real: Vec<PathBuf> = out.iter().map(|place| resolved(place)).collect();
+        out.extend(real);
         out.sort();
         out.dedup();
         out
@@ -337,40 +341,7 @@ impl Bench<'_> {
     }
 
     fn relative(&self, path: &Path) -> Option<String> {
-        let root = &self.facts.repository.root;
-        let real = || {
-            // A folder on the way may be a link: the part that is there is resolved, the rest kept.
-            let there = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)))?;
-            Some(there.1.join(path.strip_prefix(there.0).ok()?))
-        };
-        let inside = |path: &Path| {
-            let text = path.strip_prefix(root).ok()?.to_string_lossy().into_owned();
-            (!text.is_empty()).then_some(text)
-        };
-        inside(path).or_else(|| inside(&real()?))
+        let text = path.strip_prefix(&self.facts.repository.root).ok()?.to_string_lossy().into_owned();
+        (!text.is_empty()).then_some(text)
     }
-}
-
-fn base_name(path: &str) -> &str {
-    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
-}
-
-/// Whether a path, or a folder on it, bears this name in lower case; one without an extension may stand for a file with one.
-fn holds(path: &str, name: &str) -> bool {
-    let path = path.to_lowercase();
-    let alike = |part: &str| part == name || (!name.contains('.') && part.split('.').next() == Some(name));
-    !name.is_empty() && path.split('/').any(alike)
-}
-
-/// `.` and `..` taken out.
-fn folded(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(out.pop()),
-            Component::CurDir => {}
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => out.push(part),
-        }
-    }
-    out
 }

@@ -217,7 +217,7 @@ impl Case<'_> {
         let mut verdict = against(&BTreeSet::new());
         if verdict.proven {
             // Somebody else may have written the same file since.
-            verdict = against(&acts::written(&self.other_transcripts()));
+            verdict = against(&acts::written(&self.other_transcripts(), self.home.user_text().as_deref()));
         }
         let Repository { root, .. } = repository;
         Ok(Judged { verdict, after, root })
@@ -304,7 +304,7 @@ fn stopped(session: &mut Session<'_>, input: &HookInput, stopping: Stopping) -> 
     let notes = lines::report(&stopping, code, enforcement.on);
     let claim = record::claim(&stopping, code, tests);
     record::append(session, input, &stopping, claim.clone())?;
-    cast::mirror(session.home, session.id.as_str(), &claim, session.now);
+    cast::mirror(session.home, input.session.as_str(), &claim, session.now);
     let mut answer = HookAnswer::from(if code.blocks() {
         Answer::Block { reason: lines::reason(&stopping, tests.filter(|_| false_tests)) }
     } else {
