@@ -7,14 +7,14 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use writ_core::json::{Object, Value};
 
 use crate::acts::{Act, Story, story};
 use crate::claim::{Claim, Status};
 use crate::paths::{base_name, folded, holds, resolved};
-use crate::tree::{Delta, Limits, Repository, Snapshot, git_ignores, git_remembers, written_since};
+use crate::tree::{Delta, GitError, Limits, Repository, Snapshot, git_ignores, git_remembers, written_since};
 
 /// What became of a claimed file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,7 +150,7 @@ pub struct Facts<'a> {
 
 /// Lays a claim beside the facts.
 pub fn judge(claim: &Claim, facts: &Facts<'_>) -> Verdict {
-    let bench = Bench { facts, passed: OnceCell::new() };
+    let bench = Bench { facts, passed: OnceCell::new(), recent: OnceCell::new(), begun: Instant::now() };
     let mut files: Vec<FileVerdict> = claim.files.iter().map(|path| bench.file(path)).collect();
     files.extend(claim.unparsed.iter().map(|text| verdict(text, Landing::CannotVerify, "is no path")));
     let claimed: Vec<String> = claim.files.iter().flat_map(|path| bench.inside(path)).collect();
@@ -179,6 +179,10 @@ struct Bench<'a> {
     facts: &'a Facts<'a>,
     /// What HEAD's moves and the stash held meanwhile.
     passed: OnceCell<BTreeSet<String>>,
+    /// What was written since the start, in this and the other work trees: lower case, from the top.
+    recent: OnceCell<Vec<PathBuf>>,
+    /// When the judging began: it takes no longer than one git may.
+    begun: Instant,
 }
 
 impl Bench<'_> {
@@ -235,11 +239,12 @@ impl Bench<'_> {
         if inside.is_empty() {
             return verdict(claimed, Landing::CannotVerify, "lies outside the repository");
         }
-        if inside.iter().any(|path| git_ignores(&self.facts.repository.root, path, self.facts.limits)) {
-            return verdict(claimed, Landing::CannotVerify, "is ignored by git");
-        }
-        if let Some(found) = self.remembered(claimed) {
-            return found;
+        match self.known(claimed, inside) {
+            Ok(Some(found)) => return found,
+            Ok(None) => {}
+            Err(error) => {
+                return verdict(claimed, Landing::CannotVerify, &format!("cannot be looked for: {error}"));
+            }
         }
         let missing = verdict(claimed, Landing::Missing, "is neither on disk nor among the changes");
         FileVerdict { weight: Weight::Tree, ..missing }
@@ -270,23 +275,31 @@ impl Bench<'_> {
         Some(verdict(claimed, Landing::Elsewhere, &format!("is in another work tree: {}", other.display())))
     }
 
-    /// A claimed file that is nowhere to be seen, while one that is called so was written since, or may have been.
-    fn remembered(&self, claimed: &str) -> Option<FileVerdict> {
-        let Facts { before, repository, limits, since, .. } = self.facts;
-        let relative = claimed.trim_end_matches('/');
+    /// A claimed file that is nowhere to be seen, while git is told to ignore it, or one of that name was written since.
+    fn known(&self, claimed: &str, inside: &[String]) -> Result<Option<FileVerdict>, GitError> {
+        let Facts { before, repository, limits, .. } = self.facts;
+        if self.begun.elapsed() > limits.timeout {
+            return Err(GitError::Timeout("log".to_owned()));
+        }
+        for path in inside {
+            if git_ignores(&repository.root.join(path), limits)? {
+                return Ok(Some(verdict(claimed, Landing::CannotVerify, "is ignored by git")));
+            }
+        }
         // Clocks are coarse.
-        let since = since.and_then(|since| since.checked_sub(Duration::from_secs(2)));
-        let tops = std::iter::once(repository.root.clone()).chain(repository.others());
-        let tops = tops.filter(|_| Path::new(relative).is_relative()).take(16);
-        if let Some(path) = tops.into_iter().find_map(|top| written_since(&top, relative, since)) {
-            let reason = format!("a file of that name was written at {}", path.display());
-            return Some(verdict(claimed, Landing::Elsewhere, &reason));
+        let since = self.facts.since.and_then(|since| since.checked_sub(Duration::from_secs(2)));
+        let recent = self.recent.get_or_init(|| {
+            let tops = std::iter::once(repository.root.clone()).chain(repository.others().into_iter().take(16));
+            let paths = tops.flat_map(|top| written_since(&top, since));
+            paths.map(|path| PathBuf::from(path.to_string_lossy().to_lowercase())).collect()
+        });
+        let name = claimed.trim_end_matches('/').to_lowercase();
+        if let Some(path) = recent.iter().find(|path| path.ends_with(&name)) {
+            let reason = format!("a file of that name was written: {}", path.display());
+            return Ok(Some(verdict(claimed, Landing::Elsewhere, &reason)));
         }
-        match git_remembers(before, since, base_name(relative), &repository.root, limits) {
-            Ok(true) => Some(verdict(claimed, Landing::Elsewhere, "changed in a commit that HEAD is not at")),
-            Ok(false) => None,
-            Err(error) => Some(verdict(claimed, Landing::CannotVerify, &format!("cannot be looked for: {error}"))),
-        }
+        let remembered = git_remembers(before, since, base_name(claimed), &repository.root, limits)?;
+        Ok(remembered.then(|| verdict(claimed, Landing::Elsewhere, "changed in a commit that HEAD is not at")))
     }
 
     /// Whether another work tree has a file that is not here, or not so.

@@ -103,9 +103,16 @@ fn moved(root: &Path, prefix: &str, from: &str, to: &str, limits: &Limits) -> Re
     Ok(paths.map(|path| format!("{prefix}{}", String::from_utf8_lossy(path))).collect())
 }
 
-/// Whether git is told to leave a path alone, so that it says nothing about it.
-pub fn git_ignores(root: &Path, path: &str, limits: &Limits) -> bool {
-    git::run(root, &["check-ignore", "-q", "--no-index", "--", path], limits.timeout).is_ok()
+/// Whether git is told to leave a path alone, so that it says nothing about it. The innermost repository is asked.
+pub fn git_ignores(path: &Path, limits: &Limits) -> Result<bool, GitError> {
+    let Some((folder, text)) = path.ancestors().skip(1).find(|above| above.is_dir()).zip(path.to_str()) else {
+        return Ok(false);
+    };
+    match git::run(folder, &["check-ignore", "-q", "--no-index", "--", text], limits.timeout) {
+        Ok(_) => Ok(true),
+        Err(GitError::Failed { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether a commit made since then that is not behind `before`, on any branch, in any log or stash, changed a path that

@@ -9,29 +9,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Most entries that are looked at; the upper folders come first.
 const MAX_ENTRIES: usize = 100_000;
 
-/// A file or folder below `top` that ends in `name`, in any case, and was written since then.
-pub fn written_since(top: &Path, name: &str, since: Option<SystemTime>) -> Option<PathBuf> {
-    let name = PathBuf::from(name.to_lowercase());
-    let (mut folders, mut seen) = (VecDeque::from([top.to_owned()]), 0_usize);
+/// The files and folders below `top` that were written since then, as paths from there.
+pub fn written_since(top: &Path, since: Option<SystemTime>) -> Vec<PathBuf> {
+    let (mut folders, mut seen, mut out) = (VecDeque::from([top.to_owned()]), 0_usize, Vec::new());
     while let Some(folder) = folders.pop_front() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             seen += 1;
             if seen > MAX_ENTRIES {
-                return None;
+                return out;
             }
             let path = entry.path();
-            let below = path.strip_prefix(top).unwrap_or(&path).to_string_lossy().to_lowercase();
-            let recent =
-                || fs::symlink_metadata(&path).is_ok_and(|found| since.is_none_or(|since| changed(&found) >= since));
-            if Path::new(&below).ends_with(&name) && recent() {
-                return Some(path);
+            let recent = entry.metadata().is_ok_and(|found| since.is_none_or(|since| changed(&found) >= since));
+            if let (true, Ok(below)) = (recent, path.strip_prefix(top)) {
+                out.push(below.to_owned());
             }
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.file_name() != ".git" {
                 folders.push_back(path);
             }
         }
     }
-    None
+    out
 }
 
 /// When the file was written, or given its name.
