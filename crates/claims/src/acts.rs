@@ -5,26 +5,26 @@
 
 use std::path::{Path, PathBuf};
 
-/// One thing an agent did.
+/// One thing an agent did. Its paths are as [`crate::resolved`] gives them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Act {
     /// A tool reported that it wrote the whole file.
     Wrote {
-        /// The file, absolute.
+        /// The file.
         path: PathBuf,
         /// All of it.
         content: String,
     },
     /// A tool reported that it replaced text in the file.
     Edited {
-        /// The file, absolute.
+        /// The file.
         path: PathBuf,
         /// The replacements in order.
         edits: Vec<Edit>,
     },
     /// A command that changed these files or folders in a way that is not known, and nothing else.
     Touched {
-        /// Absolute.
+        /// Each with what is below it.
         paths: Vec<PathBuf>,
     },
     /// A command that may have changed anything.

@@ -6,13 +6,15 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
 use writ_core::json::{Object, Value};
 
 use crate::acts::{Act, Story, story};
 use crate::claim::{Claim, Status};
-use crate::tree::{Delta, Limits, Repository, Snapshot, git_ignores, git_lists, git_remembers};
+use crate::paths::{base_name, folded, holds, resolved};
+use crate::tree::{Delta, GitError, Limits, Repository, Snapshot, git_ignores, git_remembers, written_since};
 
 /// What became of a claimed file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +130,8 @@ pub struct Facts<'a> {
     pub before: &'a Snapshot,
     /// The state after.
     pub after: &'a Snapshot,
+    /// When the state before was taken, if that is known.
+    pub since: Option<SystemTime>,
     /// What changed.
     pub delta: &'a Delta,
     /// Where it changed.
@@ -146,7 +150,7 @@ pub struct Facts<'a> {
 
 /// Lays a claim beside the facts.
 pub fn judge(claim: &Claim, facts: &Facts<'_>) -> Verdict {
-    let bench = Bench { facts, passed: OnceCell::new() };
+    let bench = Bench { facts, passed: OnceCell::new(), recent: OnceCell::new(), begun: Instant::now() };
     let mut files: Vec<FileVerdict> = claim.files.iter().map(|path| bench.file(path)).collect();
     files.extend(claim.unparsed.iter().map(|text| verdict(text, Landing::CannotVerify, "is no path")));
     let claimed: Vec<String> = claim.files.iter().flat_map(|path| bench.inside(path)).collect();
@@ -175,6 +179,10 @@ struct Bench<'a> {
     facts: &'a Facts<'a>,
     /// What HEAD's moves and the stash held meanwhile.
     passed: OnceCell<BTreeSet<String>>,
+    /// What was written since the start, in this and the other work trees: lower case, from the top.
+    recent: OnceCell<Vec<PathBuf>>,
+    /// When the judging began: it takes no longer than one git may.
+    begun: Instant,
 }
 
 impl Bench<'_> {
@@ -231,11 +239,12 @@ impl Bench<'_> {
         if inside.is_empty() {
             return verdict(claimed, Landing::CannotVerify, "lies outside the repository");
         }
-        if inside.iter().any(|path| git_ignores(&self.facts.repository.root, path, self.facts.limits)) {
-            return verdict(claimed, Landing::CannotVerify, "is ignored by git");
-        }
-        if let Some(found) = self.remembered(claimed) {
-            return found;
+        match self.known(claimed, inside) {
+            Ok(Some(found)) => return found,
+            Ok(None) => {}
+            Err(error) => {
+                return verdict(claimed, Landing::CannotVerify, &format!("cannot be looked for: {error}"));
+            }
         }
         let missing = verdict(claimed, Landing::Missing, "is neither on disk nor among the changes");
         FileVerdict { weight: Weight::Tree, ..missing }
@@ -266,22 +275,31 @@ impl Bench<'_> {
         Some(verdict(claimed, Landing::Elsewhere, &format!("is in another work tree: {}", other.display())))
     }
 
-    /// A claimed file that is nowhere to be seen, and that git knows of all the same, or may know of.
-    fn remembered(&self, claimed: &str) -> Option<FileVerdict> {
+    /// A claimed file that is nowhere to be seen, while git is told to ignore it, or one of that name was written since.
+    fn known(&self, claimed: &str, inside: &[String]) -> Result<Option<FileVerdict>, GitError> {
         let Facts { before, repository, limits, .. } = self.facts;
-        let relative = claimed.trim_end_matches('/');
-        let tops = std::iter::once(repository.root.clone()).chain(repository.others().into_iter().take(16));
-        let tops = tops.filter(|_| !relative.starts_with(['/', '~']) && !relative.starts_with("../"));
-        let found = git_remembers(before, base_name(relative), &repository.root, limits).and_then(|commit| {
-            let lists = |top: PathBuf| git_lists(&top, relative, limits);
-            Ok((commit, !commit && tops.map(lists).collect::<Result<Vec<bool>, _>>()?.contains(&true)))
-        });
-        match found {
-            Ok((true, _)) => Some(verdict(claimed, Landing::Elsewhere, "changed in a commit that HEAD is not at")),
-            Ok((_, true)) => Some(verdict(claimed, Landing::Unchanged, "did not change, where a file of that name is")),
-            Ok((false, false)) => None,
-            Err(error) => Some(verdict(claimed, Landing::CannotVerify, &format!("cannot be looked for: {error}"))),
+        if self.begun.elapsed() > limits.timeout {
+            return Err(GitError::Timeout("log".to_owned()));
         }
+        for path in inside {
+            if git_ignores(&repository.root.join(path), limits)? {
+                return Ok(Some(verdict(claimed, Landing::CannotVerify, "is ignored by git")));
+            }
+        }
+        // Clocks are coarse.
+        let since = self.facts.since.and_then(|since| since.checked_sub(Duration::from_secs(2)));
+        let recent = self.recent.get_or_init(|| {
+            let tops = std::iter::once(repository.root.clone()).chain(repository.others().into_iter().take(16));
+            let paths = tops.flat_map(|top| written_since(&top, since));
+            paths.map(|path| PathBuf::from(path.to_string_lossy().to_lowercase())).collect()
+        });
+        let name = claimed.trim_end_matches('/').to_lowercase();
+        if let Some(path) = recent.iter().find(|path| path.ends_with(&name)) {
+            let reason = format!("a file of that name was written: {}", path.display());
+            return Ok(Some(verdict(claimed, Landing::Elsewhere, &reason)));
+        }
+        let remembered = git_remembers(before, since, base_name(claimed), &repository.root, limits)?;
+        Ok(remembered.then(|| verdict(claimed, Landing::Elsewhere, "changed in a commit that HEAD is not at")))
     }
 
     /// Whether another work tree has a file that is not here, or not so.
@@ -322,6 +340,9 @@ impl Bench<'_> {
             // Only the end of the path is named: the transcript knows where that is.
             out.extend(self.facts.acts.iter().filter_map(Act::written).filter(|own| own.ends_with(&path)).map(folded));
         }
+        // A folder on the way may be a link, or have become one.
+        let real: Vec<PathBuf> = out.iter().map(|place| resolved(place)).collect();
+        out.extend(real);
         out.sort();
         out.dedup();
         out
@@ -333,40 +354,7 @@ impl Bench<'_> {
     }
 
     fn relative(&self, path: &Path) -> Option<String> {
-        let root = &self.facts.repository.root;
-        let real = || {
-            // A folder on the way may be a link: the part that is there is resolved, the rest kept.
-            let there = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)))?;
-            Some(there.1.join(path.strip_prefix(there.0).ok()?))
-        };
-        let inside = |path: &Path| {
-            let text = path.strip_prefix(root).ok()?.to_string_lossy().into_owned();
-            (!text.is_empty()).then_some(text)
-        };
-        inside(path).or_else(|| inside(&real()?))
+        let text = path.strip_prefix(&self.facts.repository.root).ok()?.to_string_lossy().into_owned();
+        (!text.is_empty()).then_some(text)
     }
-}
-
-fn base_name(path: &str) -> &str {
-    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
-}
-
-/// Whether a path, or a folder on it, bears this name in lower case; one without an extension may stand for a file with one.
-fn holds(path: &str, name: &str) -> bool {
-    let path = path.to_lowercase();
-    let alike = |part: &str| part == name || (!name.contains('.') && part.split('.').next() == Some(name));
-    !name.is_empty() && path.split('/').any(alike)
-}
-
-/// `.` and `..` taken out.
-fn folded(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(out.pop()),
-            Component::CurDir => {}
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => out.push(part),
-        }
-    }
-    out
 }

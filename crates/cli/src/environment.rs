@@ -21,7 +21,11 @@ pub fn home() -> Home {
 
 /// The switches of the DONE-claim check (`spec/claims.md`). What does not read is as if unset.
 fn claims(user: Option<&Path>) -> Switches {
-    let number = |name: &str| env::var(name).ok().and_then(|text| text.trim().parse().ok());
+    // Below nothing is nothing: whoever sets -1 wants no block.
+    let number = |name: &str| {
+        let number: i64 = env::var(name).ok()?.trim().parse().ok()?;
+        u64::try_from(number.max(0)).ok()
+    };
     let folder = env::var_os("ATTEST_CAPTURE_DIR").map_or_else(|| PathBuf::from("fixtures/captured"), PathBuf::from);
     let agents = env::var("ATTEST_ENFORCE_AGENTS").unwrap_or_default();
     let agents = agents.split(',').map(str::trim).filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
