@@ -28,6 +28,7 @@ fn a_stop_does_not_make_a_rewritten_history_whole() {
     let (ledger, notes) = (sealed("ledger.jsonl"), sealed("checkpoints"));
     place.allowed("two");
     place.answer(&stop);
+    assert_eq!(place.approved(), ["one", "two"]);
     fs::write(place.session().join("ledger.jsonl"), ledger).unwrap();
     fs::write(place.session().join("checkpoints"), notes).unwrap();
     assert_eq!(place.writ(&["verify", SESSION]).status.code(), Some(3), "the head remembers the second checkpoint");

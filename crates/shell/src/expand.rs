@@ -113,7 +113,7 @@ impl Eval<'_> {
                 values
             }
             ParamOp::Other(parts) => {
-                let changed = self.expand_text(parts).first().and_then(|text| crate::eval::literal(text));
+                let changed = self.expand_text(parts).first().and_then(crate::eval::literal);
                 changed.zip(known).and_then(|(op, values)| transformed(name, &op, &values)).unwrap_or_else(unknown)
             }
         };
@@ -136,7 +136,7 @@ impl Eval<'_> {
             return split(text);
         }
         let separators = self.values("IFS").and_then(|values| match values.as_slice() {
-            [only] => only.first().map_or(Some(String::new()), |text| crate::eval::literal(text)),
+            [only] => only.first().map_or(Some(String::new()), crate::eval::literal),
             _ => None,
         });
         let Some(separators) = separators else { return Piece::Joined(vec![Part::Unknown]) };
