@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use writ_core::Digest;
 use writ_core::json::{Object, Value};
 
 use crate::acts::{Act, Story, story};
@@ -314,7 +315,12 @@ impl Bench<'_> {
             return (Story::Silent, false);
         }
         let disk = fs::read(path).ok();
-        let changed = self.relative(path).is_none_or(|path| self.changed(&path));
+        let print = |path: &str| self.facts.before.files.get(path);
+        let changed = self.relative(path).is_none_or(|path| match (print(&path), &disk) {
+            // It differed from HEAD already: a commit of it is no write.
+            (Some(print), Some(bytes)) if print.starts_with(&Digest::of(bytes).hex()) => false,
+            _ => self.changed(&path),
+        });
         // Outside the repository nobody knows what was there before.
         (story(self.facts.acts, path, disk.as_deref(), !changed), disk.is_some())
     }

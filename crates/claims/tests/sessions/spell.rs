@@ -82,7 +82,9 @@ fn remarked(rng: &mut Rng, name: &str, root: &str) -> String {
         0 => quoted(rng, &format!("{root}/{name}")),
         1 => quoted(rng, &format!("./{name}")),
         2 => quoted(rng, base),
-        3 if name.contains('/') => format!("{}/", name.rsplit_once('/').map_or("", |(folder, _)| folder)),
+        3 if name.contains('/') && !name.contains(' ') => {
+            format!("{}/", name.rsplit_once('/').map_or("", |(folder, _)| folder))
+        }
         4 if !name.contains(' ') => format!("[{base}]({name})"),
         5 => format!("`{name}` ({})", rng.pick(&["new", "modified", "deleted", "+3 -1", "added tests"])),
         6 => format!("`{name}` — {}", rng.pick(&["added a test", "new file", "the fix for the parser"])),
@@ -106,8 +108,8 @@ fn quoted(rng: &mut Rng, name: &str) -> String {
     match rng.below(5) {
         0 => format!("`{name}`"),
         1 => format!("\"{name}\""),
-        2 => format!("**{name}**"),
         _ if name.contains(' ') => format!("`{name}`"),
+        2 => format!("**{name}**"),
         _ => name.to_owned(),
     }
 }
