@@ -3,17 +3,20 @@
 //! Owns the walk, the variables and the directories. It errs towards "might happen": conditional assignments add values instead
 //! of replacing them, and a `cd` that may fail leaves both directories possible. Page: `spec/shell.md`.
 
+mod record;
+mod values;
+
+pub(crate) use values::{cut, runs_again, unknown_word};
+
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::RandomState;
 
 use writ_core::Span;
 
-use crate::action::{
-    Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Unresolved, UnresolvedKind, Word,
-};
-use crate::expand::{Fields, MAX_ALTERNATIVES, Text, product};
+use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, UnresolvedKind, Word};
+use crate::expand::{Fields, Text, product};
 use crate::parser::parse;
-use crate::syntax::{Assignment, Next, Node, RawWord, Redirect, RedirectKind, Simple};
+use crate::syntax::{Next, Node, RawWord, Redirect, RedirectKind, Simple};
 
 /// Most commands that one line is followed to.
 const MAX_COMMANDS: usize = 2000;
@@ -269,146 +272,6 @@ impl Eval<'_> {
         }
         input
     }
-
-    fn assign(&mut self, assignment: &Assignment, span: Span) {
-        let mut values: Vec<Fields> = Vec::new();
-        if assignment.array {
-            let mut list: Vec<Vec<Word>> = vec![Vec::new()];
-            for word in &assignment.values {
-                let here = self.expand(word);
-                list = product(list, &here, &unknown_word(span));
-            }
-            values.extend(list.into_iter().map(|words| words.into_iter().map(|word| word.parts).collect::<Fields>()));
-        } else if let Some(word) = assignment.values.first() {
-            values.extend(self.expand_text(&word.parts).into_iter().map(|text| vec![text]));
-        }
-        self.set(&assignment.name, values, assignment.adds, span);
-    }
-
-    /// Gives a variable values.
-    pub(crate) fn set(&mut self, name: &str, mut values: Vec<Fields>, adds: bool, span: Span) {
-        self.judge_assignment(name, &values, span);
-        for value in &mut values {
-            if size(value) > MAX_VALUE {
-                *value = vec![vec![Part::Unknown]];
-                self.unresolved(UnresolvedKind::Limit, "a value too long to follow", span);
-            }
-        }
-        // Prompts, arithmetic and `${x@P}` run what a value holds.
-        let held: Vec<String> = values.iter().flatten().filter_map(literal).filter(|text| runs_again(text)).collect();
-        held.iter().for_each(|text| self.run_again(text, span));
-        if adds {
-            // `+=` appends; an element changes one of many. Both leave more than one value possible.
-            let old = self.vars.get(name).cloned().unwrap_or_default();
-            let appended = product(old.clone(), &values, &vec![Part::Unknown]);
-            let joined = appended.into_iter().map(|fields| vec![fields.concat()]);
-            values = old.into_iter().chain(joined).chain(values.clone()).collect();
-        } else if self.weak > 0
-            && let Some(old) = self.vars.get(name)
-        {
-            values.extend(old.iter().cloned());
-        }
-        cut(&mut values);
-        self.vars.insert(name.to_owned(), values);
-    }
-
-    /// Text that bash expands once more: the commands in it run.
-    pub(crate) fn run_again(&mut self, text: &str, span: Span) {
-        let code = format!(": \"{}\"", text.replace('"', "\\\""));
-        self.code(&Word { parts: vec![Part::Text(code)], span }, None, "text that is expanded again");
-    }
-
-    /// Does work; what is beyond the budget is not looked at, and said so.
-    pub(crate) fn spend(&mut self, cost: usize, span: Span) -> bool {
-        self.budget = self.budget.saturating_sub(cost + 1);
-        if self.budget == 0 {
-            self.unresolved(UnresolvedKind::Limit, "too much to follow", span);
-        }
-        self.budget > 0
-    }
-
-    fn is_new(&mut self, item: &impl Hash) -> bool {
-        let hash = self.hasher.hash_one(item);
-        self.seen.insert(hash)
-    }
-
-    /// What a variable may hold; `None` when nobody assigned it.
-    pub(crate) fn values(&self, name: &str) -> Option<Vec<Fields>> {
-        let text = |text: String| vec![vec![vec![Part::Text(text)]]];
-        if let Some(named) = name.strip_prefix('!') {
-            return self.indirect(named);
-        }
-        if let Some(array) = name.strip_suffix("[?]") {
-            // Whichever element is meant.
-            let elements = self.vars.get(array)?.iter().flatten().map(|field| vec![field.clone()]);
-            return Some(elements.collect());
-        }
-        let base = name.strip_suffix("[@]").unwrap_or(name);
-        if let Some(values) = self.vars.get(base) {
-            return Some(values.clone());
-        }
-        match name {
-            "HOME" => self.home().map(text),
-            "PWD" if self.dirs == [Dir::Start(String::new())] => self.env.cwd.clone().map(text),
-            "IFS" => Some(text(" ".to_owned())),
-            "@" | "*" => {
-                self.arguments.as_ref().map(|words| vec![words.iter().skip(1).map(|word| word.parts.clone()).collect()])
-            }
-            _ => {
-                let index: usize = name.parse().ok()?;
-                let words = self.arguments.as_ref()?;
-                Some(vec![words.get(index).map(|word| vec![word.parts.clone()]).unwrap_or_default()])
-            }
-        }
-    }
-
-    /// Whether this line says how words are split.
-    pub(crate) fn has_ifs(&self) -> bool {
-        self.vars.contains_key("IFS")
-    }
-
-    /// `${!name}`: what the value of `name` names.
-    fn indirect(&self, name: &str) -> Option<Vec<Fields>> {
-        if name == "#" {
-            return Some(vec![vec![self.arguments.as_ref()?.last()?.parts.clone()]]);
-        }
-        let names = self.values(name)?;
-        let named = names.iter().flatten().map(|text| literal(text).filter(|text| !text.starts_with('!')));
-        let values = named.map(|named| named.and_then(|named| self.values(&named)));
-        let mut out = Vec::new();
-        for value in values {
-            out.extend(value.unwrap_or_else(|| vec![vec![vec![Part::Unknown]]]));
-        }
-        Some(out)
-    }
-
-    /// Whether a name nobody assigned here surely has a value from outside.
-    pub(crate) fn is_environment(&self, name: &str) -> bool {
-        matches!(
-            name,
-            "PATH"
-                | "USER"
-                | "SHELL"
-                | "TMPDIR"
-                | "PWD"
-                | "OLDPWD"
-                | "HOSTNAME"
-                | "HOME"
-                | "?"
-                | "$"
-                | "!"
-                | "#"
-                | "-"
-                | "0"
-                | "@"
-                | "*"
-                | "RANDOM"
-                | "SECONDS"
-                | "LINENO"
-                | "UID"
-        )
-    }
-
     pub(crate) fn home(&self) -> Option<String> {
         self.env.home.clone()
     }
@@ -420,29 +283,6 @@ impl Eval<'_> {
     pub(crate) fn span(&self, span: Span) -> Span {
         self.fixed.unwrap_or(span)
     }
-
-    pub(crate) fn set_arguments(&mut self, words: Vec<Word>) {
-        if words.len() > MAX_ARGUMENTS {
-            let span = words.first().map_or(Span { start: 0, end: 0 }, |word| word.span);
-            self.unresolved(UnresolvedKind::Limit, "too many arguments", span);
-            self.arguments = None;
-            return;
-        }
-        self.arguments = Some(words);
-    }
-
-    /// `shift`, however far: any of the arguments may then be the first.
-    pub(crate) fn shift(&mut self, by: usize) {
-        if let Some(words) = &mut self.arguments {
-            let end = (by + 1).min(words.len());
-            words.drain(1.min(end)..end);
-        }
-    }
-
-    pub(crate) fn define(&mut self, name: &str, body: Node) {
-        self.functions.insert(name.to_owned(), body);
-    }
-
     /// Calls a function defined in this line.
     pub(crate) fn call(&mut self, name: &str, words: &[Word], input: &Input) -> bool {
         let Some(body) = self.functions.get(name).cloned() else { return false };
@@ -486,65 +326,6 @@ impl Eval<'_> {
             }
         }
     }
-
-    /// Puts a command on record.
-    pub(crate) fn record(&mut self, words: &[Word], via: &[String], span: Span) -> bool {
-        if self.out.commands.len() >= MAX_COMMANDS {
-            if !self.out.unresolved.iter().any(|open| open.kind == UnresolvedKind::Limit) {
-                self.unresolved(UnresolvedKind::Limit, "too many commands", span);
-            }
-            return false;
-        }
-        self.out.commands.push(Command { words: words.to_vec(), span, via: via.to_vec() });
-        true
-    }
-
-    pub(crate) fn unresolved(&mut self, kind: UnresolvedKind, what: &str, span: Span) {
-        self.unresolved_with(kind, what, span, Vec::new());
-    }
-
-    pub(crate) fn unresolved_with(&mut self, kind: UnresolvedKind, what: &str, span: Span, mentions: Vec<Word>) {
-        let open = Unresolved { kind, what: what.to_owned(), span, mentions };
-        if self.is_new(&open) {
-            self.out.unresolved.push(open);
-        }
-    }
-
-    pub(crate) fn file(&mut self, path: Word, access: Access, tree: bool) {
-        let Some(file) = self.place(path, access, tree) else { return };
-        let lost = file.dirs.contains(&Dir::Unknown) && file.path.literal().is_some_and(|text| !text.starts_with('/'));
-        let span = file.span;
-        if self.out.files.len() >= MAX_USES {
-            return self.unresolved(UnresolvedKind::Limit, "too many files", Span { start: 0, end: 0 });
-        }
-        if self.is_new(&file) {
-            self.out.files.push(file);
-        }
-        if lost && access != Access::List {
-            self.unresolved(UnresolvedKind::Directory, "a folder that is not known", span);
-        }
-    }
-
-    /// A use of a file here, which is put on record by whoever asks; `None` on another machine.
-    pub(crate) fn place(&self, path: Word, access: Access, tree: bool) -> Option<FileUse> {
-        if self.remote > 0 || path.parts.is_empty() {
-            return None;
-        }
-        let tree = tree || (self.trees > 0 && access != Access::List);
-        let (span, dirs) = (path.span, self.dirs.clone());
-        Some(FileUse { path, dirs, access, tree, span })
-    }
-
-    pub(crate) fn net(&mut self, target: NetTarget, span: Span) {
-        let net = NetUse { target, span };
-        if self.out.nets.len() >= MAX_USES {
-            return self.unresolved(UnresolvedKind::Limit, "too many hosts", Span { start: 0, end: 0 });
-        }
-        if self.is_new(&net) {
-            self.out.nets.push(net);
-        }
-    }
-
     /// `cd`: `None` is a place not known.
     pub(crate) fn change_dir(&mut self, to: Option<&str>) {
         self.dirs = match to {
@@ -580,32 +361,6 @@ impl Eval<'_> {
         self.depth -= 1;
         true
     }
-}
-
-/// No more values than a word may have; that some were left out is a value of its own.
-pub(crate) fn cut(values: &mut Vec<Fields>) {
-    if values.len() > MAX_ALTERNATIVES {
-        values.truncate(MAX_ALTERNATIVES - 1);
-        values.push(vec![vec![Part::Unknown]]);
-    }
-}
-
-fn unknown_word(span: Span) -> Word {
-    Word { parts: vec![Part::Unknown], span }
-}
-
-/// Bytes and fields of a value.
-fn size(fields: &Fields) -> usize {
-    let part = |part: &Part| match part {
-        Part::Text(text) | Part::Glob(text) => text.len(),
-        Part::Unknown => 1,
-    };
-    fields.iter().map(|text| 1 + text.iter().map(part).sum::<usize>()).sum()
-}
-
-/// Whether text holds commands that run when it is expanded.
-pub(crate) fn runs_again(text: &str) -> bool {
-    text.contains("$(") || text.contains('`') || text.contains("${")
 }
 
 /// A program whose name is partly unknown is left out where another alternative knows it.
