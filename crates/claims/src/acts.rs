@@ -5,30 +5,40 @@
 
 use std::path::{Path, PathBuf};
 
-/// One thing an agent did.
+/// One thing an agent did. Its paths are as [`crate::resolved`] gives them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Act {
     /// A tool reported that it wrote the whole file.
     Wrote {
-        /// The file, absolute.
+        /// The file.
         path: PathBuf,
         /// All of it.
         content: String,
     },
     /// A tool reported that it replaced text in the file.
     Edited {
-        /// The file, absolute.
+        /// The file.
         path: PathBuf,
         /// The replacements in order.
         edits: Vec<Edit>,
     },
     /// A command that changed these files or folders in a way that is not known, and nothing else.
     Touched {
-        /// Absolute.
+        /// Each with what is below it.
         paths: Vec<PathBuf>,
     },
     /// A command that may have changed anything.
     Unknown,
+}
+
+impl Act {
+    /// The file that a tool reported as written.
+    pub fn written(&self) -> Option<&Path> {
+        match self {
+            Self::Wrote { path, .. } | Self::Edited { path, .. } => Some(path),
+            Self::Touched { .. } | Self::Unknown => None,
+        }
+    }
 }
 
 /// One replacement.
@@ -92,7 +102,7 @@ pub fn story(acts: &[Act], path: &Path, disk: Option<&[u8]>, unchanged: bool) ->
 }
 
 fn names(acts: &[Act], path: &Path) -> bool {
-    acts.iter().any(|act| matches!(act, Act::Wrote { path: own, .. } | Act::Edited { path: own, .. } if own == path))
+    acts.iter().any(|act| act.written() == Some(path))
 }
 
 #[derive(Clone, PartialEq, Eq)]

@@ -6,13 +6,16 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
+use writ_core::Digest;
 use writ_core::json::{Object, Value};
 
 use crate::acts::{Act, Story, story};
 use crate::claim::{Claim, Status};
-use crate::tree::{Delta, Limits, Repository, Snapshot, git_ignores};
+use crate::paths::{base_name, folded, holds, resolved};
+use crate::tree::{Delta, GitError, Limits, Repository, Snapshot, git_ignores, git_remembers, written_since};
 
 /// What became of a claimed file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +131,8 @@ pub struct Facts<'a> {
     pub before: &'a Snapshot,
     /// The state after.
     pub after: &'a Snapshot,
+    /// When the state before was taken, if that is known.
+    pub since: Option<SystemTime>,
     /// What changed.
     pub delta: &'a Delta,
     /// Where it changed.
@@ -146,7 +151,7 @@ pub struct Facts<'a> {
 
 /// Lays a claim beside the facts.
 pub fn judge(claim: &Claim, facts: &Facts<'_>) -> Verdict {
-    let bench = Bench { facts, passed: OnceCell::new() };
+    let bench = Bench { facts, passed: OnceCell::new(), recent: OnceCell::new(), begun: Instant::now() };
     let mut files: Vec<FileVerdict> = claim.files.iter().map(|path| bench.file(path)).collect();
     files.extend(claim.unparsed.iter().map(|text| verdict(text, Landing::CannotVerify, "is no path")));
     let claimed: Vec<String> = claim.files.iter().flat_map(|path| bench.inside(path)).collect();
@@ -175,6 +180,10 @@ struct Bench<'a> {
     facts: &'a Facts<'a>,
     /// What HEAD's moves and the stash held meanwhile.
     passed: OnceCell<BTreeSet<String>>,
+    /// What was written since the start, in this and the other work trees: lower case, from the top.
+    recent: OnceCell<Vec<PathBuf>>,
+    /// When the judging began: it takes no longer than one git may.
+    begun: Instant,
 }
 
 impl Bench<'_> {
@@ -231,8 +240,12 @@ impl Bench<'_> {
         if inside.is_empty() {
             return verdict(claimed, Landing::CannotVerify, "lies outside the repository");
         }
-        if inside.iter().any(|path| git_ignores(&self.facts.repository.root, path, self.facts.limits)) {
-            return verdict(claimed, Landing::CannotVerify, "is ignored by git");
+        match self.known(claimed, inside) {
+            Ok(Some(found)) => return found,
+            Ok(None) => {}
+            Err(error) => {
+                return verdict(claimed, Landing::CannotVerify, &format!("cannot be looked for: {error}"));
+            }
         }
         let missing = verdict(claimed, Landing::Missing, "is neither on disk nor among the changes");
         FileVerdict { weight: Weight::Tree, ..missing }
@@ -241,14 +254,21 @@ impl Bench<'_> {
     /// The same name among the changes, in what HEAD and the stash held meanwhile, in another work tree.
     fn elsewhere(&self, claimed: &str, inside: &[String]) -> Option<FileVerdict> {
         let name = base_name(claimed).to_lowercase();
-        if let Some(path) = self.facts.delta.changed.iter().find(|path| base_name(path).to_lowercase() == name) {
+        if let Some(path) = self.facts.delta.changed.iter().find(|path| holds(path, &name)) {
             return Some(verdict(claimed, Landing::Elsewhere, &format!("a change of that name is at {path}")));
+        }
+        let written = self.facts.acts.iter().filter_map(Act::written);
+        if let Some(path) =
+            written.filter(|path| path.exists()).find(|path| holds(base_name(&path.to_string_lossy()), &name))
+        {
+            let reason = format!("a file of that name was written at {}", path.display());
+            return Some(verdict(claimed, Landing::Elsewhere, &reason));
         }
         let passed = self.passed.get_or_init(|| {
             let Facts { before, after, repository, limits, .. } = self.facts;
             Delta::passed_through(before, after, repository, limits).unwrap_or_default()
         });
-        if passed.iter().any(|path| inside.contains(path) || base_name(path).to_lowercase() == name) {
+        if passed.iter().any(|path| holds(path, &name)) {
             return Some(verdict(claimed, Landing::Elsewhere, "changed in a commit or stash that HEAD is not at"));
         }
         let other = |top: PathBuf| inside.iter().find(|path| self.differs(&top, path)).map(|path| top.join(path));
@@ -256,10 +276,38 @@ impl Bench<'_> {
         Some(verdict(claimed, Landing::Elsewhere, &format!("is in another work tree: {}", other.display())))
     }
 
+    /// A claimed file that is nowhere to be seen, while git is told to ignore it, or one of that name was written since.
+    fn known(&self, claimed: &str, inside: &[String]) -> Result<Option<FileVerdict>, GitError> {
+        let Facts { before, repository, limits, .. } = self.facts;
+        if self.begun.elapsed() > limits.timeout {
+            return Err(GitError::Timeout("log".to_owned()));
+        }
+        for path in inside {
+            if git_ignores(&repository.root.join(path), limits)? {
+                return Ok(Some(verdict(claimed, Landing::CannotVerify, "is ignored by git")));
+            }
+        }
+        // Clocks are coarse.
+        let since = self.facts.since.and_then(|since| since.checked_sub(Duration::from_secs(2)));
+        let recent = self.recent.get_or_init(|| {
+            let tops = std::iter::once(repository.root.clone()).chain(repository.others().into_iter().take(16));
+            let paths = tops.flat_map(|top| written_since(&top, since));
+            paths.map(|path| PathBuf::from(path.to_string_lossy().to_lowercase())).collect()
+        });
+        let name = claimed.trim_end_matches('/').to_lowercase();
+        if let Some(path) = recent.iter().find(|path| path.ends_with(&name)) {
+            let reason = format!("a file of that name was written: {}", path.display());
+            return Ok(Some(verdict(claimed, Landing::Elsewhere, &reason)));
+        }
+        let remembered = git_remembers(before, since, base_name(claimed), &repository.root, limits)?;
+        Ok(remembered.then(|| verdict(claimed, Landing::Elsewhere, "changed in a commit that HEAD is not at")))
+    }
+
     /// Whether another work tree has a file that is not here, or not so.
     fn differs(&self, top: &Path, path: &str) -> bool {
         let (there, here) = (top.join(path), self.facts.repository.root.join(path));
-        there.is_file() && fs::read(there).ok() != fs::read(here).ok()
+        let new = there.exists() && !here.exists();
+        new || (there.is_file() && fs::read(there).ok() != fs::read(here).ok())
     }
 
     fn story(&self, path: &Path) -> (Story, bool) {
@@ -267,7 +315,12 @@ impl Bench<'_> {
             return (Story::Silent, false);
         }
         let disk = fs::read(path).ok();
-        let changed = self.relative(path).is_none_or(|path| self.changed(&path));
+        let print = |path: &str| self.facts.before.files.get(path);
+        let changed = self.relative(path).is_none_or(|path| match (print(&path), &disk) {
+            // It differed from HEAD already: a commit of it is no write.
+            (Some(print), Some(bytes)) if print.starts_with(&Digest::of(bytes).hex()) => false,
+            _ => self.changed(&path),
+        });
         // Outside the repository nobody knows what was there before.
         (story(self.facts.acts, path, disk.as_deref(), !changed), disk.is_some())
     }
@@ -288,13 +341,16 @@ impl Bench<'_> {
             _ => PathBuf::from(claimed),
         };
         let bases = std::iter::once(&self.facts.repository.root).chain(self.facts.folders);
-        let mut out: Vec<PathBuf> = Vec::new();
-        for base in bases {
-            let place = folded(&base.join(&path));
-            if !out.contains(&place) {
-                out.push(place);
-            }
+        let mut out: Vec<PathBuf> = bases.map(|base| folded(&base.join(&path))).collect();
+        if path.is_relative() && !out.iter().any(|place| fs::symlink_metadata(place).is_ok()) {
+            // Only the end of the path is named: the transcript knows where that is.
+            out.extend(self.facts.acts.iter().filter_map(Act::written).filter(|own| own.ends_with(&path)).map(folded));
         }
+        // A folder on the way may be a link, or have become one.
+        let real: Vec<PathBuf> = out.iter().map(|place| resolved(place)).collect();
+        out.extend(real);
+        out.sort();
+        out.dedup();
         out
     }
 
@@ -304,33 +360,7 @@ impl Bench<'_> {
     }
 
     fn relative(&self, path: &Path) -> Option<String> {
-        let root = &self.facts.repository.root;
-        let real = || {
-            // A folder on the way may be a link: the part that is there is resolved, the rest kept.
-            let there = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)))?;
-            Some(there.1.join(path.strip_prefix(there.0).ok()?))
-        };
-        let inside = |path: &Path| {
-            let text = path.strip_prefix(root).ok()?.to_string_lossy().into_owned();
-            (!text.is_empty()).then_some(text)
-        };
-        inside(path).or_else(|| inside(&real()?))
+        let text = path.strip_prefix(&self.facts.repository.root).ok()?.to_string_lossy().into_owned();
+        (!text.is_empty()).then_some(text)
     }
-}
-
-fn base_name(path: &str) -> &str {
-    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
-}
-
-/// `.` and `..` taken out.
-fn folded(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(out.pop()),
-            Component::CurDir => {}
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => out.push(part),
-        }
-    }
-    out
 }

@@ -8,10 +8,12 @@ mod acts;
 mod claim;
 mod gate;
 mod judge;
+mod paths;
 mod tree;
 
 pub use acts::{Act, Edit};
 pub use claim::{Claim, Source, Status};
 pub use gate::{Code, Enforcement, Finding, Stop, decide};
 pub use judge::{Facts, FileVerdict, Landing, Verdict, Weight, judge};
+pub use paths::resolved;
 pub use tree::{Delta, GitError, Limits, Repository, Snapshot};

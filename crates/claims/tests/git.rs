@@ -59,6 +59,7 @@ impl Place {
         let others = BTreeSet::new();
         let facts = Facts {
             before,
+            since: None,
             after: &after,
             delta: &delta,
             repository: &repository,

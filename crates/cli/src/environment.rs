@@ -1,7 +1,7 @@
 //! The process's surroundings, read once: the only place that looks at environment variables.
 
-use std::env;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use writ_engine::Home;
 use writ_engine::claims::Switches;
@@ -15,12 +15,17 @@ pub fn home() -> Home {
         .or_else(|| absolute("XDG_STATE_HOME").map(|dir| dir.join("writ")))
         .or_else(|| user.as_ref().map(|dir| dir.join(".local/state/writ")));
     let claims = claims(user.as_deref());
-    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), claims }
+    let program = env::current_exe().ok();
+    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), program, claims }
 }
 
 /// The switches of the DONE-claim check (`spec/claims.md`). What does not read is as if unset.
 fn claims(user: Option<&Path>) -> Switches {
-    let number = |name: &str| env::var(name).ok().and_then(|text| text.trim().parse().ok());
+    // Below nothing is nothing: whoever sets -1 wants no block.
+    let number = |name: &str| {
+        let number: i64 = env::var(name).ok()?.trim().parse().ok()?;
+        u64::try_from(number.max(0)).ok()
+    };
     let folder = env::var_os("ATTEST_CAPTURE_DIR").map_or_else(|| PathBuf::from("fixtures/captured"), PathBuf::from);
     let agents = env::var("ATTEST_ENFORCE_AGENTS").unwrap_or_default();
     let agents = agents.split(',').map(str::trim).filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
@@ -37,6 +42,25 @@ fn claims(user: Option<&Path>) -> Switches {
 
 fn is_one(name: &str) -> bool {
     env::var_os(name).is_some_and(|text| text == "1")
+}
+
+/// Whether an agent's client is above this process: what runs below it is not a human's own terminal, whatever terminal it
+/// has made for itself. A process that was detached from its client is not found out.
+pub fn below_agent() -> bool {
+    if is_one("CLAUDECODE") {
+        return true;
+    }
+    let mut process = "self".to_owned();
+    for _ in 0..64 {
+        let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+        let Some((front, rest)) = stat.rsplit_once(')') else { return false };
+        if front.split_once('(').is_some_and(|(_, name)| name == "claude") {
+            return true;
+        }
+        let Some(parent) = rest.split_whitespace().nth(1).filter(|parent| *parent != "0") else { return false };
+        process = parent.to_owned();
+    }
+    false
 }
 
 /// The directory the process runs in, absolute.

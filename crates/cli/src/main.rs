@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     }
     let args = args::Args::parse();
     match commands::run(args) {
+        Ok(()) if output::lost() => exit::Failure::could_not("standard output could not take everything").report(),
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -1,7 +1,8 @@
 //! Words on the terminal: colours that vanish when piped, marks, and the JSON printer.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use writ_core::json::{self, Value};
@@ -41,14 +42,35 @@ pub fn bold(text: impl Display) -> String {
     paint(BOLD, text)
 }
 
-/// One line on stdout. A reader that has gone away is no failure.
+/// Something could not be written.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Whether standard output lost something, as on a full disk. A reader that has gone away is no failure.
+pub fn lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+fn took(written: std::io::Result<()>) {
+    if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
+        LOST.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One line on stdout.
 pub fn line(text: impl Display) {
-    drop(writeln!(anstream::stdout(), "{text}"));
+    let mut out = anstream::stdout();
+    took(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
 
 /// Bytes on stdout as they are.
 pub fn bytes(bytes: &[u8]) {
-    drop(std::io::stdout().write_all(bytes));
+    let mut out = std::io::stdout();
+    took(out.write_all(bytes).and_then(|()| out.flush()));
+}
+
+/// Foreign text on one line: a name must not paint a line of its own.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
 /// One line on stderr.

@@ -130,7 +130,7 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
         }
     };
     let call = ToolCall { tool: tool.to_owned(), input: arguments.clone(), cwd: input.cwd.clone() };
-    let facts = survey(&governing.policy, &call, &session.setting, &Disk);
+    let facts = survey(&governing.policy, &call, &session.setting, &Disk::guarding(&session.setting));
     detail.push("facts", facts.to_json());
     (judge(&governing.policy, &session.setting, &facts), detail)
 }

@@ -2,25 +2,50 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use writ_policy::{Entry, Resolved, World};
+use writ_policy::{Entry, Protected, Resolved, Setting, World};
 
 /// Most symlinks on the way to one path; the kernel's own limit.
 const MAX_LINKS: usize = 40;
 
-/// This machine's disk.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Disk;
+/// This machine's disk. A second name of a protected file leads to the first.
+#[derive(Clone, Debug, Default)]
+pub struct Disk {
+    /// Device, number and path of the protected files that are there.
+    guarded: Vec<(u64, u64, String)>,
+}
+
+impl Disk {
+    /// The disk, with an eye on what is protected.
+    pub fn guarding(setting: &Setting) -> Self {
+        let of = |protected: &Protected| {
+            let found = fs::metadata(&protected.path).ok().filter(|found| found.is_file() && found.nlink() > 1)?;
+            Some((found.dev(), found.ino(), protected.path.clone()))
+        };
+        Self { guarded: setting.protected.iter().filter_map(of).collect() }
+    }
+
+    fn first_name(&self, found: &Metadata) -> Option<&str> {
+        let same = |(dev, ino, _): &&(u64, u64, String)| (*dev, *ino) == (found.dev(), found.ino());
+        self.guarded.iter().find(same).map(|(_, _, path)| path.as_str())
+    }
+}
 
 impl World for Disk {
     /// Follows symlinks as the kernel does, component by component; what does not exist is kept as text, and `..` after it
     /// is folded. A loop resolves to the path as written, which then meets the rules as it stands.
     fn resolve(&self, path: &str) -> Resolved {
         let real = follow(Path::new(path)).unwrap_or_else(|| PathBuf::from(path));
-        Resolved { is_dir: real.is_dir(), path: real.to_string_lossy().into_owned() }
+        let found = fs::metadata(&real).ok();
+        if let Some(first) = found.as_ref().and_then(|found| self.first_name(found)) {
+            return Resolved { is_dir: false, path: first.to_owned() };
+        }
+        let is_dir = found.is_some_and(|found| found.is_dir());
+        Resolved { is_dir, path: real.to_string_lossy().into_owned() }
     }
 
     fn list(&self, dir: &str) -> Option<Vec<Entry>> {
@@ -90,7 +115,7 @@ mod tests {
         fs::create_dir_all(root.join("real/deep")).unwrap();
         symlink("real/deep", root.join("link")).unwrap();
         symlink("loop", root.join("loop")).unwrap();
-        let resolve = |path: &str| Disk.resolve(&root.join(path).to_string_lossy()).path;
+        let resolve = |path: &str| Disk::default().resolve(&root.join(path).to_string_lossy()).path;
         let at = |path: &str| root.join(path).to_string_lossy().into_owned();
         assert_eq!(resolve("link/../x"), at("real/x"));
         assert_eq!(resolve("link/new/file"), at("real/deep/new/file"));

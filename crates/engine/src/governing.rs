@@ -3,22 +3,22 @@
 //! Looks a policy up, opens its envelope and checks signatures against the pinned keys; never judges a call. Invariant: a
 //! [`Governing`] holds the very bytes whose digests it names.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use writ_core::{Digest, json};
 use writ_evidence::dsse::Envelope;
 use writ_evidence::keys::PublicKey;
 use writ_policy::{Policy, PolicyError};
+use writ_store::plain;
 
-use crate::plain;
 use crate::trust::{Trust, TrustError};
 
 /// The DSSE payload type of a signed policy.
 pub const PAYLOAD_TYPE: &str = "application/vnd.aflock.policy+json";
 
 /// The names a policy may have, in the order they are tried in each directory (R10).
-pub const NAMES: [&str; 6] =
-    [".aflock.signed", "policy.aflock.signed", ".aflock.json.signed", ".aflock", "policy.aflock", ".aflock.json"];
+pub use writ_policy::POLICY_NAMES as NAMES;
 
 /// Largest policy file.
 const MAX_BYTES: u64 = 4 << 20;
@@ -110,7 +110,7 @@ pub enum GoverningError {
 /// and its parents up to the file system's root are tried.
 pub fn find(cwd: &Path) -> Option<PathBuf> {
     for dir in cwd.ancestors() {
-        if let Some(path) = NAMES.iter().map(|name| dir.join(name)).find(|path| path.symlink_metadata().is_ok()) {
+        if let Some(path) = NAMES.iter().map(|name| dir.join(name)).find(|path| may_be_there(path)) {
             return Some(path);
         }
         if dir.join(".git").exists() {
@@ -118,6 +118,14 @@ pub fn find(cwd: &Path) -> Option<PathBuf> {
         }
     }
     None
+}
+
+/// A folder that cannot be searched may hold a policy: reading it then fails, and that denies (R6).
+fn may_be_there(path: &Path) -> bool {
+    match path.symlink_metadata() {
+        Ok(_) => true,
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
 }
 
 /// The git root above `cwd`, or `cwd` itself.

@@ -13,6 +13,8 @@ pub struct Home {
     pub user: Option<PathBuf>,
     /// The client's configuration folder, when a variable moves it away from `~/.claude`.
     pub claude_config: Option<PathBuf>,
+    /// Writ's own program.
+    pub program: Option<PathBuf>,
     /// What is enforced of claims.
     pub claims: Switches,
 }

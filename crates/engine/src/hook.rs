@@ -52,7 +52,10 @@ fn dispatch(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> 
     }
     let id = &input.session;
     let known = match home.state() {
-        Ok(state) => Store::open(state.to_owned())?.exists(id),
+        Ok(state) => {
+            let store = Store::open(state.to_owned())?;
+            store.exists(id) || store.was_sealed(id)
+        }
         Err(_) => false,
     };
     if !known && governing::find(Path::new(&input.cwd)).is_none() {

@@ -5,11 +5,13 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use writ_clients::claude_code::settings::{self, HookSpec, SettingsError};
 use writ_core::Digest;
 use writ_core::json::{self, Object, Value};
+use writ_store::plain;
 
 use crate::home::{Home, NoStateDir};
 
@@ -64,7 +66,7 @@ pub fn install(path: &Path, spec: &HookSpec, home: &Home) -> Result<Outcome, Ins
         _ => original,
     };
     save(&record, &Record { original: first, installed: Digest::of(edited.text.as_bytes()) })?;
-    replace(path, edited.text.as_bytes())?;
+    replace(path, edited.text.as_bytes(), SHARED)?;
     Ok(Outcome { path: path.to_owned(), changed: true })
 }
 
@@ -86,7 +88,7 @@ pub fn undo(path: &Path, home: &Home) -> Result<Outcome, InstallError> {
         }
     };
     match restored {
-        Some(text) => replace(path, text.as_bytes())?,
+        Some(text) => replace(path, text.as_bytes(), SHARED)?,
         None => {
             fs::remove_file(path).map_err(|source| io(path, source))?;
             // Only an empty folder goes; one that holds anything stays.
@@ -120,11 +122,17 @@ fn save(path: &Path, record: &Record) -> Result<(), InstallError> {
     let mut out = Object::new();
     out.push("original", Value::from(record.original.as_deref()));
     out.push("installed", Value::from(record.installed.to_string()));
-    replace(path, json::compact(&Value::Object(out)).as_bytes())
+    replace(path, json::compact(&Value::Object(out)).as_bytes(), PRIVATE)
 }
 
+/// Mode of a new settings file, which others may have to read, and of what Writ keeps of it.
+const SHARED: u32 = 0o644;
+const PRIVATE: u32 = 0o600;
+/// Largest settings file.
+const MAX_SETTINGS: u64 = 64 << 20;
+
 fn read(path: &Path) -> Result<Option<String>, InstallError> {
-    match fs::read(path) {
+    match plain::read(path, MAX_SETTINGS) {
         Ok(bytes) => String::from_utf8(bytes)
             .map(Some)
             .map_err(|error| io(path, std::io::Error::new(ErrorKind::InvalidData, error.utf8_error()))),
@@ -135,14 +143,19 @@ fn read(path: &Path) -> Result<Option<String>, InstallError> {
 
 /// All or nothing: a new file beside the old one, on disk before it takes the old one's place. Follows a symlink to the
 /// real file and keeps its permissions.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), InstallError> {
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), InstallError> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = real.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).map_err(|source| io(folder, source))?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode | (mode & 0o444) >> 2)
+        .create(folder)
+        .map_err(|source| io(folder, source))?;
     let mut name = real.clone().into_os_string();
     name.push(".writ-new");
     let fresh = PathBuf::from(name);
-    let written = fs::File::create(&fresh).and_then(|mut file| {
+    let opened = fs::File::options().write(true).create(true).truncate(true).mode(mode).open(&fresh);
+    let written = opened.and_then(|mut file| {
         if let Ok(old) = fs::metadata(&real) {
             file.set_permissions(old.permissions())?;
         }

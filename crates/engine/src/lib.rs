@@ -13,7 +13,6 @@ pub mod hook;
 pub mod human;
 pub mod install;
 mod lifecycle;
-mod plain;
 pub mod protect;
 mod seal;
 mod session;
@@ -33,6 +32,6 @@ pub use trust::{Trust, TrustError};
 /// Decides one call under a policy, now, on this machine's file system, without a session and without a record.
 pub fn decide(governing: &Governing, call: &ToolCall, home: &Home) -> Decision {
     let setting = protect::setting(home, &governing.path, Timestamp::now());
-    let facts = writ_policy::survey(&governing.policy, call, &setting, &Disk);
+    let facts = writ_policy::survey(&governing.policy, call, &setting, &Disk::guarding(&setting));
     writ_policy::judge(&governing.policy, &setting, &facts)
 }

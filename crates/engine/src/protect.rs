@@ -57,10 +57,13 @@ pub fn recorded(genesis: &Value) -> Option<Setting> {
 /// The policy and every name that could take its place, Writ's state and keys, the clients' settings.
 fn protected(home: &Home, policy: &Path) -> Vec<Protected> {
     let mut out: Vec<Protected> = Vec::new();
+    // What a link leads to is as much the policy as the link.
     let mut add = |path: &Path, what: &str, secret: bool| {
-        let path = path.to_string_lossy().into_owned();
-        if !out.iter().any(|known| known.path == path) {
-            out.push(Protected { path, what: what.to_owned(), secret });
+        for path in [Some(path.to_owned()), path.canonicalize().ok()].into_iter().flatten() {
+            let path = path.to_string_lossy().into_owned();
+            if !out.iter().any(|known| known.path == path) {
+                out.push(Protected { path, what: what.to_owned(), secret });
+            }
         }
     };
     add(policy, "the policy", false);
@@ -72,6 +75,9 @@ fn protected(home: &Home, policy: &Path) -> Vec<Protected> {
         for path in places(home, dir).iter().flat_map(Places::protected) {
             add(&path, "the client's settings", false);
         }
+    }
+    if let Some(program) = &home.program {
+        add(program, "Writ itself", false);
     }
     if let Some(state) = &home.state {
         add(&state.join("keys"), "Writ's keys", true);

@@ -3,7 +3,7 @@
 //! Owns the order of things on every hook call; decides nothing. While a [`Session`] lives, no other process can append to
 //! its ledger, so the state it read is the state its next row follows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use writ_clients::claude_code::HookInput;
@@ -48,6 +48,12 @@ pub enum SessionError {
     /// The policy that the session began under is gone and nothing was recorded yet.
     #[error("the policy vanished while the session was being opened: put it back and try again")]
     Vanished,
+    /// The session was sealed here before, and its rows are gone.
+    #[error("the record of this session is gone although it was sealed before: put {} back, or start a new session", folder.display())]
+    Lost {
+        /// Where its folder was.
+        folder: PathBuf,
+    },
     /// The session is under no policy.
     #[error("no policy governs this session: only claims are on record")]
     Ungoverned,
@@ -95,6 +101,9 @@ impl<'a> Session<'a> {
                 fresh: false,
                 guard,
             });
+        }
+        if store.was_sealed(id) {
+            return Err(SessionError::Lost { folder: store.folder(id) });
         }
         if id.as_str().ends_with(UNGOVERNED) {
             return Self::begin_ungoverned(store, id, input, home, now, guard);

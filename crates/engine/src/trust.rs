@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use writ_evidence::keys::PublicKey;
@@ -120,7 +121,8 @@ impl Trust {
 
     fn make(&self) -> Result<PathBuf, TrustError> {
         let dir = self.dir.clone().ok_or(crate::home::NoStateDir)?;
-        fs::create_dir_all(&dir).map_err(|source| TrustError::Io { path: dir.clone(), source })?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+        made.map_err(|source| TrustError::Io { path: dir.clone(), source })?;
         Ok(dir)
     }
 }
@@ -131,6 +133,7 @@ fn read_key(pem: &str, path: &Path) -> Result<PublicKey, TrustError> {
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), TrustError> {
     let io = |source| TrustError::Io { path: path.to_owned(), source };
-    let mut file = fs::File::create(path).map_err(io)?;
+    let file = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let mut file = file.map_err(io)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io)
 }

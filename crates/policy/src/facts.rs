@@ -3,6 +3,9 @@
 //! Facts hold tools, paths, hosts, program names and pointers of the rules that matched — never a command's text, a URL's
 //! query or a file's content (R8). Invariant: `Facts::from_json(facts.to_json())` judges like `facts`. Page: `spec/policy.md`.
 
+use std::borrow::Cow;
+
+use crate::secret::mask;
 use writ_core::json::{Object, Value};
 use writ_core::{Span, Subject};
 use writ_shell::{Access, UnresolvedKind};
@@ -65,6 +68,10 @@ pub(crate) enum PathKind {
     Found,
     /// Named in inline code: counts against deny rules only.
     Mentioned,
+    /// A text in the input of a tool whose doings are not known: it counts against self-protection alone.
+    Argument,
+    /// A folder that files with names nobody knows are written into.
+    Into,
 }
 
 /// A host.
@@ -104,6 +111,16 @@ impl Facts {
     /// The tool the call was for.
     pub fn tool(&self) -> &str {
         &self.tool
+    }
+
+    /// Takes tokens out of names and paths (R8). What is judged is what is recorded.
+    pub(crate) fn mask(&mut self) {
+        let paths = self.paths.iter_mut().flat_map(|fact| [&mut fact.written, &mut fact.resolved]);
+        for text in paths.chain(self.texts.iter_mut().flat_map(|fact| [&mut fact.name, &mut fact.text])) {
+            if let Cow::Owned(masked) = mask(text) {
+                *text = masked;
+            }
+        }
     }
 
     /// The facts as JSON. Shape: `spec/policy.md`.
@@ -220,7 +237,8 @@ impl PathFact {
 }
 
 impl PathKind {
-    const ALL: [Self; 5] = [Self::Named, Self::Glob, Self::ExpandedGlob, Self::Found, Self::Mentioned];
+    const ALL: [Self; 7] =
+        [Self::Named, Self::Glob, Self::ExpandedGlob, Self::Found, Self::Mentioned, Self::Argument, Self::Into];
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -229,6 +247,8 @@ impl PathKind {
             Self::ExpandedGlob => "expanded-glob",
             Self::Found => "found",
             Self::Mentioned => "mentioned",
+            Self::Argument => "argument",
+            Self::Into => "into",
         }
     }
 

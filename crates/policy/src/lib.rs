@@ -13,6 +13,7 @@ mod policy;
 mod protect;
 mod rules;
 mod schema;
+mod secret;
 mod survey;
 mod url;
 mod world;
@@ -22,7 +23,7 @@ pub use facts::{Facts, FactsError, Host};
 pub use glob::{Glob, GlobError};
 pub use judge::judge;
 pub use policy::{Claims, Policy};
-pub use protect::{Protected, Setting};
+pub use protect::{POLICY_NAMES, Protected, Setting};
 pub use survey::survey;
 pub use world::{Entry, Lexical, Resolved, World};
 

@@ -7,6 +7,7 @@ use crate::error::{Found, PolicyError, did_you_mean};
 use crate::facts::{Host, HostFact};
 use crate::rules::{HostRule, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolRule};
 use crate::schema::{self, Kind, join};
+use crate::url;
 
 /// A checked policy. There is no other way to get one than [`Policy::parse`].
 #[derive(Clone, Debug)]
@@ -84,7 +85,9 @@ impl Domains {
     pub fn refusal(&self, fact: &HostFact) -> Option<&str> {
         let Host::Name(name) = &fact.host else { return None };
         let allowed = self.allow.as_deref().map(|rules| rules.iter().any(|rule| rule.matches(name)));
-        let named = self.deny.iter().find(|rule| !rule.is_everything() && rule.matches(name));
+        let inner = url::inner_v4(name);
+        let hits = |rule: &&HostRule| rule.matches(name) || inner.as_ref().is_some_and(|inner| rule.matches(inner));
+        let named = self.deny.iter().filter(|rule| !rule.is_everything()).find(hits);
         let everything = self.deny.iter().find(|rule| rule.is_everything() && allowed != Some(true));
         let absent = (allowed == Some(false) && !fact.mentioned).then_some("/domains/allow");
         named.or(everything).map(|rule| rule.pointer.as_str()).or(absent)

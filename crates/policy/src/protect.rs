@@ -29,6 +29,10 @@ pub struct Protected {
     pub secret: bool,
 }
 
+/// Names a policy is found under, in order (R10).
+pub const POLICY_NAMES: [&str; 6] =
+    [".aflock.signed", "policy.aflock.signed", ".aflock.json.signed", ".aflock", "policy.aflock", ".aflock.json"];
+
 /// The rule's name in reasons.
 pub const RULE: &str = "writ:self-protection";
 
@@ -41,11 +45,29 @@ impl Setting {
                 Access::Read | Access::Exec => protected.secret,
                 Access::List => false,
             };
-            let named =
-                |path: &String| is_below(path, &protected.path) || (fact.tree && is_below(&protected.path, path));
+            let whole = fact.tree && fact.kind != PathKind::Into;
+            let named = |path: &String| {
+                is_below(path, &protected.path)
+                    || (whole && is_below(&protected.path, path))
+                    || is_policy_below(path, &protected.path)
+            };
             guarded && ([&fact.written, &fact.resolved].into_iter().any(named) || may_name(fact, &protected.path))
         })
     }
+
+    /// The protected thing that lies below a folder.
+    pub(crate) fn protected_below(&self, folder: &str) -> Option<&Protected> {
+        self.protected.iter().find(|protected| is_below(&protected.path, folder))
+    }
+}
+
+/// Whether a path has a protected policy's name, somewhere below where that one would be: sessions that start there would
+/// obey it.
+fn is_policy_below(path: &str, protected: &str) -> bool {
+    let (Some((_, own)), Some((folder, name))) = (path.rsplit_once('/'), protected.rsplit_once('/')) else {
+        return false;
+    };
+    own == name && POLICY_NAMES.contains(&name) && is_below(path, folder)
 }
 
 /// Whether a shell glob is made for a protected path or, for a tree, for a folder above it.

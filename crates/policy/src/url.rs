@@ -3,14 +3,18 @@
 //! Where the two readings differ, programs differ, and an attacker picks the one that suits: such a URL is ambiguous and is
 //! refused wherever domains are ruled. Page: `spec/policy.md`.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use crate::facts::Host;
 
 /// Longest URL that is read.
 const MAX_LEN: usize = 8192;
 
-/// Schemes that lead to a host over the network.
-const NETWORK: [&str; 12] =
-    ["http", "https", "ws", "wss", "ftp", "ftps", "sftp", "ssh", "git", "rsync", "ldap", "telnet"];
+/// Schemes whose host is read as browsers do; for the others only where it stands is known.
+const WEB: [&str; 6] = ["http", "https", "ws", "wss", "ftp", "ftps"];
+
+/// Schemes by which another protocol is spoken to whatever listens, and those of a browser's own pages.
+const REFUSED: [&str; 6] = ["gopher", "dict", "chrome", "about", "jar", "blob"];
 
 /// What a URL is to a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +47,16 @@ fn host(text: &str) -> Option<Target> {
         let path = url::Url::parse(&full).ok()?;
         return path.host_str().is_none_or(str::is_empty).then(|| decoded(path.path()).map(Target::File))?;
     }
-    let kind = scheme.rsplit('+').next()?;
-    if !NETWORK.contains(&kind) && !NETWORK.iter().any(|known| scheme == *known) {
+    if matches!(scheme.as_str(), "unix" | "sqlite" | "sqlite3") && rest.starts_with('/') {
+        return decoded(rest).map(Target::File);
+    }
+    if REFUSED.contains(&scheme.as_str()) {
+        return None;
+    }
+    // A database's URL may name another host in its query.
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    let elsewhere = |pair: &str| pair.to_ascii_lowercase().starts_with("host");
+    if !WEB.contains(&scheme.as_str()) && query.split(['&', ';']).any(elsewhere) {
         return None;
     }
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -54,7 +66,7 @@ fn host(text: &str) -> Option<Target> {
     let strict = authority.rsplit('@').next()?;
     let strict =
         if strict.starts_with('[') { strict.split_inclusive(']').next()? } else { strict.split(':').next()? };
-    if strict.is_empty() || strict.contains('%') {
+    if strict.is_empty() || strict.contains(['%', ',']) {
         return None;
     }
     // The parser treats only the web's own schemes as having a host in the strict sense; the host's rules are the same.
@@ -92,6 +104,20 @@ pub fn read_host(text: &str) -> Host {
 /// A host name as URLs have it: lower case, Punycode, one spelling of an address, no final dot.
 pub fn name(text: &str) -> Option<String> {
     normal(&url::Host::parse(text).ok()?.to_string())
+}
+
+/// The IPv4 address that an IPv6 address stands for: mapped, compatible, NAT64 and 6to4.
+pub fn inner_v4(name: &str) -> Option<String> {
+    let address: Ipv6Addr = name.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?;
+    let [a, b, c, d, e, f, high, low] = address.segments();
+    let (high, low) = match [a, b, c, d, e, f] {
+        [0, 0, 0, 0, 0, 0 | 0xffff] | [0, 0, 0, 0, 0xffff, 0] | [0x64, 0xff9b, ..] if (high, low) > (0, 1) => {
+            (high, low)
+        }
+        [0x2002, high, low, ..] => (high, low),
+        _ => return None,
+    };
+    Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)).to_string())
 }
 
 /// Without the final dot; no name when a label is empty.
@@ -140,6 +166,8 @@ mod tests {
             ("github.com/x", "github.com"),
             ("localhost:8080/x", "localhost"),
             ("git+ssh://git@github.com/x", "github.com"),
+            ("postgres://u:p@localhost:5432/x", "localhost"),
+            ("redis://localhost:6379", "localhost"),
         ] {
             assert_eq!(name(text).as_deref(), Some(host), "{text}");
         }
@@ -160,6 +188,8 @@ mod tests {
             "data:text/html,x",
             "https://a b/",
             "gopher://x/",
+            "postgres://localhost/x?host=evil.com",
+            "mongodb://a,b/x",
             "file://host/etc/passwd",
             "file:///etc/%00passwd",
             "https://..example.com/",
@@ -168,6 +198,15 @@ mod tests {
             assert_eq!(read(text), Target::Host(Host::Ambiguous), "{text}");
         }
         assert_eq!(read("file:///etc/%70asswd"), Target::File("/etc/passwd".to_owned()));
+    }
+
+    #[test]
+    fn addresses_inside_addresses() {
+        for text in ["::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "::a9fe:a9fe", "2002:a9fe:a9fe::1"] {
+            let name = super::name(&format!("[{text}]")).unwrap();
+            assert_eq!(inner_v4(&name).as_deref(), Some("169.254.169.254"), "{name}");
+        }
+        assert!(inner_v4("[::1]").is_none() && inner_v4("[2001:db8::1]").is_none() && inner_v4("x.com").is_none());
     }
 
     #[test]

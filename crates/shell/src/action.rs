@@ -15,7 +15,7 @@ pub struct Env {
 }
 
 /// One piece of a word after quotes, escapes and known expansions are gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// Text that is certain.
     Text(String),
@@ -26,7 +26,7 @@ pub enum Part {
 }
 
 /// A word the shell would pass on. A word that has several known values occurs as several commands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
     /// Pieces in order; neighbours of the same kind are joined.
     pub parts: Vec<Part>,
@@ -80,7 +80,7 @@ pub enum Access {
 }
 
 /// A directory that a relative path may hang off.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Dir {
     /// The directory the line starts in, then this path (empty: that directory itself; absolute: just this path).
     /// `..` is not folded.
@@ -90,7 +90,7 @@ pub enum Dir {
 }
 
 /// One file or tree that the line would touch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileUse {
     /// The path as the program would get it, `~` expanded.
     pub path: Word,
@@ -104,8 +104,22 @@ pub struct FileUse {
     pub span: Span,
 }
 
-/// What a network use aims at.
+/// Something that lands in a folder under its own name, or takes the place of what is no folder: the target of `cp`, `mv`,
+/// `ln`, of a download, of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The target as written.
+    pub target: FileUse,
+    /// What gives it its name; `None` where only its content knows the names (an archive, `x/.`).
+    pub source: Option<Word>,
+    /// Whether the target is surely a folder.
+    pub in_folder: bool,
+    /// It is a symbolic link: a relative source hangs off the folder that the link is in.
+    pub link: bool,
+}
+
+/// What a network use aims at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NetTarget {
     /// A URL, as the program would get it (it may lack its scheme).
     Url(Word),
@@ -116,7 +130,7 @@ pub enum NetTarget {
 }
 
 /// One host the line would contact.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NetUse {
     /// The host or URL.
     pub target: NetTarget,
@@ -142,7 +156,7 @@ pub enum UnresolvedKind {
 }
 
 /// Something that cannot be known before it runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unresolved {
     /// Why.
     pub kind: UnresolvedKind,
@@ -161,6 +175,10 @@ pub struct Analysis {
     pub commands: Vec<Command>,
     /// Every file and tree.
     pub files: Vec<FileUse>,
+    /// Operands that may be paths or something else: they count where such a file is, or where a rule names them.
+    pub guesses: Vec<FileUse>,
+    /// Everything that lands in a folder.
+    pub arrivals: Vec<Arrival>,
     /// Every host.
     pub nets: Vec<NetUse>,
     /// What cannot be known.

@@ -3,43 +3,9 @@
 use writ_core::Span;
 
 use crate::action::{Access, NetTarget, Part, UnresolvedKind, Word};
-use crate::eval::{Eval, Input};
+use crate::eval::{Eval, Input, runs_again};
+use crate::options::{lead, tail};
 use crate::{interpreters, operands, wrappers};
-
-/// Variables that change which programs run.
-const STEERING: [&str; 13] = [
-    "LD_PRELOAD",
-    "LD_LIBRARY_PATH",
-    "LD_AUDIT",
-    "DYLD_INSERT_LIBRARIES",
-    "BASH_ENV",
-    "ENV",
-    "PROMPT_COMMAND",
-    "PYTHONSTARTUP",
-    "PERL5OPT",
-    "RUBYOPT",
-    "NODE_OPTIONS",
-    "SHELLOPTS",
-    "BASHOPTS",
-];
-
-/// Variables whose value is run as a command.
-const COMMANDS: [&str; 14] = [
-    "GIT_SSH_COMMAND",
-    "GIT_SSH",
-    "GIT_PAGER",
-    "GIT_EDITOR",
-    "GIT_SEQUENCE_EDITOR",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_ASKPASS",
-    "SSH_ASKPASS",
-    "PAGER",
-    "MANPAGER",
-    "EDITOR",
-    "VISUAL",
-    "LESSOPEN",
-    "BROWSER",
-];
 
 impl Eval<'_> {
     /// Follows one command: records it, then whatever it would run, touch and contact.
@@ -123,18 +89,35 @@ impl Eval<'_> {
                 }
             }
             "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(&plain, span),
-            "read" | "mapfile" | "readarray" | "getopts" => {
-                for word in plain {
-                    if let Some(name) = word.literal() {
-                        self.set(&name, vec![vec![vec![Part::Unknown]]], false, span);
-                    }
+            "read" | "mapfile" | "readarray" | "getopts" => self.read(base, arguments, &plain, span, input),
+            "set" => {
+                let dashes = arguments.iter().position(|word| word.literal().as_deref() == Some("--")).map(|at| at + 1);
+                if let Some(from) = dashes.or_else(|| arguments.iter().position(|word| !is_option(word))) {
+                    let zero = text_word("sh", span);
+                    self.set_arguments(std::iter::once(zero).chain(arguments.iter().skip(from).cloned()).collect());
                 }
             }
-            "set" => {
-                if let Some(at) = arguments.iter().position(|word| word.literal().as_deref() == Some("--")) {
-                    let zero = text_word("sh", span);
-                    self.set_arguments(std::iter::once(zero).chain(arguments.iter().skip(at + 1).cloned()).collect());
+            "shift" => {
+                let by = plain.first().map_or(Some(1), |word| word.literal().and_then(|text| text.parse().ok()));
+                self.shift(by.unwrap_or(usize::MAX >> 1));
+            }
+            "test" | "[" | "[[" | "let" | "unset" => self.again(arguments),
+            "hash" => {
+                if let [flag, path, name] = arguments
+                    && flag.literal().as_deref() == Some("-p")
+                {
+                    self.stand_in(path, name);
                 }
+            }
+            "compgen" | "complete" => {
+                let takes = |word: &Word| matches!(word.literal().as_deref(), Some("-C" | "-W" | "-F"));
+                let pairs = arguments.windows(2);
+                let codes: Vec<Word> = pairs
+                    .filter(|pair| pair.first().is_some_and(takes))
+                    .filter_map(|pair| pair.get(1).cloned())
+                    .collect();
+                self.again(arguments);
+                codes.iter().for_each(|code| self.code(code, None, base));
             }
             "printf" => self.print_into(arguments, span),
             "." | "source" => {
@@ -142,11 +125,11 @@ impl Eval<'_> {
                     interpreters::script(self, script, base, input);
                 }
             }
-            "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "shift" | "unset" | "wait" | "break"
-            | "continue" | "umask" | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "hash" | "type" | "shopt"
-            | "times" | "let" | "which" | "whoami" | "date" | "sleep" | "seq" | "uname" | "id" | "hostname" | "yes"
-            | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr" | "basename" | "dirname" | "tty" | "clear"
-            | "history" | "help" | "nproc" | "free" | "uptime" | "tr" => {}
+            "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "wait" | "break" | "continue" | "umask"
+            | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "type" | "shopt" | "times" | "which" | "whoami" | "date"
+            | "sleep" | "seq" | "uname" | "id" | "hostname" | "yes" | "kill" | "pkill" | "killall" | "pgrep" | "ps"
+            | "expr" | "basename" | "dirname" | "tty" | "clear" | "history" | "help" | "nproc" | "free" | "uptime"
+            | "tr" => {}
             _ => return false,
         }
         true
@@ -160,6 +143,45 @@ impl Eval<'_> {
                 self.set(name.trim_end_matches('+'), value, false, span);
             }
         }
+        self.again(&words.iter().map(|word| (*word).clone()).collect::<Vec<_>>());
+    }
+
+    /// Words that this builtin expands once more, as subscripts and arithmetic are.
+    fn again(&mut self, words: &[Word]) {
+        for word in words {
+            if let Some(text) = word.literal().filter(|text| runs_again(text)) {
+                self.run_again(&text, word.span);
+            }
+        }
+    }
+
+    /// `read NAME…`: a single name gets the line, when that is known.
+    fn read(&mut self, base: &str, arguments: &[Word], plain: &[&Word], span: Span, input: &Input) {
+        self.again(arguments);
+        if let Some(at) = arguments.iter().position(|word| word.literal().as_deref() == Some("-C")) {
+            arguments.get(at + 1).into_iter().for_each(|code| self.code(code, None, base));
+        }
+        let known = match (base, plain, input) {
+            ("read", [_], Input::Text(text)) if text.len() < 4096 => {
+                Some(text.lines().map(|line| vec![vec![Part::Text(line.trim().to_owned())]]).collect())
+            }
+            _ => None,
+        };
+        let values =
+            known.filter(|values: &Vec<_>| !values.is_empty()).unwrap_or_else(|| vec![vec![vec![Part::Unknown]]]);
+        for name in plain.iter().filter_map(|word| word.literal()) {
+            self.set(&name, values.clone(), false, span);
+        }
+    }
+
+    /// `hash -p PATH NAME`: the name runs the path.
+    fn stand_in(&mut self, path: &Word, name: &Word) {
+        let (Some(text), Some(name)) = (path.literal(), name.literal()) else {
+            return self.unresolved(UnresolvedKind::Program, "hash -p", path.span);
+        };
+        if let Ok(body) = crate::parser::parse(&format!("{text} \"$@\""), Some(path.span), 0) {
+            self.define(&name, body);
+        }
     }
 
     /// `printf -v NAME FORMAT …`
@@ -168,7 +190,9 @@ impl Eval<'_> {
             && flag.literal().as_deref() == Some("-v")
             && let Some(name) = name.literal()
         {
-            let text = crate::output::printf(arguments.get(2..).unwrap_or_default());
+            let format = arguments.iter().skip(2).filter(|word| word.literal().as_deref() != Some("--"));
+            let text = crate::output::printf(&format.cloned().collect::<Vec<_>>());
+            self.again(arguments.get(1..2).unwrap_or_default());
             let value = text.map_or(Part::Unknown, Part::Text);
             self.set(&name, vec![vec![vec![value]]], false, span);
         }
@@ -177,64 +201,12 @@ impl Eval<'_> {
     fn wrapper(&mut self, base: &str, words: &[Word], via: &[String], span: Span, input: &Input) -> bool {
         wrappers::peel(self, base, words, via, span, input)
     }
-
-    /// What an assignment does beyond naming a value.
-    pub(crate) fn judge_assignment(&mut self, name: &str, values: &[Vec<Vec<Part>>], span: Span) {
-        if STEERING.contains(&name)
-            || name.starts_with("BASH_FUNC")
-            || (name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && !is_null(values))
-        {
-            self.unresolved(UnresolvedKind::Environment, name, span);
-        }
-        if name == "PATH" && !values.iter().all(|fields| is_tame_path(&fields.concat(), self.home().as_deref())) {
-            self.unresolved(UnresolvedKind::Environment, name, span);
-        }
-        if COMMANDS.contains(&name) {
-            for fields in values {
-                let code = Word { parts: fields.concat(), span };
-                if !code.parts.is_empty() {
-                    self.code(&code, None, name);
-                }
-            }
-        }
-    }
 }
 
-fn is_null(values: &[Vec<Vec<Part>>]) -> bool {
-    values
-        .iter()
-        .all(|fields| matches!(fields.concat().as_slice(), [Part::Text(text)] if text == "/dev/null" || text == "1"))
-}
-
-/// Folders a `PATH` may name without changing what everyday commands mean: the system's, the home directory's, and those
-/// behind `$PATH` itself.
-fn is_tame_path(parts: &[Part], home: Option<&str>) -> bool {
-    const TAME: [&str; 9] = [
-        "/bin",
-        "/usr/bin",
-        "/usr/local/bin",
-        "/sbin",
-        "/usr/sbin",
-        "/usr/local/sbin",
-        "/opt/homebrew/bin",
-        "/usr/lib",
-        "/usr/local",
-    ];
-    for part in parts {
-        let Part::Text(text) = part else { return true };
-        for folder in text.split(':').filter(|folder| !folder.is_empty()) {
-            let at_home = home.is_some_and(|home| {
-                folder.strip_prefix(home).is_some_and(|rest| rest.starts_with("/.") || rest.starts_with("/go/"))
-            });
-            let tame = TAME
-                .iter()
-                .any(|tame| folder == *tame || folder.strip_prefix(tame).is_some_and(|rest| rest.starts_with('/')));
-            if folder.contains("..") || !(tame || at_home) {
-                return false;
-            }
-        }
-    }
-    true
+/// `-e`, `+x`: what `set` takes before arguments.
+fn is_option(word: &Word) -> bool {
+    word.literal()
+        .is_none_or(|text| text.starts_with(['-', '+']) || text == "pipefail" || text == "errexit" || text == "nounset")
 }
 
 /// Where a system keeps its own programs.
@@ -268,4 +240,21 @@ pub fn text_word(text: &str, span: Span) -> Word {
 /// A host word.
 pub fn host(text: &str, span: Span) -> NetTarget {
     NetTarget::Host(text_word(text, span))
+}
+
+/// Whether a word begins as `NAME=`.
+pub fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// What `NAME=VALUE` in front of a command does.
+pub fn assign(eval: &mut Eval<'_>, word: &Word, span: Span) {
+    let lead = lead(word);
+    if let Some((name, _)) = lead.split_once('=') {
+        eval.judge_assignment(name, &[vec![tail(word, name.len() + 1).parts]], span);
+    }
 }

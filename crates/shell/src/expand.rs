@@ -26,7 +26,11 @@ impl Eval<'_> {
         let mut out: Vec<Fields> = vec![Vec::new()];
         for parts in braces(&raw.parts) {
             let here = self.fields(&parts);
-            out = product(out, &here);
+            out = product(out, &here, &vec![Part::Unknown]);
+        }
+        let cost = out.iter().flatten().map(|text| 8 + text.iter().map(part_size).sum::<usize>()).sum();
+        if !self.spend(cost, span) {
+            out = vec![vec![vec![Part::Unknown]]];
         }
         let word = |parts: Text| Word { parts: tidy(parts), span: self.span(span) };
         out.into_iter().map(|fields| fields.into_iter().map(word).collect()).collect()
@@ -44,6 +48,11 @@ impl Eval<'_> {
         let only_param = parts.len() == 1;
         for (index, part) in parts.iter().enumerate() {
             let values = self.part(part, index == 0, only_param);
+            if let [only] = values.as_slice() {
+                // The everyday case: nothing is copied.
+                building.iter_mut().for_each(|base| base.take(only));
+                continue;
+            }
             let mut next = Vec::new();
             for base in &building {
                 for value in &values {
@@ -104,20 +113,50 @@ impl Eval<'_> {
                 values
             }
             ParamOp::Other(parts) => {
-                self.fields(parts);
-                vec![vec![vec![Part::Unknown]]]
+                let changed = self.expand_text(parts).first().and_then(crate::eval::literal);
+                changed.zip(known).and_then(|(op, values)| transformed(name, &op, &values)).unwrap_or_else(unknown)
             }
         };
-        values.truncate(MAX_ALTERNATIVES);
+        crate::eval::cut(&mut values);
         let list = name == "@" || name.ends_with("[@]");
         values
             .into_iter()
             .map(|fields| match (quoted, list) {
                 (true, true) => Piece::Fields(fields),
                 (true, false) => Piece::Quoted(fields.join(&Part::Text(" ".to_owned()))),
-                (false, _) => split(&fields.join(&Part::Text(" ".to_owned()))),
+                (false, true) if !self.has_ifs() => split(&fields.join(&Part::Text(" ".to_owned()))),
+                (false, _) => self.split(&fields.join(&Part::Text(" ".to_owned()))),
             })
             .collect()
+    }
+
+    /// Splits at what `IFS` says.
+    fn split(&self, text: &[Part]) -> Piece {
+        if !self.has_ifs() {
+            return split(text);
+        }
+        let separators = self.values("IFS").and_then(|values| match values.as_slice() {
+            [only] => only.first().map_or(Some(String::new()), crate::eval::literal),
+            _ => None,
+        });
+        let Some(separators) = separators else { return Piece::Joined(vec![Part::Unknown]) };
+        let blank = |part: &Part| match part {
+            Part::Text(text) => {
+                // What is no separator here must not become one.
+                let kept = |c: char| {
+                    if separators.contains(c) {
+                        ' '
+                    } else if c.is_ascii_whitespace() {
+                        '\u{a0}'
+                    } else {
+                        c
+                    }
+                };
+                Part::Text(text.chars().map(kept).collect())
+            }
+            other => other.clone(),
+        };
+        split(&text.iter().map(blank).collect::<Vec<_>>())
     }
 
     /// Unquoted text: `~`, globs.
@@ -151,6 +190,35 @@ impl Eval<'_> {
     }
 }
 
+fn unknown() -> Vec<Fields> {
+    vec![vec![vec![Part::Unknown]]]
+}
+
+fn part_size(part: &Part) -> usize {
+    match part {
+        Part::Text(text) | Part::Glob(text) => text.len(),
+        Part::Unknown => 1,
+    }
+}
+
+/// `${name op}` where values and operation are certain.
+fn transformed(name: &str, op: &str, values: &[Fields]) -> Option<Vec<Fields>> {
+    let list = matches!(name, "@" | "*") || name.ends_with("[@]");
+    if let Some(from) = op.strip_prefix(':').filter(|_| list) {
+        let from: usize = from.trim().parse().ok()?;
+        // `${@:1}` begins at the first argument, `${a[@]:1}` behind the first element.
+        let skip = if name.ends_with("[@]") { from } else { from.saturating_sub(1) };
+        return Some(values.iter().map(|fields| fields.iter().skip(skip).cloned().collect()).collect());
+    }
+    let one = |fields: &Fields| {
+        let each = fields
+            .iter()
+            .map(|text| Some(vec![Part::Text(crate::transform::apply(op, &crate::eval::literal(text)?)?)]));
+        each.collect::<Option<Fields>>()
+    };
+    values.iter().map(one).collect()
+}
+
 /// What one piece of a word contributes.
 enum Piece {
     /// Goes on with the current field; nothing if empty.
@@ -172,6 +240,12 @@ struct Building {
 impl Building {
     fn with(&self, piece: &Piece) -> Self {
         let mut out = self.clone();
+        out.take(piece);
+        out
+    }
+
+    fn take(&mut self, piece: &Piece) {
+        let out = self;
         match piece {
             Piece::Joined(text) => {
                 out.exists |= text.iter().any(|part| !matches!(part, Part::Text(text) if text.is_empty()));
@@ -191,7 +265,6 @@ impl Building {
                 }
             }
         }
-        out
     }
 
     fn close(&mut self) {
@@ -273,22 +346,19 @@ fn tidy(parts: Text) -> Text {
     out
 }
 
-/// Every way to continue each of `lists` with one of `more`.
-pub fn product<T: Clone>(mut lists: Vec<Vec<T>>, more: &[Vec<T>]) -> Vec<Vec<T>> {
+/// Every way to continue each of `lists` with one of `more`; with `unknown` where that would be too many.
+pub fn product<T: Clone>(mut lists: Vec<Vec<T>>, more: &[Vec<T>], unknown: &T) -> Vec<Vec<T>> {
     // The everyday case, one way only, must not copy what is there already: a line may have many words.
     if let [only] = more {
         lists.iter_mut().for_each(|list| list.extend_from_slice(only));
         return lists;
     }
-    let mut out = Vec::new();
-    for list in lists {
-        for tail in more {
-            if out.len() < MAX_ALTERNATIVES {
-                out.push([list.clone(), tail.clone()].concat());
-            }
-        }
+    if lists.len() * more.len() > MAX_ALTERNATIVES {
+        lists.iter_mut().for_each(|list| list.push(unknown.clone()));
+        return lists;
     }
-    out
+    let with = |list: &Vec<T>| more.iter().map(|tail| [list.clone(), tail.clone()].concat()).collect::<Vec<_>>();
+    lists.iter().flat_map(with).collect()
 }
 
 #[derive(Clone)]

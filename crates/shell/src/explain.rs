@@ -3,7 +3,7 @@
 use writ_core::Span;
 use writ_core::json::{Object, Value};
 
-use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, Word};
+use crate::action::{Access, Analysis, Dir, Env, FileUse, NetTarget, Part, Word};
 use crate::tree::Tree;
 use crate::{analyze, parser};
 
@@ -43,7 +43,7 @@ impl Explained {
             };
             out.push_str(&format!("\n{}{} {}{via}", "  ".repeat(depth + 1), place(command.span), words.join(" ")));
         }
-        for file in &self.analysis.files {
+        for file in touched(&self.analysis) {
             let tree = if file.tree { " and below" } else { "" };
             let dirs: Vec<String> = file
                 .dirs
@@ -87,7 +87,7 @@ impl Explained {
             Value::Object(item)
         });
         out.push("commands", Value::Array(commands.collect()));
-        let files = analysis.files.iter().map(|file| {
+        let files = touched(analysis).map(|file| {
             let mut item = spanned(file.span);
             item.push("path", Value::from(show(&file.path)));
             item.push("access", Value::from(access(file.access)));
@@ -116,6 +116,11 @@ impl Explained {
         out.push("syntaxError", Value::from(self.syntax_error()));
         Value::Object(out)
     }
+}
+
+/// Files, and the targets of what lands in folders.
+fn touched(analysis: &Analysis) -> impl Iterator<Item = &FileUse> {
+    analysis.files.iter().chain(analysis.arrivals.iter().map(|arrival| &arrival.target))
 }
 
 fn holds(outer: Span, inner: Span) -> bool {

@@ -5,25 +5,35 @@
 //! silence; time and stack are bounded for any input. Page: `spec/shell.md`.
 
 mod action;
+mod awk;
 mod command;
+mod effects;
 mod eval;
 mod expand;
 mod explain;
+mod foreign;
 mod git;
 mod git_code;
 mod interpreters;
+mod makefile;
 mod normal;
 mod operands;
+mod options;
 mod output;
 mod parser;
+mod runs;
+mod sed;
 mod syntax;
 mod tar;
+mod transform;
 mod tree;
+mod variables;
 mod words;
 mod wrappers;
 
 pub use action::{
-    Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Normal, Part, Unresolved, UnresolvedKind, Word,
+    Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Normal, Part, Unresolved, UnresolvedKind,
+    Word,
 };
 pub use explain::{Explained, explain};
 pub use normal::normal;
@@ -32,7 +42,16 @@ pub use normal::normal;
 /// in [`Analysis::syntax_error`], what cannot be known in [`Analysis::unresolved`].
 pub fn analyze(line: &str, env: &Env) -> Analysis {
     match parser::parse(line, None, 0) {
-        Ok(node) => eval::run(&node, env),
+        Ok(node) => {
+            let mut analysis = eval::run(&node, env);
+            // Commands that only a wrapper follows name hosts too.
+            for net in analysis.commands.iter().flat_map(operands::hosts) {
+                if !analysis.nets.contains(&net) {
+                    analysis.nets.push(net);
+                }
+            }
+            analysis
+        }
         Err(error) => Analysis { syntax_error: Some(error), ..Analysis::default() },
     }
 }

@@ -88,5 +88,10 @@ fn flags(text: &str, out: &mut Normal) {
 
 fn one(program: &str, flag: &str) -> String {
     let same = SAME.iter().find(|(own, spelling, _)| *own == program && *spelling == flag);
-    same.map_or(flag, |(_, _, kept)| kept).to_owned()
+    // `--rec` for `--recursive`, where it can mean nothing else.
+    let short = || {
+        let mut long = SAME.iter().filter(|(own, spelling, _)| *own == program && spelling.starts_with(flag));
+        long.next().filter(|_| flag.len() > 2 && flag.starts_with("--") && long.next().is_none())
+    };
+    same.or_else(short).map_or(flag, |(_, _, kept)| kept).to_owned()
 }

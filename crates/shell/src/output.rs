@@ -2,7 +2,7 @@
 
 use crate::action::Word;
 use crate::eval::{Eval, Input};
-use crate::syntax::{Next, Node, RedirectKind};
+use crate::syntax::{Next, Node, RedirectKind, Simple};
 
 /// Longest output that is followed.
 const MAX: usize = 64 << 10;
@@ -19,6 +19,17 @@ impl Eval<'_> {
         match node {
             Node::List(items) => match items.as_slice() {
                 [(only, Next::Always)] => self.static_output_from(only, input),
+                [(Node::Simple(cd), Next::Always | Next::OnSuccess), (Node::Simple(pwd), Next::Always)] => {
+                    let words = |eval: &mut Self, simple: &Simple| {
+                        let words = simple.words.iter().map(|raw| eval.expand(raw).pop().unwrap_or_default());
+                        words.flatten().map(|word| word.literal()).collect::<Option<Vec<String>>>()
+                    };
+                    let (cd, pwd) = (words(self, cd)?, words(self, pwd)?);
+                    match (cd.as_slice(), pwd.first()?.as_str()) {
+                        ([cd, to], "pwd") if cd == "cd" => Some(format!("{to}\n")),
+                        _ => None,
+                    }
+                }
                 _ => None,
             },
             Node::Pipe(stages) => {
@@ -66,6 +77,11 @@ impl Eval<'_> {
             ("which", [name]) | ("command", [_, name]) | ("type", [_, name]) if !name.starts_with('-') => {
                 Some(format!("{name}\n"))
             }
+            ("dirname", [path]) => Some(match path.trim_end_matches('/').rsplit_once('/') {
+                Some(("", _)) => "/\n".to_owned(),
+                Some((folder, _)) => format!("{folder}\n"),
+                None => ".\n".to_owned(),
+            }),
             ("basename", [path]) => Some(format!("{}\n", path.rsplit('/').next()?)),
             _ => None,
         }

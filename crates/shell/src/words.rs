@@ -106,9 +106,7 @@ impl Parser<'_> {
             return Ok(Some(RawPart::Command(Box::new(inner), quoted)));
         }
         if self.eat("$[") {
-            let Some(end) = self.rest().find(']') else { return self.fail("a `$[` that does not close") };
-            self.at += end + 1;
-            return Ok(Some(RawPart::Param { name: String::new(), op: ParamOp::Other(Vec::new()), quoted }));
+            return self.old_arithmetic().map(|parts| Some(RawPart::Arithmetic(parts)));
         }
         if self.eat("${") {
             return self.deeper(|parser| parser.braced(quoted)).map(Some);
@@ -162,6 +160,23 @@ impl Parser<'_> {
             },
         };
         let all = self.eat("[@]") || self.eat("[*]");
+        // `${!name}` is what the name's value names; `${a[i]}` is one of the array's.
+        let name = if indirect { format!("!{name}") } else { name };
+        if !all && !length && self.starts("[") {
+            let inside = self.subscript()?;
+            let name = format!("{name}[?]");
+            return Ok(match self.eat("}") {
+                true => RawPart::Param { name, op: ParamOp::None, quoted },
+                false => {
+                    let mut parts = inside;
+                    parts.extend(self.until_brace()?);
+                    RawPart::Param { name, op: ParamOp::Other(parts), quoted }
+                }
+            });
+        }
+        if indirect && self.eat("}") {
+            return Ok(RawPart::Param { name, op: ParamOp::None, quoted });
+        }
         if self.eat("}") && !indirect && !length {
             let name = if all { format!("{name}[@]") } else { name };
             return Ok(RawPart::Param { name, op: ParamOp::None, quoted });
@@ -178,6 +193,12 @@ impl Parser<'_> {
             None => ParamOp::Other(inside),
         };
         Ok(RawPart::Param { name, op, quoted })
+    }
+
+    /// `[ … ]` behind a name: what is expanded in it runs.
+    fn subscript(&mut self) -> Result<Vec<RawPart>, SyntaxError> {
+        self.at += 1;
+        self.old_arithmetic()
     }
 
     /// The rest of `${ … }`, quotes understood.
@@ -237,6 +258,36 @@ impl Parser<'_> {
                 }
                 Some(c @ ('(' | ')')) => {
                     depth = if c == '(' { depth + 1 } else { depth - 1 };
+                    self.at += 1;
+                }
+                Some('`') => parts.push(self.backticks(true)?),
+                Some('$') => {
+                    if let Some(part) = self.deeper(|parser| parser.dollar(true))? {
+                        parts.push(part);
+                    }
+                }
+                Some('\\') => {
+                    self.at += 1;
+                    self.bump();
+                }
+                Some(other) => self.at += other.len_utf8(),
+            }
+        }
+    }
+
+    /// `$[ … ]`; the opening is behind us.
+    fn old_arithmetic(&mut self) -> Result<Vec<RawPart>, SyntaxError> {
+        let mut parts = Vec::new();
+        let mut depth = 0usize;
+        loop {
+            match self.peek() {
+                None => return self.fail("a `$[` that does not close"),
+                Some(']') if depth == 0 => {
+                    self.at += 1;
+                    return Ok(parts);
+                }
+                Some(c @ ('[' | ']')) => {
+                    depth = if c == '[' { depth + 1 } else { depth - 1 };
                     self.at += 1;
                 }
                 Some('`') => parts.push(self.backticks(true)?),

@@ -1,268 +1,134 @@
-//! Programs that run other programs: `sudo`, `env`, `xargs`, `find -exec`, `ssh`, `docker exec` and their like.
+//! Wrappers whose inner command is more than a rest of words: `env -S`, `xargs`, `find -exec`, `ssh`, `flock`, `crontab`.
 //!
-//! Each is a row: how many words of its own come first, and which of its options take a value. What is left is the inner
-//! command. Page: `spec/shell.md`.
+//! All others are lines of `data/runs.txt`. Page: `spec/shell.md`.
 
 use writ_core::Span;
 
 use crate::action::{Access, NetTarget, Part, UnresolvedKind, Word};
-use crate::command::{host, is_flag, joined, text_word};
+use crate::command::{assign, host, is_assignment, is_flag, joined, text_word};
 use crate::eval::{Eval, Input};
-use crate::operands::value_flags;
+use crate::options::Options;
+use crate::runs::{self, Place};
 
-/// A wrapper: its names, the options that take a value, and how many operands come before the inner command.
-struct Wrapper {
-    names: &'static [&'static str],
-    values: &'static str,
-    skip: usize,
-}
-
-const WRAPPERS: &[Wrapper] = &[
-    Wrapper {
-        names: &["sudo", "doas"],
-        values: "-u -g -p -C -h -r -t -T -U -D -R --user --group --host --prompt --chdir",
-        skip: 0,
-    },
-    Wrapper {
-        names: &[
-            "command",
-            "builtin",
-            "exec",
-            "nohup",
-            "setsid",
-            "time",
-            "dbus-run-session",
-            "entr",
-            "rlwrap",
-            "unbuffer",
-            "caffeinate",
-        ],
-        values: "-a",
-        skip: 0,
-    },
-    Wrapper { names: &["nice"], values: "-n --adjustment", skip: 0 },
-    Wrapper { names: &["ionice", "chrt"], values: "-c -n -p --class --classdata", skip: 0 },
-    Wrapper { names: &["timeout"], values: "-s -k --signal --kill-after", skip: 1 },
-    Wrapper { names: &["stdbuf"], values: "-i -o -e --input --output --error", skip: 0 },
-    Wrapper { names: &["taskset"], values: "", skip: 1 },
-    Wrapper { names: &["watch"], values: "-n -q --interval", skip: 0 },
-    Wrapper { names: &["strace", "ltrace"], values: "-e -o -p -s -u -E -a -P -S", skip: 0 },
-    Wrapper {
-        names: &["unshare", "nsenter", "systemd-run", "firejail", "fakeroot", "proot", "bwrap"],
-        values: "-t -p --property --unit --slice --setenv --uid --gid",
-        skip: 0,
-    },
-    Wrapper { names: &["chroot"], values: "--userspec --groups", skip: 1 },
-    Wrapper { names: &["busybox", "toybox"], values: "", skip: 0 },
-    Wrapper {
-        names: &["npx", "bunx", "pnpx", "uvx", "pipx-run"],
-        values: "-p --package --from --with -c --call",
-        skip: 0,
-    },
-    Wrapper {
-        names: &[
-            "chronic",
-            "ts",
-            "sem",
-            "torsocks",
-            "proxychains",
-            "proxychains4",
-            "xvfb-run",
-            "catchsegv",
-            "valgrind",
-            "perf-stat",
-        ],
-        values: "",
-        skip: 0,
-    },
-];
-
-/// Subcommands that run what follows: `poetry run x`, `npm exec x`.
-const RUNNERS: &[(&str, &[&str])] = &[
-    ("poetry", &["run"]),
-    ("uv", &["run"]),
-    ("pipenv", &["run"]),
-    ("bundle", &["exec"]),
-    ("npm", &["exec", "x"]),
-    ("pnpm", &["exec", "dlx"]),
-    ("yarn", &["exec", "dlx"]),
-    ("bun", &["x"]),
-    ("pipx", &["run"]),
-    ("rye", &["run"]),
-    ("hatch", &["run"]),
-    ("pdm", &["run"]),
-    ("conda", &["run"]),
-    ("mamba", &["run"]),
-    ("direnv", &["exec"]),
-    ("rtk", &["proxy"]),
-    ("mise", &["exec"]),
-    ("asdf", &["exec"]),
-];
-
-/// Peels a wrapper off. False when `base` is none.
+/// Peels a wrapper off. False when `base` is none, or is more than one.
 pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], span: Span, input: &Input) -> bool {
     let arguments = words.get(1..).unwrap_or_default();
+    let place = Place { base, via, span, input };
     match base {
-        "env" => env(eval, arguments, via, span, input),
-        "xargs" | "parallel" => xargs(eval, base, arguments, via, span, input),
-        "find" | "fd" | "fdfind" => find(eval, base, arguments, via, span),
-        "ssh" | "mosh" => ssh(eval, base, arguments, via, span),
-        "docker" | "podman" | "nerdctl" | "kubectl" | "oc" | "docker-compose" => {
-            container(eval, base, arguments, via, span)
+        "env" | "printenv" => env(eval, arguments, &place),
+        "xargs" | "gxargs" | "parallel" => xargs(eval, arguments, &place),
+        "find" | "gfind" | "fd" | "fdfind" => find(eval, base, arguments, via, span),
+        "ssh" | "autossh" | "slogin" => ssh(eval, arguments, &place),
+        "flock" => flock(eval, arguments, &place),
+        "runuser" => runuser(eval, arguments, &place),
+        "at" | "batch" => at(eval, arguments, &place),
+        "crontab" => crontab(eval, arguments, &place),
+        "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" => {
+            containers(eval, arguments);
+            runs::run(eval, arguments, &place);
         }
-        "su" | "runuser" | "script" | "flock" => code_option(eval, base, arguments, via, span, input),
-        "at" | "batch" => eval.unresolved(UnresolvedKind::Script, base, span),
-        "crontab"
-            if arguments.iter().any(|word| word.literal().as_deref() == Some("-"))
-                || matches!(input, Input::Unknown | Input::Text(_)) =>
-        {
-            eval.unresolved(UnresolvedKind::Script, base, span);
-        }
-        "gdb" => match position(arguments, "--args") {
-            Some(at) => eval.inner(arguments.get(at + 1..).unwrap_or_default().to_vec(), via, base, span, input),
-            None => return false,
-        },
-        _ => {
-            if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&base)) {
-                plain(eval, base, wrapper, arguments, via, span, input);
-            } else if let Some((_, subcommands)) = RUNNERS.iter().find(|(name, _)| *name == base)
-                && let Some(at) = arguments.iter().position(|word| !is_flag(word))
-                && arguments.get(at).and_then(Word::literal).is_some_and(|word| subcommands.contains(&word.as_str()))
-            {
-                let rest = arguments.get(at + 1..).unwrap_or_default();
-                let rest = rest
-                    .get(value_flags(rest, "-p --package -C --directory -n --name --with --python -e")..)
-                    .unwrap_or_default();
-                if !rest.is_empty() {
-                    eval.inner(rest.to_vec(), via, base, span, input);
-                }
-            } else {
-                return false;
-            }
-        }
+        _ => return runs::run(eval, arguments, &place),
     }
     true
 }
 
-fn position(words: &[Word], text: &str) -> Option<usize> {
-    words.iter().position(|word| word.literal().as_deref() == Some(text))
-}
-
-fn plain(
-    eval: &mut Eval<'_>,
-    base: &str,
-    wrapper: &Wrapper,
-    arguments: &[Word],
-    via: &[String],
-    span: Span,
-    input: &Input,
-) {
-    if matches!(base, "command" | "exec")
-        && arguments.first().and_then(Word::literal).is_some_and(|flag| matches!(flag.as_str(), "-v" | "-V"))
-    {
+/// `at now`, `batch`: shell code on standard input or in a file. It runs later, elsewhere: always asked about.
+fn at(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, "-f=f -q -t -m=0 -M=0 -v=0", true);
+    crate::effects::options(eval, &options, place);
+    let lists = ['l', 'd', 'r', 'c', 'V'].iter().any(|flag| options.has(*flag, "")) || options.of("f").next().is_some();
+    if lists {
         return;
     }
-    let mut at = value_flags(arguments, wrapper.values);
-    // `sudo A=b cmd`
-    while arguments.get(at).and_then(Word::literal).is_some_and(|word| is_assignment(&word)) {
-        assign(eval, arguments.get(at), span);
+    if let Input::Text(text) = place.input {
+        eval.code(&text_word(text, place.span), None, place.base);
+    }
+    eval.unresolved(UnresolvedKind::Script, place.base, place.span);
+}
+
+/// `crontab -`: behind five fields, or one that begins with `@`, shell code. It runs later, elsewhere: always asked about.
+fn crontab(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, "-u -s=0", true);
+    let mut plain = options.operands.iter().filter_map(|at| arguments.get(*at)).peekable();
+    if let Some(file) = plain.peek().filter(|file| file.literal().as_deref() != Some("-")) {
+        return eval.file((*file).clone(), Access::Read, false);
+    }
+    let named = plain.peek().is_some();
+    if !named && (matches!(place.input, Input::None) || !options.flags.is_empty()) {
+        return;
+    }
+    if let Input::Text(text) = place.input {
+        for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+            let fields = if line.starts_with('@') { 1 } else { 5 };
+            let mut rest = line;
+            for _ in 0..fields {
+                rest = rest.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
+            }
+            if !rest.is_empty() {
+                eval.code(&text_word(rest, place.span), None, place.base);
+            }
+        }
+    }
+    eval.unresolved(UnresolvedKind::Script, place.base, place.span);
+}
+
+const ENV: &str = "-u --unset -C=d --chdir=d -S=S --split-string=S -a --argv0 -i=0 -0=0 -v=0 -P --block-signal=? --default-signal=? \
+    --ignore-signal=? --ignore-environment=0 --null=0 --debug=0";
+
+fn env(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, ENV, false);
+    let mut at = options.operands.first().copied().unwrap_or(arguments.len());
+    while let Some(word) = arguments.get(at).filter(|word| is_assignment(&crate::options::lead(word))) {
+        assign(eval, word, place.span);
         at += 1;
     }
-    let rest = arguments.get(at + wrapper.skip..).unwrap_or_default();
-    if base == "watch" {
-        let code = joined(rest, span);
-        if !rest.is_empty() {
-            eval.code(&code, None, base);
+    let rest = arguments.get(at..).unwrap_or_default();
+    let dir = options.of("d").next();
+    let split = options.of("S").next();
+    eval.in_dir(dir, |eval| match split {
+        Some(first) => {
+            let code = joined(&[std::slice::from_ref(first), rest].concat(), place.span);
+            let code = [&[Part::Text("env ".to_owned())], code.parts.as_slice()].concat();
+            eval.code(&Word { parts: code, span: first.span }, None, "env -S");
         }
-        return;
-    }
-    if base == "nice" && rest.first().and_then(Word::literal).is_some_and(|word| word.parse::<i32>().is_ok()) {
-        return eval.inner(rest.get(1..).unwrap_or_default().to_vec(), via, base, span, input);
-    }
-    if !rest.is_empty() {
-        eval.inner(rest.to_vec(), via, base, span, input);
-    } else if matches!(base, "sudo" | "doas")
-        && arguments.iter().any(|word| matches!(word.literal().as_deref(), Some("-s" | "-i")))
-        && !matches!(input, Input::None)
-    {
-        eval.unresolved(UnresolvedKind::Script, base, span);
-    }
-}
-
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty()
-            && !name.starts_with(|c: char| c.is_ascii_digit())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    })
-}
-
-fn assign(eval: &mut Eval<'_>, word: Option<&Word>, span: Span) {
-    let Some(text) = word.and_then(Word::literal) else { return };
-    if let Some((name, value)) = text.split_once('=') {
-        eval.judge_assignment(name, &[vec![vec![Part::Text(value.to_owned())]]], span);
-    }
-}
-
-fn env(eval: &mut Eval<'_>, arguments: &[Word], via: &[String], span: Span, input: &Input) {
-    let mut at = 0;
-    let mut dir = None;
-    while let Some(word) = arguments.get(at) {
-        let text = word.literal();
-        match text.as_deref() {
-            Some("-S" | "--split-string") => {
-                let code = joined(arguments.get(at + 1..).unwrap_or_default(), span);
-                return eval.code(&code, None, "env -S");
-            }
-            Some(text) if text.starts_with("-S") || text.starts_with("--split-string=") => {
-                let code = text.trim_start_matches("--split-string=").trim_start_matches("-S").to_owned();
-                let rest = joined(
-                    &[&[text_word(&code, word.span)], arguments.get(at + 1..).unwrap_or_default()].concat(),
-                    span,
-                );
-                return eval.code(&rest, None, "env -S");
-            }
-            Some("-C" | "--chdir") => {
-                dir = arguments.get(at + 1);
-                at += 2;
-            }
-            Some("-u" | "--unset") => at += 2,
-            Some(text) if text.starts_with('-') => at += 1,
-            Some(text) if is_assignment(text) => {
-                assign(eval, Some(word), span);
-                at += 1;
-            }
-            _ => break,
-        }
-    }
-    let rest = arguments.get(at..).unwrap_or_default().to_vec();
-    if !rest.is_empty() {
-        let (via, input) = (via.to_vec(), input.clone());
-        eval.in_dir(dir, |eval| eval.inner(rest, &via, "env", span, &input));
-    }
-}
-
-fn xargs(eval: &mut Eval<'_>, base: &str, arguments: &[Word], via: &[String], span: Span, input: &Input) {
-    let values =
-        "-I -i -n -P -L -s -a -d -E -j --replace --max-args --max-procs --max-lines --arg-file --delimiter --jobs";
-    let at = value_flags(arguments, values);
-    let flags = arguments.get(..at).unwrap_or_default();
-    let mut replace = flags
-        .iter()
-        .zip(flags.iter().skip(1))
-        .find(|(flag, _)| flag.literal().as_deref() == Some("-I"))
-        .and_then(|(_, value)| value.literal());
-    replace = replace.or_else(|| {
-        flags
-            .iter()
-            .find_map(|flag| flag.literal()?.strip_prefix("-I").filter(|rest| !rest.is_empty()).map(str::to_owned))
+        None if rest.is_empty() => {}
+        None => eval.inner(rest.to_vec(), place.via, "env", place.span, place.input),
     });
-    let mut inner = arguments.get(at..).unwrap_or_default().to_vec();
+}
+
+const XARGS: &str = "-I=I -J=I -a=r -d=D -E -L -n -P -s -R -S -i=? -e=? -l=? -0=0 -r=0 -t=0 -p=0 -x=0 -o=0 --arg-file=r --delimiter=D --max-args \
+    --max-procs --max-chars --process-slot-var --replace=? --eof=? --max-lines=? --null=0 --no-run-if-empty=0 --verbose=0";
+const PARALLEL: &str = "-I=I -a=r --arg-file=r -j --jobs -N -n -L -P -C --colsep -d=D --delimiter=D -S --sshlogin --joblog=w --results=w --tmpdir \
+    --timeout --retries --delay --halt --memfree --load --nice --workdir -k=0 -0=0 -X=0 -m=0 -q=0 -r=0 -t=0 -u=0 --will-cite=0 --bar=0";
+
+fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let &Place { base, span, input, .. } = place;
+    let options = Options::read(arguments, if base == "parallel" { PARALLEL } else { XARGS }, false);
+    for (_, role, file) in &options.values {
+        match *role {
+            "r" if file.literal().as_deref() != Some("-") => eval.file(file.clone(), Access::Read, false),
+            "w" => eval.file(file.clone(), Access::Write, false),
+            _ => {}
+        }
+    }
+    let mut replace = options.of("I").next().and_then(Word::literal);
+    for flag in &options.flags {
+        let mark = if flag.starts_with("--") {
+            flag.strip_prefix("--replace=")
+        } else {
+            flag.split_once('i').map(|(_, mark)| mark)
+        };
+        if let Some(mark) = mark {
+            let mark = mark.trim_end_matches('=');
+            replace = Some(if mark.is_empty() { "{}".to_owned() } else { mark.to_owned() });
+        }
+    }
+    let start = options.operands.first().copied().unwrap_or(arguments.len());
+    let mut inner = arguments.get(start..).unwrap_or_default().to_vec();
     let mut items: Vec<Word> = Vec::new();
     if let Some(cut) = inner.iter().position(|word| word.literal().is_some_and(|text| text == ":::" || text == "::::"))
     {
         items = inner.split_off(cut).into_iter().skip(1).collect();
-        replace = Some("{}".to_owned());
     }
     if base == "parallel" && replace.is_none() {
         replace = Some("{}".to_owned());
@@ -270,7 +136,8 @@ fn xargs(eval: &mut Eval<'_>, base: &str, arguments: &[Word], via: &[String], sp
     let mut tree = false;
     if items.is_empty() {
         items = match input {
-            Input::Text(text) => text.split_whitespace().take(64).map(|item| text_word(item, span)).collect(),
+            _ if options.of("r").next().is_some() => vec![Word { parts: vec![Part::Unknown], span }],
+            Input::Text(text) => split_items(text, options.of("D").next(), replace.is_some(), span),
             Input::Paths(paths, below) => {
                 tree = *below;
                 paths.clone()
@@ -281,27 +148,56 @@ fn xargs(eval: &mut Eval<'_>, base: &str, arguments: &[Word], via: &[String], sp
     if inner.is_empty() {
         // `parallel` without a command runs its input's lines; `xargs` echoes them.
         if base == "parallel" {
-            let code = items.iter().cloned().map(|item| vec![item]).collect::<Vec<_>>().concat();
-            let code = joined(&code, span);
-            eval.code(&code, None, base);
+            eval.code(&joined(&items, span), None, base);
         }
         return;
     }
     eval.trees += usize::from(tree);
+    each(eval, inner, items, replace, place);
+    eval.trees -= usize::from(tree);
+}
+
+/// Most items that a command is followed for.
+const MAX_ITEMS: usize = 64;
+
+fn each(eval: &mut Eval<'_>, inner: Vec<Word>, mut items: Vec<Word>, replace: Option<String>, place: &Place<'_>) {
+    if items.len() > MAX_ITEMS {
+        items.truncate(MAX_ITEMS);
+        items.push(Word { parts: vec![Part::Unknown], span: place.span });
+        eval.unresolved(UnresolvedKind::Limit, place.base, place.span);
+    }
     match replace {
         Some(mark) if inner.iter().any(|word| word.literal().is_some_and(|text| text.contains(&mark))) => {
             for item in &items {
                 let words: Vec<Word> = inner.iter().map(|word| substitute(word, &mark, item)).collect();
-                eval.inner(words, via, base, span, &Input::None);
+                eval.inner(words, place.via, place.base, place.span, &Input::None);
             }
         }
-        _ => eval.inner([inner, items].concat(), via, base, span, &Input::None),
+        _ => eval.inner([inner, items].concat(), place.via, place.base, place.span, &Input::None),
     }
-    eval.trees -= usize::from(tree);
+}
+
+/// The items of `xargs` in a text: words, or lines where they take a mark's place.
+fn split_items(text: &str, delimiter: Option<&Word>, lines: bool, span: Span) -> Vec<Word> {
+    let own = delimiter.and_then(Word::literal).and_then(|text| text.chars().next()).filter(|c| *c != '\\');
+    let parts = |c: char| if lines { c == '\n' } else { c.is_whitespace() };
+    let pieces = text.split(|c: char| parts(c) || c == '\0' || own == Some(c)).map(str::trim);
+    pieces
+        .filter(|item| !item.is_empty())
+        .take(MAX_ITEMS + 1)
+        .map(|item| text_word(item.trim_matches(['"', '\'']), span))
+        .collect()
 }
 
 /// `word` with `item` in place of `mark`.
 fn substitute(word: &Word, mark: &str, item: &Word) -> Word {
+    // Longest text that is put together.
+    const MAX: usize = 64 << 10;
+    let marks: usize =
+        word.parts.iter().map(|part| if let Part::Text(text) = part { text.matches(mark).count() } else { 0 }).sum();
+    if marks.saturating_mul(crate::foreign::marked(item).len().max(16)) > MAX {
+        return Word { parts: vec![Part::Unknown], span: word.span };
+    }
     let mut parts = Vec::new();
     for part in &word.parts {
         match part {
@@ -386,149 +282,129 @@ fn found_below(root: &Word, name: Option<&Word>) -> Word {
     Word { parts, span: root.span }
 }
 
-fn ssh(eval: &mut Eval<'_>, base: &str, arguments: &[Word], via: &[String], span: Span) {
-    let values = "-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w";
+const SSH: &str = "-b -c -D -E=w -e -F=r -I -i=r -J=h -L=L -l -m -M=0 -O -o=k -p -Q -R=L -S -W=h -w -B -P";
+
+fn ssh(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, SSH, false);
+    ssh_options(eval, &options, place);
+    let Some((target, rest)) = options.operands.first().and_then(|at| arguments.get(*at..)?.split_first()) else {
+        return;
+    };
+    let name = target.literal().map(|text| {
+        let text = text.trim_start_matches("ssh://").to_owned();
+        text.rsplit('@').next().unwrap_or_default().split([':', '/']).next().unwrap_or_default().to_owned()
+    });
+    let here = matches!(name.as_deref(), Some("localhost" | "127.0.0.1" | "0.0.0.0" | "0" | "" | "ip6-localhost"));
+    eval.net(name.map_or(NetTarget::Unknown, |name| host(&name, target.span)), target.span);
+    // Options may stand behind the host too.
+    let more = Options::read(rest, SSH, false);
+    ssh_options(eval, &more, place);
+    let command = more.operands.first().and_then(|at| rest.get(*at..)).unwrap_or_default();
+    eval.remote += usize::from(!here);
+    if let Some(first) = command.first() {
+        let code = if command.len() == 1 { first.clone() } else { joined(command, first.span) };
+        eval.code(&code, None, place.base);
+    } else if !options.has('N', "") && !more.has('N', "") && options.of("h").next().is_none() {
+        match place.input {
+            Input::Text(text) => eval.code(&text_word(text, place.span), None, place.base),
+            Input::Unknown | Input::Paths(..) => {
+                eval.unresolved(UnresolvedKind::Script, &format!("| {}", place.base), place.span)
+            }
+            Input::None => {}
+        }
+    }
+    eval.remote -= usize::from(!here);
+}
+
+fn ssh_options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
+    crate::effects::options(eval, options, place);
+    for (name, _, value) in &options.values {
+        let Some(text) = value.literal().filter(|_| matches!(*name, "-L" | "-R")) else { continue };
+        // `[bind:]port:host:port`
+        if let Some(machine) = text.rsplit(':').nth(1).filter(|machine| machine.parse::<u16>().is_err()) {
+            eval.net(host(machine, value.span), value.span);
+        }
+    }
+    if options.values.iter().any(|(name, ..)| *name == "-I") {
+        eval.unresolved(UnresolvedKind::Code, "ssh -I", place.span);
+    }
+}
+
+/// Files of this machine that containers get to see.
+fn containers(eval: &mut Eval<'_>, arguments: &[Word]) {
     for (flag, value) in arguments.iter().zip(arguments.iter().skip(1)) {
+        let text = value.literal().unwrap_or_default();
         match flag.literal().as_deref() {
-            Some("-i" | "-F") => eval.file(value.clone(), Access::Read, false),
-            Some("-E") => eval.file(value.clone(), Access::Write, false),
-            Some("-o") => ssh_option(eval, value),
+            Some("-v" | "--volume") if text.starts_with(['/', '.', '~']) => {
+                eval.file(text_word(text.split(':').next().unwrap_or_default(), value.span), Access::Write, true);
+            }
+            Some("--mount") => mount(eval, &text, value.span),
             _ => {}
         }
     }
     for word in arguments {
-        if let Some(option) =
-            word.literal().as_deref().and_then(|text| text.strip_prefix("-o").filter(|rest| !rest.is_empty()))
-        {
-            ssh_option(eval, &text_word(option, word.span));
-        }
-    }
-    let at = value_flags(arguments, values);
-    if let Some(target) = arguments.get(at) {
-        let name = target.literal().map(|text| {
-            text.trim_start_matches("ssh://")
-                .rsplit('@')
-                .next()
-                .unwrap_or_default()
-                .split([':', '/'])
-                .next()
-                .unwrap_or_default()
-                .to_owned()
-        });
-        eval.net(name.map_or(NetTarget::Unknown, |name| host(&name, target.span)), target.span);
-    }
-    let rest = arguments.get(at + 1..).unwrap_or_default();
-    if !rest.is_empty() {
-        let code = joined(rest, rest.first().map_or(span, |word| word.span));
-        let _ = via;
-        eval.remote += 1;
-        eval.code(&code, None, base);
-        eval.remote -= 1;
-    }
-}
-
-/// `ProxyCommand=…` and the like run here.
-fn ssh_option(eval: &mut Eval<'_>, option: &Word) {
-    let Some(text) = option.literal() else { return };
-    if let Some((name, value)) = text.split_once(['=', ' '])
-        && matches!(name.trim().to_lowercase().as_str(), "proxycommand" | "localcommand" | "knownhostscommand")
-    {
-        eval.code(&text_word(value, option.span), None, "ssh -o");
-    }
-}
-
-fn container(eval: &mut Eval<'_>, base: &str, arguments: &[Word], via: &[String], span: Span) {
-    let values = "-e --env -v --volume -p --publish --name -w --workdir -u --user --network --net -l --label --entrypoint --mount -h --hostname \
-        --platform -n --namespace -c --container --context --kubeconfig -f --file --env-file -m --memory --cpus --add-host";
-    let Some(at) = arguments.iter().position(|word| !is_flag(word)) else { return };
-    let mut sub = arguments.get(at).and_then(Word::literal).unwrap_or_default();
-    let mut rest = arguments.get(at + 1..).unwrap_or_default();
-    if matches!(sub.as_str(), "compose" | "container") {
-        sub = rest.first().and_then(Word::literal).unwrap_or_default();
-        rest = rest.get(1..).unwrap_or_default();
-    }
-    for (flag, value) in arguments.iter().zip(arguments.iter().skip(1)) {
-        let text = value.literal().unwrap_or_default();
-        if matches!(flag.literal().as_deref(), Some("-v" | "--volume")) && text.starts_with(['/', '.', '~']) {
-            let source = text.split(':').next().unwrap_or_default();
-            eval.file(text_word(source, value.span), Access::Write, true);
-        }
-        if matches!(flag.literal().as_deref(), Some("-f" | "--file" | "--env-file")) && sub != "logs" {
-            eval.file(value.clone(), Access::Read, false);
-        }
-    }
-    if !matches!(sub.as_str(), "run" | "exec") {
-        if sub == "cp" {
-            for word in rest.iter().filter(|word| !is_flag(word)) {
-                if word.literal().is_none_or(|text| !text.contains(':')) {
-                    eval.file(word.clone(), Access::Write, true);
-                }
-            }
-        }
-        return;
-    }
-    let entry = rest
-        .iter()
-        .zip(rest.iter().skip(1))
-        .find(|(flag, _)| flag.literal().as_deref() == Some("--entrypoint"))
-        .map(|(_, value)| value.clone());
-    let own = value_flags(rest, values) + 1;
-    let tail = rest.get(own..).unwrap_or_default();
-    let tail = if tail.first().and_then(Word::literal).as_deref() == Some("--") {
-        tail.get(1..).unwrap_or_default()
-    } else {
-        tail
-    };
-    let inner: Vec<Word> = entry.into_iter().chain(tail.iter().cloned()).collect();
-    if !inner.is_empty() {
-        eval.remote += 1;
-        eval.inner(inner, via, base, span, &Input::Unknown);
-        eval.remote -= 1;
-    }
-}
-
-/// `su -c code`, `script -c code`, `flock file cmd`.
-fn code_option(eval: &mut Eval<'_>, base: &str, arguments: &[Word], via: &[String], span: Span, input: &Input) {
-    for (at, word) in arguments.iter().enumerate() {
         let text = word.literal().unwrap_or_default();
-        let code = match text.as_str() {
-            "-c" | "--command" => arguments.get(at + 1).cloned(),
-            _ => text
-                .strip_prefix("--command=")
-                .or_else(|| text.strip_prefix("-c").filter(|_| !text.starts_with("--")))
-                .map(|code| text_word(code, word.span)),
-        };
-        if let Some(code) = code {
-            return eval.code(&code, None, base);
+        if let Some(mounted) = text.strip_prefix("--mount=") {
+            mount(eval, mounted, word.span);
+        } else if let Some(volume) = text.strip_prefix("--volume=").filter(|volume| volume.starts_with(['/', '.', '~']))
+        {
+            eval.file(text_word(volume.split(':').next().unwrap_or_default(), word.span), Access::Write, true);
         }
     }
-    match base {
-        "flock" => {
-            let at = value_flags(arguments, "-w -E --timeout --conflict-exit-code");
-            if let Some(lock) =
-                arguments.get(at).filter(|lock| lock.literal().is_none_or(|text| text.parse::<u32>().is_err()))
-            {
-                eval.file(lock.clone(), Access::Write, false);
-            }
-            let rest = arguments.get(at + 1..).unwrap_or_default().to_vec();
-            if !rest.is_empty() {
-                eval.inner(rest, via, base, span, input);
+    let mut plain = arguments
+        .iter()
+        .filter(|word| !is_flag(word))
+        .skip_while(|word| word.literal().as_deref() == Some("container"));
+    let sub = plain.next().and_then(Word::literal);
+    if sub.as_deref() == Some("cp") {
+        for word in plain.filter(|word| word.literal().is_none_or(|text| !text.contains(':'))) {
+            eval.file(word.clone(), Access::Write, true);
+        }
+    } else if sub.as_deref().is_some_and(|sub| sub != "logs") {
+        for (flag, value) in arguments.iter().zip(arguments.iter().skip(1)) {
+            if matches!(flag.literal().as_deref(), Some("-f" | "--file" | "--env-file")) {
+                eval.file(value.clone(), Access::Read, false);
             }
         }
-        "runuser" => {
-            let at = value_flags(arguments, "-u -g --user --group");
-            let rest = arguments.get(at..).unwrap_or_default().to_vec();
-            if !rest.is_empty() {
-                eval.inner(rest, via, base, span, input);
-            }
-        }
-        "su" if matches!(input, Input::Text(_) | Input::Unknown) => eval.unresolved(UnresolvedKind::Script, base, span),
-        _ => {
-            for word in arguments.iter().filter(|word| !is_flag(word)) {
-                if base == "script" {
-                    eval.file(word.clone(), Access::Write, false);
-                }
-            }
-        }
+    }
+}
+
+/// `type=bind,src=path,dst=…`
+fn mount(eval: &mut Eval<'_>, text: &str, span: Span) {
+    let source = text.split(',').find_map(|field| field.strip_prefix("src=").or_else(|| field.strip_prefix("source=")));
+    if let Some(source) = source.filter(|_| text.contains("type=bind")) {
+        eval.file(text_word(source, span), Access::Write, true);
+    }
+}
+
+/// `flock file command`, `flock file -c code`.
+fn flock(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    const OPTIONS: &str = "-w -E -c=s --timeout --wait --conflict-exit-code --command=s";
+    let options = Options::read(arguments, OPTIONS, false);
+    let Some((lock, rest)) = options.operands.first().and_then(|at| arguments.get(*at..)?.split_first()) else {
+        return;
+    };
+    if lock.literal().is_none_or(|text| text.parse::<u32>().is_err()) {
+        eval.file(lock.clone(), Access::Write, false);
+    }
+    let more = Options::read(rest, OPTIONS, false);
+    crate::effects::options(eval, &options, place);
+    crate::effects::options(eval, &more, place);
+    if let Some(command) = more.operands.first().and_then(|at| rest.get(*at..)) {
+        eval.inner(command.to_vec(), place.via, place.base, place.span, place.input);
+    }
+}
+
+/// `runuser -u name command`, `runuser name -c code`.
+fn runuser(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    const OPTIONS: &str = "-u=U -g -G -s -w -c=s --user=U --group --supp-group --shell --command=s --session-command=s";
+    let options = Options::read(arguments, OPTIONS, false);
+    if options.of("U").next().is_none() {
+        let options = Options::read(arguments, OPTIONS, true);
+        return crate::effects::options(eval, &options, place);
+    }
+    crate::effects::options(eval, &options, place);
+    if let Some(command) = options.operands.first().and_then(|at| arguments.get(*at..)) {
+        eval.inner(command.to_vec(), place.via, place.base, place.span, place.input);
     }
 }

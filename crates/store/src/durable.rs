@@ -11,6 +11,7 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{StoreError, io};
+use crate::plain;
 
 /// Mode of every file: the owner's alone.
 const FILE_MODE: u32 = 0o600;
@@ -60,7 +61,7 @@ pub fn create(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
 
 /// The file's bytes, `None` when there is none.
 pub fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
-    let file = match File::open(path) {
+    let file = match plain::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         other => other.map_err(io("open", path))?,
     };

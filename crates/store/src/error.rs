@@ -60,6 +60,14 @@ pub enum StoreError {
         /// The ledger.
         path: PathBuf,
     },
+    /// The rows are not those that an earlier checkpoint was signed over.
+    #[error("{} is not the history that was sealed at {size} rows: put the ledger back as it was", path.display())]
+    Rewritten {
+        /// The ledger.
+        path: PathBuf,
+        /// How many rows the last checkpoint seen covers.
+        size: u64,
+    },
     /// The draft makes no row.
     #[error("this cannot be recorded: {0}")]
     Row(#[from] RowError),

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
 use writ_core::{Digest, SessionId};
+use writ_evidence::checkpoint::Checkpoint;
 use writ_evidence::ledger::split_notes;
 use writ_evidence::merkle::Tree;
 use writ_evidence::row::{Draft, Row};
@@ -153,11 +154,31 @@ impl LedgerGuard {
         Ok(self.last.insert(row))
     }
 
-    /// The RFC 6962 tree over every row so far.
+    /// The RFC 6962 tree over every row so far. Refuses to give one that does not extend the last checkpoint seen on this
+    /// machine: signing it would make a rewritten history whole again (R42).
     pub fn tree(&mut self) -> Result<Tree, StoreError> {
+        let path = self.session.path.clone();
+        let damaged = |why: &str| StoreError::Damaged { path: path.clone(), why: why.to_owned() };
+        let head = match self.session.store.head(&self.session.id)? {
+            None => None,
+            Some(note) => {
+                let note = String::from_utf8(note).map_err(|_bytes| damaged("its last checkpoint is not text"))?;
+                Some(Checkpoint::read(&note).map_err(|_malformed| damaged("its last checkpoint cannot be read"))?)
+            }
+        };
+        let sealed = head.as_ref().map_or(0, |head| head.size);
+        let mut then = (sealed == 0).then(|| Tree::default().root());
         let mut tree = Tree::default();
-        self.each_line(|line| tree.push(line))?;
-        Ok(tree)
+        self.each_line(|line| {
+            tree.push(line);
+            if tree.size() == sealed {
+                then = Some(tree.root());
+            }
+        })?;
+        match head {
+            Some(head) if then != Some(head.root) => Err(StoreError::Rewritten { path, size: head.size }),
+            _ => Ok(tree),
+        }
     }
 
     /// The ids of all calls that have a row.

@@ -3,15 +3,14 @@
 //! Owns making it once and reading it. Refuses a key that others can read. Invariant: no two processes ever use different
 //! keys for one state folder.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use writ_evidence::keys::{Algorithm, KeyError, SigningKey};
 
-use crate::durable;
 use crate::error::{StoreError, io};
+use crate::{MAX_SMALL, durable};
 
 const NAME: &str = "ledger.pem";
 
@@ -32,10 +31,8 @@ pub fn load_or_make(folder: &Path) -> Result<SigningKey, StoreError> {
 /// The key in `folder`, if there is one.
 pub fn load(folder: &Path) -> Result<Option<SigningKey>, StoreError> {
     let path = folder.join(NAME);
-    let pem = match fs::read_to_string(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(io("read", &path))?,
-    };
+    let Some(pem) = durable::read(&path, MAX_SMALL)? else { return Ok(None) };
+    let pem = String::from_utf8_lossy(&pem).into_owned();
     let mode = path.metadata().map_err(io("read", &path))?.permissions().mode();
     if mode & 0o077 != 0 {
         return Err(StoreError::KeyExposed { path });

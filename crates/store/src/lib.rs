@@ -8,6 +8,7 @@ mod durable;
 mod error;
 mod guard;
 mod key;
+pub mod plain;
 mod tail;
 
 use std::fs;
@@ -73,7 +74,7 @@ impl Store {
     /// The genesis row.
     pub fn first_row(&self, id: &SessionId) -> Result<Option<Row>, StoreError> {
         let path = self.ledger(id);
-        let file = match fs::File::open(&path) {
+        let file = match plain::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             other => other.map_err(io("open", &path))?,
         };
@@ -86,7 +87,7 @@ impl Store {
     /// The last whole row, without locking.
     pub fn last_row(&self, id: &SessionId) -> Result<Option<Row>, StoreError> {
         let path = self.ledger(id);
-        let file = match fs::File::open(&path) {
+        let file = match plain::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             other => other.map_err(io("open", &path))?,
         };
@@ -118,6 +119,11 @@ impl Store {
     /// The last checkpoint note that was signed for this session on this machine.
     pub fn head(&self, id: &SessionId) -> Result<Option<Vec<u8>>, StoreError> {
         durable::read(&self.root.join("heads").join(id.file_name()), MAX_SMALL)
+    }
+
+    /// Whether a checkpoint of this session was signed here: it then has rows, or somebody took them away.
+    pub fn was_sealed(&self, id: &SessionId) -> bool {
+        self.head_path(id).symlink_metadata().is_ok()
     }
 
     /// The key that signs checkpoints; made on first use. Of several processes that make it at once, all get the same.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{GitError, Limits, Repository, Snapshot, git, is_marker};
 
@@ -102,7 +103,44 @@ fn moved(root: &Path, prefix: &str, from: &str, to: &str, limits: &Limits) -> Re
     Ok(paths.map(|path| format!("{prefix}{}", String::from_utf8_lossy(path))).collect())
 }
 
-/// Whether git is told to leave a path alone, so that it says nothing about it.
-pub fn git_ignores(root: &Path, path: &str, limits: &Limits) -> bool {
-    git::run(root, &["check-ignore", "-q", "--no-index", "--", path], limits.timeout).is_ok()
+/// Whether git is told to leave a path alone, so that it says nothing about it. The innermost repository is asked.
+pub fn git_ignores(path: &Path, limits: &Limits) -> Result<bool, GitError> {
+    let Some((folder, text)) = path.ancestors().skip(1).find(|above| above.is_dir()).zip(path.to_str()) else {
+        return Ok(false);
+    };
+    match git::run(folder, &["check-ignore", "-q", "--no-index", "--", text], limits.timeout) {
+        Ok(_) => Ok(true),
+        Err(GitError::Failed { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a commit made since then that is not behind `before`, on any branch, in any log or stash, changed a path that
+/// ends in `name`.
+pub fn git_remembers(
+    before: &Snapshot,
+    since: Option<SystemTime>,
+    name: &str,
+    root: &Path,
+    limits: &Limits,
+) -> Result<bool, GitError> {
+    let since = since.and_then(|since| since.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs());
+    let (since, start) = (format!("--since={since}"), before.head().map(|head| format!("^{head}")));
+    let (file, folder) = (ending(name), ending(&format!("{name}/")) + "**");
+    let mut arguments = vec!["log", "--all", "--reflog", "--format=%H", "--max-count=1", &since];
+    arguments.extend(start.as_deref());
+    arguments.extend(["--", &file, &folder]);
+    git::run(root, &arguments, limits.timeout).map(|found| !found.is_empty())
+}
+
+/// The pathspec for whatever ends in `name`, in any case.
+fn ending(name: &str) -> String {
+    let mut out = String::from(":(top,icase,glob)**/");
+    for c in name.chars() {
+        if matches!(c, '*' | '?' | '[' | '\\') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
 }

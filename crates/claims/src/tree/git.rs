@@ -49,7 +49,7 @@ pub fn run(dir: &Path, arguments: &[&str], timeout: Duration) -> Result<Vec<u8>,
             command.env_remove(variable);
         }
     }
-    command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1").env("LC_ALL", "C");
     let mut child = command.spawn()?;
     let read = gather(&mut child);
     let answer = read.recv_timeout(timeout);

@@ -5,6 +5,7 @@
 //! Page: `spec/claims.md`.
 
 mod delta;
+mod disk;
 mod git;
 mod status;
 
@@ -20,7 +21,8 @@ use std::time::Duration;
 use writ_core::Digest;
 use writ_core::json::{Object, Value};
 
-pub use delta::{Delta, git_ignores};
+pub use delta::{Delta, git_ignores, git_remembers};
+pub use disk::written_since;
 pub use git::{GitError, Repository};
 
 use status::{Kind, Status};

@@ -59,7 +59,7 @@ pub fn store(home: &Home) -> Result<Store, Failure> {
 pub fn session(store: &Store, named: Option<&str>) -> Result<SessionId, Failure> {
     if let Some(name) = named {
         let id = SessionId::new(name);
-        return if store.exists(&id) {
+        return if store.exists(&id) || store.was_sealed(&id) {
             Ok(id)
         } else {
             Err(Failure::could_not(format!("no session `{name}` is on record; `writ session list` shows them")))
@@ -74,6 +74,13 @@ pub fn session(store: &Store, named: Option<&str>) -> Result<SessionId, Failure>
 
 /// An agent's shell has no terminal; a human's has.
 fn human_present(what: &str) -> Result<(), Failure> {
+    if environment::below_agent() {
+        output::note(format!(
+            "{} an agent's client runs this: {what} from a terminal of your own",
+            output::bad("error:")
+        ));
+        return Err(Failure::No);
+    }
     if std::io::stdin().is_terminal() {
         return Ok(());
     }

@@ -49,6 +49,7 @@ fn verify(args: &ClaimVerifyArgs) -> Result<(), Failure> {
     let acts = args.transcript.as_deref().map(|path| acts_of(path, &home)).unwrap_or_default();
     let facts = Facts {
         before: &before,
+        since: std::fs::metadata(&args.before).and_then(|found| found.modified()).ok(),
         after: &after,
         delta: &delta,
         repository: &repository,

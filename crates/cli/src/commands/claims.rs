@@ -37,6 +37,6 @@ fn show(row: &Row) {
     let is = |name: &str| {
         row.detail.get("claim").and_then(|claim| claim.get(name)).and_then(Value::as_bool).unwrap_or(false)
     };
-    let text = tell(row);
+    let text = output::plain(&tell(row));
     output::line(if is("blocked") || is("falseDone") { output::bad(text) } else { text });
 }

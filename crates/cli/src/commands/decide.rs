@@ -27,6 +27,7 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
         return if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) };
     }
     let mut stdin = std::io::stdin().lock();
+    let mut wrong = 0;
     for number in 1.. {
         let mut line = Vec::new();
         if stdin.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
@@ -37,10 +38,17 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
         }
         output::print_json_line(&match read_call(&line, &root) {
             Ok(call) => decide(&governing, &call).to_json(),
-            Err(why) => malformed(number, &why),
+            Err(why) => {
+                wrong += 1;
+                malformed(number, &why)
+            }
         });
     }
-    Ok(())
+    if wrong == 0 {
+        Ok(())
+    } else {
+        Err(Failure::malformed(format!("{wrong} lines are no calls; each was denied in its place")))
+    }
 }
 
 /// Decides under the user's own surroundings.

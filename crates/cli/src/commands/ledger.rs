@@ -50,8 +50,13 @@ pub fn show_rows(rows: &[Row], format: Format) {
         let detail = row.detail.as_object();
         let text =
             |name| detail.and_then(|detail: &Object| detail.get(name)).and_then(Value::as_str).unwrap_or_default();
-        let what = row.tool_name.clone().unwrap_or_else(|| text("event").to_owned());
+        let what = output::plain(row.tool_name.as_deref().unwrap_or_else(|| text("event")));
         let why = row.denial_reason.as_deref().unwrap_or_default();
-        output::line(format!("{:>5}  {}  {word}  {what}  {}", row.sequence, row.timestamp, output::dim(why)));
+        output::line(format!(
+            "{:>5}  {}  {word}  {what}  {}",
+            row.sequence,
+            row.timestamp,
+            output::dim(output::plain(why))
+        ));
     }
 }

@@ -31,7 +31,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
 
 fn failure(error: verify::VerifyError) -> Failure {
     match error {
-        verify::VerifyError::NoLedger { .. } => Failure::malformed(error),
+        verify::VerifyError::NoLedger { .. } | verify::VerifyError::Lost { .. } => Failure::malformed(error),
         verify::VerifyError::Io { .. } | verify::VerifyError::Store(_) => Failure::could_not(error),
     }
 }
@@ -47,7 +47,7 @@ pub fn print(report: &Report, format: Format) -> Result<(), Failure> {
 
 /// The report for people.
 pub fn human(report: &Report) {
-    let session = report.session.as_deref().unwrap_or("unknown");
+    let session = output::plain(report.session.as_deref().unwrap_or("unknown"));
     output::line(format!("session {}  {} rows\n", output::bold(session), report.rows));
     for phase in &report.phases {
         let mark = match phase.outcome {
@@ -58,7 +58,7 @@ pub fn human(report: &Report) {
         let standing = output::dim(format!("[{}]", phase.standing.as_str()));
         output::line(format!("{mark} {:<12} {} {standing}", phase.name, phase.summary));
         for finding in &phase.findings {
-            output::line(format!("    {finding}"));
+            output::line(format!("    {}", output::plain(finding)));
         }
     }
     let verdict = if report.verified() { output::good("verified") } else { output::bad("NOT VERIFIED") };

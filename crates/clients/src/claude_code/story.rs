@@ -1,6 +1,6 @@
 //! What one agent did and said, from its transcript, with the inputs that prove it.
 //!
-//! Owns the reading of file writes, shell commands and last words. The calls come in the model's order; one whose result is an
+//! Owns the reading of last words and of every call that may have changed a file. The calls come in the model's order; one whose result is an
 //! error, or missing, is marked so. Limits are those of [`super::transcript`].
 
 use std::collections::HashMap;
@@ -13,12 +13,45 @@ use writ_core::json::{Limits, Value, parse_with};
 /// Longest transcript that is read for a story, in bytes.
 const FILE_LIMIT: u64 = 256 << 20;
 
-/// A call that wrote a file or ran a command.
+/// Tools that leave files alone.
+const READERS: &[&str] = &[
+    "Read",
+    "Glob",
+    "Grep",
+    "LS",
+    "NotebookRead",
+    "WebFetch",
+    "WebSearch",
+    "TodoRead",
+    "TodoWrite",
+    "TaskCreate",
+    "TaskUpdate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "BashOutput",
+    "KillBash",
+    "KillShell",
+    "ToolSearch",
+    "AskUserQuestion",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "ListMcpResourcesTool",
+    "ReadMcpResourceTool",
+    "Skill",
+    "SlashCommand",
+    "SendMessage",
+    "StructuredOutput",
+    "LSP",
+];
+
+/// A call that wrote a file or ran a command, or may have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deed {
     /// The call's id.
     pub call_id: String,
-    /// `Write`, `Edit`, `MultiEdit`, `NotebookEdit` or `Bash`.
+    /// `Write`, `Edit`, `MultiEdit`, `NotebookEdit`, `Bash`, or one that nothing is known of.
     pub tool: String,
     /// Its input.
     pub input: Value,
@@ -74,7 +107,7 @@ impl Story {
                 Some("text") if spoken => words.extend(text(block, "text")),
                 Some("tool_use") => {
                     let (Some(id), Some(tool)) = (text(block, "id"), text(block, "name")) else { continue };
-                    if matches!(tool.as_str(), "Write" | "Edit" | "MultiEdit" | "NotebookEdit" | "Bash") {
+                    if !READERS.contains(&tool.as_str()) {
                         open.insert(id.clone(), self.deeds.len());
                         let input = block.get("input").cloned().unwrap_or(Value::Null);
                         self.deeds.push(Deed { call_id: id, tool, input, cwd: text(entry, "cwd"), succeeded: None });

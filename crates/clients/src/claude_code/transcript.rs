@@ -197,9 +197,10 @@ impl Transcript {
         }
     }
 
-    /// A resumed conversation may repeat earlier lines; the first one counts.
+    /// A resumed conversation may repeat earlier lines; the first one counts. Another call under the same id is a call.
     fn add(&mut self, call: Call, open: &mut HashMap<String, usize>) {
-        if !open.contains_key(&call.call_id) {
+        let earlier = open.get(&call.call_id).and_then(|&at| self.calls.get(at));
+        if earlier.is_none_or(|earlier| (&earlier.tool, earlier.input) != (&call.tool, call.input)) {
             open.insert(call.call_id.clone(), self.calls.len());
             self.calls.push(call);
         }

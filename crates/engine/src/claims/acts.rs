@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use writ_claims::{Act, Edit};
+use writ_claims::{Act, Edit, resolved};
 use writ_clients::claude_code::story::{self, Deed, Story};
 use writ_core::json::Value;
-use writ_shell::{Access, Analysis, Command, Dir, Env, Word, analyze};
+use writ_shell::{Access, Analysis, Command, Dir, Env, analyze};
 
 /// Programs that put nothing back: they read, or write only what they are told to.
 const QUIET: &str = include_str!("quiet.txt");
@@ -17,23 +17,37 @@ const QUIET: &str = include_str!("quiet.txt");
 /// The acts of one agent, in order.
 pub fn of(story: &Story, home: Option<&str>) -> Vec<Act> {
     let mut out: Vec<Act> = story.deeds.iter().filter_map(|deed| act(deed, home)).collect();
-    if !story.whole {
+    let lasting = |deed: &Deed| is_lasting(deed) && act(deed, home) == Some(Act::Unknown);
+    if !story.whole || story.deeds.iter().any(lasting) {
         out.push(Act::Unknown);
     }
     out
 }
 
+/// Whether a call may still be at work after its result: in the background, or another agent.
+fn is_lasting(deed: &Deed) -> bool {
+    let background = deed.input.get("run_in_background").and_then(Value::as_bool).unwrap_or(false);
+    background || matches!(deed.tool.as_str(), "Agent" | "Task")
+}
+
 /// The files that the agents of these transcripts wrote.
-pub fn written(transcripts: &[PathBuf]) -> BTreeSet<PathBuf> {
+pub fn written(transcripts: &[PathBuf], home: Option<&str>) -> BTreeSet<PathBuf> {
     let stories = transcripts.iter().filter_map(|path| story::read(path));
-    let deeds = stories.flat_map(|story| story.deeds).filter(|deed| deed.tool != "Bash");
-    deeds.filter_map(|deed| path(&deed)).collect()
+    let deeds = stories.flat_map(|story| story.deeds);
+    let paths = |deed: Deed| match act(&deed, home) {
+        Some(Act::Touched { paths }) => paths,
+        _ => path(&deed).into_iter().collect(),
+    };
+    deeds.flat_map(paths).collect()
 }
 
 fn act(deed: &Deed, home: Option<&str>) -> Option<Act> {
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     if deed.tool == "Bash" {
         return command(&text(&deed.input, "command"), deed.cwd.as_deref(), home);
+    }
+    if !matches!(deed.tool.as_str(), "Write" | "Edit" | "MultiEdit" | "NotebookEdit") {
+        return Some(Act::Unknown);
     }
     let path = path(deed)?;
     match deed.succeeded {
@@ -64,7 +78,7 @@ fn act(deed: &Deed, home: Option<&str>) -> Option<Act> {
 fn path(deed: &Deed) -> Option<PathBuf> {
     let name = if deed.tool == "NotebookEdit" { "notebook_path" } else { "file_path" };
     let path = Path::new(deed.input.get(name)?.as_str()?);
-    Some(Path::new(deed.cwd.as_deref().unwrap_or("/")).join(path))
+    Some(resolved(&Path::new(deed.cwd.as_deref().unwrap_or("/")).join(path)))
 }
 
 fn command(line: &str, cwd: Option<&str>, home: Option<&str>) -> Option<Act> {
@@ -86,28 +100,49 @@ fn command(line: &str, cwd: Option<&str>, home: Option<&str>) -> Option<Act> {
 fn writes(analysis: &Analysis, cwd: &Path) -> Option<Vec<PathBuf>> {
     let mut out = Vec::new();
     for file in analysis.files.iter().filter(|file| file.access == Access::Write) {
-        let path = file.path.literal()?;
+        let path = file.path.literal().filter(|_| !file.path.is_glob())?;
         for dir in &file.dirs {
             let Dir::Start(dir) = dir else { return None };
-            out.push(cwd.join(dir).join(&path));
+            out.push(resolved(&cwd.join(dir).join(&path)));
         }
     }
     Some(out)
 }
 
 fn is_quiet(command: &Command) -> bool {
-    let word = |at: usize| command.words.get(at).and_then(Word::literal);
-    let Some(program) = word(0) else { return false };
+    let words: Vec<String> = command.words.iter().map(|word| word.literal().unwrap_or_default()).collect();
+    let Some((program, words)) = words.split_first() else { return false };
     let base = program.rsplit('/').next().unwrap_or_default();
-    let first = command.words.iter().skip(1).filter_map(Word::literal).find(|text| !text.starts_with('-'));
+    let first = words.iter().find(|word| !word.starts_with('-'));
+    if words.iter().any(|word| is_writing(base, word)) {
+        return false;
+    }
     QUIET.lines().filter(|line| !line.starts_with('#')).any(|line| {
-        let mut words = line.split_whitespace();
-        let named = words.next() == Some(base);
-        let mut subcommands = words.peekable();
-        named
-            && (subcommands.peek().is_none()
-                || first.as_deref().is_some_and(|first| subcommands.any(|own| own == first)))
+        let mut own = line.split_whitespace();
+        let named = own.next() == Some(base);
+        let mut own = own.peekable();
+        let given = |own: &str| {
+            if own.starts_with('-') {
+                words.iter().any(|word| word == own)
+            } else {
+                first.is_some_and(|first| first == own)
+            }
+        };
+        named && (own.peek().is_none() || own.any(given))
     })
+}
+
+/// Whether a word makes a program that reads one that writes, or runs another.
+fn is_writing(program: &str, word: &str) -> bool {
+    let any = ["--fix", "--write", "--update", "--snapshot-update", "--output", "--in-place", "--inplace"];
+    let of_program: &[&str] = match program {
+        "find" => &["-delete", "-exec", "-ok", "-fprint", "-fls"],
+        "fd" => &["-x", "-X", "--exec"],
+        "jest" | "vitest" => &["-u"],
+        "tree" => &["-o"],
+        _ => &[],
+    };
+    any.iter().chain(of_program).any(|mark| word.starts_with(mark))
 }
 
 #[cfg(test)]
@@ -122,13 +157,25 @@ mod tests {
         {
             assert_eq!(act(quiet), None, "{quiet}");
         }
-        for unknown in
-            ["git checkout -- a", "git stash", "prettier --write .", "./run.sh", "eval $X", "make", "git reset --hard"]
-        {
+        for unknown in [
+            "git checkout -- a",
+            "git stash",
+            "prettier --write .",
+            "./run.sh",
+            "eval $X",
+            "make",
+            "git reset --hard",
+            "rm *.py",
+            "find . -delete",
+            "cargo clippy --fix",
+            "tsc -p .",
+        ] {
             assert_eq!(act(unknown), Some(Act::Unknown), "{unknown}");
         }
         let touched = |path: &str| Some(Act::Touched { paths: vec![PathBuf::from(path)] });
         assert_eq!(act("echo x > b/c"), touched("/w/b/c"));
         assert_eq!(act("rm old.py"), touched("/w/old.py"));
+        assert_eq!(act("rm -rf ../w/old"), touched("/w/old"));
+        assert_eq!(act("tsc --noEmit"), None);
     }
 }

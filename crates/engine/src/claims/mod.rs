@@ -15,15 +15,16 @@ pub mod tests_run;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use writ_claims::{Claim, Delta, Facts, Finding, Limits, Repository, Snapshot, Status, Stop, Verdict, decide, judge};
 use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput, story};
 use writ_core::json::{self, Object, Value};
 use writ_core::{Digest, SessionId};
-use writ_store::Store;
+use writ_store::{Store, plain};
 
 use crate::session::{Session, SessionError};
-use crate::{Home, governing, plain};
+use crate::{Home, governing};
 
 pub use record::PREDICATE_TYPE;
 pub use switches::{MAIN, Switches};
@@ -56,6 +57,8 @@ pub enum Prepared {
 pub struct Start {
     root: PathBuf,
     snapshot: Snapshot,
+    /// When it was kept.
+    since: Option<SystemTime>,
 }
 
 /// A stop, laid beside the facts.
@@ -136,7 +139,7 @@ fn limits(home: &Home) -> Limits {
 
 fn began(agent: String, input: &HookInput, home: &Home) -> Prepared {
     let taken = Snapshot::take(Path::new(&input.cwd), &limits(home));
-    let start = taken.map(|(snapshot, repository)| Box::new(Start { root: repository.root, snapshot }));
+    let start = taken.map(|(snapshot, repository)| Box::new(Start { root: repository.root, snapshot, since: None }));
     Prepared::Began { agent, snapshot: start.map_err(|error| error.to_string()) }
 }
 
@@ -199,6 +202,7 @@ impl Case<'_> {
                 self.claim,
                 &Facts {
                     before: &self.start.snapshot,
+                    since: self.start.since,
                     after: &after,
                     delta: &delta,
                     repository: &repository,
@@ -213,7 +217,7 @@ impl Case<'_> {
         let mut verdict = against(&BTreeSet::new());
         if verdict.proven {
             // Somebody else may have written the same file since.
-            verdict = against(&acts::written(&self.other_transcripts()));
+            verdict = against(&acts::written(&self.other_transcripts(), self.home.user_text().as_deref()));
         }
         let Repository { root, .. } = repository;
         Ok(Judged { verdict, after, root })
@@ -232,13 +236,15 @@ impl Case<'_> {
 
 /// The kept start of an agent: `None` when there is none, an error when git did not answer then.
 fn kept(store: &Store, id: &SessionId, agent: &str) -> Option<Result<Start, String>> {
-    let bytes = plain::read(&store.folder(id).join(kept_as(agent)), MAX_SNAPSHOT).ok()?;
+    let path = store.folder(id).join(kept_as(agent));
+    let found = fs::metadata(&path).ok()?;
+    let bytes = plain::read(&path, MAX_SNAPSHOT).ok()?;
     let value = json::parse_with(&bytes, json::Limits::FOREIGN).ok()?;
     if let Some(why) = value.get("error").and_then(Value::as_str) {
         return Some(Err(why.to_owned()));
     }
     let root = PathBuf::from(value.get("root")?.as_str()?);
-    Some(Ok(Start { root, snapshot: Snapshot::from_json(value.get("files")?)? }))
+    Some(Ok(Start { root, snapshot: Snapshot::from_json(value.get("files")?)?, since: found.modified().ok() }))
 }
 
 /// Puts what was prepared on record and answers.
@@ -298,7 +304,7 @@ fn stopped(session: &mut Session<'_>, input: &HookInput, stopping: Stopping) -> 
     let notes = lines::report(&stopping, code, enforcement.on);
     let claim = record::claim(&stopping, code, tests);
     record::append(session, input, &stopping, claim.clone())?;
-    cast::mirror(session.home, session.id.as_str(), &claim, session.now);
+    cast::mirror(session.home, input.session.as_str(), &claim, session.now);
     let mut answer = HookAnswer::from(if code.blocks() {
         Answer::Block { reason: lines::reason(&stopping, tests.filter(|_| false_tests)) }
     } else {

@@ -4,9 +4,11 @@
 //! it holds and the ledger does not was not observed.
 
 use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::Path;
 
-use writ_clients::claude_code::{Outcome, transcript};
+use writ_clients::claude_code::Outcome;
+use writ_clients::claude_code::transcript::{self, TranscriptError};
 use writ_core::json::Value;
 use writ_evidence::row::{Row, RowDecision};
 
@@ -15,8 +17,8 @@ use super::report::{self, Phase, Standing};
 /// What the ledger knows of calls.
 #[derive(Default)]
 pub struct Seen {
-    /// Ids of calls with a row from before they ran, or one that says they never could.
-    decided: HashMap<String, RowDecision>,
+    /// Calls with a row from before they ran, or one that says they never could: their tool and what became of them.
+    decided: HashMap<String, (String, RowDecision)>,
     /// Ids of calls with a result row.
     finished: HashSet<String>,
     /// Calls that were denied and have a result all the same.
@@ -29,13 +31,14 @@ impl Seen {
         let Some(id) = &row.call_id else { return };
         match row.decision {
             RowDecision::Completed | RowDecision::Failed => {
-                if self.decided.get(id) == Some(&RowDecision::Denied) {
+                if self.decided.get(id).is_some_and(|(_, decision)| *decision == RowDecision::Denied) {
                     self.ran_though_denied.push(format!("{} {id}", row.tool_name.as_deref().unwrap_or("?")));
                 }
                 self.finished.insert(id.clone());
             }
             RowDecision::Approved | RowDecision::Asked | RowDecision::Denied | RowDecision::Hallucinated => {
-                self.decided.insert(id.clone(), row.decision);
+                let tool = row.tool_name.clone().unwrap_or_default();
+                self.decided.insert(id.clone(), (tool, row.decision));
             }
             RowDecision::Checkpoint => {}
         }
@@ -48,7 +51,14 @@ pub fn check(path: Option<&Path>, seen: &Seen) -> (Phase, Vec<String>) {
     let Some(path) = path else { return absent("the session names no transcript".to_owned()) };
     let read = match transcript::read_session(path) {
         Ok(read) => read,
-        Err(error) => return absent(error.to_string()),
+        // A transcript that never was, or was tidied away, accuses nobody; one that cannot be read hides something.
+        Err(TranscriptError::Io { path: at, source }) if at == path && source.kind() == ErrorKind::NotFound => {
+            return absent(format!("there is no transcript {}", path.display()));
+        }
+        Err(error) => {
+            let why = "the transcript cannot be read".to_owned();
+            return (phase(report::Outcome::Failed, why, vec![error.to_string()]), Vec::new());
+        }
     };
     let mut unobserved = Vec::new();
     let mut findings: Vec<String> =
@@ -62,15 +72,25 @@ pub fn check(path: Option<&Path>, seen: &Seen) -> (Phase, Vec<String>) {
         }
         match seen.decided.get(&call.call_id) {
             None => unobserved.push(format!("{} {}", call.tool, call.call_id)),
-            Some(RowDecision::Denied) if call.outcome == Some(Outcome::Completed) => {
+            Some((tool, _)) if current(tool) != current(&call.tool) => {
+                unobserved.push(format!("{} {}", call.tool, call.call_id));
+                findings.push(format!("{} is on record as a call of `{tool}`, not of `{}`", call.call_id, call.tool));
+            }
+            Some((_, RowDecision::Denied)) if call.outcome == Some(Outcome::Completed) => {
                 findings.push(format!("{} {}: denied, but the transcript shows a result", call.tool, call.call_id));
             }
             Some(_) => {}
         }
     }
+    let told: HashSet<&str> = read.calls().map(|call| call.call_id.as_str()).collect();
+    let untold = seen.decided.keys().filter(|id| !told.contains(id.as_str())).count();
     findings.extend(unobserved.iter().map(|call| format!("unobserved: {call}")));
     if !read.is_whole() {
         findings.push("parts of the transcript cannot be read".to_owned());
+    }
+    if findings.is_empty() && untold > 0 {
+        let why = format!("the transcript is not whole: it lacks {untold} calls that are on record");
+        return (phase(report::Outcome::Absent, why, Vec::new()), unobserved);
     }
     if findings.is_empty() {
         let beside = if server_side > 0 {
@@ -89,6 +109,11 @@ pub fn check(path: Option<&Path>, seen: &Seen) -> (Phase, Vec<String>) {
     }
     let summary = format!("{} of {calls} calls of the transcript have no row", unobserved.len());
     (phase(report::Outcome::Failed, summary, findings), unobserved)
+}
+
+/// The name the client uses today.
+fn current(tool: &str) -> &str {
+    if tool == "Task" { "Agent" } else { tool }
 }
 
 const fn phase(outcome: report::Outcome, summary: String, findings: Vec<String>) -> Phase {

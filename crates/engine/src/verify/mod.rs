@@ -20,11 +20,11 @@ use writ_evidence::checkpoint::origin;
 use writ_evidence::keys::PublicKey;
 use writ_evidence::ledger::{LedgerReport, verify_ledger};
 use writ_evidence::row::Row;
-use writ_store::{Store, StoreError};
+use writ_store::{Store, StoreError, plain};
 
+use crate::Home;
 use crate::session::PUBLIC_KEY;
 use crate::state::State;
-use crate::{Home, plain};
 pub use report::{Outcome, Phase, Report, Standing};
 
 /// Largest ledger that is read: about five million rows.
@@ -50,6 +50,12 @@ pub enum VerifyError {
         /// The folder.
         path: PathBuf,
     },
+    /// There was one here.
+    #[error("the record of this session is gone, although a checkpoint of it was signed here: {} holds no rows", path.display())]
+    Lost {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
@@ -63,21 +69,32 @@ pub enum VerifyError {
     Store(#[from] StoreError),
 }
 
-/// Verifies a session on record here.
+/// Verifies a session on record here: it has to be this one, sealed with this machine's key.
 pub fn session(store: &Store, id: &SessionId, home: &Home, options: &Options) -> Result<Report, VerifyError> {
-    folder(&store.folder(id), home, options)
+    let at = store.folder(id);
+    if store.was_sealed(id) && !store.exists(id) {
+        return Err(VerifyError::Lost { path: at });
+    }
+    verify(&at, home, options, Some(id))
 }
 
 /// Verifies a ledger file and the checkpoints in `folder`: chain, checkpoints and tail, nothing else.
 pub fn ledger(file: &Path, folder: &Path, home: &Home) -> Result<Report, VerifyError> {
-    let evidence = Evidence::read(file, folder, home, &Options::default())?;
+    let evidence = Evidence::read(file, folder, home, &Options::default(), None)?;
     let phases = evidence.chain_phases();
     Ok(Report { session: evidence.id(), rows: evidence.report.rows, unobserved: Vec::new(), phases })
 }
 
 /// Verifies a folder of evidence.
 pub fn folder(folder: &Path, home: &Home, options: &Options) -> Result<Report, VerifyError> {
-    let evidence = Evidence::read(&folder.join("ledger.jsonl"), folder, home, options)?;
+    verify(folder, home, options, None)
+}
+
+fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>) -> Result<Report, VerifyError> {
+    if let Some(path) = options.transcript.as_deref() {
+        plain::open(path).map_err(|source| VerifyError::Io { path: path.to_owned(), source })?;
+    }
+    let evidence = Evidence::read(&folder.join("ledger.jsonl"), folder, home, options, id)?;
     let policies = policies::read(folder);
     let mut phases = vec![policies::check(&evidence.rows, &policies, home)];
     phases.extend(evidence.chain_phases());
@@ -94,6 +111,8 @@ struct Evidence {
     report: LedgerReport,
     key: KeyUsed,
     public: Option<PublicKey>,
+    /// Whether an earlier checkpoint of it was signed on this machine.
+    seen: bool,
 }
 
 /// Which key the checkpoints were checked with, and why that one.
@@ -105,7 +124,13 @@ enum KeyUsed {
 }
 
 impl Evidence {
-    fn read(file: &Path, folder: &Path, home: &Home, options: &Options) -> Result<Self, VerifyError> {
+    fn read(
+        file: &Path,
+        folder: &Path,
+        home: &Home,
+        options: &Options,
+        expected: Option<&SessionId>,
+    ) -> Result<Self, VerifyError> {
         let bytes = match read(file, MAX_LEDGER) {
             Err(VerifyError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 return Err(VerifyError::NoLedger { path: folder.to_owned() });
@@ -114,12 +139,24 @@ impl Evidence {
         };
         let notes = optional(&folder.join("checkpoints"))?.unwrap_or_default();
         let (rows, _) = Row::parse_all(&bytes);
-        let id = rows.first().and_then(session_id);
-        let seen = id.as_ref().and_then(|id| last_seen(home, id));
-        let (key, used) = pick_key(folder, home, options, seen.is_some())?;
-        let expected = id.as_ref().map(origin);
-        let report = verify_ledger(&bytes, &notes, key.as_ref(), expected.as_deref(), seen.as_deref());
-        Ok(Self { rows, report, key: used, public: key })
+        let own = rows.first().and_then(session_id);
+        let id = expected.cloned().or_else(|| own.clone());
+        let seen = id.as_ref().map_or(Ok(None), |id| last_seen(home, id));
+        let here = expected.is_some() || !matches!(seen, Ok(None));
+        let (key, used) = pick_key(folder, home, options, here)?;
+        let name = id.as_ref().map(origin);
+        let head = seen.as_ref().ok().and_then(Option::as_deref);
+        let mut report = verify_ledger(&bytes, &notes, key.as_ref(), name.as_deref(), head);
+        if let Err(error) = &seen {
+            report.consistency_problems.push(format!("the last checkpoint seen here cannot be read: {error}"));
+        }
+        if let (Some(expected), Some(own)) = (expected, &own)
+            && expected != own
+        {
+            report.problems.push(format!("this is the record of session {own}, not of {expected}"));
+        }
+        report.checkpoint_problems.extend(other_key(folder, rows.first(), key.as_ref(), &used)?);
+        Ok(Self { rows, report, key: used, public: key, seen: matches!(seen, Ok(Some(_))) })
     }
 
     fn id(&self) -> Option<String> {
@@ -156,8 +193,10 @@ impl Evidence {
             observed("checkpoints", outcome(good), summary, report.checkpoint_problems.clone())
         });
         let consistent = report.consistency_problems.is_empty();
-        let summary = if consistent {
+        let summary = if consistent && self.seen {
             "each checkpoint extends the one before, and the last one seen here"
+        } else if consistent {
+            "each checkpoint extends the one before; none was seen here before"
         } else {
             "history was rewritten"
         };
@@ -177,10 +216,22 @@ impl Evidence {
             (Outcome::Passed, "every row is covered by a checkpoint".to_owned())
         } else if self.ended() {
             (Outcome::Failed, format!("tail not covered since row {covered}, though the session ended"))
+        } else if let Some(stop) = self.unsealed_stop(covered) {
+            (
+                Outcome::Failed,
+                format!("tail not covered since row {covered}, though the agent stopped at row {stop} and went on"),
+            )
         } else {
             (Outcome::Absent, format!("tail not covered since row {covered}: the session is still open"))
         };
         Phase { name: "tail", outcome, standing: Standing::Observed, summary, findings: Vec::new() }
+    }
+
+    /// A stop that no checkpoint covers although the session went on after it: every stop is sealed before that.
+    fn unsealed_stop(&self, covered: u64) -> Option<u64> {
+        let mut rows = self.rows.iter().skip_while(|row| row.sequence < covered);
+        let stop = rows.by_ref().find(|row| decisions::event(row) == "stop")?;
+        rows.any(|row| matches!(decisions::event(row), "prompt" | "tool-call")).then_some(stop.sequence)
     }
 
     /// Whether some row says that the session ended.
@@ -234,7 +285,7 @@ fn pick_key(
     folder: &Path,
     home: &Home,
     options: &Options,
-    seen_here: bool,
+    here: bool,
 ) -> Result<(Option<PublicKey>, KeyUsed), VerifyError> {
     if let Some(key) = &options.key {
         return Ok((Some(key.clone()), KeyUsed::Given(key.key_id())));
@@ -243,7 +294,7 @@ fn pick_key(
     let brought = optional(&folder.join(PUBLIC_KEY))?.and_then(|pem| String::from_utf8(pem).ok());
     let brought = brought.and_then(|pem| PublicKey::from_pem(&pem).ok());
     Ok(match (machine, brought) {
-        (Some(machine), brought) if seen_here || brought.as_ref() == Some(&machine) => {
+        (Some(machine), brought) if here || brought.as_ref() == Some(&machine) => {
             let id = machine.key_id();
             (Some(machine), KeyUsed::Machine(id))
         }
@@ -256,8 +307,33 @@ fn pick_key(
 }
 
 /// The last checkpoint of this session that was seen on this machine.
-fn last_seen(home: &Home, id: &SessionId) -> Option<Vec<u8>> {
-    Store::open(home.state().ok()?.to_owned()).ok()?.head(id).ok().flatten()
+fn last_seen(home: &Home, id: &SessionId) -> Result<Option<Vec<u8>>, StoreError> {
+    match home.state() {
+        Ok(state) => Store::open(state.to_owned())?.head(id),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The key that the genesis row names, and the one that lies beside the ledger, where they are not the one used.
+fn other_key(
+    folder: &Path,
+    genesis: Option<&Row>,
+    key: Option<&PublicKey>,
+    used: &KeyUsed,
+) -> Result<Vec<String>, VerifyError> {
+    let Some(key) = key else { return Ok(Vec::new()) };
+    let mut out = Vec::new();
+    let named = genesis.and_then(|row| row.detail.get("key")).and_then(Value::as_str);
+    if named.is_some_and(|named| named != key.key_id().to_string()) {
+        out.push(format!("the genesis row names another key: {}", named.unwrap_or_default()));
+    }
+    if matches!(used, KeyUsed::Machine(_)) {
+        let beside = optional(&folder.join(PUBLIC_KEY))?.and_then(|pem| String::from_utf8(pem).ok());
+        if beside.is_some_and(|pem| PublicKey::from_pem(&pem).ok().as_ref() != Some(key)) {
+            out.push(format!("{PUBLIC_KEY} holds another key, or none"));
+        }
+    }
+    Ok(out)
 }
 
 fn optional(path: &Path) -> Result<Option<Vec<u8>>, VerifyError> {

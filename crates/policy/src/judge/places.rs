@@ -6,17 +6,24 @@ use writ_shell::Access;
 use super::{Judge, matched, path_match};
 use crate::facts::{Host, HostFact, PathFact, PathKind, access_word};
 use crate::glob::{Glob, split};
+use crate::protect;
 use crate::rules::{PathRule, last_word, last_word_split};
 
 const AMBIGUOUS: &str = "writ:ambiguous-url";
 
 impl Judge<'_> {
     pub(super) fn path(&mut self, fact: &PathFact) {
+        if fact.kind == PathKind::Argument {
+            return;
+        }
         let files = &self.policy.files;
         let (written, resolved) = (split(&fact.written), split(&fact.resolved));
         let both: &[_] = if written == resolved { &[resolved] } else { &[written, resolved] };
         let home = self.home();
         let named = |rules| both.iter().find_map(|path| last_word_split(rules, path, home));
+        if fact.kind == PathKind::Into {
+            self.might_overwrite(fact);
+        }
         let denied = named(&files.deny).or_else(|| self.reaches(fact, &files.deny));
         if let Some(rule) = denied {
             let pointer = rule.pointer.clone();
@@ -52,10 +59,27 @@ impl Judge<'_> {
         self.path_allowed(fact);
     }
 
+    /// Files whose names nobody knows, into a folder that has something below it which may not be written.
+    fn might_overwrite(&mut self, fact: &PathFact) {
+        let home = self.home();
+        let rules = self.policy.files.deny.iter().chain(&self.policy.files.read_only);
+        let below = rules.filter(|rule| rule.is_anchored_below(&fact.resolved, home)).map(|rule| rule.pointer.as_str());
+        let protected = self.setting.protected_below(&fact.resolved).map(|_| protect::RULE);
+        for rule in below.chain(protected) {
+            let message =
+                format!("what is written into `{}` is not known, and might replace what is kept there", fact.resolved);
+            let instead = "name the files, or another folder".to_owned();
+            self.say(Verdict::Ask, rule, path_match(fact), message, instead);
+        }
+    }
+
     /// A tree or a shell glob that takes in something the list names.
     fn reaches<'b>(&self, fact: &PathFact, rules: &'b [PathRule]) -> Option<&'b PathRule> {
         let home = self.home();
         let content = matches!(fact.access, Access::Read | Access::Write);
+        if fact.kind == PathKind::Into {
+            return None;
+        }
         if fact.tree
             && content
             && let Some(rule) = rules.iter().find(|rule| rule.is_anchored_below(&fact.resolved, home))

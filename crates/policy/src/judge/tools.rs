@@ -33,7 +33,10 @@ impl Judge<'_> {
             Some(Acting::Text(_)) => self.against_texts(rule, verdict, word, &instead),
             Some(Acting::Path(path)) => {
                 let home = self.home();
-                let hit = |fact: &&PathFact| [&fact.written, &fact.resolved].iter().any(|it| path.matches(it, home));
+                let hit = |fact: &&PathFact| {
+                    [&fact.written, &fact.resolved].iter().any(|it| path.matches(it, home))
+                        || (fact.tree && path.is_anchored_below(&fact.resolved, home))
+                };
                 for fact in facts.paths.iter().filter(|fact| fact.subject).filter(hit) {
                     let message = format!("{tool} of `{}` {word}", fact.resolved);
                     self.reasons.push(reason(verdict, &rule.pointer, path_match(fact), message, instead.clone()));

@@ -1,7 +1,7 @@
 //! A shell line's commands, files and hosts as facts (R20).
 
 use writ_core::{Span, Subject};
-use writ_shell::{Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Word, analyze};
+use writ_shell::{Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Word, analyze};
 
 use super::{Survey, allowed, hits};
 use crate::command::Candidate;
@@ -27,6 +27,12 @@ impl Survey<'_> {
         }
         for file in &analysis.files {
             self.file_use(file);
+        }
+        for guess in &analysis.guesses {
+            self.guess(guess);
+        }
+        for arrival in &analysis.arrivals {
+            self.arrival(arrival);
         }
         for net in &analysis.nets {
             self.net(net, &analysis);
@@ -97,24 +103,114 @@ impl Survey<'_> {
     }
 
     fn file_use(&mut self, file: &FileUse) {
-        let Some(text) = path_text(&file.path) else { return };
-        for dir in &file.dirs {
-            let base = match dir {
-                Dir::Start(dir) => self.absolute(&self.call.cwd, dir),
-                Dir::Unknown if text.starts_with('/') || text.starts_with("~/") => "/".to_owned(),
-                Dir::Unknown => continue,
-            };
-            let absolute = self.absolute(&base, &text);
-            if is_harmless_device(&absolute) {
+        for absolute in self.places(file, &file.path) {
+            self.touch(file, &absolute, file.path.is_glob());
+        }
+    }
+
+    /// Where a path may lie, absolute and not folded: one place for each folder the command may run in.
+    fn places(&mut self, file: &FileUse, path: &Word) -> Vec<String> {
+        let Some(text) = path_text(path) else { return Vec::new() };
+        if self.is_too_long(&text) {
+            return Vec::new();
+        }
+        let base = |dir: &Dir| match dir {
+            Dir::Start(dir) => Some(self.absolute(&self.call.cwd, dir)),
+            Dir::Unknown => (text.starts_with('/') || text.starts_with("~/")).then(|| "/".to_owned()),
+        };
+        file.dirs.iter().filter_map(base).map(|base| self.absolute(&base, &text)).collect()
+    }
+
+    fn touch(&mut self, file: &FileUse, absolute: &str, is_glob: bool) {
+        if is_harmless_device(absolute) {
+            return;
+        }
+        let mut fact = self.path(absolute, file.access, Some(file.span));
+        fact.tree = file.tree;
+        if is_glob {
+            self.glob(absolute, &mut fact);
+        }
+        self.tree(&fact, None);
+        self.facts.paths.push(fact);
+    }
+
+    /// An operand that may be a path: it is one where there is such a file, or where a rule names it.
+    fn guess(&mut self, file: &FileUse) {
+        for absolute in self.places(file, &file.path) {
+            let fact = self.path(&absolute, file.access, Some(file.span));
+            if file.path.is_glob() || self.is_named(&fact) || self.exists(&fact.written) {
+                self.touch(file, &absolute, file.path.is_glob());
+            }
+        }
+    }
+
+    /// Whether a rule that forbids names a path.
+    fn is_named(&self, fact: &PathFact) -> bool {
+        let (files, home) = (&self.policy.files, self.setting.home.as_deref());
+        let listed = |rules| [&fact.written, &fact.resolved].iter().any(|path| last_word(rules, path, home).is_some());
+        listed(&files.deny)
+            || (fact.access == Access::Write && listed(&files.read_only))
+            || self.setting.violated(fact).is_some()
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        let Some((folder, name)) = path.rsplit_once('/') else { return false };
+        let folder = if folder.is_empty() { "/" } else { folder };
+        self.world.list(folder).is_some_and(|entries| entries.iter().any(|entry| entry.name == name))
+    }
+
+    /// What lands in a folder is written there under its own name; where the target is no folder, it is what is written.
+    fn arrival(&mut self, arrival: &Arrival) {
+        let target = &arrival.target;
+        for place in self.places(target, &target.path) {
+            if is_harmless_device(&place) {
                 continue;
             }
-            let mut fact = self.path(&absolute, file.access, Some(file.span));
-            fact.tree = file.tree;
-            if file.path.is_glob() {
-                self.glob(&absolute, &mut fact);
+            let in_folder = arrival.in_folder || self.world.resolve(&self.without_proc(&place)).is_dir;
+            let names = arrival.source.as_ref().map(|source| self.names(target, source));
+            let written = match names {
+                None | Some(None) if in_folder || arrival.source.is_none() => {
+                    let mut fact = self.path(&place, Access::Write, Some(target.span));
+                    (fact.tree, fact.kind) = (true, PathKind::Into);
+                    self.facts.paths.push(fact);
+                    continue;
+                }
+                Some(Some(names)) if in_folder => names.iter().map(|name| format!("{place}/{name}")).collect(),
+                _ => vec![place],
+            };
+            for path in &written {
+                self.touch(target, path, target.path.is_glob());
+                if let Some(source) = arrival.source.as_ref().filter(|_| arrival.link) {
+                    self.link(target, path, source);
+                }
             }
-            self.tree(&fact, None);
-            self.facts.paths.push(fact);
+        }
+    }
+
+    /// The names that a source's files have; `None` where nobody knows them yet.
+    fn names(&mut self, target: &FileUse, source: &Word) -> Option<Vec<String>> {
+        let text = path_text(source).unwrap_or_else(|| UNKNOWN.to_owned());
+        let name = |path: &str| path.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default().to_owned();
+        if !source.is_glob() {
+            return Some(vec![name(&text)]);
+        }
+        let mut names = Vec::new();
+        for place in self.places(target, source) {
+            if let Search::Done(found) = expand(self.world, &place) {
+                names.extend(found.iter().map(|path| name(path)));
+            }
+        }
+        (!names.is_empty()).then_some(names)
+    }
+
+    /// What a symbolic link leads to, seen from the folder it is in. Whoever has the link can write through it.
+    fn link(&mut self, target: &FileUse, link: &str, source: &Word) {
+        let Some(text) = path_text(source).filter(|text| !self.is_too_long(text)) else { return };
+        let folder = link.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
+        let place = self.absolute(folder, &text);
+        for (access, tree) in [(Access::Read, true), (Access::Write, false)] {
+            let through = FileUse { access, tree, ..target.clone() };
+            self.touch(&through, &place, source.is_glob());
         }
     }
 

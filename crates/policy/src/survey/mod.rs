@@ -7,11 +7,12 @@
 mod line;
 mod paths;
 
+use self::paths::TOO_LONG;
 use writ_core::json::Value;
 use writ_core::{Subject, ToolCall, Verdict};
 use writ_shell::Access;
 
-use crate::facts::{Facts, Host, HostFact, PathFact, TextFact};
+use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, TextFact};
 use crate::glob::unfold;
 use crate::judge::judge;
 use crate::policy::Policy;
@@ -22,6 +23,8 @@ use crate::world::{World, fold};
 
 /// Most paths, and most texts, of one verdict that facts keep.
 const MOST: usize = 64;
+/// Longest text in a tool's input that may be a path.
+const MAX_ARGUMENT: usize = 4096;
 
 /// Finds out what a call would touch. Beyond 64 paths or commands of one verdict the rest are left out: they would add
 /// reasons, and change nothing.
@@ -32,6 +35,7 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
         survey.facts.malformed = Some(why);
     }
     survey.shorten();
+    survey.facts.mask();
     survey.facts
 }
 
@@ -61,10 +65,27 @@ impl Survey<'_> {
                 let kind = self.optional("subagent_type")?.unwrap_or_default().to_owned();
                 self.text(Subject::Tool, kind.clone(), &kind);
             }
-            tool if tool.starts_with("mcp__") => {}
+            tool if tool.starts_with("mcp__") => self.arguments(&self.call.input),
             _ => self.stranger()?,
         }
         Ok(())
+    }
+
+    /// Any text in the input of a tool on a server may be a path that it writes (R19). Only what is protected is kept (R8).
+    fn arguments(&mut self, input: &Value) {
+        match input {
+            Value::String(text) if text.len() <= MAX_ARGUMENT && !text.contains('\n') => {
+                let path = text.strip_prefix("file://").unwrap_or(text);
+                let mut fact = self.path(&self.absolute(&self.call.cwd, path), Access::Write, None);
+                fact.kind = PathKind::Argument;
+                if self.setting.violated(&fact).is_some() {
+                    self.facts.paths.push(fact);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.arguments(item)),
+            Value::Object(members) => members.iter().for_each(|(_, member)| self.arguments(member)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
     }
 
     /// A tool not known here: whatever in its input looks like a command, a path or a URL is treated as one.
@@ -123,6 +144,9 @@ impl Survey<'_> {
         if path.is_empty() || path.contains('\0') {
             return Err(format!("`{name}` is no path"));
         }
+        if self.is_too_long(&path) {
+            return Err(TOO_LONG.to_owned());
+        }
         let absolute = self.absolute(&self.call.cwd, &path);
         let mut fact = self.path(&absolute, access, None);
         fact.subject = true;
@@ -132,6 +156,9 @@ impl Survey<'_> {
 
     fn search(&mut self) -> Result<(), String> {
         let path = self.optional("path")?.unwrap_or(".").to_owned();
+        if self.is_too_long(&path) {
+            return Err(TOO_LONG.to_owned());
+        }
         let absolute = self.absolute(&self.call.cwd, &path);
         let access = if self.call.tool == "Grep" { Access::Read } else { Access::List };
         let mut fact = self.path(&absolute, access, None);
@@ -148,15 +175,22 @@ impl Survey<'_> {
 
     /// Where a Glob pattern itself leads away from its folder: the folder it then starts from.
     fn glob_pattern(&mut self, folder: &str) -> Result<(), String> {
-        let pattern = self.needed("pattern")?;
-        if !(pattern.starts_with(['/', '~']) || pattern.contains("..")) {
+        let pattern = self.needed("pattern")?.to_owned();
+        if self.is_too_long(&pattern) {
+            return Err(TOO_LONG.to_owned());
+        }
+        let away = pattern.starts_with(['/', '~']) || pattern.contains("..");
+        if !away && !self.has_path_rules() {
             return Ok(());
         }
-        for one in unfold(pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
+        for one in unfold(&pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
             let whole = fold(&self.absolute(folder, &one));
-            let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
-            let listed = self.path(&fixed.join("/"), Access::List, None);
-            self.facts.paths.push(listed);
+            self.glob_reach(&whole);
+            if away {
+                let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
+                let listed = self.path(&fixed.join("/"), Access::List, None);
+                self.facts.paths.push(listed);
+            }
         }
         Ok(())
     }

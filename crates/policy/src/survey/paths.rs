@@ -6,15 +6,30 @@ use writ_shell::Access;
 use super::Survey;
 use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
 use crate::glob::Glob;
-use crate::rules::last_word;
-use crate::world::{Search, find_below, fold};
+use crate::rules::{Acting, PathRule, Reading, last_word};
+use crate::world::{Search, expand, find_below, fold};
+
+/// Why a path is refused.
+pub(super) const TOO_LONG: &str = "a path of more than 4096 bytes is longer than any path";
+/// Longest path that a system takes, in bytes.
+const PATH_MAX: usize = 4096;
 
 impl Survey<'_> {
+    /// Refuses a path that no system would take.
+    pub(super) fn is_too_long(&mut self, path: &str) -> bool {
+        let long = path.len() > PATH_MAX;
+        if long {
+            self.facts.malformed = Some(TOO_LONG.to_owned());
+        }
+        long
+    }
+
     /// The first denied file on disk below a tree, as a fact of its own.
     pub(super) fn tree(&mut self, fact: &PathFact, only: Option<&str>) {
         let reads = matches!(fact.access, Access::Read | Access::Write);
         let files = &self.policy.files;
-        if !fact.tree || !reads || (files.deny.is_empty() && files.read_only.is_empty()) {
+        let ruled = fact.subject && self.has_path_rules();
+        if !fact.tree || !reads || (files.deny.is_empty() && files.read_only.is_empty() && !ruled) {
             return;
         }
         let home = self.setting.home.as_deref();
@@ -30,7 +45,8 @@ impl Survey<'_> {
         };
         let denied = |path: &str| {
             let forbidden = last_word(&files.deny, path, home).is_some()
-                || (fact.access == Access::Write && last_word(&files.read_only, path, home).is_some());
+                || (fact.access == Access::Write && last_word(&files.read_only, path, home).is_some())
+                || (ruled && self.is_ruled(path));
             forbidden && searched(path)
         };
         let found = match find_below(self.world, &fact.resolved, &denied) {
@@ -39,8 +55,44 @@ impl Survey<'_> {
         };
         if let Some(path) = found {
             let mut found = self.path(&path, fact.access, fact.span);
-            found.kind = PathKind::Found;
+            (found.kind, found.subject) = (PathKind::Found, fact.subject);
             self.facts.paths.push(found);
+        }
+    }
+
+    /// The patterns of `deny` and `requireApproval` that are about this tool's paths.
+    fn path_rules(&self) -> impl Iterator<Item = &PathRule> {
+        let tools = &self.policy.tools;
+        let about =
+            tools.deny.iter().chain(&tools.approval).filter(|rule| rule.is_about(&self.call.tool, Reading::Wide));
+        about.filter_map(|rule| if let Some(Acting::Path(path)) = &rule.subject { Some(path) } else { None })
+    }
+
+    pub(super) fn has_path_rules(&self) -> bool {
+        self.path_rules().next().is_some()
+    }
+
+    fn is_ruled(&self, path: &str) -> bool {
+        self.path_rules().any(|rule| rule.matches(path, self.setting.home.as_deref()))
+    }
+
+    /// Where a Glob pattern reaches: the folder in front of its wildcards, and the files on disk that a rule about the tool
+    /// names.
+    pub(super) fn glob_reach(&mut self, whole: &str) {
+        if !self.has_path_rules() {
+            return;
+        }
+        let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
+        let places = match expand(self.world, whole) {
+            Search::Done(found) => found,
+            Search::TooLarge => Vec::new(),
+        };
+        for place in std::iter::once(fixed.join("/")).chain(places) {
+            let mut fact = self.path(&place, Access::List, None);
+            fact.subject = true;
+            if [&fact.written, &fact.resolved].iter().any(|path| self.is_ruled(path)) {
+                self.facts.paths.push(fact);
+            }
         }
     }
 

@@ -3,21 +3,35 @@
 //! Owns the walk, the variables and the directories. It errs towards "might happen": conditional assignments add values instead
 //! of replacing them, and a `cd` that may fail leaves both directories possible. Page: `spec/shell.md`.
 
-use std::collections::HashMap;
+mod record;
+mod values;
+
+pub(crate) use values::{cut, runs_again, unknown_word};
+
+use std::collections::{HashMap, HashSet};
+use std::hash::RandomState;
 
 use writ_core::Span;
 
-use crate::action::{
-    Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Unresolved, UnresolvedKind, Word,
-};
-use crate::expand::{Fields, MAX_ALTERNATIVES, Text, product};
+use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, UnresolvedKind, Word};
+use crate::expand::{Fields, Text, product};
 use crate::parser::parse;
-use crate::syntax::{Assignment, Next, Node, RawWord, Redirect, RedirectKind, Simple};
+use crate::syntax::{Next, Node, RawWord, Redirect, RedirectKind, Simple};
 
 /// Most commands that one line is followed to.
 const MAX_COMMANDS: usize = 2000;
 /// Deepest nesting of code in code and of calls.
 const MAX_DEPTH: usize = 12;
+/// Most work on one line.
+const BUDGET: usize = 4 << 20;
+/// Longest value of a variable, in bytes and in fields.
+const MAX_VALUE: usize = 16 << 10;
+/// Most arguments that are followed as `$@`.
+const MAX_ARGUMENTS: usize = 2000;
+/// Most values that a loop runs through one by one.
+const MAX_ROUNDS: usize = 300;
+/// Most files, or hosts, on record.
+const MAX_USES: usize = 10_000;
 
 /// What a command reads on standard input.
 #[derive(Clone, Debug)]
@@ -50,6 +64,11 @@ pub struct Eval<'e> {
     fixed: Option<Span>,
     /// What the last command hands to the next in its pipeline.
     pub(crate) output: Input,
+    /// Work that may still be done: bytes and pieces of expanded words.
+    budget: usize,
+    /// Hashes of the files, hosts and open ends on record, so that each stands there once.
+    seen: HashSet<u64>,
+    hasher: RandomState,
 }
 
 /// Walks a whole line.
@@ -67,6 +86,9 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         trees: 0,
         fixed: None,
         output: Input::None,
+        budget: BUDGET,
+        seen: HashSet::new(),
+        hasher: RandomState::new(),
     };
     eval.node(node, &Input::None);
     eval.out
@@ -96,7 +118,14 @@ impl Eval<'_> {
                 self.weak -= 1;
                 self.arguments = arguments;
             }
-            Node::Words(words) => words.iter().for_each(|word| drop(self.expand(word))),
+            Node::Words(words) => {
+                for word in words.iter().flat_map(|word| self.expand(word)).flatten().collect::<Vec<_>>() {
+                    // Arithmetic comparisons expand their operands once more.
+                    if let Some(text) = word.literal().filter(|text| runs_again(text)) {
+                        self.run_again(&text, word.span);
+                    }
+                }
+            }
             Node::Redirected(inner, redirects) => {
                 let inner_input = self.redirects(redirects).unwrap_or_else(|| input.clone());
                 self.node(inner, &inner_input);
@@ -140,25 +169,27 @@ impl Eval<'_> {
     }
 
     fn for_loop(&mut self, name: &str, words: Option<&[RawWord]>, body: &Node, input: &Input) {
-        let mut values: Vec<Fields> = Vec::new();
+        let mut values: Vec<Text> = Vec::new();
         match words {
-            None => values
-                .push(self.arguments.as_ref().map_or_else(|| vec![vec![Part::Unknown]], |_| vec![vec![Part::Unknown]])),
+            None => match &self.arguments {
+                Some(words) => values.extend(words.iter().skip(1).map(|word| word.parts.clone())),
+                None => values.push(vec![Part::Unknown]),
+            },
             Some(words) => {
                 for word in words {
-                    for fields in self.expand(word) {
-                        values.extend(fields.into_iter().map(|word| vec![word.parts]));
-                    }
+                    values.extend(self.expand(word).into_iter().flatten().map(|word| word.parts));
                 }
             }
         }
-        if values.len() > MAX_ALTERNATIVES {
-            values.truncate(MAX_ALTERNATIVES);
-            values.push(vec![vec![Part::Unknown]]);
+        if values.len() > MAX_ROUNDS {
+            values.truncate(MAX_ROUNDS);
+            values.push(vec![Part::Unknown]);
         }
-        self.vars.insert(name.to_owned(), values);
         self.weak += 1;
-        self.node(body, input);
+        for value in values {
+            self.vars.insert(name.to_owned(), vec![vec![value]]);
+            self.node(body, input);
+        }
         self.weak -= 1;
     }
 
@@ -181,24 +212,28 @@ impl Eval<'_> {
         let piped = self.redirects(&simple.redirects);
         let input = piped.unwrap_or_else(|| input.clone());
         let declared = !simple.words.is_empty();
-        let vars = declared.then(|| self.vars.clone());
+        let names = simple.assignments.iter().map(|assignment| assignment.name.clone());
+        let before: Vec<_> = names.map(|name| (self.vars.get(&name).cloned(), name)).collect();
         for assignment in &simple.assignments {
             self.assign(assignment, span);
         }
         let mut alternatives: Vec<Vec<Word>> = vec![Vec::new()];
         for word in &simple.words {
             let here = self.expand(word);
-            alternatives = product(alternatives, &here);
+            alternatives = product(alternatives, &here, &unknown_word(span));
         }
         let export = alternatives.first().and_then(|words| words.first()).and_then(Word::literal);
         let keeps = matches!(export.as_deref(), Some("export" | "declare" | "typeset" | "local" | "readonly"));
-        if let Some(vars) = vars.filter(|_| !keeps) {
-            // `A=b cmd`: the command sees A, this shell does not keep it.
-            self.vars = vars;
-        }
         drop_unlikely(&mut alternatives);
         for words in alternatives.into_iter().filter(|words| !words.is_empty()) {
             self.command(words, &[], span, &input);
+        }
+        // `A=b cmd`: the command sees A, this shell does not keep it.
+        for (value, name) in before.into_iter().filter(|_| declared && !keeps) {
+            match value {
+                Some(value) => self.vars.insert(name, value),
+                None => self.vars.remove(&name),
+            };
         }
     }
 
@@ -237,89 +272,6 @@ impl Eval<'_> {
         }
         input
     }
-
-    fn assign(&mut self, assignment: &Assignment, span: Span) {
-        let mut values: Vec<Fields> = Vec::new();
-        if assignment.array {
-            let mut list: Vec<Vec<Word>> = vec![Vec::new()];
-            for word in &assignment.values {
-                let here = self.expand(word);
-                list = product(list, &here);
-            }
-            values.extend(list.into_iter().map(|words| words.into_iter().map(|word| word.parts).collect::<Fields>()));
-        } else if let Some(word) = assignment.values.first() {
-            values.extend(self.expand_text(&word.parts).into_iter().map(|text| vec![text]));
-        }
-        self.set(&assignment.name, values, assignment.adds, span);
-    }
-
-    /// Gives a variable values.
-    pub(crate) fn set(&mut self, name: &str, mut values: Vec<Fields>, adds: bool, span: Span) {
-        self.judge_assignment(name, &values, span);
-        if adds {
-            // `+=` appends; an element changes one of many. Both leave more than one value possible.
-            let old = self.vars.get(name).cloned().unwrap_or_default();
-            let appended = product(old.clone(), &values);
-            let joined = appended.into_iter().map(|fields| vec![fields.concat()]);
-            values = old.into_iter().chain(joined).chain(values.clone()).collect();
-        } else if self.weak > 0
-            && let Some(old) = self.vars.get(name)
-        {
-            values.extend(old.iter().cloned());
-        }
-        values.truncate(MAX_ALTERNATIVES);
-        self.vars.insert(name.to_owned(), values);
-    }
-
-    /// What a variable may hold; `None` when nobody assigned it.
-    pub(crate) fn values(&self, name: &str) -> Option<Vec<Fields>> {
-        let text = |text: String| vec![vec![vec![Part::Text(text)]]];
-        let base = name.strip_suffix("[@]").unwrap_or(name);
-        if let Some(values) = self.vars.get(base) {
-            return Some(values.clone());
-        }
-        match name {
-            "HOME" => self.home().map(text),
-            "PWD" if self.dirs == [Dir::Start(String::new())] => self.env.cwd.clone().map(text),
-            "IFS" => Some(text(" ".to_owned())),
-            "@" | "*" => {
-                self.arguments.as_ref().map(|words| vec![words.iter().skip(1).map(|word| word.parts.clone()).collect()])
-            }
-            _ => {
-                let index: usize = name.parse().ok()?;
-                let words = self.arguments.as_ref()?;
-                Some(vec![words.get(index).map(|word| vec![word.parts.clone()]).unwrap_or_default()])
-            }
-        }
-    }
-
-    /// Whether a name nobody assigned here surely has a value from outside.
-    pub(crate) fn is_environment(&self, name: &str) -> bool {
-        matches!(
-            name,
-            "PATH"
-                | "USER"
-                | "SHELL"
-                | "TMPDIR"
-                | "PWD"
-                | "OLDPWD"
-                | "HOSTNAME"
-                | "HOME"
-                | "?"
-                | "$"
-                | "!"
-                | "#"
-                | "-"
-                | "0"
-                | "@"
-                | "*"
-                | "RANDOM"
-                | "SECONDS"
-                | "LINENO"
-                | "UID"
-        )
-    }
-
     pub(crate) fn home(&self) -> Option<String> {
         self.env.home.clone()
     }
@@ -331,11 +283,6 @@ impl Eval<'_> {
     pub(crate) fn span(&self, span: Span) -> Span {
         self.fixed.unwrap_or(span)
     }
-
-    pub(crate) fn set_arguments(&mut self, words: Vec<Word>) {
-        self.arguments = Some(words);
-    }
-
     /// Calls a function defined in this line.
     pub(crate) fn call(&mut self, name: &str, words: &[Word], input: &Input) -> bool {
         let Some(body) = self.functions.get(name).cloned() else { return false };
@@ -379,53 +326,6 @@ impl Eval<'_> {
             }
         }
     }
-
-    /// Puts a command on record.
-    pub(crate) fn record(&mut self, words: &[Word], via: &[String], span: Span) -> bool {
-        if self.out.commands.len() >= MAX_COMMANDS {
-            if !self.out.unresolved.iter().any(|open| open.kind == UnresolvedKind::Limit) {
-                self.unresolved(UnresolvedKind::Limit, "too many commands", span);
-            }
-            return false;
-        }
-        self.out.commands.push(Command { words: words.to_vec(), span, via: via.to_vec() });
-        true
-    }
-
-    pub(crate) fn unresolved(&mut self, kind: UnresolvedKind, what: &str, span: Span) {
-        self.unresolved_with(kind, what, span, Vec::new());
-    }
-
-    pub(crate) fn unresolved_with(&mut self, kind: UnresolvedKind, what: &str, span: Span, mentions: Vec<Word>) {
-        let open = Unresolved { kind, what: what.to_owned(), span, mentions };
-        if !self.out.unresolved.contains(&open) {
-            self.out.unresolved.push(open);
-        }
-    }
-
-    pub(crate) fn file(&mut self, path: Word, access: Access, tree: bool) {
-        if self.remote > 0 || path.parts.is_empty() {
-            return;
-        }
-        let tree = tree || (self.trees > 0 && access != Access::List);
-        let (span, dirs) = (path.span, self.dirs.clone());
-        let lost = dirs.contains(&Dir::Unknown) && path.literal().is_some_and(|text| !text.starts_with('/'));
-        let file = FileUse { path, dirs, access, tree, span };
-        if !self.out.files.contains(&file) {
-            self.out.files.push(file);
-        }
-        if lost && access != Access::List {
-            self.unresolved(UnresolvedKind::Directory, "a folder that is not known", span);
-        }
-    }
-
-    pub(crate) fn net(&mut self, target: NetTarget, span: Span) {
-        let net = NetUse { target, span };
-        if !self.out.nets.contains(&net) {
-            self.out.nets.push(net);
-        }
-    }
-
     /// `cd`: `None` is a place not known.
     pub(crate) fn change_dir(&mut self, to: Option<&str>) {
         self.dirs = match to {

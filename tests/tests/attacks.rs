@@ -1,0 +1,108 @@
+//! What an agent that wants out would try against the record and against what binds it.
+
+#[cfg(test)]
+mod workplace;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use workplace::{SESSION, Workplace};
+
+fn call(place: &Workplace, tool: &str, input: &str) -> String {
+    let members = format!(r#","tool_name":"{tool}","tool_input":{input},"tool_use_id":"attack""#);
+    place.answer(&place.payload("PreToolUse", &members))
+}
+
+fn denied(answer: &str) -> bool {
+    answer.contains(r#""permissionDecision":"deny""#)
+}
+
+#[test]
+fn a_stop_does_not_make_a_rewritten_history_whole() {
+    let place = Workplace::new("rewritten");
+    let stop = place.payload("Stop", r#","stop_hook_active":false"#);
+    place.allowed("one");
+    place.answer(&stop);
+    let sealed = |name: &str| fs::read(place.session().join(name)).unwrap();
+    let (ledger, notes) = (sealed("ledger.jsonl"), sealed("checkpoints"));
+    place.allowed("two");
+    place.answer(&stop);
+    assert_eq!(place.approved(), ["one", "two"]);
+    fs::write(place.session().join("ledger.jsonl"), ledger).unwrap();
+    fs::write(place.session().join("checkpoints"), notes).unwrap();
+    assert_eq!(place.writ(&["verify", SESSION]).status.code(), Some(3), "the head remembers the second checkpoint");
+    let answer = place.answer(&stop);
+    assert!(answer.contains("not the history that was sealed"), "{answer}");
+    assert_eq!(place.writ(&["verify", SESSION]).status.code(), Some(3), "and a stop does not make it forget");
+    fs::remove_dir_all(place.session()).unwrap();
+    assert!(denied(&call(&place, "Read", r#"{"file_path":"/x"}"#)), "a sealed session cannot begin anew");
+    assert_eq!(place.writ(&["verify", SESSION]).status.code(), Some(4));
+}
+
+#[test]
+fn another_sessions_record_is_not_this_one() {
+    let place = Workplace::new("swapped");
+    place.allowed("one");
+    let stop = place.payload("Stop", r#","stop_hook_active":false"#);
+    place.answer(&stop);
+    let other = stop.replace(&format!(r#""session_id":"{SESSION}""#), r#""session_id":"other""#);
+    place.answer(&other);
+    assert!(place.writ(&["verify", "other"]).status.success());
+    let folder = place.session().with_file_name("other");
+    fs::remove_dir_all(place.session()).unwrap();
+    fs::rename(folder, place.session()).unwrap();
+    assert_eq!(place.writ(&["verify", SESSION]).status.code(), Some(3));
+}
+
+#[test]
+fn second_names_of_the_policy_are_the_policy() {
+    let place = Workplace::new("links");
+    place.allowed("one");
+    let repository = place.folder.join("repository");
+    fs::hard_link(repository.join(".aflock"), repository.join("src/plain.rs")).unwrap();
+    symlink(repository.join(".aflock"), repository.join("src/link.rs")).unwrap();
+    for name in ["plain.rs", "link.rs"] {
+        let input = format!(r#"{{"file_path":"{}/src/{name}","content":"x"}}"#, repository.display());
+        assert!(denied(&call(&place, "Write", &input)), "{name}");
+    }
+}
+
+#[test]
+fn a_tool_on_a_server_may_not_touch_what_binds_it() {
+    let place = Workplace::new("server");
+    place.allowed("one");
+    let at = |name: &str| place.folder.join(name).display().to_string();
+    for path in [
+        at("repository/.aflock"),
+        ".aflock".to_owned(),
+        at("state/keys/ledger.pem"),
+        at("repository/.claude/settings.json"),
+    ] {
+        let input = format!(r#"{{"options":{{"path":"{path}"}},"content":"x"}}"#);
+        assert!(denied(&call(&place, "mcp__fs__write_file", &input)), "{path}");
+    }
+    assert!(!denied(&call(&place, "mcp__fs__write_file", r#"{"path":"src/a.rs"}"#)));
+}
+
+#[test]
+fn a_pipe_where_the_policy_should_be_denies() {
+    let place = Workplace::new("pipe");
+    let policy = place.folder.join("repository/.aflock");
+    fs::remove_file(&policy).unwrap();
+    assert!(Command::new("mkfifo").arg(&policy).status().unwrap().success());
+    assert!(denied(&call(&place, "Read", r#"{"file_path":"/x"}"#)));
+}
+
+#[test]
+fn a_token_is_nowhere_in_the_state() {
+    let place = Workplace::new("token");
+    let token = format!("ghp_{}", "aB3xY9".repeat(6));
+    for line in
+        [format!("{token} ls"), format!("cat ./{token}"), format!("curl -H 'Authorization: {token}' https://x.example")]
+    {
+        call(&place, "Bash", &format!(r#"{{"command":"{line}"}}"#));
+    }
+    let found = Command::new("grep").args(["-r", &token]).arg(place.folder.join("state")).output().unwrap();
+    assert_eq!(found.status.code(), Some(1), "{}", String::from_utf8_lossy(&found.stdout));
+}
