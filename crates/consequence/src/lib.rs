@@ -6,6 +6,7 @@
 //! `spec/consequence.md`.
 
 mod report;
+pub mod terraform;
 
 pub use report::{
     Actor, Confidence, Dependency, Effect, Evidence, Intent, Missing, Mutation, Origin, Recoverability, Report, Target,

@@ -1,0 +1,311 @@
+//! Who refers to whom: the configuration's references, and the prior state's for what has left the configuration.
+
+use super::judge::Judged;
+use super::plan::{Action, Plan};
+use crate::report::Dependency;
+use std::collections::{HashMap, HashSet, VecDeque};
+use writ_core::json::Value;
+
+/// Most dependents that are listed of one change.
+const MAX_LISTED: usize = 32;
+/// Most nodes that are looked at for one change.
+const MAX_VISITED: usize = 512;
+/// Deepest modules, blocks in blocks, and longest names that are followed.
+const MAX_DEPTH: usize = 32;
+const MAX_NAME: usize = 256;
+/// Most entries of a state's `depends_on` that are read.
+const MAX_STATED: usize = 64;
+
+/// Nodes are resources without their index, `data` sources, variables and outputs; only the first are ever listed.
+#[derive(Debug, Default)]
+pub struct Graph {
+    ids: HashMap<String, usize>,
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    name: String,
+    resource: bool,
+    needs: Vec<usize>,
+    needed_by: Vec<usize>,
+    /// What the plan does with it.
+    action: Option<Action>,
+}
+
+impl Graph {
+    /// Reads the references of a plan.
+    pub fn read(plan: &Plan<'_>) -> Self {
+        let mut graph = Self::default();
+        let mut modules: Vec<(String, &Value, usize)> =
+            plan.configuration.map(|root| (String::new(), root, 0)).into_iter().collect();
+        while let Some((path, module, depth)) = modules.pop() {
+            graph.module(&path, module);
+            for (name, call) in members(module, "module_calls") {
+                let inner = format!("{path}module.{name}.");
+                for (variable, expression) in members(call, "expressions") {
+                    let from = graph.node(format!("{inner}|var.{variable}"), false);
+                    graph.refer(from, &path, expression);
+                }
+                if let Some(module) = call.get("module").filter(|_| depth < MAX_DEPTH && name.len() <= MAX_NAME) {
+                    modules.push((inner, module, depth + 1));
+                }
+            }
+        }
+        graph.stated(plan);
+        for change in &plan.changes {
+            let id = graph.node(bare(change.address), true);
+            if let Some(node) = graph.nodes.get_mut(id) {
+                node.action = node.action.max_by_weight(change.action);
+            }
+        }
+        graph
+    }
+
+    fn module(&mut self, path: &str, module: &Value) {
+        let whole = self.node(format!("{path}|all"), false);
+        for resource in module.get("resources").and_then(Value::as_array).unwrap_or_default() {
+            let Some(address) = resource.get("address").and_then(Value::as_str) else { continue };
+            let listed = !address.starts_with("data.");
+            let from = self.node(format!("{path}{address}"), listed);
+            self.edge(whole, from);
+            for part in ["expressions", "count_expression", "for_each_expression"] {
+                if let Some(part) = resource.get(part) {
+                    self.refer(from, path, part);
+                }
+            }
+            self.depend(from, path, resource);
+        }
+        for (name, output) in members(module, "outputs") {
+            let from = self.node(format!("{path}|output.{name}"), false);
+            if let Some(expression) = output.get("expression") {
+                self.refer(from, path, expression);
+            }
+            self.depend(from, path, output);
+        }
+        for (name, _) in members(module, "module_calls") {
+            let inner = self.node(format!("{path}module.{name}.|all"), false);
+            self.edge(whole, inner);
+        }
+    }
+
+    /// Edges for all `references` in an expression: blocks nest.
+    fn refer(&mut self, from: usize, path: &str, expression: &Value) {
+        let mut stack = vec![(expression, 0)];
+        while let Some((value, depth)) = stack.pop() {
+            match value {
+                Value::Object(object) => {
+                    for (name, inner) in object.iter() {
+                        match inner.as_array() {
+                            Some(all) if name == "references" => {
+                                for reference in all.iter().filter_map(Value::as_str) {
+                                    self.reference(from, path, reference);
+                                }
+                            }
+                            _ if depth < MAX_DEPTH && name != "constant_value" => stack.push((inner, depth + 1)),
+                            _ => {}
+                        }
+                    }
+                }
+                Value::Array(items) if depth < MAX_DEPTH => stack.extend(items.iter().map(|item| (item, depth + 1))),
+                _ => {}
+            }
+        }
+    }
+
+    fn depend(&mut self, from: usize, path: &str, entry: &Value) {
+        for text in entry.get("depends_on").and_then(Value::as_array).unwrap_or_default() {
+            match text.as_str().map(|text| (text, text.strip_prefix("module."))) {
+                Some((text, Some(module))) if !module.contains('.') => {
+                    let to = self.node(format!("{path}{text}.|all"), false);
+                    self.edge(from, to);
+                }
+                Some((text, _)) => self.reference(from, path, text),
+                None => {}
+            }
+        }
+    }
+
+    fn reference(&mut self, from: usize, path: &str, reference: &str) {
+        if reference.len() > MAX_NAME {
+            return;
+        }
+        let whole = bare(reference);
+        let mut steps = whole.split('.');
+        let (to, resource) = match (steps.next(), steps.next(), steps.next()) {
+            (Some("var"), Some(name), _) => (format!("{path}|var.{name}"), false),
+            (Some("module"), Some(module), Some(output)) => (format!("{path}module.{module}.|output.{output}"), false),
+            (Some("data"), Some(kind), Some(name)) => (format!("{path}data.{kind}.{name}"), false),
+            // `module.x` alone always comes with the output that is meant.
+            (Some("module" | "data" | "local" | "each" | "count" | "path" | "terraform" | "self"), ..) => return,
+            (Some(kind), Some(name), _) => (format!("{path}{kind}.{name}"), true),
+            _ => return,
+        };
+        let to = self.node(to, resource);
+        self.edge(from, to);
+    }
+
+    /// The state lists dependencies of dependencies too: those are left to the one in between.
+    fn stated(&mut self, plan: &Plan<'_>) {
+        let of: HashMap<String, HashSet<&str>> = plan
+            .state
+            .iter()
+            .map(|found| (bare(found.address), found.depends_on.iter().take(MAX_STATED).filter_map(Value::as_str).collect()))
+            .collect();
+        for (address, needs) in &of {
+            if self.ids.get(address).and_then(|id| self.nodes.get(*id)).is_some_and(|node| !node.needs.is_empty()) {
+                continue;
+            }
+            let from = self.node(address.clone(), true);
+            for need in needs {
+                let between = |other: &&str| of.get(*other).is_some_and(|further| further.contains(need));
+                if !need.contains("data.") && !needs.iter().any(between) {
+                    let to = self.node((*need).to_owned(), true);
+                    self.edge(from, to);
+                }
+            }
+        }
+    }
+
+    fn node(&mut self, name: String, resource: bool) -> usize {
+        if let Some(id) = self.ids.get(&name) {
+            return *id;
+        }
+        let id = self.nodes.len();
+        self.nodes.push(Node { name: name.clone(), resource, ..Node::default() });
+        self.ids.insert(name, id);
+        id
+    }
+
+    fn edge(&mut self, from: usize, to: usize) {
+        if from == to {
+            return;
+        }
+        if let Some(node) = self.nodes.get_mut(from).filter(|node| node.needs.last() != Some(&to)) {
+            node.needs.push(to);
+            if let Some(node) = self.nodes.get_mut(to) {
+                node.needed_by.push(from);
+            }
+        }
+    }
+
+    /// Writes to each delete and replacement what depends on it.
+    pub fn impact(&self, judged: &mut [Judged<'_>]) {
+        let mut found: HashMap<usize, Vec<Dependency>> = HashMap::new();
+        for judged in judged.iter_mut().filter(|judged| judged.change.action.deletes()) {
+            let Some(id) = self.ids.get(&bare(judged.change.address)) else { continue };
+            let dependents = found.entry(*id).or_insert_with(|| self.dependents(*id));
+            judged.mutation.dependencies.clone_from(dependents);
+        }
+    }
+
+    fn dependents(&self, start: usize) -> Vec<Dependency> {
+        let mut out = Vec::new();
+        let mut seen = HashSet::from([start]);
+        let mut queue = VecDeque::from([(start, start, 0_usize)]);
+        while let Some((id, via, steps)) = queue.pop_front() {
+            for next in self.nodes.get(id).into_iter().flat_map(|node| &node.needed_by) {
+                if out.len() >= MAX_LISTED || seen.len() >= MAX_VISITED {
+                    return out;
+                }
+                let Some(node) = self.nodes.get(*next).filter(|_| seen.insert(*next)) else { continue };
+                if !node.resource {
+                    queue.push_front((*next, via, steps));
+                    continue;
+                }
+                out.push(self.dependency(node, via, steps > 0));
+                queue.push_back((*next, *next, steps + 1));
+            }
+        }
+        out
+    }
+
+    fn dependency(&self, node: &Node, via: usize, transitive: bool) -> Dependency {
+        let through = self.nodes.get(via).map_or("", |node| node.name.as_str());
+        let also = match node.action {
+            Some(Action::Delete) => ", and is deleted by the same plan",
+            Some(Action::Replace) => ", and is replaced by the same plan",
+            _ => "",
+        };
+        let how = if transitive { "depends on it through" } else { "refers to" };
+        let kind = node.name.rsplit('.').nth(1).unwrap_or_default().to_owned();
+        Dependency { id: node.name.clone(), kind, reason: format!("{how} `{through}`{also}"), transitive }
+    }
+
+    /// The resources that one refers to, and those that refer to it: without their indexes, variables and outputs followed.
+    pub fn neighbours(&self, address: &str) -> Vec<&str> {
+        let Some(start) = self.ids.get(&bare(address)) else { return Vec::new() };
+        let mut out = Vec::new();
+        for forward in [true, false] {
+            let mut seen = HashSet::from([*start]);
+            let mut stack = vec![*start];
+            while let Some(node) = stack.pop().and_then(|id| self.nodes.get(id)) {
+                for next in if forward { &node.needs } else { &node.needed_by } {
+                    if seen.len() >= MAX_VISITED || !seen.insert(*next) {
+                        continue;
+                    }
+                    match self.nodes.get(*next) {
+                        Some(node) if node.resource => out.push(node.name.as_str()),
+                        _ => stack.push(*next),
+                    }
+                }
+            }
+        }
+        out
+    }
+}
+
+/// The worst of several instances' actions.
+trait Worst {
+    fn max_by_weight(self, other: Action) -> Option<Action>;
+}
+
+impl Worst for Option<Action> {
+    fn max_by_weight(self, other: Action) -> Option<Action> {
+        let weight = |action: Action| match action {
+            Action::Delete => 2,
+            Action::Replace => 1,
+            _ => 0,
+        };
+        self.filter(|own| weight(*own) >= weight(other)).or(Some(other))
+    }
+}
+
+fn members<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    value.get(name).and_then(Value::as_object).into_iter().flat_map(|object| object.iter())
+}
+
+/// An address without `[0]` and `["key"]`: keys may hold dots, brackets and escaped quotes.
+pub fn bare(address: &str) -> String {
+    let mut out = String::with_capacity(address.len());
+    let (mut inside, mut quoted, mut escaped) = (false, false, false);
+    for letter in address.chars() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' if inside => quoted = !quoted,
+            ']' if inside && !quoted => inside = false,
+            '[' if !inside => inside = true,
+            _ if inside => {}
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bare;
+
+    #[test]
+    fn indexes_go_whatever_they_hold() {
+        for (address, want) in [
+            ("aws_x.y", "aws_x.y"),
+            ("aws_x.y[0]", "aws_x.y"),
+            ("module.a[\"b.c\"].aws_x.y[\"]\"]", "module.a.aws_x.y"),
+            ("module.a[\"q\\\"].z\"].aws_x.y", "module.a.aws_x.y"),
+        ] {
+            assert_eq!(bare(address), want);
+        }
+    }
+}

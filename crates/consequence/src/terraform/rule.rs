@@ -1,0 +1,227 @@
+//! What the data files' rules say of a resource's attributes.
+
+use super::document;
+use super::view::{Found, View};
+use crate::report::Tier;
+use writ_core::json::Value;
+
+/// What an update or a create may take away or open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// What keeps it from being deleted.
+    Protection,
+    /// Copies, or how long they are kept.
+    Backup,
+    /// Former versions.
+    Versioning,
+    /// Encryption.
+    Encryption,
+    /// Open to everybody.
+    Exposure,
+    /// All rights.
+    Admin,
+    /// Logs of who did what.
+    Audit,
+    /// Data that goes by itself afterwards.
+    Data,
+}
+
+impl Loss {
+    pub fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "protection" => Self::Protection,
+            "backup" => Self::Backup,
+            "versioning" => Self::Versioning,
+            "encryption" => Self::Encryption,
+            "exposure" => Self::Exposure,
+            "admin" => Self::Admin,
+            "audit" => Self::Audit,
+            "data" => Self::Data,
+            _ => return None,
+        })
+    }
+
+    /// What it means, in front of the attribute it was seen in.
+    pub const fn says(self) -> &'static str {
+        match self {
+            Self::Protection => "protection against deletion is taken away",
+            Self::Backup => "backups are cut or kept for a shorter time",
+            Self::Versioning => "former versions are no longer kept",
+            Self::Encryption => "encryption is taken away",
+            Self::Exposure => "it is opened to everybody",
+            Self::Admin => "all rights are granted",
+            Self::Audit => "the record of who did what is cut",
+            Self::Data => "data goes with this change",
+        }
+    }
+}
+
+/// How a condition compares.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Op {
+    /// One of the values.
+    Is,
+    /// None of the values.
+    Not,
+    /// A number above.
+    Above(f64),
+    /// A number below.
+    Below(f64),
+    /// Not null, not empty.
+    Set,
+    /// Null or empty.
+    Empty,
+    /// An address range or principal that means everybody.
+    World,
+    /// A policy document that allows every action.
+    Admin,
+    /// A policy document that allows everybody something.
+    Public,
+}
+
+/// One attribute's condition.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Condition {
+    /// Names joined by `.`; a list on the way means any of its elements.
+    pub path: &'static str,
+    pub op: Op,
+    pub values: Vec<&'static str>,
+}
+
+/// On a delete or replacement: the first rule whose conditions all hold gives the tier.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OnDelete {
+    pub conditions: Vec<Condition>,
+    pub tier: Tier,
+    pub reason: &'static str,
+}
+
+/// What an attribute must become on an update for [`Loss`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Turn {
+    /// Was on, is off.
+    Off,
+    /// A number gets smaller.
+    Less,
+    /// Any change.
+    Changed,
+    /// Becomes this.
+    To(&'static str),
+}
+
+/// On an update.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OnUpdate {
+    pub path: &'static str,
+    pub turn: Turn,
+    pub loss: Loss,
+}
+
+/// On a create, and on an update when it was not so before.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OnCreate {
+    pub conditions: Vec<Condition>,
+    pub loss: Loss,
+}
+
+/// What a resource is to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    Backup,
+    Replica,
+    Guard,
+    Key,
+}
+
+/// A role, the attribute that names the other resource, and the other's type (`*` for any).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Link {
+    pub role: Role,
+    pub path: &'static str,
+    pub kind: &'static str,
+}
+
+impl Condition {
+    /// Whether it holds; `None` when the attribute is not known.
+    pub fn holds(&self, view: &View<'_>) -> Option<bool> {
+        let found = view.find(self.path);
+        let any = |test: &dyn Fn(&Value) -> bool| found.values.iter().any(|(value, _)| test(value));
+        let holds = match self.op {
+            Op::Is => any(&|value| self.values.iter().any(|text| same(value, text))),
+            Op::Above(limit) => any(&|value| number(value).is_some_and(|number| number > limit)),
+            Op::Below(limit) => any(&|value| number(value).is_some_and(|number| number < limit)),
+            Op::Set => any(&|value| !empty(value)),
+            Op::World => any(&document::is_world),
+            Op::Admin => any(&document::is_admin),
+            Op::Public => any(&document::is_public),
+            Op::Empty => !found.values.is_empty() && !any(&|value| !empty(value)),
+            Op::Not => !found.values.is_empty() && !any(&|value| self.values.iter().any(|text| same(value, text))),
+        };
+        if !holds && (found.unknown || found.values.is_empty()) { None } else { Some(holds) }
+    }
+}
+
+impl OnUpdate {
+    /// Whether the update does it; `None` when what it becomes is not known.
+    pub fn happens(&self, before: &View<'_>, after: &View<'_>) -> Option<bool> {
+        let (was, becomes) = (before.find(self.path), after.find(self.path));
+        let was_on = was.values.iter().any(|(value, _)| on(value));
+        if becomes.unknown {
+            return if was_on { None } else { Some(false) };
+        }
+        Some(match self.turn {
+            Turn::Off => was_on && !becomes.values.iter().any(|(value, _)| on(value)),
+            Turn::Less => match (lowest(&was), lowest(&becomes)) {
+                (Some(was), Some(becomes)) => becomes < was,
+                (Some(was), None) => was > 0.0,
+                _ => false,
+            },
+            Turn::Changed => was.values.iter().map(|pair| pair.0).ne(becomes.values.iter().map(|pair| pair.0)),
+            Turn::To(text) => {
+                becomes.values.iter().any(|(value, _)| same(value, text))
+                    && !was.values.iter().any(|(value, _)| same(value, text))
+            }
+        })
+    }
+}
+
+fn lowest(found: &Found<'_>) -> Option<f64> {
+    found.values.iter().filter_map(|(value, _)| number(value)).reduce(f64::min)
+}
+
+/// A number, or text that is one: some providers keep numbers as text.
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
+fn same(value: &Value, text: &str) -> bool {
+    match value {
+        Value::Bool(truth) => text == if *truth { "true" } else { "false" },
+        Value::Number(number) => text.parse() == Ok(*number),
+        Value::String(string) => string == text,
+        Value::Null => text == "null",
+        Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// Null, `""`, `[]`, `{}`.
+fn empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether a setting is on.
+fn on(value: &Value) -> bool {
+    const OFF: [&str; 8] = ["false", "off", "none", "disabled", "disable", "suspended", "0", "inactive"];
+    match value {
+        Value::Bool(truth) => *truth,
+        Value::Number(number) => *number != 0.0,
+        Value::String(text) => !empty(value) && !OFF.iter().any(|off| text.eq_ignore_ascii_case(off)),
+        Value::Null | Value::Array(_) | Value::Object(_) => !empty(value),
+    }
+}
