@@ -18,6 +18,8 @@ pub enum Loss {
     Encryption,
     /// Open to everybody.
     Exposure,
+    /// Easier to get in, or to do harm inside.
+    Access,
     /// All rights.
     Admin,
     /// Logs of who did what.
@@ -34,7 +36,8 @@ impl Loss {
             "versioning" => Self::Versioning,
             "encryption" => Self::Encryption,
             "exposure" => Self::Exposure,
-            "admin" => Self::Admin,
+            "access" => Self::Access,
+        "admin" => Self::Admin,
             "audit" => Self::Audit,
             "data" => Self::Data,
             _ => return None,
@@ -49,6 +52,7 @@ impl Loss {
             Self::Versioning => "former versions are no longer kept",
             Self::Encryption => "encryption is taken away",
             Self::Exposure => "it is opened to everybody",
+            Self::Access => "access is guarded less",
             Self::Admin => "all rights are granted",
             Self::Audit => "the record of who did what is cut",
             Self::Data => "data goes with this change",
