@@ -62,7 +62,7 @@ fn any_statement(value: &Value, test: impl Fn(&Value) -> bool) -> bool {
             parsed = document;
             &parsed
         }
-        _ => value,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value,
     };
     let allows = |statement: &Value| statement.get("Effect").and_then(Value::as_str) == Some("Allow");
     match document.get("Statement") {

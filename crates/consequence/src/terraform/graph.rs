@@ -4,12 +4,12 @@ use super::judge::Judged;
 use super::plan::{Action, Plan};
 use crate::report::Dependency;
 use std::collections::{HashMap, HashSet, VecDeque};
-use writ_core::json::Value;
+use writ_core::json::{Object, Value};
 
 /// Most dependents that are listed of one change.
 const MAX_LISTED: usize = 32;
-/// Most nodes that are looked at for one change.
-const MAX_VISITED: usize = 512;
+/// Most references that are followed for one change.
+const MAX_STEPS: usize = 512;
 /// Deepest modules, blocks in blocks, and longest names that are followed.
 const MAX_DEPTH: usize = 32;
 const MAX_NAME: usize = 256;
@@ -56,7 +56,8 @@ impl Graph {
         for change in &plan.changes {
             let id = graph.node(bare(change.address), true);
             if let Some(node) = graph.nodes.get_mut(id) {
-                node.action = node.action.max_by_weight(change.action);
+                let action = Some(change.action);
+                node.action = if weight(node.action) >= weight(action) { node.action } else { action };
             }
         }
         graph
@@ -93,22 +94,16 @@ impl Graph {
     fn refer(&mut self, from: usize, path: &str, expression: &Value) {
         let mut stack = vec![(expression, 0)];
         while let Some((value, depth)) = stack.pop() {
-            match value {
-                Value::Object(object) => {
-                    for (name, inner) in object.iter() {
-                        match inner.as_array() {
-                            Some(all) if name == "references" => {
-                                for reference in all.iter().filter_map(Value::as_str) {
-                                    self.reference(from, path, reference);
-                                }
-                            }
-                            _ if depth < MAX_DEPTH && name != "constant_value" => stack.push((inner, depth + 1)),
-                            _ => {}
-                        }
-                    }
+            if let Some(references) = value.get("references").and_then(Value::as_array) {
+                for reference in references.iter().filter_map(Value::as_str) {
+                    self.reference(from, path, reference);
                 }
-                Value::Array(items) if depth < MAX_DEPTH => stack.extend(items.iter().map(|item| (item, depth + 1))),
-                _ => {}
+            }
+            if depth < MAX_DEPTH {
+                let members = value.as_object().into_iter().flat_map(Object::iter);
+                let blocks = members.filter(|(name, _)| *name != "constant_value" && *name != "references");
+                stack.extend(blocks.map(|(_, inner)| (inner, depth + 1)));
+                stack.extend(value.as_array().unwrap_or_default().iter().map(|inner| (inner, depth + 1)));
             }
         }
     }
@@ -150,7 +145,9 @@ impl Graph {
         let of: HashMap<String, HashSet<&str>> = plan
             .state
             .iter()
-            .map(|found| (bare(found.address), found.depends_on.iter().take(MAX_STATED).filter_map(Value::as_str).collect()))
+            .map(|found| {
+                (bare(found.address), found.depends_on.iter().take(MAX_STATED).filter_map(Value::as_str).collect())
+            })
             .collect();
         for (address, needs) in &of {
             if self.ids.get(address).and_then(|id| self.nodes.get(*id)).is_some_and(|node| !node.needs.is_empty()) {
@@ -203,18 +200,20 @@ impl Graph {
         let mut out = Vec::new();
         let mut seen = HashSet::from([start]);
         let mut queue = VecDeque::from([(start, start, 0_usize)]);
-        while let Some((id, via, steps)) = queue.pop_front() {
+        let mut left = MAX_STEPS;
+        while let Some((id, via, distance)) = queue.pop_front() {
             for next in self.nodes.get(id).into_iter().flat_map(|node| &node.needed_by) {
-                if out.len() >= MAX_LISTED || seen.len() >= MAX_VISITED {
+                left = left.saturating_sub(1);
+                if out.len() >= MAX_LISTED || left == 0 {
                     return out;
                 }
                 let Some(node) = self.nodes.get(*next).filter(|_| seen.insert(*next)) else { continue };
                 if !node.resource {
-                    queue.push_front((*next, via, steps));
+                    queue.push_front((*next, via, distance));
                     continue;
                 }
-                out.push(self.dependency(node, via, steps > 0));
-                queue.push_back((*next, *next, steps + 1));
+                out.push(self.dependency(node, via, distance > 0));
+                queue.push_back((*next, *next, distance + 1));
             }
         }
         out
@@ -239,9 +238,11 @@ impl Graph {
         for forward in [true, false] {
             let mut seen = HashSet::from([*start]);
             let mut stack = vec![*start];
+            let mut left = MAX_STEPS;
             while let Some(node) = stack.pop().and_then(|id| self.nodes.get(id)) {
-                for next in if forward { &node.needs } else { &node.needed_by } {
-                    if seen.len() >= MAX_VISITED || !seen.insert(*next) {
+                let next = if forward { &node.needs } else { &node.needed_by };
+                for next in next.iter().take(left) {
+                    if !seen.insert(*next) {
                         continue;
                     }
                     match self.nodes.get(*next) {
@@ -249,25 +250,19 @@ impl Graph {
                         _ => stack.push(*next),
                     }
                 }
+                left = left.saturating_sub(next.len());
             }
         }
         out
     }
 }
 
-/// The worst of several instances' actions.
-trait Worst {
-    fn max_by_weight(self, other: Action) -> Option<Action>;
-}
-
-impl Worst for Option<Action> {
-    fn max_by_weight(self, other: Action) -> Option<Action> {
-        let weight = |action: Action| match action {
-            Action::Delete => 2,
-            Action::Replace => 1,
-            _ => 0,
-        };
-        self.filter(|own| weight(*own) >= weight(other)).or(Some(other))
+/// Of several instances' actions the worst is told.
+fn weight(action: Option<Action>) -> u8 {
+    match action {
+        Some(Action::Delete) => 2,
+        Some(Action::Replace) => 1,
+        Some(_) | None => 0,
     }
 }
 

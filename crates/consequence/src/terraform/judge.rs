@@ -3,10 +3,8 @@
 use super::plan::{Action, Change, Plan};
 use super::rule::{Condition, Loss, Op};
 use super::table::{self, Known};
-use crate::report::{
-    Confidence, Effect, Evidence, Intent, Missing, Mutation, Origin, Recoverability, Target, Tier,
-};
-use std::collections::BTreeSet;
+use crate::report::{Confidence, Effect, Evidence, Intent, Missing, Mutation, Origin, Recoverability, Target, Tier};
+use std::collections::{BTreeSet, HashMap};
 use writ_core::json::{Object, Value};
 
 /// Most drifted attributes that are named.
@@ -38,7 +36,9 @@ pub fn judge<'a>(change: &'a Change<'a>, plan: &Plan<'a>) -> Option<Judged<'a>> 
     let known = table::known(change.kind);
     let mut notes = Notes::default();
     match change.action {
-        Action::Nothing if change.imported => notes.find(Tier::Reversible, "it is taken into the state; nothing is changed"),
+        Action::Nothing if change.imported => {
+            notes.find(Tier::Reversible, "it is taken into the state; nothing is changed")
+        }
         Action::Nothing => {
             let previous = change.previous.filter(|previous| *previous != change.address)?;
             notes.find(Tier::Reversible, format!("its address was `{previous}`; only the state's name for it changes"));
@@ -58,9 +58,10 @@ pub fn judge<'a>(change: &'a Change<'a>, plan: &Plan<'a>) -> Option<Judged<'a>> 
     }
     let drift = plan.drift.get(change.address).filter(|_| change.deposed.is_none());
     let drifted_open = drift.zip(known).and_then(|((before, after), known)| {
-        let gone = known.updates.iter().find(|rule| {
-            rule.loss == Loss::Protection && rule.happens(before, after) == Some(true)
-        });
+        let gone = known
+            .updates
+            .iter()
+            .find(|rule| rule.loss == Loss::Protection && rule.happens(before, after) == Some(true));
         gone.map(|rule| rule.path)
     });
     let unprotected = notes.unprotected;
@@ -75,11 +76,9 @@ pub fn judge<'a>(change: &'a Change<'a>, plan: &Plan<'a>) -> Option<Judged<'a>> 
 fn drifted(before: Option<&Value>, after: Option<&Value>) -> Option<Evidence> {
     let (value, description) = match (before.and_then(Value::as_object), after.and_then(Value::as_object)) {
         (Some(before), Some(after)) => {
-            let changed = before.iter().zip(after.iter()).filter(|((name, was), (other, is))| {
-                let is = if name == other { Some(*is) } else { after.get(name) };
-                is != Some(*was)
-            });
-            let names = changed.take(MAX_DRIFTED).map(|((name, _), _)| Value::from(name)).collect();
+            let is: HashMap<&str, &Value> = after.iter().collect();
+            let changed = before.iter().filter(|(name, was)| is.get(name) != Some(was));
+            let names = changed.take(MAX_DRIFTED).map(|(name, _)| Value::from(name)).collect();
             (Value::Array(names), "changed outside Terraform since the last apply: this plan puts it back")
         }
         (Some(_), None) => (Value::from("gone"), "deleted outside Terraform since the last apply"),
@@ -94,7 +93,10 @@ impl Notes {
     }
 
     fn judge_unknown(&mut self, change: &Change<'_>) {
-        if matches!(change.action, Action::Create | Action::Update | Action::Delete | Action::Replace | Action::ForgetAndCreate) {
+        if matches!(
+            change.action,
+            Action::Create | Action::Update | Action::Delete | Action::Replace | Action::ForgetAndCreate
+        ) {
             let kind = change.kind;
             self.find(Tier::NeedsReview, format!("`{kind}` is not a type that is known: names prove nothing"));
         }
@@ -112,9 +114,10 @@ impl Notes {
             self.judge_openings(change, known);
         }
         if self.findings.is_empty() {
-            let reason = match action {
-                Action::Create => "it is made new: destroying it undoes that",
-                _ => "it is changed in place, and the former settings are in the plan",
+            let reason = if action == Action::Create {
+                "it is made new: destroying it undoes that"
+            } else {
+                "it is changed in place, and the former settings are in the plan"
             };
             self.find(Tier::Reversible, reason);
         }
@@ -173,12 +176,9 @@ impl Notes {
 
     fn judge_openings(&mut self, change: &Change<'_>, known: &'static Known) {
         for rule in &known.creates {
-            let all = |view| rule.conditions.iter().map(|test| test.holds(view)).try_fold(true, |all, one| {
-                one.map(|one| all && one)
-            });
             let path = rule.conditions.first().map_or("", |test| test.path);
-            match all(&change.after) {
-                Some(true) if all(&change.before) == Some(true) && same(change, &rule.conditions) => {}
+            match rule.holds(&change.after) {
+                Some(true) if rule.holds(&change.before) == Some(true) && same(change, &rule.conditions) => {}
                 Some(true) => {
                     self.seen.extend(rule.conditions.iter().map(|test| test.path));
                     self.find(Tier::FromBackup, format!("{} (`{path}`)", rule.loss.says()));
@@ -211,7 +211,8 @@ impl Notes {
         };
         let evidence = self.seen.iter().filter_map(|path| evidence(change, path)).collect();
         let missing = self.missing.iter().map(|path| missing(path, tier)).collect();
-        let (before, after) = (states(&self.seen, |path| change.before.shown(path)), states(&self.seen, |path| change.after.shown(path)));
+        let (before, after) =
+            (states(&self.seen, |path| change.before.shown(path)), states(&self.seen, |path| change.after.shown(path)));
         let provider = change.provider.and_then(|name| name.rsplit('/').next());
         let intent = Intent {
             source: "terraform",
@@ -293,8 +294,7 @@ fn metadata(change: &Change<'_>) -> Object {
         out.push("imported", Value::from(true));
     }
     let names = change.replace_paths.iter().take(MAX_DRIFTED);
-    let names: Vec<Value> =
-        names.filter_map(|path| path.as_array()?.first()?.as_str().map(Value::from)).collect();
+    let names: Vec<Value> = names.filter_map(|path| path.as_array()?.first()?.as_str().map(Value::from)).collect();
     if !names.is_empty() {
         out.push("replacedFor", Value::Array(names));
     }

@@ -27,11 +27,8 @@ pub fn evaluate(plan: &Value, state: Option<&Value>) -> Result<Report, PlanError
     let plan = Plan::read(plan, state)?;
     let mut judged: Vec<judge::Judged<'_>> =
         plan.changes.iter().filter_map(|change| judge::judge(change, &plan)).collect();
-    let graph = if judged.iter().any(|judged| judged.change.action.deletes()) {
-        Graph::read(&plan)
-    } else {
-        Graph::default()
-    };
+    let graph =
+        if judged.iter().any(|judged| judged.change.action.deletes()) { Graph::read(&plan) } else { Graph::default() };
     graph.impact(&mut judged);
     let risks = risks::find(&judged, &plan, &graph);
     let mutations = judged.into_iter().map(|judged| judged.mutation).collect();

@@ -135,7 +135,8 @@ fn linked<'a>(risks: &mut Risks<'a>, judged: &'a [Judged<'a>], deleted: &Deleted
                 (link.kind == "*" || link.kind == kind) && to.change.address != from.change.address
             };
             let named = from.change.before.text(link.path);
-            let mut found: Vec<&Judged<'_>> = named.into_iter().flat_map(|name| deleted.named(name)).filter(fits).collect();
+            let mut found: Vec<&Judged<'_>> =
+                named.into_iter().flat_map(|name| deleted.named(name)).filter(fits).collect();
             // A replica is one only where the attribute says so.
             if found.is_empty() && (link.role != Role::Replica || named.is_some()) {
                 found = deleted.beside(from.change.address, graph).into_iter().filter(fits).collect();
@@ -195,13 +196,14 @@ fn keys<'a>(risks: &mut Risks<'a>, plan: &'a Plan<'a>, deleted: &Deleted<'a>, gr
 
 fn texts<'a>(view: &View<'a>) -> Vec<&'a str> {
     let mut out = Vec::new();
-    let mut stack: Vec<(&Value, usize)> = view.values.or(view.state.map(|state| state.0)).map(|all| (all, 0)).into_iter().collect();
+    let mut stack: Vec<(&Value, usize)> =
+        view.values.or(view.state.map(|state| state.0)).map(|all| (all, 0)).into_iter().collect();
     while let Some((value, depth)) = stack.pop() {
-        match value {
-            Value::String(text) if text.len() >= SHORTEST_KEY => out.push(text.as_str()),
-            Value::Array(items) if depth < MAX_DEPTH => stack.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(object) if depth < MAX_DEPTH => stack.extend(object.iter().map(|(_, item)| (item, depth + 1))),
-            _ => {}
+        out.extend(value.as_str().filter(|text| text.len() >= SHORTEST_KEY));
+        if depth < MAX_DEPTH {
+            stack.extend(value.as_array().unwrap_or_default().iter().map(|item| (item, depth + 1)));
+            let members = value.as_object().into_iter().flat_map(Object::iter);
+            stack.extend(members.map(|(_, item)| (item, depth + 1)));
         }
         if out.len() >= MAX_TEXTS {
             break;

@@ -37,7 +37,7 @@ impl Loss {
             "encryption" => Self::Encryption,
             "exposure" => Self::Exposure,
             "access" => Self::Access,
-        "admin" => Self::Admin,
+            "admin" => Self::Admin,
             "audit" => Self::Audit,
             "data" => Self::Data,
             _ => return None,
@@ -148,7 +148,11 @@ pub struct Link {
 impl Condition {
     /// Whether it holds; `None` when the attribute is not known.
     pub fn holds(&self, view: &View<'_>) -> Option<bool> {
-        let found = view.find(self.path);
+        self.holds_at(view, self.path)
+    }
+
+    fn holds_at(&self, view: &View<'_>, path: &str) -> Option<bool> {
+        let found = view.find(path);
         let any = |test: &dyn Fn(&Value) -> bool| found.values.iter().any(|(value, _)| test(value));
         let holds = match self.op {
             Op::Is => any(&|value| self.values.iter().any(|text| same(value, text))),
@@ -162,6 +166,25 @@ impl Condition {
             Op::Not => !found.values.is_empty() && !any(&|value| self.values.iter().any(|text| same(value, text))),
         };
         if !holds && (found.unknown || found.values.is_empty()) { None } else { Some(holds) }
+    }
+}
+
+impl OnCreate {
+    /// Whether all conditions hold: for one and the same block when all of them are about one kind of block.
+    pub fn holds(&self, view: &View<'_>) -> Option<bool> {
+        let mut parents =
+            self.conditions.iter().map(|test| test.path.rsplit_once('.').map_or("", |(parent, _)| parent));
+        let parent = parents.next().filter(|parent| self.conditions.len() > 1 && !parent.is_empty());
+        let Some(parent) = parent.filter(|parent| parents.all(|other| other == *parent)) else {
+            return self.conditions.iter().try_fold(true, |all, test| Some(all && test.holds(view)?));
+        };
+        let found = view.find(parent);
+        let blocks = found.values.iter().flat_map(|(value, _)| value.as_array().unwrap_or(std::slice::from_ref(value)));
+        let leaf = |test: &Condition| test.path.rsplit('.').next().unwrap_or(test.path);
+        let holds = blocks
+            .map(|block| View { values: Some(block), ..View::default() })
+            .any(|block| self.conditions.iter().all(|test| test.holds_at(&block, leaf(test)) == Some(true)));
+        if holds || !(found.unknown || found.values.is_empty()) { Some(holds) } else { None }
     }
 }
 
@@ -204,7 +227,9 @@ fn same(value: &Value, text: &str) -> bool {
         Value::Number(number) => text.parse() == Ok(*number),
         Value::String(string) => string == text,
         Value::Null => text == "null",
-        Value::Array(_) | Value::Object(_) => false,
+        // A list of texts: any of them. Lists in it are no texts.
+        Value::Array(items) => items.iter().any(|item| item.as_array().is_none() && same(item, text)),
+        Value::Object(_) => false,
     }
 }
 

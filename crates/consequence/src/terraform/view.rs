@@ -33,8 +33,8 @@ pub struct Found<'a> {
 impl<'a> View<'a> {
     /// What is at `path`; nothing when the attribute is absent.
     pub fn find(&self, path: &str) -> Found<'a> {
-        let mut found = Found::default();
-        found.unknown = self.unknown.is_some_and(|mask| marked(mask, path, 0));
+        let unknown = self.unknown.is_some_and(|mask| marked(mask, path, 0));
+        let mut found = Found { values: Vec::new(), unknown };
         if let Some(values) = self.values {
             walk(values, self.sensitive, path, 0, &mut found.values);
         }
