@@ -33,12 +33,13 @@ fn halves(text: &str) -> bool {
     wide && address.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// A policy that allows every action on everything.
+/// A policy that allows every action on everything, or `iam:*`: who has that can give itself the rest.
 pub fn is_admin(value: &Value) -> bool {
     any_statement(value, |statement| {
-        let all = |name: &str| has(statement.get(name), &["*", "*:*"]);
+        let all = |name: &str, names: &[&str]| has(statement.get(name), names);
         let but = statement.get("NotAction").is_some() && statement.get("Action").is_none();
-        (all("Action") || but) && (all("Resource") || statement.get("NotResource").is_some())
+        (all("Action", &["*", "*:*", "iam:*"]) || but)
+            && (all("Resource", &["*"]) || statement.get("NotResource").is_some())
     })
 }
 

@@ -188,26 +188,37 @@ impl Graph {
 
     /// Writes to each delete and replacement what depends on it.
     pub fn impact(&self, judged: &mut [Judged<'_>]) {
-        let mut found: HashMap<usize, Vec<Dependency>> = HashMap::new();
-        for judged in judged.iter_mut().filter(|judged| judged.change.action.deletes()) {
-            let Some(id) = self.ids.get(&bare(judged.change.address)) else { continue };
-            let dependents = found.entry(*id).or_insert_with(|| self.dependents(*id));
-            judged.mutation.dependencies.clone_from(dependents);
+        let mut first: HashMap<usize, usize> = HashMap::new();
+        let mut seen = vec![usize::MAX; self.nodes.len()];
+        for index in 0..judged.len() {
+            let change = judged.get(index).map(|judged| judged.change).filter(|change| change.action.deletes());
+            let Some(id) = change.and_then(|change| self.ids.get(&bare(change.address)).copied()) else { continue };
+            let instance = first.get(&id).and_then(|first| judged.get(*first));
+            let found = match instance {
+                Some(instance) => instance.mutation.dependencies.clone(),
+                None => self.dependents(id, index, &mut seen),
+            };
+            first.entry(id).or_insert(index);
+            if let Some(judged) = judged.get_mut(index) {
+                judged.mutation.dependencies = found;
+            }
         }
     }
 
-    fn dependents(&self, start: usize) -> Vec<Dependency> {
+    /// `seen` holds for each node the round it was last met in: a set that need not be made anew for each change.
+    fn dependents(&self, start: usize, round: usize, seen: &mut [usize]) -> Vec<Dependency> {
         let mut out = Vec::new();
-        let mut seen = HashSet::from([start]);
         let mut queue = VecDeque::from([(start, start, 0_usize)]);
         let mut left = MAX_STEPS;
+        let mut is_new = |id: usize| seen.get_mut(id).is_some_and(|last| std::mem::replace(last, round) != round);
+        is_new(start);
         while let Some((id, via, distance)) = queue.pop_front() {
             for next in self.nodes.get(id).into_iter().flat_map(|node| &node.needed_by) {
                 left = left.saturating_sub(1);
                 if out.len() >= MAX_LISTED || left == 0 {
                     return out;
                 }
-                let Some(node) = self.nodes.get(*next).filter(|_| seen.insert(*next)) else { continue };
+                let Some(node) = self.nodes.get(*next).filter(|_| is_new(*next)) else { continue };
                 if !node.resource {
                     queue.push_front((*next, via, distance));
                     continue;
@@ -228,7 +239,7 @@ impl Graph {
         };
         let how = if transitive { "depends on it through" } else { "refers to" };
         let kind = node.name.rsplit('.').nth(1).unwrap_or_default().to_owned();
-        Dependency { id: node.name.clone(), kind, reason: format!("{how} `{through}`{also}"), transitive }
+        Dependency { id: node.name.clone(), kind, reason: [how, " `", through, "`", also].concat(), transitive }
     }
 
     /// The resources that one refers to, and those that refer to it: without their indexes, variables and outputs followed.

@@ -222,7 +222,7 @@ impl Notes {
                 (action, ..) => action.as_str().to_owned(),
             },
             target: Target {
-                provider: provider.or(known.map(|known| known.provider)).map(str::to_owned),
+                provider: provider.or(change.kind.split('_').next()).map(str::to_owned),
                 service: known.map(|known| known.service.to_owned()),
                 kind: Some(change.kind.to_owned()),
                 id: Some(change.address.to_owned()),

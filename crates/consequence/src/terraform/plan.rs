@@ -169,7 +169,8 @@ impl<'a> Plan<'a> {
         let mut changes = Vec::new();
         for (index, entry) in list(document, "resource_changes")?.iter().enumerate() {
             let mut change = read(entry).ok_or_else(|| malformed(format!("/resource_changes/{index}"), "a change"))?;
-            if entry.get("mode").and_then(Value::as_str) == Some("data") {
+            // Data sources and ephemeral resources are read, and change nothing.
+            if matches!(entry.get("mode").and_then(Value::as_str), Some("data" | "ephemeral")) {
                 continue;
             }
             // A deposed object has its own values: the state's are those of the one in use.

@@ -5,24 +5,23 @@ use crate::report::Tier;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// The files, by provider.
-const FILES: [(&str, &str); 10] = [
-    ("aws", include_str!("../../data/terraform/aws.txt")),
-    ("aws", include_str!("../../data/terraform/aws-network.txt")),
-    ("google", include_str!("../../data/terraform/google.txt")),
-    ("azurerm", include_str!("../../data/terraform/azurerm.txt")),
-    ("azuread", include_str!("../../data/terraform/azuread.txt")),
-    ("kubernetes", include_str!("../../data/terraform/kubernetes.txt")),
-    ("github", include_str!("../../data/terraform/github.txt")),
-    ("cloudflare", include_str!("../../data/terraform/cloudflare.txt")),
-    ("datadog", include_str!("../../data/terraform/datadog.txt")),
-    ("utility", include_str!("../../data/terraform/utility.txt")),
+const FILES: [&str; 10] = [
+    include_str!("../../data/terraform/aws.txt"),
+    include_str!("../../data/terraform/aws-network.txt"),
+    include_str!("../../data/terraform/google.txt"),
+    include_str!("../../data/terraform/azurerm.txt"),
+    include_str!("../../data/terraform/azuread.txt"),
+    include_str!("../../data/terraform/kubernetes.txt"),
+    include_str!("../../data/terraform/github.txt"),
+    include_str!("../../data/terraform/cloudflare.txt"),
+    include_str!("../../data/terraform/datadog.txt"),
+    include_str!("../../data/terraform/utility.txt"),
 ];
 
 /// What is known of a resource type.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Known {
-    /// The file it stands in.
+    /// `aws`: what the type's name starts with.
     pub provider: &'static str,
     /// `aws_s3_bucket`.
     pub kind: &'static str,
@@ -44,9 +43,9 @@ struct Table {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let lines = FILES.iter().flat_map(|(provider, text)| text.lines().map(move |line| (*provider, line)));
+    let lines = FILES.iter().flat_map(|text| text.lines());
     // A line that does not read is a defect of this crate: a test looks at every one of them.
-    let kinds: Vec<Known> = lines.filter_map(|(provider, line)| read(provider, line)?.ok()).collect();
+    let kinds: Vec<Known> = lines.filter_map(|line| read(line)?.ok()).collect();
     let by_name = kinds.iter().enumerate().map(|(index, known)| (known.kind, index)).collect();
     Table { kinds, by_name }
 });
@@ -62,16 +61,17 @@ pub fn all() -> impl ExactSizeIterator<Item = &'static Known> {
 }
 
 /// A line: nothing (a remark or an example), a type, or what is wrong with it.
-fn read(provider: &'static str, line: &'static str) -> Option<Result<Known, &'static str>> {
+fn read(line: &'static str) -> Option<Result<Known, &'static str>> {
     let line = line.trim();
-    (!line.is_empty() && !line.starts_with(['#', '='])).then(|| known_of(provider, line).ok_or(line))
+    (!line.is_empty() && !line.starts_with(['#', '='])).then(|| known_of(line).ok_or(line))
 }
 
-fn known_of(provider: &'static str, line: &'static str) -> Option<Known> {
+fn known_of(line: &'static str) -> Option<Known> {
     let mut columns = line.split('|').map(str::trim);
     let (kind, service) = (columns.next()?, columns.next()?);
     let tier = Tier::of(columns.next()?.parse().ok()?)?;
     let reason = columns.next().filter(|reason| !reason.is_empty())?;
+    let provider = kind.split('_').next()?;
     let (deletes, updates, creates, links) = Default::default();
     let mut known = Known { provider, kind, service, tier, reason, deletes, updates, creates, links };
     for rule in columns.next().unwrap_or_default().split(';').map(str::trim).filter(|rule| !rule.is_empty()) {
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn every_line_reads_and_no_type_stands_twice() {
         let mut seen = std::collections::HashSet::new();
-        for (provider, text) in FILES {
+        for text in FILES {
             for line in text.lines() {
-                match read(provider, line) {
+                match read(line) {
                     Some(Ok(known)) => {
                         assert!(seen.insert(known.kind), "{} stands twice", known.kind);
                         assert!(is_path(known.kind) && is_path(known.service), "{line}");
@@ -195,7 +195,7 @@ mod tests {
             "aws_x | s | 4 | a reason | @backup",
             "aws_x | s | 4 | a reason | | more",
         ] {
-            assert!(matches!(read("aws", line), Some(Err(_))), "{line}");
+            assert!(matches!(read(line), Some(Err(_))), "{line}");
         }
     }
 }
