@@ -354,6 +354,38 @@ fn changes_that_are_worse_together() {
 }
 
 #[test]
+fn a_key_whose_data_stays_is_no_small_matter() {
+    let key = delete("aws_kms_key.k", r#"{"arn":"arn:aws:kms:x:1:key/abcd","deletion_window_in_days":7}"#);
+    assert_eq!(report(std::slice::from_ref(&key), "").verdict(), Verdict::Allow);
+    let kept = change("aws_ebs_volume.v", r#"["no-op"]"#, r#"{"kms_key_id":"arn:aws:kms:x:1:key/abcd"}"#, "{}");
+    let report = report(&[key, kept], "");
+    assert_eq!(report.verdict(), Verdict::Warn);
+    assert!(report.worst().unwrap().recoverability.reasoning.contains("no longer be read"));
+}
+
+#[test]
+fn a_state_file_is_evidence_and_shows_nothing() {
+    let state = json(
+        r#"{"version":4,"serial":1,"lineage":"x","resources":[{"module":"module.m","mode":"managed","type":"aws_db_instance","name":"d",
+        "instances":[{"index_key":"a","attributes":{"skip_final_snapshot":false,"backup_retention_period":"hunter2"},"dependencies":["aws_vpc.v"]}]}]}"#,
+    );
+    let gone = delete("module.m.aws_db_instance.d", "null").replace("aws_db_instance.d", r#"aws_db_instance.d[\"a\"]"#);
+    let document = plan(&[gone, delete("aws_vpc.v", "{}")].join(","), "");
+    let report = evaluate(&document, Some(&state)).unwrap();
+    assert_eq!(report.verdict(), Verdict::Warn);
+    assert_eq!(report.mutations.get(1).unwrap().dependencies.len(), 1);
+    assert!(!compact(&report.to_json()).contains("hunter2"));
+}
+
+#[test]
+fn times_with_units_are_compared() {
+    for (was, becomes, want) in [("604800s", "600s", 3), ("600s", "604800s", 1), ("7d", "24h", 3), ("24h", "7d", 1)] {
+        let values = |text: &str| format!(r#"{{"version_retention_period":"{text}"}}"#);
+        assert_eq!(tier(&update("google_spanner_database.x", &values(was), &values(becomes))), want, "{was} {becomes}");
+    }
+}
+
+#[test]
 fn names_known_only_after_the_apply_are_found_by_reference() {
     let db = delete("module.m.aws_db_instance.main", r#"{"skip_final_snapshot":true}"#);
     let snapshot = delete("module.m.aws_db_snapshot.last", "{}");

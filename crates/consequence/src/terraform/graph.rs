@@ -146,7 +146,7 @@ impl Graph {
             .state
             .iter()
             .map(|found| {
-                (bare(found.address), found.depends_on.iter().take(MAX_STATED).filter_map(Value::as_str).collect())
+                (bare(&found.address), found.depends_on.iter().take(MAX_STATED).filter_map(Value::as_str).collect())
             })
             .collect();
         for (address, needs) in &of {

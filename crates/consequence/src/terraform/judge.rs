@@ -89,7 +89,10 @@ fn drifted(before: Option<&Value>, after: Option<&Value>) -> Option<Evidence> {
 
 impl Notes {
     fn find(&mut self, tier: Tier, reason: impl Into<String>) {
-        self.findings.push((tier, reason.into()));
+        let finding = (tier, reason.into());
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
     }
 
     fn judge_unknown(&mut self, change: &Change<'_>) {

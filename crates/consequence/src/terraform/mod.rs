@@ -22,7 +22,7 @@ use plan::Plan;
 use writ_core::json::Value;
 
 /// Judges the document of `terraform show -json PLAN` (format 1.x). `state` is that of `terraform show -json` without a plan,
-/// for plans that carry no prior state of their own; what the plan says outranks it.
+/// or a state file, for plans that carry no prior state of their own; what the plan says outranks it.
 pub fn evaluate(plan: &Value, state: Option<&Value>) -> Result<Report, PlanError> {
     let plan = Plan::read(plan, state)?;
     let mut judged: Vec<judge::Judged<'_>> =
@@ -30,7 +30,11 @@ pub fn evaluate(plan: &Value, state: Option<&Value>) -> Result<Report, PlanError
     let graph =
         if judged.iter().any(|judged| judged.change.action.deletes()) { Graph::read(&plan) } else { Graph::default() };
     graph.impact(&mut judged);
-    let risks = risks::find(&judged, &plan, &graph);
+    let found = risks::find(&judged, &plan, &graph);
+    let risks = found.iter().map(risks::Risk::to_json).collect();
+    for judged in &mut judged {
+        risks::raise(judged, &found);
+    }
     let mutations = judged.into_iter().map(|judged| judged.mutation).collect();
     Ok(Report { mutations, cross_action_risks: Some(risks) })
 }

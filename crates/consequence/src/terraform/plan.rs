@@ -3,8 +3,9 @@
 //! <https://developer.hashicorp.com/terraform/internals/json-format>
 
 use super::view::View;
+use std::borrow::Cow;
 use std::collections::HashMap;
-use writ_core::json::Value;
+use writ_core::json::{self, Value};
 
 /// Most changes, or resources of a state, that are read.
 pub const MAX_RESOURCES: usize = 200_000;
@@ -41,7 +42,7 @@ pub enum PlanError {
         expected: &'static str,
     },
     /// The prior state is none.
-    #[error("not a Terraform state: neither `values`, `prior_state` nor `resources`")]
+    #[error("not a Terraform state: neither `values` nor `resources`")]
     NotAState,
 }
 
@@ -135,9 +136,9 @@ pub struct Change<'a> {
 }
 
 /// One resource of a prior state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Resource<'a> {
-    pub address: &'a str,
+    pub address: Cow<'a, str>,
     pub values: &'a Value,
     pub sensitive: Option<&'a Value>,
     pub depends_on: &'a [Value],
@@ -165,7 +166,8 @@ impl<'a> Plan<'a> {
             (None, Some(state)) => resources(state)?,
             (None, None) => Vec::new(),
         };
-        let by_address: HashMap<&str, Resource<'_>> = state.iter().map(|found| (found.address, *found)).collect();
+        let by_address: HashMap<&str, &Resource<'_>> =
+            state.iter().map(|found| (found.address.as_ref(), found)).collect();
         let mut changes = Vec::new();
         for (index, entry) in list(document, "resource_changes")?.iter().enumerate() {
             let mut change = read(entry).ok_or_else(|| malformed(format!("/resource_changes/{index}"), "a change"))?;
@@ -244,15 +246,14 @@ fn read(entry: &Value) -> Option<Change<'_>> {
     })
 }
 
-/// The resources of a state as `terraform show -json` writes it: modules nest to any depth.
+/// The resources of a state as `terraform show -json` writes it (modules nest to any depth), or of a state file.
 fn resources(state: &Value) -> Result<Vec<Resource<'_>>, PlanError> {
     let state = state.get("prior_state").unwrap_or(state);
-    let Some(values) = state.get("values") else { return Err(PlanError::NotAState) };
+    let Some(values) = state.get("values") else { return state_file(state) };
     let mut out = Vec::new();
     let mut modules: Vec<&Value> = values.get("root_module").into_iter().collect();
     while let Some(module) = modules.pop() {
-        let members = |name| module.get(name).and_then(Value::as_array).unwrap_or_default();
-        for resource in members("resources") {
+        for resource in items(module, "resources") {
             let managed = resource.get("mode").and_then(Value::as_str) != Some("data");
             let deposed = resource.get("deposed_key").is_some();
             let (Some(address), Some(values), true, false) =
@@ -260,11 +261,41 @@ fn resources(state: &Value) -> Result<Vec<Resource<'_>>, PlanError> {
             else {
                 continue;
             };
-            let depends_on = resource.get("depends_on").and_then(Value::as_array).unwrap_or_default();
-            out.push(Resource { address, values, sensitive: resource.get("sensitive_values"), depends_on });
+            let (sensitive, depends_on) = (resource.get("sensitive_values"), items(resource, "depends_on"));
+            out.push(Resource { address: Cow::Borrowed(address), values, sensitive, depends_on });
         }
         within(out.len())?;
-        modules.extend(members("child_modules"));
+        modules.extend(items(module, "child_modules"));
     }
     Ok(out)
+}
+
+/// A state file (version 4). Which of its values are sensitive it says only in part: none of them is shown.
+fn state_file(state: &Value) -> Result<Vec<Resource<'_>>, PlanError> {
+    static ALL: Value = Value::Bool(true);
+    let file = state.get("version").and_then(Value::as_u64) == Some(4) && state.get("resources").is_some();
+    if !file {
+        return Err(PlanError::NotAState);
+    }
+    let mut out = Vec::new();
+    for resource in items(state, "resources") {
+        let text = |name| resource.get(name).and_then(Value::as_str);
+        let (Some("managed"), Some(kind), Some(name)) = (text("mode"), text("type"), text("name")) else { continue };
+        let module = text("module").map_or_else(String::new, |module| format!("{module}."));
+        for instance in items(resource, "instances").iter().filter(|one| one.get("deposed").is_none()) {
+            let Some(values) = instance.get("attributes") else { continue };
+            let index = match instance.get("index_key") {
+                None | Some(Value::Null) => String::new(),
+                Some(index) => format!("[{}]", json::compact(index)),
+            };
+            let address = Cow::Owned(format!("{module}{kind}.{name}{index}"));
+            out.push(Resource { address, values, sensitive: Some(&ALL), depends_on: items(instance, "dependencies") });
+        }
+        within(out.len())?;
+    }
+    Ok(out)
+}
+
+fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value.get(name).and_then(Value::as_array).unwrap_or_default()
 }

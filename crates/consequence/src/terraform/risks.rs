@@ -38,8 +38,15 @@ const SHORTEST_KEY: usize = 8;
 /// What a risk is of, and the address it is about; then who takes part.
 type Risks<'a> = BTreeMap<(&'static str, &'a str), BTreeSet<&'a str>>;
 
-/// The risks as `{kind, reason, addresses}`.
-pub fn find<'a>(judged: &'a [Judged<'a>], plan: &'a Plan<'a>, graph: &Graph) -> Vec<Value> {
+/// A risk.
+pub struct Risk {
+    kind: &'static str,
+    /// What it is about first.
+    addresses: Vec<String>,
+}
+
+/// The risks of a plan's changes.
+pub fn find<'a>(judged: &'a [Judged<'a>], plan: &'a Plan<'a>, graph: &Graph) -> Vec<Risk> {
     let deleted = Deleted::of(judged);
     if deleted.all.is_empty() {
         return Vec::new();
@@ -48,24 +55,52 @@ pub fn find<'a>(judged: &'a [Judged<'a>], plan: &'a Plan<'a>, graph: &Graph) -> 
     linked(&mut risks, judged, &deleted, graph);
     keys(&mut risks, plan, &deleted, graph);
     unprotected(&mut risks, judged, &deleted, graph);
-    risks.iter().take(MAX_RISKS).map(|((kind, about), parts)| risk(kind, about, parts)).collect()
+    let risk = |((kind, about), parts): (&(&'static str, &str), &BTreeSet<&str>)| {
+        let others = parts.iter().filter(|part| *part != about);
+        let addresses = std::iter::once(about).chain(others).take(MAX_ADDRESSES);
+        Risk { kind, addresses: addresses.map(|address| (*address).to_owned()).collect() }
+    };
+    risks.iter().take(MAX_RISKS).map(risk).collect()
 }
 
-fn risk(kind: &str, about: &str, parts: &BTreeSet<&str>) -> Value {
-    let text = match kind {
-        "backup-with-data" => "is deleted in one plan with a backup of it: nothing is left to restore from",
-        "replica-with-primary" => "is deleted in one plan with its replica: no copy is left to promote",
-        "key-with-data" => "is deleted in one plan with data it encrypts: copies of that data cannot be read either",
-        "key-of-kept-data" => "is deleted while what it encrypts stays: that data can no longer be read",
-        "protection-drifted" => "had its protection taken away outside Terraform before this plan deletes it",
-        _ => "loses its protection in the plan that deletes what belongs to it",
-    };
-    let addresses = std::iter::once(about).chain(parts.iter().copied().filter(|part| *part != about));
-    let mut out = Object::new();
-    out.push("kind", Value::from(kind));
-    out.push("reason", Value::String(format!("`{about}` {text}")));
-    out.push("addresses", Value::Array(addresses.take(MAX_ADDRESSES).map(Value::from).collect()));
-    Value::Object(out)
+/// A key that can still be had back for a time is no more than a warning away from data that cannot be read.
+pub fn raise(judged: &mut Judged<'_>, risks: &[Risk]) {
+    let (address, own) = (judged.change.address, &mut judged.mutation.recoverability);
+    let about = |risk: &&Risk| risk.kind == KEPT && risk.addresses.first().is_some_and(|first| first == address);
+    if !is_key(judged.known) || own.tier >= Tier::FromBackup {
+        return;
+    }
+    if let Some(risk) = risks.iter().find(about) {
+        own.tier = Tier::FromBackup;
+        own.reasoning.push_str("; ");
+        own.reasoning.push_str(risk.says());
+        own.suggestions.push("encrypt that data with another key first, or keep this one".to_owned());
+    }
+}
+
+const KEPT: &str = "key-of-kept-data";
+
+impl Risk {
+    fn says(&self) -> &'static str {
+        match self.kind {
+            "backup-with-data" => "it is deleted in one plan with a backup of it: nothing is left to restore from",
+            "replica-with-primary" => "it is deleted in one plan with its replica: no copy is left to promote",
+            "key-with-data" => "it is deleted in one plan with data it encrypts: copies of that cannot be read either",
+            KEPT => "it is deleted while what it encrypts stays: that data can no longer be read",
+            "protection-drifted" => "its protection was taken away outside Terraform before this plan deletes it",
+            _ => "its protection is taken away in the plan that deletes what belongs to it",
+        }
+    }
+
+    /// `{kind, reason, addresses}`.
+    pub fn to_json(&self) -> Value {
+        let about = self.addresses.first().map_or("", String::as_str);
+        let mut out = Object::new();
+        out.push("kind", Value::from(self.kind));
+        out.push("reason", Value::String(format!("`{about}`: {}", self.says())));
+        out.push("addresses", Value::Array(self.addresses.iter().map(|one| Value::from(one.as_str())).collect()));
+        Value::Object(out)
+    }
 }
 
 /// What the plan deletes or replaces.
@@ -168,7 +203,7 @@ fn keys<'a>(risks: &mut Risks<'a>, plan: &'a Plan<'a>, deleted: &Deleted<'a>, gr
         by_name.extend(names.filter(|name| name.len() >= SHORTEST_KEY).map(|name| (name, *key)));
     }
     let mut add = |key: &'a str, data: &Change<'a>| {
-        let kind = if data.action.deletes() { "key-with-data" } else { "key-of-kept-data" };
+        let kind = if data.action.deletes() { "key-with-data" } else { KEPT };
         risks.entry((kind, key)).or_default().insert(data.address);
     };
     let mut by_address: HashMap<String, &Change<'a>> = HashMap::new();

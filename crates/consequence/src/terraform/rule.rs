@@ -216,9 +216,18 @@ fn lowest(found: &Found<'_>) -> Option<f64> {
     found.values.iter().filter_map(|(value, _)| number(value)).reduce(f64::min)
 }
 
-/// A number, or text that is one: some providers keep numbers as text.
+/// A number, or text that is one: some providers keep numbers as text, and times with a unit (`604800s`, `7d`).
 fn number(value: &Value) -> Option<f64> {
-    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+    let Some(text) = value.as_str() else { return value.as_f64() };
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let seconds = match text.strip_prefix(digits)? {
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    digits.parse::<f64>().ok().map(|number| number * seconds)
 }
 
 fn same(value: &Value, text: &str) -> bool {
