@@ -216,6 +216,20 @@ fn actions_that_are_not_known_are_not_guessed() {
     }
 }
 
+/// Terraform 1.14's actions, and commands that provisioners run: a plan does not say what they do.
+#[test]
+fn what_is_run_beside_the_changes_is_named() {
+    let run =
+        r#","action_invocations":[{"address":"action.aws_lambda_invoke.x","type":"aws_lambda_invoke","name":"x"}]"#;
+    let found = report(&[], run);
+    assert_eq!((found.verdict(), found.mutations.len()), (Verdict::Escalate, 1));
+    let configuration = r#","configuration":{"root_module":{"module_calls":{"m":{"module":{"resources":[
+        {"address":"null_resource.x","provisioners":[{"type":"local-exec"}]}]}}}}}"#;
+    let found = report(&[create("module.m.null_resource.x", "{}"), create("null_resource.x", "{}")], configuration);
+    let confidence: Vec<_> = found.mutations.iter().map(|one| one.recoverability.confidence).collect();
+    assert_eq!(confidence, [Confidence::Medium, Confidence::High]);
+}
+
 #[test]
 fn deposed_objects_are_objects() {
     let deposed = delete("aws_ebs_volume.x", r#"{"size":1}"#).replace(r#""mode""#, r#""deposed":"ab12cd34","mode""#);

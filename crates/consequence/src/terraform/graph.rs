@@ -1,13 +1,14 @@
 //! Who refers to whom: the configuration's references, and the prior state's for what has left the configuration.
 
 use super::judge::Judged;
-use super::plan::{Action, Plan};
-use crate::report::Dependency;
+use super::plan::{Action, MAX_PATH, Plan};
+use crate::report::{Dependency, Effect, Missing};
 use std::collections::{HashMap, HashSet, VecDeque};
 use writ_core::json::{Object, Value};
 
-/// Most dependents that are listed of one change.
+/// Most dependents that are listed of one change, and of all changes.
 const MAX_LISTED: usize = 32;
+const MAX_TOTAL: usize = 50_000;
 /// Most references that are followed for one change.
 const MAX_STEPS: usize = 512;
 /// Deepest modules, blocks in blocks, and longest names that are followed.
@@ -41,13 +42,14 @@ impl Graph {
             plan.configuration.map(|root| (String::new(), root, 0)).into_iter().collect();
         while let Some((path, module, depth)) = modules.pop() {
             graph.module(&path, module);
-            for (name, call) in members(module, "module_calls") {
+            let fits = |(name, _): &(&str, _)| path.len() + name.len() < MAX_PATH;
+            for (name, call) in members(module, "module_calls").filter(fits) {
                 let inner = format!("{path}module.{name}.");
                 for (variable, expression) in members(call, "expressions") {
                     let from = graph.node(format!("{inner}|var.{variable}"), false);
                     graph.refer(from, &path, expression);
                 }
-                if let Some(module) = call.get("module").filter(|_| depth < MAX_DEPTH && name.len() <= MAX_NAME) {
+                if let Some(module) = call.get("module").filter(|_| depth < MAX_DEPTH) {
                     modules.push((inner, module, depth + 1));
                 }
             }
@@ -190,23 +192,27 @@ impl Graph {
     pub fn impact(&self, judged: &mut [Judged<'_>]) {
         let mut first: HashMap<usize, usize> = HashMap::new();
         let mut seen = vec![usize::MAX; self.nodes.len()];
+        let mut total = 0;
         for index in 0..judged.len() {
             let change = judged.get(index).map(|judged| judged.change).filter(|change| change.action.deletes());
             let Some(id) = change.and_then(|change| self.ids.get(&bare(change.address)).copied()) else { continue };
             let instance = first.get(&id).and_then(|first| judged.get(*first));
             let found = match instance {
-                Some(instance) => instance.mutation.dependencies.clone(),
+                _ if total >= MAX_TOTAL => (Vec::new(), true),
+                Some(instance) => (instance.mutation.dependencies.clone(), false),
                 None => self.dependents(id, index, &mut seen),
             };
             first.entry(id).or_insert(index);
+            total += found.0.len();
             if let Some(judged) = judged.get_mut(index) {
-                judged.mutation.dependencies = found;
+                judged.mutation.missing.extend(found.1.then(more));
+                judged.mutation.dependencies = found.0;
             }
         }
     }
 
     /// `seen` holds for each node the round it was last met in: a set that need not be made anew for each change.
-    fn dependents(&self, start: usize, round: usize, seen: &mut [usize]) -> Vec<Dependency> {
+    fn dependents(&self, start: usize, round: usize, seen: &mut [usize]) -> (Vec<Dependency>, bool) {
         let mut out = Vec::new();
         let mut queue = VecDeque::from([(start, start, 0_usize)]);
         let mut left = MAX_STEPS;
@@ -216,7 +222,7 @@ impl Graph {
             for next in self.nodes.get(id).into_iter().flat_map(|node| &node.needed_by) {
                 left = left.saturating_sub(1);
                 if out.len() >= MAX_LISTED || left == 0 {
-                    return out;
+                    return (out, true);
                 }
                 let Some(node) = self.nodes.get(*next).filter(|_| is_new(*next)) else { continue };
                 if !node.resource {
@@ -227,7 +233,7 @@ impl Graph {
                 queue.push_back((*next, *next, distance + 1));
             }
         }
-        out
+        (out, false)
     }
 
     fn dependency(&self, node: &Node, via: usize, transitive: bool) -> Dependency {
@@ -265,6 +271,15 @@ impl Graph {
             }
         }
         out
+    }
+}
+
+/// That there may be more than is listed.
+fn more() -> Missing {
+    Missing {
+        key: "dependencies".to_owned(),
+        description: "not everything that depends on it is listed: there is too much of it".to_owned(),
+        effect: Effect::LowersConfidence,
     }
 }
 

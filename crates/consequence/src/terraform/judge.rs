@@ -1,5 +1,6 @@
 //! One change: its tier, why, and what that rests on.
 
+use super::graph::bare;
 use super::plan::{Action, Change, Plan};
 use super::rule::{Condition, Loss, Op};
 use super::table::{self, Known};
@@ -64,12 +65,35 @@ pub fn judge<'a>(change: &'a Change<'a>, plan: &Plan<'a>) -> Option<Judged<'a>> 
             .find(|rule| rule.loss == Loss::Protection && rule.happens(before, after) == Some(true));
         gone.map(|rule| rule.path)
     });
+    // What commands do, no plan says; most set something up.
+    let runs = change.action.deletes() || matches!(change.action, Action::Create | Action::ForgetAndCreate);
+    if runs && !plan.provisioned.is_empty() && plan.provisioned.contains(&bare(change.address)) {
+        notes.missing.insert("provisioner");
+    }
     let unprotected = notes.unprotected;
     let mut mutation = notes.mutation(change, known);
     if let Some((before, after)) = drift {
         mutation.evidence.extend(drifted(before.values, after.values));
     }
     Some(Judged { change, known, mutation, unprotected, drifted_open })
+}
+
+/// An action that the plan runs beside its changes: what it does, the plan does not say.
+pub fn invocation(entry: &Value) -> Mutation {
+    let text = |name| entry.get(name).and_then(Value::as_str).map(str::to_owned);
+    let (id, kind) = (text("address"), text("type"));
+    let address = id.as_deref().unwrap_or("an action");
+    let recoverability = Recoverability {
+        tier: Tier::NeedsReview,
+        reasoning: format!("`{address}`: an action is run, and what it does is not in the plan"),
+        source: Origin::Default,
+        confidence: Confidence::Low,
+        suggestions: suggestion(Tier::NeedsReview, Action::Unknown).map(str::to_owned).into_iter().collect(),
+    };
+    let provider = kind.as_deref().and_then(|kind| kind.split('_').next()).map(str::to_owned);
+    let target = Target { provider, kind, id, name: text("name"), ..Target::default() };
+    let intent = Intent { source: "terraform", action: "invoke".to_owned(), target, ..Intent::default() };
+    Mutation { intent, recoverability, evidence: Vec::new(), missing: Vec::new(), dependencies: Vec::new() }
 }
 
 /// The names of what changed outside Terraform; values may be anything, and are not shown.
@@ -265,11 +289,13 @@ fn evidence(change: &Change<'_>, path: &str) -> Option<Evidence> {
 fn missing(path: &str, tier: Tier) -> Missing {
     let effect = match (path, tier) {
         ("before", _) => Effect::RequiresReview,
+        ("provisioner", _) => Effect::LowersConfidence,
         (_, Tier::Unrecoverable) => Effect::BlocksSafeVerdict,
         _ => Effect::LowersConfidence,
     };
     let description = match path {
         "before" => "the resource's former values are in neither the plan nor a prior state".to_owned(),
+        "provisioner" => "a provisioner runs commands with this change: they are not judged here".to_owned(),
         _ => format!("`{path}` is not known, and would decide what can be brought back"),
     };
     Missing { key: path.to_owned(), description, effect }

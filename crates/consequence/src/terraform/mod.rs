@@ -35,7 +35,8 @@ pub fn evaluate(plan: &Value, state: Option<&Value>) -> Result<Report, PlanError
     for judged in &mut judged {
         risks::raise(judged, &found);
     }
-    let mutations = judged.into_iter().map(|judged| judged.mutation).collect();
+    let invoked = plan.invocations.iter().map(judge::invocation);
+    let mutations = judged.into_iter().map(|judged| judged.mutation).chain(invoked).collect();
     Ok(Report { mutations, cross_action_risks: Some(risks) })
 }
 

@@ -4,11 +4,14 @@
 
 use super::view::View;
 use std::borrow::Cow;
-use std::collections::HashMap;
-use writ_core::json::{self, Value};
+use std::collections::{HashMap, HashSet};
+use writ_core::json::{self, Object, Value};
 
 /// Most changes, or resources of a state, that are read.
 pub const MAX_RESOURCES: usize = 200_000;
+
+/// Longest path of modules that is followed.
+pub const MAX_PATH: usize = 512;
 
 /// Why a document cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -152,6 +155,10 @@ pub struct Plan<'a> {
     /// `resource_drift`, by address.
     pub drift: HashMap<&'a str, (View<'a>, View<'a>)>,
     pub state: Vec<Resource<'a>>,
+    /// `action_invocations` (Terraform 1.14): what is run beside the changes.
+    pub invocations: &'a [Value],
+    /// Resources, without indexes, whose `provisioner` blocks run commands.
+    pub provisioned: HashSet<String>,
     /// `configuration.root_module`.
     pub configuration: Option<&'a Value>,
 }
@@ -183,7 +190,10 @@ impl<'a> Plan<'a> {
         let drifted = list(document, "resource_drift")?.iter().filter_map(read);
         let drift = drifted.map(|change| (change.address, (change.before, change.after))).collect();
         let configuration = document.get("configuration").and_then(|all| all.get("root_module"));
-        Ok(Self { changes, drift, state, configuration })
+        let invocations = list(document, "action_invocations")?;
+        within(invocations.len())?;
+        let provisioned = configuration.map(provisioned).unwrap_or_default();
+        Ok(Self { changes, drift, state, invocations, provisioned, configuration })
     }
 }
 
@@ -294,6 +304,23 @@ fn state_file(state: &Value) -> Result<Vec<Resource<'_>>, PlanError> {
         within(out.len())?;
     }
     Ok(out)
+}
+
+fn provisioned(root: &Value) -> HashSet<String> {
+    let mut out = HashSet::new();
+    let mut modules = vec![(String::new(), root)];
+    while let Some((path, module)) = modules.pop() {
+        for resource in items(module, "resources").iter().filter(|one| !items(one, "provisioners").is_empty()) {
+            out.extend(resource.get("address").and_then(Value::as_str).map(|address| format!("{path}{address}")));
+        }
+        let calls = module.get("module_calls").and_then(Value::as_object);
+        for (name, call) in
+            calls.into_iter().flat_map(Object::iter).filter(|(name, _)| path.len() + name.len() < MAX_PATH)
+        {
+            modules.extend(call.get("module").map(|module| (format!("{path}module.{name}."), module)));
+        }
+    }
+    out
 }
 
 fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
