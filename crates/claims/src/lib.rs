@@ -16,4 +16,4 @@ pub use claim::{Claim, Source, Status};
 pub use gate::{Code, Enforcement, Finding, Stop, decide};
 pub use judge::{Facts, FileVerdict, Landing, Verdict, Weight, judge};
 pub use paths::resolved;
-pub use tree::{Delta, GitError, Limits, Repository, Snapshot};
+pub use tree::{Delta, GitError, Limits, Repository, Snapshot, status_of};

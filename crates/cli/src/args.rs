@@ -90,6 +90,12 @@ pub enum Command {
     /// Show or verify one ledger file.
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    /// Say what an action would do, and what could bring it back.
+    #[command(subcommand)]
+    Evaluate(EvaluateCommand),
+    /// List and show the rules behind evaluations.
+    #[command(subcommand)]
+    Consequences(ConsequencesCommand),
     /// Lay an agent's claim of having finished beside what git says.
     #[command(subcommand)]
     Claim(ClaimCommand),
@@ -319,6 +325,98 @@ pub enum LedgerCommand {
         file: PathBuf,
         #[command(flatten)]
         format: FormatArgs,
+    },
+}
+
+/// The verdict from which on the exit code is 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Anything but `allow`.
+    Warn,
+    /// `escalate` and `block`.
+    Escalate,
+    /// `block` only.
+    Block,
+}
+
+/// How to print a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Default)]
+pub enum ReportFormat {
+    /// For people: verdict, the worst thing, why, how to undo it.
+    #[default]
+    Human,
+    /// `recourse.consequence.v1`.
+    Json,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum EvaluateCommand {
+    /// A shell line.
+    #[command(
+        after_help = "Examples:\n  writ evaluate shell 'git push --force'\n  writ evaluate shell --explain 'rm -rf build src'\n  writ evaluate shell \
+        --batch < lines.jsonl   {\"command\": …, \"cwd\": …} a line\n\nExit codes: 0, or 3 from --fail-on on."
+    )]
+    Shell {
+        /// The line; stdin when left out or `-`.
+        #[arg(default_value = "-")]
+        line: String,
+        /// Where it would run; here when left out.
+        #[arg(long)]
+        cwd: Option<PathBuf>,
+        #[command(flatten)]
+        how: EvaluateArgs,
+    },
+    /// A Terraform or OpenTofu plan (`terraform show -json plan.out`).
+    #[command(after_help = "Example:\n  terraform show -json plan.out | writ evaluate terraform --fail-on warn")]
+    Terraform {
+        /// The plan as JSON; stdin when left out or `-`.
+        #[arg(default_value = "-")]
+        file: String,
+        /// The state before (`terraform show -json`), when the plan has none.
+        #[arg(long)]
+        state: Option<PathBuf>,
+        #[command(flatten)]
+        how: EvaluateArgs,
+    },
+    /// A call to a tool on a server: `{"tool": …, "arguments": …, "server"?, "annotations"?}`.
+    #[command(
+        after_help = "Example:\n  echo '{\"tool\":\"execute_sql\",\"arguments\":{\"sql\":\"DROP TABLE a\"}}' | writ evaluate mcp"
+    )]
+    Mcp {
+        /// The call as JSON; stdin when left out or `-`.
+        #[arg(default_value = "-")]
+        file: String,
+        #[command(flatten)]
+        how: EvaluateArgs,
+    },
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct EvaluateArgs {
+    /// How to print the report.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ReportFormat,
+    /// The verdict from which on the exit code is 3.
+    #[arg(long, value_enum, default_value_t = FailOn::Block)]
+    pub fail_on: FailOn,
+    /// JSON lines in, a report a line out.
+    #[arg(long)]
+    pub batch: bool,
+    /// Also show rule, span, evidence used and evidence missing of each finding.
+    #[arg(long)]
+    pub explain: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum ConsequencesCommand {
+    /// List every rule with its tier.
+    List,
+    /// Show one rule.
+    Show {
+        /// Its id: `git/force-push`, or a Terraform type.
+        rule: String,
     },
 }
 

@@ -5,8 +5,15 @@
 //! that the agent itself brings never lowers a tier (R35), and what is unknown is named, not guessed (R36). Page:
 //! `spec/consequence.md`.
 
+pub mod mcp;
+mod paths;
 mod report;
+pub mod rules;
+pub mod shell;
+pub mod sql;
 pub mod terraform;
+
+pub use paths::{Blind, Eyes, Git, Seen};
 
 pub use report::{
     Actor, Confidence, Dependency, Effect, Evidence, Intent, Missing, Mutation, Origin, Recoverability, Report, Target,

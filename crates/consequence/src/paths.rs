@@ -88,33 +88,154 @@ pub struct Place<'a> {
 
 /// Folders that a system cannot live without, and what stands for them.
 const SYSTEM: [&str; 26] = [
-    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/srv",
-    "/sys", "/usr", "/var", "/mnt", "/media", "/Users", "/System", "/Library", "/Applications", "/private", "/data",
+    "/",
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/home",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/srv",
+    "/sys",
+    "/usr",
+    "/var",
+    "/mnt",
+    "/media",
+    "/Users",
+    "/System",
+    "/Library",
+    "/Applications",
+    "/private",
+    "/data",
 ];
 /// Below these, everything belongs to the system.
 const SYSTEM_TREES: [&str; 13] = [
-    "/bin/", "/boot/", "/etc/", "/lib/", "/lib64/", "/sbin/", "/sys/", "/usr/", "/proc/", "/System/", "/var/lib/", "/var/spool/", "/dev/",
+    "/bin/",
+    "/boot/",
+    "/etc/",
+    "/lib/",
+    "/lib64/",
+    "/sbin/",
+    "/sys/",
+    "/usr/",
+    "/proc/",
+    "/System/",
+    "/var/lib/",
+    "/var/spool/",
+    "/dev/",
 ];
 /// Below these, nothing is kept.
 const PASSING: [&str; 6] = ["/tmp/", "/var/tmp/", "/private/tmp/", "/dev/shm/", "/var/cache/", "/run/user/"];
 /// Names of what is made again by a build or a download.
 const MADE_AGAIN: [&str; 44] = [
-    "node_modules", "target", "dist", "build", "out", "bin", "obj", ".cache", "__pycache__", ".next", ".nuxt", "coverage", ".venv",
-    "venv", "env", ".tox", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".gradle", ".parcel-cache", ".turbo", "tmp", "temp", ".tmp",
-    "logs", "log", "_build", "deps", ".eggs", "htmlcov", ".nyc_output", "storybook-static", ".terraform", ".serverless", "cmake-build-debug",
-    "DerivedData", "Pods", ".dart_tool", "zig-cache", "zig-out", "bazel-out", ".svelte-kit", "public_build",
+    "node_modules",
+    "target",
+    "dist",
+    "build",
+    "out",
+    "bin",
+    "obj",
+    ".cache",
+    "__pycache__",
+    ".next",
+    ".nuxt",
+    "coverage",
+    ".venv",
+    "venv",
+    "env",
+    ".tox",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".gradle",
+    ".parcel-cache",
+    ".turbo",
+    "tmp",
+    "temp",
+    ".tmp",
+    "logs",
+    "log",
+    "_build",
+    "deps",
+    ".eggs",
+    "htmlcov",
+    ".nyc_output",
+    "storybook-static",
+    ".terraform",
+    ".serverless",
+    "cmake-build-debug",
+    "DerivedData",
+    "Pods",
+    ".dart_tool",
+    "zig-cache",
+    "zig-out",
+    "bazel-out",
+    ".svelte-kit",
+    "public_build",
 ];
 const MADE_ENDINGS: [&str; 22] = [
-    ".o", ".pyc", ".class", ".log", ".tmp", ".temp", ".swp", ".bak", ".orig", ".rej", "~", ".lock", ".pid", ".obj", ".a", ".so",
-    ".d", ".map", ".tsbuildinfo", ".gcda", ".gcno", ".out",
+    ".o",
+    ".pyc",
+    ".class",
+    ".log",
+    ".tmp",
+    ".temp",
+    ".swp",
+    ".bak",
+    ".orig",
+    ".rej",
+    "~",
+    ".lock",
+    ".pid",
+    ".obj",
+    ".a",
+    ".so",
+    ".d",
+    ".map",
+    ".tsbuildinfo",
+    ".gcda",
+    ".gcno",
+    ".out",
 ];
 /// Names of what is hard to get back.
 const PRECIOUS: [&str; 14] = [
-    ".git", ".ssh", ".gnupg", ".aws", ".kube", ".env", "id_rsa", "id_ed25519", "terraform.tfstate", "backups", "backup", ".password-store",
-    "pgdata", ".azure",
+    ".git",
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".kube",
+    ".env",
+    "id_rsa",
+    "id_ed25519",
+    "terraform.tfstate",
+    "backups",
+    "backup",
+    ".password-store",
+    "pgdata",
+    ".azure",
 ];
-const PRECIOUS_ENDINGS: [&str; 13] =
-    [".db", ".sqlite", ".sqlite3", ".sql", ".dump", ".pem", ".key", ".kdbx", ".tfstate", ".p12", ".pfx", ".bson", ".keystore"];
+const PRECIOUS_ENDINGS: [&str; 13] = [
+    ".db",
+    ".sqlite",
+    ".sqlite3",
+    ".sql",
+    ".dump",
+    ".pem",
+    ".key",
+    ".kdbx",
+    ".tfstate",
+    ".p12",
+    ".pfx",
+    ".bson",
+    ".keystore",
+];
 
 /// Judges what is done to a place.
 pub fn judge(doing: Doing, place: &Place<'_>, seen: Seen) -> Outcome {
@@ -141,7 +262,8 @@ pub fn judge(doing: Doing, place: &Place<'_>, seen: Seen) -> Outcome {
         return at(Tier::Reversible, "it can be moved back");
     }
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    let precious = PRECIOUS.contains(&name) || PRECIOUS_ENDINGS.iter().any(|end| name.ends_with(end)) || path.contains("/.git/");
+    let precious =
+        PRECIOUS.contains(&name) || PRECIOUS_ENDINGS.iter().any(|end| name.ends_with(end)) || path.contains("/.git/");
     if precious && seen.exists != Some(false) && seen.git != Some(Git::Clean) {
         return at(Tier::Unrecoverable, &format!("`{name}` holds history, keys or data that is made nowhere else"));
     }
@@ -151,14 +273,18 @@ pub fn judge(doing: Doing, place: &Place<'_>, seen: Seen) -> Outcome {
 /// A deletion in or beside the project, by what is known of it.
 fn by_evidence(place: &Place<'_>, seen: Seen, name: &str) -> Outcome {
     let path = place.path;
-    let inside = place.cwd.is_none_or(|cwd| path.strip_prefix(cwd).is_some_and(|rest| rest.starts_with('/'))) || !path.starts_with('/');
-    let made = path.split('/').any(|part| MADE_AGAIN.contains(&part)) || MADE_ENDINGS.iter().any(|end| name.ends_with(end));
-    let git = |value: &str, description: &str| vec![Evidence {
-        key: "git.status".to_owned(),
-        value: Value::from(value),
-        present: true,
-        description: description.to_owned(),
-    }];
+    let inside = place.cwd.is_none_or(|cwd| path.strip_prefix(cwd).is_some_and(|rest| rest.starts_with('/')))
+        || !path.starts_with('/');
+    let made =
+        path.split('/').any(|part| MADE_AGAIN.contains(&part)) || MADE_ENDINGS.iter().any(|end| name.ends_with(end));
+    let git = |value: &str, description: &str| {
+        vec![Evidence {
+            key: "git.status".to_owned(),
+            value: Value::from(value),
+            present: true,
+            description: description.to_owned(),
+        }]
+    };
     let mut found = match (seen.exists, seen.git) {
         (Some(false), _) => outcome(Tier::Reversible, "nothing of that name is there", Confidence::High),
         (_, Some(Git::Clean)) => {
@@ -166,7 +292,8 @@ fn by_evidence(place: &Place<'_>, seen: Seen, name: &str) -> Outcome {
             Outcome { evidence: git("clean", "committed, without changes since"), ..found }
         }
         (_, Some(Git::Ignored)) if inside => {
-            let found = outcome(Tier::WithEffort, "git is told to leave it alone, as what a build makes", Confidence::Medium);
+            let found =
+                outcome(Tier::WithEffort, "git is told to leave it alone, as what a build makes", Confidence::Medium);
             Outcome { evidence: git("ignored", "in .gitignore"), ..found }
         }
         _ if made && inside => outcome(Tier::WithEffort, "made again by a build or a download", Confidence::Medium),
@@ -182,9 +309,15 @@ fn by_evidence(place: &Place<'_>, seen: Seen, name: &str) -> Outcome {
             let found = outcome(Tier::FromBackup, "it is in no commit", Confidence::High);
             Outcome { evidence: git("untracked", "in no commit"), ..found }
         }
-        _ if !inside && place.tree => outcome(Tier::Unrecoverable, &format!("everything below `{path}`, outside the project, is removed"), Confidence::Medium),
+        _ if !inside && place.tree => outcome(
+            Tier::Unrecoverable,
+            &format!("everything below `{path}`, outside the project, is removed"),
+            Confidence::Medium,
+        ),
         _ if !inside => outcome(Tier::FromBackup, &format!("`{path}` lies outside the project"), Confidence::Medium),
-        _ if place.tree || place.glob => outcome(Tier::FromBackup, &format!("what lies below `{path}` is not known"), Confidence::Low),
+        _ if place.tree || place.glob => {
+            outcome(Tier::FromBackup, &format!("what lies below `{path}` is not known"), Confidence::Low)
+        }
         _ => outcome(Tier::WithEffort, "a single file of the project", Confidence::Low),
     };
     if seen.git.is_none() && seen.exists != Some(false) {
@@ -205,14 +338,20 @@ fn outcome(tier: Tier, why: &str, confidence: Confidence) -> Outcome {
 fn is_whole(place: &Place<'_>) -> bool {
     let path = place.path.trim_end_matches(['/', '*']).trim_end_matches('/');
     let path = if path.is_empty() { "/" } else { path };
-    let above = |inner: &str| inner == path || inner.strip_prefix(path).is_some_and(|rest| rest.starts_with('/') || path == "/");
+    let above = |inner: &str| {
+        inner == path || inner.strip_prefix(path).is_some_and(|rest| rest.starts_with('/') || path == "/")
+    };
     let broad = place.tree || place.glob;
     broad
         && (SYSTEM.contains(&path)
             || path.strip_prefix("/home/").or(path.strip_prefix("/Users/")).is_some_and(|user| !user.contains('/'))
             || place.home.is_some_and(above)
             || place.cwd.is_some_and(above)
-            || place.home.is_some_and(|home| path.strip_prefix(home).is_some_and(|rest| rest.matches('/').count() == 1 && !rest.starts_with("/.cache") && !rest.starts_with("/.npm")))
+            || place.home.is_some_and(|home| {
+                path.strip_prefix(home).is_some_and(|rest| {
+                    rest.matches('/').count() == 1 && !rest.starts_with("/.cache") && !rest.starts_with("/.npm")
+                })
+            })
             || matches!(place.path, "." | ".." | "*" | "./*" | "../*" | "~" | "./" | "../"))
 }
 
@@ -222,10 +361,14 @@ fn passing(path: &str) -> bool {
 
 /// Devices: what is written there overwrites what they hold.
 fn device(path: &str) -> Option<fn(Doing) -> Outcome> {
-    const HARMLESS: [&str; 8] =
-        ["null", "zero", "stdout", "stderr", "stdin", "tty", "full", "random"];
+    const HARMLESS: [&str; 8] = ["null", "zero", "stdout", "stderr", "stdin", "tty", "full", "random"];
     let name = path.strip_prefix("/dev/")?;
-    if HARMLESS.contains(&name) || name.starts_with("fd/") || name.starts_with("shm/") || name.starts_with("pts/") || name.starts_with("tcp/") {
+    if HARMLESS.contains(&name)
+        || name.starts_with("fd/")
+        || name.starts_with("shm/")
+        || name.starts_with("pts/")
+        || name.starts_with("tcp/")
+    {
         return None;
     }
     Some(|_| outcome(Tier::Unrecoverable, "a device is written to directly", Confidence::High))
@@ -233,9 +376,13 @@ fn device(path: &str) -> Option<fn(Doing) -> Outcome> {
 
 fn permit(place: &Place<'_>) -> Outcome {
     let path = place.path;
-    let system = SYSTEM.contains(&path.trim_end_matches('/')) || path == "/" || SYSTEM_TREES.iter().any(|tree| path.starts_with(tree));
+    let system = SYSTEM.contains(&path.trim_end_matches('/'))
+        || path == "/"
+        || SYSTEM_TREES.iter().any(|tree| path.starts_with(tree));
     match (system, place.tree) {
-        (true, true) => outcome(Tier::Unrecoverable, "the modes of a system's files are kept nowhere", Confidence::High),
+        (true, true) => {
+            outcome(Tier::Unrecoverable, "the modes of a system's files are kept nowhere", Confidence::High)
+        }
         (true, false) => outcome(Tier::FromBackup, &format!("`{path}` belongs to the system"), Confidence::Medium),
         (false, _) if is_whole(place) && place.cwd != Some(path) && path != "." => {
             outcome(Tier::FromBackup, "the old modes are kept nowhere", Confidence::Medium)
@@ -246,14 +393,35 @@ fn permit(place: &Place<'_>) -> Outcome {
 
 fn overwrite(place: &Place<'_>) -> Outcome {
     const ACCOUNTS: [&str; 9] = [
-        "/etc/passwd", "/etc/shadow", "/etc/group", "/etc/sudoers", "/etc/fstab", "/proc/sysrq-trigger", "/etc/hosts", "/etc/crontab", "/etc/resolv.conf",
+        "/etc/passwd",
+        "/etc/shadow",
+        "/etc/group",
+        "/etc/sudoers",
+        "/etc/fstab",
+        "/proc/sysrq-trigger",
+        "/etc/hosts",
+        "/etc/crontab",
+        "/etc/resolv.conf",
     ];
     const PERSISTENT: [&str; 10] = [
-        "/.bashrc", "/.zshrc", "/.profile", "/.bash_profile", "/.ssh/authorized_keys", "/.ssh/config", "/.gitconfig", "/.npmrc", "/.netrc", "/.zprofile",
+        "/.bashrc",
+        "/.zshrc",
+        "/.profile",
+        "/.bash_profile",
+        "/.ssh/authorized_keys",
+        "/.ssh/config",
+        "/.gitconfig",
+        "/.npmrc",
+        "/.netrc",
+        "/.zprofile",
     ];
     let path = place.path;
     let home = place.home.unwrap_or("/root");
-    if ACCOUNTS.contains(&path) || ["/boot/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/usr/bin/", "/usr/lib/", "/usr/sbin/", "/etc/sudoers.d/"].iter().any(|tree| path.starts_with(tree)) {
+    if ACCOUNTS.contains(&path)
+        || ["/boot/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/usr/bin/", "/usr/lib/", "/usr/sbin/", "/etc/sudoers.d/"]
+            .iter()
+            .any(|tree| path.starts_with(tree))
+    {
         return outcome(Tier::Unrecoverable, &format!("`{path}` is part of the system"), Confidence::High);
     }
     if ["/etc/", "/sys/", "/proc/", "/var/lib/", "/var/spool/cron"].iter().any(|tree| path.starts_with(tree)) {

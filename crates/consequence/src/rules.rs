@@ -158,7 +158,9 @@ impl Subject {
 
     fn has(&self, mark: &Mark) -> bool {
         match mark {
-            Mark::Flag(flag) => self.normal.flags.iter().any(|own| own == flag) || self.raw.iter().any(|own| own == flag),
+            Mark::Flag(flag) => {
+                self.normal.flags.iter().any(|own| own == flag) || self.raw.iter().any(|own| own == flag)
+            }
             Mark::Operand(pattern) => self.operands.iter().any(|own| fits(pattern, own)),
             Mark::Raw(pattern) => self.raw.iter().any(|own| fits(pattern, own)),
         }

@@ -16,6 +16,7 @@ mod lifecycle;
 pub mod protect;
 mod seal;
 mod session;
+mod sight;
 pub mod starter;
 pub mod state;
 mod sweep;
@@ -27,6 +28,7 @@ use writ_core::{Decision, Timestamp, ToolCall};
 pub use disk::Disk;
 pub use governing::Governing;
 pub use home::{Home, NoStateDir};
+pub use sight::Sight;
 pub use trust::{Trust, TrustError};
 
 /// Decides one call under a policy, now, on this machine's file system, without a session and without a record.

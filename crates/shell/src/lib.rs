@@ -55,3 +55,8 @@ pub fn analyze(line: &str, env: &Env) -> Analysis {
         Err(error) => Analysis { syntax_error: Some(error), ..Analysis::default() },
     }
 }
+
+/// Whether the tables of programs know what a program does with its operands.
+pub fn is_known(program: &str) -> bool {
+    operands::table::lookup(program).is_some()
+}

@@ -166,6 +166,17 @@ fn status(root: &Path, limits: &Limits) -> Result<Status, GitError> {
     status::read(&bytes).ok_or_else(|| GitError::Answer("status".to_owned()))
 }
 
+/// What git says of a path and everything below it: two letters each, as `git status` prints them; nothing for what is as
+/// committed.
+pub fn status_of(root: &Path, path: &Path, limits: &Limits) -> Option<Vec<String>> {
+    let path = path.to_str()?;
+    let arguments =
+        ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching", "--", path];
+    let bytes = git::run(root, &arguments, limits.timeout).ok()?;
+    let records = bytes.split(|byte| *byte == 0).filter(|record| record.len() > 3);
+    Some(records.map(|record| String::from_utf8_lossy(record.get(..2).unwrap_or_default()).into_owned()).collect())
+}
+
 /// What a path holds now. What cannot be read is marked so, and so counts as different from what can.
 fn fingerprint(path: &Path, limits: &Limits, budget: &mut u64) -> String {
     let Ok(found) = fs::symlink_metadata(path) else { return "deleted".to_owned() };

@@ -6,6 +6,7 @@ mod claims;
 mod decide;
 mod demo;
 mod doctor;
+mod evaluate;
 pub mod hook;
 mod init;
 mod keys;
@@ -44,6 +45,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Session(command) => session::run(&command),
         Command::Ledger(command) => ledger::run(&command),
         Command::Claim(command) => claim::run(&command),
+        Command::Evaluate(command) => evaluate::run(&command),
+        Command::Consequences(command) => evaluate::rules(&command),
         Command::Claims(args) => claims::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Verify(args) => verify::run(&args),

@@ -4,7 +4,7 @@
 
 mod copy;
 mod net;
-mod table;
+pub mod table;
 mod values;
 
 use writ_core::Span;

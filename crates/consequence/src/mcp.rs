@@ -1,0 +1,230 @@
+//! A call to a tool on a server: by its name's verb, the server's own hints, and what its arguments would do.
+//!
+//! Hints only ever raise a tier: they are the server's word (R35).
+
+use writ_core::json::{Object, Value};
+use writ_shell::Env;
+
+use crate::paths::Eyes;
+use crate::report::{Confidence, Intent, Mutation, Origin, Recoverability, Report, Target, Tier};
+use crate::{shell, sql};
+
+/// Verbs, what they do, and the tier where nothing better is known.
+const VERBS: &str = include_str!("../data/mcp/verbs.txt");
+/// Deepest nesting of arguments, and most of them, that are looked at.
+const MAX_DEPTH: usize = 16;
+const MAX_ARGUMENTS: usize = 2000;
+
+/// A call.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    /// The tool: `delete_file`, `mcp__fs__delete_file`.
+    pub tool: &'a str,
+    /// The server, when the name does not say.
+    pub server: Option<&'a str>,
+    /// Its arguments.
+    pub arguments: &'a Value,
+    /// What the server says of the tool: `destructiveHint`, `readOnlyHint`.
+    pub annotations: Option<&'a Value>,
+}
+
+/// Evaluates a call.
+pub fn evaluate(call: &Call<'_>, env: &Env, eyes: &dyn Eyes) -> Report {
+    let name = call.tool.rsplit("__").next().unwrap_or(call.tool);
+    let words = words(name);
+    let verb = words.iter().find_map(|word| verb(word));
+    let mut report = Report::default();
+    let mut found = Arguments { env, eyes, mutations: Vec::new(), left: MAX_ARGUMENTS };
+    found.value(None, call.arguments, 0);
+    report.mutations.append(&mut found.mutations);
+    let hint = |name: &str| call.annotations.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
+    let known = report.mutations.iter().any(|mutation| mutation.recoverability.tier > Tier::WithEffort);
+    match verb {
+        Some((tier, action, why)) if tier > Tier::WithEffort && !known => {
+            report.mutations.push(own(call, tier, action, why, Confidence::Medium));
+        }
+        _ if hint("destructiveHint") == Some(true) && !known => {
+            let why = "the server says that this destroys something";
+            report.mutations.push(own(call, Tier::NeedsReview, "destroy", why, Confidence::Medium));
+        }
+        Some(_) => {}
+        None if report.mutations.is_empty() => {
+            let mut mutation = own(call, Tier::Reversible, "call", "the tool is not known here", Confidence::Low);
+            mutation.recoverability.source = Origin::Default;
+            report.mutations.push(mutation);
+        }
+        None => {}
+    }
+    report
+}
+
+fn own(call: &Call<'_>, tier: Tier, action: &str, why: &str, confidence: Confidence) -> Mutation {
+    let server = call.server.or_else(|| call.tool.strip_prefix("mcp__")?.split("__").next());
+    Mutation {
+        intent: Intent {
+            source: "mcp",
+            action: action.to_owned(),
+            target: Target {
+                provider: server.map(str::to_owned),
+                kind: Some("tool".to_owned()),
+                id: Some(call.tool.to_owned()),
+                ..Target::default()
+            },
+            ..Intent::default()
+        },
+        recoverability: Recoverability {
+            tier,
+            reasoning: why.to_owned(),
+            source: Origin::Rules,
+            confidence,
+            suggestions: Vec::new(),
+        },
+        evidence: Vec::new(),
+        missing: Vec::new(),
+        dependencies: Vec::new(),
+    }
+}
+
+/// The first line of the table that knows a word.
+fn verb(word: &str) -> Option<(Tier, &'static str, &'static str)> {
+    VERBS.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let mut columns = line.splitn(4, '|').map(str::trim);
+        let (names, tier, action, why) = (columns.next()?, columns.next()?, columns.next()?, columns.next()?);
+        names.split_whitespace().any(|name| name == word).then_some(())?;
+        Some((Tier::of(tier.parse().ok()?)?, action, why))
+    })
+}
+
+/// `deleteFile`, `delete_file`, `delete-file`, `DELETEFile` as words in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut out: Vec<String> = vec![String::new()];
+    let letters: Vec<char> = name.chars().collect();
+    for (at, c) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| letters.get(at));
+        let starts = c.is_uppercase()
+            && (before.is_some_and(|before| before.is_lowercase() || before.is_numeric())
+                || (before.is_some() && letters.get(at + 1).is_some_and(|next| next.is_lowercase())));
+        if !c.is_alphanumeric() || starts {
+            out.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(last) = out.last_mut()
+        {
+            last.extend(c.to_lowercase());
+        }
+    }
+    out.retain(|word| !word.is_empty());
+    out
+}
+
+struct Arguments<'a> {
+    env: &'a Env,
+    eyes: &'a dyn Eyes,
+    mutations: Vec<Mutation>,
+    left: usize,
+}
+
+impl Arguments<'_> {
+    fn value(&mut self, name: Option<&str>, value: &Value, depth: usize) {
+        if depth > MAX_DEPTH || self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        match value {
+            Value::Object(members) => {
+                self.request(members);
+                members.iter().for_each(|(name, member)| self.value(Some(name), member, depth + 1));
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.value(name, item, depth + 1)),
+            Value::String(text) => self.text(name.unwrap_or_default(), text),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        let name = name.to_lowercase();
+        if matches!(name.as_str(), "sql" | "query" | "statement" | "queries" | "statements") {
+            for found in sql::evaluate(text) {
+                self.add(found.tier, found.action, &found.why, found.name);
+            }
+        } else if matches!(
+            name.as_str(),
+            "command" | "cmd" | "script" | "shell" | "bash" | "code" | "commands" | "cli_command"
+        ) {
+            let report = shell::evaluate(text, self.env, self.eyes);
+            self.mutations.extend(
+                report.mutations.into_iter().filter(|mutation| mutation.recoverability.source == Origin::Rules),
+            );
+        }
+    }
+
+    /// `{method: DELETE, url: …}`
+    fn request(&mut self, members: &Object) {
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        if text("method").or(text("http_method")).is_some_and(|method| method.eq_ignore_ascii_case("DELETE")) {
+            let url = text("url").or(text("path")).or(text("endpoint")).unwrap_or_default().to_owned();
+            self.add(Tier::FromBackup, "delete", "the server is asked to delete something", url);
+        }
+    }
+
+    fn add(&mut self, tier: Tier, action: &str, why: &str, id: String) {
+        let nothing = Value::Null;
+        let call = Call { tool: "", server: None, arguments: &nothing, annotations: None };
+        let mut mutation = own(&call, tier, action, why, Confidence::High);
+        mutation.intent.target = Target { id: Some(id), kind: Some("argument".to_owned()), ..Target::default() };
+        self.mutations.push(mutation);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use writ_core::json::parse;
+
+    use super::*;
+    use crate::paths::Blind;
+    use crate::report::Verdict;
+
+    fn verdict(tool: &str, arguments: &str) -> Verdict {
+        let arguments = parse(arguments.as_bytes()).unwrap();
+        let call = Call { tool, server: None, arguments: &arguments, annotations: None };
+        evaluate(&call, &Env::default(), &Blind).verdict()
+    }
+
+    #[test]
+    fn names_and_arguments_count() {
+        for (tool, arguments) in [
+            ("deleteFile", "{}"),
+            ("mcp__db__execute_sql", r#"{"sql":"DROP TABLE users"}"#),
+            ("bash", r#"{"command":"rm -rf /"}"#),
+            ("purge_queue", "{}"),
+            ("transfer_funds", r#"{"amount":100}"#),
+            ("http_request", r#"{"method":"DELETE","url":"https://x/y"}"#),
+            ("repo-destroy", "{}"),
+            ("DROPTable", "{}"),
+        ] {
+            assert_ne!(verdict(tool, arguments), Verdict::Allow, "{tool} {arguments}");
+        }
+        for (tool, arguments) in [
+            ("get_delete_status", "{}"),
+            ("list_files", "{}"),
+            ("mcp__db__execute_sql", r#"{"sql":"SELECT 1"}"#),
+            ("bash", r#"{"command":"ls"}"#),
+            ("search_deleted", "{}"),
+            ("frobnicate", "{}"),
+        ] {
+            assert_eq!(verdict(tool, arguments), Verdict::Allow, "{tool} {arguments}");
+        }
+    }
+
+    #[test]
+    fn hints_raise_and_never_lower() {
+        let arguments = Value::Null;
+        let with = |tool, hints: &str| {
+            let hints = parse(hints.as_bytes()).unwrap();
+            let call = Call { tool, server: None, arguments: &arguments, annotations: Some(&hints) };
+            evaluate(&call, &Env::default(), &Blind).verdict()
+        };
+        assert_eq!(with("frobnicate", r#"{"destructiveHint":true}"#), Verdict::Escalate);
+        assert_ne!(with("delete_all", r#"{"readOnlyHint":true,"destructiveHint":false}"#), Verdict::Allow);
+    }
+}

@@ -1,0 +1,79 @@
+//! The data files by their own examples, and lines that must, or must not, come out as `allow`.
+
+use writ_consequence::{Blind, Report, Verdict, rules, shell};
+use writ_core::json::Value;
+use writ_shell::Env;
+
+fn evaluate(line: &str) -> Report {
+    let env = Env { home: Some("/home/me".to_owned()), cwd: Some("/home/me/project".to_owned()) };
+    shell::evaluate(line, &env, &Blind)
+}
+
+fn hits(report: &Report, rule: &str) -> bool {
+    report.mutations.iter().any(|it| it.intent.metadata.get("rule").and_then(Value::as_str) == Some(rule))
+}
+
+#[test]
+fn every_example_of_every_rule_holds() {
+    let mut wrong = Vec::new();
+    let mut examples = 0;
+    for family in rules::families() {
+        assert!(!family.programs.is_empty() && !family.rules.is_empty(), "a file of data does not read: {family:?}");
+        for rule in &family.rules {
+            for line in &rule.bad {
+                examples += 1;
+                let report = evaluate(line);
+                if !hits(&report, &rule.id)
+                    || report.verdict() == Verdict::Allow
+                        && !matches!(rule.tier, rules::Judged::As(tier) if tier.number() < 3)
+                {
+                    wrong.push(format!("{}: not hit by `{line}`: {}", rule.id, report.verdict().as_str()));
+                }
+            }
+            for line in &rule.ok {
+                examples += 1;
+                if hits(&evaluate(line), &rule.id) {
+                    wrong.push(format!("{}: hit by `{line}`", rule.id));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(examples > 300, "{examples} examples");
+}
+
+#[test]
+fn files_are_read_without_a_mistake() {
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/data/shell")).expect("the data") {
+        let path = file.expect("an entry").path();
+        let text: &'static str = std::fs::read_to_string(&path).expect("text").leak();
+        rules::read("file", text).expect("a file of rules");
+    }
+}
+
+/// The reference's mistakes, and everyday lines beside them.
+#[test]
+fn lines_that_lose_something_and_lines_that_do_not() {
+    let mut wrong = Vec::new();
+    for line in include_str!("lines.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let Some((expected, line)) = line.split_once(' ') else { continue };
+        let line = line.replace("\\n", "\n");
+        let got = evaluate(&line).verdict();
+        let fits = match expected {
+            "lose" => got != Verdict::Allow,
+            "keep" => got == Verdict::Allow,
+            verdict => got.as_str() == verdict,
+        };
+        if !fits {
+            wrong.push(format!("{expected}: {} for `{line}`", got.as_str()));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn hostile_lines_end() {
+    for line in ["$(".repeat(500_000), "rm ".repeat(80_000), "a|".repeat(100_000), "{a,b}".repeat(5000)] {
+        evaluate(&line);
+    }
+}

@@ -1,0 +1,57 @@
+//! What disk and git say of a path that a command is about to change.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use writ_claims::{Limits, Repository, status_of};
+use writ_consequence::{Eyes, Git, Seen};
+
+/// Most paths that git is asked about.
+const MAX_ASKED: usize = 16;
+
+/// This machine's disk and its repositories. Asks git once for each path, and not for many.
+#[derive(Debug, Default)]
+pub struct Sight {
+    seen: RefCell<HashMap<String, Seen>>,
+}
+
+impl Eyes for Sight {
+    fn look(&self, path: &str) -> Seen {
+        if let Some(seen) = self.seen.borrow().get(path) {
+            return *seen;
+        }
+        if self.seen.borrow().len() >= MAX_ASKED {
+            return Seen::default();
+        }
+        let seen = look(Path::new(path));
+        self.seen.borrow_mut().insert(path.to_owned(), seen);
+        seen
+    }
+}
+
+fn look(path: &Path) -> Seen {
+    if path.to_string_lossy().contains(['*', '?', '[']) {
+        return Seen::default();
+    }
+    if fs::symlink_metadata(path).is_err() {
+        return Seen { exists: Some(false), git: None };
+    }
+    let Ok(repository) = Repository::around(path.parent().unwrap_or(path)) else {
+        return Seen { exists: Some(true), git: Some(Git::Outside) };
+    };
+    let limits = Limits { timeout: Duration::from_secs(3), ..Limits::default() };
+    let states = status_of(&repository.root, path, &limits);
+    let worst = states.map(|states| {
+        let any = |wanted: &str| states.iter().any(|state| state == wanted);
+        match () {
+            () if any("??") => Git::Untracked,
+            () if states.iter().any(|state| state != "!!") => Git::Changed,
+            () if any("!!") => Git::Ignored,
+            () => Git::Clean,
+        }
+    });
+    Seen { exists: Some(true), git: worst }
+}
