@@ -5,6 +5,7 @@
 //! with `cargo xtask bench`; nothing here is asserted in a test.
 
 mod claims;
+mod consequence;
 mod decide;
 mod hook;
 mod ledger;
@@ -21,9 +22,10 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 6] = [
+const GROUPS: [Group; 7] = [
     ("hook", hook::run),
     ("claims", claims::run),
+    ("consequence", consequence::run),
     ("decide", decide::run),
     ("policy", policy::run),
     ("shell", shell::run),

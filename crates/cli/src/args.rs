@@ -413,6 +413,12 @@ pub struct EvaluateArgs {
 pub enum ConsequencesCommand {
     /// List every rule with its tier.
     List,
+    /// Write a page for each family of rules.
+    Pages {
+        /// Where to.
+        #[arg(default_value = "docs/consequences")]
+        folder: PathBuf,
+    },
     /// Show one rule.
     Show {
         /// Its id: `git/force-push`, or a Terraform type.

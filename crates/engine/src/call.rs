@@ -4,10 +4,9 @@ use writ_clients::claude_code::{Answer, HookAnswer, HookInput, ToolUse};
 use writ_core::json::{self, Object, Value};
 use writ_core::{Decision, Digest, Matched, Reason, Subject, ToolCall, Verdict};
 use writ_evidence::row::RowDecision;
-use writ_policy::{judge, survey};
+use writ_policy::judge;
 
 use crate::claims::tests_run;
-use crate::disk::Disk;
 use crate::session::{Blocked, Session, SessionError};
 
 /// Rule names that are Writ's own.
@@ -130,7 +129,7 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
         }
     };
     let call = ToolCall { tool: tool.to_owned(), input: arguments.clone(), cwd: input.cwd.clone() };
-    let facts = survey(&governing.policy, &call, &session.setting, &Disk::guarding(&session.setting));
+    let facts = crate::facts(&governing.policy, &call, &session.setting);
     detail.push("facts", facts.to_json());
     (judge(&governing.policy, &session.setting, &facts), detail)
 }

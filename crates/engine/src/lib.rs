@@ -23,7 +23,10 @@ mod sweep;
 mod trust;
 pub mod verify;
 
+use writ_consequence::{Report, mcp, shell};
+use writ_core::json::Value;
 use writ_core::{Decision, Timestamp, ToolCall};
+use writ_policy::{Facts, Loss, Policy, Setting};
 
 pub use disk::Disk;
 pub use governing::Governing;
@@ -34,6 +37,34 @@ pub use trust::{Trust, TrustError};
 /// Decides one call under a policy, now, on this machine's file system, without a session and without a record.
 pub fn decide(governing: &Governing, call: &ToolCall, home: &Home) -> Decision {
     let setting = protect::setting(home, &governing.path, Timestamp::now());
-    let facts = writ_policy::survey(&governing.policy, call, &setting, &Disk::guarding(&setting));
+    let facts = facts(&governing.policy, call, &setting);
     writ_policy::judge(&governing.policy, &setting, &facts)
+}
+
+/// What a call would touch on this machine, and, where the policy asks for that, what would be lost.
+fn facts(policy: &Policy, call: &ToolCall, setting: &Setting) -> Facts {
+    let facts = writ_policy::survey(policy, call, setting, &Disk::guarding(setting));
+    if !policy.consequences().any() {
+        return facts;
+    }
+    match loss(call, setting) {
+        Some(loss) => facts.with_loss(loss),
+        None => facts,
+    }
+}
+
+/// The worst of what a shell line or a call to a server would lose.
+fn loss(call: &ToolCall, setting: &Setting) -> Option<Loss> {
+    let env = writ_shell::Env { home: setting.home.clone(), cwd: Some(call.cwd.clone()) };
+    let report: Report = if call.tool == "Bash" {
+        shell::evaluate(call.text("command")?, &env, &Sight::default())
+    } else if call.tool.starts_with("mcp__") {
+        let call = mcp::Call { tool: &call.tool, server: None, arguments: &call.input, annotations: None };
+        mcp::evaluate(&call, &env, &Sight::default())
+    } else {
+        return None;
+    };
+    let worst = report.worst()?;
+    let rule = worst.intent.metadata.get("rule").and_then(Value::as_str).unwrap_or(&worst.intent.action);
+    Some(Loss { tier: worst.recoverability.tier.number(), rule: rule.to_owned() })
 }

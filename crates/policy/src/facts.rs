@@ -20,6 +20,17 @@ pub struct Facts {
     pub(crate) unresolved: Vec<UnresolvedFact>,
     /// Why the input cannot be judged at all.
     pub(crate) malformed: Option<String>,
+    /// The worst of what it would lose, where the policy asks for that.
+    pub(crate) loss: Option<Loss>,
+}
+
+/// What an evaluation found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The worst finding's tier, 1 to 5.
+    pub tier: u8,
+    /// The rule or the action behind it.
+    pub rule: String,
 }
 
 /// A command, a URL or a subagent's type: text that patterns match.
@@ -113,6 +124,13 @@ impl Facts {
         &self.tool
     }
 
+    /// Adds what an evaluation of the call found.
+    #[must_use]
+    pub fn with_loss(mut self, loss: Loss) -> Self {
+        self.loss = Some(loss);
+        self
+    }
+
     /// Takes tokens out of names and paths (R8). What is judged is what is recorded.
     pub(crate) fn mask(&mut self) {
         let paths = self.paths.iter_mut().flat_map(|fact| [&mut fact.written, &mut fact.resolved]);
@@ -139,6 +157,12 @@ impl Facts {
         if let Some(why) = &self.malformed {
             out.push("malformed", Value::from(why.as_str()));
         }
+        if let Some(loss) = &self.loss {
+            let mut found = Object::new();
+            found.push("tier", Value::from(u64::from(loss.tier)));
+            found.push("rule", Value::from(loss.rule.as_str()));
+            out.push("loss", Value::Object(found));
+        }
         Value::Object(out)
     }
 
@@ -156,6 +180,17 @@ impl Facts {
                 .collect::<Option<_>>()
                 .ok_or(FactsError("unresolved"))?,
             malformed: text(value, "malformed"),
+            loss: match value.get("loss") {
+                None => None,
+                Some(loss) => Some(Loss {
+                    tier: loss
+                        .get("tier")
+                        .and_then(Value::as_u64)
+                        .and_then(|tier| u8::try_from(tier).ok())
+                        .ok_or(FactsError("loss"))?,
+                    rule: text(loss, "rule").ok_or(FactsError("loss"))?,
+                }),
+            },
         })
     }
 }

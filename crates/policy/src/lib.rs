@@ -19,10 +19,10 @@ mod url;
 mod world;
 
 pub use error::{PolicyError, Problem};
-pub use facts::{Facts, FactsError, Host};
+pub use facts::{Facts, FactsError, Host, Loss};
 pub use glob::{Glob, GlobError};
 pub use judge::judge;
-pub use policy::{Claims, Policy};
+pub use policy::{Claims, Consequences, Policy};
 pub use protect::{POLICY_NAMES, Protected, Setting};
 pub use survey::survey;
 pub use world::{Entry, Lexical, Resolved, World};

@@ -19,8 +19,38 @@ pub struct Policy {
     pub(crate) files: Files,
     pub(crate) domains: Domains,
     claims: Claims,
+    consequences: Consequences,
     document: Value,
     warnings: Vec<String>,
+}
+
+/// The `consequences` member: tiers whose verdicts ask or deny. Absent members are `None`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Consequences {
+    /// Ask from this tier's verdict on.
+    pub ask: Option<u8>,
+    /// Deny from this tier's verdict on.
+    pub deny: Option<u8>,
+}
+
+impl Consequences {
+    fn read(document: &Value, found: &mut Vec<Found>) -> Self {
+        let mut tier = |name: &str| {
+            let value = document.get("consequences")?.get(name)?.as_u64()?;
+            let tier = u8::try_from(value).ok().filter(|tier| (1..=5).contains(tier));
+            if tier.is_none() {
+                let pointer = format!("/consequences/{name}");
+                found.push(Found::value(&pointer, format!("there is no tier {value}"), "a tier from 1 to 5"));
+            }
+            tier
+        };
+        Self { ask: tier("ask"), deny: tier("deny") }
+    }
+
+    /// Whether anything is asked of evaluations.
+    pub const fn any(&self) -> bool {
+        self.ask.is_some() || self.deny.is_some()
+    }
 }
 
 /// The `claims` member: what an agent's DONE is worth. Absent members are `None`.
@@ -107,6 +137,7 @@ impl Policy {
         schema::check(&document, Kind::Object(schema::ROOT), "", &mut found);
         let mut reader = Reader { root, base: String::new(), found, warnings: Vec::new() };
         let (tools, files, domains) = reader.rules(&document);
+        let consequences = Consequences::read(&document, &mut reader.found);
         if !reader.found.is_empty() {
             return Err(PolicyError::from_found(&text, reader.found));
         }
@@ -120,6 +151,7 @@ impl Policy {
             files,
             domains,
             claims: Claims::read(&document),
+            consequences,
             warnings: reader.warnings,
             document,
         })
@@ -133,6 +165,11 @@ impl Policy {
     /// What people call it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Which losses ask or deny.
+    pub const fn consequences(&self) -> Consequences {
+        self.consequences
     }
 
     /// What an agent's DONE is worth.

@@ -89,7 +89,7 @@ fn one(command: &EvaluateCommand, value: &Value) -> Result<Report, String> {
             let line = value.as_str().or_else(|| value.get("command").and_then(Value::as_str));
             let line = line.ok_or("no member `command` with a shell line")?;
             let own = value.get("cwd").and_then(Value::as_str).map(Path::new);
-            shell_report(line, own.or(cwd.as_deref())).map_err(|_| "the folder cannot be told".to_owned())
+            shell_report(line, own.or(cwd.as_deref())).map_err(|_why| "the folder cannot be told".to_owned())
         }
         EvaluateCommand::Terraform { .. } => terraform::evaluate(value, None).map_err(|error| error.to_string()),
         EvaluateCommand::Mcp { .. } => mcp_report(value),
@@ -233,6 +233,13 @@ pub fn rules(command: &ConsequencesCommand) -> Result<(), Failure> {
             }
             Ok(())
         }
+        ConsequencesCommand::Pages { folder } => {
+            std::fs::create_dir_all(folder)?;
+            for family in rules::families() {
+                std::fs::write(folder.join(format!("{}.md", family.name)), page(family))?;
+            }
+            Ok(())
+        }
         ConsequencesCommand::Show { rule: id } => {
             if let Some(rule) = rules::find(id) {
                 output::line(format!(
@@ -263,6 +270,34 @@ pub fn rules(command: &ConsequencesCommand) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// A family's page.
+fn page(family: &rules::Family) -> String {
+    let mut out = format!("# {}\n\n{}\n\nPrograms: `{}`.\n", family.name, family.about, family.programs.join("` `"));
+    for rule in &family.rules {
+        out.push_str(&format!(
+            "\n## {}\n\nTier {}: {} {}. {}\n",
+            rule.id,
+            tier_of(rule),
+            rule.action,
+            rule.target,
+            rule.why
+        ));
+        for (name, text) in
+            [("Undo", rule.undo), ("To know", rule.need)].into_iter().filter(|(_, text)| !text.is_empty())
+        {
+            out.push_str(&format!("\n{name}: {text}\n"));
+        }
+        let lines = |lines: &[&str]| lines.iter().map(|line| format!("\n    {line}")).collect::<String>();
+        if !rule.bad.is_empty() {
+            out.push_str(&format!("\nHit by:\n{}\n", lines(&rule.bad)));
+        }
+        if !rule.ok.is_empty() {
+            out.push_str(&format!("\nNot by:\n{}\n", lines(&rule.ok)));
+        }
+    }
+    out
 }
 
 fn tier_of(rule: &rules::Rule) -> String {

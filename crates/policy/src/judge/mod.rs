@@ -27,6 +27,7 @@ pub fn judge(policy: &Policy, setting: &Setting, facts: &Facts) -> Decision {
     judge.unresolved();
     facts.paths.iter().for_each(|fact| judge.path(fact));
     facts.hosts.iter().for_each(|fact| judge.host(fact));
+    judge.loss();
     let mut reasons: Vec<Reason> = Vec::new();
     for reason in judge.reasons {
         if !reasons.iter().any(|known| is_same(known, &reason)) {
@@ -71,6 +72,28 @@ impl<'a> Judge<'a> {
                 "a policy with a later `expires`".to_owned(),
             );
         }
+    }
+
+    /// What would be lost, against the tiers the policy names.
+    fn loss(&mut self) {
+        let Some(loss) = &self.facts.loss else { return };
+        let limits = self.policy.consequences();
+        let reached =
+            |limit: Option<u8>| limit.is_some_and(|limit| severity(loss.tier) >= severity(limit) && loss.tier > 2);
+        let (verdict, rule) = match (reached(limits.deny), reached(limits.ask)) {
+            (true, _) => (Verdict::Deny, "/consequences/deny"),
+            (false, true) => (Verdict::Ask, "/consequences/ask"),
+            (false, false) => return,
+        };
+        let (what, matched) = (loss.rule.clone(), matched(Subject::Tool, &self.facts.tool, None));
+        let message = format!("what it would do is tier {} ({what})", loss.tier);
+        self.say(
+            verdict,
+            rule,
+            matched,
+            message,
+            "an action that can be undone: `writ evaluate --explain` says what is lost".to_owned(),
+        );
     }
 
     fn malformed(&mut self) {
@@ -135,6 +158,15 @@ impl<'a> Judge<'a> {
                 self.say(Verdict::Ask, &rule.pointer, matched, message, instead);
             }
         }
+    }
+}
+
+/// How much a tier weighs: what is gone outranks what nobody can tell (R34).
+const fn severity(tier: u8) -> u8 {
+    match tier {
+        4 => 5,
+        5 => 4,
+        other => other,
     }
 }
 

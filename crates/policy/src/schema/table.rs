@@ -108,6 +108,11 @@ const EVALUATORS: &[Field] = &[
     ),
 ];
 
+const CONSEQUENCES: &[Field] = &[
+    field("ask", Kind::Count, "Ask from the verdict of this tier on: 3 is warn, 5 escalate, 4 block."),
+    field("deny", Kind::Count, "Deny from the verdict of this tier on."),
+];
+
 const CLAIMS: &[Field] = &[
     field("enforce", Kind::Truth, "Send an agent back to work whose DONE is false beyond doubt."),
     field("agents", TEXTS, "The agent types this is about; `main` is the main agent. Absent: every subagent."),
@@ -172,6 +177,11 @@ pub const ROOT: &[Field] = &[
         "File access, as globs relative to the policy's folder.",
     )),
     enforced(field("domains", Kind::Object(ALLOW_DENY), "Network access, by host name.")),
+    enforced(field(
+        "consequences",
+        Kind::Object(CONSEQUENCES),
+        "What may be lost: tiers 1 to 5 of `writ evaluate`. An extension: spec/consequence.md.",
+    )),
     enforced(field("claims", Kind::Object(CLAIMS), "What an agent's DONE is worth. An extension: spec/claims.md.")),
     field("requiredAttestations", TEXTS, "Steps that must leave an attestation."),
     field("attestationDir", Kind::Text, "Where attestations go."),

@@ -1,0 +1,19 @@
+//! Any line, any document and any call are evaluated without panic.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use writ_consequence::{Blind, mcp, shell, sql, terraform};
+use writ_core::json::{Limits, parse_with};
+use writ_shell::Env;
+
+fuzz_target!(|text: &str| {
+    let env = Env { home: Some("/home/a".to_owned()), cwd: Some("/work".to_owned()) };
+    drop(shell::evaluate(text, &env, &Blind).to_json());
+    drop(sql::evaluate(text));
+    if let Ok(value) = parse_with(text.as_bytes(), Limits::FOREIGN) {
+        drop(terraform::evaluate(&value, None));
+        let call = mcp::Call { tool: text, server: None, arguments: &value, annotations: Some(&value) };
+        drop(mcp::evaluate(&call, &env, &Blind));
+    }
+});
