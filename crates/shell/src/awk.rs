@@ -276,7 +276,9 @@ impl Reader<'_, '_> {
 
     /// `ARGV[1] = "file"`: one more file to read.
     fn argument(&mut self) {
-        let Some(close) = self.tokens.iter().skip(self.at).position(|token| *token == Token::Sign("]")) else { return };
+        let Some(close) = self.tokens.iter().skip(self.at).take(64).position(|token| *token == Token::Sign("]")) else {
+            return;
+        };
         if self.sign(self.at) == "[" && self.sign(self.at + close + 1) == "=" {
             self.at += close + 2;
             let file = self.expression();

@@ -122,8 +122,8 @@ pub fn client(eval: &mut Eval<'_>, base: &str, value: &Word) {
         } else if base == "ed" && (line.starts_with("r !") || line.starts_with("w !") || line.starts_with("e !")) {
             eval.code(&revived(line.get(3..).unwrap_or_default(), value.span), None, base);
         }
-        let piped = ["\\o |", "\\g |", "\\copy", "pager ", ".output |", ".once |", ".import |"];
-        if let Some(sign) = piped.iter().find(|sign| line.starts_with(**sign) && **sign != "\\copy") {
+        let piped = ["\\o |", "\\g |", "pager ", ".output |", ".once |", ".import |"];
+        if let Some(sign) = piped.iter().find(|sign| line.starts_with(**sign)) {
             eval.code(&revived(line.get(sign.len()..).unwrap_or_default(), value.span), None, base);
         }
         file_of(eval, line, value);
@@ -133,7 +133,22 @@ pub fn client(eval: &mut Eval<'_>, base: &str, value: &Word) {
 
 /// `.read file`, `.output file`, `\o file`, `\i file`.
 fn file_of(eval: &mut Eval<'_>, line: &str, value: &Word) {
+    for (sign, access) in [("readfile('", Access::Read), ("writefile('", Access::Write)] {
+        let file = line.split_once(sign).and_then(|(_, rest)| rest.split('\'').next());
+        file.into_iter().for_each(|file| eval.file(revived(file, value.span), access, false));
+    }
     let mut words = line.split_whitespace();
+    if line.starts_with("\\copy ") {
+        // `\copy t from 'file'`
+        let way = words.by_ref().find(|word| matches!(word.to_ascii_lowercase().as_str(), "from" | "to"));
+        let access = if way.is_some_and(|way| way.eq_ignore_ascii_case("to")) { Access::Write } else { Access::Read };
+        if let Some(file) =
+            words.next().filter(|file| !matches!(*file, "stdin" | "stdout" | "pstdin" | "pstdout" | "program"))
+        {
+            eval.file(revived(file.trim_matches('\''), value.span), access, false);
+        }
+        return;
+    }
     let access = match words.next() {
         Some(".read" | ".restore" | ".import" | ".open" | "\\i" | "\\ir" | "source") => Access::Read,
         Some(".output" | ".once" | ".backup" | ".save" | ".log" | "\\o" | "\\w") => Access::Write,
@@ -269,13 +284,8 @@ pub fn screen(eval: &mut Eval<'_>, options: &Options, words: &[Word], place: &Pl
                 _ => {}
             }
         }
-    } else if !["r", "x", "R"]
-        .iter()
-        .any(|flag| options.flags.iter().any(|given| !given.starts_with("--") && given.contains(flag)))
-    {
-        if !words.is_empty() {
-            eval.inner(words.to_vec(), place.via, place.base, place.span, &Input::Unknown);
-        }
+    } else if !words.is_empty() && !['r', 'x', 'R'].iter().any(|flag| options.has(*flag, "")) {
+        eval.inner(words.to_vec(), place.via, place.base, place.span, &Input::Unknown);
     }
 }
 

@@ -80,10 +80,10 @@ pub fn past_regex(chars: &mut Chars<'_>, delimiter: char, escapes: bool) -> Opti
             '\\' => drop(chars.next()?),
             '[' if brackets => {
                 let mut set = chars.clone();
-                if past_set(&mut set, escapes).is_some() {
-                    *chars = set;
-                } else {
-                    brackets = false;
+                match past_set(&mut set, escapes) {
+                    Some(()) => *chars = set,
+                    None if chars.as_str().len() - set.as_str().len() > MAX_SET => return None,
+                    None => brackets = false,
                 }
             }
             _ => {}
@@ -91,10 +91,17 @@ pub fn past_regex(chars: &mut Chars<'_>, delimiter: char, escapes: bool) -> Opti
     }
 }
 
-/// Past the `]` of a set; `None` when the line ends before.
+/// Longest set in brackets that is read, in bytes.
+const MAX_SET: usize = 1024;
+
+/// Past the `]` of a set; `None` when the line ends before, or the set is too long.
 fn past_set(chars: &mut Chars<'_>, escapes: bool) -> Option<()> {
     let mut first = true;
+    let start = chars.as_str().len();
     loop {
+        if start - chars.as_str().len() > MAX_SET {
+            return None;
+        }
         match chars.next()? {
             '^' if first => continue,
             ']' if !first => return Some(()),
@@ -103,7 +110,11 @@ fn past_set(chars: &mut Chars<'_>, escapes: bool) -> Option<()> {
             '[' if chars.as_str().starts_with([':', '.', '=']) => {
                 let kind = chars.next()?;
                 let mut inner = chars.clone();
-                while inner.next()? != kind || !inner.as_str().starts_with(']') {}
+                // `[:alpha:]`: no name is longer than this.
+                let end = inner.by_ref().take(32).position(|c| c == kind);
+                if end.is_none() || !inner.as_str().starts_with(']') {
+                    continue;
+                }
                 inner.next()?;
                 *chars = inner;
             }

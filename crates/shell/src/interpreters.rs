@@ -68,15 +68,19 @@ fn shell(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input:
             eval.code(text, Some(list), &what);
         }
         Some(file) if !reads_input => script(eval, file, base, input),
-        _ => feed(eval, base, span, input),
+        _ => {
+            // `bash -s a b`: the code on standard input gets the arguments.
+            let zero = text_word(base, span);
+            feed(eval, base, span, input, Some(std::iter::once(zero).chain(rest.iter().cloned()).collect()));
+        }
     }
 }
 
 /// A shell that reads its code from standard input.
-fn feed(eval: &mut Eval<'_>, base: &str, span: Span, input: &Input) {
+fn feed(eval: &mut Eval<'_>, base: &str, span: Span, input: &Input, arguments: Option<Vec<Word>>) {
     match input {
         Input::None => {}
-        Input::Text(text) => eval.code(&text_word(text, span), None, base),
+        Input::Text(text) => eval.code(&text_word(text, span), arguments, base),
         Input::Paths(..) | Input::Unknown => eval.unresolved(UnresolvedKind::Script, &format!("| {base}"), span),
     }
 }
@@ -84,7 +88,7 @@ fn feed(eval: &mut Eval<'_>, base: &str, span: Span, input: &Input) {
 /// A script file: read, not looked into. What is no file at all is code that is not known.
 pub fn script(eval: &mut Eval<'_>, file: &Word, what: &str, input: &Input) {
     match file.literal().as_deref() {
-        Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => feed(eval, what, file.span, input),
+        Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => feed(eval, what, file.span, input, None),
         Some(path) if path.starts_with("/dev/fd/") || path.starts_with("/proc/") => {
             eval.unresolved(UnresolvedKind::Script, &format!("{what} <(…)"), file.span);
         }

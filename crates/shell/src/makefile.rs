@@ -51,7 +51,13 @@ pub fn text(eval: &mut Eval<'_>, what: &str, makefile: &Word) {
 
 /// Follows `$(shell …)` in a text; other functions that may run something are left open.
 pub fn functions(eval: &mut Eval<'_>, what: &str, text: &str, span: Span) {
-    for (at, opening) in text.match_indices(['(', '{']) {
+    // More calls than this are left open: each is read to the end of the text.
+    const MAX: usize = 256;
+    let calls = text.match_indices(['(', '{']);
+    if calls.clone().nth(MAX).is_some() {
+        eval.unresolved(UnresolvedKind::Limit, what, span);
+    }
+    for (at, opening) in calls.take(MAX) {
         if !text.get(..at).is_some_and(|before| before.ends_with('$') && !before.ends_with("$$")) {
             continue;
         }

@@ -192,6 +192,8 @@ impl<'a> Parser<'a> {
             if self.eat_word("time") {
                 self.blanks();
                 self.eat_word("-p");
+                self.blanks();
+                self.eat_word("--");
             } else if !self.eat_word("!") {
                 break;
             }

@@ -21,15 +21,8 @@ pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], spa
         "ssh" | "autossh" | "slogin" => ssh(eval, arguments, &place),
         "flock" => flock(eval, arguments, &place),
         "runuser" => runuser(eval, arguments, &place),
-        "at" | "batch" => eval.unresolved(UnresolvedKind::Script, base, span),
-        "crontab" => {
-            let reads = arguments.iter().all(|word| matches!(word.literal().as_deref(), Some("-" | "-u")));
-            if reads && !matches!(input, Input::None)
-                || arguments.iter().any(|word| word.literal().as_deref() == Some("-"))
-            {
-                eval.unresolved(UnresolvedKind::Script, base, span);
-            }
-        }
+        "at" | "batch" => at(eval, arguments, &place),
+        "crontab" => crontab(eval, arguments, &place),
         "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" => {
             containers(eval, arguments);
             runs::run(eval, arguments, &place);
@@ -37,6 +30,46 @@ pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], spa
         _ => return runs::run(eval, arguments, &place),
     }
     true
+}
+
+/// `at now`, `batch`: shell code on standard input or in a file. It runs later, elsewhere: always asked about.
+fn at(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, "-f=f -q -t -m=0 -M=0 -v=0", true);
+    crate::effects::options(eval, &options, place);
+    let lists = ['l', 'd', 'r', 'c', 'V'].iter().any(|flag| options.has(*flag, "")) || options.of("f").next().is_some();
+    if lists {
+        return;
+    }
+    if let Input::Text(text) = place.input {
+        eval.code(&text_word(text, place.span), None, place.base);
+    }
+    eval.unresolved(UnresolvedKind::Script, place.base, place.span);
+}
+
+/// `crontab -`: behind five fields, or one that begins with `@`, shell code. It runs later, elsewhere: always asked about.
+fn crontab(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, "-u -s=0", true);
+    let mut plain = options.operands.iter().filter_map(|at| arguments.get(*at)).peekable();
+    if let Some(file) = plain.peek().filter(|file| file.literal().as_deref() != Some("-")) {
+        return eval.file((*file).clone(), Access::Read, false);
+    }
+    let named = plain.peek().is_some();
+    if !named && (matches!(place.input, Input::None) || !options.flags.is_empty()) {
+        return;
+    }
+    if let Input::Text(text) = place.input {
+        for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+            let fields = if line.starts_with('@') { 1 } else { 5 };
+            let mut rest = line;
+            for _ in 0..fields {
+                rest = rest.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
+            }
+            if !rest.is_empty() {
+                eval.code(&text_word(rest, place.span), None, place.base);
+            }
+        }
+    }
+    eval.unresolved(UnresolvedKind::Script, place.base, place.span);
 }
 
 const ENV: &str = "-u --unset -C=d --chdir=d -S=S --split-string=S -a --argv0 -i=0 -0=0 -v=0 -P --block-signal=? --default-signal=? \
@@ -104,7 +137,7 @@ fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     if items.is_empty() {
         items = match input {
             _ if options.of("r").next().is_some() => vec![Word { parts: vec![Part::Unknown], span }],
-            Input::Text(text) => split_items(text, options.of("D").next(), span),
+            Input::Text(text) => split_items(text, options.of("D").next(), replace.is_some(), span),
             Input::Paths(paths, below) => {
                 tree = *below;
                 paths.clone()
@@ -124,7 +157,15 @@ fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     eval.trees -= usize::from(tree);
 }
 
-fn each(eval: &mut Eval<'_>, inner: Vec<Word>, items: Vec<Word>, replace: Option<String>, place: &Place<'_>) {
+/// Most items that a command is followed for.
+const MAX_ITEMS: usize = 64;
+
+fn each(eval: &mut Eval<'_>, inner: Vec<Word>, mut items: Vec<Word>, replace: Option<String>, place: &Place<'_>) {
+    if items.len() > MAX_ITEMS {
+        items.truncate(MAX_ITEMS);
+        items.push(Word { parts: vec![Part::Unknown], span: place.span });
+        eval.unresolved(UnresolvedKind::Limit, place.base, place.span);
+    }
     match replace {
         Some(mark) if inner.iter().any(|word| word.literal().is_some_and(|text| text.contains(&mark))) => {
             for item in &items {
@@ -136,19 +177,27 @@ fn each(eval: &mut Eval<'_>, inner: Vec<Word>, items: Vec<Word>, replace: Option
     }
 }
 
-/// The items of `xargs` in a text.
-fn split_items(text: &str, delimiter: Option<&Word>, span: Span) -> Vec<Word> {
+/// The items of `xargs` in a text: words, or lines where they take a mark's place.
+fn split_items(text: &str, delimiter: Option<&Word>, lines: bool, span: Span) -> Vec<Word> {
     let own = delimiter.and_then(Word::literal).and_then(|text| text.chars().next()).filter(|c| *c != '\\');
-    let pieces = text.split(|c: char| c.is_whitespace() || c == '\0' || own == Some(c));
+    let parts = |c: char| if lines { c == '\n' } else { c.is_whitespace() };
+    let pieces = text.split(|c: char| parts(c) || c == '\0' || own == Some(c)).map(str::trim);
     pieces
         .filter(|item| !item.is_empty())
-        .take(64)
+        .take(MAX_ITEMS + 1)
         .map(|item| text_word(item.trim_matches(['"', '\'']), span))
         .collect()
 }
 
 /// `word` with `item` in place of `mark`.
 fn substitute(word: &Word, mark: &str, item: &Word) -> Word {
+    // Longest text that is put together.
+    const MAX: usize = 64 << 10;
+    let marks: usize =
+        word.parts.iter().map(|part| if let Part::Text(text) = part { text.matches(mark).count() } else { 0 }).sum();
+    if marks.saturating_mul(crate::foreign::marked(item).len().max(16)) > MAX {
+        return Word { parts: vec![Part::Unknown], span: word.span };
+    }
     let mut parts = Vec::new();
     for part in &word.parts {
         match part {
