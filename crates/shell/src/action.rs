@@ -15,7 +15,7 @@ pub struct Env {
 }
 
 /// One piece of a word after quotes, escapes and known expansions are gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// Text that is certain.
     Text(String),
@@ -26,7 +26,7 @@ pub enum Part {
 }
 
 /// A word the shell would pass on. A word that has several known values occurs as several commands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
     /// Pieces in order; neighbours of the same kind are joined.
     pub parts: Vec<Part>,
@@ -80,7 +80,7 @@ pub enum Access {
 }
 
 /// A directory that a relative path may hang off.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Dir {
     /// The directory the line starts in, then this path (empty: that directory itself; absolute: just this path).
     /// `..` is not folded.
@@ -105,7 +105,7 @@ pub struct FileUse {
 }
 
 /// What a network use aims at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NetTarget {
     /// A URL, as the program would get it (it may lack its scheme).
     Url(Word),

@@ -1,9 +1,10 @@
-//! One command: builtins, then wrappers peeled off, then interpreters, then the files and hosts of its operands.
+//! One command: functions and builtins, then wrappers peeled off, then interpreters, then the files and hosts of its operands.
 
 use writ_core::Span;
 
 use crate::action::{Access, NetTarget, Part, UnresolvedKind, Word};
 use crate::eval::{Eval, Input};
+use crate::linked::ON_LINKS;
 use crate::{interpreters, operands, wrappers};
 
 /// Variables that change which programs run.
@@ -55,8 +56,14 @@ impl Eval<'_> {
         if first.is_glob() {
             return self.unresolved(UnresolvedKind::Program, &name, first.span);
         }
-        if self.call(&name, &words, input) {
+        if via.is_empty() && (self.aliased(&name, &words, span, input) || self.call(&name, &words, input)) {
             return;
+        }
+        if via.last().is_none_or(|via| via != "link")
+            && let Some(program) = self.linked_program(first)
+        {
+            let words = std::iter::once(program).chain(words.iter().skip(1).cloned()).collect();
+            self.inner(words, via, "link", span, input);
         }
         let base = name.rsplit('/').next().unwrap_or_default().to_owned();
         if name.contains('/') && !is_system(&name) {
@@ -66,6 +73,8 @@ impl Eval<'_> {
         if self.builtin(&base, arguments, span, input) || self.wrapper(&base, &words, via, span, input) {
             return;
         }
+        self.note_links(&base, arguments);
+        self.links.ignored = ON_LINKS.contains(&base.as_str());
         if interpreters::run(self, &base, arguments, span, input) {
             return;
         }
@@ -91,91 +100,30 @@ impl Eval<'_> {
         }
     }
 
-    fn builtin(&mut self, base: &str, arguments: &[Word], span: Span, input: &Input) -> bool {
-        let plain: Vec<&Word> = arguments.iter().filter(|word| !is_flag(word)).collect();
-        match base {
-            "cd" | "pushd" => match plain.first() {
-                None if arguments.iter().any(|word| word.literal().as_deref() == Some("-")) => self.change_dir(None),
-                None => {
-                    let home = self.home();
-                    self.change_dir(home.as_deref());
-                }
-                Some(to) => self.change_dir(to.literal().as_deref()),
-            },
-            "popd" => self.change_dir(None),
-            "eval" => {
-                let code = joined(arguments, span);
-                if !arguments.is_empty() {
-                    self.code(&code, None, "eval");
-                }
-            }
-            "trap" => {
-                if let Some(code) = plain.first() {
-                    self.code(code, None, "trap");
-                }
-            }
-            "alias" => {
-                for word in plain {
-                    if let Some((_, value)) = word.literal().as_deref().and_then(|text| text.split_once('=')) {
-                        let code = text_word(value, word.span);
-                        self.code(&code, None, "alias");
-                    }
-                }
-            }
-            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(&plain, span),
-            "read" | "mapfile" | "readarray" | "getopts" => {
-                for word in plain {
-                    if let Some(name) = word.literal() {
-                        self.set(&name, vec![vec![vec![Part::Unknown]]], false, span);
-                    }
-                }
-            }
-            "set" => {
-                if let Some(at) = arguments.iter().position(|word| word.literal().as_deref() == Some("--")) {
-                    let zero = text_word("sh", span);
-                    self.set_arguments(std::iter::once(zero).chain(arguments.iter().skip(at + 1).cloned()).collect());
-                }
-            }
-            "printf" => self.print_into(arguments, span),
-            "." | "source" => {
-                if let Some(script) = plain.first() {
-                    interpreters::script(self, script, base, input);
-                }
-            }
-            "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "shift" | "unset" | "wait" | "break"
-            | "continue" | "umask" | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "hash" | "type" | "shopt"
-            | "times" | "let" | "which" | "whoami" | "date" | "sleep" | "seq" | "uname" | "id" | "hostname" | "yes"
-            | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr" | "basename" | "dirname" | "tty" | "clear"
-            | "history" | "help" | "nproc" | "free" | "uptime" | "tr" => {}
-            _ => return false,
+    /// `alias a='b c'; a d` where aliases are on.
+    fn aliased(&mut self, name: &str, words: &[Word], span: Span, input: &Input) -> bool {
+        let Some(value) = self.aliases.get(name).cloned() else { return false };
+        let own = value.split_whitespace().map(|text| text_word(text, span));
+        let all: Vec<Word> = own.chain(words.iter().skip(1).cloned()).collect();
+        if all.first().and_then(Word::literal).as_deref() != Some(name) {
+            self.weakly(|eval| eval.inner(all, &[], "alias", span, input));
         }
-        true
-    }
-
-    /// `export NAME=value` and its like.
-    fn declare(&mut self, words: &[&Word], span: Span) {
-        for word in words {
-            if let Some((name, value)) = word.literal().as_deref().and_then(|text| text.split_once('=')) {
-                let value = vec![vec![vec![Part::Text(value.to_owned())]]];
-                self.set(name.trim_end_matches('+'), value, false, span);
-            }
-        }
-    }
-
-    /// `printf -v NAME FORMAT …`
-    fn print_into(&mut self, arguments: &[Word], span: Span) {
-        if let [flag, name, ..] = arguments
-            && flag.literal().as_deref() == Some("-v")
-            && let Some(name) = name.literal()
-        {
-            let text = crate::output::printf(arguments.get(2..).unwrap_or_default());
-            let value = text.map_or(Part::Unknown, Part::Text);
-            self.set(&name, vec![vec![vec![value]]], false, span);
-        }
+        false
     }
 
     fn wrapper(&mut self, base: &str, words: &[Word], via: &[String], span: Span, input: &Input) -> bool {
-        wrappers::peel(self, base, words, via, span, input)
+        if !matches!(base, "env" | "sudo" | "doas") {
+            return wrappers::peel(self, base, words, via, span, input);
+        }
+        // `env A=b sh -c …`: the command sees A.
+        let mark = self.changes.len();
+        for word in words.iter().skip(1) {
+            let Some((name, value)) = word.literal().as_deref().and_then(|text| split_assignment(text)) else { continue };
+            self.weakly(|eval| eval.set_all(&name, vec![vec![vec![Part::Text(value)]]], None, span));
+        }
+        let done = wrappers::peel(self, base, words, via, span, input);
+        self.undo(mark);
+        done
     }
 
     /// What an assignment does beyond naming a value.
@@ -189,6 +137,9 @@ impl Eval<'_> {
         if name == "PATH" && !values.iter().all(|fields| is_tame_path(&fields.concat(), self.home().as_deref())) {
             self.unresolved(UnresolvedKind::Environment, name, span);
         }
+        if matches!(name, "PS0" | "PS1" | "PS2" | "PS4") {
+            values.iter().for_each(|fields| self.again(&fields.concat(), name));
+        }
         if COMMANDS.contains(&name) {
             for fields in values {
                 let code = Word { parts: fields.concat(), span };
@@ -198,6 +149,14 @@ impl Eval<'_> {
             }
         }
     }
+}
+
+/// `name=value`, where the name is one.
+pub fn split_assignment(text: &str) -> Option<(String, String)> {
+    let (name, value) = text.split_once('=')?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(fits);
+    is_name.then(|| (name.to_owned(), value.to_owned()))
 }
 
 fn is_null(values: &[Vec<Vec<Part>>]) -> bool {

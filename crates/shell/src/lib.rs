@@ -5,6 +5,10 @@
 //! silence; time and stack are bounded for any input. Page: `spec/shell.md`.
 
 mod action;
+mod again;
+mod braces;
+mod budget;
+mod builtins;
 mod command;
 mod eval;
 mod expand;
@@ -13,12 +17,18 @@ mod git;
 mod git_code;
 mod interpreters;
 mod normal;
+mod linked;
+mod loops;
 mod operands;
 mod output;
+mod parameter;
+mod params;
 mod parser;
+mod pattern;
 mod syntax;
 mod tar;
 mod tree;
+mod vars;
 mod words;
 mod wrappers;
 
