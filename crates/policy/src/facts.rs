@@ -270,6 +270,9 @@ pub(crate) fn access_word(access: Access) -> &'static str {
     ACCESS.iter().find(|(known, _)| *known == access).map_or("write", |(_, word)| word)
 }
 
+/// The kind of a line too large to be followed.
+pub(crate) const LIMIT: &str = "limit";
+
 /// A tree or glob too large to look for denied files in.
 pub(crate) const SEARCH: &str = "search";
 /// A line that is no shell program.
@@ -283,7 +286,7 @@ pub(crate) const fn kind_word(kind: UnresolvedKind) -> &'static str {
         UnresolvedKind::Script => "script",
         UnresolvedKind::Environment => "environment",
         UnresolvedKind::Directory => "directory",
-        UnresolvedKind::Limit => "limit",
+        UnresolvedKind::Limit => LIMIT,
     }
 }
 

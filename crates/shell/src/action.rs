@@ -165,6 +165,9 @@ pub struct Analysis {
     pub nets: Vec<NetUse>,
     /// What cannot be known.
     pub unresolved: Vec<Unresolved>,
+    /// Words whose parts that are not known (so many) are numbers, or come from outside the line: none is text that the line
+    /// itself reads or makes.
+    pub foreign: Vec<(Span, usize)>,
     /// Why the line is no shell program, when it is none: the message and where.
     pub syntax_error: Option<(String, Span)>,
 }

@@ -76,5 +76,7 @@ impl Eval<'_> {
 }
 
 fn known(text: &Text) -> String {
-    text.iter().filter_map(|part| if let Part::Text(text) | Part::Glob(text) = part { Some(text.as_str()) } else { None }).collect()
+    text.iter()
+        .filter_map(|part| if let Part::Text(text) | Part::Glob(text) = part { Some(text.as_str()) } else { None })
+        .collect()
 }

@@ -110,7 +110,8 @@ fn range(inner: &[Token]) -> Option<Vec<Vec<Token>>> {
     let step = usize::try_from(step).ok()?;
     let one = |text: String| text.chars().map(Token::Char).collect::<Vec<_>>();
     if let (Ok(low), Ok(high)) = (from.parse::<i64>(), to.parse::<i64>()) {
-        let padded = |text: &str| text.trim_start_matches('-').len() > 1 && text.trim_start_matches('-').starts_with('0');
+        let padded =
+            |text: &str| text.trim_start_matches('-').len() > 1 && text.trim_start_matches('-').starts_with('0');
         let width = if padded(from) || padded(to) { from.len().max(to.len()) } else { 0 };
         let numbers: Box<dyn Iterator<Item = i64>> =
             if low <= high { Box::new(low..=high) } else { Box::new((high..=low).rev()) };

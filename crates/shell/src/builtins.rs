@@ -55,14 +55,7 @@ impl Eval<'_> {
                 self.shift(count);
             }
             "set" => self.set_options(arguments, span),
-            "hash" => {
-                if let [flag, path, names @ ..] = arguments
-                    && flag.literal().as_deref() == Some("-p")
-                    && let Some(path) = path.literal()
-                {
-                    names.iter().filter_map(Word::literal).for_each(|name| self.note_program(&path, &name));
-                }
-            }
+            "hash" => self.hash(arguments),
             "compgen" | "complete" => self.completion(arguments, base),
             "enable" if arguments.iter().any(|word| word.literal().as_deref() == Some("-f")) => {
                 self.unresolved(UnresolvedKind::Environment, "enable -f", span);
@@ -73,14 +66,24 @@ impl Eval<'_> {
                     interpreters::script(self, script, base, input);
                 }
             }
-            "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "wait" | "break"
-            | "continue" | "umask" | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "type" | "shopt"
-            | "times" | "which" | "whoami" | "date" | "sleep" | "seq" | "uname" | "id" | "hostname" | "yes"
-            | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr" | "basename" | "dirname" | "tty" | "clear"
-            | "history" | "help" | "nproc" | "free" | "uptime" | "tr" => {}
+            "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "wait" | "break" | "continue" | "umask"
+            | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "type" | "shopt" | "times" | "which" | "whoami" | "date"
+            | "sleep" | "seq" | "uname" | "id" | "hostname" | "yes" | "kill" | "pkill" | "killall" | "pgrep" | "ps"
+            | "expr" | "basename" | "dirname" | "tty" | "clear" | "history" | "help" | "nproc" | "free" | "uptime"
+            | "tr" => {}
             _ => return false,
         }
         true
+    }
+
+    /// `hash -p path name`
+    fn hash(&mut self, arguments: &[Word]) {
+        if let [flag, path, names @ ..] = arguments
+            && flag.literal().as_deref() == Some("-p")
+            && let Some(path) = path.literal()
+        {
+            names.iter().filter_map(Word::literal).for_each(|name| self.note_program(&path, &name));
+        }
     }
 
     /// `export NAME=value` and its like.
@@ -98,21 +101,35 @@ impl Eval<'_> {
         }
     }
 
-    /// What flags of `declare` do to the assignments beside it: `-i` evaluates them, `-n` makes names of them.
+    /// What flags of `declare` do to the assignments beside it: `-i`, `-l` and `-u` change
+    /// them, `-n` makes names of them, `-r` keeps them.
     pub(crate) fn declared(&mut self, words: &[Word], assignments: &[Assignment]) {
         let flag = |letter: char| {
             let has = |text: String| text.starts_with('-') && !text.starts_with("--") && text.contains(letter);
             words.iter().skip(1).any(|word| word.literal().is_some_and(has))
         };
         let declares = words.first().and_then(Word::literal);
-        if !matches!(declares.as_deref(), Some("declare" | "typeset" | "local")) || !(flag('i') || flag('n')) {
-            return;
-        }
-        for assignment in assignments {
-            for value in self.lookup(&assignment.name, None).into_iter().flatten().flatten() {
-                self.number(&value, 0);
+        let Some("declare" | "typeset" | "local" | "readonly") = declares.as_deref() else { return };
+        let plain = words.iter().skip(1).filter(|word| !is_flag(word)).filter_map(Word::literal);
+        let mut names: Vec<String> = assignments.iter().map(|assignment| assignment.name.clone()).collect();
+        names.extend(plain.map(|text| text.split('=').next().unwrap_or_default().to_owned()));
+        for name in names {
+            if declares.as_deref() == Some("readonly") || flag('r') {
+                self.frozen.insert(name.clone());
+            }
+            let values = self.lookup(&name, None).unwrap_or_default();
+            if ['i', 'l', 'u', 'c'].into_iter().any(flag) || (flag('n') && values.is_empty()) {
+                self.shaped.insert(name.clone());
+                if !values.is_empty() {
+                    self.set_all(&name, values.clone(), None, self.here);
+                }
+            }
+            for value in values.into_iter().flatten() {
+                if flag('i') || flag('n') {
+                    self.number(&value, 0);
+                }
                 if let Some(target) = literal(&value).filter(|_| flag('n')) {
-                    self.references.insert(assignment.name.clone(), target);
+                    self.references.insert(name.clone(), target);
                 }
             }
         }
@@ -168,7 +185,8 @@ impl Eval<'_> {
         let part = |text: &str| vec![Part::Text(text.trim_matches(blank).to_owned())];
         let lines: Vec<&str> = text.lines().collect();
         if let Some(name) = array.and_then(Word::literal) {
-            let fields = |line: &&str| line.split(separators.as_slice()).filter(|it| !it.is_empty()).map(part).collect();
+            let fields =
+                |line: &&str| line.split(separators.as_slice()).filter(|it| !it.is_empty()).map(part).collect();
             return self.set(&name, lines.iter().map(fields).collect(), false, span);
         }
         for (index, name) in names.iter().enumerate() {
@@ -234,6 +252,18 @@ impl Eval<'_> {
 
 /// Builtins that read a subscript in a name they are given.
 const EVALUATING: [&str; 14] = [
-    "test", "[", "let", "read", "printf", "unset", "declare", "typeset", "local", "export", "readonly", "mapfile",
-    "readarray", "wait",
+    "test",
+    "[",
+    "let",
+    "read",
+    "printf",
+    "unset",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "mapfile",
+    "readarray",
+    "wait",
 ];

@@ -118,7 +118,9 @@ impl Eval<'_> {
         // `env A=b sh -c …`: the command sees A.
         let mark = self.changes.len();
         for word in words.iter().skip(1) {
-            let Some((name, value)) = word.literal().as_deref().and_then(|text| split_assignment(text)) else { continue };
+            let Some((name, value)) = word.literal().as_deref().and_then(split_assignment) else {
+                continue;
+            };
             self.weakly(|eval| eval.set_all(&name, vec![vec![vec![Part::Text(value)]]], None, span));
         }
         let done = wrappers::peel(self, base, words, via, span, input);

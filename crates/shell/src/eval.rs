@@ -4,13 +4,11 @@
 //! of replacing them, and a `cd` that may fail leaves both directories possible. Page: `spec/shell.md`.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::RandomState;
 
 use writ_core::Span;
 
-use crate::action::{
-    Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Unresolved, UnresolvedKind, Word,
-};
+use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, UnresolvedKind, Word};
 use crate::budget::MAX_STEPS;
 use crate::expand::{Fields, Text};
 use crate::linked::Links;
@@ -18,12 +16,6 @@ use crate::parser::parse;
 use crate::syntax::{Assignment, Next, Node, RawPart, Redirect, RedirectKind, Simple};
 use crate::vars::{Arguments, Change, Function};
 
-/// Most commands that one line is followed to.
-const MAX_COMMANDS: usize = 2000;
-/// Most files, most hosts and most things not known.
-const MAX_FACTS: usize = 4096;
-/// Most folders a command may run in.
-const MAX_DIRS: usize = 16;
 /// Deepest nesting of code in code and of calls.
 pub const MAX_DEPTH: usize = 12;
 
@@ -50,6 +42,10 @@ pub struct Eval<'e> {
     pub(crate) changes: Vec<Change>,
     /// `declare -n`: what a name stands for.
     pub(crate) references: HashMap<String, String>,
+    /// `readonly`: an assignment may fail.
+    pub(crate) frozen: HashSet<String>,
+    /// `declare -i`, `-l`, `-u`: an assignment changes the value.
+    pub(crate) shaped: HashSet<String>,
     pub(crate) aliases: HashMap<String, String>,
     pub(crate) links: Links,
     pub(crate) arguments: Option<Arguments>,
@@ -71,14 +67,18 @@ pub struct Eval<'e> {
     pub(crate) quiet: usize,
     /// A program's name is expanded.
     pub(crate) naming: bool,
+    /// What is expanded holds text that is not known and that the line itself reads or makes.
+    pub(crate) tainted: bool,
+    /// By word, how many parts are not known; `None` where one is tainted.
+    pub(crate) foreign: HashMap<Span, Option<Vec<usize>>>,
     pub(crate) fixed: Option<Span>,
     /// The command that is looked at.
     pub(crate) here: Span,
     pub(crate) steps: usize,
     pub(crate) limited: bool,
     /// What is on record, hashed with a key that no line can know.
-    seen: HashSet<u64>,
-    keys: RandomState,
+    pub(crate) seen: HashSet<u64>,
+    pub(crate) keys: RandomState,
     /// What the last command hands to the next in its pipeline.
     pub(crate) output: Input,
 }
@@ -92,6 +92,8 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         functions: HashMap::new(),
         changes: Vec::new(),
         references: HashMap::new(),
+        frozen: HashSet::new(),
+        shaped: HashSet::new(),
         aliases: HashMap::new(),
         links: Links::default(),
         arguments: None,
@@ -105,6 +107,8 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         stepping: false,
         quiet: 0,
         naming: false,
+        tainted: false,
+        foreign: HashMap::new(),
         fixed: None,
         here: Span { start: 0, end: 0 },
         steps: MAX_STEPS,
@@ -114,6 +118,9 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         output: Input::None,
     };
     eval.node(node, &Input::None);
+    let counted =
+        |(span, counts): (Span, Option<Vec<usize>>)| counts.unwrap_or_default().into_iter().map(move |n| (span, n));
+    eval.out.foreign = eval.foreign.drain().flat_map(counted).collect();
     eval.out
 }
 
@@ -150,7 +157,12 @@ impl Eval<'_> {
             Node::Test(words) => self.test(words),
             Node::Redirected(inner, redirects) => {
                 let inner_input = self.redirects(redirects).unwrap_or_else(|| input.clone());
-                self.node(inner, &inner_input);
+                // A redirection that fails leaves the command out.
+                if redirects.iter().any(may_fail) {
+                    self.weakly(|eval| eval.node(inner, &inner_input));
+                } else {
+                    self.node(inner, &inner_input);
+                }
             }
         }
     }
@@ -174,7 +186,9 @@ impl Eval<'_> {
         let mut linked = false;
         for (node, next) in items {
             let before = self.dirs.clone();
-            if linked {
+            if *next == Next::Background {
+                self.scoped(|eval| eval.node(node, input));
+            } else if linked {
                 self.weakly(|eval| eval.node(node, input));
             } else {
                 self.node(node, input);
@@ -192,19 +206,6 @@ impl Eval<'_> {
                     self.dirs = before;
                     self.add_dirs(std::mem::take(&mut chain));
                 }
-            }
-        }
-    }
-
-    pub(crate) fn add_dirs(&mut self, more: Vec<Dir>) {
-        for dir in more {
-            if self.dirs.contains(&dir) {
-                continue;
-            }
-            if self.dirs.len() < MAX_DIRS {
-                self.dirs.push(dir);
-            } else if !self.dirs.contains(&Dir::Unknown) {
-                self.dirs.push(Dir::Unknown);
             }
         }
     }
@@ -237,7 +238,11 @@ impl Eval<'_> {
     fn simple(&mut self, simple: &Simple, input: &Input) {
         let span = self.span(simple.span);
         self.here = span;
+        self.links.ignored = false;
         let piped = self.redirects(&simple.redirects);
+        // A redirection that fails leaves the command out.
+        let may_fail = simple.redirects.iter().any(may_fail);
+        self.weak += usize::from(may_fail);
         let input = piped.unwrap_or_else(|| input.clone());
         let mut alternatives: Vec<Vec<Word>> = vec![Vec::new()];
         for word in &simple.words {
@@ -247,14 +252,18 @@ impl Eval<'_> {
             alternatives = self.product(alternatives, &here);
         }
         let mark = self.changes.len();
-        for assignment in &simple.assignments {
-            self.assign(assignment, span);
-        }
         let declares = |words: &Vec<Word>| {
             let first = words.first().and_then(Word::literal);
             matches!(first.as_deref(), Some("export" | "declare" | "typeset" | "local" | "readonly"))
         };
         let keeps = simple.words.is_empty() || alternatives.iter().any(declares);
+        // What only the command sees replaces what was there, in a branch too.
+        let weak = if keeps { self.weak } else { 0 };
+        let weak = std::mem::replace(&mut self.weak, weak);
+        for assignment in &simple.assignments {
+            self.assign(assignment, span);
+        }
+        self.weak = weak;
         let lent = if keeps { Vec::new() } else { self.changed(mark) };
         // `A=b cmd`: the command sees A, this shell does not keep it.
         let before: Vec<Option<Vec<Fields>>> = lent.iter().map(|name| self.before(mark, name)).collect();
@@ -265,21 +274,13 @@ impl Eval<'_> {
             self.declared(&words, &simple.assignments);
             self.command(words, &[], span, &input);
         }
-        self.weak -= usize::from(several);
+        self.weak -= usize::from(several) + usize::from(may_fail);
         for (name, before) in lent.into_iter().zip(before) {
             self.put(&name, before.unwrap_or_else(|| vec![Fields::new()]));
             if self.vars.get(&name).is_some_and(|values| values == &[Fields::new()]) {
                 self.vars.remove(&name);
             }
         }
-    }
-
-    /// What a variable held before the changes since `mark`.
-    fn before(&self, mark: usize, name: &str) -> Option<Vec<Fields>> {
-        self.changes.iter().skip(mark).find_map(|change| match change {
-            Change::Var(own, old) if own == name => Some(old.clone()),
-            Change::Var(..) | Change::Function(..) => None,
-        })?
     }
 
     /// Redirections; `Some` when they say what standard input is.
@@ -437,107 +438,6 @@ impl Eval<'_> {
         }
     }
 
-    /// Puts a command on record.
-    pub(crate) fn record(&mut self, words: &[Word], via: &[String], span: Span) -> bool {
-        if self.quiet > 0 || !self.spend(4 + words.len()) {
-            return false;
-        }
-        let known = !self.first_time((&words, via, span));
-        if known && self.repeats > 0 {
-            return true;
-        }
-        if self.out.commands.len() >= MAX_COMMANDS {
-            self.limit("too many commands");
-            return false;
-        }
-        self.out.commands.push(Command { words: words.to_vec(), span, via: via.to_vec() });
-        true
-    }
-
-    /// Whether this is not yet on record.
-    fn first_time(&mut self, fact: impl Hash) -> bool {
-        self.seen.insert(self.keys.hash_one(fact))
-    }
-
-    pub(crate) fn unresolved(&mut self, kind: UnresolvedKind, what: &str, span: Span) {
-        self.unresolved_with(kind, what, span, Vec::new());
-    }
-
-    pub(crate) fn unresolved_with(&mut self, kind: UnresolvedKind, what: &str, span: Span, mentions: Vec<Word>) {
-        let full = self.out.unresolved.len() >= MAX_FACTS && kind != UnresolvedKind::Limit;
-        if self.quiet > 0 && kind != UnresolvedKind::Limit || !self.first_time((kind, what, span, &mentions)) {
-            return;
-        }
-        if full {
-            return self.limit("too many things not known");
-        }
-        self.out.unresolved.push(Unresolved { kind, what: what.to_owned(), span, mentions });
-    }
-
-    pub(crate) fn file(&mut self, path: Word, access: Access, tree: bool) {
-        if self.remote > 0 || self.quiet > 0 || path.parts.is_empty() {
-            return;
-        }
-        let tree = tree || (self.trees > 0 && access != Access::List);
-        if access != Access::List {
-            for from in self.linked_from(&path) {
-                self.file_in(Word { parts: vec![Part::Text(from)], span: path.span }, access, tree, vec![start()]);
-            }
-        }
-        let dirs = self.dirs.clone();
-        self.file_in(path, access, tree, dirs);
-    }
-
-    fn file_in(&mut self, path: Word, access: Access, tree: bool, dirs: Vec<Dir>) {
-        let span = path.span;
-        let lost = dirs.contains(&Dir::Unknown) && path.literal().is_some_and(|text| !text.starts_with('/'));
-        if !self.first_time((&path, &dirs, access, tree)) || !self.spend(dirs.len()) {
-            return;
-        }
-        if self.out.files.len() >= MAX_FACTS {
-            return self.limit("too many files");
-        }
-        self.out.files.push(FileUse { path, dirs, access, tree, span });
-        if lost && access != Access::List {
-            self.unresolved(UnresolvedKind::Directory, "a folder that is not known", span);
-        }
-    }
-
-    pub(crate) fn net(&mut self, target: NetTarget, span: Span) {
-        if self.quiet > 0 || !self.first_time((&target, span)) {
-            return;
-        }
-        if self.out.nets.len() >= MAX_FACTS {
-            return self.limit("too many hosts");
-        }
-        self.out.nets.push(NetUse { target, span });
-    }
-
-    /// `cd`: `None` is a place not known.
-    pub(crate) fn change_dir(&mut self, to: Option<&str>) {
-        self.dirs = match to {
-            None => vec![Dir::Unknown],
-            Some(path) if path.starts_with('/') => vec![Dir::Start(path.to_owned())],
-            Some(path) => {
-                let join = |dir: &Dir| match dir {
-                    Dir::Start(base) => Dir::Start(below(base, path)),
-                    Dir::Unknown => Dir::Unknown,
-                };
-                self.dirs.iter().map(join).collect()
-            }
-        };
-    }
-
-    /// Runs with another directory (`git -C x`).
-    pub(crate) fn in_dir(&mut self, dir: Option<&Word>, run: impl FnOnce(&mut Self)) {
-        let before = self.dirs.clone();
-        if let Some(dir) = dir {
-            self.change_dir(dir.literal().as_deref());
-        }
-        run(self);
-        self.dirs = before;
-    }
-
     pub(crate) fn deeper(&mut self, run: impl FnOnce(&mut Self)) -> bool {
         if self.depth >= MAX_DEPTH {
             return false;
@@ -549,24 +449,10 @@ impl Eval<'_> {
     }
 }
 
-/// The folder the line starts in.
-const fn start() -> Dir {
-    Dir::Start(String::new())
-}
-
-/// `path` as seen from `base`; `..` takes back a name, as bash's own `cd` does.
-pub fn below(base: &str, path: &str) -> String {
-    let base = if path.starts_with('/') { "/" } else { base };
-    let mut parts: Vec<&str> = base.split('/').filter(|part| !part.is_empty()).collect();
-    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
-        if part == ".." && parts.last().is_some_and(|last| *last != "..") {
-            parts.pop();
-        } else {
-            parts.push(part);
-        }
-    }
-    let root = if base.starts_with('/') { "/" } else { "" };
-    format!("{root}{}", parts.join("/"))
+/// Whether a redirection may find no file.
+fn may_fail(redirect: &Redirect) -> bool {
+    let null = matches!(redirect.word.parts.as_slice(), [RawPart::Plain(path)] if path == "/dev/null");
+    !matches!(redirect.kind, RedirectKind::Text | RedirectKind::Duplicate) && !null
 }
 
 /// A value that is certain.

@@ -3,6 +3,8 @@
 //! A variable has a set of possible values; a word therefore has alternatives, and each alternative is a list of fields.
 //! Everything that might happen is kept, up to a bound beyond which the line is on record as too large. Page: `spec/shell.md`.
 
+use writ_core::Span;
+
 use crate::action::{Part, Word};
 use crate::braces;
 use crate::eval::Eval;
@@ -21,7 +23,8 @@ pub type Fields = Vec<Text>;
 impl Eval<'_> {
     /// Every way a word may turn out.
     pub fn expand(&mut self, raw: &RawWord) -> Vec<Vec<Word>> {
-        let span = raw.span.unwrap_or(self.here);
+        let span = self.span(raw.span.unwrap_or(self.here));
+        let tainted = std::mem::take(&mut self.tainted);
         let mut out: Vec<Fields> = vec![Vec::new()];
         match braces::unfold(&raw.parts) {
             None => out = self.fields(&raw.parts),
@@ -35,8 +38,25 @@ impl Eval<'_> {
                 }
             }
         }
-        let word = |parts: Text| Word { parts: tidy(parts), span: self.span(span) };
-        out.into_iter().map(|fields| fields.into_iter().map(word).collect()).collect()
+        let word = |parts: Text| Word { parts: tidy(parts), span };
+        let out: Vec<Vec<Word>> = out.into_iter().map(|fields| fields.into_iter().map(word).collect()).collect();
+        self.note_origin(span, &out);
+        self.tainted |= tainted;
+        out
+    }
+
+    /// Keeps whether what is not known of a word comes from outside the line.
+    fn note_origin(&mut self, span: Span, words: &[Vec<Word>]) {
+        let unknown = |word: &Word| word.parts.iter().filter(|part| **part == Part::Unknown).count();
+        let counts: Vec<usize> = words.iter().flatten().map(unknown).filter(|count| *count > 0).collect();
+        if self.tainted {
+            self.foreign.insert(span, None);
+        } else if !counts.is_empty()
+            && let Some(known) = self.foreign.entry(span).or_insert_with(|| Some(Vec::new()))
+            && known.len() < 8
+        {
+            known.extend(counts.into_iter().take(8));
+        }
     }
 
     /// The one text a word certainly is, as in an assignment or a here-document: not split.
@@ -113,12 +133,15 @@ impl Eval<'_> {
                 one(Piece::Joined(vec![Part::Text("/dev/fd/63".to_owned())]))
             }
             RawPart::Arithmetic(parts) => {
+                let tainted = self.tainted;
                 self.arithmetic(parts);
+                self.tainted = tainted;
                 one(Piece::Quoted(vec![Part::Unknown]))
             }
             RawPart::Command(node, quoted) => {
                 let value = self.static_output(node);
                 self.isolated(node);
+                self.tainted |= value.is_none();
                 let value = value.map_or_else(|| vec![Part::Unknown], |text| vec![Part::Text(text)]);
                 one(if *quoted { Piece::Quoted(value) } else { self.split(&[value]) })
             }
@@ -160,7 +183,10 @@ impl Eval<'_> {
         }
         let most = most(lists.len(), more.len());
         let size = |lists: &[Vec<T>]| lists.iter().map(Vec::len).sum::<usize>();
-        if lists.len() * more.len() > most || !self.spend(size(&lists) * more.len() + size(more) * lists.len()) {
+        if !self.spend(size(&lists) * more.len() + size(more) * lists.len()) {
+            return lists;
+        }
+        if lists.len() * more.len() > most {
             self.limit("a command that may be too many things");
         }
         let mut out = Vec::new();
@@ -225,7 +251,9 @@ impl Piece {
     fn size(&self) -> usize {
         match self {
             Self::Joined(text) | Self::Quoted(text) => 1 + crate::budget::size(text) / 16,
-            Self::Fields(fields) | Self::Split(fields) => fields.iter().map(|text| 1 + crate::budget::size(text) / 16).sum(),
+            Self::Fields(fields) | Self::Split(fields) => {
+                fields.iter().map(|text| 1 + crate::budget::size(text) / 16).sum()
+            }
         }
     }
 }
@@ -297,6 +325,11 @@ fn split(text: &[Part], separators: &[char]) -> Fields {
         };
         for (index, piece) in pieces.into_iter().enumerate() {
             if index > 0 {
+                // Unlike blanks, each other separator ends a field, even an empty one.
+                let ends = !separators.iter().any(|c| c.is_whitespace());
+                if let Some(last) = fields.last_mut().filter(|last| ends && last.is_empty()) {
+                    last.push(Part::Text(String::new()));
+                }
                 fields.push(Vec::new());
             }
             if let Some(last) = fields.last_mut().filter(|_| !matches!(&piece, Part::Text(text) if text.is_empty())) {

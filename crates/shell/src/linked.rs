@@ -2,7 +2,8 @@
 
 use crate::action::{Dir, Word};
 use crate::command::{is_flag, text_word};
-use crate::eval::{Eval, below};
+use crate::dirs::below;
+use crate::eval::Eval;
 
 /// Most links and copies that are kept.
 const MOST: usize = 64;
@@ -31,10 +32,15 @@ impl Eval<'_> {
         let symbolic = texts.iter().any(|text| {
             text == "--symbolic" || (text.starts_with('-') && !text.starts_with("--") && text.contains('s'))
         });
-        let given = texts.iter().zip(texts.iter().skip(1)).find(|(flag, _)| matches!(flag.as_str(), "-t" | "--target-directory"));
+        let given = texts
+            .iter()
+            .zip(texts.iter().skip(1))
+            .find(|(flag, _)| matches!(flag.as_str(), "-t" | "--target-directory"));
         let given = given.map(|(_, folder)| folder.clone());
-        let given = given.or_else(|| texts.iter().find_map(|text| text.strip_prefix("--target-directory=")).map(str::to_owned));
-        let mut operands: Vec<String> = arguments.iter().filter(|word| !is_flag(word)).filter_map(Word::literal).collect();
+        let given =
+            given.or_else(|| texts.iter().find_map(|text| text.strip_prefix("--target-directory=")).map(str::to_owned));
+        let mut operands: Vec<String> =
+            arguments.iter().filter(|word| !is_flag(word)).filter_map(Word::literal).collect();
         let target = match given {
             Some(folder) => {
                 operands.retain(|operand| *operand != folder);
@@ -79,7 +85,8 @@ impl Eval<'_> {
         let mut out: Vec<String> = Vec::new();
         while let Some(place) = open.pop() {
             for (from, to) in &self.links.paths {
-                let Some(rest) = place.strip_prefix(to.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+                let Some(rest) =
+                    place.strip_prefix(to.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
                 else {
                     continue;
                 };

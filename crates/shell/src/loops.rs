@@ -44,7 +44,9 @@ impl Eval<'_> {
             return;
         }
         self.undo(mark);
-        let mut seen: Vec<(String, Vec<Fields>)> = names.into_iter().map(|name| (name, Vec::new())).collect();
+        // A `continue` may leave all as it was.
+        let old = |name: String| (name.clone(), self.vars.get(&name).cloned().unwrap_or_default());
+        let mut seen: Vec<(String, Vec<Fields>)> = names.into_iter().map(old).collect();
         (self.stepping, self.repeats) = (true, self.repeats + 1);
         for value in &values {
             self.put(name, vec![value.clone()]);
@@ -75,8 +77,7 @@ impl Eval<'_> {
             let (more, places) = (self.changes.len(), self.dirs.clone());
             run(self);
             let grown = |(name, before): &(&String, Option<Vec<Fields>>)| self.vars.get(*name) != before.as_ref();
-            let mut grown: Vec<String> =
-                names.iter().zip(before).filter(grown).map(|(name, _)| name.clone()).collect();
+            let mut grown: Vec<String> = names.iter().zip(before).filter(grown).map(|(name, _)| name.clone()).collect();
             grown.extend(self.changed(more).into_iter().filter(|name| !names.contains(name)));
             if self.dirs.len() > places.len() && !self.dirs.contains(&Dir::Unknown) && round > 0 {
                 self.dirs.push(Dir::Unknown);

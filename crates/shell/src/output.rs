@@ -1,7 +1,8 @@
 //! What a command prints, where that is certain before it runs: `echo`, `printf`, `cat` of a here-document, `pwd`, `which`.
 
 use crate::action::Word;
-use crate::eval::{Eval, Input, below};
+use crate::dirs::below;
+use crate::eval::{Eval, Input};
 use crate::syntax::{Next, Node, RedirectKind, Simple};
 
 /// Longest output that is followed.
@@ -76,7 +77,7 @@ impl Eval<'_> {
         let texts = |words: &[Word]| words.iter().map(Word::literal).collect::<Option<Vec<String>>>();
         let (first, last) = (texts(&first)?, texts(&last)?);
         let [cd, folder] = first.as_slice() else { return None };
-        if cd != "cd" || folder.starts_with('-') || !last.first().is_some_and(|pwd| pwd == "pwd") {
+        if cd != "cd" || folder.starts_with('-') || last.first().is_none_or(|pwd| pwd != "pwd") {
             return None;
         }
         Some(format!("{}\n", below(&self.cwd()?, folder)))

@@ -10,7 +10,7 @@ type Ends = &'static [char];
 impl Parser<'_> {
     /// `${ … }`; the opening is behind us.
     pub(crate) fn braced(&mut self, quoted: bool) -> Result<RawPart, SyntaxError> {
-        let indirect = self.eat("!");
+        let indirect = !self.starts("!}") && self.eat("!");
         let length = !indirect && self.starts("#") && !self.starts("#}");
         if length {
             self.at += 1;
@@ -60,11 +60,9 @@ impl Parser<'_> {
             Some(":=" | "=") => ParamOp::Default(self.until(&['}'])?, true),
             Some(":+" | "+") => ParamOp::Alternative(self.until(&['}'])?),
             Some(":?" | "?") => ParamOp::Needed(self.until(&['}'])?),
-            Some(sign @ ("##" | "#" | "%%" | "%")) => ParamOp::Strip {
-                pattern: self.until(&['}'])?,
-                suffix: sign.starts_with('%'),
-                longest: sign.len() == 2,
-            },
+            Some(sign @ ("##" | "#" | "%%" | "%")) => {
+                ParamOp::Strip { pattern: self.until(&['}'])?, suffix: sign.starts_with('%'), longest: sign.len() == 2 }
+            }
             Some("//") => self.replacement('/')?,
             Some("/") => {
                 let how = self.peek().filter(|c| matches!(c, '#' | '%'));

@@ -12,11 +12,13 @@ impl Eval<'_> {
     /// What a parameter may turn out as, and whether that is a guess at a name nobody assigned.
     pub(crate) fn param(&mut self, param: &Param, alone: bool) -> Vec<(Piece, bool)> {
         let key = param.key.as_ref().map(|key| self.key_text(key));
+        let outside = matches!(param.op, ParamOp::None) && key.is_none() && !param.indirect;
         let known = if param.indirect {
             Some(self.indirect(&param.name, key.as_ref()))
         } else {
             self.lookup(&param.name, key.as_ref())
         };
+        let outside = outside && known.is_none();
         let list = param.name == "@" || param.name.ends_with("[@]");
         let star = param.name == "*" || param.name.ends_with("[*]");
         let mut values = self.operated(param, known, alone, list || star);
@@ -25,6 +27,8 @@ impl Eval<'_> {
             values.push((unknown(), false));
             self.limit("a variable that may be too many things");
         }
+        let unknown = |(fields, _): &(Fields, bool)| fields.iter().flatten().any(|part| *part == Part::Unknown);
+        self.tainted |= !outside && values.iter().any(unknown);
         let between = self.separators().map(|all| all.first().map(char::to_string).unwrap_or_default());
         let between = between.map_or(Part::Unknown, Part::Text);
         let piece = |eval: &Self, fields: Fields| match (param.quoted, list) {
@@ -153,11 +157,12 @@ impl Eval<'_> {
         for fields in self.lookup(name, key).unwrap_or_else(|| vec![unknown()]) {
             let text = fields.concat();
             self.subscripts(&text);
-            let found = literal(&text).and_then(|name| match name.strip_suffix(']').and_then(|it| it.split_once('[')) {
-                Some((name, "@" | "*")) => self.lookup(&format!("{name}[@]"), None),
-                Some((name, key)) => self.lookup(name, Some(&vec![Part::Text(key.to_owned())])),
-                None => self.lookup(&name, None),
-            });
+            let found =
+                literal(&text).and_then(|name| match name.strip_suffix(']').and_then(|it| it.split_once('[')) {
+                    Some((name, "@" | "*")) => self.lookup(&format!("{name}[@]"), None),
+                    Some((name, key)) => self.lookup(name, Some(&vec![Part::Text(key.to_owned())])),
+                    None => self.lookup(&name, None),
+                });
             out.extend(found.unwrap_or_else(|| vec![unknown()]));
         }
         out
@@ -190,7 +195,13 @@ fn unknown() -> Fields {
 }
 
 /// `:offset:length` of a text's characters, or of a list's elements.
-fn slice(fields: Fields, offset: Option<i64>, length: Option<Option<i64>>, list: bool, positional: bool) -> Option<Fields> {
+fn slice(
+    fields: Fields,
+    offset: Option<i64>,
+    length: Option<Option<i64>>,
+    list: bool,
+    positional: bool,
+) -> Option<Fields> {
     let chars: Vec<char> = if list { Vec::new() } else { literal(&fields.concat())?.chars().collect() };
     let len = i64::try_from(if list { fields.len() } else { chars.len() }).ok()?;
     let mut from = offset?;

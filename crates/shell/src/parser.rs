@@ -280,7 +280,7 @@ impl<'a> Parser<'a> {
             if !named {
                 self.at = save;
             }
-            return self.command().map(Some);
+            return self.command().map(|node| Some(Node::Subshell(Box::new(node))));
         }
         if self.eat_word("function") {
             self.blanks();

@@ -203,7 +203,9 @@ impl ParamOp {
             }
             Self::Strip { pattern, .. } => vec![pattern],
             Self::Replace { pattern, with, .. } => vec![pattern, with],
-            Self::Slice(offset, length) => [Some(offset), length.as_ref()].into_iter().flatten().map(Vec::as_slice).collect(),
+            Self::Slice(offset, length) => {
+                [Some(offset), length.as_ref()].into_iter().flatten().map(Vec::as_slice).collect()
+            }
         }
     }
 }

@@ -61,6 +61,24 @@ impl Eval<'_> {
         self.weak -= 1;
     }
 
+    /// What changed since `mark` may also be as it was: `local`, or a `return` before.
+    fn keep_old(&mut self, mark: usize) {
+        for name in self.changed(mark) {
+            let Some(old) = self.before(mark, &name) else { continue };
+            let new = self.vars.get(&name).cloned().unwrap_or_default();
+            self.put(&name, old);
+            self.weakly(|eval| eval.set_all(&name, new, None, eval.here));
+        }
+    }
+
+    /// What a variable held before the changes since `mark`.
+    pub(crate) fn before(&self, mark: usize, name: &str) -> Option<Vec<Fields>> {
+        self.changes.iter().skip(mark).find_map(|change| match change {
+            Change::Var(own, old) if own == name => Some(old.clone()),
+            Change::Var(..) | Change::Function(..) => None,
+        })?
+    }
+
     /// Takes back every change since `mark`.
     pub(crate) fn undo(&mut self, mark: usize) {
         while self.changes.len() > mark {
@@ -103,8 +121,14 @@ impl Eval<'_> {
     /// Gives a variable values; `adds` appends: to an array with `true`, else to the text.
     pub(crate) fn set_all(&mut self, name: &str, mut values: Vec<Fields>, adds: Option<bool>, span: Span) {
         self.judge_assignment(name, &values, span);
+        if self.shaped.contains(name) {
+            values.iter().flatten().for_each(|value| self.number(value, 0));
+            values.push(vec![vec![Part::Unknown]]);
+        }
         if let Some(target) = self.references.get(name).cloned() {
-            self.put(&target, vec![vec![vec![Part::Unknown]]]);
+            self.references.remove(name);
+            self.weakly(|eval| eval.set_all(&target, values.clone(), adds, span));
+            self.references.insert(name.to_owned(), target);
         }
         let mut old = self.vars.get(name).cloned().unwrap_or_default();
         if name == "IFS" && old.is_empty() {
@@ -119,7 +143,7 @@ impl Eval<'_> {
             }
             values = joined;
         }
-        if self.weak > 0 {
+        if self.weak > 0 || self.frozen.contains(name) {
             values.extend(old);
         }
         let mut unique: Vec<Fields> = Vec::new();
@@ -164,8 +188,12 @@ impl Eval<'_> {
     /// What a parameter may hold; `None` when nobody assigned it.
     pub(crate) fn lookup(&mut self, name: &str, key: Option<&Text>) -> Option<Vec<Fields>> {
         let base = name.strip_suffix("[@]").or_else(|| name.strip_suffix("[*]")).unwrap_or(name);
-        if self.references.contains_key(base) {
-            return Some(vec![vec![vec![Part::Unknown]]]);
+        if let Some(target) = self.references.get(base).cloned() {
+            let known = !self.references.contains_key(&target);
+            return known
+                .then(|| self.lookup(&target, key))
+                .flatten()
+                .or_else(|| Some(vec![vec![vec![Part::Unknown]]]));
         }
         let values = match key {
             Some(key) => self.element(base, key),
@@ -269,7 +297,7 @@ impl Eval<'_> {
     /// `name () { … }`
     pub(crate) fn define(&mut self, name: &str, body: &Rc<Node>) {
         let old = self.functions.get(name);
-        let weak = self.weak > 0;
+        let weak = self.weak > 0 || self.depth > 0;
         let mut bodies = old.filter(|_| weak).map(|old| old.bodies.clone()).unwrap_or_default();
         bodies.push(Rc::clone(body));
         let sure = !weak || old.is_some_and(|old| old.sure);
@@ -288,6 +316,7 @@ impl Eval<'_> {
             return true;
         }
         self.depth += 1;
+        let mark = self.changes.len();
         let before = self.arguments.replace(Arguments::of(words.to_vec()));
         self.weak += usize::from(!sure || bodies.len() > 1);
         for body in &bodies {
@@ -296,6 +325,7 @@ impl Eval<'_> {
         self.weak -= usize::from(!sure || bodies.len() > 1);
         self.arguments = before;
         self.depth -= 1;
+        self.keep_old(mark);
         sure && self.strange == 0
     }
 }

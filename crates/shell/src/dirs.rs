@@ -1,0 +1,65 @@
+//! The folders a command may run in.
+
+use crate::action::{Dir, Word};
+use crate::eval::Eval;
+
+/// Longest path of a folder.
+const MAX_PATH: usize = 512;
+/// Most folders a command may run in.
+const MAX_DIRS: usize = 16;
+
+impl Eval<'_> {
+    pub(crate) fn add_dirs(&mut self, more: Vec<Dir>) {
+        for dir in more {
+            if self.dirs.contains(&dir) {
+                continue;
+            }
+            if self.dirs.len() < MAX_DIRS {
+                self.dirs.push(dir);
+            } else if !self.dirs.contains(&Dir::Unknown) {
+                self.dirs.push(Dir::Unknown);
+            }
+        }
+    }
+
+    /// `cd`: `None` is a place not known.
+    pub(crate) fn change_dir(&mut self, to: Option<&str>) {
+        self.dirs = match to {
+            None => vec![Dir::Unknown],
+            Some(path) if path.len() > MAX_PATH => vec![Dir::Unknown],
+            Some(path) if path.starts_with('/') => vec![Dir::Start(path.to_owned())],
+            Some(path) => {
+                let join = |dir: &Dir| match dir {
+                    Dir::Start(base) if base.len() < MAX_PATH => Dir::Start(below(base, path)),
+                    Dir::Start(_) | Dir::Unknown => Dir::Unknown,
+                };
+                self.dirs.iter().map(join).collect()
+            }
+        };
+    }
+
+    /// Runs with another directory (`git -C x`).
+    pub(crate) fn in_dir(&mut self, dir: Option<&Word>, run: impl FnOnce(&mut Self)) {
+        let before = self.dirs.clone();
+        if let Some(dir) = dir {
+            self.change_dir(dir.literal().as_deref());
+        }
+        run(self);
+        self.dirs = before;
+    }
+}
+
+/// `path` as seen from `base`; `..` takes back a name, as bash's own `cd` does.
+pub fn below(base: &str, path: &str) -> String {
+    let base = if path.starts_with('/') { "/" } else { base };
+    let mut parts: Vec<&str> = base.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." && parts.last().is_some_and(|last| *last != "..") {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    let root = if base.starts_with('/') { "/" } else { "" };
+    format!("{root}{}", parts.join("/"))
+}
