@@ -65,6 +65,8 @@ pub(crate) enum PathKind {
     Found,
     /// Named in inline code: counts against deny rules only.
     Mentioned,
+    /// Named, but touched only if a `cd` fails: `allow` lists need not name it.
+    Unlikely,
 }
 
 /// A host.
@@ -220,7 +222,7 @@ impl PathFact {
 }
 
 impl PathKind {
-    const ALL: [Self; 5] = [Self::Named, Self::Glob, Self::ExpandedGlob, Self::Found, Self::Mentioned];
+    const ALL: [Self; 6] = [Self::Named, Self::Glob, Self::ExpandedGlob, Self::Found, Self::Mentioned, Self::Unlikely];
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -229,6 +231,7 @@ impl PathKind {
             Self::ExpandedGlob => "expanded-glob",
             Self::Found => "found",
             Self::Mentioned => "mentioned",
+            Self::Unlikely => "unlikely",
         }
     }
 

@@ -96,6 +96,8 @@ pub struct FileUse {
     pub path: Word,
     /// Every directory the command may run in: two when an earlier `cd` may have failed. Never empty.
     pub dirs: Vec<Dir>,
+    /// Directories it runs in only if a `cd` failed whose success the line takes for granted (`cd x && a; b`).
+    pub unlikely: Vec<Dir>,
     /// What happens to it.
     pub access: Access,
     /// Whether everything below it is meant too (`grep -r`, `rm -r`, `cp -r`).

@@ -22,30 +22,41 @@ impl Eval<'_> {
         }
     }
 
+    pub(crate) fn add_unlikely(&mut self, more: Vec<Dir>) {
+        for dir in more {
+            if self.unlikely.len() < MAX_DIRS && !self.dirs.contains(&dir) && !self.unlikely.contains(&dir) {
+                self.unlikely.push(dir);
+            }
+        }
+    }
+
     /// `cd`: `None` is a place not known.
     pub(crate) fn change_dir(&mut self, to: Option<&str>) {
-        self.dirs = match to {
-            None => vec![Dir::Unknown],
-            Some(path) if path.len() > MAX_PATH => vec![Dir::Unknown],
-            Some(path) if path.starts_with('/') => vec![Dir::Start(path.to_owned())],
-            Some(path) => {
-                let join = |dir: &Dir| match dir {
-                    Dir::Start(base) if base.len() < MAX_PATH => Dir::Start(below(base, path)),
-                    Dir::Start(_) | Dir::Unknown => Dir::Unknown,
-                };
-                self.dirs.iter().map(join).collect()
-            }
+        let Some(path) = to.filter(|path| path.len() <= MAX_PATH) else {
+            self.unlikely.clear();
+            self.dirs = vec![Dir::Unknown];
+            return;
         };
+        let join = |dir: &Dir| match dir {
+            _ if path.starts_with('/') => Dir::Start(path.to_owned()),
+            Dir::Start(base) if base.len() < MAX_PATH => Dir::Start(below(base, path)),
+            Dir::Start(_) | Dir::Unknown => Dir::Unknown,
+        };
+        let dirs: Vec<Dir> = self.dirs.iter().map(join).collect();
+        let unlikely: Vec<Dir> = self.unlikely.iter().map(join).collect();
+        (self.dirs, self.unlikely) = (Vec::new(), Vec::new());
+        self.add_dirs(dirs);
+        self.add_unlikely(unlikely);
     }
 
     /// Runs with another directory (`git -C x`).
     pub(crate) fn in_dir(&mut self, dir: Option<&Word>, run: impl FnOnce(&mut Self)) {
-        let before = self.dirs.clone();
+        let before = (self.dirs.clone(), self.unlikely.clone());
         if let Some(dir) = dir {
             self.change_dir(dir.literal().as_deref());
         }
         run(self);
-        self.dirs = before;
+        (self.dirs, self.unlikely) = before;
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Eval<'e> {
     pub(crate) links: Links,
     pub(crate) arguments: Option<Arguments>,
     pub(crate) dirs: Vec<Dir>,
+    /// Where commands run if a `cd` in the midst of a chain failed (`cd x && a; b`).
+    pub(crate) unlikely: Vec<Dir>,
     /// Above zero inside branches: assignments add.
     pub(crate) weak: usize,
     pub(crate) depth: usize,
@@ -98,6 +100,7 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         links: Links::default(),
         arguments: None,
         dirs: vec![Dir::Start(String::new())],
+        unlikely: Vec::new(),
         weak: 0,
         depth: 0,
         remote: 0,
@@ -184,28 +187,27 @@ impl Eval<'_> {
         // Where the commands of this `&&` and `||` chain began: one that failed leaves the rest out.
         let mut chain: Vec<Dir> = Vec::new();
         let mut linked = false;
-        for (node, next) in items {
+        for ((node, next), background) in items.iter().zip(in_background(items)) {
             let before = self.dirs.clone();
-            if *next == Next::Background {
+            if !linked && *next == Next::Background {
                 self.scoped(|eval| eval.node(node, input));
-            } else if linked {
+            } else if linked || background {
                 self.weakly(|eval| eval.node(node, input));
             } else {
                 self.node(node, input);
             }
             linked = matches!(next, Next::OnSuccess | Next::OnFailure);
-            match next {
-                Next::OnSuccess => chain.extend(before),
-                Next::OnFailure => self.add_dirs(before),
-                // What comes next runs where a `cd` succeeded or where it failed.
-                Next::Always => {
-                    self.add_dirs(before);
-                    self.add_dirs(std::mem::take(&mut chain));
-                }
-                Next::Background => {
-                    self.dirs = before;
-                    self.add_dirs(std::mem::take(&mut chain));
-                }
+            if *next == Next::OnFailure {
+                self.add_dirs(before.clone());
+            }
+            if linked {
+                chain.extend(before);
+            } else if background {
+                self.dirs = if chain.is_empty() { before } else { std::mem::take(&mut chain) };
+            } else {
+                // What comes next runs where a `cd` succeeded or where it failed; in the midst of a chain that is unlikely.
+                self.add_dirs(before);
+                self.add_unlikely(std::mem::take(&mut chain));
             }
         }
     }
@@ -447,6 +449,22 @@ impl Eval<'_> {
         self.depth -= 1;
         true
     }
+}
+
+/// For each command of a list whether the chain it belongs to ends in `&`.
+fn in_background(items: &[(Node, Next)]) -> Vec<bool> {
+    let mut background = false;
+    let mut out: Vec<bool> = Vec::new();
+    for (_, next) in items.iter().rev() {
+        background = match next {
+            Next::Background => true,
+            Next::Always => false,
+            Next::OnSuccess | Next::OnFailure => background,
+        };
+        out.push(background);
+    }
+    out.reverse();
+    out
 }
 
 /// Whether a redirection may find no file.

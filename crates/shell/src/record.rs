@@ -74,7 +74,8 @@ impl Eval<'_> {
         if self.out.files.len() >= MAX_FACTS {
             return self.limit("too many files");
         }
-        self.out.files.push(FileUse { path, dirs, access, tree, span });
+        let unlikely = if dirs == self.dirs { self.unlikely.clone() } else { Vec::new() };
+        self.out.files.push(FileUse { path, dirs, unlikely, access, tree, span });
         if lost && access != Access::List {
             self.unresolved(UnresolvedKind::Directory, "a folder that is not known", span);
         }

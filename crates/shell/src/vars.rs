@@ -48,10 +48,12 @@ impl Arguments {
 impl Eval<'_> {
     /// Runs where changes of directory, variables and functions stay inside.
     pub(crate) fn scoped(&mut self, run: impl FnOnce(&mut Self)) {
-        let (mark, dirs, arguments) = (self.changes.len(), self.dirs.clone(), self.arguments.clone());
+        let (mark, arguments) = (self.changes.len(), self.arguments.clone());
+        let dirs = (self.dirs.clone(), self.unlikely.clone());
         run(self);
         self.undo(mark);
-        (self.dirs, self.arguments) = (dirs, arguments);
+        self.arguments = arguments;
+        (self.dirs, self.unlikely) = dirs;
     }
 
     /// Runs what may not happen: values add.

@@ -99,6 +99,15 @@ impl Survey<'_> {
             self.tree(&fact, None);
             self.facts.paths.push(fact);
         }
+        for dir in &file.unlikely {
+            let Dir::Start(dir) = dir else { continue };
+            let absolute = self.absolute(&self.absolute(&self.call.cwd, dir), &text);
+            if !text.starts_with('/') {
+                let mut fact = self.path(&absolute, file.access, Some(file.span));
+                (fact.tree, fact.kind) = (file.tree, PathKind::Unlikely);
+                self.facts.paths.push(fact);
+            }
+        }
     }
 
     fn glob(&mut self, absolute: &str, fact: &mut PathFact) {
