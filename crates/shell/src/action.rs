@@ -15,7 +15,7 @@ pub struct Env {
 }
 
 /// One piece of a word after quotes, escapes and known expansions are gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// Text that is certain.
     Text(String),
@@ -26,7 +26,7 @@ pub enum Part {
 }
 
 /// A word the shell would pass on. A word that has several known values occurs as several commands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
     /// Pieces in order; neighbours of the same kind are joined.
     pub parts: Vec<Part>,
@@ -80,7 +80,7 @@ pub enum Access {
 }
 
 /// A directory that a relative path may hang off.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Dir {
     /// The directory the line starts in, then this path (empty: that directory itself; absolute: just this path).
     /// `..` is not folded.
@@ -96,6 +96,8 @@ pub struct FileUse {
     pub path: Word,
     /// Every directory the command may run in: two when an earlier `cd` may have failed. Never empty.
     pub dirs: Vec<Dir>,
+    /// Directories it runs in only if a `cd` failed whose success the line takes for granted (`cd x && a; b`).
+    pub unlikely: Vec<Dir>,
     /// What happens to it.
     pub access: Access,
     /// Whether everything below it is meant too (`grep -r`, `rm -r`, `cp -r`).
@@ -119,7 +121,7 @@ pub struct Arrival {
 }
 
 /// What a network use aims at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NetTarget {
     /// A URL, as the program would get it (it may lack its scheme).
     Url(Word),
@@ -183,6 +185,9 @@ pub struct Analysis {
     pub nets: Vec<NetUse>,
     /// What cannot be known.
     pub unresolved: Vec<Unresolved>,
+    /// Words whose parts that are not known (so many) are numbers, or come from outside the line: none is text that the line
+    /// itself reads or makes.
+    pub foreign: Vec<(Span, usize)>,
     /// Why the line is no shell program, when it is none: the message and where.
     pub syntax_error: Option<(String, Span)>,
 }

@@ -1,9 +1,10 @@
-//! One command: builtins, then wrappers peeled off, then interpreters, then the files and hosts of its operands.
+//! One command: functions and builtins, then wrappers peeled off, then interpreters, then the files and hosts of its operands.
 
 use writ_core::Span;
 
 use crate::action::{Access, NetTarget, Part, UnresolvedKind, Word};
 use crate::eval::{Eval, Input};
+use crate::linked::ON_LINKS;
 use crate::options::{lead, tail};
 use crate::{interpreters, operands, wrappers};
 
@@ -21,8 +22,14 @@ impl Eval<'_> {
         if first.is_glob() {
             return self.unresolved(UnresolvedKind::Program, &name, first.span);
         }
-        if self.call(&name, &words, input) {
+        if via.is_empty() && (self.aliased(&name, &words, span, input) || self.call(&name, &words, input)) {
             return;
+        }
+        if via.last().is_none_or(|via| via != "link")
+            && let Some(program) = self.linked_program(first)
+        {
+            let words = std::iter::once(program).chain(words.iter().skip(1).cloned()).collect();
+            self.inner(words, via, "link", span, input);
         }
         let base = name.rsplit('/').next().unwrap_or_default().to_owned();
         if name.contains('/') && !is_system(&name) {
@@ -32,6 +39,8 @@ impl Eval<'_> {
         if self.builtin(&base, arguments, span, input) || self.wrapper(&base, &words, via, span, input) {
             return;
         }
+        self.note_links(&base, arguments);
+        self.links.ignored = ON_LINKS.contains(&base.as_str());
         if interpreters::run(self, &base, arguments, span, input) {
             return;
         }
@@ -57,92 +66,39 @@ impl Eval<'_> {
         }
     }
 
-    fn builtin(&mut self, base: &str, arguments: &[Word], span: Span, input: &Input) -> bool {
-        let plain: Vec<&Word> = arguments.iter().filter(|word| !is_flag(word)).collect();
-        match base {
-            "cd" | "pushd" => match plain.first() {
-                None if arguments.iter().any(|word| word.literal().as_deref() == Some("-")) => self.change_dir(None),
-                None => {
-                    let home = self.home();
-                    self.change_dir(home.as_deref());
-                }
-                Some(to) => self.change_dir(to.literal().as_deref()),
-            },
-            "popd" => self.change_dir(None),
-            "eval" => {
-                let code = joined(arguments, span);
-                if !arguments.is_empty() {
-                    self.code(&code, None, "eval");
-                }
-            }
-            "trap" => {
-                if let Some(code) = plain.first() {
-                    self.code(code, None, "trap");
-                }
-            }
-            "alias" => {
-                for word in plain {
-                    if let Some((_, value)) = word.literal().as_deref().and_then(|text| text.split_once('=')) {
-                        let code = text_word(value, word.span);
-                        self.code(&code, None, "alias");
-                    }
-                }
-            }
-            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(&plain, span),
-            "read" | "mapfile" | "readarray" | "getopts" => {
-                for word in plain {
-                    if let Some(name) = word.literal() {
-                        self.set(&name, vec![vec![vec![Part::Unknown]]], false, span);
-                    }
-                }
-            }
-            "set" => {
-                if let Some(at) = arguments.iter().position(|word| word.literal().as_deref() == Some("--")) {
-                    let zero = text_word("sh", span);
-                    self.set_arguments(std::iter::once(zero).chain(arguments.iter().skip(at + 1).cloned()).collect());
-                }
-            }
-            "printf" => self.print_into(arguments, span),
-            "." | "source" => {
-                if let Some(script) = plain.first() {
-                    interpreters::script(self, script, base, input);
-                }
-            }
-            "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "shift" | "unset" | "wait" | "break"
-            | "continue" | "umask" | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "hash" | "type" | "shopt"
-            | "times" | "let" | "which" | "whoami" | "date" | "sleep" | "seq" | "uname" | "id" | "hostname" | "yes"
-            | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr" | "basename" | "dirname" | "tty" | "clear"
-            | "history" | "help" | "nproc" | "free" | "uptime" | "tr" => {}
-            _ => return false,
+    /// `alias a='b c'; a d` where aliases are on.
+    fn aliased(&mut self, name: &str, words: &[Word], span: Span, input: &Input) -> bool {
+        let Some(value) = self.aliases.get(name).cloned() else { return false };
+        let own = value.split_whitespace().map(|text| text_word(text, span));
+        let all: Vec<Word> = own.chain(words.iter().skip(1).cloned()).collect();
+        if all.first().and_then(Word::literal).as_deref() != Some(name) {
+            self.weakly(|eval| eval.inner(all, &[], "alias", span, input));
         }
-        true
-    }
-
-    /// `export NAME=value` and its like.
-    fn declare(&mut self, words: &[&Word], span: Span) {
-        for word in words {
-            if let Some((name, value)) = word.literal().as_deref().and_then(|text| text.split_once('=')) {
-                let value = vec![vec![vec![Part::Text(value.to_owned())]]];
-                self.set(name.trim_end_matches('+'), value, false, span);
-            }
-        }
-    }
-
-    /// `printf -v NAME FORMAT …`
-    fn print_into(&mut self, arguments: &[Word], span: Span) {
-        if let [flag, name, ..] = arguments
-            && flag.literal().as_deref() == Some("-v")
-            && let Some(name) = name.literal()
-        {
-            let text = crate::output::printf(arguments.get(2..).unwrap_or_default());
-            let value = text.map_or(Part::Unknown, Part::Text);
-            self.set(&name, vec![vec![vec![value]]], false, span);
-        }
+        false
     }
 
     fn wrapper(&mut self, base: &str, words: &[Word], via: &[String], span: Span, input: &Input) -> bool {
-        wrappers::peel(self, base, words, via, span, input)
+        if !matches!(base, "env" | "sudo" | "doas") {
+            return wrappers::peel(self, base, words, via, span, input);
+        }
+        // `env A=b sh -c …`: the command sees A.
+        let mark = self.changes.len();
+        for word in words.iter().skip(1) {
+            let Some((name, value)) = word.literal().as_deref().and_then(split_assignment) else {
+                continue;
+            };
+            self.weakly(|eval| eval.set_all(&name, vec![vec![vec![Part::Text(value)]]], None, span));
+        }
+        let done = wrappers::peel(self, base, words, via, span, input);
+        self.undo(mark);
+        done
     }
+}
+
+/// `name=value`, where the name is one.
+pub fn split_assignment(text: &str) -> Option<(String, String)> {
+    let (name, value) = text.split_once('=')?;
+    is_assignment(text).then(|| (name.to_owned(), value.to_owned()))
 }
 
 /// Where a system keeps its own programs.

@@ -3,21 +3,21 @@
 //! Owns the walk, the variables and the directories. It errs towards "might happen": conditional assignments add values instead
 //! of replacing them, and a `cd` that may fail leaves both directories possible. Page: `spec/shell.md`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::RandomState;
 
 use writ_core::Span;
 
-use crate::action::{
-    Access, Analysis, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Unresolved, UnresolvedKind, Word,
-};
-use crate::expand::{Fields, MAX_ALTERNATIVES, Text, product};
+use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, UnresolvedKind, Word};
+use crate::budget::MAX_STEPS;
+use crate::expand::{Fields, Text};
+use crate::linked::Links;
 use crate::parser::parse;
-use crate::syntax::{Assignment, Next, Node, RawWord, Redirect, RedirectKind, Simple};
+use crate::syntax::{Assignment, Next, Node, RawPart, Redirect, RedirectKind, Simple};
+use crate::vars::{Arguments, Change, Function};
 
-/// Most commands that one line is followed to.
-const MAX_COMMANDS: usize = 2000;
 /// Deepest nesting of code in code and of calls.
-const MAX_DEPTH: usize = 12;
+pub const MAX_DEPTH: usize = 12;
 
 /// What a command reads on standard input.
 #[derive(Clone, Debug)]
@@ -36,18 +36,51 @@ pub enum Input {
 pub struct Eval<'e> {
     env: &'e Env,
     pub(crate) out: Analysis,
-    vars: HashMap<String, Vec<Fields>>,
-    functions: HashMap<String, Node>,
-    arguments: Option<Vec<Word>>,
-    dirs: Vec<Dir>,
+    pub(crate) vars: HashMap<String, Vec<Fields>>,
+    pub(crate) functions: HashMap<String, Function>,
+    /// How to take back changes of the two above.
+    pub(crate) changes: Vec<Change>,
+    /// `declare -n`: what a name stands for.
+    pub(crate) references: HashMap<String, String>,
+    /// `readonly`: an assignment may fail.
+    pub(crate) frozen: HashSet<String>,
+    /// `declare -i`, `-l`, `-u`: an assignment changes the value.
+    pub(crate) shaped: HashSet<String>,
+    pub(crate) aliases: HashMap<String, String>,
+    pub(crate) links: Links,
+    pub(crate) arguments: Option<Arguments>,
+    pub(crate) dirs: Vec<Dir>,
+    /// Where commands run if a `cd` in the midst of a chain failed (`cd x && a; b`).
+    pub(crate) unlikely: Vec<Dir>,
     /// Above zero inside branches: assignments add.
-    weak: usize,
-    depth: usize,
+    pub(crate) weak: usize,
+    pub(crate) depth: usize,
     /// Above zero where files are another machine's.
     pub(crate) remote: usize,
     /// Above zero where an operand stands for a whole tree (`find -exec`).
     pub(crate) trees: usize,
-    fixed: Option<Span>,
+    /// Above zero in another shell, which need not know this one's functions.
+    pub(crate) strange: usize,
+    /// Above zero where a loop's body is walked once more.
+    pub(crate) repeats: usize,
+    /// A loop is followed word by word.
+    pub(crate) stepping: bool,
+    /// Above zero where only a value is wanted.
+    pub(crate) quiet: usize,
+    /// A program's name is expanded.
+    pub(crate) naming: bool,
+    /// What is expanded holds text that is not known and that the line itself reads or makes.
+    pub(crate) tainted: bool,
+    /// By word, how many parts are not known; `None` where one is tainted.
+    pub(crate) foreign: HashMap<Span, Option<Vec<usize>>>,
+    pub(crate) fixed: Option<Span>,
+    /// The command that is looked at.
+    pub(crate) here: Span,
+    pub(crate) steps: usize,
+    pub(crate) limited: bool,
+    /// What is on record, hashed with a key that no line can know.
+    pub(crate) seen: HashSet<u64>,
+    pub(crate) keys: RandomState,
     /// What the last command hands to the next in its pipeline.
     pub(crate) output: Input,
 }
@@ -59,68 +92,122 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         out: Analysis::default(),
         vars: HashMap::new(),
         functions: HashMap::new(),
+        changes: Vec::new(),
+        references: HashMap::new(),
+        frozen: HashSet::new(),
+        shaped: HashSet::new(),
+        aliases: HashMap::new(),
+        links: Links::default(),
         arguments: None,
         dirs: vec![Dir::Start(String::new())],
+        unlikely: Vec::new(),
         weak: 0,
         depth: 0,
         remote: 0,
         trees: 0,
+        strange: 0,
+        repeats: 0,
+        stepping: false,
+        quiet: 0,
+        naming: false,
+        tainted: false,
+        foreign: HashMap::new(),
         fixed: None,
+        here: Span { start: 0, end: 0 },
+        steps: MAX_STEPS,
+        limited: false,
+        seen: HashSet::new(),
+        keys: RandomState::new(),
         output: Input::None,
     };
     eval.node(node, &Input::None);
+    let counted =
+        |(span, counts): (Span, Option<Vec<usize>>)| counts.unwrap_or_default().into_iter().map(move |n| (span, n));
+    eval.out.foreign = eval.foreign.drain().flat_map(counted).collect();
     eval.out
 }
 
 impl Eval<'_> {
     pub(crate) fn node(&mut self, node: &Node, input: &Input) {
         self.output = Input::Unknown;
+        if !self.spend(1) {
+            return;
+        }
         match node {
             Node::Simple(simple) => self.simple(simple, input),
             Node::Pipe(stages) => self.pipe(stages, input),
             Node::List(items) => self.list(items, input),
             Node::Subshell(inner) => self.scoped(|eval| eval.node(inner, input)),
             Node::Branches(branches) => {
-                self.weak += 1;
-                branches.iter().for_each(|branch| self.node(branch, input));
-                self.weak -= 1;
+                let dirs = self.dirs.clone();
+                for branch in branches {
+                    self.weakly(|eval| eval.node(branch, input));
+                    self.add_dirs(dirs.clone());
+                }
                 self.output = Input::Unknown;
             }
+            Node::Loop(nodes) => self.looped(nodes, input),
             Node::For { name, words, body } => self.for_loop(name, words.as_deref(), body, input),
             Node::Function { name, body } => {
-                self.functions.insert(name.clone(), (**body).clone());
+                self.define(name, body);
                 // A function that is never called here may be called by what this line starts; look at it once.
-                let arguments = self.arguments.take();
-                self.weak += 1;
-                self.scoped(|eval| eval.node(body, &Input::Unknown));
-                self.weak -= 1;
-                self.arguments = arguments;
+                self.scoped(|eval| {
+                    eval.arguments = None;
+                    eval.weakly(|eval| eval.node(body, &Input::Unknown));
+                });
             }
             Node::Words(words) => words.iter().for_each(|word| drop(self.expand(word))),
+            Node::Test(words) => self.test(words),
             Node::Redirected(inner, redirects) => {
                 let inner_input = self.redirects(redirects).unwrap_or_else(|| input.clone());
-                self.node(inner, &inner_input);
+                // A redirection that fails leaves the command out.
+                if redirects.iter().any(may_fail) {
+                    self.weakly(|eval| eval.node(inner, &inner_input));
+                } else {
+                    self.node(inner, &inner_input);
+                }
+            }
+        }
+    }
+
+    /// `[[ … ]]`: a word may be arithmetic, or a variable's name.
+    fn test(&mut self, words: &[crate::syntax::RawWord]) {
+        for raw in words {
+            for word in self.expand(raw).into_iter().flatten() {
+                let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                match word.literal() {
+                    Some(text) if text.chars().all(name) => self.number(&word.parts, 0),
+                    _ => self.subscripts(&word.parts),
+                }
             }
         }
     }
 
     fn list(&mut self, items: &[(Node, Next)], input: &Input) {
-        for (node, next) in items {
+        // Where the commands of this `&&` and `||` chain began: one that failed leaves the rest out.
+        let mut chain: Vec<Dir> = Vec::new();
+        let mut linked = false;
+        for ((node, next), background) in items.iter().zip(in_background(items)) {
             let before = self.dirs.clone();
-            self.node(node, input);
-            match next {
-                Next::OnSuccess => {}
-                // What comes next runs where a `cd` succeeded or where it failed.
-                Next::Always | Next::OnFailure => self.add_dirs(before),
-                Next::Background => self.dirs = before,
+            if !linked && *next == Next::Background {
+                self.scoped(|eval| eval.node(node, input));
+            } else if linked || background {
+                self.weakly(|eval| eval.node(node, input));
+            } else {
+                self.node(node, input);
             }
-        }
-    }
-
-    fn add_dirs(&mut self, more: Vec<Dir>) {
-        for dir in more {
-            if !self.dirs.contains(&dir) && self.dirs.len() < 8 {
-                self.dirs.push(dir);
+            linked = matches!(next, Next::OnSuccess | Next::OnFailure);
+            if *next == Next::OnFailure {
+                self.add_dirs(before.clone());
+            }
+            if linked {
+                chain.extend(before);
+            } else if background {
+                self.dirs = if chain.is_empty() { before } else { std::mem::take(&mut chain) };
+            } else {
+                // What comes next runs where a `cd` succeeded or where it failed; in the midst of a chain that is unlikely.
+                self.add_dirs(before);
+                self.add_unlikely(std::mem::take(&mut chain));
             }
         }
     }
@@ -139,66 +226,62 @@ impl Eval<'_> {
         self.output = Input::Unknown;
     }
 
-    fn for_loop(&mut self, name: &str, words: Option<&[RawWord]>, body: &Node, input: &Input) {
-        let mut values: Vec<Fields> = Vec::new();
-        match words {
-            None => values
-                .push(self.arguments.as_ref().map_or_else(|| vec![vec![Part::Unknown]], |_| vec![vec![Part::Unknown]])),
-            Some(words) => {
-                for word in words {
-                    for fields in self.expand(word) {
-                        values.extend(fields.into_iter().map(|word| vec![word.parts]));
-                    }
-                }
-            }
-        }
-        if values.len() > MAX_ALTERNATIVES {
-            values.truncate(MAX_ALTERNATIVES);
-            values.push(vec![vec![Part::Unknown]]);
-        }
-        self.vars.insert(name.to_owned(), values);
-        self.weak += 1;
-        self.node(body, input);
-        self.weak -= 1;
-    }
-
-    /// Runs where changes of directory and variables stay inside.
-    pub(crate) fn scoped(&mut self, run: impl FnOnce(&mut Self)) {
-        let (vars, dirs) = (self.vars.clone(), self.dirs.clone());
-        run(self);
-        (self.vars, self.dirs) = (vars, dirs);
-    }
-
     /// A substitution's commands.
     pub(crate) fn isolated(&mut self, node: &Node) {
-        let output = std::mem::replace(&mut self.output, Input::None);
+        if self.quiet > 0 {
+            return;
+        }
+        let naming = std::mem::take(&mut self.naming);
+        let (output, here) = (std::mem::replace(&mut self.output, Input::None), self.here);
         self.scoped(|eval| eval.node(node, &Input::Unknown));
-        self.output = output;
+        (self.output, self.here, self.naming) = (output, here, naming);
     }
 
     fn simple(&mut self, simple: &Simple, input: &Input) {
         let span = self.span(simple.span);
+        self.here = span;
+        self.links.ignored = false;
         let piped = self.redirects(&simple.redirects);
+        // A redirection that fails leaves the command out.
+        let may_fail = simple.redirects.iter().any(may_fail);
+        self.weak += usize::from(may_fail);
         let input = piped.unwrap_or_else(|| input.clone());
-        let declared = !simple.words.is_empty();
-        let vars = declared.then(|| self.vars.clone());
+        let mut alternatives: Vec<Vec<Word>> = vec![Vec::new()];
+        for word in &simple.words {
+            self.naming = alternatives.iter().any(Vec::is_empty);
+            let here = self.expand(word);
+            self.naming = false;
+            alternatives = self.product(alternatives, &here);
+        }
+        let mark = self.changes.len();
+        let declares = |words: &Vec<Word>| {
+            let first = words.first().and_then(Word::literal);
+            matches!(first.as_deref(), Some("export" | "declare" | "typeset" | "local" | "readonly"))
+        };
+        let keeps = simple.words.is_empty() || alternatives.iter().any(declares);
+        // What only the command sees replaces what was there, in a branch too.
+        let weak = if keeps { self.weak } else { 0 };
+        let weak = std::mem::replace(&mut self.weak, weak);
         for assignment in &simple.assignments {
             self.assign(assignment, span);
         }
-        let mut alternatives: Vec<Vec<Word>> = vec![Vec::new()];
-        for word in &simple.words {
-            let here = self.expand(word);
-            alternatives = product(alternatives, &here);
-        }
-        let export = alternatives.first().and_then(|words| words.first()).and_then(Word::literal);
-        let keeps = matches!(export.as_deref(), Some("export" | "declare" | "typeset" | "local" | "readonly"));
-        if let Some(vars) = vars.filter(|_| !keeps) {
-            // `A=b cmd`: the command sees A, this shell does not keep it.
-            self.vars = vars;
-        }
-        drop_unlikely(&mut alternatives);
+        self.weak = weak;
+        let lent = if keeps { Vec::new() } else { self.changed(mark) };
+        // `A=b cmd`: the command sees A, this shell does not keep it.
+        let before: Vec<Option<Vec<Fields>>> = lent.iter().map(|name| self.before(mark, name)).collect();
+        let several = alternatives.len() > 1;
+        self.weak += usize::from(several);
         for words in alternatives.into_iter().filter(|words| !words.is_empty()) {
+            self.here = span;
+            self.declared(&words, &simple.assignments);
             self.command(words, &[], span, &input);
+        }
+        self.weak -= usize::from(several) + usize::from(may_fail);
+        for (name, before) in lent.into_iter().zip(before) {
+            self.put(&name, before.unwrap_or_else(|| vec![Fields::new()]));
+            if self.vars.get(&name).is_some_and(|values| values == &[Fields::new()]) {
+                self.vars.remove(&name);
+            }
         }
     }
 
@@ -210,6 +293,12 @@ impl Eval<'_> {
                 let text = self.expand_text(&redirect.word.parts);
                 let known = text.first().filter(|_| text.len() == 1).and_then(literal);
                 input = Some(known.map_or(Input::Unknown, Input::Text));
+                continue;
+            }
+            if let (RedirectKind::Read, [RawPart::Process(node)]) = (redirect.kind, redirect.word.parts.as_slice()) {
+                let text = self.static_output_from(node, &Input::None);
+                input = Some(text.map_or(Input::Unknown, Input::Text));
+                self.isolated(node);
                 continue;
             }
             for word in self.expand(&redirect.word).into_iter().flatten() {
@@ -239,58 +328,34 @@ impl Eval<'_> {
     }
 
     fn assign(&mut self, assignment: &Assignment, span: Span) {
-        let mut values: Vec<Fields> = Vec::new();
-        if assignment.array {
-            let mut list: Vec<Vec<Word>> = vec![Vec::new()];
-            for word in &assignment.values {
-                let here = self.expand(word);
-                list = product(list, &here);
+        let name = &assignment.name;
+        if !assignment.array {
+            let parts = assignment.values.first().map(|(_, word)| word.parts.as_slice()).unwrap_or_default();
+            let values: Vec<Fields> = self.expand_text(parts).into_iter().map(|text| vec![text]).collect();
+            match &assignment.key {
+                Some(key) => {
+                    let key = self.key_text(key);
+                    self.set_element(name, &key, values, span);
+                }
+                None => self.set_all(name, values, assignment.adds.then_some(false), span),
             }
-            values.extend(list.into_iter().map(|words| words.into_iter().map(|word| word.parts).collect::<Fields>()));
-        } else if let Some(word) = assignment.values.first() {
-            values.extend(self.expand_text(&word.parts).into_iter().map(|text| vec![text]));
+            return;
         }
-        self.set(&assignment.name, values, assignment.adds, span);
-    }
-
-    /// Gives a variable values.
-    pub(crate) fn set(&mut self, name: &str, mut values: Vec<Fields>, adds: bool, span: Span) {
-        self.judge_assignment(name, &values, span);
-        if adds {
-            // `+=` appends; an element changes one of many. Both leave more than one value possible.
-            let old = self.vars.get(name).cloned().unwrap_or_default();
-            let appended = product(old.clone(), &values);
-            let joined = appended.into_iter().map(|fields| vec![fields.concat()]);
-            values = old.into_iter().chain(joined).chain(values.clone()).collect();
-        } else if self.weak > 0
-            && let Some(old) = self.vars.get(name)
-        {
-            values.extend(old.iter().cloned());
-        }
-        values.truncate(MAX_ALTERNATIVES);
-        self.vars.insert(name.to_owned(), values);
-    }
-
-    /// What a variable may hold; `None` when nobody assigned it.
-    pub(crate) fn values(&self, name: &str) -> Option<Vec<Fields>> {
-        let text = |text: String| vec![vec![vec![Part::Text(text)]]];
-        let base = name.strip_suffix("[@]").unwrap_or(name);
-        if let Some(values) = self.vars.get(base) {
-            return Some(values.clone());
-        }
-        match name {
-            "HOME" => self.home().map(text),
-            "PWD" if self.dirs == [Dir::Start(String::new())] => self.env.cwd.clone().map(text),
-            "IFS" => Some(text(" ".to_owned())),
-            "@" | "*" => {
-                self.arguments.as_ref().map(|words| vec![words.iter().skip(1).map(|word| word.parts.clone()).collect()])
-            }
-            _ => {
-                let index: usize = name.parse().ok()?;
-                let words = self.arguments.as_ref()?;
-                Some(vec![words.get(index).map(|word| vec![word.parts.clone()]).unwrap_or_default()])
+        let mut list: Vec<Vec<Word>> = vec![Vec::new()];
+        let mut keyed: Vec<(Text, Vec<Fields>)> = Vec::new();
+        for (key, word) in &assignment.values {
+            let here = self.expand(word);
+            if let Some(key) = key {
+                let key = self.key_text(key);
+                let fields = |words: &Vec<Word>| words.iter().map(|word| word.parts.clone()).collect::<Fields>();
+                keyed.push((key, here.iter().map(fields).collect()));
+            } else {
+                list = self.product(list, &here);
             }
         }
+        let values = list.into_iter().map(|words| words.into_iter().map(|word| word.parts).collect()).collect();
+        self.set_all(name, values, assignment.adds.then_some(true), span);
+        keyed.into_iter().for_each(|(key, values)| self.set_element(name, &key, values, span));
     }
 
     /// Whether a name nobody assigned here surely has a value from outside.
@@ -324,30 +389,16 @@ impl Eval<'_> {
         self.env.home.clone()
     }
 
+    pub(crate) fn start_dir(&self) -> Option<String> {
+        self.env.cwd.clone()
+    }
+
     pub(crate) fn cwd(&self) -> Option<String> {
         (self.dirs == [Dir::Start(String::new())]).then(|| self.env.cwd.clone()).flatten()
     }
 
     pub(crate) fn span(&self, span: Span) -> Span {
         self.fixed.unwrap_or(span)
-    }
-
-    pub(crate) fn set_arguments(&mut self, words: Vec<Word>) {
-        self.arguments = Some(words);
-    }
-
-    /// Calls a function defined in this line.
-    pub(crate) fn call(&mut self, name: &str, words: &[Word], input: &Input) -> bool {
-        let Some(body) = self.functions.get(name).cloned() else { return false };
-        if self.depth >= MAX_DEPTH {
-            return true;
-        }
-        self.depth += 1;
-        let before = self.arguments.replace(words.to_vec());
-        self.node(&body, input);
-        self.arguments = before;
-        self.depth -= 1;
-        true
     }
 
     /// Code inside a word: `sh -c`, `eval`, `trap`. Everything found in it gets the word's span.
@@ -368,88 +419,25 @@ impl Eval<'_> {
         match parse(&text, Some(code.span), self.depth) {
             Err(_) => self.unresolved(UnresolvedKind::Script, what, code.span),
             Ok(node) => {
-                let fixed = self.fixed.replace(code.span);
-                let before = self.arguments.take();
-                self.arguments = arguments;
+                let (fixed, here) = (self.fixed.replace(code.span), self.here);
                 self.depth += 1;
-                self.node(&node, &Input::Unknown);
+                // `eval` and its like run in this shell; all else in another, with words of its own.
+                if matches!(what, "eval" | "." | "source") {
+                    self.node(&node, &Input::Unknown);
+                } else if matches!(what, "trap" | "alias" | "mapfile") {
+                    self.weakly(|eval| eval.node(&node, &Input::Unknown));
+                } else {
+                    self.strange += 1;
+                    self.scoped(|eval| {
+                        eval.arguments = arguments.map(Arguments::of);
+                        eval.node(&node, &Input::Unknown);
+                    });
+                    self.strange -= 1;
+                }
                 self.depth -= 1;
-                self.arguments = before;
-                self.fixed = fixed;
+                (self.fixed, self.here) = (fixed, here);
             }
         }
-    }
-
-    /// Puts a command on record.
-    pub(crate) fn record(&mut self, words: &[Word], via: &[String], span: Span) -> bool {
-        if self.out.commands.len() >= MAX_COMMANDS {
-            if !self.out.unresolved.iter().any(|open| open.kind == UnresolvedKind::Limit) {
-                self.unresolved(UnresolvedKind::Limit, "too many commands", span);
-            }
-            return false;
-        }
-        self.out.commands.push(Command { words: words.to_vec(), span, via: via.to_vec() });
-        true
-    }
-
-    pub(crate) fn unresolved(&mut self, kind: UnresolvedKind, what: &str, span: Span) {
-        self.unresolved_with(kind, what, span, Vec::new());
-    }
-
-    pub(crate) fn unresolved_with(&mut self, kind: UnresolvedKind, what: &str, span: Span, mentions: Vec<Word>) {
-        let open = Unresolved { kind, what: what.to_owned(), span, mentions };
-        if !self.out.unresolved.contains(&open) {
-            self.out.unresolved.push(open);
-        }
-    }
-
-    pub(crate) fn file(&mut self, path: Word, access: Access, tree: bool) {
-        if self.remote > 0 || path.parts.is_empty() {
-            return;
-        }
-        let tree = tree || (self.trees > 0 && access != Access::List);
-        let (span, dirs) = (path.span, self.dirs.clone());
-        let lost = dirs.contains(&Dir::Unknown) && path.literal().is_some_and(|text| !text.starts_with('/'));
-        let file = FileUse { path, dirs, access, tree, span };
-        if !self.out.files.contains(&file) {
-            self.out.files.push(file);
-        }
-        if lost && access != Access::List {
-            self.unresolved(UnresolvedKind::Directory, "a folder that is not known", span);
-        }
-    }
-
-    pub(crate) fn net(&mut self, target: NetTarget, span: Span) {
-        let net = NetUse { target, span };
-        if !self.out.nets.contains(&net) {
-            self.out.nets.push(net);
-        }
-    }
-
-    /// `cd`: `None` is a place not known.
-    pub(crate) fn change_dir(&mut self, to: Option<&str>) {
-        self.dirs = match to {
-            None => vec![Dir::Unknown],
-            Some(path) if path.starts_with('/') => vec![Dir::Start(path.to_owned())],
-            Some(path) => {
-                let join = |dir: &Dir| match dir {
-                    Dir::Start(base) if base.is_empty() => Dir::Start(path.to_owned()),
-                    Dir::Start(base) => Dir::Start(format!("{base}/{path}")),
-                    Dir::Unknown => Dir::Unknown,
-                };
-                self.dirs.iter().map(join).collect()
-            }
-        };
-    }
-
-    /// Runs with another directory (`git -C x`).
-    pub(crate) fn in_dir(&mut self, dir: Option<&Word>, run: impl FnOnce(&mut Self)) {
-        let before = self.dirs.clone();
-        if let Some(dir) = dir {
-            self.change_dir(dir.literal().as_deref());
-        }
-        run(self);
-        self.dirs = before;
     }
 
     pub(crate) fn deeper(&mut self, run: impl FnOnce(&mut Self)) -> bool {
@@ -463,12 +451,26 @@ impl Eval<'_> {
     }
 }
 
-/// A program whose name is partly unknown is left out where another alternative knows it.
-fn drop_unlikely(alternatives: &mut Vec<Vec<Word>>) {
-    let known = |words: &Vec<Word>| words.first().is_some_and(|word| word.literal().is_some());
-    if alternatives.iter().any(known) {
-        alternatives.retain(known);
+/// For each command of a list whether the chain it belongs to ends in `&`.
+fn in_background(items: &[(Node, Next)]) -> Vec<bool> {
+    let mut background = false;
+    let mut out: Vec<bool> = Vec::new();
+    for (_, next) in items.iter().rev() {
+        background = match next {
+            Next::Background => true,
+            Next::Always => false,
+            Next::OnSuccess | Next::OnFailure => background,
+        };
+        out.push(background);
     }
+    out.reverse();
+    out
+}
+
+/// Whether a redirection may find no file.
+fn may_fail(redirect: &Redirect) -> bool {
+    let null = matches!(redirect.word.parts.as_slice(), [RawPart::Plain(path)] if path == "/dev/null");
+    !matches!(redirect.kind, RedirectKind::Text | RedirectKind::Duplicate) && !null
 }
 
 /// A value that is certain.

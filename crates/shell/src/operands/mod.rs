@@ -124,14 +124,7 @@ pub fn guess_tree(eval: &mut Eval<'_>, word: &Word, access: Access) {
 
 /// A file use that is not on record by itself; `None` where files are another machine's.
 fn placed(eval: &mut Eval<'_>, word: &Word, access: Access, tree: bool) -> Option<FileUse> {
-    let before = eval.out.files.len();
-    eval.file(word.clone(), Access::List, tree);
-    let file = if eval.out.files.len() > before {
-        eval.out.files.pop()
-    } else {
-        eval.out.files.iter().rev().find(|file| file.path == *word && file.access == Access::List).cloned()
-    };
-    file.map(|file| FileUse { access, ..file })
+    eval.place(word.clone(), access, tree)
 }
 
 /// Files to write; `+x` is an editor's command.
