@@ -83,6 +83,8 @@ pub(crate) enum PathKind {
     Argument,
     /// A folder that files with names nobody knows are written into.
     Into,
+    /// Named, but touched only if a `cd` fails: `allow` lists need not name it.
+    Unlikely,
 }
 
 /// A host.
@@ -272,8 +274,16 @@ impl PathFact {
 }
 
 impl PathKind {
-    const ALL: [Self; 7] =
-        [Self::Named, Self::Glob, Self::ExpandedGlob, Self::Found, Self::Mentioned, Self::Argument, Self::Into];
+    const ALL: [Self; 8] = [
+        Self::Named,
+        Self::Glob,
+        Self::ExpandedGlob,
+        Self::Found,
+        Self::Mentioned,
+        Self::Argument,
+        Self::Into,
+        Self::Unlikely,
+    ];
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -284,6 +294,7 @@ impl PathKind {
             Self::Mentioned => "mentioned",
             Self::Argument => "argument",
             Self::Into => "into",
+            Self::Unlikely => "unlikely",
         }
     }
 
@@ -325,6 +336,9 @@ pub(crate) fn access_word(access: Access) -> &'static str {
     ACCESS.iter().find(|(known, _)| *known == access).map_or("write", |(_, word)| word)
 }
 
+/// The kind of a line too large to be followed.
+pub(crate) const LIMIT: &str = "limit";
+
 /// A tree or glob too large to look for denied files in.
 pub(crate) const SEARCH: &str = "search";
 /// A line that is no shell program.
@@ -338,7 +352,7 @@ pub(crate) const fn kind_word(kind: UnresolvedKind) -> &'static str {
         UnresolvedKind::Script => "script",
         UnresolvedKind::Environment => "environment",
         UnresolvedKind::Directory => "directory",
-        UnresolvedKind::Limit => "limit",
+        UnresolvedKind::Limit => LIMIT,
     }
 }
 

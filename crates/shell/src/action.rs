@@ -90,12 +90,14 @@ pub enum Dir {
 }
 
 /// One file or tree that the line would touch.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileUse {
     /// The path as the program would get it, `~` expanded.
     pub path: Word,
     /// Every directory the command may run in: two when an earlier `cd` may have failed. Never empty.
     pub dirs: Vec<Dir>,
+    /// Directories it runs in only if a `cd` failed whose success the line takes for granted (`cd x && a; b`).
+    pub unlikely: Vec<Dir>,
     /// What happens to it.
     pub access: Access,
     /// Whether everything below it is meant too (`grep -r`, `rm -r`, `cp -r`).
@@ -130,7 +132,7 @@ pub enum NetTarget {
 }
 
 /// One host the line would contact.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetUse {
     /// The host or URL.
     pub target: NetTarget,
@@ -156,7 +158,7 @@ pub enum UnresolvedKind {
 }
 
 /// Something that cannot be known before it runs.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved {
     /// Why.
     pub kind: UnresolvedKind,
@@ -183,6 +185,9 @@ pub struct Analysis {
     pub nets: Vec<NetUse>,
     /// What cannot be known.
     pub unresolved: Vec<Unresolved>,
+    /// Words whose parts that are not known (so many) are numbers, or come from outside the line: none is text that the line
+    /// itself reads or makes.
+    pub foreign: Vec<(Span, usize)>,
     /// Why the line is no shell program, when it is none: the message and where.
     pub syntax_error: Option<(String, Span)>,
 }

@@ -1,18 +1,19 @@
 //! Expansion: from raw words to the words a program could get.
 //!
 //! A variable has a set of possible values; a word therefore has alternatives, and each alternative is a list of fields.
-//! Everything that might happen is kept, up to a bound beyond which a value counts as unknown. Page: `spec/shell.md`.
+//! Everything that might happen is kept, up to a bound beyond which the line is on record as too large. Page: `spec/shell.md`.
 
 use writ_core::Span;
 
 use crate::action::{Part, Word};
+use crate::braces;
 use crate::eval::Eval;
-use crate::syntax::{ParamOp, RawPart, RawWord};
+use crate::syntax::{Param, RawPart, RawWord};
 
-/// Most alternatives of one word, and of one command.
-pub const MAX_ALTERNATIVES: usize = 24;
-/// Most words that braces unfold to.
-const MAX_BRACES: usize = 64;
+/// Most alternatives of one word, and of one command, where several things vary.
+const MAX_ALTERNATIVES: usize = 64;
+/// Most where only one thing varies: a variable's values, a loop's words.
+pub const MAX_VALUES: usize = 256;
 
 /// A value: its pieces.
 pub type Text = Vec<Part>;
@@ -22,18 +23,40 @@ pub type Fields = Vec<Text>;
 impl Eval<'_> {
     /// Every way a word may turn out.
     pub fn expand(&mut self, raw: &RawWord) -> Vec<Vec<Word>> {
-        let span = raw.span.unwrap_or(Span { start: 0, end: 0 });
+        let span = self.span(raw.span.unwrap_or(self.here));
+        let tainted = std::mem::take(&mut self.tainted);
         let mut out: Vec<Fields> = vec![Vec::new()];
-        for parts in braces(&raw.parts) {
-            let here = self.fields(&parts);
-            out = product(out, &here, &vec![Part::Unknown]);
+        match braces::unfold(&raw.parts) {
+            None => out = self.fields(&raw.parts),
+            Some(unfolded) => {
+                if unfolded.cut || !self.spend(unfolded.cost / 8) {
+                    self.limit("braces that unfold to too many words");
+                }
+                for parts in unfolded.words {
+                    let here = self.fields(&parts);
+                    out = self.product(out, &here);
+                }
+            }
         }
-        let cost = out.iter().flatten().map(|text| 8 + text.iter().map(part_size).sum::<usize>()).sum();
-        if !self.spend(cost, span) {
-            out = vec![vec![vec![Part::Unknown]]];
+        let word = |parts: Text| Word { parts: tidy(parts), span };
+        let out: Vec<Vec<Word>> = out.into_iter().map(|fields| fields.into_iter().map(word).collect()).collect();
+        self.note_origin(span, &out);
+        self.tainted |= tainted;
+        out
+    }
+
+    /// Keeps whether what is not known of a word comes from outside the line.
+    fn note_origin(&mut self, span: Span, words: &[Vec<Word>]) {
+        let unknown = |word: &Word| word.parts.iter().filter(|part| **part == Part::Unknown).count();
+        let counts: Vec<usize> = words.iter().flatten().map(unknown).filter(|count| *count > 0).collect();
+        if self.tainted {
+            self.foreign.insert(span, None);
+        } else if !counts.is_empty()
+            && let Some(known) = self.foreign.entry(span).or_insert_with(|| Some(Vec::new()))
+            && known.len() < 8
+        {
+            known.extend(counts.into_iter().take(8));
         }
-        let word = |parts: Text| Word { parts: tidy(parts), span: self.span(span) };
-        out.into_iter().map(|fields| fields.into_iter().map(word).collect()).collect()
     }
 
     /// The one text a word certainly is, as in an assignment or a here-document: not split.
@@ -43,120 +66,136 @@ impl Eval<'_> {
         fields.into_iter().map(|fields| tidy(fields.into_iter().flatten().collect())).collect()
     }
 
+    /// A text in which unquoted `*` and `?` stay patterns.
+    pub fn expand_pattern(&mut self, parts: &[RawPart]) -> Vec<Text> {
+        self.fields(parts).into_iter().map(|fields| tidy(fields.into_iter().flatten().collect())).collect()
+    }
+
     fn fields(&mut self, parts: &[RawPart]) -> Vec<Fields> {
         let mut building: Vec<Building> = vec![Building::default()];
         let only_param = parts.len() == 1;
         for (index, part) in parts.iter().enumerate() {
-            let values = self.part(part, index == 0, only_param);
-            if let [only] = values.as_slice() {
-                // The everyday case: nothing is copied.
-                building.iter_mut().for_each(|base| base.take(only));
+            let mut values = self.part(part, index == 0, only_param);
+            let most = most(building.len(), values.len());
+            if building.len() * values.len() > most && values.iter().any(|(_, guess)| *guess) {
+                // What is not known takes in the empty text too.
+                values.retain(|(_, guess)| *guess);
+            }
+            let each: usize = values.iter().map(|(piece, _)| piece.size()).sum();
+            if let [(only, guess)] = values.as_slice() {
+                if !self.spend(each * building.len()) {
+                    return vec![vec![vec![Part::Unknown]]];
+                }
+                for base in &mut building {
+                    base.add(only);
+                    base.guess |= guess;
+                }
                 continue;
+            }
+            let sizes: usize = building.iter().map(Building::size).sum();
+            if !self.spend(each * building.len() + sizes * values.len()) {
+                return vec![vec![vec![Part::Unknown]]];
             }
             let mut next = Vec::new();
             for base in &building {
-                for value in &values {
-                    if next.len() < MAX_ALTERNATIVES {
-                        next.push(base.with(value));
-                    }
+                for (piece, guess) in values.iter().take(most.saturating_sub(next.len())) {
+                    let mut one = base.clone();
+                    one.add(piece);
+                    one.guess |= guess;
+                    next.push(one);
                 }
             }
-            if building.len() * values.len() > MAX_ALTERNATIVES {
-                next.truncate(MAX_ALTERNATIVES - 1);
-                next.extend(building.first().map(|base| base.with(&Piece::Joined(vec![Part::Unknown]))));
+            if building.len() * values.len() > most {
+                self.limit("a word that may be too many things");
+                next.extend(building.first().map(|base| {
+                    let mut rest = base.clone();
+                    rest.add(&Piece::Joined(vec![Part::Unknown]));
+                    rest
+                }));
             }
             building = next;
+        }
+        if self.naming && building.iter().any(|one| !one.guess && one.size() > 0) {
+            // `cu${x}rl`: a name nobody assigned is most likely empty where it stands in a program's name.
+            building.retain(|one| !one.guess);
         }
         building.into_iter().map(Building::finish).collect()
     }
 
-    /// What one piece may turn out as.
-    fn part(&mut self, part: &RawPart, first: bool, alone: bool) -> Vec<Piece> {
+    /// What one piece may turn out as, and whether that is a guess at a name nobody assigned.
+    fn part(&mut self, part: &RawPart, first: bool, alone: bool) -> Vec<(Piece, bool)> {
+        let one = |piece| vec![(piece, false)];
         match part {
-            RawPart::Plain(text) => vec![Piece::Joined(self.plain(text, first))],
-            RawPart::Quoted(text) => vec![Piece::Quoted(vec![Part::Text(text.clone())])],
+            RawPart::Plain(text) => one(Piece::Joined(self.plain(text, first))),
+            RawPart::Quoted(text) => one(Piece::Quoted(vec![Part::Text(text.clone())])),
             RawPart::Process(node) => {
                 self.isolated(node);
-                vec![Piece::Joined(vec![Part::Text("/dev/fd/63".to_owned())])]
+                one(Piece::Joined(vec![Part::Text("/dev/fd/63".to_owned())]))
             }
             RawPart::Arithmetic(parts) => {
-                self.fields(parts);
-                vec![Piece::Quoted(vec![Part::Unknown])]
+                let tainted = self.tainted;
+                self.arithmetic(parts);
+                self.tainted = tainted;
+                one(Piece::Quoted(vec![Part::Unknown]))
             }
             RawPart::Command(node, quoted) => {
                 let value = self.static_output(node);
                 self.isolated(node);
+                self.tainted |= value.is_none();
                 let value = value.map_or_else(|| vec![Part::Unknown], |text| vec![Part::Text(text)]);
-                vec![if *quoted { Piece::Quoted(value) } else { split(&value) }]
+                one(if *quoted { Piece::Quoted(value) } else { self.split(&[value]) })
             }
-            RawPart::Param { name, op, quoted } => self.param(name, op, *quoted, alone),
+            RawPart::Param(param) => self.param(param, alone),
         }
     }
 
-    fn param(&mut self, name: &str, op: &ParamOp, quoted: bool, alone: bool) -> Vec<Piece> {
-        let known = self.values(name);
-        let mut values: Vec<Fields> = match op {
-            ParamOp::None => match known {
-                Some(values) => values,
-                None if alone || self.is_environment(name) => vec![vec![vec![Part::Unknown]]],
-                // A name nobody assigned is most likely empty: `cu${x}rl` runs curl.
-                None => vec![Vec::new(), vec![vec![Part::Unknown]]],
-            },
-            ParamOp::Default(parts) => {
-                let mut values = known.unwrap_or_default();
-                values.extend(self.expand_text(parts).into_iter().map(|text| vec![text]));
-                values
+    /// Unquoted values, split at `IFS`; globs in them count.
+    pub(crate) fn split(&self, values: &[Text]) -> Piece {
+        let Some(separators) = self.separators() else { return Piece::Joined(vec![Part::Unknown]) };
+        let mut fields = Fields::new();
+        for (at, value) in values.iter().enumerate() {
+            let mut more = split(value, &separators);
+            if at > 0 && more.first().is_some_and(|first| !first.is_empty()) {
+                fields.push(Vec::new());
             }
-            ParamOp::Alternative(parts) => {
-                let mut values: Vec<Fields> = self.expand_text(parts).into_iter().map(|text| vec![text]).collect();
-                values.push(Vec::new());
-                values
+            match (fields.last_mut(), more.first_mut()) {
+                (Some(last), Some(first)) => {
+                    last.append(first);
+                    fields.extend(more.into_iter().skip(1));
+                }
+                _ => fields = more,
             }
-            ParamOp::Other(parts) => {
-                let changed = self.expand_text(parts).first().and_then(crate::eval::literal);
-                changed.zip(known).and_then(|(op, values)| transformed(name, &op, &values)).unwrap_or_else(unknown)
-            }
-        };
-        crate::eval::cut(&mut values);
-        let list = name == "@" || name.ends_with("[@]");
-        values
-            .into_iter()
-            .map(|fields| match (quoted, list) {
-                (true, true) => Piece::Fields(fields),
-                (true, false) => Piece::Quoted(fields.join(&Part::Text(" ".to_owned()))),
-                (false, true) if !self.has_ifs() => split(&fields.join(&Part::Text(" ".to_owned()))),
-                (false, _) => self.split(&fields.join(&Part::Text(" ".to_owned()))),
-            })
-            .collect()
+        }
+        match fields.len() {
+            0 | 1 => Piece::Joined(fields.pop().unwrap_or_default()),
+            _ => Piece::Split(fields),
+        }
     }
 
-    /// Splits at what `IFS` says.
-    fn split(&self, text: &[Part]) -> Piece {
-        if !self.has_ifs() {
-            return split(text);
-        }
-        let separators = self.values("IFS").and_then(|values| match values.as_slice() {
-            [only] => only.first().map_or(Some(String::new()), crate::eval::literal),
-            _ => None,
-        });
-        let Some(separators) = separators else { return Piece::Joined(vec![Part::Unknown]) };
-        let blank = |part: &Part| match part {
-            Part::Text(text) => {
-                // What is no separator here must not become one.
-                let kept = |c: char| {
-                    if separators.contains(c) {
-                        ' '
-                    } else if c.is_ascii_whitespace() {
-                        '\u{a0}'
-                    } else {
-                        c
-                    }
-                };
-                Part::Text(text.chars().map(kept).collect())
+    /// Every way to continue each of `lists` with one of `more`.
+    pub fn product<T: Clone>(&mut self, mut lists: Vec<Vec<T>>, more: &[Vec<T>]) -> Vec<Vec<T>> {
+        // The everyday case, one way only, must not copy what is there already: a line may have many words.
+        if let [only] = more {
+            if self.spend(only.len() * lists.len()) {
+                lists.iter_mut().for_each(|list| list.extend_from_slice(only));
             }
-            other => other.clone(),
-        };
-        split(&text.iter().map(blank).collect::<Vec<_>>())
+            return lists;
+        }
+        let most = most(lists.len(), more.len());
+        let size = |lists: &[Vec<T>]| lists.iter().map(Vec::len).sum::<usize>();
+        if !self.spend(size(&lists) * more.len() + size(more) * lists.len()) {
+            return lists;
+        }
+        if lists.len() * more.len() > most {
+            self.limit("a command that may be too many things");
+        }
+        let mut out = Vec::new();
+        for list in lists {
+            for tail in more.iter().take(most.saturating_sub(out.len())) {
+                out.push([list.as_slice(), tail].concat());
+            }
+        }
+        out
     }
 
     /// Unquoted text: `~`, globs.
@@ -190,43 +229,33 @@ impl Eval<'_> {
     }
 }
 
-fn unknown() -> Vec<Fields> {
-    vec![vec![vec![Part::Unknown]]]
-}
-
-fn part_size(part: &Part) -> usize {
-    match part {
-        Part::Text(text) | Part::Glob(text) => text.len(),
-        Part::Unknown => 1,
-    }
-}
-
-/// `${name op}` where values and operation are certain.
-fn transformed(name: &str, op: &str, values: &[Fields]) -> Option<Vec<Fields>> {
-    let list = matches!(name, "@" | "*") || name.ends_with("[@]");
-    if let Some(from) = op.strip_prefix(':').filter(|_| list) {
-        let from: usize = from.trim().parse().ok()?;
-        // `${@:1}` begins at the first argument, `${a[@]:1}` behind the first element.
-        let skip = if name.ends_with("[@]") { from } else { from.saturating_sub(1) };
-        return Some(values.iter().map(|fields| fields.iter().skip(skip).cloned().collect()).collect());
-    }
-    let one = |fields: &Fields| {
-        let each = fields
-            .iter()
-            .map(|text| Some(vec![Part::Text(crate::transform::apply(op, &crate::eval::literal(text)?)?)]));
-        each.collect::<Option<Fields>>()
-    };
-    values.iter().map(one).collect()
+/// How many alternatives are kept of so many times so many.
+fn most(one: usize, other: usize) -> usize {
+    if one <= 1 || other <= 1 { MAX_VALUES } else { MAX_ALTERNATIVES }
 }
 
 /// What one piece of a word contributes.
-enum Piece {
+pub enum Piece {
     /// Goes on with the current field; nothing if empty.
     Joined(Text),
     /// Goes on with the current field, which then exists even when empty.
     Quoted(Text),
-    /// Each is a field; the first goes on with the current one.
+    /// Each is a field, even an empty one; the first goes on with the current one.
     Fields(Fields),
+    /// The same of a value that was split: empty ones are none.
+    Split(Fields),
+}
+
+impl Piece {
+    /// In steps.
+    fn size(&self) -> usize {
+        match self {
+            Self::Joined(text) | Self::Quoted(text) => 1 + crate::budget::size(text) / 16,
+            Self::Fields(fields) | Self::Split(fields) => {
+                fields.iter().map(|text| 1 + crate::budget::size(text) / 16).sum()
+            }
+        }
+    }
 }
 
 #[derive(Clone, Default)]
@@ -235,33 +264,33 @@ struct Building {
     current: Text,
     /// The current field exists, even if nothing is in it.
     exists: bool,
+    /// A name nobody assigned is in it as something not known.
+    guess: bool,
 }
 
 impl Building {
-    fn with(&self, piece: &Piece) -> Self {
-        let mut out = self.clone();
-        out.take(piece);
-        out
+    fn size(&self) -> usize {
+        self.done.len() + self.current.len()
     }
 
-    fn take(&mut self, piece: &Piece) {
-        let out = self;
+    fn add(&mut self, piece: &Piece) {
         match piece {
             Piece::Joined(text) => {
-                out.exists |= text.iter().any(|part| !matches!(part, Part::Text(text) if text.is_empty()));
-                out.current.extend_from_slice(text);
+                self.exists |= text.iter().any(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+                self.current.extend_from_slice(text);
             }
             Piece::Quoted(text) => {
-                out.exists = true;
-                out.current.extend_from_slice(text);
+                self.exists = true;
+                self.current.extend_from_slice(text);
             }
-            Piece::Fields(fields) => {
+            Piece::Fields(fields) | Piece::Split(fields) => {
+                let quoted = matches!(piece, Piece::Fields(_));
                 for (index, field) in fields.iter().enumerate() {
                     if index > 0 {
-                        out.close();
+                        self.close();
                     }
-                    out.exists = true;
-                    out.current.extend_from_slice(field);
+                    self.exists |= quoted || !field.is_empty();
+                    self.current.extend_from_slice(field);
                 }
             }
         }
@@ -281,50 +310,40 @@ impl Building {
     }
 }
 
-/// An unquoted value, split at white space; globs in it count.
-fn split(text: &[Part]) -> Piece {
-    let mut fields: Fields = Vec::new();
-    let mut current: Text = Vec::new();
+/// An unquoted value, split at these characters: the last field is what comes behind the last of them.
+fn split(text: &[Part], separators: &[char]) -> Fields {
+    let mut fields: Fields = vec![Vec::new()];
     for part in text {
-        let Part::Text(text) = part else {
-            current.push(part.clone());
-            continue;
+        let pieces: Vec<Part> = match part {
+            Part::Unknown => vec![Part::Unknown],
+            Part::Text(text) | Part::Glob(text) => {
+                let glob = |piece: &str| piece.contains(['*', '?', '[']);
+                let part =
+                    |piece: &str| if glob(piece) { Part::Glob(piece.to_owned()) } else { Part::Text(piece.to_owned()) };
+                text.split(separators).map(part).collect()
+            }
         };
-        for (index, piece) in text.split([' ', '\t', '\n']).enumerate() {
-            if index > 0 && !current.is_empty() {
-                fields.push(std::mem::take(&mut current));
+        for (index, piece) in pieces.into_iter().enumerate() {
+            if index > 0 {
+                // Unlike blanks, each other separator ends a field, even an empty one.
+                let ends = !separators.iter().any(|c| c.is_whitespace());
+                if let Some(last) = fields.last_mut().filter(|last| ends && last.is_empty()) {
+                    last.push(Part::Text(String::new()));
+                }
+                fields.push(Vec::new());
             }
-            if !piece.is_empty() {
-                let glob = piece.contains(['*', '?', '[']);
-                current.push(if glob { Part::Glob(piece.to_owned()) } else { Part::Text(piece.to_owned()) });
+            if let Some(last) = fields.last_mut().filter(|_| !matches!(&piece, Part::Text(text) if text.is_empty())) {
+                last.push(piece);
             }
         }
-        // White space at the end, as in `$IFS`, separates what follows.
-        if text.ends_with([' ', '\t', '\n']) {
-            if !current.is_empty() {
-                fields.push(std::mem::take(&mut current));
-            }
-            fields.push(Vec::new());
-        }
     }
-    let blank_first = matches!(text.first(), Some(Part::Text(text)) if text.starts_with([' ', '\t', '\n']));
-    if blank_first && fields.first().is_some_and(|first| !first.is_empty()) {
-        fields.insert(0, Vec::new());
-    }
-    if !current.is_empty() {
-        fields.push(current);
-    }
-    match fields.len() {
-        0 => Piece::Joined(Vec::new()),
-        1 => Piece::Joined(fields.pop().unwrap_or_default()),
-        _ => Piece::Fields(fields),
-    }
+    fields
 }
 
 fn quote(part: RawPart) -> RawPart {
     match part {
         RawPart::Plain(text) if !text.starts_with('~') => RawPart::Quoted(text),
-        RawPart::Param { name, op, .. } => RawPart::Param { name, op, quoted: true },
+        RawPart::Param(param) => RawPart::Param(Param { quoted: true, ..param }),
         RawPart::Command(node, _) => RawPart::Command(node, true),
         other => other,
     }
@@ -344,120 +363,4 @@ fn tidy(parts: Text) -> Text {
         }
     }
     out
-}
-
-/// Every way to continue each of `lists` with one of `more`; with `unknown` where that would be too many.
-pub fn product<T: Clone>(mut lists: Vec<Vec<T>>, more: &[Vec<T>], unknown: &T) -> Vec<Vec<T>> {
-    // The everyday case, one way only, must not copy what is there already: a line may have many words.
-    if let [only] = more {
-        lists.iter_mut().for_each(|list| list.extend_from_slice(only));
-        return lists;
-    }
-    if lists.len() * more.len() > MAX_ALTERNATIVES {
-        lists.iter_mut().for_each(|list| list.push(unknown.clone()));
-        return lists;
-    }
-    let with = |list: &Vec<T>| more.iter().map(|tail| [list.clone(), tail.clone()].concat()).collect::<Vec<_>>();
-    lists.iter().flat_map(with).collect()
-}
-
-#[derive(Clone)]
-enum Token {
-    Char(char),
-    Part(RawPart),
-}
-
-/// `{a,b}` and `{1..3}` unfolded.
-fn braces(parts: &[RawPart]) -> Vec<Vec<RawPart>> {
-    let plain_brace = |part: &RawPart| matches!(part, RawPart::Plain(text) if text.contains('{'));
-    if !parts.iter().any(plain_brace) {
-        return vec![parts.to_vec()];
-    }
-    let mut tokens = Vec::new();
-    for part in parts {
-        match part {
-            RawPart::Plain(text) => tokens.extend(text.chars().map(Token::Char)),
-            other => tokens.push(Token::Part(other.clone())),
-        }
-    }
-    unfold(&tokens, 0).into_iter().map(|tokens| assemble(&tokens)).collect()
-}
-
-fn assemble(tokens: &[Token]) -> Vec<RawPart> {
-    let mut out: Vec<RawPart> = Vec::new();
-    for token in tokens {
-        match token {
-            Token::Char(c) => match out.last_mut() {
-                Some(RawPart::Plain(text)) => text.push(*c),
-                _ => out.push(RawPart::Plain(c.to_string())),
-            },
-            Token::Part(part) => out.push(part.clone()),
-        }
-    }
-    out
-}
-
-fn unfold(tokens: &[Token], depth: usize) -> Vec<Vec<Token>> {
-    let is = |at: usize, c: char| matches!(tokens.get(at), Some(Token::Char(own)) if *own == c);
-    for open in (0..tokens.len()).filter(|&at| is(at, '{')) {
-        let Some((close, commas)) = matching(tokens, open) else { continue };
-        let inner = tokens.get(open + 1..close).unwrap_or_default();
-        let choices: Vec<Vec<Token>> = if commas.is_empty() {
-            match range(inner) {
-                Some(choices) => choices,
-                None => continue,
-            }
-        } else {
-            let mut ends = commas.clone();
-            ends.push(close);
-            let starts = std::iter::once(open + 1).chain(commas.iter().map(|comma| comma + 1));
-            starts.zip(ends).map(|(from, to)| tokens.get(from..to).unwrap_or_default().to_vec()).collect()
-        };
-        let (before, after) = (tokens.get(..open).unwrap_or_default(), tokens.get(close + 1..).unwrap_or_default());
-        let mut out = Vec::new();
-        for choice in choices {
-            let whole = [before, &choice, after].concat();
-            let more = if depth < 8 { unfold(&whole, depth + 1) } else { vec![whole] };
-            out.extend(more);
-            if out.len() >= MAX_BRACES {
-                out.truncate(MAX_BRACES);
-                break;
-            }
-        }
-        return out;
-    }
-    vec![tokens.to_vec()]
-}
-
-/// Where the brace at `open` closes, and the commas at its own level.
-fn matching(tokens: &[Token], open: usize) -> Option<(usize, Vec<usize>)> {
-    let mut depth = 0usize;
-    let mut commas = Vec::new();
-    for (at, token) in tokens.iter().enumerate().skip(open) {
-        match token {
-            Token::Char('{') => depth += 1,
-            Token::Char(',') if depth == 1 => commas.push(at),
-            Token::Char('}') if depth == 1 => return Some((at, commas)),
-            Token::Char('}') => depth -= 1,
-            _ => {}
-        }
-    }
-    None
-}
-
-/// `1..3`, `a..c`.
-fn range(inner: &[Token]) -> Option<Vec<Vec<Token>>> {
-    let text: Option<String> =
-        inner.iter().map(|token| if let Token::Char(c) = token { Some(*c) } else { None }).collect();
-    let text = text?;
-    let (from, to) = text.split_once("..")?;
-    let one = |text: String| text.chars().map(Token::Char).collect::<Vec<_>>();
-    if let (Ok(from), Ok(to)) = (from.parse::<i64>(), to.parse::<i64>()) {
-        let (low, high) = (from.min(to), from.max(to));
-        let most = i64::try_from(MAX_BRACES).unwrap_or(64);
-        return Some((low..=high.min(low.saturating_add(most))).map(|n| one(n.to_string())).collect());
-    }
-    let (mut a, mut b) = (from.chars(), to.chars());
-    let (Some(from), None, Some(to), None) = (a.next(), a.next(), b.next(), b.next()) else { return None };
-    Some((from.min(to)..=from.max(to)).take(MAX_BRACES).map(|c| vec![Token::Char(c)]).collect())
 }

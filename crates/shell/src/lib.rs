@@ -5,8 +5,13 @@
 //! silence; time and stack are bounded for any input. Page: `spec/shell.md`.
 
 mod action;
+mod again;
 mod awk;
+mod braces;
+mod budget;
+mod builtins;
 mod command;
+mod dirs;
 mod effects;
 mod eval;
 mod expand;
@@ -15,19 +20,25 @@ mod foreign;
 mod git;
 mod git_code;
 mod interpreters;
+mod linked;
+mod loops;
 mod makefile;
 mod normal;
 mod operands;
 mod options;
 mod output;
+mod parameter;
+mod params;
 mod parser;
+mod pattern;
+mod record;
 mod runs;
 mod sed;
 mod syntax;
 mod tar;
-mod transform;
 mod tree;
 mod variables;
+mod vars;
 mod words;
 mod wrappers;
 

@@ -1,6 +1,7 @@
 //! What a command prints, where that is certain before it runs: `echo`, `printf`, `cat` of a here-document, `pwd`, `which`.
 
 use crate::action::Word;
+use crate::dirs::below;
 use crate::eval::{Eval, Input};
 use crate::syntax::{Next, Node, RedirectKind, Simple};
 
@@ -16,26 +17,26 @@ impl Eval<'_> {
 
     /// The output of a command that reads `input`.
     pub(crate) fn static_output_from(&mut self, node: &Node, input: &Input) -> Option<String> {
+        self.quiet += 1;
+        let text = self.output_of(node, input);
+        self.quiet -= 1;
+        text
+    }
+
+    fn output_of(&mut self, node: &Node, input: &Input) -> Option<String> {
+        if !self.spend(1) {
+            return None;
+        }
         match node {
             Node::List(items) => match items.as_slice() {
-                [(only, Next::Always)] => self.static_output_from(only, input),
-                [(Node::Simple(cd), Next::Always | Next::OnSuccess), (Node::Simple(pwd), Next::Always)] => {
-                    let words = |eval: &mut Self, simple: &Simple| {
-                        let words = simple.words.iter().map(|raw| eval.expand(raw).pop().unwrap_or_default());
-                        words.flatten().map(|word| word.literal()).collect::<Option<Vec<String>>>()
-                    };
-                    let (cd, pwd) = (words(self, cd)?, words(self, pwd)?);
-                    match (cd.as_slice(), pwd.first()?.as_str()) {
-                        ([cd, to], "pwd") if cd == "cd" => Some(format!("{to}\n")),
-                        _ => None,
-                    }
-                }
+                [(only, Next::Always)] => self.output_of(only, input),
+                [(first, Next::Always | Next::OnSuccess), (last, Next::Always)] => self.place_after(first, last),
                 _ => None,
             },
             Node::Pipe(stages) => {
                 let mut input = input.clone();
                 for stage in stages {
-                    input = Input::Text(self.static_output_from(stage, &input)?);
+                    input = Input::Text(self.output_of(stage, &input)?);
                 }
                 if let Input::Text(text) = input { Some(text) } else { None }
             }
@@ -49,18 +50,37 @@ impl Eval<'_> {
                     let [only] = text.as_slice() else { return None };
                     input = Input::Text(crate::eval::literal(only)?);
                 }
-                let mut words: Vec<Word> = Vec::new();
-                for raw in &simple.words {
-                    let mut alternatives = self.expand(raw);
-                    if alternatives.len() != 1 {
-                        return None;
-                    }
-                    words.append(&mut alternatives.pop()?);
-                }
+                let words = self.only_words(simple)?;
                 self.printed(&words, &input).filter(|text| text.len() <= MAX)
             }
             _ => None,
         }
+    }
+
+    /// A command's words, when they can be only one thing.
+    fn only_words(&mut self, simple: &Simple) -> Option<Vec<Word>> {
+        let mut words: Vec<Word> = Vec::new();
+        for raw in &simple.words {
+            let mut alternatives = self.expand(raw);
+            if alternatives.len() != 1 {
+                return None;
+            }
+            words.append(&mut alternatives.pop()?);
+        }
+        Some(words)
+    }
+
+    /// `cd folder && pwd`
+    fn place_after(&mut self, first: &Node, last: &Node) -> Option<String> {
+        let (Node::Simple(first), Node::Simple(last)) = (first, last) else { return None };
+        let (first, last) = (self.only_words(first)?, self.only_words(last)?);
+        let texts = |words: &[Word]| words.iter().map(Word::literal).collect::<Option<Vec<String>>>();
+        let (first, last) = (texts(&first)?, texts(&last)?);
+        let [cd, folder] = first.as_slice() else { return None };
+        if cd != "cd" || folder.starts_with('-') || last.first().is_none_or(|pwd| pwd != "pwd") {
+            return None;
+        }
+        Some(format!("{}\n", below(&self.cwd()?, folder)))
     }
 
     fn printed(&self, words: &[Word], input: &Input) -> Option<String> {
@@ -77,12 +97,12 @@ impl Eval<'_> {
             ("which", [name]) | ("command", [_, name]) | ("type", [_, name]) if !name.starts_with('-') => {
                 Some(format!("{name}\n"))
             }
+            ("basename", [path]) => Some(format!("{}\n", path.trim_end_matches('/').rsplit('/').next()?)),
             ("dirname", [path]) => Some(match path.trim_end_matches('/').rsplit_once('/') {
                 Some(("", _)) => "/\n".to_owned(),
                 Some((folder, _)) => format!("{folder}\n"),
                 None => ".\n".to_owned(),
             }),
-            ("basename", [path]) => Some(format!("{}\n", path.rsplit('/').next()?)),
             _ => None,
         }
     }
@@ -104,7 +124,7 @@ fn echo(arguments: &[String]) -> String {
 /// `printf format arguments…` with `%s`, `%b`, `%d`, `%%` and escapes; anything else is not known.
 pub fn printf(words: &[Word]) -> Option<String> {
     let texts: Vec<String> = words.iter().map(Word::literal).collect::<Option<_>>()?;
-    let (format, arguments) = texts.split_first()?;
+    let (format, arguments) = texts.strip_prefix(&["--".to_owned()]).unwrap_or(&texts).split_first()?;
     let mut arguments = arguments.iter();
     let mut out = String::new();
     loop {

@@ -3,6 +3,8 @@
 //! Refuses what it does not understand, with the place; a policy then denies. Time is linear in the text but for the depth of
 //! nesting, which is bounded; so is the stack. Page: `spec/shell.md`.
 
+use std::rc::Rc;
+
 use writ_core::Span;
 
 use crate::syntax::{Assignment, Next, Node, RawPart, RawWord, Redirect, RedirectKind, Simple};
@@ -11,6 +13,9 @@ use crate::syntax::{Assignment, Next, Node, RawPart, RawWord, Redirect, Redirect
 pub const MAX_LEN: usize = 256 << 10;
 /// Deepest nesting.
 pub const MAX_DEPTH: usize = 48;
+
+/// How far a `]` or `}` that belongs to a name is looked for.
+pub const NEAR: usize = 1024;
 
 /// Why text is no shell program, and where.
 pub type SyntaxError = (String, Span);
@@ -29,7 +34,7 @@ pub fn parse(text: &str, fixed: Option<Span>, depth: usize) -> Result<Node, Synt
 }
 
 /// Text in which only `$`, backticks and `\\` mean something: a here-document that expands.
-fn embedded(text: &str, span: Span, depth: usize) -> Result<Vec<RawPart>, SyntaxError> {
+pub fn embedded(text: &str, span: Span, depth: usize) -> Result<Vec<RawPart>, SyntaxError> {
     let mut parser = Parser { text, at: 0, depth, fixed: Some(span), documents_end: None };
     parser.deeper(|parser| parser.double_quoted(None))
 }
@@ -237,7 +242,7 @@ impl<'a> Parser<'a> {
     fn compound(&mut self) -> Result<Option<Node>, SyntaxError> {
         if self.starts("((") && self.is_arithmetic(2) {
             self.at += 2;
-            return self.arithmetic().map(|parts| Some(Node::Words(vec![RawWord { parts, span: None }])));
+            return self.arithmetic().map(|parts| Some(Node::Words(vec![arithmetic(parts)])));
         }
         if self.eat("(") {
             let inner = self.list(&[])?;
@@ -254,7 +259,7 @@ impl<'a> Parser<'a> {
         }
         if self.eat_word("while") || self.eat_word("until") {
             let condition = self.list(&["do"])?;
-            return Ok(Some(Node::Branches(vec![condition, self.body()?])));
+            return Ok(Some(Node::Loop(vec![condition, self.body()?])));
         }
         if self.eat_word("for") || self.eat_word("select") {
             return self.for_loop().map(Some);
@@ -275,7 +280,7 @@ impl<'a> Parser<'a> {
             if !named {
                 self.at = save;
             }
-            return self.command().map(Some);
+            return self.command().map(|node| Some(Node::Subshell(Box::new(node))));
         }
         if self.eat_word("function") {
             self.blanks();
@@ -310,7 +315,7 @@ impl<'a> Parser<'a> {
     fn function(&mut self, name: String) -> Result<Node, SyntaxError> {
         self.gaps();
         let body = self.command()?;
-        Ok(Node::Function { name, body: Box::new(body) })
+        Ok(Node::Function { name, body: Rc::new(body) })
     }
 
     fn close(&mut self, what: &'static str) -> Result<(), SyntaxError> {
@@ -357,7 +362,7 @@ impl<'a> Parser<'a> {
             self.blanks();
             self.eat(";");
             let body = self.body()?;
-            return Ok(Node::Branches(vec![Node::Words(vec![RawWord { parts, span: None }]), body]));
+            return Ok(Node::Loop(vec![Node::Words(vec![arithmetic(parts)]), body]));
         }
         let Some(name) = self.name() else { return self.fail("a loop's variable is missing") };
         self.gaps();
@@ -418,7 +423,7 @@ impl<'a> Parser<'a> {
         loop {
             self.gaps();
             if self.eat_word("]]") {
-                return Ok(Node::Words(words));
+                return Ok(Node::Test(words));
             }
             if self.eat("&&")
                 || self.eat("||")
@@ -482,38 +487,41 @@ impl<'a> Parser<'a> {
     fn assignment(&mut self) -> Result<Option<Assignment>, SyntaxError> {
         let save = self.at;
         let Some(name) = self.name() else { return Ok(None) };
-        let mut adds = false;
-        if self.starts("[") {
-            let Some(close) = self
-                .rest()
-                .find("]")
-                .filter(|&close| !self.rest().get(..close).unwrap_or_default().contains([' ', '\n']))
-            else {
-                self.at = save;
-                return Ok(None);
-            };
-            self.at += close + 1;
-            adds = true;
-        }
-        adds |= self.eat("+");
+        let key = self.key()?;
+        let adds = self.eat("+");
         if !self.eat("=") {
             self.at = save;
             return Ok(None);
         }
-        if self.eat("(") {
-            let mut values = Vec::new();
-            loop {
-                self.gaps();
-                match self.word()? {
-                    Some(word) => values.push(word),
-                    None => break,
-                }
-            }
-            self.close(")")?;
-            return Ok(Some(Assignment { name, adds, values, array: true }));
+        if !self.eat("(") {
+            let value = self.word()?.unwrap_or_default();
+            return Ok(Some(Assignment { name, key, adds, values: vec![(None, value)], array: false }));
         }
-        let value = self.word()?.unwrap_or_default();
-        Ok(Some(Assignment { name, adds, values: vec![value], array: false }))
+        let mut values = Vec::new();
+        loop {
+            self.gaps();
+            let key = self.key()?;
+            if key.is_some() && !self.eat("=") {
+                self.eat("+=");
+            }
+            match self.word()? {
+                Some(word) => values.push((key, word)),
+                None if key.is_some() => values.push((key, RawWord::default())),
+                None => break,
+            }
+        }
+        self.close(")")?;
+        Ok(Some(Assignment { name, key, adds, values, array: true }))
+    }
+
+    /// `[key]` where `=` or `+=` follows.
+    fn key(&mut self) -> Result<Option<Vec<RawPart>>, SyntaxError> {
+        let Some(end) = self.subscript_end() else { return Ok(None) };
+        let after = self.rest().get(end + 1..).unwrap_or_default();
+        if !(after.starts_with('=') || after.starts_with("+=")) {
+            return Ok(None);
+        }
+        self.subscript(end).map(Some)
     }
 
     /// A variable's name.
@@ -540,7 +548,8 @@ impl<'a> Parser<'a> {
         let save = self.at;
         let digits = self.rest().find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
         if self.starts("{") {
-            let close = self.rest().find('}').unwrap_or(0);
+            // No variable's name is longer; looking further would make many `{` slow.
+            let close = self.rest().bytes().take(NEAR).position(|c| c == b'}').unwrap_or(0);
             let inner = self.rest().get(1..close).unwrap_or_default();
             let after = self.rest().get(close + 1..).unwrap_or_default();
             if !inner.is_empty()
@@ -632,6 +641,10 @@ impl<'a> Parser<'a> {
         }
         false
     }
+}
+
+fn arithmetic(parts: Vec<RawPart>) -> RawWord {
+    RawWord { parts: vec![RawPart::Arithmetic(parts)], span: None }
 }
 
 fn ends_word(rest: Option<&str>) -> bool {

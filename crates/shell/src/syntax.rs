@@ -1,5 +1,7 @@
 //! The syntax tree of a shell line.
 
+use std::rc::Rc;
+
 use writ_core::Span;
 
 /// A command of any kind.
@@ -15,7 +17,9 @@ pub enum Node {
     Subshell(Box<Node>),
     /// Any branch or body, each of which may run, in order: `if`, `while`, `case` arms.
     Branches(Vec<Node>),
-    /// `for name in words; do body; done`, `select`; without `in`, the words are not known.
+    /// `while`, `until`, `for ((…))`: run any number of times.
+    Loop(Vec<Node>),
+    /// `for name in words; do body; done`, `select`; without `in`, the words are `"$@"`.
     For {
         /// The variable.
         name: String,
@@ -29,10 +33,12 @@ pub enum Node {
         /// Its name.
         name: String,
         /// What it does.
-        body: Box<Node>,
+        body: Rc<Node>,
     },
-    /// Words that are only expanded: `[[ … ]]`, `(( … ))`, `case` subjects and patterns.
+    /// Words that are only expanded: `(( … ))`, `case` subjects and patterns.
     Words(Vec<RawWord>),
+    /// `[[ … ]]`: words some of which bash may read as arithmetic.
+    Test(Vec<RawWord>),
     /// A compound command with redirections.
     Redirected(Box<Node>, Vec<Redirect>),
 }
@@ -63,15 +69,17 @@ pub struct Simple {
     pub span: Span,
 }
 
-/// `NAME=value`, `NAME+=value`, `NAME=(a b)`.
+/// `NAME=value`, `NAME+=value`, `NAME[key]=value`, `NAME=(a [k]=b)`.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     /// The variable.
     pub name: String,
-    /// `+=`, or an element: the old value stays possible.
+    /// `[key]` behind the name.
+    pub key: Option<Vec<RawPart>>,
+    /// `+=`
     pub adds: bool,
-    /// One word, or an array's.
-    pub values: Vec<RawWord>,
+    /// One word, or an array's, each with the key in front of it.
+    pub values: Vec<(Option<Vec<RawPart>>, RawWord)>,
     /// `( … )`.
     pub array: bool,
 }
@@ -117,20 +125,28 @@ pub enum RawPart {
     /// Quoted or escaped text.
     Quoted(String),
     /// `$name`, `${name…}`.
-    Param {
-        /// `HOME`, `1`, `@`.
-        name: String,
-        /// What is done with the value.
-        op: ParamOp,
-        /// Inside double quotes: not split.
-        quoted: bool,
-    },
+    Param(Param),
     /// `$( … )` or backticks.
     Command(Box<Node>, bool),
     /// `<( … )` or `>( … )`.
     Process(Box<Node>),
-    /// `$(( … ))`: a number; what is expanded inside still runs.
+    /// `$(( … ))`, `$[ … ]`: a number; what is expanded inside still runs.
     Arithmetic(Vec<RawPart>),
+}
+
+/// A parameter's expansion.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// `HOME`, `1`, `@`; `a[@]` and `a[*]` for all elements.
+    pub name: String,
+    /// `[key]`
+    pub key: Option<Vec<RawPart>>,
+    /// `${!name}`
+    pub indirect: bool,
+    /// What is done with the value.
+    pub op: ParamOp,
+    /// Inside double quotes: not split.
+    pub quoted: bool,
 }
 
 /// `${name op word}`.
@@ -138,10 +154,58 @@ pub enum RawPart {
 pub enum ParamOp {
     /// Just the value.
     None,
-    /// `:-`, `-`, `:=`, `=`: this instead, when there is no value.
-    Default(Vec<RawPart>),
+    /// `:-`, `-`, and with `true` `:=`, `=`: this instead, when there is no value.
+    Default(Vec<RawPart>, bool),
     /// `:+`, `+`: this instead, when there is one.
     Alternative(Vec<RawPart>),
+    /// `:?`, `?`: the value, or an end.
+    Needed(Vec<RawPart>),
+    /// `#`, `##`, `%`, `%%`: without what matches at one end.
+    Strip {
+        /// What goes.
+        pattern: Vec<RawPart>,
+        /// At the end.
+        suffix: bool,
+        /// As much as matches.
+        longest: bool,
+    },
+    /// `/`, `//`, `/#`, `/%`
+    Replace {
+        /// The sign behind the first `/`, or a blank.
+        how: char,
+        /// What goes.
+        pattern: Vec<RawPart>,
+        /// What comes.
+        with: Vec<RawPart>,
+    },
+    /// `:offset:length`
+    Slice(Vec<RawPart>, Option<Vec<RawPart>>),
+    /// `^`, `^^`, `,`, `,,` without a pattern.
+    Case {
+        /// To upper case.
+        upper: bool,
+        /// Every letter.
+        all: bool,
+    },
+    /// `@P`: the value is expanded once more.
+    Prompt,
     /// Anything else: the value is not known, what is expanded inside still runs.
     Other(Vec<RawPart>),
+}
+
+impl ParamOp {
+    /// The words inside.
+    pub fn words(&self) -> Vec<&[RawPart]> {
+        match self {
+            Self::None | Self::Case { .. } | Self::Prompt => Vec::new(),
+            Self::Default(parts, _) | Self::Alternative(parts) | Self::Needed(parts) | Self::Other(parts) => {
+                vec![parts]
+            }
+            Self::Strip { pattern, .. } => vec![pattern],
+            Self::Replace { pattern, with, .. } => vec![pattern, with],
+            Self::Slice(offset, length) => {
+                [Some(offset), length.as_ref()].into_iter().flatten().map(Vec::as_slice).collect()
+            }
+        }
+    }
 }

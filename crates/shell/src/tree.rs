@@ -6,7 +6,7 @@
 use writ_core::Span;
 use writ_core::json::{Object, Value};
 
-use crate::syntax::{Next, Node, ParamOp, RawPart, RawWord, Redirect, RedirectKind, Simple};
+use crate::syntax::{Next, Node, RawPart, RawWord, Redirect, RedirectKind, Simple};
 
 /// A node to show.
 #[derive(Clone, Debug)]
@@ -30,12 +30,13 @@ impl Tree {
             },
             Node::Subshell(node) => inner("subshell", [Self::of(node)]),
             Node::Branches(nodes) => inner("branches", nodes.iter().map(Self::of)),
+            Node::Loop(nodes) => inner("loop", nodes.iter().map(Self::of)),
             Node::For { name, words, body } => {
                 let words = words.iter().flatten().flat_map(word);
                 inner("for", words.chain([Self::of(body)])).named(name)
             }
             Node::Function { name, body } => inner("function", [Self::of(body)]).named(name),
-            Node::Words(words) => inner("words", words.iter().flat_map(word)),
+            Node::Words(words) | Node::Test(words) => inner("words", words.iter().flat_map(word)),
             Node::Redirected(node, redirects) => {
                 inner("redirected", [Self::of(node)].into_iter().chain(redirects.iter().map(redirect)))
             }
@@ -110,7 +111,7 @@ fn sign(next: Next) -> Option<Tree> {
 
 fn command(simple: &Simple) -> Tree {
     let assignments = simple.assignments.iter().map(|assignment| {
-        let values = assignment.values.iter().flat_map(word);
+        let values = assignment.values.iter().flat_map(|(_, value)| word(value));
         inner("assignment", values).named(&assignment.name)
     });
     let words = simple.words.iter().flat_map(word);
@@ -144,13 +145,11 @@ fn nested(parts: &[RawPart], out: &mut Vec<Tree>) {
             RawPart::Command(node, _) => out.push(inner("substitution", [Tree::of(node)])),
             RawPart::Process(node) => out.push(inner("process substitution", [Tree::of(node)])),
             RawPart::Arithmetic(parts) => nested(parts, out),
-            RawPart::Param {
-                op: ParamOp::Default(parts) | ParamOp::Alternative(parts) | ParamOp::Other(parts),
-                ..
-            } => {
-                nested(parts, out);
+            RawPart::Param(param) => {
+                param.key.iter().for_each(|key| nested(key, out));
+                param.op.words().into_iter().for_each(|parts| nested(parts, out));
             }
-            RawPart::Plain(_) | RawPart::Quoted(_) | RawPart::Param { op: ParamOp::None, .. } => {}
+            RawPart::Plain(_) | RawPart::Quoted(_) => {}
         }
     }
 }

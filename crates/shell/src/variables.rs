@@ -33,6 +33,9 @@ impl Eval<'_> {
         if steers {
             self.unresolved(UnresolvedKind::Environment, name, span);
         }
+        if matches!(name, "PS0" | "PS1" | "PS2" | "PS4") {
+            values.iter().for_each(|fields| self.again(&fields.concat(), name));
+        }
         let Some(role) = role(name) else { return };
         for fields in values {
             let value = Word { parts: fields.concat(), span };

@@ -3,7 +3,7 @@
 use writ_core::Span;
 
 use crate::parser::{Parser, SyntaxError, parse};
-use crate::syntax::{ParamOp, RawPart, RawWord};
+use crate::syntax::{Param, ParamOp, RawPart, RawWord};
 
 impl Parser<'_> {
     /// The word that stands here; `None` at an operator, a blank or the end.
@@ -25,21 +25,24 @@ impl Parser<'_> {
                 '\'' => {
                     self.at += 1;
                     let Some(end) = self.rest().find('\'') else { return self.fail("a `'` that does not close") };
-                    let text = self.rest().get(..end).unwrap_or_default().to_owned();
+                    push_quoted(&mut parts, self.rest().get(..end).unwrap_or_default());
                     self.at += end + 1;
-                    parts.push(RawPart::Quoted(text));
                 }
                 '"' => {
                     self.at += 1;
-                    parts.push(RawPart::Quoted(String::new()));
-                    let inner = self.deeper(|parser| parser.double_quoted(Some('"')))?;
-                    parts.extend(inner);
+                    push_quoted(&mut parts, "");
+                    for part in self.deeper(|parser| parser.double_quoted(Some('"')))? {
+                        match part {
+                            RawPart::Quoted(text) => push_quoted(&mut parts, &text),
+                            other => parts.push(other),
+                        }
+                    }
                 }
                 '\\' => {
                     self.at += 1;
                     match self.bump() {
                         Some('\n') | None => {}
-                        Some(escaped) => parts.push(RawPart::Quoted(escaped.to_string())),
+                        Some(escaped) => push_quoted(&mut parts, escaped.encode_utf8(&mut [0; 4])),
                     }
                 }
                 '`' => parts.push(self.backticks(false)?),
@@ -73,30 +76,32 @@ impl Parser<'_> {
                     self.at += 1;
                     match self.bump() {
                         Some('\n') => {}
-                        Some(escaped @ ('$' | '`' | '\\')) => push_quoted(&mut parts, escaped),
-                        Some('"') if close.is_some() => push_quoted(&mut parts, '"'),
-                        Some(other) => {
-                            push_quoted(&mut parts, '\\');
-                            push_quoted(&mut parts, other);
+                        Some(escaped @ ('$' | '`' | '\\')) => {
+                            push_quoted(&mut parts, escaped.encode_utf8(&mut [0; 4]));
                         }
-                        None => push_quoted(&mut parts, '\\'),
+                        Some('"') if close.is_some() => push_quoted(&mut parts, "\""),
+                        Some(other) => {
+                            push_quoted(&mut parts, "\\");
+                            push_quoted(&mut parts, other.encode_utf8(&mut [0; 4]));
+                        }
+                        None => push_quoted(&mut parts, "\\"),
                     }
                 }
                 '`' => parts.push(self.backticks(true)?),
                 '$' => match self.dollar(true)? {
                     Some(part) => parts.push(part),
-                    None => push_quoted(&mut parts, '$'),
+                    None => push_quoted(&mut parts, "$"),
                 },
                 other => {
                     self.at += other.len_utf8();
-                    push_quoted(&mut parts, other);
+                    push_quoted(&mut parts, other.encode_utf8(&mut [0; 4]));
                 }
             }
         }
     }
 
     /// Behind a `$`; `None` when it is just a dollar sign.
-    fn dollar(&mut self, quoted: bool) -> Result<Option<RawPart>, SyntaxError> {
+    pub(crate) fn dollar(&mut self, quoted: bool) -> Result<Option<RawPart>, SyntaxError> {
         if self.starts("$((") && self.is_arithmetic(3) {
             self.at += 3;
             return self.arithmetic().map(|parts| Some(RawPart::Arithmetic(parts)));
@@ -105,8 +110,9 @@ impl Parser<'_> {
             let inner = self.substitution()?;
             return Ok(Some(RawPart::Command(Box::new(inner), quoted)));
         }
-        if self.eat("$[") {
-            return self.old_arithmetic().map(|parts| Some(RawPart::Arithmetic(parts)));
+        if self.starts("$[") {
+            self.at += 2;
+            return self.deeper(Self::old_arithmetic).map(|parts| Some(RawPart::Arithmetic(parts)));
         }
         if self.eat("${") {
             return self.deeper(|parser| parser.braced(quoted)).map(Some);
@@ -119,16 +125,14 @@ impl Parser<'_> {
             return Ok(Some(RawPart::Quoted(String::new())));
         }
         self.at += 1;
-        if let Some(name) = self.name() {
-            return Ok(Some(RawPart::Param { name, op: ParamOp::None, quoted }));
-        }
-        match self.peek() {
-            Some(c @ ('0'..='9' | '@' | '*' | '#' | '?' | '$' | '!' | '-')) => {
+        let name = match self.peek() {
+            Some(digit @ '0'..='9') => {
                 self.at += 1;
-                Ok(Some(RawPart::Param { name: c.to_string(), op: ParamOp::None, quoted }))
+                Some(digit.to_string())
             }
-            _ => Ok(None),
-        }
+            _ => self.parameter_name(),
+        };
+        Ok(name.map(|name| RawPart::Param(Param { name, key: None, indirect: false, op: ParamOp::None, quoted })))
     }
 
     /// The inside of `$( … )`, `<( … )`; the opening is behind us.
@@ -137,158 +141,27 @@ impl Parser<'_> {
         if self.eat(")") { Ok(node) } else { self.fail("`)` is missing") }
     }
 
-    /// `${ … }`; the opening is behind us.
-    fn braced(&mut self, quoted: bool) -> Result<RawPart, SyntaxError> {
-        let indirect = self.eat("!");
-        let length = !indirect && self.starts("#") && !self.starts("#}");
-        if length {
-            self.at += 1;
-        }
-        let name = match self.name() {
-            Some(name) => name,
-            None => match self.peek() {
-                Some(c @ ('0'..='9' | '@' | '*' | '#' | '?' | '$' | '!' | '-')) => {
-                    self.at += 1;
-                    let mut name = c.to_string();
-                    while let Some(digit) = self.peek().filter(|digit| c.is_ascii_digit() && digit.is_ascii_digit()) {
-                        self.at += 1;
-                        name.push(digit);
-                    }
-                    name
-                }
-                _ => return self.fail("a parameter's name is missing"),
-            },
-        };
-        let all = self.eat("[@]") || self.eat("[*]");
-        // `${!name}` is what the name's value names; `${a[i]}` is one of the array's.
-        let name = if indirect { format!("!{name}") } else { name };
-        if !all && !length && self.starts("[") {
-            let inside = self.subscript()?;
-            let name = format!("{name}[?]");
-            return Ok(match self.eat("}") {
-                true => RawPart::Param { name, op: ParamOp::None, quoted },
-                false => {
-                    let mut parts = inside;
-                    parts.extend(self.until_brace()?);
-                    RawPart::Param { name, op: ParamOp::Other(parts), quoted }
-                }
-            });
-        }
-        if indirect && self.eat("}") {
-            return Ok(RawPart::Param { name, op: ParamOp::None, quoted });
-        }
-        if self.eat("}") && !indirect && !length {
-            let name = if all { format!("{name}[@]") } else { name };
-            return Ok(RawPart::Param { name, op: ParamOp::None, quoted });
-        }
-        if self.text.get(..self.at).is_some_and(|before| before.ends_with('}')) {
-            return Ok(RawPart::Param { name, op: ParamOp::Other(Vec::new()), quoted });
-        }
-        let kind =
-            [":-", ":=", "-", "=", ":+", "+"].into_iter().find(|op| !all && !indirect && !length && self.eat(op));
-        let inside = self.until_brace()?;
-        let op = match kind {
-            Some(":-" | ":=" | "-" | "=") => ParamOp::Default(inside),
-            Some(_) => ParamOp::Alternative(inside),
-            None => ParamOp::Other(inside),
-        };
-        Ok(RawPart::Param { name, op, quoted })
-    }
-
-    /// `[ … ]` behind a name: what is expanded in it runs.
-    fn subscript(&mut self) -> Result<Vec<RawPart>, SyntaxError> {
-        self.at += 1;
-        self.old_arithmetic()
-    }
-
-    /// The rest of `${ … }`, quotes understood.
-    fn until_brace(&mut self) -> Result<Vec<RawPart>, SyntaxError> {
-        let mut parts = Vec::new();
-        loop {
-            match self.peek() {
-                None => return self.fail("`}` is missing"),
-                Some('}') => {
-                    self.at += 1;
-                    return Ok(parts);
-                }
-                Some(' ' | '\t' | '\n' | '\r' | ';' | '&' | '|' | '<' | '>' | '(' | ')') => {
-                    let c = self.bump().unwrap_or(' ');
-                    push_plain(&mut parts, c.encode_utf8(&mut [0; 4]));
-                }
-                Some('\'') => {
-                    self.at += 1;
-                    let Some(end) = self.rest().find('\'') else { return self.fail("a `'` that does not close") };
-                    parts.push(RawPart::Quoted(self.rest().get(..end).unwrap_or_default().to_owned()));
-                    self.at += end + 1;
-                }
-                Some('"') => {
-                    self.at += 1;
-                    let inner = self.deeper(|parser| parser.double_quoted(Some('"')))?;
-                    parts.extend(inner);
-                }
-                Some('\\') => {
-                    self.at += 1;
-                    if let Some(c) = self.bump() {
-                        parts.push(RawPart::Quoted(c.to_string()));
-                    }
-                }
-                Some('`') => parts.push(self.backticks(true)?),
-                Some('$') => match self.dollar(true)? {
-                    Some(part) => parts.push(part),
-                    None => push_plain(&mut parts, "$"),
-                },
-                Some(other) => {
-                    self.at += other.len_utf8();
-                    push_plain(&mut parts, other.encode_utf8(&mut [0; 4]));
-                }
-            }
-        }
-    }
-
     /// `(( … ))` and `$(( … ))`; the opening is behind us.
     pub(crate) fn arithmetic(&mut self) -> Result<Vec<RawPart>, SyntaxError> {
-        let mut parts = Vec::new();
-        let mut depth = 0usize;
-        loop {
-            match self.peek() {
-                None => return self.fail("`))` is missing"),
-                Some(')') if depth == 0 => {
-                    self.at += 1;
-                    return if self.eat(")") { Ok(parts) } else { self.fail("`))` is missing") };
-                }
-                Some(c @ ('(' | ')')) => {
-                    depth = if c == '(' { depth + 1 } else { depth - 1 };
-                    self.at += 1;
-                }
-                Some('`') => parts.push(self.backticks(true)?),
-                Some('$') => {
-                    if let Some(part) = self.deeper(|parser| parser.dollar(true))? {
-                        parts.push(part);
-                    }
-                }
-                Some('\\') => {
-                    self.at += 1;
-                    self.bump();
-                }
-                Some(other) => self.at += other.len_utf8(),
-            }
-        }
+        let parts = self.number(('(', ')'), "`))` is missing")?;
+        if self.eat(")") { Ok(parts) } else { self.fail("`))` is missing") }
     }
 
     /// `$[ … ]`; the opening is behind us.
     fn old_arithmetic(&mut self) -> Result<Vec<RawPart>, SyntaxError> {
+        self.number(('[', ']'), "a `$[` that does not close")
+    }
+
+    /// Arithmetic up to the bracket that closes it.
+    fn number(&mut self, (open, close): (char, char), missing: &str) -> Result<Vec<RawPart>, SyntaxError> {
         let mut parts = Vec::new();
         let mut depth = 0usize;
         loop {
             match self.peek() {
-                None => return self.fail("a `$[` that does not close"),
-                Some(']') if depth == 0 => {
+                None => return self.fail(missing),
+                Some(c) if c == close && depth == 0 => {
                     self.at += 1;
                     return Ok(parts);
-                }
-                Some(c @ ('[' | ']')) => {
-                    depth = if c == '[' { depth + 1 } else { depth - 1 };
-                    self.at += 1;
                 }
                 Some('`') => parts.push(self.backticks(true)?),
                 Some('$') => {
@@ -300,12 +173,16 @@ impl Parser<'_> {
                     self.at += 1;
                     self.bump();
                 }
-                Some(other) => self.at += other.len_utf8(),
+                Some(c) => {
+                    depth = if c == open { depth + 1 } else { depth - usize::from(c == close) };
+                    self.at += c.len_utf8();
+                    push_quoted(&mut parts, c.encode_utf8(&mut [0; 4]));
+                }
             }
         }
     }
 
-    fn backticks(&mut self, quoted: bool) -> Result<RawPart, SyntaxError> {
+    pub(crate) fn backticks(&mut self, quoted: bool) -> Result<RawPart, SyntaxError> {
         let start = self.at;
         self.at += 1;
         let mut inside = String::new();
@@ -403,7 +280,7 @@ impl Parser<'_> {
     }
 }
 
-fn push_plain(parts: &mut Vec<RawPart>, text: &str) {
+pub fn push_plain(parts: &mut Vec<RawPart>, text: &str) {
     if let Some(RawPart::Plain(last)) = parts.last_mut() {
         last.push_str(text);
     } else {
@@ -411,11 +288,12 @@ fn push_plain(parts: &mut Vec<RawPart>, text: &str) {
     }
 }
 
-fn push_quoted(parts: &mut Vec<RawPart>, c: char) {
+/// Quoted text, joined to quoted text before it: a word of many quotes stays short.
+pub fn push_quoted(parts: &mut Vec<RawPart>, text: &str) {
     if let Some(RawPart::Quoted(last)) = parts.last_mut() {
-        last.push(c);
+        last.push_str(text);
     } else {
-        parts.push(RawPart::Quoted(c.to_string()));
+        parts.push(RawPart::Quoted(text.to_owned()));
     }
 }
 

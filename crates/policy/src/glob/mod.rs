@@ -278,7 +278,7 @@ mod tests {
         #[test]
         /// A negated class is left out: that of globset takes a `/`, ours does not.
         fn agrees_with_globset_on_classes_and_braces(
-            pattern in r"([ab?*]|\[[ab]\]|\[a-c\]|\{[ab*]{1,2},[ab?]{1,2}\}|\{a,\{b,[ab]c\}\}|/){1,6}",
+            pattern in r"([ab?*]|\[[ab]\]|\[a-c\]|\{[ab*]{1,2},[ab?]{1,2}\}|\{a,\{b,[ab]c\}\}|/){1,4}",
             path in "[abc]{1,3}(/[abc]{1,3}){0,2}",
         ) {
             proptest::prop_assume!(!pattern.starts_with('/') && !pattern.ends_with('/') && !pattern.contains("//"));

@@ -6,9 +6,11 @@
 mod places;
 mod tools;
 
+use std::collections::HashSet;
+
 use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
 
-use crate::facts::{Facts, PathFact, PathKind, SEARCH, SYNTAX, TextFact};
+use crate::facts::{Facts, LIMIT, PathFact, PathKind, SEARCH, SYNTAX, TextFact};
 use crate::policy::Policy;
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
@@ -28,20 +30,18 @@ pub fn judge(policy: &Policy, setting: &Setting, facts: &Facts) -> Decision {
     facts.paths.iter().for_each(|fact| judge.path(fact));
     facts.hosts.iter().for_each(|fact| judge.host(fact));
     judge.loss();
-    let mut reasons: Vec<Reason> = Vec::new();
-    for reason in judge.reasons {
-        if !reasons.iter().any(|known| is_same(known, &reason)) {
-            reasons.push(reason);
-        }
-    }
+    let mut seen = HashSet::new();
+    let mut reasons = judge.reasons;
+    reasons.retain(|reason| seen.insert(sameness(reason)));
     Decision::from_reasons(reasons)
 }
 
-/// Whether two reasons say the same. The text of a command is left out: the record does not keep it.
-fn is_same(one: &Reason, other: &Reason) -> bool {
-    let place = |reason: &Reason| (reason.verdict, reason.matched.subject, reason.matched.span);
-    let keeps_text = !matches!(one.matched.subject, Subject::Command | Subject::Unresolved);
-    one.rule == other.rule && place(one) == place(other) && (!keeps_text || one.matched.text == other.matched.text)
+/// Reasons alike in this say the same. The text of a command is left out: the record does not keep it.
+fn sameness(reason: &Reason) -> (String, Verdict, Subject, Option<Span>, String) {
+    let matched = &reason.matched;
+    let keeps_text = !matches!(matched.subject, Subject::Command | Subject::Unresolved);
+    let text = if keeps_text { matched.text.clone() } else { String::new() };
+    (reason.rule.clone(), reason.verdict, matched.subject, matched.span, text)
 }
 
 struct Judge<'a> {
@@ -150,6 +150,12 @@ impl<'a> Judge<'a> {
                 if ruled.is_some() || self.policy.files.any() || self.policy.domains.any() {
                     let message = format!("not readable as a shell command: {}", open.what);
                     self.say(Verdict::Deny, NO_SHELL, matched, message, "a command that bash accepts".to_owned());
+                }
+            } else if open.kind == LIMIT && ruled.is_none() {
+                if self.policy.files.any() || self.policy.domains.any() {
+                    let message = format!("too large to be followed to its end: {}", open.what);
+                    let rule = if self.policy.files.any() { "/files" } else { "/domains" };
+                    self.say(Verdict::Ask, rule, matched, message, "a shorter command".to_owned());
                 }
             } else if let Some(rule) = ruled {
                 let what = if open.what.is_empty() { String::new() } else { format!(" `{}`", open.what) };

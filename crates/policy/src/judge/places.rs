@@ -98,6 +98,7 @@ impl Judge<'_> {
         let home = self.home();
         let inside = last_word(rules, &fact.resolved, home).is_some();
         let fine = inside
+            || fact.kind == PathKind::Unlikely
             || match fact.access {
                 Access::Exec => true,
                 Access::List => rules.iter().any(|rule| rule.leads_through(&fact.resolved, home)),

@@ -51,7 +51,7 @@ impl Survey<'_> {
             NetTarget::Unknown => Host::Unknown,
             NetTarget::Host(word) => word.literal().map_or(Host::Unknown, |text| url::read_host(&text)),
             NetTarget::Url(word) => match word.literal().map(|text| url::read(&text)) {
-                None => self.partly_known(word),
+                None => partly_known(word, analysis),
                 Some(Target::Host(host)) => host,
                 Some(Target::File(path)) => {
                     let fact = self.path(&path, Access::Read, Some(net.span));
@@ -65,23 +65,6 @@ impl Survey<'_> {
             return;
         }
         self.facts.hosts.push(HostFact { host, mentioned: false, span: Some(net.span) });
-    }
-
-    /// A URL whose host is certain although its path is not (`https://x.com/$P`).
-    fn partly_known(&self, word: &Word) -> Host {
-        let known: String = word
-            .parts
-            .iter()
-            .map_while(|part| match part {
-                Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
-                Part::Unknown => None,
-            })
-            .collect();
-        let whole_host = known.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
-        match url::read(&known) {
-            Target::Host(host) if whole_host => host,
-            Target::Host(_) | Target::File(_) => Host::Unknown,
-        }
     }
 
     fn command(&mut self, command: &Command, analysis: &Analysis) {
@@ -106,6 +89,7 @@ impl Survey<'_> {
         for absolute in self.places(file, &file.path) {
             self.touch(file, &absolute, file.path.is_glob());
         }
+        self.unlikely(file);
     }
 
     /// Where a path may lie, absolute and not folded: one place for each folder the command may run in.
@@ -214,12 +198,33 @@ impl Survey<'_> {
         }
     }
 
+    /// Where the path lies if a `cd` fails.
+    fn unlikely(&mut self, file: &FileUse) {
+        let Some(text) = path_text(&file.path).filter(|text| !text.starts_with('/')) else { return };
+        for dir in &file.unlikely {
+            let Dir::Start(dir) = dir else { continue };
+            let absolute = self.absolute(&self.absolute(&self.call.cwd, dir), &text);
+            let mut fact = self.path(&absolute, file.access, Some(file.span));
+            (fact.tree, fact.kind) = (file.tree, PathKind::Unlikely);
+            self.facts.paths.push(fact);
+        }
+    }
+
     fn glob(&mut self, absolute: &str, fact: &mut PathFact) {
         fact.kind = PathKind::Glob;
+        if !self.expanded.insert((absolute.to_owned(), fact.access, fact.tree)) {
+            // What it expands to is on record; without it, the glob itself is judged as if it matched nothing.
+            fact.kind = PathKind::ExpandedGlob;
+            return;
+        }
+        if self.left == 0 {
+            return self.too_large(fact);
+        }
         let expansion = match expand(self.world, absolute) {
-            Search::Done(found) => found,
-            Search::TooLarge => return self.too_large(fact),
+            Search::Done(found) if found.len() <= self.left => found,
+            Search::Done(_) | Search::TooLarge => return self.too_large(fact),
         };
+        self.left = self.left.saturating_sub(expansion.len().max(1));
         if !expansion.is_empty() {
             fact.kind = PathKind::ExpandedGlob;
         }
@@ -259,6 +264,41 @@ impl Survey<'_> {
 
 fn is_known(target: &NetTarget) -> bool {
     matches!(target, NetTarget::Url(word) | NetTarget::Host(word) if word.literal().is_some())
+}
+
+/// A URL whose host is certain although its path (`https://x.com/$P`) or its port (`localhost:$PORT`) is not.
+fn partly_known(word: &Word, analysis: &Analysis) -> Host {
+    let mut known = String::new();
+    let mut behind = None;
+    for part in &word.parts {
+        match part {
+            Part::Unknown if behind.is_none() => behind = Some(String::new()),
+            Part::Unknown => {}
+            Part::Text(text) | Part::Glob(text) => behind.as_mut().unwrap_or(&mut known).push_str(text),
+        }
+    }
+    let rest = known.split_once("://").map_or(known.as_str(), |(_, rest)| rest);
+    let unknown = word.parts.iter().filter(|part| **part == Part::Unknown).count();
+    // A port that is any text may hold an `@`, and the host behind it: taken for one only on this machine, and where the line
+    // did not make it.
+    let is_number = analysis.foreign.contains(&(word.span, unknown))
+        && behind.is_some_and(|text| text.is_empty() || text.starts_with(['/', '?', '#']));
+    let port = rest.split_once(':').filter(|(host, port)| {
+        is_number
+            && !host.is_empty()
+            && !rest.contains('@')
+            && !rest.contains('/')
+            && port.chars().all(|c| c.is_ascii_digit())
+    });
+    let certain = match port {
+        Some((host @ ("localhost" | "127.0.0.1"), _)) => host,
+        None if rest.contains('/') => known.as_str(),
+        Some(_) | None => return Host::Unknown,
+    };
+    match url::read(certain) {
+        Target::Host(host) => host,
+        Target::File(_) => Host::Unknown,
+    }
 }
 
 fn is_harmless_device(path: &str) -> bool {

@@ -8,29 +8,37 @@ mod line;
 mod paths;
 
 use self::paths::TOO_LONG;
+use std::collections::{HashMap, HashSet};
+
 use writ_core::json::Value;
 use writ_core::{Subject, ToolCall, Verdict};
 use writ_shell::Access;
 
-use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, TextFact};
+use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, TextFact, UnresolvedFact};
 use crate::glob::unfold;
 use crate::judge::judge;
 use crate::policy::Policy;
 use crate::protect::Setting;
 use crate::rules::{Acting, Reading, ToolRule, text_matches};
 use crate::url::{self, Target};
-use crate::world::{World, fold};
+use crate::world::{Search, World, fold};
 
 /// Most paths, and most texts, of one verdict that facts keep.
 const MOST: usize = 64;
 /// Longest text in a tool's input that may be a path.
 const MAX_ARGUMENT: usize = 4096;
 
+/// Most trees that one call is searched for.
+const MOST_TREES: usize = 64;
+/// Most paths that all globs of one call expand to.
+const MOST_FOUND: usize = 20_000;
+
 /// Finds out what a call would touch. Beyond 64 paths or commands of one verdict the rest are left out: they would add
 /// reasons, and change nothing.
 pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn World) -> Facts {
     let facts = Facts { tool: call.tool.clone(), ..Facts::default() };
-    let mut survey = Survey { policy, call, setting, world, facts };
+    let (found, expanded) = (HashMap::new(), HashSet::new());
+    let mut survey = Survey { policy, call, setting, world, facts, found, expanded, left: MOST_FOUND };
     if let Err(why) = survey.call() {
         survey.facts.malformed = Some(why);
     }
@@ -45,6 +53,12 @@ struct Survey<'a> {
     setting: &'a Setting,
     world: &'a dyn World,
     facts: Facts,
+    /// What was found below a tree, by its path and whether it is written.
+    found: HashMap<(String, bool), Search<Option<String>>>,
+    /// Globs that were expanded, with what happens to the paths.
+    expanded: HashSet<(String, Access, bool)>,
+    /// How many more paths globs may expand to.
+    left: usize,
 }
 
 impl Survey<'_> {
@@ -117,6 +131,14 @@ impl Survey<'_> {
         if self.facts.texts.len() > MOST {
             let verdict = |fact: &TextFact| alone(Facts { texts: vec![fact.clone()], ..Facts::default() });
             keep_first(&mut self.facts.texts, verdict);
+        }
+        if self.facts.hosts.len() > MOST {
+            let verdict = |fact: &HostFact| alone(Facts { hosts: vec![fact.clone()], ..Facts::default() });
+            keep_first(&mut self.facts.hosts, verdict);
+        }
+        if self.facts.unresolved.len() > MOST {
+            let verdict = |fact: &UnresolvedFact| alone(Facts { unresolved: vec![fact.clone()], ..Facts::default() });
+            keep_first(&mut self.facts.unresolved, verdict);
         }
     }
 

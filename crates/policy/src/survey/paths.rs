@@ -3,7 +3,7 @@
 use writ_core::Span;
 use writ_shell::Access;
 
-use super::Survey;
+use super::{MOST_TREES, Survey};
 use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
 use crate::glob::Glob;
 use crate::rules::{Acting, PathRule, Reading, last_word};
@@ -49,7 +49,17 @@ impl Survey<'_> {
                 || (ruled && self.is_ruled(path));
             forbidden && searched(path)
         };
-        let found = match find_below(self.world, &fact.resolved, &denied) {
+        let key = (fact.resolved.clone(), fact.access == Access::Write);
+        let known = self.found.get(&key).filter(|_| only.is_none()).cloned();
+        let search = match known {
+            Some(known) => known,
+            None if self.found.len() >= MOST_TREES => Search::TooLarge,
+            None => find_below(self.world, &fact.resolved, &denied),
+        };
+        if only.is_none() {
+            self.found.insert(key, search.clone());
+        }
+        let found = match search {
             Search::Done(found) => found,
             Search::TooLarge => return self.too_large(fact),
         };

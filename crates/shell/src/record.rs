@@ -1,0 +1,108 @@
+//! What goes on record: each fact once, and not more than can be judged.
+
+use std::hash::{BuildHasher, Hash};
+
+use writ_core::Span;
+
+use crate::action::{Access, Command, Dir, FileUse, NetTarget, NetUse, Part, Unresolved, UnresolvedKind, Word};
+use crate::eval::Eval;
+
+/// Most commands that one line is followed to.
+const MAX_COMMANDS: usize = 2000;
+/// Most files, most hosts and most things not known.
+const MAX_FACTS: usize = 4096;
+
+impl Eval<'_> {
+    /// Puts a command on record.
+    pub(crate) fn record(&mut self, words: &[Word], via: &[String], span: Span) -> bool {
+        if self.quiet > 0 || !self.spend(4 + words.len()) {
+            return false;
+        }
+        let known = !self.first_time((&words, via, span));
+        if known && self.repeats > 0 {
+            return true;
+        }
+        if self.out.commands.len() >= MAX_COMMANDS {
+            self.limit("too many commands");
+            return false;
+        }
+        self.out.commands.push(Command { words: words.to_vec(), span, via: via.to_vec() });
+        true
+    }
+
+    /// Whether this is not yet on record.
+    fn first_time(&mut self, fact: impl Hash) -> bool {
+        self.seen.insert(self.keys.hash_one(fact))
+    }
+
+    pub(crate) fn unresolved(&mut self, kind: UnresolvedKind, what: &str, span: Span) {
+        self.unresolved_with(kind, what, span, Vec::new());
+    }
+
+    pub(crate) fn unresolved_with(&mut self, kind: UnresolvedKind, what: &str, span: Span, mentions: Vec<Word>) {
+        let full = self.out.unresolved.len() >= MAX_FACTS && kind != UnresolvedKind::Limit;
+        if self.quiet > 0 && kind != UnresolvedKind::Limit || !self.first_time((kind, what, span, &mentions)) {
+            return;
+        }
+        if full {
+            return self.limit("too many things not known");
+        }
+        self.out.unresolved.push(Unresolved { kind, what: what.to_owned(), span, mentions });
+    }
+
+    pub(crate) fn file(&mut self, path: Word, access: Access, tree: bool) {
+        if self.remote > 0 || self.quiet > 0 || path.parts.is_empty() {
+            return;
+        }
+        let tree = tree || (self.trees > 0 && access != Access::List);
+        if access != Access::List {
+            for from in self.linked_from(&path) {
+                self.file_in(Word { parts: vec![Part::Text(from)], span: path.span }, access, tree, vec![start()]);
+            }
+        }
+        let dirs = self.dirs.clone();
+        self.file_in(path, access, tree, dirs);
+    }
+
+    /// A use of a file here, which is put on record by whoever asks; `None` where files are not looked at.
+    pub(crate) fn place(&self, path: Word, access: Access, tree: bool) -> Option<FileUse> {
+        if self.remote > 0 || self.quiet > 0 || path.parts.is_empty() {
+            return None;
+        }
+        let tree = tree || (self.trees > 0 && access != Access::List);
+        let (span, dirs, unlikely) = (path.span, self.dirs.clone(), self.unlikely.clone());
+        Some(FileUse { path, dirs, unlikely, access, tree, span })
+    }
+
+    fn file_in(&mut self, path: Word, access: Access, tree: bool, dirs: Vec<Dir>) {
+        let span = path.span;
+        let lost = dirs.contains(&Dir::Unknown) && path.literal().is_some_and(|text| !text.starts_with('/'));
+        let long = |dir: &Dir| if let Dir::Start(dir) = dir { 1 + dir.len() / 2 } else { 1 };
+        if !self.first_time((&path, &dirs, access, tree)) || !self.spend(dirs.iter().map(long).sum()) {
+            return;
+        }
+        if self.out.files.len() >= MAX_FACTS {
+            return self.limit("too many files");
+        }
+        let unlikely = if dirs == self.dirs { self.unlikely.clone() } else { Vec::new() };
+        self.out.files.push(FileUse { path, dirs, unlikely, access, tree, span });
+        if lost && access != Access::List {
+            self.unresolved(UnresolvedKind::Directory, "a folder that is not known", span);
+        }
+    }
+
+    pub(crate) fn net(&mut self, target: NetTarget, span: Span) {
+        if self.quiet > 0 || !self.first_time((&target, span)) {
+            return;
+        }
+        if self.out.nets.len() >= MAX_FACTS {
+            return self.limit("too many hosts");
+        }
+        self.out.nets.push(NetUse { target, span });
+    }
+}
+
+/// The folder the line starts in.
+const fn start() -> Dir {
+    Dir::Start(String::new())
+}
