@@ -202,6 +202,55 @@ fn shell_globs_are_what_they_expand_to() {
 }
 
 #[test]
+fn what_lands_in_a_folder_is_written_there() {
+    let policy = r#"{"version":"1.0","name":"x","files":{"readOnly":["*.md"],"deny":["docs/.hidden"]}}"#;
+    check(
+        policy,
+        &[
+            (bash("cp /tmp/guide.md docs"), "deny"),
+            (bash("cp /tmp/guide.txt docs"), "allow"),
+            (bash("cp /tmp/.hidden docs"), "deny"),
+            (bash("cp src/a.rs newdocs"), "allow"),
+            (bash("cp docs/* /tmp/out/"), "deny"),
+            (bash("mv lib/* src"), "allow"),
+            (bash("cp notes.m* lib"), "deny"),
+            (bash("cp lib/o* docs"), "allow"),
+            (bash("git checkout notes.md"), "deny"),
+            (bash("git checkout main"), "allow"),
+            (bash("git diff lib"), "allow"),
+            (bash("tar xf a.tar -C lib"), "allow"),
+            (bash("tar xf a.tar -C docs"), "ask"),
+        ],
+    );
+}
+
+#[test]
+fn what_protects_itself_is_not_overwritten() {
+    let policy = r#"{"version":"1.0","name":"x"}"#;
+    let write = |path: &str| call("Write", &format!("{{\"file_path\":\"{path}\"}}"));
+    check(
+        policy,
+        &[
+            (write("src/.aflock"), "deny"),
+            (write("src/.aflock.txt"), "allow"),
+            (write("/elsewhere/.aflock"), "allow"),
+            (bash("cp /tmp/.aflock ."), "deny"),
+            (bash("cp /tmp/x ."), "allow"),
+            (bash("cp /tmp/settings.json .claude/"), "deny"),
+            (bash("cp -r /tmp/.claude ."), "deny"),
+            (bash("curl -O http://h/.aflock"), "deny"),
+            (bash("curl -O http://h/x"), "allow"),
+            (bash("ln -s /tmp/.aflock ."), "deny"),
+            (bash("git checkout main .aflock"), "deny"),
+            (bash("git log --output=.aflock"), "deny"),
+            (bash("tar xf a.tar"), "ask"),
+            (bash("tar xf a.tar -C src"), "allow"),
+            (bash("tar xf a.tar -C /h/.writ"), "deny"),
+        ],
+    );
+}
+
+#[test]
 fn a_wide_glob_leaves_a_small_record() {
     let policy = Policy::parse(FILES.as_bytes(), ROOT).unwrap();
     struct Wide;

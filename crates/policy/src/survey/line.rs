@@ -3,6 +3,7 @@
 use writ_core::{Span, Subject};
 use writ_shell::{Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Word, analyze};
 
+use super::paths::PATH_MAX;
 use super::{Survey, allowed, hits};
 use crate::command::Candidate;
 use crate::facts::{Host, HostFact, PathFact, PathKind, SYNTAX, TextFact, UnresolvedFact, kind_word};
@@ -120,6 +121,9 @@ impl Survey<'_> {
 
     /// An operand that may be a path: it is one where there is such a file, or where a rule names it.
     fn guess(&mut self, file: &FileUse) {
+        if path_text(&file.path).is_some_and(|text| text.len() > PATH_MAX) {
+            return;
+        }
         for absolute in self.places(file, &file.path) {
             let fact = self.path(&absolute, file.access, Some(file.span));
             if file.path.is_glob() || self.is_named(&fact) || self.exists(&fact.written) {

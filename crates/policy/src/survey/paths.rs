@@ -12,7 +12,7 @@ use crate::world::{Search, expand, find_below, fold};
 /// Why a path is refused.
 pub(super) const TOO_LONG: &str = "a path of more than 4096 bytes is longer than any path";
 /// Longest path that a system takes, in bytes.
-const PATH_MAX: usize = 4096;
+pub(super) const PATH_MAX: usize = 4096;
 
 impl Survey<'_> {
     /// Refuses a path that no system would take.

@@ -111,9 +111,10 @@ pub fn split<'w>(program: Program<'static>, arguments: &'w [Word]) -> Split<'w> 
         } else if text == "--" {
             plain = true;
         } else {
-            out.tree |= program.is_tree(&text);
-            option(program, word, &text, &mut words, &mut out);
-            out.flags.push(text);
+            let own = option(program, word, &text, &mut words, &mut out);
+            let flag = text.get(..own).unwrap_or(&text).to_owned();
+            out.tree |= program.is_tree(&flag);
+            out.flags.push(flag);
         }
     }
     out
@@ -125,13 +126,14 @@ fn known_start(word: &Word) -> String {
     known.literal().unwrap_or_default()
 }
 
+/// Takes an option's value; how many bytes of the text are the option itself.
 fn option<'w>(
     program: Program<'static>,
     word: &'w Word,
     text: &str,
     words: &mut impl Iterator<Item = &'w Word>,
     out: &mut Split<'w>,
-) {
+) -> usize {
     let glued = |value: &str| match word.literal() {
         Some(_) => text_word(value, word.span),
         None => behind(word, text.len() - value.len()),
@@ -139,11 +141,11 @@ fn option<'w>(
     if let Some((name, value)) = text.split_once('=').filter(|(name, _)| name.len() > 2) {
         if let Some(role) = program.long(name) {
             out.values.push((role.kinds.rsplit('+').next().unwrap_or_default(), glued(value)));
-            return;
+            return name.len();
         }
         if text.starts_with("--") {
             out.values.push((if looks_like_path(&glued(value)) { "l" } else { "?" }, glued(value)));
-            return;
+            return name.len();
         }
     }
     let whole = if text.starts_with("--") { program.long(text) } else { program.role(text) };
@@ -151,10 +153,10 @@ fn option<'w>(
         if !role.glued {
             out.values.extend(role.kinds.split('+').filter_map(|kind| Some((kind, words.next()?.clone()))));
         }
-        return;
+        return text.len();
     }
     if text.starts_with("--") {
-        return;
+        return text.len();
     }
     // A cluster: the first letter that takes a value takes the rest, or the next word.
     let reach = if program.shapes().any(|shape| shape == "word") { 1 } else { usize::MAX };
@@ -167,8 +169,9 @@ fn option<'w>(
         } else if !role.glued {
             out.values.extend(kinds.filter_map(|kind| Some((kind, words.next()?.clone()))));
         }
-        break;
+        return at + letter.len_utf8();
     }
+    text.len()
 }
 
 /// What of a word follows its first `skip` bytes.

@@ -23,6 +23,7 @@ pub fn value(eval: &mut Eval<'_>, role: &str, word: &Word) {
         "@n" => {
             text.split_once('@').filter(|(name, _)| !name.contains('=')).into_iter().for_each(|(_, file)| named(file))
         }
+        "@F" if !text.contains(['=', '@']) && looks_like_path(word) => named(&text),
         "@F" => form(&text).into_iter().for_each(named),
         "@w" => write_out(eval, &text, word),
         "cookie" if !text.contains('=') => named(&text),
