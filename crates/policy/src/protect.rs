@@ -104,6 +104,11 @@ pub fn is_reserved(command: &Candidate) -> bool {
                 Some(_) => false,
             }
         }
+        // A client started so does not load the hooks that bind this one.
+        "claude" => {
+            let text = command.text();
+            ["--bare", "--settings", "--setting-sources"].iter().any(|option| text.contains(option))
+        }
         "kill" | "pkill" | "killall" => operands.iter().flatten().any(|operand| operand.contains("writ")),
         _ => false,
     }
@@ -130,6 +135,8 @@ mod tests {
             "writ keys new",
             "sudo writ init --undo",
             "echo '{}' | writ hook",
+            "claude --bare -p hi",
+            "claude --settings=x.json -p hi",
             "pkill -f writ",
             "killall -9 writ",
         ] {
@@ -137,6 +144,7 @@ mod tests {
         }
         for line in [
             "writ",
+            "claude --version",
             "writ status",
             "writ why 'writ approve x'",
             "writ policy check",
