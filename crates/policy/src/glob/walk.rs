@@ -14,6 +14,13 @@ fn fits(token: &Token, c: char) -> bool {
 
 /// Whole paths: `**` is to segments what `*` is to characters, so the same two-pointer walk serves both.
 pub(super) fn path(pattern: &[Segment], path: &[&str]) -> bool {
+    // Rules of one policy begin alike; where their plain beginnings end, most paths differ.
+    let plain = pattern.iter().take_while(|segment| matches!(segment, Segment::Text(_))).count();
+    if let Some(Segment::Text(last)) = plain.checked_sub(1).and_then(|at| pattern.get(at))
+        && path.get(plain - 1).is_none_or(|name| **last != **name)
+    {
+        return false;
+    }
     walk(pattern, path, |segment| *segment == Segment::Any, |one, name| segment(one, name))
 }
 
