@@ -65,7 +65,8 @@ impl Candidate {
 
     /// Wide: `Some(true)` for a certain match, `Some(false)` for a possible one.
     pub fn denied_by(&self, pattern: &str) -> Option<bool> {
-        if [&self.text, &self.base_text].iter().any(|text| line_matches(pattern, text)) || self.means(pattern) {
+        let based = self.text.len() != self.base_text.len() && line_matches(pattern, &self.base_text);
+        if based || line_matches(pattern, &self.text) || self.means(pattern) {
             return Some(true);
         }
         (self.known_program && self.might_be(pattern)).then_some(false)
@@ -96,6 +97,11 @@ impl Candidate {
 
     /// By meaning: the same program, all the pattern's flags, its operands in front.
     fn means(&self, pattern: &str) -> bool {
+        // Most patterns name a program that begins with another letter.
+        let (first, own) = (pattern.as_bytes().first(), self.normal.program.as_bytes().first());
+        if first != own && first.is_some_and(u8::is_ascii_alphanumeric) && !pattern.as_bytes().contains(&b'/') {
+            return false;
+        }
         let named = pattern.split(|c: char| c.is_whitespace() || c == '*').next().unwrap_or_default();
         let named = named.rsplit('/').next().unwrap_or_default();
         if !self.normal.program.starts_with(named) {
