@@ -131,8 +131,12 @@ pub struct Subject {
 impl Subject {
     /// Reads a command once, for any number of rules.
     pub fn of(command: &Command, family: &Family) -> Self {
-        let texts: Vec<String> = command.words.iter().map(text).collect();
+        let mut texts: Vec<String> = command.words.iter().map(text).collect();
         let normal = normal(&command.words);
+        // `/usr/sbin/userdel` is `userdel`.
+        if let Some(program) = texts.first_mut() {
+            program.clone_from(&normal.program);
+        }
         let operands = if family.globals.is_empty() {
             normal.operands.iter().map(text).collect()
         } else {

@@ -33,9 +33,8 @@ const SECRETS: [&str; 10] = [
 pub fn evaluate(line: &str, env: &Env, eyes: &dyn Eyes) -> Report {
     let analysis = analyze(line, env);
     let mut out = Findings { line, env, eyes, mutations: Vec::new(), seen: HashSet::new() };
-    if let Some((why, span)) = &analysis.syntax_error {
+    if let Some((_, span)) = &analysis.syntax_error {
         out.add(Tier::NeedsReview, "run", "command", "no shell program, and so not known", *span, None, Origin::Rules);
-        drop(why.clone());
     }
     let mut handled = Vec::new();
     for command in &analysis.commands {

@@ -4,18 +4,27 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use writ_claims::{Limits, Repository, status_of};
 use writ_consequence::{Eyes, Git, Seen};
 
 /// Most paths that git is asked about.
 const MAX_ASKED: usize = 16;
+/// How long git may take for all of them: a hook that is late is a hook that is killed, and what it would deny runs.
+const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// This machine's disk and its repositories. Asks git once for each path, and not for many.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sight {
     seen: RefCell<HashMap<String, Seen>>,
+    until: Instant,
+}
+
+impl Default for Sight {
+    fn default() -> Self {
+        Self { seen: RefCell::default(), until: Instant::now() + MAX_TIME }
+    }
 }
 
 impl Eyes for Sight {
@@ -23,16 +32,17 @@ impl Eyes for Sight {
         if let Some(seen) = self.seen.borrow().get(path) {
             return *seen;
         }
-        if self.seen.borrow().len() >= MAX_ASKED {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if self.seen.borrow().len() >= MAX_ASKED || left.is_zero() {
             return Seen::default();
         }
-        let seen = look(Path::new(path));
+        let seen = look(Path::new(path), left);
         self.seen.borrow_mut().insert(path.to_owned(), seen);
         seen
     }
 }
 
-fn look(path: &Path) -> Seen {
+fn look(path: &Path, timeout: Duration) -> Seen {
     if path.to_string_lossy().contains(['*', '?', '[']) {
         return Seen::default();
     }
@@ -42,7 +52,7 @@ fn look(path: &Path) -> Seen {
     let Ok(repository) = Repository::around(path.parent().unwrap_or(path)) else {
         return Seen { exists: Some(true), git: Some(Git::Outside) };
     };
-    let limits = Limits { timeout: Duration::from_secs(3), ..Limits::default() };
+    let limits = Limits { timeout, ..Limits::default() };
     let states = status_of(&repository.root, path, &limits);
     let worst = states.map(|states| {
         let any = |wanted: &str| states.iter().any(|state| state == wanted);
