@@ -17,6 +17,9 @@ use crate::claim::{Claim, Status};
 use crate::paths::{base_name, folded, holds, resolved};
 use crate::tree::{Delta, GitError, Limits, Repository, Snapshot, git_ignores, git_remembers, written_since};
 
+/// Longest file that is laid beside what an agent says it wrote, in bytes.
+const MAX_CONTENTS: u64 = 64 << 20;
+
 /// What became of a claimed file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Landing {
@@ -307,14 +310,18 @@ impl Bench<'_> {
     fn differs(&self, top: &Path, path: &str) -> bool {
         let (there, here) = (top.join(path), self.facts.repository.root.join(path));
         let new = there.exists() && !here.exists();
-        new || (there.is_file() && fs::read(there).ok() != fs::read(here).ok())
+        new || (there.is_file() && contents(&there) != contents(&here))
     }
 
     fn story(&self, path: &Path) -> (Story, bool) {
         if self.facts.acts.is_empty() || self.facts.others.contains(path) {
             return (Story::Silent, false);
         }
-        let disk = fs::read(path).ok();
+        let disk = contents(path);
+        if disk.is_none() && fs::symlink_metadata(path).is_ok() {
+            // It is there, and what it holds is not known: that proves nothing.
+            return (Story::Silent, true);
+        }
         let print = |path: &str| self.facts.before.files.get(path);
         let changed = self.relative(path).is_none_or(|path| match (print(&path), &disk) {
             // It differed from HEAD already: a commit of it is no write.
@@ -363,4 +370,11 @@ impl Bench<'_> {
         let text = path.strip_prefix(&self.facts.repository.root).ok()?.to_string_lossy().into_owned();
         (!text.is_empty()).then_some(text)
     }
+}
+
+/// What a plain file holds; `None` for one that is not there, cannot be read, is too long, or is no file: a claim may name a
+/// pipe, or a device without end.
+fn contents(path: &Path) -> Option<Vec<u8>> {
+    let found = fs::metadata(path).ok()?;
+    (found.is_file() && found.len() <= MAX_CONTENTS).then(|| fs::read(path).ok()).flatten()
 }

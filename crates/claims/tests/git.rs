@@ -255,6 +255,17 @@ fn a_write_that_never_landed_is_proven_by_the_transcript() {
 }
 
 #[test]
+fn a_pipe_or_a_device_proves_nothing_and_holds_nobody_up() {
+    let place = Place::new();
+    let before = place.snapshot();
+    assert!(Command::new("mkfifo").arg(place.root().join("pipe")).status().unwrap().success());
+    let wrote = |path: &str| Act::Wrote { path: place.root().join(path), content: "new".to_owned() };
+    for claimed in ["pipe", "/dev/zero"] {
+        assert!(!place.judge(&before, claimed, &[wrote(claimed)]).false_done, "{claimed}");
+    }
+}
+
+#[test]
 fn no_commit_yet_and_no_repository() {
     let folder = tempfile::tempdir().unwrap();
     assert!(Snapshot::take(folder.path(), &Limits::default()).is_err());
