@@ -1,9 +1,9 @@
 //! Policy documents and address ranges: what means everybody, and what means everything.
 
-use writ_core::json::{self, Limits, Value};
+use writ_core::json::{self, Integers, Limits, Value};
 
 /// Longest policy document that is read; AWS's own limit is 20 KiB.
-const LIMITS: Limits = Limits { bytes: 256 << 10, depth: 32, exact_integers: false };
+const LIMITS: Limits = Limits { bytes: 256 << 10, depth: 32, integers: Integers::Any };
 
 /// An address range, tag or principal that means everybody.
 pub fn is_world(value: &Value) -> bool {

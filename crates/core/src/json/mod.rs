@@ -10,6 +10,6 @@ mod value;
 mod write;
 
 pub use locate::{Place, locate, position};
-pub use parse::{JsonError, Limits, parse, parse_with};
+pub use parse::{Integers, JsonError, Limits, parse, parse_with};
 pub use value::{Object, Value};
 pub use write::{canonical, compact, pretty, write_string};

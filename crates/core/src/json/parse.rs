@@ -9,16 +9,28 @@ pub struct Limits {
     pub bytes: usize,
     /// Deepest nesting of arrays and objects.
     pub depth: usize,
-    /// Refuse integers that a double cannot hold exactly (beyond ±(2^53 − 1)). Two such integers could canonicalise
-    /// alike, so formats of our own set this; foreign tool input does not.
-    pub exact_integers: bool,
+    /// Which integers beyond ±(2^53 − 1) are taken.
+    pub integers: Integers,
+}
+
+/// Integers beyond ±(2^53 − 1), which a double may round: two of them could canonicalise alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Integers {
+    /// None of them: formats of our own.
+    Exact,
+    /// Those written as their canonical form is, so that no two canonicalise alike: signed documents that hold foreign values.
+    Canonical,
+    /// All, rounded: foreign tool input.
+    Any,
 }
 
 impl Limits {
     /// For formats of our own: 16 MiB, 64 levels, exact integers.
-    pub const OURS: Self = Self { bytes: 16 << 20, depth: 64, exact_integers: true };
+    pub const OURS: Self = Self { bytes: 16 << 20, depth: 64, integers: Integers::Exact };
     /// For what clients and agents send: 64 MiB, 256 levels, any number.
-    pub const FOREIGN: Self = Self { bytes: 64 << 20, depth: 256, exact_integers: false };
+    pub const FOREIGN: Self = Self { bytes: 64 << 20, depth: 256, integers: Integers::Any };
+    /// For signed documents that quote foreign ones: 64 MiB, 256 levels, canonical integers.
+    pub const SIGNED: Self = Self { bytes: 64 << 20, depth: 256, integers: Integers::Canonical };
 }
 
 /// Why bytes are not acceptable JSON. Offsets are byte offsets into the document.
@@ -68,7 +80,7 @@ pub enum JsonError {
         /// Where.
         at: usize,
     },
-    /// A number no double can hold, or an integer that a double would round (see [`Limits::exact_integers`]).
+    /// A number no double can hold, or an integer that a double would round (see [`Integers`]).
     #[error("number out of range at byte {at}")]
     NumberRange {
         /// Where.
@@ -319,10 +331,16 @@ impl Parser<'_> {
             self.digits()?;
         }
         let range = JsonError::NumberRange { at: start };
-        let number: f64 =
-            self.text.get(start..self.at).and_then(|text| text.parse().ok()).ok_or_else(|| range.clone())?;
-        let rounded = integer && self.limits.exact_integers && number.abs() > 9_007_199_254_740_991.0;
-        if number.is_finite() && !rounded { Ok(Value::Number(number)) } else { Err(range) }
+        let text = self.text.get(start..self.at).unwrap_or_default();
+        let number: f64 = text.parse().map_err(|_never| range.clone())?;
+        let beyond = integer && number.abs() > 9_007_199_254_740_991.0;
+        let taken = !beyond
+            || match self.limits.integers {
+                Integers::Exact => false,
+                Integers::Canonical => ryu_js::Buffer::new().format(number) == text,
+                Integers::Any => true,
+            };
+        if number.is_finite() && taken { Ok(Value::Number(number)) } else { Err(range) }
     }
 
     fn digits(&mut self) -> Result<(), JsonError> {
@@ -400,5 +418,15 @@ mod tests {
     #[test]
     fn foreign_documents_may_hold_large_integers() {
         assert!(parse_with(b"9007199254740993", Limits::FOREIGN).is_ok());
+    }
+
+    #[test]
+    fn signed_documents_may_hold_large_integers_in_one_form() {
+        for good in ["9007199254740992", "-9007199254740994", "12345678901234567000", "1e+21"] {
+            assert!(parse_with(good.as_bytes(), Limits::SIGNED).is_ok(), "{good}");
+        }
+        for bad in ["9007199254740993", "12345678901234567168", "1000000000000000000000"] {
+            assert!(parse_with(bad.as_bytes(), Limits::SIGNED).is_err(), "{bad}");
+        }
     }
 }

@@ -11,7 +11,7 @@ mod splice;
 
 use std::path::Path;
 
-use writ_core::json::{JsonError, Limits, Object, Value, parse_with, pretty};
+use writ_core::json::{Integers, JsonError, Limits, Object, Value, parse_with, pretty};
 
 pub use inspect::{Installed, inspect};
 pub use places::{Places, places};
@@ -27,7 +27,7 @@ pub const TIMEOUT_SECONDS: u64 = 30;
 const OURS_LIMIT: usize = 100;
 
 /// 4 MiB, 64 levels.
-const LIMITS: Limits = Limits { bytes: 4 << 20, depth: 64, exact_integers: false };
+const LIMITS: Limits = Limits { bytes: 4 << 20, depth: 64, integers: Integers::Any };
 
 /// What a hook entry is to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
