@@ -1,13 +1,16 @@
-//! Formats that outlive the session: signed envelopes, ledger rows, Merkle trees, checkpoints, keys.
+//! Formats that outlive the session: signed envelopes, ledger rows, Merkle trees, checkpoints, keys, attestations.
 //!
 //! Pure codecs and checks: no file is opened here. Refuses bytes that are not exactly what Writ would have written. Invariant:
 //! a [`dsse::Verified`] exists only where a signature was checked. Pages: `spec/ledger.md`, `spec/signing.md`,
-//! `spec/checkpoint.md`.
+//! `spec/checkpoint.md`, `spec/attestation.md`.
 
+pub mod attestation;
+pub mod b64url;
 pub mod checkpoint;
 pub mod dsse;
 pub mod keys;
 pub mod ledger;
 pub mod merkle;
 mod raw;
+pub mod registry;
 pub mod row;

@@ -1,0 +1,219 @@
+//! Changing a registry: every change is legal, raises the version, and keeps every key that ever was.
+
+use writ_core::Timestamp;
+
+use super::{Key, KeyState, Registry};
+
+/// One change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Publishes a new key, pending.
+    Publish {
+        /// The raw public key.
+        public: [u8; 32],
+    },
+    /// Plans the active key's end (§5.4 step 2).
+    Plan {
+        /// When the rotation is due.
+        at: Timestamp,
+    },
+    /// Lets a pending key sign; the one that signed until now is deprecated in the same version (§5.4 step 3).
+    Activate {
+        /// Which.
+        id: String,
+    },
+    /// Takes a key out of signing.
+    Deprecate {
+        /// Which.
+        id: String,
+    },
+    /// Takes a deprecated key out of rotation for good.
+    Retire {
+        /// Which.
+        id: String,
+    },
+    /// Takes back everything a key ever signed.
+    Compromise {
+        /// Which.
+        id: String,
+    },
+}
+
+/// Why a registry cannot be changed like that.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// No such key.
+    #[error("no key `{0}` is in the registry; `writ keys list` shows them")]
+    NoSuchKey(String),
+    /// Not a legal transition.
+    #[error("`{id}` is {from}: a key never goes from {from} to {to}")]
+    Illegal {
+        /// The key.
+        id: String,
+        /// Its state.
+        from: KeyState,
+        /// What was wanted.
+        to: KeyState,
+    },
+    /// Nothing to plan the end of.
+    #[error("no key is active")]
+    NoneActive,
+    /// A rotation in the past.
+    #[error("{at} is over: give a moment that is still to come")]
+    Past {
+        /// The moment.
+        at: Timestamp,
+    },
+}
+
+impl Registry {
+    /// A registry without keys, whose first change makes version 1.
+    pub fn empty(instance: impl Into<String>, now: Timestamp) -> Self {
+        Self { instance: instance.into(), keys: Vec::new(), version: 0, updated_at: now }
+    }
+
+    /// The id that the next key gets: `{instance}-{n}`, one above all that ever were.
+    pub fn next_id(&self) -> String {
+        let number = |key: &Key| key.id.strip_prefix(&self.instance)?.strip_prefix('-')?.parse::<u64>().ok();
+        let last = self.keys.iter().filter_map(number).max().unwrap_or(0);
+        format!("{}-{}", self.instance, last.saturating_add(1))
+    }
+
+    /// The pending key that the next rotation activates: the oldest.
+    pub fn next_in_line(&self) -> Option<&Key> {
+        self.keys.iter().find(|key| key.state == KeyState::Pending)
+    }
+
+    /// The rotation that is due at `now`, if one was planned (§5.4 step 3).
+    pub fn due(&self, now: Timestamp) -> Option<Change> {
+        let end = self.active()?.valid_until?;
+        let next = self.next_in_line().filter(|_| now >= end)?;
+        Some(Change::Activate { id: next.id.clone() })
+    }
+
+    /// The registry after a change.
+    pub fn changed(&self, change: &Change, now: Timestamp) -> Result<Self, ChangeError> {
+        let mut next = self.clone();
+        match change {
+            Change::Publish { public } => next.keys.push(Key {
+                id: self.next_id(),
+                public: *public,
+                state: KeyState::Pending,
+                valid_from: None,
+                valid_until: None,
+                deprecated_at: None,
+            }),
+            Change::Plan { at } if *at <= now => return Err(ChangeError::Past { at: *at }),
+            Change::Plan { at } => {
+                let active = next.keys.iter_mut().find(|key| key.state == KeyState::Active);
+                active.ok_or(ChangeError::NoneActive)?.valid_until = Some(*at);
+            }
+            Change::Activate { id } => {
+                let old = self.active().filter(|old| old.id != *id);
+                // A planned rotation happens when it was planned, however late somebody looks: nothing signed since.
+                let at = old.and_then(|old| old.valid_until).filter(|planned| *planned <= now).unwrap_or(now);
+                next.step(id, KeyState::Active, at)?;
+                if let Some(old) = old {
+                    next.step(&old.id, KeyState::Deprecated, at)?;
+                }
+            }
+            Change::Deprecate { id } => next.step(id, KeyState::Deprecated, now)?,
+            Change::Retire { id } => next.step(id, KeyState::Retired, now)?,
+            Change::Compromise { id } => next.step(id, KeyState::Compromised, now)?,
+        }
+        next.version = self.version.saturating_add(1);
+        // A clock that was set back does not take the registry with it.
+        next.updated_at = now.max(self.updated_at);
+        Ok(next)
+    }
+
+    fn step(&mut self, id: &str, to: KeyState, now: Timestamp) -> Result<(), ChangeError> {
+        let key = self.keys.iter_mut().find(|key| key.id == id);
+        let key = key.ok_or_else(|| ChangeError::NoSuchKey(id.to_owned()))?;
+        if !key.state.may_become(to) {
+            return Err(ChangeError::Illegal { id: id.to_owned(), from: key.state, to });
+        }
+        key.state = to;
+        match to {
+            KeyState::Active => key.valid_from = Some(now),
+            KeyState::Deprecated => {
+                key.valid_from.get_or_insert(now);
+                key.valid_until.get_or_insert(now);
+                key.deprecated_at = Some(now);
+            }
+            KeyState::Pending | KeyState::Retired | KeyState::Compromised => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{Algorithm, SigningKey};
+
+    fn public() -> [u8; 32] {
+        SigningKey::generate(Algorithm::Ed25519).unwrap().public().raw().try_into().unwrap()
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millis(second * 1000)
+    }
+
+    #[test]
+    fn a_rotation_from_beginning_to_end() {
+        let mut registry = Registry::empty("writ", at(0));
+        let mut go = |change: Change, second: i64| {
+            let next = registry.changed(&change, at(second)).unwrap();
+            next.may_follow(&registry).unwrap();
+            assert!(registry.may_follow(&next).is_err());
+            registry = Registry::parse(writ_core::json::compact(&next.to_json()).as_bytes()).unwrap();
+            assert_eq!(registry, next);
+            registry.clone()
+        };
+        go(Change::Publish { public: public() }, 1);
+        go(Change::Activate { id: "writ-1".into() }, 2);
+        go(Change::Publish { public: public() }, 3);
+        let planned = go(Change::Plan { at: at(10) }, 4);
+        assert_eq!(planned.due(at(9)), None);
+        let due = planned.due(at(15)).unwrap();
+        let rotated = go(due, 15);
+        assert_eq!(rotated.active().unwrap().id, "writ-2");
+        assert_eq!(rotated.active().unwrap().valid_from, Some(at(10)));
+        assert_eq!(rotated.key("writ-1").unwrap().deprecated_at, Some(at(10)));
+        go(Change::Retire { id: "writ-1".into() }, 16);
+        let last = go(Change::Compromise { id: "writ-2".into() }, 17);
+        assert_eq!((last.version(), last.active(), last.next_id().as_str()), (7, None, "writ-3"));
+    }
+
+    #[test]
+    fn nothing_goes_backwards() {
+        let publish = |registry: Registry| registry.changed(&Change::Publish { public: public() }, at(1)).unwrap();
+        let registry = publish(publish(Registry::empty("writ", at(0))));
+        let id = "writ-1".to_owned();
+        let active = registry.changed(&Change::Activate { id: id.clone() }, at(1)).unwrap();
+        let deprecated = active.changed(&Change::Deprecate { id: id.clone() }, at(1)).unwrap();
+        let retired = deprecated.changed(&Change::Retire { id: id.clone() }, at(1)).unwrap();
+        let compromised = retired.changed(&Change::Compromise { id: id.clone() }, at(1)).unwrap();
+        let allowed = [
+            (&registry, [true, true, false, true]),
+            (&active, [false, true, false, true]),
+            (&deprecated, [false, false, true, true]),
+            (&retired, [false, false, false, true]),
+            (&compromised, [false, false, false, false]),
+        ];
+        for (registry, allowed) in allowed {
+            let changes = [
+                Change::Activate { id: id.clone() },
+                Change::Deprecate { id: id.clone() },
+                Change::Retire { id: id.clone() },
+                Change::Compromise { id: id.clone() },
+            ];
+            for (change, allowed) in changes.iter().zip(allowed) {
+                assert_eq!(registry.changed(change, at(2)).is_ok(), allowed, "{change:?}");
+            }
+        }
+        assert!(active.changed(&Change::Plan { at: at(1) }, at(2)).is_err());
+        assert!(active.changed(&Change::Retire { id: "writ-9".into() }, at(2)).is_err());
+    }
+}
