@@ -9,6 +9,7 @@ mod decision;
 mod digest;
 mod id;
 pub mod json;
+pub mod secret;
 mod time;
 
 pub use call::ToolCall;

@@ -20,6 +20,15 @@ impl Timestamp {
         Self(jiff::Timestamp::now().as_millisecond())
     }
 
+    /// The machine's clock to the nanosecond, as text, and later than `last`, which it moves on: no two are alike.
+    pub fn distinct(last: &mut i128) -> (Self, String) {
+        let now = jiff::Timestamp::now();
+        let nanos = now.as_nanosecond().max(last.saturating_add(1));
+        *last = nanos;
+        let moment = jiff::Timestamp::from_nanosecond(nanos).unwrap_or(now);
+        (Self(moment.as_millisecond()), format!("{moment:.9}"))
+    }
+
     /// Milliseconds since 1970-01-01T00:00:00Z.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
@@ -50,6 +59,14 @@ impl fmt::Display for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn distinct_moments_only_rise() {
+        let mut last = 0;
+        let moments: Vec<String> = (0..1000).map(|_| Timestamp::distinct(&mut last).1).collect();
+        assert!(moments.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(moments[0].len(), "2026-01-18T10:30:00.000000000Z".len());
+    }
 
     #[test]
     fn prints_milliseconds_in_utc() {

@@ -13,6 +13,8 @@ pub mod hook;
 pub mod human;
 pub mod install;
 mod lifecycle;
+pub mod matter;
+pub mod notary;
 pub mod protect;
 mod seal;
 mod session;

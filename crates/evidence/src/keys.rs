@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rand::{self, SystemRandom};
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, ED25519, EcdsaKeyPair, Ed25519KeyPair, KeyPair,
     UnparsedPublicKey,
@@ -58,6 +58,13 @@ pub enum KeyError {
 /// How to make the wanted form out of the others that are around.
 fn conversion(label: &str) -> &'static str {
     if label == "PRIVATE KEY" { ": `openssl pkcs8 -topk8 -nocrypt` makes it from other private keys" } else { "" }
+}
+
+/// 128 random bits.
+pub fn random() -> Result<u128, KeyError> {
+    let mut bytes = [0; 16];
+    rand::fill(&mut bytes).map_err(|_unspecified| KeyError::Library)?;
+    Ok(u128::from_be_bytes(bytes))
 }
 
 /// A private key.

@@ -1,5 +1,7 @@
 //! Attestations as they are made, against attestations as they are read.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
+
 use proptest::prelude::*;
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Digest, Timestamp};

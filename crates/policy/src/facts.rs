@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use crate::secret::mask;
 use writ_core::json::{Object, Value};
+use writ_core::secret::mask;
 use writ_core::{Span, Subject};
 use writ_shell::{Access, UnresolvedKind};
 

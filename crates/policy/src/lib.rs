@@ -13,7 +13,6 @@ mod policy;
 mod protect;
 mod rules;
 mod schema;
-mod secret;
 mod survey;
 mod url;
 mod world;

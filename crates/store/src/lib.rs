@@ -1,12 +1,13 @@
 //! Sessions, their ledgers and the ledger key on local disk: durable when a call returns, safe for many processes at once.
 //!
-//! Owns the layout of the state folder and the lock on each ledger. Refuses to append to a ledger that is not a plain file,
+//! Owns the layout of the state folder and the lock on each ledger, and what an attesting instance keeps ([`instance`]). Refuses to append to a ledger that is not a plain file,
 //! or whose last whole line is not a row. Invariant: a row that [`LedgerGuard::append`] returned survives the death of the
 //! process and of the machine. Page: `spec/ledger.md`.
 
 mod durable;
 mod error;
 mod guard;
+pub mod instance;
 mod key;
 pub mod plain;
 mod tail;
@@ -128,12 +129,12 @@ impl Store {
 
     /// The key that signs checkpoints; made on first use. Of several processes that make it at once, all get the same.
     pub fn ledger_key(&self) -> Result<SigningKey, StoreError> {
-        key::load_or_make(&self.root.join("keys"))
+        key::load_or_make(&self.root.join("keys"), key::LEDGER)
     }
 
     /// The public half of the ledger key, when there is one.
     pub fn public_key(&self) -> Option<PublicKey> {
-        key::load(&self.root.join("keys")).ok().flatten().map(|key| key.public().clone())
+        key::load(&self.root.join("keys"), key::LEDGER).ok().flatten().map(|key| key.public().clone())
     }
 
     /// Folders of the store that others than the owner may write to, and so put other evidence in its place.

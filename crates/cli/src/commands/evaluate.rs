@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use writ_consequence::{Mutation, Report, Verdict, mcp, rules, shell, terraform};
+use writ_consequence::{Mutation, Report, Verdict, rules, terraform};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_engine::Sight;
-use writ_shell::Env;
+use writ_engine::matter::{self, NoSubject, Subject};
 
 use crate::args::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 use crate::environment;
@@ -29,17 +29,26 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
     if how.batch {
         return batch(command, how);
     }
+    let user = environment::home().user_text();
+    let judged =
+        |subject: &Subject<'_>| subject.evaluate(user.as_deref(), &Sight::default()).map_err(Failure::malformed);
     let report = match command {
         EvaluateCommand::Shell { line, cwd, .. } => {
             let line = if line == "-" { text(Path::new("-"))? } else { line.clone() };
-            shell_report(&line, cwd.as_deref())?
+            let cwd = folder(cwd.as_deref())?;
+            judged(&Subject::Shell { line: &line, cwd: Some(&cwd) })?
         }
         EvaluateCommand::Terraform { file, state, .. } => {
-            let plan = document(Path::new(file))?;
+            let plan = text(Path::new(file))?;
+            let hash = matter::document_hash(plan.as_bytes());
+            let plan = parsed(Path::new(file), &plan)?;
             let state = state.as_deref().map(document).transpose()?;
-            terraform::evaluate(&plan, state.as_ref()).map_err(Failure::malformed)?
+            judged(&Subject::Terraform { plan: &plan, state: state.as_ref(), hash, plan_file: None })?
         }
-        EvaluateCommand::Mcp { file, .. } => mcp_report(&document(Path::new(file))?).map_err(Failure::malformed)?,
+        EvaluateCommand::Mcp { file, .. } => {
+            let call = document(Path::new(file))?;
+            judged(&Subject::read("mcp", &call, None).map_err(Failure::malformed)?)?
+        }
     };
     match how.format {
         ReportFormat::Json => output::print_json(&report.to_json()),
@@ -62,7 +71,7 @@ fn batch(command: &EvaluateCommand, how: &EvaluateArgs) -> Result<(), Failure> {
         }
         let report = json::parse_with(&line, Limits::FOREIGN)
             .map_err(|error| error.to_string())
-            .and_then(|value| one(command, &value));
+            .and_then(|value| one(command, &value).map_err(|error| error.to_string()));
         match report {
             Ok(report) => {
                 worst = worst.max(report.verdict());
@@ -83,40 +92,25 @@ fn batch(command: &EvaluateCommand, how: &EvaluateArgs) -> Result<(), Failure> {
     }
 }
 
-fn one(command: &EvaluateCommand, value: &Value) -> Result<Report, String> {
-    match command {
-        EvaluateCommand::Shell { cwd, .. } => {
-            let line = value.as_str().or_else(|| value.get("command").and_then(Value::as_str));
-            let line = line.ok_or("no member `command` with a shell line")?;
-            let own = value.get("cwd").and_then(Value::as_str).map(Path::new);
-            shell_report(line, own.or(cwd.as_deref())).map_err(|_why| "the folder cannot be told".to_owned())
-        }
-        EvaluateCommand::Terraform { .. } => terraform::evaluate(value, None).map_err(|error| error.to_string()),
-        EvaluateCommand::Mcp { .. } => mcp_report(value),
+fn one(command: &EvaluateCommand, value: &Value) -> Result<Report, NoSubject> {
+    let (source, cwd) = match command {
+        EvaluateCommand::Shell { cwd, .. } => ("shell", folder(cwd.as_deref()).ok()),
+        EvaluateCommand::Terraform { .. } => ("terraform", None),
+        EvaluateCommand::Mcp { .. } => ("mcp", None),
+    };
+    let mut options = Object::new();
+    if let Some(cwd) = cwd {
+        options.push("cwd", Value::from(cwd));
     }
+    let options = Value::Object(options);
+    let subject = Subject::read(source, value, Some(&options))?;
+    subject.evaluate(environment::home().user_text().as_deref(), &Sight::default())
 }
 
-fn shell_report(line: &str, cwd: Option<&Path>) -> Result<Report, Failure> {
-    let cwd = match cwd {
-        Some(cwd) => std::path::absolute(cwd)?,
-        None => environment::cwd()?,
-    };
-    let env = Env { home: environment::home().user_text(), cwd: Some(cwd.to_string_lossy().into_owned()) };
-    Ok(shell::evaluate(line, &env, &Sight::default()))
-}
-
-fn mcp_report(value: &Value) -> Result<Report, String> {
-    let tool = value.get("tool").or_else(|| value.get("name")).and_then(Value::as_str);
-    let nothing = Value::Null;
-    let call = mcp::Call {
-        tool: tool.ok_or("no member `tool` with a tool's name")?,
-        server: value.get("server").and_then(Value::as_str),
-        arguments: value.get("arguments").or_else(|| value.get("input")).unwrap_or(&nothing),
-        annotations: value.get("annotations"),
-    };
-    let cwd = environment::cwd().ok().map(|cwd| cwd.to_string_lossy().into_owned());
-    let env = Env { home: environment::home().user_text(), cwd };
-    Ok(mcp::evaluate(&call, &env, &Sight::default()))
+/// The folder an action would run in, absolute.
+fn folder(cwd: Option<&Path>) -> Result<String, Failure> {
+    let cwd = cwd.map_or_else(environment::cwd, |cwd| Ok(std::path::absolute(cwd)?))?;
+    Ok(cwd.to_string_lossy().into_owned())
 }
 
 fn fails(verdict: Verdict, from: FailOn) -> bool {
@@ -309,7 +303,10 @@ fn tier_of(rule: &rules::Rule) -> String {
 }
 
 fn document(file: &Path) -> Result<Value, Failure> {
-    let text = text(file)?;
+    parsed(file, &text(file)?)
+}
+
+fn parsed(file: &Path, text: &str) -> Result<Value, Failure> {
     json::parse_with(text.as_bytes(), Limits::FOREIGN)
         .map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))
 }

@@ -1,0 +1,159 @@
+//! What is evaluated, and what an attestation says of it.
+//!
+//! Each input has the SHA-256 of the exact bytes (`hash`), so that whoever holds the action can tell whether this is the one; beside
+//! it stands what a reader may see, its secrets hidden (R8). Page: `spec/attestation.md`.
+
+use writ_consequence::{Eyes, Report, mcp};
+use writ_core::Digest;
+use writ_core::json::{self, Object, Value};
+use writ_core::secret::hide;
+use writ_shell::Env;
+
+/// What is to be evaluated.
+#[derive(Clone, Debug)]
+pub enum Subject<'a> {
+    /// A shell line, and the absolute folder it would run in.
+    Shell {
+        /// The line.
+        line: &'a str,
+        /// The folder.
+        cwd: Option<&'a str>,
+    },
+    /// A Terraform plan.
+    Terraform {
+        /// The parsed document.
+        plan: &'a Value,
+        /// The state before, where the plan has none.
+        state: Option<&'a Value>,
+        /// The hash of the document: [`document_hash`] of its bytes, or of its canonical form when there were no bytes of its own.
+        hash: Digest,
+        /// The plan file's, where Writ took the document from it.
+        plan_file: Option<Digest>,
+    },
+    /// A call to a server.
+    Mcp(mcp::Call<'a>),
+}
+
+/// Why a request holds nothing that can be evaluated.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NoSubject(pub String);
+
+impl<'a> Subject<'a> {
+    /// Reads `{source, input, options}` as clients send it. `input` of `shell` is the line, or `{command, cwd?}`; of `terraform` the
+    /// plan, or `{plan, state?}`; of `mcp` `{tool, server?, arguments?, annotations?}`. `options` may hold `cwd` and `state` too.
+    pub fn read(source: &str, input: &'a Value, options: Option<&'a Value>) -> Result<Self, NoSubject> {
+        let missing = |what: &str| NoSubject(what.to_owned());
+        let option = |name: &str| input.get(name).or_else(|| options?.get(name));
+        match source {
+            "shell" => {
+                let line = input.as_str().or_else(|| input.get("command").and_then(Value::as_str));
+                let line =
+                    line.ok_or_else(|| missing("`input` is no shell line: give a text, or `{\"command\": …}`"))?;
+                Ok(Self::Shell { line, cwd: option("cwd").and_then(Value::as_str).filter(|cwd| cwd.starts_with('/')) })
+            }
+            "terraform" => {
+                let plan = input.get("plan").unwrap_or(input);
+                let hash = document_hash(json::canonical(plan).as_bytes());
+                Ok(Self::Terraform { plan, state: option("state"), hash, plan_file: None })
+            }
+            "mcp" => {
+                let tool = input.get("tool").or_else(|| input.get("name")).and_then(Value::as_str);
+                Ok(Self::Mcp(mcp::Call {
+                    tool: tool.ok_or_else(|| missing("no member `tool` with a tool's name"))?,
+                    server: input.get("server").and_then(Value::as_str),
+                    arguments: input.get("arguments").or_else(|| input.get("input")).unwrap_or(&Value::Null),
+                    annotations: input.get("annotations"),
+                }))
+            }
+            other => Err(missing(&format!("`source` is `{other}`: give `shell`, `terraform` or `mcp`"))),
+        }
+    }
+
+    /// What it would do. `home` is the user's home directory; `eyes` see the disk, where it is the one the action would change.
+    pub fn evaluate(&self, home: Option<&str>, eyes: &dyn Eyes) -> Result<Report, NoSubject> {
+        let env = |cwd: Option<&str>| Env { home: home.map(str::to_owned), cwd: cwd.map(str::to_owned) };
+        match self {
+            Self::Shell { line, cwd } => Ok(writ_consequence::shell::evaluate(line, &env(*cwd), eyes)),
+            Self::Terraform { plan, state, .. } => {
+                writ_consequence::terraform::evaluate(plan, *state).map_err(|error| NoSubject(error.to_string()))
+            }
+            Self::Mcp(call) => Ok(mcp::evaluate(call, &env(None), eyes)),
+        }
+    }
+
+    /// The `input` of its attestation.
+    pub fn attested(&self) -> Value {
+        let mut out = Object::new();
+        let mut text = |name: &str, value: String| out.push(name, Value::from(value));
+        match self {
+            Self::Shell { line, cwd } => {
+                text("source", "shell".to_owned());
+                text("input", hide(line));
+                text("hash", line_hash(line).to_string());
+                if let Some(cwd) = cwd {
+                    text("cwd", hide(cwd));
+                }
+            }
+            Self::Terraform { hash, plan_file, .. } => {
+                text("source", "terraform".to_owned());
+                text("hash", hash.to_string());
+                if let Some(plan_file) = plan_file {
+                    text("plan_file", plan_file.to_string());
+                }
+            }
+            Self::Mcp(call) => {
+                text("source", "mcp".to_owned());
+                text("tool", call.tool.to_owned());
+                if let Some(server) = call.server {
+                    text("server", server.to_owned());
+                }
+                text("hash", call_hash(call).to_string());
+            }
+        }
+        Value::Object(out)
+    }
+}
+
+/// The hash of a shell line: of its bytes as they are.
+pub fn line_hash(line: &str) -> Digest {
+    Digest::of(line.as_bytes())
+}
+
+/// The hash of a plan's document.
+pub fn document_hash(document: &[u8]) -> Digest {
+    Digest::of(document)
+}
+
+/// The hash of a call: of the canonical JSON of `{arguments, server, tool}`, the server null when it is not named.
+pub fn call_hash(call: &mcp::Call<'_>) -> Digest {
+    let mut out = Object::new();
+    out.push("arguments", call.arguments.clone());
+    out.push("server", call.server.map_or(Value::Null, Value::from));
+    out.push("tool", Value::from(call.tool));
+    Digest::of(json::canonical(&Value::Object(out)).as_bytes())
+}
+
+/// The report as it is attested and shown beside its attestation: no secret in any of its texts.
+pub fn output(report: &Report) -> Value {
+    hidden(report.to_json())
+}
+
+fn hidden(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(hide(&text)),
+        Value::Array(items) => Value::Array(items.into_iter().map(hidden).collect()),
+        Value::Object(object) => {
+            let members = object.iter().map(|(name, value)| (name.to_owned(), hidden(value.clone())));
+            Value::Object(members.collect())
+        }
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => plain,
+    }
+}
+
+/// The report with its attestation beside it (§7.1).
+pub fn response(output: Value, attestation: Value) -> Value {
+    let Value::Object(mut response) = output else { return output };
+    response.push("attestation", attestation);
+    Value::Object(response)
+}

@@ -1,0 +1,272 @@
+//! The notary: it holds the keys of an attesting instance and puts verdicts under signature.
+//!
+//! Owns the way from a report to a kept attestation, and the operator's changes of the registry. Refuses to sign with a key that the
+//! newest registry does not have as active: what was signed under an older one is thrown away and signed again. Invariant: an
+//! attestation that [`Notary::issue`] returned is durable, and its key was active when it was kept. Page: `spec/attestation.md`.
+
+use std::path::Path;
+
+use writ_core::json::Value;
+use writ_core::{Digest, Timestamp};
+use writ_evidence::attestation::Draft;
+use writ_evidence::keys::{KeyError, random};
+use writ_evidence::registry::{Change, ChangeError, Key, Registry};
+use writ_store::StoreError;
+use writ_store::instance::{Custodian, Database, DatabaseError, FileCustodian, Identity, Kept, Record, Signer};
+
+/// The logic whose verdicts are attested, and its version.
+pub const EVALUATOR: &str = concat!("writ:consequence:", env!("CARGO_PKG_VERSION"));
+/// How long a verdict holds unless told otherwise.
+pub const SHELF_LIFE_SECONDS: i64 = 15 * 60;
+/// Where an instance is reached unless told otherwise: where `writ serve` listens.
+pub const DEFAULT_URL: &str = "http://127.0.0.1:7411";
+/// How often a batch is signed again because the registry moved or a timestamp was taken.
+const ATTEMPTS: u32 = 16;
+
+/// Why nothing was attested.
+#[derive(Debug, thiserror::Error)]
+pub enum NotaryError {
+    /// The database, or an illegal change.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// The keys.
+    #[error(transparent)]
+    Keys(#[from] StoreError),
+    /// No key may sign.
+    #[error("no key is active: `writ keys rotate` makes one")]
+    NoActiveKey,
+    /// The registry names an active key that this machine does not have.
+    #[error("the key `{0}` is active, and its private half is not in this machine's keys folder")]
+    NotHere(String),
+    /// The registry changed faster than a batch could be signed.
+    #[error("the registry keeps changing: try again")]
+    Unsettled,
+    /// The system gave no random numbers.
+    #[error(transparent)]
+    Random(#[from] KeyError),
+}
+
+/// What is to be attested.
+#[derive(Clone, Debug)]
+pub struct Matter {
+    /// What was evaluated, as [`crate::matter`] writes it.
+    pub input: Value,
+    /// The report.
+    pub output: Value,
+    /// How long the verdict holds, in seconds.
+    pub seconds: i64,
+    /// What ties several attestations together; made up when this is the first.
+    pub chain_id: Option<String>,
+    /// Digest of the attestation this one rests on.
+    pub parent: Option<Digest>,
+}
+
+/// The keys and the database of one instance.
+pub struct Notary {
+    database: Box<dyn Database>,
+    custodian: Box<dyn Custodian>,
+    identity: Identity,
+    ready: Option<Ready>,
+    last: i128,
+}
+
+/// The key that signs, under the registry that says so.
+struct Ready {
+    version: u64,
+    key_id: String,
+    until: Option<Timestamp>,
+    signer: Box<dyn Signer>,
+}
+
+impl std::fmt::Debug for Notary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Notary({} at {})", self.identity.id, self.identity.url)
+    }
+}
+
+impl Notary {
+    /// Opens the instance of a state folder, whose registry may be in another database. `first` says who it is when nobody was there.
+    pub fn open(state: &Path, database: Option<&str>, first: Option<Identity>) -> Result<Self, NotaryError> {
+        let mut database = writ_store::instance::open(state, database)?;
+        let custodian = Box::new(FileCustodian::new(state.join("keys")));
+        let identity = match first {
+            Some(first) => first,
+            None => Identity { id: format!("writ-{:08x}", random()? >> 96), url: DEFAULT_URL.to_owned() },
+        };
+        let identity = database.identity(&identity)?;
+        Ok(Self { database, custodian, identity, ready: None, last: 0 })
+    }
+
+    /// Who the instance is.
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// What its custody of the keys is worth.
+    pub fn custody(&self) -> &'static str {
+        self.custodian.custody()
+    }
+
+    /// Moves it to another base URL: from now on its attestations are found there.
+    pub fn move_to(&mut self, url: &str) -> Result<(), NotaryError> {
+        let identity = Identity { url: url.trim_end_matches('/').to_owned(), ..self.identity.clone() };
+        writ_store::instance::check(&identity)?;
+        if identity != self.identity {
+            self.database.move_to(&identity.url)?;
+            self.identity = identity;
+        }
+        Ok(())
+    }
+
+    /// The registry as it is now; a rotation that is due happens first.
+    pub fn registry(&mut self, now: Timestamp) -> Result<Registry, NotaryError> {
+        match self.database.registry()? {
+            Some(registry) if registry.due(now).is_none() => Ok(registry),
+            _ => self.settle(now),
+        }
+    }
+
+    /// Every version of the registry, oldest first.
+    pub fn history(&mut self) -> Result<Vec<String>, NotaryError> {
+        Ok(self.database.history()?)
+    }
+
+    /// An attestation by its id.
+    pub fn find(&mut self, id: &str) -> Result<Option<Record>, NotaryError> {
+        Ok(self.database.find(id)?)
+    }
+
+    /// One of the operator's changes.
+    pub fn change(&mut self, change: &Change, now: Timestamp) -> Result<Registry, NotaryError> {
+        let first = self.settle(now)?;
+        let changed = self.database.change(&first, &mut |known| known.changed(change, now).map(Some));
+        Ok(changed?)
+    }
+
+    /// Publishes a new key, unless one is waiting already (§5.4 step 1).
+    fn publish(&mut self, now: Timestamp) -> Result<Key, NotaryError> {
+        for _ in 0..ATTEMPTS {
+            let known = self.settle(now)?;
+            let id = known.next_id();
+            let public = self.custodian.make(&id)?;
+            let publish = &mut |known: &Registry| {
+                // Another process may have published since; then its key is the one in line.
+                let wanted = known.next_in_line().is_none() && known.next_id() == id;
+                wanted.then(|| known.changed(&Change::Publish { public }, now)).transpose()
+            };
+            let registry = self.database.change(&known, publish)?;
+            if let Some(key) = registry.next_in_line() {
+                return Ok(key.clone());
+            }
+        }
+        Err(NotaryError::Unsettled)
+    }
+
+    /// Rotates now, or plans to (§5.4).
+    pub fn rotate(&mut self, at: Option<Timestamp>, now: Timestamp) -> Result<Registry, NotaryError> {
+        if let Some(at) = at.filter(|at| *at <= now) {
+            return Err(DatabaseError::from(ChangeError::Past { at }).into());
+        }
+        let next = self.publish(now)?;
+        self.change(&at.map_or(Change::Activate { id: next.id }, |at| Change::Plan { at }), now)
+    }
+
+    /// Attests, in one durable step: everything or nothing.
+    pub fn issue(&mut self, matters: &[Matter]) -> Result<Vec<String>, NotaryError> {
+        let drafts: Vec<Draft> = matters.iter().map(draft).collect::<Result<_, _>>()?;
+        for _ in 0..ATTEMPTS {
+            let ready = prepare(&mut self.ready, self.database.as_mut(), self.custodian.as_ref(), &self.identity)?;
+            let (mut records, mut late) = (Vec::with_capacity(drafts.len()), false);
+            for (draft, matter) in drafts.iter().zip(matters) {
+                let (now, timestamp) = Timestamp::distinct(&mut self.last);
+                late |= ready.until.is_some_and(|end| now >= end);
+                let end = now.millis().saturating_add(matter.seconds.saturating_mul(1000));
+                let draft = Draft { timestamp, expires_at: Some(Timestamp::from_millis(end)), ..draft.clone() };
+                let pending = draft.pend(&ready.key_id, &self.identity.url);
+                let id = pending.id.clone();
+                let signature = ready.signer.sign(pending.payload().as_bytes())?;
+                records.push(Record { id, key_id: ready.key_id.clone(), document: pending.signed(&signature) });
+            }
+            if late {
+                self.ready = None;
+                continue;
+            }
+            match self.database.keep(ready.version, &records)? {
+                Kept::Whole => return Ok(records.into_iter().map(|record| record.document).collect()),
+                Kept::Stale => self.ready = None,
+                Kept::Taken => {}
+            }
+        }
+        Err(NotaryError::Unsettled)
+    }
+
+    /// The first key when there was none, and the rotation that is due.
+    fn settle(&mut self, now: Timestamp) -> Result<Registry, NotaryError> {
+        settle(self.database.as_mut(), self.custodian.as_ref(), &self.identity, now)
+    }
+}
+
+fn settle(
+    database: &mut dyn Database,
+    custodian: &dyn Custodian,
+    identity: &Identity,
+    now: Timestamp,
+) -> Result<Registry, NotaryError> {
+    let first = Registry::empty(identity.id.clone(), now);
+    let mut registry = database.registry()?.unwrap_or_else(|| first.clone());
+    if registry.keys().is_empty() {
+        let id = registry.next_id();
+        let public = custodian.make(&id)?;
+        let publish = &mut |known: &Registry| {
+            let publish = || known.changed(&Change::Publish { public }, now);
+            known.keys().is_empty().then(publish).transpose()
+        };
+        database.change(&first, publish)?;
+        let activate = &mut |known: &Registry| {
+            let untouched = known.version() == 1 && known.active().is_none();
+            untouched.then(|| known.changed(&Change::Activate { id: id.clone() }, now)).transpose()
+        };
+        registry = database.change(&first, activate)?;
+    }
+    if registry.due(now).is_some() {
+        let rotate = &mut |known: &Registry| known.due(now).map(|change| known.changed(&change, now)).transpose();
+        registry = database.change(&first, rotate)?;
+    }
+    Ok(registry)
+}
+
+/// When another key takes over, if that is planned and it is there.
+fn rotation(registry: &Registry) -> Option<Timestamp> {
+    registry.next_in_line().and(registry.active()).and_then(|active| active.valid_until)
+}
+
+/// The key that signs now. Asks for the whole registry only when its version moved or a rotation is due.
+fn prepare<'a>(
+    ready: &'a mut Option<Ready>,
+    database: &mut dyn Database,
+    custodian: &dyn Custodian,
+    identity: &Identity,
+) -> Result<&'a Ready, NotaryError> {
+    let now = Timestamp::now();
+    let fresh = match ready.take() {
+        Some(known) if known.until.is_none_or(|end| now < end) => known,
+        _ => {
+            let registry = settle(database, custodian, identity, now)?;
+            let active = registry.active().ok_or(NotaryError::NoActiveKey)?;
+            let signer = custodian.signer(&active.id)?.ok_or_else(|| NotaryError::NotHere(active.id.clone()))?;
+            Ready { version: registry.version(), key_id: active.id.clone(), until: rotation(&registry), signer }
+        }
+    };
+    Ok(ready.insert(fresh))
+}
+
+fn draft(matter: &Matter) -> Result<Draft, NotaryError> {
+    let mut draft = Draft::new(&matter.input, &matter.output, EVALUATOR, String::new());
+    draft.nonce = Some(random()?);
+    draft.chain_id = Some(match &matter.chain_id {
+        Some(chain) => chain.clone(),
+        None => format!("{:032x}", random()?),
+    });
+    draft.parent = matter.parent;
+    Ok(draft)
+}

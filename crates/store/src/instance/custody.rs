@@ -1,0 +1,76 @@
+//! Who holds the private keys that sign attestations.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use writ_evidence::keys::SigningKey;
+
+use crate::{StoreError, key};
+
+/// A key that can sign and nothing else.
+pub trait Signer: Send + Sync {
+    /// The Ed25519 signature over `payload`.
+    fn sign(&self, payload: &[u8]) -> Result<[u8; 64], StoreError>;
+}
+
+/// Keeps private keys.
+// EXTENSION POINT: a hardware module or a key service makes keys and signs without ever giving one out.
+pub trait Custodian: Send + Sync {
+    /// What `custody` says in evidence: `file`.
+    fn custody(&self) -> &'static str;
+    /// Makes the key of that id, durably, and returns its public half. A key that is there already stays: a process may have died
+    /// after making it and before publishing it.
+    fn make(&self, id: &str) -> Result<[u8; 32], StoreError>;
+    /// The key of that id.
+    fn signer(&self, id: &str) -> Result<Option<Box<dyn Signer>>, StoreError>;
+}
+
+/// Keys in files that their owner alone can read. Whoever runs as that user can read them.
+#[derive(Clone, Debug)]
+pub struct FileCustodian {
+    folder: PathBuf,
+}
+
+impl FileCustodian {
+    /// Keys in `folder`, made on first use.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+}
+
+impl Custodian for FileCustodian {
+    fn custody(&self) -> &'static str {
+        "file"
+    }
+
+    fn make(&self, id: &str) -> Result<[u8; 32], StoreError> {
+        let key = key::load_or_make(&self.folder, named(id)?)?;
+        key.public().raw().try_into().map_err(|_never| writ_evidence::keys::KeyError::Unsupported.into())
+    }
+
+    fn signer(&self, id: &str) -> Result<Option<Box<dyn Signer>>, StoreError> {
+        Ok(key::load(&self.folder, named(id)?)?.map(|key| Box::new(FileKey(key)) as Box<dyn Signer>))
+    }
+}
+
+/// A key id is a file's name here.
+fn named(id: &str) -> Result<&str, StoreError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    let good = !id.is_empty() && id.len() <= 128 && id != key::LEDGER && !id.starts_with('.') && id.bytes().all(plain);
+    if good { Ok(id) } else { Err(StoreError::Name { name: id.to_owned() }) }
+}
+
+struct FileKey(SigningKey);
+
+impl fmt::Debug for FileKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl Signer for FileKey {
+    fn sign(&self, payload: &[u8]) -> Result<[u8; 64], StoreError> {
+        let signature = self.0.sign(payload)?;
+        signature.try_into().map_err(|_never| writ_evidence::keys::KeyError::Library.into())
+    }
+}
