@@ -4,6 +4,8 @@
 //! that checks. It reads no environment variables and prints nothing. Invariant: an allowing answer has its row on disk
 //! before it leaves. Format pages: `spec/ledger.md`, `spec/verify.md`.
 
+pub mod applies;
+pub mod attested;
 mod call;
 pub mod claims;
 mod disk;

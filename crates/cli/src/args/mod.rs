@@ -1,8 +1,14 @@
 //! The command line, typed.
 
+mod attestation;
+
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+pub use attestation::{
+    AttestArgs, AttestationCommand, GateArgs, InstanceArgs, KeyArgs, KeyListArgs, LifeCommand, TrustArgs,
+};
 
 /// Hold an AI agent to a written policy, and leave proof of what it did.
 #[derive(Parser, Debug)]
@@ -93,6 +99,16 @@ pub enum Command {
     /// Say what an action would do, and what could bring it back.
     #[command(subcommand)]
     Evaluate(EvaluateCommand),
+    /// Verify attestations, and show those issued here.
+    #[command(subcommand)]
+    Attestation(AttestationCommand),
+    /// Let an action pass only with a valid, fresh attestation of exactly this action. For CI.
+    #[command(
+        after_help = "Examples:\n  writ gate --require-attestation tfplan.attestation.json --plan tfplan --max-risk warn\n  writ gate \
+        --require-attestation $URL --command 'make deploy' --trust https://writ.example\n\nExit codes: 0 passes, 1 the registry cannot be \
+        fetched, 3 does not pass."
+    )]
+    Gate(GateArgs),
     /// List and show the rules behind evaluations.
     #[command(subcommand)]
     Consequences(ConsequencesCommand),
@@ -237,8 +253,10 @@ pub enum KeysCommand {
         #[arg(value_parser = ["on", "off"])]
         switch: String,
     },
-    /// List the ledger key and the pinned keys.
-    List(FormatArgs),
+    /// List the ledger key, the pinned keys, and the keys that sign attestations.
+    List(KeyListArgs),
+    #[command(flatten)]
+    Life(LifeCommand),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -368,10 +386,13 @@ pub enum EvaluateCommand {
         #[command(flatten)]
         how: EvaluateArgs,
     },
-    /// A Terraform or OpenTofu plan (`terraform show -json plan.out`).
-    #[command(after_help = "Example:\n  terraform show -json plan.out | writ evaluate terraform --fail-on warn")]
+    /// A Terraform or OpenTofu plan: its JSON, or the plan file itself.
+    #[command(
+        after_help = "Examples:\n  terraform show -json tfplan | writ evaluate terraform --fail-on warn\n  writ evaluate terraform tfplan --attest \
+        --expires 1h   binds the verdict to this plan file: tfplan.attestation.json"
+    )]
     Terraform {
-        /// The plan as JSON; stdin when left out or `-`.
+        /// The plan as JSON (stdin when left out or `-`), or a plan file, which `terraform` or `tofu` is asked to show.
         #[arg(default_value = "-")]
         file: String,
         /// The state before (`terraform show -json`), when the plan has none.
@@ -407,6 +428,8 @@ pub struct EvaluateArgs {
     /// Also show rule, span, evidence used and evidence missing of each finding.
     #[arg(long)]
     pub explain: bool,
+    #[command(flatten)]
+    pub attest: AttestArgs,
 }
 
 #[derive(Subcommand, Debug)]
