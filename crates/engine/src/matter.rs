@@ -4,9 +4,9 @@
 //! it stands what a reader may see, its secrets hidden (R8). Page: `spec/attestation.md`.
 
 use writ_consequence::{Eyes, Report, mcp};
-use writ_core::Digest;
 use writ_core::json::{self, Object, Value};
 use writ_core::secret::hide;
+use writ_core::{Digest, ToolCall};
 use writ_shell::Env;
 
 /// What is to be evaluated.
@@ -40,6 +40,16 @@ pub enum Subject<'a> {
 pub struct NoSubject(pub String);
 
 impl<'a> Subject<'a> {
+    /// What a tool call asks to be evaluated: a shell line, or a call to a server.
+    pub fn of(call: &'a ToolCall) -> Option<Self> {
+        if call.tool == "Bash" {
+            return Some(Self::Shell { line: call.text("command")?, cwd: Some(&call.cwd) });
+        }
+        let to_server = call.tool.starts_with("mcp__");
+        to_server
+            .then(|| Self::Mcp(mcp::Call { tool: &call.tool, server: None, arguments: &call.input, annotations: None }))
+    }
+
     /// Reads `{source, input, options}` as clients send it. `input` of `shell` is the line, or `{command, cwd?}`; of `terraform` the
     /// plan, or `{plan, state?}`; of `mcp` `{tool, server?, arguments?, annotations?}`. `options` may hold `cwd` and `state` too.
     pub fn read(source: &str, input: &'a Value, options: Option<&'a Value>) -> Result<Self, NoSubject> {
