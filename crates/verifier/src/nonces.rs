@@ -54,9 +54,6 @@ impl Nonces {
             clear(&folder, now)?;
         }
         let path = folder.join(format!("{}.used", Digest::of(nonce.as_bytes()).hex()));
-        if path.exists() {
-            return Ok(Use::Again);
-        }
         let cleared = moment(&folder.join(CLEARED))?;
         if expires_at.is_some_and(|end| cleared.is_some_and(|cleared| end <= cleared)) {
             return Ok(Use::Unknown);
