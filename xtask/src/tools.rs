@@ -16,13 +16,15 @@ struct Tool {
     package: &'static str,
 }
 
-/// Git, bash, Node and OpenSSL are the oracles of the tests; npm fetches the real agent client.
-const TOOLS: [Tool; 5] = [
+/// Git, bash, Node, OpenSSL, Python and Chromium are the oracles of the tests; npm fetches the real agent client and a TypeScript compiler.
+const TOOLS: [Tool; 7] = [
     Tool { program: "git", probe: "--version", package: "git" },
     Tool { program: "bash", probe: "--version", package: "bash" },
     Tool { program: "openssl", probe: "version", package: "openssl" },
     Tool { program: "node", probe: "--version", package: "nodejs" },
     Tool { program: "npm", probe: "--version", package: "npm" },
+    Tool { program: "python3", probe: "--version", package: "python3" },
+    Tool { program: "chromium", probe: "--version", package: "chromium" },
 ];
 
 /// Installs what tests need and this machine lacks.
