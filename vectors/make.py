@@ -460,6 +460,7 @@ def attestations():
         "blank": " 2026-05-01T14:30:00Z",
         "year": "12026-05-01T14:30:00Z",
         "before-first-year": "0000-01-01T00:00:00+00:01",
+        "after-last-year": "9999-12-31T23:59:59-00:01",
         "digits": "2026-05-01T14:30:0\u0661Z",
     }.items():
         bad(f"timestamp-{name}", "not RFC 3339", attest(timestamp=value))
@@ -467,10 +468,15 @@ def attestations():
     bad("timestamp-number", "not a text", attest(timestamp=1777645800))
     good("expires-later", "not over yet", attest(expires_at="2026-06-01T12:00:00.001Z"))
     good("expires-later-offset", "the same moment elsewhere", attest(expires_at="2026-06-01T14:00:00.001+02:00"))
+    good("expires-later-west", "the same moment further west", attest(expires_at="2026-06-01T10:00:00.001-02:00"))
+    good("expires-leap-second", "it is the second before", attest(expires_at="2016-12-31T23:59:60Z"), now="2016-12-31T23:59:58.999Z")
+    case("expires-leap-second", "it is the second before", "expired", attest(expires_at="2016-12-31T23:59:60Z"), now="2016-12-31T23:59:59Z")
     good("expires-last-year", "a long time", attest(expires_at="9999-12-31T23:59:59Z"))
     for name, value in {
         "now": NOW,
         "now-offset": "2026-06-01T14:00:00+02:00",
+        "now-west": "2026-06-01T10:00:00-02:00",
+        "now-cut": "2026-06-01T12:00:00.000999Z",
         "before": "2026-06-01T11:59:59.999Z",
         "long-ago": "1969-12-31T23:59:59Z",
     }.items():
@@ -561,6 +567,7 @@ def attestations():
         "one-label": "http://localhost:1",
         "ipv4": "http://127.0.0.1:65535",
         "ipv6": "http://[::1]:8080",
+        "long": "https://" + "a" * 251 + ":443",
     }.items():
         good(f"uri-{name}", "scheme, host, port", at(host))
     for name, host in {
@@ -591,6 +598,7 @@ def attestations():
         "open-bracket": "https://[::1",
         "behind-bracket": "https://[::1]x",
         "empty-bracket": "https://[]",
+        "long": "https://" + "a" * 252 + ":443",
     }.items():
         bad(f"uri-{name}", "the instance is http(s)://host[:port] and nothing more", at(host))
     bad("uri-other-folder", "another folder", at(HOST, "/.well-known/attestation/"))

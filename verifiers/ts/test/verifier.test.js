@@ -121,6 +121,7 @@ test("a parsed document counts as its text does", async () => {
   for (const form of [document, JSON.stringify(document), Buffer.from(JSON.stringify(document)), structuredClone(document)]) {
     assert.equal(await it.code(form), "valid");
   }
+  assert.equal(await it.code(JSON.stringify(attest()).replace("shell", "sh\ud800ell")), "invalid_attestation");
   const round = {};
   round.self = round;
   for (const output of [{ a: undefined }, { a: Number.NaN }, { a: new Date() }, { a: 1n }, { a: () => 1 }, { a: "\ud800" }, { a: [,] }, round]) {
