@@ -33,7 +33,19 @@ pub fn require() -> Result<()> {
     if !missing.is_empty() {
         install(&missing)?;
     }
+    node_is_new_enough()?;
     cargo_tool("nextest", "cargo-nextest")
+}
+
+/// Debian 12 brings Node 18, whose WebCrypto is behind a flag; `verifiers/ts` wants 20.
+fn node_is_new_enough() -> Result<()> {
+    let said = quietly("node", &["--version"]).map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let said = said.unwrap_or_default();
+    let major = said.strip_prefix('v').and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+    if major.is_none_or(|major| major < 20) {
+        bail!("`node --version` says `{said}`, 20 is needed\nhelp: Debian 13 has it as a package");
+    }
+    Ok(())
 }
 
 /// Installs a cargo subcommand that is not there.
