@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use writ_consequence::{Mutation, Report, Verdict, mcp, rules, shell, terraform};
+use writ_consequence::{Blind, Mutation, Report, Verdict, mcp, rules, shell, terraform};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_engine::Sight;
 use writ_shell::Env;
@@ -89,7 +89,10 @@ fn one(command: &EvaluateCommand, value: &Value) -> Result<Report, String> {
             let line = value.as_str().or_else(|| value.get("command").and_then(Value::as_str));
             let line = line.ok_or("no member `command` with a shell line")?;
             let own = value.get("cwd").and_then(Value::as_str).map(Path::new);
-            shell_report(line, own.or(cwd.as_deref())).map_err(|_why| "the folder cannot be told".to_owned())
+            match own.or(cwd.as_deref()) {
+                Some(cwd) => shell_report(line, Some(cwd)).map_err(|_why| "the folder cannot be told".to_owned()),
+                None => Ok(placeless_report(line)),
+            }
         }
         EvaluateCommand::Terraform { .. } => terraform::evaluate(value, None).map_err(|error| error.to_string()),
         EvaluateCommand::Mcp { .. } => mcp_report(value),
@@ -103,6 +106,12 @@ fn shell_report(line: &str, cwd: Option<&Path>) -> Result<Report, Failure> {
     };
     let env = Env { home: environment::home().user_text(), cwd: Some(cwd.to_string_lossy().into_owned()) };
     Ok(shell::evaluate(line, &env, &Sight::default()))
+}
+
+/// A line of a batch that names no folder runs nobody knows where: the disk here says nothing of it.
+fn placeless_report(line: &str) -> Report {
+    let env = Env { home: environment::home().user_text(), cwd: None };
+    shell::evaluate(line, &env, &Blind)
 }
 
 fn mcp_report(value: &Value) -> Result<Report, String> {
