@@ -331,9 +331,11 @@ fn by_evidence(place: &Place<'_>, seen: Seen, name: &str) -> Outcome {
     let path = place.path;
     let inside = place.cwd.is_none_or(|cwd| path.strip_prefix(cwd).is_some_and(|rest| rest.starts_with('/')))
         || !path.starts_with('/');
-    let made = path.split('/').any(|part| MADE_AGAIN.contains(&part)) || is_made_again(name);
+    // What the folders above the project are called says nothing of what is in it.
+    let own = place.cwd.filter(|_| inside).and_then(|cwd| path.strip_prefix(cwd)).unwrap_or(path);
+    let made = own.split('/').any(|part| MADE_AGAIN.contains(&part)) || is_made_again(name);
     // Wherever it lies, nobody gives these names to anything else.
-    let surely = path.split('/').any(|part| {
+    let surely = own.split('/').any(|part| {
         MADE_AGAIN.contains(&part)
             && (part.starts_with('.') || matches!(part, "node_modules" | "__pycache__" | "DerivedData"))
     });

@@ -224,7 +224,7 @@ impl Findings<'_> {
             };
             let found = judge(doing, &place, self.eyes.look(&absolute));
             // Without force, git takes only what it could give back.
-            let kept = base == "git" && !has("-f") && !has("--force") && !has("-rf");
+            let kept = base == "git" && !["-f", "--force", "-rf", "-fr"].into_iter().any(has);
             if found.tier == Tier::Reversible || kept && found.tier == Tier::FromBackup {
                 continue;
             }
