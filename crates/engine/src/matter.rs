@@ -31,7 +31,12 @@ pub enum Subject<'a> {
         plan_file: Option<Digest>,
     },
     /// A call to a server.
-    Mcp(mcp::Call<'a>),
+    Mcp {
+        /// The call.
+        call: mcp::Call<'a>,
+        /// The absolute folder that relative paths among its arguments hang off.
+        cwd: Option<&'a str>,
+    },
 }
 
 /// Why a request holds nothing that can be evaluated.
@@ -69,12 +74,13 @@ impl<'a> Subject<'a> {
             }
             "mcp" => {
                 let tool = input.get("tool").or_else(|| input.get("name")).and_then(Value::as_str);
-                Ok(Self::Mcp(mcp::Call {
+                let call = mcp::Call {
                     tool: tool.ok_or_else(|| missing("no member `tool` with a tool's name"))?,
                     server: input.get("server").and_then(Value::as_str),
                     arguments: input.get("arguments").or_else(|| input.get("input")).unwrap_or(&Value::Null),
                     annotations: input.get("annotations"),
-                }))
+                };
+                Ok(Self::Mcp { call, cwd: option("cwd").and_then(Value::as_str).filter(|cwd| cwd.starts_with('/')) })
             }
             other => Err(missing(&format!("`source` is `{other}`: give `shell`, `terraform` or `mcp`"))),
         }
@@ -88,7 +94,7 @@ impl<'a> Subject<'a> {
             Self::Terraform { plan, state, .. } => {
                 writ_consequence::terraform::evaluate(plan, *state).map_err(|error| NoSubject(error.to_string()))
             }
-            Self::Mcp(call) => Ok(mcp::evaluate(call, &env(None), eyes)),
+            Self::Mcp { call, cwd } => Ok(mcp::evaluate(call, &env(*cwd), eyes)),
         }
     }
 
@@ -112,7 +118,7 @@ impl<'a> Subject<'a> {
                     text("plan_file", plan_file.to_string());
                 }
             }
-            Self::Mcp(call) => {
+            Self::Mcp { call, .. } => {
                 text("source", "mcp".to_owned());
                 text("tool", call.tool.to_owned());
                 if let Some(server) = call.server {

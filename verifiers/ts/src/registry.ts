@@ -71,7 +71,7 @@ export class Registry {
     const rollback = (detail: string): Failure => new Failure("registry_rollback", detail);
     if (this.version < known.version) throw rollback(`version ${this.version} was fetched, ${known.version} is known`);
     if (this.version === known.version) {
-      if (canonical(this.keys.map(plain)) !== canonical(known.keys.map(plain))) {
+      if (listed(this.keys) !== listed(known.keys)) {
         throw rollback(`version ${this.version} was fetched with other keys than are known`);
       }
       return "keep";
@@ -86,6 +86,11 @@ export class Registry {
     }
     return "take";
   }
+}
+
+/** The keys as one text, in whatever order they came: an id stands in a registry once. */
+function listed(keys: readonly Key[]): string {
+  return keys.map((key) => canonical(plain(key))).sort().join();
 }
 
 function plain(key: Key): Json {

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use writ_consequence::mcp;
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Digest, Timestamp};
 use writ_engine::attested::{self, Action, Terms};
@@ -81,8 +80,9 @@ fn held(args: &GateArgs, attestation: &Attestation) -> Result<Option<String>, Fa
     }
     let Some(file) = &args.call else { return Ok(None) };
     let value = document(file, &input::bytes(file)?)?;
-    let Subject::Mcp(call) = Subject::read("mcp", &value, None).map_err(Failure::malformed)? else { return Ok(None) };
-    let call: mcp::Call<'_> = call;
+    let Subject::Mcp { call, .. } = Subject::read("mcp", &value, None).map_err(Failure::malformed)? else {
+        return Ok(None);
+    };
     Ok(unmet(&Action::Call(&call)))
 }
 

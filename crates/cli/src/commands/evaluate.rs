@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use writ_consequence::{Mutation, Report, Verdict, rules, terraform};
+use writ_consequence::{Blind, Eyes, Mutation, Report, Verdict, rules, terraform};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_engine::Sight;
 use writ_engine::matter::{self, NoSubject, Subject};
@@ -61,7 +61,10 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
         }
         EvaluateCommand::Mcp { file, .. } => {
             let call = document(Path::new(file))?;
-            seal(&Subject::read("mcp", &call, None).map_err(Failure::malformed)?)?
+            let mut options = Object::new();
+            options.push("cwd", Value::from(folder(None)?));
+            let options = Value::Object(options);
+            seal(&Subject::read("mcp", &call, Some(&options)).map_err(Failure::malformed)?)?
         }
     };
     let written = how.attest.attest_to.as_deref().or(beside.as_deref()).filter(|_| response.is_some());
@@ -120,18 +123,21 @@ fn batch(command: &EvaluateCommand, how: &EvaluateArgs) -> Result<(), Failure> {
 
 fn one(command: &EvaluateCommand, value: &Value, attester: Option<&mut Attester>) -> Result<(Verdict, Value), String> {
     let (source, cwd) = match command {
-        EvaluateCommand::Shell { cwd, .. } => ("shell", folder(cwd.as_deref()).ok()),
+        EvaluateCommand::Shell { cwd, .. } => ("shell", cwd.as_deref()),
         EvaluateCommand::Terraform { .. } => ("terraform", None),
         EvaluateCommand::Mcp { .. } => ("mcp", None),
     };
     let mut options = Object::new();
-    if let Some(cwd) = cwd {
+    if let Some(cwd) = cwd.map(|cwd| folder(Some(cwd))).transpose().map_err(|_why| "the folder cannot be told")? {
         options.push("cwd", Value::from(cwd));
     }
     let options = Value::Object(options);
     let failed = |error: NoSubject| error.to_string();
     let subject = Subject::read(source, value, Some(&options)).map_err(failed)?;
-    let report = subject.evaluate(environment::home().user_text().as_deref(), &Sight::default()).map_err(failed)?;
+    // A line of a batch that names no folder runs nobody knows where: the disk here says nothing of it.
+    let placeless = matches!(subject, Subject::Shell { cwd: None, .. });
+    let eyes: &dyn Eyes = if placeless { &Blind } else { &Sight::default() };
+    let report = subject.evaluate(environment::home().user_text().as_deref(), eyes).map_err(failed)?;
     let shown = match attester {
         Some(attester) => attester.attest(&subject, &report).map_err(|error| error.to_string())?,
         None => report.to_json(),
