@@ -472,7 +472,7 @@ fn errors_say_what_is_wrong() {
     assert_eq!(error("{}"), PlanError::NotAPlan { found: "no `format_version`" });
     assert_eq!(error(r#"{"version":4,"lineage":"x","serial":1}"#), PlanError::NotAPlan { found: "a state file" });
     assert_eq!(error(r#"{"format_version":"1.0","values":{}}"#), PlanError::NotAPlan { found: "a state" });
-    for version in ["2.0", "0.2", "10.0", ""] {
+    for version in ["2.0", "10.0", "01.0", "-1", ""] {
         let text = format!(r#"{{"format_version":"{version}","resource_changes":[]}}"#);
         assert_eq!(error(&text), PlanError::UnsupportedVersion { version: version.to_owned() });
     }

@@ -170,6 +170,12 @@ impl Condition {
 }
 
 impl OnCreate {
+    /// The attribute that is named with the loss: the one that opens, rather than those that say where it stands.
+    pub fn named(&self) -> &'static str {
+        let opens = self.conditions.iter().find(|test| matches!(test.op, Op::World | Op::Admin | Op::Public));
+        opens.or(self.conditions.first()).map_or("", |test| test.path)
+    }
+
     /// Whether all conditions hold: for one and the same block when all of them are about one kind of block.
     pub fn holds(&self, view: &View<'_>) -> Option<bool> {
         let mut parents =
