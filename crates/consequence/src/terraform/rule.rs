@@ -107,6 +107,8 @@ pub enum Turn {
     Off,
     /// A number gets smaller.
     Less,
+    /// A time gets shorter, where 0 and nothing mean for ever.
+    Shorter,
     /// Any change.
     Changed,
     /// Becomes this.
@@ -209,6 +211,10 @@ impl OnUpdate {
                 (Some(was), None) => was > 0.0,
                 _ => false,
             },
+            Turn::Shorter => {
+                let forever = |found| lowest(found).filter(|time| *time > 0.0).unwrap_or(f64::INFINITY);
+                forever(&becomes) < forever(&was)
+            }
             Turn::Changed => was.values.iter().map(|pair| pair.0).ne(becomes.values.iter().map(|pair| pair.0)),
             Turn::To(text) => {
                 becomes.values.iter().any(|(value, _)| same(value, text))
