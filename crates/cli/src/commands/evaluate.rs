@@ -129,6 +129,9 @@ fn fails(verdict: Verdict, from: FailOn) -> bool {
 }
 
 /// Verdict, the one worst thing, why, how to undo it, what would change the answer.
+/// Most further findings, and most risks, that are shown without `--explain`.
+const MOST: usize = 8;
+
 fn human(report: &Report, explain: bool) {
     let verdict = report.verdict();
     let word = verdict.as_str();
@@ -152,6 +155,27 @@ fn human(report: &Report, explain: bool) {
     }
     if explain {
         report.mutations.iter().for_each(details);
+    } else {
+        others(report, worst);
+    }
+    let risks = report.cross_action_risks.iter().flatten();
+    for risk in risks.filter_map(|risk| risk.get("reason").and_then(Value::as_str)).take(MOST) {
+        output::line(format!("  risk  {}", output::plain(risk)));
+    }
+}
+
+/// What else is not allowed, the worst verdicts first.
+fn others(report: &Report, worst: &Mutation) {
+    let verdict = |mutation: &Mutation| mutation.recoverability.tier.verdict();
+    let bad = |mutation: &&Mutation| !std::ptr::eq(*mutation, worst) && verdict(mutation) > Verdict::Allow;
+    let mut others: Vec<&Mutation> = report.mutations.iter().filter(bad).collect();
+    others.sort_by_key(|mutation| std::cmp::Reverse(verdict(mutation)));
+    for other in others.iter().take(MOST) {
+        let why = output::plain(&other.recoverability.reasoning);
+        output::line(format!("  also  {} {}: {why}", verdict(other).as_str(), other.intent.action));
+    }
+    if others.len() > MOST {
+        output::line(format!("  also  {} more: `--explain` shows them", others.len() - MOST));
     }
 }
 
@@ -309,12 +333,16 @@ fn tier_of(rule: &rules::Rule) -> String {
 }
 
 fn document(file: &Path) -> Result<Value, Failure> {
-    let text = text(file)?;
+    let text = decoded(&read(file)?);
     json::parse_with(text.as_bytes(), Limits::FOREIGN)
         .map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))
 }
 
 fn text(file: &Path) -> Result<String, Failure> {
+    Ok(String::from_utf8_lossy(&read(file)?).into_owned())
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |error: std::io::Error| Failure::could_not(format!("{}: {error}", file.display()));
     let mut bytes = Vec::new();
     if file == Path::new("-") {
@@ -322,5 +350,36 @@ fn text(file: &Path) -> Result<String, Failure> {
     } else {
         File::open(file).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)).map_err(failed)?;
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
+}
+
+/// UTF-8, or what a Windows shell makes of it: UTF-16 with its mark.
+fn decoded(bytes: &[u8]) -> String {
+    let units = |rest: &[u8], read: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = rest.as_chunks().0.iter().map(|pair| read(*pair)).collect();
+        String::from_utf16_lossy(&units)
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => units(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => units(rest, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn a_plan_from_a_windows_shell_is_read() {
+        let text = "{\"a\":\"é\"}";
+        let units = |to: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(to).collect::<Vec<u8>>();
+        let marked = |mark: &[u8], rest: &[u8]| [mark, rest].concat();
+        assert_eq!(decoded(text.as_bytes()), text);
+        assert_eq!(decoded(&marked(&[0xef, 0xbb, 0xbf], text.as_bytes())), text);
+        assert_eq!(decoded(&marked(&[0xff, 0xfe], &units(u16::to_le_bytes))), text);
+        assert_eq!(decoded(&marked(&[0xfe, 0xff], &units(u16::to_be_bytes))), text);
+        assert_eq!(decoded(&[0xff, 0xfe, b'{']), "");
+    }
 }
