@@ -51,8 +51,10 @@ impl<'a> Subject<'a> {
             return Some(Self::Shell { line: call.text("command")?, cwd: Some(&call.cwd) });
         }
         let to_server = call.tool.starts_with("mcp__");
-        to_server
-            .then(|| Self::Mcp(mcp::Call { tool: &call.tool, server: None, arguments: &call.input, annotations: None }))
+        to_server.then(|| Self::Mcp {
+            call: mcp::Call { tool: &call.tool, server: None, arguments: &call.input, annotations: None },
+            cwd: Some(&call.cwd),
+        })
     }
 
     /// Reads `{source, input, options}` as clients send it. `input` of `shell` is the line, or `{command, cwd?}`; of `terraform` the

@@ -161,6 +161,9 @@ fn fails(verdict: Verdict, from: FailOn) -> bool {
 }
 
 /// Verdict, the one worst thing, why, how to undo it, what would change the answer.
+/// Most further findings, and most risks, that are shown without `--explain`.
+const MOST: usize = 8;
+
 fn human(report: &Report, explain: bool) {
     let verdict = report.verdict();
     let word = verdict.as_str();
@@ -184,6 +187,27 @@ fn human(report: &Report, explain: bool) {
     }
     if explain {
         report.mutations.iter().for_each(details);
+    } else {
+        others(report, worst);
+    }
+    let risks = report.cross_action_risks.iter().flatten();
+    for risk in risks.filter_map(|risk| risk.get("reason").and_then(Value::as_str)).take(MOST) {
+        output::line(format!("  risk  {}", output::plain(risk)));
+    }
+}
+
+/// What else is not allowed, the worst verdicts first.
+fn others(report: &Report, worst: &Mutation) {
+    let verdict = |mutation: &Mutation| mutation.recoverability.tier.verdict();
+    let bad = |mutation: &&Mutation| !std::ptr::eq(*mutation, worst) && verdict(mutation) > Verdict::Allow;
+    let mut others: Vec<&Mutation> = report.mutations.iter().filter(bad).collect();
+    others.sort_by_key(|mutation| std::cmp::Reverse(verdict(mutation)));
+    for other in others.iter().take(MOST) {
+        let why = output::plain(&other.recoverability.reasoning);
+        output::line(format!("  also  {} {}: {why}", verdict(other).as_str(), other.intent.action));
+    }
+    if others.len() > MOST {
+        output::line(format!("  also  {} more: `--explain` shows them", others.len() - MOST));
     }
 }
 
@@ -345,5 +369,6 @@ fn document(file: &Path) -> Result<Value, Failure> {
 }
 
 fn parsed(file: &Path, bytes: &[u8]) -> Result<Value, Failure> {
-    json::parse_with(bytes, Limits::FOREIGN).map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))
+    json::parse_with(input::decoded(bytes).as_bytes(), Limits::FOREIGN)
+        .map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))
 }
