@@ -474,12 +474,12 @@ fn a_key_that_goes_is_held_against_what_a_targeted_plan_leaves_out() {
             "mode":"managed","values":{{"kms_key_id":"arn:aws:kms:eu-west-1:1:key/{arn}"}}}}]}}]}}}}}}"#
         )
     };
-    let kept = report(&[key.clone()], &state("aws_db_instance", "0001"));
+    let kept = report(std::slice::from_ref(&key), &state("aws_db_instance", "0001"));
     assert_eq!(kept.verdict(), Verdict::Warn);
     let want = vec!["aws_kms_key.k".to_owned(), "module.m.aws_db_instance.x[0]".to_owned()];
     assert_eq!(risks(&kept), [("key-of-kept-data".to_owned(), want)]);
-    assert_eq!(report(&[key.clone()], &state("aws_db_instance", "0002")).verdict(), Verdict::Allow);
-    assert_eq!(report(&[key.clone()], &state("aws_iam_role", "0001")).verdict(), Verdict::Allow);
+    assert_eq!(report(std::slice::from_ref(&key), &state("aws_db_instance", "0002")).verdict(), Verdict::Allow);
+    assert_eq!(report(std::slice::from_ref(&key), &state("aws_iam_role", "0001")).verdict(), Verdict::Allow);
     let bucket = r#"{"server_side_encryption_configuration":[{"rule":[{"apply_server_side_encryption_by_default":
         [{"kms_master_key_id":"arn:aws:kms:eu-west-1:1:key/0001"}]}]}]}"#;
     let beside = change("aws_s3_bucket.b", r#"["no-op"]"#, bucket, bucket);
