@@ -48,6 +48,21 @@ pub enum AttestationCommand {
         #[command(flatten)]
         format: FormatArgs,
     },
+    /// Take an instance's registry as it is published now, whatever version is known: lifts the protection against rollback once.
+    #[command(
+        after_help = "Example:\n  writ attestation refresh https://writ.example --operator me --because 'restored from a backup'\n\nThe refresh is \
+        recorded before it takes effect."
+    )]
+    Refresh {
+        /// The instance (`https://host[:port]`).
+        instance: String,
+        /// Who asks for it.
+        #[arg(long)]
+        operator: Option<String>,
+        /// Why.
+        #[arg(long, value_name = "TEXT")]
+        because: Option<String>,
+    },
     /// Print an attestation that was issued here.
     Show {
         /// Its id: 32 hexadecimal digits.

@@ -9,7 +9,7 @@ use writ_engine::matter::Subject;
 use writ_evidence::attestation::{Attestation, Failure as Refusal, FailureCode};
 use writ_evidence::registry::{KeyState, Registry};
 
-use super::attest;
+use super::{attest, relying};
 use crate::args::{AttestationCommand, Format, GateArgs, TrustArgs};
 use crate::exit::Failure;
 use crate::{input, output};
@@ -33,6 +33,11 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
                 (Err(refusal), Format::Human) => output::line(format!("{} {refusal}", output::bad("not valid"))),
             }
             ended(&found)
+        }
+        AttestationCommand::Refresh { instance, operator, because } => {
+            let (discarded, accepted) = relying::refresh(instance, operator.as_deref(), because.as_deref())?;
+            output::line(format!("{} registry version {accepted} taken, {discarded} discarded", output::good("✓")));
+            Ok(())
         }
         AttestationCommand::Show { id, instance } => {
             let found = attest::notary(instance)?.find(id).map_err(Failure::could_not)?;
@@ -98,32 +103,28 @@ pub struct Genuine {
 
 /// Reads and verifies an attestation. The outer error is ours, the inner one the attestation's.
 fn genuine(named: &str, trust: &TrustArgs) -> Result<Result<Genuine, Refusal>, Failure> {
-    let attestation = match attest::parsed(&input::bytes(Path::new(named))?) {
+    let bytes = match relying::is_url(named) {
+        true => match relying::fetch(named) {
+            Ok(bytes) => bytes,
+            Err(refusal) => return Ok(Err(refusal)),
+        },
+        false => input::bytes(Path::new(named))?,
+    };
+    let attestation = match attest::parsed(&bytes) {
         Ok(attestation) => attestation,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let registry = match registry(&attestation, trust)? {
-        Ok(registry) => registry,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
     let now = Timestamp::now();
+    let Some(file) = &trust.registry else {
+        let verified = relying::verify(&attestation, trust, now)?;
+        return Ok(verified.map(|state| Genuine { attestation, state }));
+    };
+    let registry = Registry::parse(&input::bytes(file)?);
+    let registry = registry.map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))?;
     Ok(registry.check(&attestation).and_then(|state| match attestation.expires_at() {
         Some(end) if now >= end => Err(Refusal::new(FailureCode::Expired, format!("it ended at {end}"))),
         _ => Ok(Genuine { attestation, state }),
     }))
-}
-
-fn registry(attestation: &Attestation, trust: &TrustArgs) -> Result<Result<Registry, Refusal>, Failure> {
-    if let Some(file) = &trust.registry {
-        let registry = Registry::parse(&input::bytes(file)?);
-        return registry.map(Ok).map_err(|error| Failure::malformed(format!("{}: {error}", file.display())));
-    }
-    let mut own = attest::notary(&trust.instance)?;
-    if own.identity().url == attestation.instance() {
-        return own.registry(Timestamp::now()).map(Ok).map_err(Failure::could_not);
-    }
-    let detail = format!("{} is not this instance: name it with --trust", attestation.instance());
-    Ok(Err(Refusal::new(FailureCode::InstanceNotTrusted, detail)))
 }
 
 fn answer(found: &Result<Genuine, Refusal>, unmet: Option<Option<&str>>) -> Value {

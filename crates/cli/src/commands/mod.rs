@@ -14,6 +14,7 @@ mod init;
 mod keys;
 mod ledger;
 mod policy;
+mod relying;
 mod session;
 mod shell;
 mod status;
