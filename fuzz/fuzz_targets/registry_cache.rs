@@ -16,7 +16,10 @@ fuzz_target!(|input: (&[u8], bool)| {
         assert_eq!(entry.to_bytes(), completed.as_deref().unwrap_or(bytes));
         assert_eq!(Entry::parse(&entry.to_bytes()).as_ref(), Ok(&entry));
         let next = entry.followed_by(entry.registry(), entry.fetched_at());
-        assert!(next.is_ok_and(|next| next == entry) || entry.gone().iter().any(|gone| entry.registry().key(&gone.id).is_some()));
+        assert!(
+            next.is_ok_and(|next| next == entry)
+                || entry.gone().iter().any(|gone| entry.registry().key(&gone.id).is_some())
+        );
     }
     // A registry of any form that is taken reads back from the cache.
     if let Ok(registry) = Registry::parse(bytes) {
