@@ -43,7 +43,9 @@ async function once(url: string, limit: number, network: Network): Promise<Uint8
 }
 
 async function answer(url: string, limit: number, network: Network, signal: AbortSignal): Promise<Uint8Array | "gone"> {
-  const response = await network.fetch(url, {
+  // A browser's own `fetch` must not be called as a method of something else.
+  const { fetch } = network;
+  const response = await fetch(url, {
     signal,
     redirect: "error",
     credentials: "omit",

@@ -314,6 +314,14 @@ test("only network errors are tried again", async () => {
   assert.equal(await world({ retries: 2, fetch: flaky }).code(attest()), "valid");
 });
 
+test("a fetch that was handed in is called as a function", async () => {
+  async function fetch() {
+    assert.equal(this, undefined);
+    return new Response(registry());
+  }
+  assert.equal(await world({ fetch }).code(attest()), "valid");
+});
+
 test("what is no registry is none", async () => {
   for (const page of ["", "{}", "null", `${registry()}x`, new Response("", { status: 410 }), new Response(registry(), { status: 203 })]) {
     assert.equal(await world({}, { [REGISTRY]: page }).code(attest()), "network_error");
