@@ -10,7 +10,7 @@ use writ_evidence::attestation::{Attestation, FOLDER, Failure as Refusal, Failur
 use writ_evidence::registry::{KeyState, PATH};
 use writ_service::Network;
 use writ_verifier::{
-    Cache, Config, Fetch, Fetched, Instance, Journal, MAX_ATTESTATION, Mode, NetworkError, Nonces,
+    Cache, Config, Discarded, Fetch, Fetched, Instance, Journal, MAX_ATTESTATION, Mode, NetworkError, Nonces,
     Refusal as Unverified, Verifier,
 };
 
@@ -70,7 +70,12 @@ pub fn refresh(named: &str, operator: Option<&str>, why: Option<&str>) -> Result
     let verifier = verifier(Config::default(), Network::default())?;
     let refreshed = verifier.force_refresh(&instance(named)?, operator, why, Timestamp::now());
     let (discarded, accepted) = refreshed.map_err(Failure::could_not)?;
-    Ok((discarded.to_string(), accepted))
+    let discarded = match discarded {
+        Discarded::None => "none".to_owned(),
+        Discarded::Version(version) => format!("version {version}"),
+        Discarded::Unreadable => "an unreadable one".to_owned(),
+    };
+    Ok((discarded, accepted))
 }
 
 fn verifier<F: Fetch>(config: Config, fetch: F) -> Result<Verifier<F, Journal>, Failure> {
