@@ -86,10 +86,12 @@ fn rust_and_typescript_agree_on_attestations() {
 #[test]
 fn rust_and_typescript_agree_on_registries() {
     let (issuer, mut dice) = (Issuer::new(), Dice(2));
-    let pairs: Vec<(Vec<u8>, Vec<u8>)> = (0..SUCCESSIONS).map(|_| issuer.pair(&mut dice)).collect();
+    let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = (0..SUCCESSIONS).map(|_| issuer.pair(&mut dice)).collect();
+    pairs.extend([4096, 4097].map(|count| (issuer.many(count), issuer.many(count))));
     let line = |(known, fetched): &(Vec<u8>, Vec<u8>)| json!({ "known": STANDARD.encode(known), "fetched": STANDARD.encode(fetched) });
     let theirs = library::answers(&pairs.iter().map(line).collect::<Vec<_>>());
     let ours: Vec<String> = pairs.iter().map(|(known, fetched)| succession(known, fetched)).collect();
+    assert_eq!(ours.last_chunk(), Some(&["keep".to_owned(), "invalid".to_owned()]));
     let show = |at: usize| format!("{}\n{}", pairs[at].0.escape_ascii(), pairs[at].1.escape_ascii());
     agree(&ours, &theirs, show, &[("take", 150), ("keep", 150), ("registry_rollback", 150), ("invalid", 50)]);
 }

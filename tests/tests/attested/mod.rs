@@ -232,6 +232,14 @@ impl Issuer {
         (text(dice, known), text(dice, fetched))
     }
 
+    /// A registry with so many keys.
+    pub fn many(&self, count: usize) -> Vec<u8> {
+        let mut members = self.registry_members(&mut Dice(0));
+        let keys = (0..count).map(|at| self.entry(&mut Dice(0), 0, &format!("writ-{at}"), "pending")).collect();
+        members[1].1 = Value::Array(keys);
+        canonical(&Value::Object(members.into_iter().collect())).into_bytes()
+    }
+
     fn registry_members(&self, dice: &mut Dice) -> Vec<(String, Value)> {
         let mut active = false;
         let count = if dice.one_in(4) { 1 + dice.below(4) } else { 4 };
