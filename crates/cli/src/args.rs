@@ -1,5 +1,6 @@
 //! The command line, typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -106,6 +107,9 @@ pub enum Command {
     Claims(ClaimsArgs),
     /// Say which policy governs here and how the newest session stands.
     Status(FormatArgs),
+    /// Offer evaluation and verification to agents, as tools of the Model Context Protocol.
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Verify a session: policy, rows, checkpoints, decisions, coverage.
     #[command(
         after_help = "Examples:\n  writ verify                         the newest session of this repository\n  writ verify 7c0f…                   \
@@ -407,6 +411,32 @@ pub struct EvaluateArgs {
     /// Also show rule, span, evidence used and evidence missing of each finding.
     #[arg(long)]
     pub explain: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum McpCommand {
+    /// Serve on standard input and output, or over HTTP.
+    #[command(
+        after_help = "Examples:\n  claude mcp add writ -- writ mcp serve\n  writ mcp serve --attest                reports under signature\n  \
+        writ mcp serve --http 127.0.0.1:7412   at http://127.0.0.1:7412/mcp"
+    )]
+    Serve(McpServeArgs),
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct McpServeArgs {
+    /// Serve over streamable HTTP at this address. Nobody is asked who they are: keep it on this machine.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub http: Option<SocketAddr>,
+    /// Another name it is reached by, as `host` or `host:port`. May be given more than once.
+    #[arg(long, value_name = "NAME", requires = "http")]
+    pub allow_host: Vec<String>,
+    /// Put every report under signature; a report that cannot be is not given.
+    #[arg(long)]
+    pub attest: bool,
+    /// Where the attestations are kept: `postgres://…`; a file in Writ's state folder when left out.
+    #[arg(long, value_name = "URL")]
+    pub database: Option<String>,
 }
 
 #[derive(Subcommand, Debug)]
