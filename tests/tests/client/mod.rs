@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The client's version everything here was measured with.
 pub const VERSION: &str = "2.1.329";
@@ -62,8 +62,21 @@ impl Place {
 
     /// Runs the client to its end, with its standard input holding `prompt`.
     pub fn run_client(&self, client: &Path, port: u16, prompt: &str, more: &[(&str, &str)]) -> Output {
-        let servers = json!({ "mcpServers": { "echo": { "command": "node", "args": [self.root.join("mcp.js")] } } });
-        fs::write(self.root.join("mcp.json"), servers.to_string()).unwrap();
+        let echo = json!({ "echo": { "command": "node", "args": [self.root.join("mcp.js")] } });
+        self.run_client_with(client, port, prompt, more, echo, "Bash(echo *),mcp__echo__echo")
+    }
+
+    /// The same with other servers, and other tools that need no permission.
+    pub fn run_client_with(
+        &self,
+        client: &Path,
+        port: u16,
+        prompt: &str,
+        more: &[(&str, &str)],
+        servers: Value,
+        allowed: &str,
+    ) -> Output {
+        fs::write(self.root.join("mcp.json"), json!({ "mcpServers": servers }).to_string()).unwrap();
         let mut command = self.command(client);
         command
             .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{port}"))
@@ -76,7 +89,7 @@ impl Place {
                 "--permission-mode",
                 "acceptEdits",
                 "--allowedTools",
-                "Bash(echo *),mcp__echo__echo",
+                allowed,
                 "--strict-mcp-config",
                 "--mcp-config",
             ])

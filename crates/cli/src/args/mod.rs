@@ -2,6 +2,7 @@
 
 mod attestation;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -122,6 +123,9 @@ pub enum Command {
     Claims(ClaimsArgs),
     /// Say which policy governs here and how the newest session stands.
     Status(FormatArgs),
+    /// Offer evaluation and verification to agents, as tools of the Model Context Protocol.
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Verify a session: policy, rows, checkpoints, decisions, coverage.
     #[command(
         after_help = "Examples:\n  writ verify                         the newest session of this repository\n  writ verify 7c0f…                   \
@@ -430,6 +434,34 @@ pub struct EvaluateArgs {
     pub explain: bool,
     #[command(flatten)]
     pub attest: AttestArgs,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum McpCommand {
+    /// Serve on standard input and output, or over HTTP.
+    #[command(
+        after_help = "Examples:\n  claude mcp add writ -- writ mcp serve\n  writ mcp serve --attest                reports under signature\n  \
+        writ mcp serve --http 127.0.0.1:7412   at http://127.0.0.1:7412/mcp"
+    )]
+    Serve(McpServeArgs),
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct McpServeArgs {
+    /// Serve over streamable HTTP at this address. Nobody is asked who they are: keep it on this machine.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub http: Option<SocketAddr>,
+    /// Another name it is reached by, as `host` or `host:port`. May be given more than once.
+    #[arg(long, value_name = "NAME", requires = "http")]
+    pub allow_host: Vec<String>,
+    /// Put every report under signature; a report that cannot be is not given.
+    #[arg(long)]
+    pub attest: bool,
+    /// An instance whose attestations count when they are verified (`https://host[:port]`); may be given more than once.
+    #[arg(long, value_name = "URL")]
+    pub trust: Vec<String>,
+    #[command(flatten)]
+    pub instance: InstanceArgs,
 }
 
 #[derive(Subcommand, Debug)]

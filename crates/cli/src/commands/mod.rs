@@ -13,6 +13,7 @@ pub mod hook;
 mod init;
 mod keys;
 mod ledger;
+mod mcp;
 mod policy;
 mod relying;
 mod session;
@@ -47,6 +48,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Approve(args) => approve::run(&args),
         Command::Session(command) => session::run(&command),
         Command::Ledger(command) => ledger::run(&command),
+        Command::Mcp(command) => mcp::run(command),
         Command::Claim(command) => claim::run(&command),
         Command::Evaluate(command) => evaluate::run(&command),
         Command::Attestation(command) => attestation::run(&command),

@@ -1,14 +1,16 @@
 //! The verifier as the command line sets it up: this machine's instance from its own database, others over the network.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use writ_core::Timestamp;
 use writ_core::json;
 use writ_engine::notary::Notary;
-use writ_evidence::attestation::{Attestation, FOLDER, Failure as Refusal, FailureCode};
+use writ_evidence::attestation::{Attestation, FOLDER, Failure as Refusal, FailureCode, split_uri};
 use writ_evidence::registry::{KeyState, PATH};
 use writ_service::Network;
+use writ_service::mcp::{self, Presented};
 use writ_verifier::{
     Cache, Config, Discarded, Fetch, Fetched, Instance, Journal, MAX_ATTESTATION, Mode, NetworkError, Nonces,
     Refusal as Unverified, Verifier,
@@ -63,6 +65,37 @@ pub fn verify(
         Err(Unverified::Failure(refusal)) => Ok(Err(refusal)),
         Err(Unverified::State(error)) => Err(Failure::could_not(error)),
     }
+}
+
+/// What the MCP server asks about attestations of other instances.
+pub fn foreign(trusted: &[String]) -> Result<mcp::Foreign, Failure> {
+    let trusted = trusted.iter().map(|url| instance(url)).collect::<Result<Vec<_>, _>>()?;
+    let config = Config { mode: Mode::Require, trusted_instances: trusted.clone(), ..Config::default() };
+    let verifier = verifier(config, Network::default())?;
+    Ok(Arc::new(move |presented| {
+        let attestation = match presented {
+            Presented::Attestation(attestation) => attestation.clone(),
+            // Nothing is fetched from where nobody is trusted.
+            Presented::Uri(uri) => match named(uri, &trusted).and_then(|uri| Attestation::parse(&fetch(uri)?)) {
+                Ok(attestation) => Box::new(attestation),
+                Err(failure) => return mcp::Verified::failed(failure),
+            },
+        };
+        let (failure, key_state) = match verifier.verify(&attestation, Timestamp::now()) {
+            Ok(verified) => (None, Some(verified.key_state())),
+            Err(Unverified::Failure(failure)) => (Some(failure), None),
+            Err(Unverified::State(error)) => (Some(Refusal::new(FailureCode::NetworkError, error.to_string())), None),
+        };
+        mcp::Verified { failure, attestation: Some(attestation), key_state }
+    }))
+}
+
+/// An attestation's URL, if it belongs to a trusted instance.
+fn named<'a>(uri: &'a str, trusted: &[Instance]) -> Result<&'a str, Refusal> {
+    let at = split_uri(uri).and_then(|(instance, _)| Instance::parse(instance).ok());
+    let found = at.is_some_and(|instance| trusted.contains(&instance));
+    let refused = || Refusal::new(FailureCode::InstanceNotTrusted, format!("{uri} is of no trusted instance"));
+    found.then_some(uri).ok_or_else(refused)
 }
 
 /// Takes an instance's registry whatever version is known. Returns the discarded version and the accepted one.

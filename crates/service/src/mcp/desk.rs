@@ -1,0 +1,135 @@
+//! The notary's desk: one thread that holds the keys and the database, and takes one job at a time.
+//!
+//! The database's client blocks and must not be dropped inside a runtime, so it lives where there is none.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::{io, thread};
+
+use writ_core::Timestamp;
+use writ_core::json::{self, Limits, Value};
+use writ_core::secret::hide;
+use writ_engine::matter;
+use writ_engine::notary::{Matter, Notary, NotaryError, SHELF_LIFE_SECONDS};
+use writ_evidence::attestation::Attestation;
+use writ_evidence::registry::Registry;
+
+type Job = Box<dyn FnOnce(&mut Notary) + Send>;
+
+/// What this process is to attestations.
+pub enum Instance {
+    /// It has an instance's keys and registry.
+    Here {
+        /// Who holds them.
+        desk: Desk,
+        /// Whether reports are attested.
+        attests: bool,
+    },
+    /// There is none on this machine.
+    None,
+    /// There is one, and it cannot be used.
+    Broken(String),
+}
+
+/// The way to the notary.
+pub struct Desk {
+    jobs: mpsc::Sender<Job>,
+    url: String,
+}
+
+/// What the notary could not do.
+#[derive(Debug, thiserror::Error)]
+pub enum DeskError {
+    /// It said why.
+    #[error("{}", hide(&.0.to_string()))]
+    Notary(#[from] NotaryError),
+    /// Its thread is gone.
+    #[error("the notary is gone")]
+    Gone,
+}
+
+impl Instance {
+    /// The instance of a state folder. One that is to attest is made when there is none; else nothing is made.
+    pub fn open(state: &Path, database: Option<&str>, attests: bool) -> Result<Self, NotaryError> {
+        if !attests && database.is_none() && !state.join(writ_store::instance::FILE).exists() {
+            return Ok(Self::None);
+        }
+        match Notary::open(state, database, None).map(Desk::new) {
+            Ok(Ok(desk)) => Ok(Self::Here { desk, attests }),
+            Err(error) if attests => Err(error),
+            Err(error) => Ok(Self::Broken(hide(&error.to_string()))),
+            Ok(Err(error)) => Ok(Self::Broken(error.to_string())),
+        }
+    }
+}
+
+impl Desk {
+    /// Gives the notary a thread.
+    pub fn new(mut notary: Notary) -> io::Result<Self> {
+        let url = notary.identity().url.clone();
+        let (jobs, queue) = mpsc::channel::<Job>();
+        let work = move || queue.into_iter().for_each(|job| job(&mut notary));
+        thread::Builder::new().name("notary".to_owned()).spawn(work)?;
+        Ok(Self { jobs, url })
+    }
+
+    /// The instance's base URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The report with its durable attestation beside it.
+    pub fn attest(&self, input: Value, output: Value) -> Result<Value, DeskError> {
+        let matter =
+            Matter { input, output: output.clone(), seconds: SHELF_LIFE_SECONDS, chain_id: None, parent: None };
+        let issued = self.ask(move |notary| notary.issue(&[matter]))??;
+        let document = issued.first().and_then(|text| json::parse_with(text.as_bytes(), Limits::SIGNED).ok());
+        Ok(matter::response(output, document.ok_or(DeskError::Gone)?))
+    }
+
+    /// The registry as it is now.
+    pub fn registry(&self) -> Result<Registry, DeskError> {
+        Ok(self.ask(|notary| notary.registry(Timestamp::now()))??)
+    }
+
+    /// The document of an attestation this instance issued.
+    pub fn find(&self, id: &str) -> Result<Option<String>, DeskError> {
+        let id = id.to_owned();
+        Ok(self.ask(move |notary| notary.find(&id))??.map(|record| record.document))
+    }
+
+    /// Whether an attestation says it is of this instance. The default port may be left out.
+    pub fn issued(&self, attestation: &Attestation) -> bool {
+        same_instance(attestation.instance(), &self.url)
+    }
+
+    fn ask<T: Send + 'static>(&self, job: impl FnOnce(&mut Notary) -> T + Send + 'static) -> Result<T, DeskError> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let job = Box::new(move |notary: &mut Notary| drop(answer.send(job(notary))));
+        self.jobs.send(job).map_err(|_closed| DeskError::Gone)?;
+        answered.recv().map_err(|_closed| DeskError::Gone)
+    }
+}
+
+/// Whether two base URLs are of one instance.
+pub fn same_instance(one: &str, other: &str) -> bool {
+    let plain = |url: &str| {
+        let port = if url.starts_with("https://") { ":443" } else { ":80" };
+        url.strip_suffix(port).unwrap_or(url).to_owned()
+    };
+    plain(one) == plain(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_instance;
+
+    #[test]
+    fn the_default_port_may_be_left_out() {
+        assert!(same_instance("http://a.example:80", "http://a.example"));
+        assert!(same_instance("https://a.example", "https://a.example:443"));
+        for other in ["https://a.example", "http://a.example:8080", "http://b.example"] {
+            assert!(!same_instance("http://a.example", other), "{other}");
+        }
+    }
+}

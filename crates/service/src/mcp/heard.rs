@@ -1,0 +1,119 @@
+//! What a line or a request body is, before the protocol's library sees it.
+//!
+//! The library drops what is no JSON, and takes the last of two members of one name. Here the strict parser goes first, and
+//! everything that JSON-RPC 2.0 wants answered is answered.
+
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode};
+use serde_json::json;
+use writ_core::json::{self, Integers, Limits, Value};
+use writ_core::secret::hide;
+
+use super::MAX_MESSAGE;
+
+/// The library reads 128 levels.
+const LIMITS: Limits = Limits { bytes: MAX_MESSAGE, depth: 120, integers: Integers::Any };
+
+/// What was heard.
+#[derive(Debug)]
+pub enum Heard {
+    /// A message of the protocol.
+    Message(Box<ClientJsonRpcMessage>),
+    /// Nothing that wants an answer.
+    Nothing,
+    /// No message: the answer.
+    Wrong(String),
+}
+
+/// Reads one message.
+pub fn hear(bytes: &[u8]) -> Heard {
+    let bytes = bytes.trim_ascii();
+    if bytes.is_empty() {
+        return Heard::Nothing;
+    }
+    let value = match json::parse_with(bytes, LIMITS) {
+        Ok(value) => value,
+        Err(error) => return wrong(ErrorCode::PARSE_ERROR, &format!("parse error: {error}"), None),
+    };
+    let Some(object) = value.as_object() else {
+        let what = if value.as_array().is_some() { "a batch" } else { "no object" };
+        return wrong(ErrorCode::INVALID_REQUEST, &format!("invalid request: {what}"), None);
+    };
+    match serde_json::from_slice(bytes) {
+        Ok(message) => Heard::Message(Box::new(message)),
+        Err(_) if object.get("id").is_none() && object.get("method").and_then(Value::as_str).is_some() => {
+            Heard::Nothing
+        }
+        // An answer to nothing: an answer to it could go on for ever.
+        Err(_) if object.get("method").is_none() && (object.get("result").or(object.get("error"))).is_some() => {
+            Heard::Nothing
+        }
+        Err(_) => wrong(ErrorCode::INVALID_REQUEST, "invalid request: not of JSON-RPC 2.0's form", object.get("id")),
+    }
+}
+
+/// The answer to a message that is too long to be read.
+pub fn too_long() -> String {
+    answer(ErrorCode::INVALID_REQUEST, &format!("invalid request: longer than {MAX_MESSAGE} bytes"), None)
+}
+
+fn wrong(code: ErrorCode, message: &str, id: Option<&Value>) -> Heard {
+    Heard::Wrong(answer(code, message, id))
+}
+
+fn answer(code: ErrorCode, message: &str, id: Option<&Value>) -> String {
+    let id = match id {
+        Some(Value::String(id)) => json!(id),
+        Some(Value::Number(id)) if id.fract() == 0.0 => super::numbers::outward(&Value::Number(*id)),
+        _ => serde_json::Value::Null,
+    };
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code.0, "message": hide(message) } }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(heard: Heard) -> i64 {
+        let Heard::Wrong(answer) = heard else { return 0 };
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer["jsonrpc"], "2.0");
+        answer["error"]["code"].as_i64().unwrap()
+    }
+
+    #[test]
+    fn what_is_no_message_is_answered() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        for (line, expected) in [
+            ("{", -32700),
+            ("nonsense", -32700),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","id":2}"#, -32700),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#, -32700),
+            (&deep, -32700),
+            ("[]", -32600),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
+            ("5", -32600),
+            ("{}", -32600),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, -32600),
+        ] {
+            assert_eq!(code(hear(line.as_bytes())), expected, "{}", line.get(..80).unwrap_or(line));
+        }
+        assert_eq!(code(hear(b"\xff\xfe")), -32700);
+    }
+
+    #[test]
+    fn what_wants_no_answer_gets_none() {
+        for line in ["", " \r", r#"{"method":"x"}"#, r#"{"jsonrpc":"1.0","result":1}"#, r#"{"error":{}}"#] {
+            assert!(matches!(hear(line.as_bytes()), Heard::Nothing), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_answer_names_the_request_where_it_can() {
+        let Heard::Wrong(answer) = hear(br#"{"jsonrpc":"2.0","id":"a","method":7}"#) else { unreachable!() };
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&answer).unwrap()["id"], "a");
+        let Heard::Message(_) = hear(br#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#) else { unreachable!() };
+    }
+}

@@ -1,0 +1,53 @@
+//! Evaluation and verification as tools of the Model Context Protocol, over standard input and output or streamable HTTP.
+//!
+//! Owns the tools' shapes, both transports and their limits. Decides and signs nothing itself: the engine does. Invariants: every
+//! request is answered, a line that is no message ends nothing, and with attestation on no report leaves without one. Page:
+//! `docs/mcp.md`.
+
+mod desk;
+mod evaluate;
+mod heard;
+mod http;
+mod lines;
+mod numbers;
+mod resources;
+mod schemas;
+mod server;
+mod stdio;
+mod verify;
+
+use std::io;
+
+pub use desk::{Desk, Instance};
+pub use http::{HttpSetting, PATH, router, serve as serve_http};
+pub use server::{Server, World};
+pub use stdio::serve as serve_stdio;
+pub use verify::{Foreign, Presented, Verified, nobody_trusted};
+
+/// Largest message, on a line or in a request body.
+pub const MAX_MESSAGE: usize = 32 << 20;
+
+/// Why serving ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// No runtime, no thread, no socket.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The protocol's own machinery gave up.
+    #[error("the session broke: {0}")]
+    Session(String),
+}
+
+/// The runtime everything here runs on. Evaluations have a thread each: they are deep in other people's documents.
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).thread_stack_size(8 << 20).build()
+}
+
+/// Ends when the process is asked to.
+async fn asked_to_stop() -> io::Result<()> {
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminated.recv() => Ok(()),
+    }
+}

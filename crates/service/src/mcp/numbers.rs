@@ -1,0 +1,81 @@
+//! JSON between Writ's own values and those of the protocol's library. Numbers stay the doubles that they are.
+
+use serde_json::{Map, Number};
+use writ_core::json::{self, Object, Value};
+
+/// A value for the protocol's library.
+pub fn outward(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Bool(truth) => serde_json::Value::Bool(*truth),
+        Value::Number(number) => number_outward(*number),
+        Value::String(text) => serde_json::Value::String(text.clone()),
+        Value::Array(items) => serde_json::Value::Array(items.iter().map(outward).collect()),
+        Value::Object(object) => serde_json::Value::Object(
+            object.iter().map(|(name, value)| (name.to_owned(), outward(value))).collect::<Map<_, _>>(),
+        ),
+    }
+}
+
+/// As its canonical form is written, where the library can hold that.
+fn number_outward(number: f64) -> serde_json::Value {
+    let text = json::compact(&Value::Number(number));
+    let whole = text.parse().map(|number: u64| Number::from(number));
+    let whole = whole.or_else(|_not| text.parse().map(|number: i64| Number::from(number)));
+    whole.ok().or_else(|| Number::from_f64(number)).map_or(serde_json::Value::Null, serde_json::Value::Number)
+}
+
+/// An integer that a double would round, in a document where that matters.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the number {0} is not in its canonical form")]
+pub struct Rounded(String);
+
+/// One of Writ's values. `exact` refuses integers that would canonicalise like their neighbours (`spec/attestation.md`, section 1).
+pub fn inward(value: serde_json::Value, exact: bool) -> Result<Value, Rounded> {
+    Ok(match value {
+        serde_json::Value::Null => Value::Null,
+        serde_json::Value::Bool(truth) => Value::Bool(truth),
+        serde_json::Value::Number(number) => {
+            let double = Value::Number(number.as_f64().unwrap_or_default());
+            if exact && !number.is_f64() && json::compact(&double) != number.to_string() {
+                return Err(Rounded(number.to_string()));
+            }
+            double
+        }
+        serde_json::Value::String(text) => Value::String(text),
+        serde_json::Value::Array(items) => {
+            Value::Array(items.into_iter().map(|item| inward(item, exact)).collect::<Result<_, _>>()?)
+        }
+        serde_json::Value::Object(members) => {
+            let members = members.into_iter().map(|(name, value)| Ok((name, inward(value, exact)?)));
+            Value::Object(members.collect::<Result<Object, _>>()?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use writ_core::json::Limits;
+
+    use super::*;
+
+    #[test]
+    fn both_ways_keep_the_canonical_form() {
+        for text in [
+            r#"{"a":[1,-1,0.1,1e300,5e-324,9007199254740991,1152921504606847000,null,true,"x"],"b":{}}"#,
+            "[1e+21,-0,123456789012345680000]",
+        ] {
+            let value = json::parse_with(text.as_bytes(), Limits::FOREIGN).unwrap();
+            let there = serde_json::to_string(&outward(&value)).unwrap();
+            let back = inward(serde_json::from_str(&there).unwrap(), true).unwrap();
+            assert_eq!(json::canonical(&back), json::canonical(&value), "{there}");
+        }
+    }
+
+    #[test]
+    fn a_rounded_integer_is_refused_where_that_matters() {
+        let value: serde_json::Value = serde_json::from_str("[9007199254740993]").unwrap();
+        assert!(inward(value.clone(), false).is_ok());
+        assert_eq!(inward(value, true), Err(Rounded("9007199254740993".to_owned())));
+    }
+}

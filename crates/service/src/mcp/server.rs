@@ -1,0 +1,163 @@
+//! The server: which tool a call names, and a thread for it.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use tokio::sync::Semaphore;
+use writ_core::json::{self, Object, Value};
+use writ_core::secret::hide;
+
+use super::desk::Instance;
+use super::verify::Foreign;
+use super::{evaluate, numbers, resources, schemas, verify};
+
+/// How many calls are worked on at once.
+const AT_ONCE: usize = 4;
+/// The protocol's methods that a tool server knows. One of them that came here as a stranger has the wrong parameters.
+const KNOWN: [&str; 5] = ["initialize", "ping", "server/discover", "tools/list", "tools/call"];
+
+/// Where the actions that are asked about would run.
+#[derive(Clone, Debug)]
+pub enum World {
+    /// Here, by the user that this process is.
+    Here {
+        /// The user's home directory.
+        home: Option<String>,
+        /// The folder this process runs in, absolute.
+        cwd: Option<String>,
+    },
+    /// Anywhere.
+    Elsewhere,
+}
+
+/// The tools.
+#[derive(Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
+    turns: Arc<Semaphore>,
+}
+
+struct Inner {
+    world: World,
+    instance: Instance,
+    foreign: Foreign,
+    tools: Vec<Tool>,
+}
+
+/// Why a call has no result; the caller is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal(pub String);
+
+impl Server {
+    /// A server for actions of that world. `foreign` verifies what other instances issued.
+    pub fn new(world: World, instance: Instance, foreign: Foreign) -> Self {
+        let inner = Inner { world, instance, foreign, tools: schemas::tools() };
+        Self { inner: Arc::new(inner), turns: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+}
+
+impl Inner {
+    fn call(&self, tool: &Tool, given: JsonObject) -> Result<Value, Refusal> {
+        let known = tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
+        if let Some(stranger) = given.keys().find(|name| known.is_none_or(|known| !known.contains_key(*name))) {
+            let known: Vec<&str> = known.into_iter().flat_map(|known| known.keys()).map(String::as_str).collect();
+            return Err(Refusal(hide(&format!("unknown argument `{stranger}`: there are `{}`", known.join("`, `")))));
+        }
+        let exact = given.get("attestation").map(|given| numbers::inward(given.clone(), true));
+        let arguments = given.into_iter().map(|(name, value)| Ok((name, numbers::inward(value, false)?)));
+        let arguments: Result<Object, numbers::Rounded> = arguments.collect();
+        let arguments = arguments.map_err(|error| Refusal(error.to_string()))?;
+        match tool.name.as_ref() {
+            schemas::SHELL => evaluate::shell(&arguments, &self.world, &self.instance),
+            schemas::TERRAFORM => evaluate::terraform(&arguments, &self.world, &self.instance),
+            schemas::MCP_CALL => evaluate::mcp_call(&arguments, &self.world, &self.instance),
+            schemas::RESOURCES => resources::supported(&arguments),
+            _ => {
+                let exact = exact.unwrap_or(Ok(Value::Null)).map_err(|error| error.to_string());
+                verify::verify(&arguments, exact, &self.instance, &self.foreign)
+            }
+        }
+    }
+}
+
+/// A text argument that must be there.
+pub fn text<'a>(arguments: &'a Object, name: &str) -> Result<&'a str, Refusal> {
+    text_of(arguments, name)?.ok_or_else(|| Refusal(format!("`{name}` is missing")))
+}
+
+/// A text argument that may be there.
+pub fn text_of<'a>(arguments: &'a Object, name: &str) -> Result<Option<&'a str>, Refusal> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(Refusal(format!("`{name}` is of type {}, not a string", other.kind()))),
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        info.server_info = Implementation::new("writ", env!("CARGO_PKG_VERSION")).with_title("Writ");
+        info.instructions = Some(schemas::INSTRUCTIONS.to_owned());
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.inner.tools.clone()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.inner.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = self.get_tool(&request.name) else {
+            let unknown = format!("unknown tool `{}`", hide(&request.name));
+            return Err(ErrorData::invalid_params(unknown, None));
+        };
+        let gone = |error: &dyn std::fmt::Display| ErrorData::internal_error(error.to_string(), None);
+        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|error| gone(&error))?;
+        let inner = Arc::clone(&self.inner);
+        let work = move || {
+            let done = inner.call(&tool, request.arguments.unwrap_or_default());
+            drop(turn);
+            done
+        };
+        Ok(match tokio::task::spawn_blocking(work).await.map_err(|error| gone(&error))? {
+            Ok(value) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(json::compact(&value))]);
+                result.structured_content = Some(numbers::outward(&value));
+                result.into()
+            }
+            Err(Refusal(why)) => CallToolResult::error(vec![ContentBlock::text(why)]).into(),
+        })
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if KNOWN.contains(&request.method.as_str()) {
+            return Err(ErrorData::invalid_params(
+                format!("`{}` does not take these parameters", request.method),
+                None,
+            ));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, hide(&request.method), None))
+    }
+}

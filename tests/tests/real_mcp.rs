@@ -1,0 +1,57 @@
+//! The real Claude Code client with `writ mcp serve` as its MCP server, against a scripted Messages API on 127.0.0.1.
+
+mod client;
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use client::mock::{Script, serve, text, tool};
+use client::{Place, binary, client};
+
+const TOOL: &str = "mcp__writ__recourse_evaluate_shell";
+
+/// What went over one of the server's pipes.
+fn messages(place: &Place, name: &str) -> Vec<Value> {
+    let text = fs::read_to_string(place.root.join(name)).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+#[test]
+fn the_client_finds_the_tools_and_gets_an_attested_report() {
+    let client = client();
+    let place = Place::new("real-mcp");
+    let turns = vec![
+        vec![tool(TOOL, json!({ "command": "rm -rf secrets" }))],
+        vec![tool("mcp__writ__recourse_supported_resources", json!({ "filter": "aws_s3_bucket" }))],
+        vec![text("All done.")],
+    ];
+    let port = serve(vec![Script { word: "WRIT:", turns }]);
+    let line = format!(
+        "tee '{0}/to.jsonl' | '{1}' mcp serve --attest | tee '{0}/from.jsonl'",
+        place.root.display(),
+        binary().display()
+    );
+    let state = place.root.join("state");
+    let server = json!({ "command": "sh", "args": ["-c", line], "env": { "WRIT_STATE_DIR": state } });
+    let allowed = format!("{TOOL},mcp__writ__recourse_supported_resources");
+    let ran = place.run_client_with(&client, port, "WRIT: ask first", &[], json!({ "writ": server }), &allowed);
+    let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{said}");
+
+    let (to, from) = (messages(&place, "to.jsonl"), messages(&place, "from.jsonl"));
+    assert_eq!(to.first().unwrap()["method"], "server/discover", "the client probes first: {to:#?}");
+    let probed = from.iter().find(|answer| answer["id"] == to[0]["id"]).unwrap();
+    assert!(probed["result"]["supportedVersions"].as_array().is_some_and(|all| !all.is_empty()), "{probed:#}");
+    assert!(from.iter().all(|answer| answer["error"].is_null()), "{from:#?}");
+
+    let asked = to.iter().find(|call| call["params"]["name"] == "recourse_evaluate_shell").expect("the call arrived");
+    let answer = from.iter().find(|answer| answer["id"] == asked["id"]).unwrap();
+    let report = &answer["result"]["structuredContent"];
+    assert_eq!(report["schemaVersion"], "recourse.consequence.v1", "{answer:#}");
+    assert_eq!(report["attestation"]["output"]["riskAssessment"], report["riskAssessment"]);
+    assert!(said.contains("recourse.consequence.v1"), "the model saw the report: {said}");
+    assert!(said.contains("/.well-known/attestations/"), "and its attestation: {said}");
+    assert!(place.work.join("secrets/key.pem").exists(), "nothing was run");
+    fs::remove_dir_all(&place.root).unwrap();
+}
