@@ -4,6 +4,7 @@
 //! that checks. It reads no environment variables and prints nothing. Invariant: an allowing answer has its row on disk
 //! before it leaves. Format pages: `spec/ledger.md`, `spec/verify.md`.
 
+pub mod archive;
 mod call;
 pub mod claims;
 mod disk;
