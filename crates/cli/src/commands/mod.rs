@@ -12,6 +12,7 @@ mod init;
 mod keys;
 mod ledger;
 mod policy;
+mod serve;
 mod session;
 mod shell;
 mod status;
@@ -47,6 +48,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Claim(command) => claim::run(&command),
         Command::Evaluate(command) => evaluate::run(&command),
         Command::Consequences(command) => evaluate::rules(&command),
+        Command::Serve(args) => serve::run(args),
         Command::Claims(args) => claims::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Verify(args) => verify::run(&args),
