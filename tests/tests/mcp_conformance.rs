@@ -1,5 +1,6 @@
 //! The public conformance suite (npm `@modelcontextprotocol/conformance`) against `writ mcp serve --http`.
 
+#[expect(dead_code, reason = "other tests speak to the server themselves")]
 mod server;
 
 use std::fs::{self, File};

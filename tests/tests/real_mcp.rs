@@ -1,5 +1,6 @@
 //! The real Claude Code client with `writ mcp serve` as its MCP server, against a scripted Messages API on 127.0.0.1.
 
+#[expect(dead_code, reason = "this test starts the client with settings of its own")]
 mod client;
 
 use std::fs;

@@ -16,15 +16,17 @@ struct Tool {
     package: &'static str,
 }
 
-/// Git, bash, Node, OpenSSL, Python and Chromium are the oracles of the tests; npm fetches the real agent client and a TypeScript compiler.
-const TOOLS: [Tool; 7] = [
+/// Git, bash, Node, OpenSSL, Python and Chromium are the oracles of the tests; npm fetches the real agent client and a TypeScript compiler,
+/// a virtual environment of Python's the fuzzer of the service; PostgreSQL is what several replicas share.
+const TOOLS: [Tool; 8] = [
     Tool { program: "git", probe: "--version", package: "git" },
     Tool { program: "bash", probe: "--version", package: "bash" },
     Tool { program: "openssl", probe: "version", package: "openssl" },
     Tool { program: "node", probe: "--version", package: "nodejs" },
     Tool { program: "npm", probe: "--version", package: "npm" },
-    Tool { program: "python3", probe: "--version", package: "python3" },
     Tool { program: "chromium", probe: "--version", package: "chromium" },
+    Tool { program: "python3", probe: "-cimport ensurepip, venv", package: "python3-venv" },
+    Tool { program: "initdb", probe: "--version", package: "postgresql-15" },
 ];
 
 /// Installs what tests need and this machine lacks.
@@ -63,7 +65,13 @@ pub fn answers(program: &str, args: &[&str]) -> bool {
 }
 
 fn missing() -> Vec<&'static Tool> {
-    TOOLS.iter().filter(|tool| !answers(tool.program, &[tool.probe])).collect()
+    TOOLS.iter().filter(|tool| !answers(tool.program, &[tool.probe]) && !in_debian_folder(tool)).collect()
+}
+
+/// Debian keeps PostgreSQL's server out of the path.
+fn in_debian_folder(tool: &Tool) -> bool {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    tool.program == "initdb" && versions.into_iter().any(|version| version.path().join("bin/initdb").is_file())
 }
 
 fn install(tools: &[&Tool]) -> Result<()> {

@@ -5,6 +5,7 @@
 //! before it leaves. Format pages: `spec/ledger.md`, `spec/verify.md`.
 
 pub mod applies;
+pub mod archive;
 pub mod attested;
 mod call;
 pub mod claims;

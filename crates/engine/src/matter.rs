@@ -122,9 +122,9 @@ impl<'a> Subject<'a> {
             }
             Self::Mcp { call, .. } => {
                 text("source", "mcp".to_owned());
-                text("tool", call.tool.to_owned());
+                text("tool", hide(call.tool));
                 if let Some(server) = call.server {
-                    text("server", server.to_owned());
+                    text("server", hide(server));
                 }
                 text("hash", call_hash(call).to_string());
             }

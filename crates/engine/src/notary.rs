@@ -64,6 +64,39 @@ pub struct Matter {
     pub parent: Option<Digest>,
 }
 
+/// A matter in its canonical form, ready to be signed. Making it needs no key and no database.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    draft: Draft,
+    seconds: i64,
+}
+
+impl Matter {
+    /// Writes the canonical form and draws the random members.
+    pub fn prepare(&self) -> Result<Prepared, NotaryError> {
+        let mut draft = Draft::new(&self.input, &self.output, EVALUATOR, String::new());
+        draft.nonce = Some(random()?);
+        draft.chain_id = Some(match &self.chain_id {
+            Some(chain) => chain.clone(),
+            None => format!("{:032x}", random()?),
+        });
+        draft.parent = self.parent;
+        Ok(Prepared { draft, seconds: self.seconds })
+    }
+}
+
+impl Prepared {
+    /// The report, canonical.
+    pub fn output(&self) -> &str {
+        &self.draft.output
+    }
+
+    /// How many bytes its parts have.
+    pub const fn bytes(&self) -> usize {
+        self.draft.input.len().saturating_add(self.draft.output.len())
+    }
+}
+
 /// The keys and the database of one instance.
 pub struct Notary {
     database: Box<dyn Database>,
@@ -94,10 +127,15 @@ impl Notary {
         let custodian = Box::new(FileCustodian::new(state.join("keys")));
         let identity = match first {
             Some(first) => first,
-            None => Identity { id: format!("writ-{:08x}", random()? >> 96), url: DEFAULT_URL.to_owned() },
+            None => Self::newcomer()?,
         };
         let identity = database.identity(&identity)?;
         Ok(Self { database, custodian, identity, ready: None, last: 0 })
+    }
+
+    /// Who an instance is that nobody gave a name.
+    pub fn newcomer() -> Result<Identity, NotaryError> {
+        Ok(Identity { id: format!("writ-{:08x}", random()? >> 96), url: DEFAULT_URL.to_owned() })
     }
 
     /// Who the instance is.
@@ -142,8 +180,8 @@ impl Notary {
     /// One of the operator's changes.
     pub fn change(&mut self, change: &Change, now: Timestamp) -> Result<Registry, NotaryError> {
         let first = self.settle(now)?;
-        let changed = self.database.change(&first, &mut |known| known.changed(change, now).map(Some));
-        Ok(changed?)
+        let changer = &mut |known: &Registry| known.changed(change, later(now)).map(Some);
+        Ok(self.database.change(&first, changer)?)
     }
 
     /// Publishes a new key, unless one is waiting already (§5.4 step 1).
@@ -155,7 +193,7 @@ impl Notary {
             let publish = &mut |known: &Registry| {
                 // Another process may have published since; then its key is the one in line.
                 let wanted = known.next_in_line().is_none() && known.next_id() == id;
-                wanted.then(|| known.changed(&Change::Publish { public }, now)).transpose()
+                wanted.then(|| known.changed(&Change::Publish { public }, later(now))).transpose()
             };
             let registry = self.database.change(&known, publish)?;
             if let Some(key) = registry.next_in_line() {
@@ -176,14 +214,19 @@ impl Notary {
 
     /// Attests, in one durable step: everything or nothing.
     pub fn issue(&mut self, matters: &[Matter]) -> Result<Vec<String>, NotaryError> {
-        let drafts: Vec<Draft> = matters.iter().map(draft).collect::<Result<_, _>>()?;
+        let prepared: Vec<Prepared> = matters.iter().map(Matter::prepare).collect::<Result<_, _>>()?;
+        self.sign(&prepared)
+    }
+
+    /// [`Notary::issue`] of what was prepared elsewhere: the part that only the holder of the keys can do.
+    pub fn sign(&mut self, matters: &[Prepared]) -> Result<Vec<String>, NotaryError> {
         for _ in 0..ATTEMPTS {
             let ready = prepare(&mut self.ready, self.database.as_mut(), self.custodian.as_ref(), &self.identity)?;
-            let (mut records, mut late) = (Vec::with_capacity(drafts.len()), false);
-            for (draft, matter) in drafts.iter().zip(matters) {
+            let (mut records, mut late) = (Vec::with_capacity(matters.len()), false);
+            for Prepared { draft, seconds } in matters {
                 let (now, timestamp) = Timestamp::distinct(&mut self.last);
                 late |= ready.until.is_some_and(|end| now >= end);
-                let end = now.millis().saturating_add(matter.seconds.saturating_mul(1000));
+                let end = now.millis().saturating_add(seconds.saturating_mul(1000));
                 let draft = Draft { timestamp, expires_at: Some(Timestamp::from_millis(end)), ..draft.clone() };
                 let pending = draft.pend(&ready.key_id, &self.identity.url);
                 let id = pending.id.clone();
@@ -227,15 +270,30 @@ fn settle(
         database.change(&first, publish)?;
         let activate = &mut |known: &Registry| {
             let untouched = known.version() == 1 && known.active().is_none();
-            untouched.then(|| known.changed(&Change::Activate { id: id.clone() }, now)).transpose()
+            untouched.then(|| known.changed(&Change::Activate { id: id.clone() }, later(now))).transpose()
         };
         registry = database.change(&first, activate)?;
     }
-    if registry.due(now).is_some() {
-        let rotate = &mut |known: &Registry| known.due(now).map(|change| known.changed(&change, now)).transpose();
-        registry = database.change(&first, rotate)?;
+    rotated(database, registry, now)
+}
+
+/// The registry after the rotation that is due in it, if one is.
+pub(crate) fn rotated(
+    database: &mut dyn Database,
+    registry: Registry,
+    now: Timestamp,
+) -> Result<Registry, NotaryError> {
+    if registry.due(now).is_none() {
+        return Ok(registry);
     }
-    Ok(registry)
+    let rotate = &mut |known: &Registry| known.due(now).map(|change| known.changed(&change, later(now))).transpose();
+    Ok(database.change(&registry, rotate)?)
+}
+
+/// A change happens when nobody else can change or sign any more, which may be long after it was asked for: what was signed while it
+/// waited was signed before.
+fn later(asked: Timestamp) -> Timestamp {
+    Timestamp::now().max(asked)
 }
 
 /// When another key takes over, if that is planned and it is there.
@@ -261,15 +319,4 @@ fn prepare<'a>(
         }
     };
     Ok(ready.insert(fresh))
-}
-
-fn draft(matter: &Matter) -> Result<Draft, NotaryError> {
-    let mut draft = Draft::new(&matter.input, &matter.output, EVALUATOR, String::new());
-    draft.nonce = Some(random()?);
-    draft.chain_id = Some(match &matter.chain_id {
-        Some(chain) => chain.clone(),
-        None => format!("{:032x}", random()?),
-    });
-    draft.parent = matter.parent;
-    Ok(draft)
 }

@@ -16,6 +16,7 @@ mod ledger;
 mod mcp;
 mod policy;
 mod relying;
+mod serve;
 mod session;
 mod shell;
 mod status;
@@ -54,6 +55,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Attestation(command) => attestation::run(&command),
         Command::Gate(args) => attestation::gate(&args),
         Command::Consequences(command) => evaluate::rules(&command),
+        Command::Serve(args) => serve::run(args),
         Command::Claims(args) => claims::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Verify(args) => verify::run(&args),

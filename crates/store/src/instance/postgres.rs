@@ -5,13 +5,19 @@
 //! own, because a statement sees what was committed before it began to wait.
 
 use std::fmt;
+use std::net::Ipv4Addr;
+use std::time::Duration;
 
+use ::postgres::config::{Host, SslMode};
 use ::postgres::error::SqlState;
 use ::postgres::{Client, Config, NoTls, Row};
 use writ_core::json;
 use writ_evidence::registry::Registry;
 
 use super::{Changer, Database, DatabaseError, Identity, Kept, Record, check};
+
+/// How long the server may take to take a connection or a packet.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS writ_instance (
@@ -37,7 +43,7 @@ impl fmt::Debug for Postgres {
 impl Postgres {
     /// Connects and makes the tables that are not there.
     pub fn connect(url: &str) -> Result<Self, DatabaseError> {
-        let config: Config = url.parse().map_err(|error| refused(&error))?;
+        let config = configured(url)?;
         let mut client = config.connect(NoTls).map_err(|error| refused(&error))?;
         let mut schema = client.transaction().map_err(|error| refused(&error))?;
         let prepared = schema
@@ -45,7 +51,12 @@ impl Postgres {
             .and_then(|_rows| schema.batch_execute(SCHEMA))
             .and_then(|()| schema.commit());
         prepared.map_err(|error| refused(&error))?;
-        Ok(Self { config, client })
+        // Elsewhere a character that the database does not know would fail all that are kept in one step with it.
+        let encoding = client.query_one("SHOW server_encoding", &[]).map_err(|error| refused(&error))?;
+        match text(&encoding, 0)?.as_str() {
+            "UTF8" => Ok(Self { config, client }),
+            other => Err(DatabaseError::Postgres(format!("the database's encoding is {other}: make one with UTF8"))),
+        }
     }
 
     /// The connection, made anew when it was lost.
@@ -135,6 +146,26 @@ impl Database for Postgres {
         let row = self.client()?.query_opt(select, &[&id]).map_err(|error| refused(&error))?;
         row.map(|row| Ok(Record { id: text(&row, 0)?, key_id: text(&row, 1)?, document: text(&row, 2)? })).transpose()
     }
+}
+
+/// The address, with times after which a server that is gone counts as gone.
+fn configured(url: &str) -> Result<Config, DatabaseError> {
+    let mut config: Config = url.parse().map_err(|error| refused(&error))?;
+    if config.get_ssl_mode() == SslMode::Require {
+        let why = "`sslmode=require` is not spoken: use a Unix socket, loopback, or a tunnel on this machine";
+        return Err(DatabaseError::Postgres(why.to_owned()));
+    }
+    // A static binary has no name service; this name needs none.
+    if config.get_hostaddrs().is_empty() && matches!(config.get_hosts(), [Host::Tcp(name)] if name == "localhost") {
+        config.hostaddr(Ipv4Addr::LOCALHOST.into());
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(PATIENCE);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(PATIENCE);
+    }
+    Ok(config)
 }
 
 fn text(row: &Row, at: usize) -> Result<String, DatabaseError> {

@@ -1,0 +1,46 @@
+//! The archive: reads what an instance published, without its keys.
+//!
+//! Owns one connection to the instance's database. Refuses to say who an instance is that never published anything. Invariant: the
+//! registry it gives has no rotation that was due before. Page: `spec/attestation.md`.
+
+use std::path::Path;
+
+use writ_core::Timestamp;
+use writ_evidence::registry::Registry;
+use writ_store::instance::{Database, Record};
+
+use crate::notary::{NotaryError, rotated};
+
+/// One connection to what an instance published.
+pub struct Archive {
+    database: Box<dyn Database>,
+}
+
+impl std::fmt::Debug for Archive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Archive")
+    }
+}
+
+impl Archive {
+    /// Opens the database of a state folder, or another one.
+    pub fn open(state: &Path, database: Option<&str>) -> Result<Self, NotaryError> {
+        Ok(Self { database: writ_store::instance::open(state, database)? })
+    }
+
+    /// The newest registry's version; 0 when there is none.
+    pub fn version(&mut self) -> Result<u64, NotaryError> {
+        Ok(self.database.version()?)
+    }
+
+    /// The registry as it is now; a rotation that is due happens first.
+    pub fn registry(&mut self, now: Timestamp) -> Result<Option<Registry>, NotaryError> {
+        let registry = self.database.registry()?;
+        registry.map(|registry| rotated(self.database.as_mut(), registry, now)).transpose()
+    }
+
+    /// An attestation by its id.
+    pub fn find(&mut self, id: &str) -> Result<Option<Record>, NotaryError> {
+        Ok(self.database.find(id)?)
+    }
+}

@@ -1,0 +1,152 @@
+//! Answers: JSON bodies, their headers, and every way to say no.
+
+use std::borrow::Cow;
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use writ_core::json::write_string;
+use writ_core::secret::hide;
+
+/// What goes out.
+pub type Reply = Response<Full<Bytes>>;
+
+/// Longest message of an error.
+const MAX_MESSAGE: usize = 400;
+
+/// Why a request is not answered as it wishes. No variant carries a path, an address or a word of the database's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// Not JSON, or not an object of the right members.
+    Malformed(String),
+    /// Nothing in it can be evaluated.
+    NoSubject(String),
+    /// No token, or not one of ours.
+    Unauthorized,
+    /// A web page asks, and no token says that it may.
+    Origin,
+    /// No such route, no such attestation, no registry.
+    NotFound(&'static str),
+    /// Another method.
+    Method(&'static str),
+    /// The body did not come in time.
+    SlowBody,
+    /// Its key is retired or compromised (§6.5).
+    Gone,
+    /// Above the limit, in bytes.
+    TooLarge(usize),
+    /// Not `application/json`.
+    MediaType,
+    /// Above the rate limit: try again after so many seconds.
+    TooMany(u64),
+    /// No room for it now.
+    Busy,
+    /// The evaluation did not end in time.
+    Timeout,
+    /// The verdict could not be signed and kept (never answered without its attestation).
+    Unattested,
+    /// The database does not answer.
+    Unavailable,
+}
+
+impl Refusal {
+    /// Status, code and message.
+    fn parts(&self) -> (StatusCode, &'static str, Cow<'_, str>) {
+        use StatusCode as S;
+        let (status, code, message) = match self {
+            Self::Malformed(why) => return (S::BAD_REQUEST, "malformed", why.into()),
+            Self::NoSubject(why) => return (S::UNPROCESSABLE_ENTITY, "not_evaluable", why.into()),
+            Self::NotFound(what) => return (S::NOT_FOUND, "not_found", (*what).into()),
+            Self::Method(allow) => {
+                return (S::METHOD_NOT_ALLOWED, "method_not_allowed", format!("use {allow}").into());
+            }
+            Self::TooLarge(limit) => {
+                return (S::PAYLOAD_TOO_LARGE, "too_large", format!("the limit is {limit} bytes").into());
+            }
+            Self::Unauthorized => {
+                (S::UNAUTHORIZED, "unauthorized", "send `Authorization: Bearer` with an access token")
+            }
+            Self::Origin => (S::FORBIDDEN, "origin", "without access tokens, web pages are not served here"),
+            Self::SlowBody => (S::REQUEST_TIMEOUT, "slow_body", "the body did not come in time"),
+            Self::Gone => (S::GONE, "gone", "the key that signed it is out of service"),
+            Self::MediaType => (S::UNSUPPORTED_MEDIA_TYPE, "media_type", "send `Content-Type: application/json`"),
+            Self::TooMany(_) => (S::TOO_MANY_REQUESTS, "too_many_requests", "too many requests: try again later"),
+            Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "no room for it now: try again"),
+            Self::Timeout => (S::SERVICE_UNAVAILABLE, "timeout", "it took too long"),
+            Self::Unattested => {
+                (S::SERVICE_UNAVAILABLE, "not_attested", "the verdict could not be signed and kept: try again")
+            }
+            Self::Unavailable => (S::SERVICE_UNAVAILABLE, "unavailable", "the database does not answer: try again"),
+        };
+        (status, code, message.into())
+    }
+
+    /// The answer.
+    pub fn reply(&self) -> Reply {
+        let (status, code, message) = self.parts();
+        let mut body = format!("{{\"error\":{{\"code\":\"{code}\",\"message\":");
+        let message: String = hide(&message).chars().take(MAX_MESSAGE).collect();
+        write_string(&message, &mut body);
+        body.push_str("}}\n");
+        let mut reply = json(status, body);
+        let mut set = |name: HeaderName, value: &str| {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                reply.headers_mut().insert(name, value);
+            }
+        };
+        match self {
+            Self::Unauthorized => set(header::WWW_AUTHENTICATE, "Bearer"),
+            Self::Method(allow) => set(header::ALLOW, allow),
+            Self::TooMany(seconds) => set(header::RETRY_AFTER, &seconds.to_string()),
+            Self::Busy | Self::Timeout | Self::Unattested | Self::Unavailable => set(header::RETRY_AFTER, "1"),
+            // What is left of the body is not read, so the connection cannot go on.
+            Self::TooLarge(_) | Self::SlowBody => set(header::CONNECTION, "close"),
+            Self::Malformed(_)
+            | Self::NoSubject(_)
+            | Self::Origin
+            | Self::NotFound(_)
+            | Self::Gone
+            | Self::MediaType => {}
+        }
+        reply
+    }
+}
+
+/// A JSON answer that nobody keeps.
+pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Reply {
+    typed(status, body, "application/json")
+}
+
+/// An answer of another type that nobody keeps.
+pub fn typed(status: StatusCode, body: impl Into<Bytes>, kind: &'static str) -> Reply {
+    let mut reply = Response::new(Full::new(body.into()));
+    *reply.status_mut() = status;
+    let headers = reply.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    reply
+}
+
+/// A public JSON document with its tag; nothing but the tag when the client has it already.
+pub fn document(body: Bytes, tag: &str, keep: &'static str, known: Option<&HeaderValue>) -> Reply {
+    let has = |known: &HeaderValue| {
+        let mut tags = known.to_str().unwrap_or_default().split(',').map(str::trim);
+        tags.any(|known| known == "*" || known.trim_start_matches("W/") == tag)
+    };
+    let mut reply = if known.is_some_and(has) {
+        let mut reply = json(StatusCode::NOT_MODIFIED, Bytes::new());
+        reply.headers_mut().remove(header::CONTENT_TYPE);
+        reply
+    } else {
+        json(StatusCode::OK, body)
+    };
+    let headers = reply.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    reply
+}

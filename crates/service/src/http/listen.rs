@@ -1,0 +1,159 @@
+//! Connections: accepting, TLS, and the end.
+//!
+//! Owns every open connection. Refuses more than [`CONNECTIONS`] at a time, and whoever takes too long over a handshake or a head.
+//! Invariant: a request whose head was read before the end is answered before it.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
+
+use hyper::server::conn::http1::Builder;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::log::{Field, Log};
+use super::{ServeError, Service, handle, rate};
+
+/// Most connections at a time.
+const CONNECTIONS: usize = 1024;
+/// How long a handshake, and how long the head of a request may take; so long may a connection be idle.
+const HEAD_TIME: Duration = Duration::from_secs(15);
+/// Largest head of a request.
+const HEAD_BYTES: usize = 32 << 10;
+
+/// The certificate chain and its key, as files.
+pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, ServeError> {
+    let wrong = |path: &Path, why: String| ServeError::Tls { path: path.to_owned(), why };
+    if exposed(key).map_err(|error| wrong(key, error.to_string()))? {
+        return Err(wrong(key, "others can read it: `chmod 600` it".to_owned()));
+    }
+    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = chain.map_err(|error| wrong(certificate, error.to_string()))?;
+    // The parser's own words are not repeated for a private key.
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|_error| wrong(key, "no private key in PEM".to_owned()))?;
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, private);
+    let mut config = config.map_err(|error| wrong(certificate, error.to_string()))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn exposed(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(fs::metadata(PathBuf::from(path))?.permissions().mode() & 0o077 != 0)
+}
+
+/// The signals that end the service.
+pub struct End {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl End {
+    /// From now on the signals do not kill the process.
+    pub fn awaited() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn come(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Accepts until the end, and then waits for what is under way, but not longer than `grace`.
+pub async fn run(
+    service: Arc<Service>,
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    mut end: End,
+    grace: Duration,
+) {
+    let connections = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let accepted = async {
+            let permit = Arc::clone(&room).acquire_owned().await.ok();
+            (permit, listener.accept().await)
+        };
+        let (permit, accepted) = tokio::select! {
+            accepted = accepted => accepted,
+            () = end.come() => break,
+        };
+        match accepted {
+            Ok((stream, address)) => {
+                let (service, acceptor, watcher) = (Arc::clone(&service), acceptor.clone(), connections.watcher());
+                tokio::spawn(async move {
+                    service.metrics.connections(1);
+                    connection(&service, stream, address, acceptor, watcher).await;
+                    service.metrics.connections(-1);
+                    drop(permit);
+                });
+            }
+            Err(error) => failed(&error, &service.log).await,
+        }
+    }
+    drop(listener);
+    service.log.event("stopping", &[]);
+    // What is still under way after the grace is dropped with the runtime.
+    drop(timeout(grace, connections.shutdown()).await);
+}
+
+/// A peer that went away again is nothing; everything else (no more files) takes a moment to get better.
+async fn failed(error: &io::Error, log: &Log) {
+    if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+        log.event("accept_failed", &[("why", Field::Text(&error.to_string()))]);
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn connection(
+    service: &Arc<Service>,
+    stream: TcpStream,
+    address: SocketAddr,
+    acceptor: Option<TlsAcceptor>,
+    watcher: Watcher,
+) {
+    // Without it answers wait for the peer's delayed acknowledgement; where it fails they do.
+    drop(stream.set_nodelay(true));
+    let peer = rate::peer(address.ip());
+    match acceptor {
+        None => serve(service, stream, peer, watcher).await,
+        Some(acceptor) => {
+            if let Ok(Ok(stream)) = timeout(HEAD_TIME, acceptor.accept(stream)).await {
+                serve(service, stream, peer, watcher).await;
+            }
+        }
+    }
+}
+
+async fn serve(
+    service: &Arc<Service>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: u128,
+    watcher: Watcher,
+) {
+    let answers = service_fn(|request| {
+        let service = Arc::clone(service);
+        async move { Ok::<_, Infallible>(handle(&service, peer, request).await) }
+    });
+    let mut http = Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES).pipeline_flush(true);
+    let connection = http.serve_connection(TokioIo::new(stream), answers);
+    // A peer that breaks off or speaks no HTTP ends its own connection and nothing else.
+    drop(watcher.watch(connection).await);
+}

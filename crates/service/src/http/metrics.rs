@@ -1,0 +1,125 @@
+//! Metrics, as Prometheus and its like read them.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// What the metrics' text is.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type Labels = Vec<(&'static str, String)>;
+
+/// Every number of the service. Clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    requests: Family<Labels, Counter>,
+    seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    verdicts: Family<Labels, Counter>,
+    attested: Counter,
+    not_attested: Counter,
+    batches: Histogram,
+    connections: Gauge,
+    limited: Counter,
+    spans_lost: Counter,
+    version: Gauge<u64, AtomicU64>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let seconds: fn() -> Histogram = || Histogram::new(exponential_buckets(0.0005, 2.0, 15));
+        let mut metrics = Self {
+            registry: Arc::default(),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(seconds),
+            verdicts: Family::default(),
+            attested: Counter::default(),
+            not_attested: Counter::default(),
+            batches: Histogram::new(exponential_buckets(1.0, 2.0, 9)),
+            connections: Gauge::default(),
+            limited: Counter::default(),
+            spans_lost: Counter::default(),
+            version: Gauge::default(),
+        };
+        let mut registry = Registry::with_prefix("writ");
+        registry.register("http_requests", "Requests answered", metrics.requests.clone());
+        registry.register("http_request_seconds", "How long an answer took", metrics.seconds.clone());
+        registry.register("verdicts", "Verdicts given", metrics.verdicts.clone());
+        registry.register("attestations", "Attestations signed and kept", metrics.attested.clone());
+        registry.register("attestation_failures", "Verdicts not attested and so refused", metrics.not_attested.clone());
+        registry.register("attestation_batch", "Attestations of one durable step", metrics.batches.clone());
+        registry.register("connections", "Open connections", metrics.connections.clone());
+        registry.register("rate_limited", "Requests above the rate limit", metrics.limited.clone());
+        registry.register("spans_lost", "Spans that reached no collector", metrics.spans_lost.clone());
+        registry.register("registry_version", "Version of the key registry", metrics.version.clone());
+        metrics.registry = Arc::new(registry);
+        metrics
+    }
+}
+
+impl Metrics {
+    /// A request was answered.
+    pub fn answered(&self, route: &'static str, method: &'static str, status: u16, took: Duration) {
+        let labels = vec![("route", route.to_owned()), ("method", method.to_owned()), ("status", status.to_string())];
+        self.requests.get_or_create(&labels).inc();
+        self.seconds.get_or_create(&vec![("route", route.to_owned())]).observe(took.as_secs_f64());
+    }
+
+    /// A verdict was given.
+    pub fn verdict(&self, source: &'static str, verdict: &'static str) {
+        self.verdicts.get_or_create(&vec![("source", source.to_owned()), ("verdict", verdict.to_owned())]).inc();
+    }
+
+    /// The desk took so many at once.
+    #[expect(clippy::cast_precision_loss, reason = "at most 256")]
+    pub fn batch(&self, count: usize) {
+        self.batches.observe(count as f64);
+    }
+
+    /// So many attestations are durable.
+    pub fn attested(&self, count: usize) {
+        self.attested.inc_by(count as u64);
+    }
+
+    /// So many were refused because they could not be attested.
+    pub fn not_attested(&self, count: usize) {
+        self.not_attested.inc_by(count as u64);
+    }
+
+    /// Connections came or went.
+    pub fn connections(&self, change: i64) {
+        self.connections.inc_by(change);
+    }
+
+    /// A request was above the limit.
+    pub fn limited(&self) {
+        self.limited.inc();
+    }
+
+    /// Spans were thrown away.
+    pub fn spans_lost(&self, count: usize) {
+        self.spans_lost.inc_by(count as u64);
+    }
+
+    /// The registry's version.
+    pub fn registry(&self, version: u64) {
+        self.version.set(version);
+    }
+
+    /// The text.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        match encode(&mut out, &self.registry) {
+            Ok(()) => out,
+            // Writing into a string does not fail.
+            Err(std::fmt::Error) => String::new(),
+        }
+    }
+}

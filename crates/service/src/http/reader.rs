@@ -1,0 +1,147 @@
+//! Reading what was published: the registry, and attestations by their id.
+//!
+//! Owns threads with a connection each, so that no read waits for a signature. The registry is kept in memory and read again when its
+//! version moved or a rotation is due. Invariant: an id is only ever a key in the database.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use hyper::body::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use writ_core::{Digest, Timestamp, json};
+use writ_engine::archive::Archive;
+use writ_engine::notary::NotaryError;
+use writ_evidence::registry::{KeyState, Registry};
+
+use super::answer::Refusal;
+use super::log::{Field, Log};
+use super::metrics::Metrics;
+
+/// Most reads that wait for one thread.
+const WAITING: usize = 1024;
+
+/// The registry as it goes out.
+#[derive(Debug)]
+pub struct Published {
+    registry: Registry,
+    /// The document.
+    pub body: Bytes,
+    /// Its tag.
+    pub tag: String,
+}
+
+/// An attestation as it was found.
+#[derive(Debug)]
+pub struct Found {
+    /// Its document.
+    pub document: String,
+    /// What its key may be used for now.
+    pub key: Option<KeyState>,
+}
+
+enum Ask {
+    Registry(oneshot::Sender<Option<Option<Arc<Published>>>>),
+    Find(String, oneshot::Sender<Option<Option<Found>>>),
+}
+
+/// Where reads wait.
+#[derive(Clone)]
+pub struct Reader {
+    threads: Arc<[mpsc::Sender<Ask>]>,
+    next: Arc<AtomicUsize>,
+}
+
+impl Reader {
+    /// Starts a thread for each archive. They end when the last reader is dropped.
+    pub fn open(archives: Vec<Archive>, metrics: &Metrics, log: &Log) -> std::io::Result<(Self, Vec<JoinHandle<()>>)> {
+        let (mut threads, mut handles) = (Vec::new(), Vec::new());
+        for archive in archives {
+            let (sender, asks) = mpsc::channel(WAITING);
+            let shelf = Shelf { archive, published: None, metrics: metrics.clone() };
+            let log = log.clone();
+            let thread = std::thread::Builder::new().name("writ-reader".to_owned());
+            handles.push(thread.spawn(move || work(shelf, asks, &log))?);
+            threads.push(sender);
+        }
+        Ok((Self { threads: threads.into(), next: Arc::default() }, handles))
+    }
+
+    /// The registry now, if there is one.
+    pub async fn registry(&self) -> Result<Option<Arc<Published>>, Refusal> {
+        let (answer, published) = oneshot::channel();
+        self.send(Ask::Registry(answer))?;
+        published.await.ok().flatten().ok_or(Refusal::Unavailable)
+    }
+
+    /// An attestation by its id.
+    pub async fn find(&self, id: &str) -> Result<Option<Found>, Refusal> {
+        let (answer, found) = oneshot::channel();
+        self.send(Ask::Find(id.to_owned(), answer))?;
+        found.await.ok().flatten().ok_or(Refusal::Unavailable)
+    }
+
+    fn send(&self, ask: Ask) -> Result<(), Refusal> {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed).checked_rem(self.threads.len()).unwrap_or(0);
+        let thread = self.threads.get(turn).ok_or(Refusal::Unavailable)?;
+        thread.try_send(ask).map_err(|_full| Refusal::Busy)
+    }
+}
+
+impl Published {
+    /// Its version.
+    pub const fn version(&self) -> u64 {
+        self.registry.version()
+    }
+}
+
+struct Shelf {
+    archive: Archive,
+    published: Option<Arc<Published>>,
+    metrics: Metrics,
+}
+
+impl Shelf {
+    fn registry(&mut self) -> Result<Option<Arc<Published>>, NotaryError> {
+        let now = Timestamp::now();
+        let version = self.archive.version()?;
+        let fresh = |known: &&Arc<Published>| known.version() == version && known.registry.due(now).is_none();
+        if let Some(known) = self.published.as_ref().filter(fresh) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        self.published = self.archive.registry(now)?.map(|registry| {
+            let body = json::compact(&registry.to_json());
+            let tag = format!("\"{}-{}\"", registry.version(), Digest::of(body.as_bytes()).hex().split_at(16).0);
+            self.metrics.registry(registry.version());
+            Arc::new(Published { registry, body: body.into(), tag })
+        });
+        Ok(self.published.clone())
+    }
+
+    fn find(&mut self, id: &str) -> Result<Option<Found>, NotaryError> {
+        let Some(record) = self.archive.find(id)? else { return Ok(None) };
+        let registry = self.registry()?;
+        let key = registry.and_then(|published| Some(published.registry.key(&record.key_id)?.state));
+        Ok(Some(Found { document: record.document, key }))
+    }
+}
+
+fn work(mut shelf: Shelf, mut asks: mpsc::Receiver<Ask>, log: &Log) {
+    while let Some(ask) = asks.blocking_recv() {
+        // A connection that was lost is found out by the first try and made anew by the second.
+        match ask {
+            Ask::Registry(answer) => {
+                let read = shelf.registry().or_else(|_lost| shelf.registry());
+                drop(answer.send(told(read, log)));
+            }
+            Ask::Find(id, answer) => {
+                let read = shelf.find(&id).or_else(|_lost| shelf.find(&id));
+                drop(answer.send(told(read, log)));
+            }
+        }
+    }
+}
+
+fn told<T>(read: Result<T, NotaryError>, log: &Log) -> Option<T> {
+    read.inspect_err(|error| log.event("unavailable", &[("why", Field::Text(&error.to_string()))])).ok()
+}
