@@ -1,6 +1,5 @@
 //! The real Claude Code client with `writ mcp serve` as its MCP server, against a scripted Messages API on 127.0.0.1.
 
-#[expect(dead_code, reason = "this test starts the client with settings of its own")]
 mod client;
 
 use std::fs;
@@ -8,7 +7,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use client::mock::{Script, serve, text, tool};
-use client::{Place, binary, client};
+use client::{Place, VERSION, binary, client};
 
 const TOOL: &str = "mcp__writ__recourse_evaluate_shell";
 
@@ -21,7 +20,8 @@ fn messages(place: &Place, name: &str) -> Vec<Value> {
 #[test]
 fn the_client_finds_the_tools_and_gets_an_attested_report() {
     let client = client();
-    let place = Place::new("real-mcp");
+    let mut place = Place::new("real-mcp");
+    place.writ(&["init", "--client-version", VERSION]);
     let turns = vec![
         vec![tool(TOOL, json!({ "command": "rm -rf secrets" }))],
         vec![tool("mcp__writ__recourse_supported_resources", json!({ "filter": "aws_s3_bucket" }))],
@@ -34,9 +34,10 @@ fn the_client_finds_the_tools_and_gets_an_attested_report() {
         binary().display()
     );
     let state = place.root.join("state");
-    let server = json!({ "command": "sh", "args": ["-c", line], "env": { "WRIT_STATE_DIR": state } });
-    let allowed = format!("{TOOL},mcp__writ__recourse_supported_resources");
-    let ran = place.run_client_with(&client, port, "WRIT: ask first", &[], json!({ "writ": server }), &allowed);
+    let env = json!({ "WRIT_STATE_DIR": state });
+    place.servers = json!({ "writ": { "command": "sh", "args": ["-c", line], "env": env } });
+    place.allowed = "mcp__writ";
+    let ran = place.run_client(&client, port, "WRIT: ask first", &[]);
     let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{said}");
 
@@ -54,5 +55,9 @@ fn the_client_finds_the_tools_and_gets_an_attested_report() {
     assert!(said.contains("recourse.consequence.v1"), "the model saw the report: {said}");
     assert!(said.contains("/.well-known/attestations/"), "and its attestation: {said}");
     assert!(place.work.join("secrets/key.pem").exists(), "nothing was run");
+
+    let rows: Value = serde_json::from_slice(&place.writ(&["session", "show", "--format", "json"]).stdout).unwrap();
+    let asked = rows.as_array().unwrap().iter().filter(|row| row["decision"] == "COMPLETED" && row["toolName"] == TOOL);
+    assert_eq!(asked.count(), 1, "that it asked is on record: {rows:#}");
     fs::remove_dir_all(&place.root).unwrap();
 }

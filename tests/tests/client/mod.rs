@@ -29,6 +29,10 @@ lines.on('line', (line) => {
 pub struct Place {
     pub root: PathBuf,
     pub work: PathBuf,
+    /// The client's MCP servers.
+    pub servers: Value,
+    /// The tools that need no permission.
+    pub allowed: &'static str,
 }
 
 impl Place {
@@ -43,7 +47,8 @@ impl Place {
         fs::write(root.join("mcp.js"), MCP_SERVER).unwrap();
         let git = Command::new("git").args(["init", "--quiet"]).current_dir(&work).status();
         assert!(git.expect("this test needs git").success());
-        Self { root, work }
+        let servers = json!({ "echo": { "command": "node", "args": [root.join("mcp.js")] } });
+        Self { root, work, servers, allowed: "Bash(echo *),mcp__echo__echo" }
     }
 
     pub fn command(&self, program: &Path) -> Command {
@@ -62,21 +67,8 @@ impl Place {
 
     /// Runs the client to its end, with its standard input holding `prompt`.
     pub fn run_client(&self, client: &Path, port: u16, prompt: &str, more: &[(&str, &str)]) -> Output {
-        let echo = json!({ "echo": { "command": "node", "args": [self.root.join("mcp.js")] } });
-        self.run_client_with(client, port, prompt, more, echo, "Bash(echo *),mcp__echo__echo")
-    }
-
-    /// The same with other servers, and other tools that need no permission.
-    pub fn run_client_with(
-        &self,
-        client: &Path,
-        port: u16,
-        prompt: &str,
-        more: &[(&str, &str)],
-        servers: Value,
-        allowed: &str,
-    ) -> Output {
-        fs::write(self.root.join("mcp.json"), json!({ "mcpServers": servers }).to_string()).unwrap();
+        let servers = json!({ "mcpServers": self.servers });
+        fs::write(self.root.join("mcp.json"), servers.to_string()).unwrap();
         let mut command = self.command(client);
         command
             .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{port}"))
@@ -89,7 +81,7 @@ impl Place {
                 "--permission-mode",
                 "acceptEdits",
                 "--allowedTools",
-                allowed,
+                self.allowed,
                 "--strict-mcp-config",
                 "--mcp-config",
             ])

@@ -1,8 +1,10 @@
 //! `writ mcp serve` on pipes and on a socket: both lifecycles, every tool, and what hostile lines do to it.
 
+mod conformance;
 mod server;
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -61,16 +63,12 @@ fn both_lifecycles_find_the_same_tools() {
 #[test]
 fn each_tool_answers_in_its_shape() {
     let folder = folder("tools");
-    fs::write(folder.join("work/file.txt"), "x").unwrap();
     let mut server = Pipes::open(&folder, &[]);
 
     let shell = server.call(SHELL, json!({ "command": "rm -rf /" }));
     assert_eq!(report(&shell)["schemaVersion"], "recourse.consequence.v1");
     assert_eq!(report(&shell)["riskAssessment"], "block");
     assert!(report(&shell)["attestation"].is_null(), "off unless it is turned on");
-    let here = server.call(SHELL, json!({ "command": "rm file.txt" }));
-    let there = server.call(SHELL, json!({ "command": "rm file.txt", "cwd": "nowhere" }));
-    assert_ne!(report(&here)["mutations"], report(&there)["mutations"], "it looks at the disk, from `cwd`");
 
     let change = json!({ "address": "aws_s3_bucket.a", "mode": "managed", "type": "aws_s3_bucket", "name": "a",
         "provider_name": "aws", "change": { "actions": ["delete"], "before": { "bucket": "a" }, "after": null } });
@@ -143,6 +141,11 @@ fn attestations_come_with_the_report_and_verify() {
     let attestation = bare.as_object_mut().unwrap().remove("attestation").expect("attested");
     assert_eq!(attestation["output"], bare, "what was signed is what was said");
     assert_eq!(attestation["input"]["source"], "shell");
+
+    for (cwd, expected) in [(Value::Null, "work"), (json!("sub"), "work/sub"), (json!("/srv"), "/srv")] {
+        let result = server.call(SHELL, json!({ "command": "ls", "cwd": cwd }));
+        assert_eq!(report(&result)["attestation"]["input"]["cwd"], json!(folder.join(expected)), "from where it runs");
+    }
 
     let good = server.call(VERIFY, json!({ "attestation": attestation }));
     assert_eq!(report(&good)["valid"], true, "{good:#}");
@@ -387,8 +390,7 @@ fn http_answers_and_refuses() {
 fn what_cannot_be_served_is_said() {
     let folder = folder("usage");
     let run = |arguments: &[&str]| {
-        let output =
-            std::process::Command::new(server::binary()).args(["mcp", "serve"]).args(arguments).output().unwrap();
+        let output = Command::new(server::binary()).args(["mcp", "serve"]).args(arguments).output().unwrap();
         output.status.code()
     };
     assert_eq!(run(&["--http", "example.com:80"]), Some(2));
