@@ -9,6 +9,11 @@ const RUNNERS: &str = include_str!("runners.txt");
 
 /// The test runs in a command line, as `runner`, and whether the line's outcome is theirs.
 pub fn runs(line: &str) -> Vec<(String, bool)> {
+    let mut programs = RUNNERS.lines().filter_map(|runner| runner.split(' ').next());
+    // This is on the way of every call, and few lines run tests.
+    if !programs.any(|program| line.contains(program)) {
+        return Vec::new();
+    }
     let analysis = analyze(line, &Env::default());
     let mut out = Vec::new();
     for command in &analysis.commands {
@@ -45,9 +50,9 @@ pub enum Tests {
     Passed,
     /// The last run that tells failed.
     Failed,
-    /// The agent ran none.
+    /// The agent ran none, and nothing that could have been one under another name.
     NoneRan,
-    /// There were runs, and their outcome is hidden behind other commands, or not on record.
+    /// There were runs, or commands that may have been, and their outcome is hidden behind other commands, or not on record.
     Unclear,
 }
 
@@ -68,9 +73,13 @@ pub fn on_record(rows: &[Row], agent: Option<&str>) -> Tests {
     let of = |row: &&Row| row.detail.get("agent").and_then(|own| own.get("id")).and_then(Value::as_str) == agent;
     let mut found = Tests::NoneRan;
     for row in rows.iter().filter(of) {
-        let Some(tests) =
-            row.detail.get("tests").and_then(Value::as_array).filter(|_| row.decision == RowDecision::Approved)
-        else {
+        if row.decision != RowDecision::Approved {
+            continue;
+        }
+        let Some(tests) = row.detail.get("tests").and_then(Value::as_array) else {
+            if found == Tests::NoneRan && may_test(row) {
+                found = Tests::Unclear;
+            }
             continue;
         };
         let tells = tests.last().and_then(|last| last.get("tells")).and_then(Value::as_bool) == Some(true);
@@ -83,6 +92,27 @@ pub fn on_record(rows: &[Row], agent: Option<&str>) -> Tests {
         };
     }
     found
+}
+
+/// Programs that run no tests.
+const NEVER_TESTS: [&str; 32] = [
+    "ls", "cat", "cd", "pwd", "echo", "printf", "git", "grep", "rg", "find", "head", "tail", "wc", "sort", "uniq",
+    "diff", "cp", "mv", "rm", "mkdir", "rmdir", "touch", "chmod", "ln", "which", "sed", "awk", "tree", "stat", "date",
+    "true", "jq",
+];
+
+/// Whether a call may have run tests under a name that nobody knows: `./check.sh`, a tool on a server.
+fn may_test(row: &Row) -> bool {
+    match row.tool_name.as_deref() {
+        Some("Bash") => {
+            let texts = row.detail.get("facts").and_then(|facts| facts.get("texts")).and_then(Value::as_array);
+            let mut names =
+                texts.unwrap_or_default().iter().filter_map(|text| text.get("name").and_then(Value::as_str));
+            names.any(|name| !NEVER_TESTS.contains(&name))
+        }
+        Some(tool) => tool.starts_with("mcp__"),
+        None => false,
+    }
 }
 
 /// The member that a row about a command carries.

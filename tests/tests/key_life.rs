@@ -1,0 +1,93 @@
+//! The life of the keys that attest: many processes at once, killed at any moment, always leave a legal registry.
+
+#[cfg(test)]
+#[expect(dead_code, reason = "no session is recorded here")]
+mod workplace;
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use workplace::Workplace;
+use writ_core::Timestamp;
+use writ_evidence::registry::{KeyState, Registry};
+
+fn history(place: &Workplace) -> Vec<Registry> {
+    let output = place.writ(&["keys", "registry", "--history"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| Registry::parse(line.as_bytes()).unwrap()).collect()
+}
+
+/// Every version follows the one before, no id ever named two keys, and every private key is its owner's alone.
+fn legal(place: &Workplace) -> Vec<Registry> {
+    let history = history(place);
+    let mut known: HashMap<String, [u8; 32]> = HashMap::new();
+    for pair in history.windows(2) {
+        assert_eq!(pair[1].version(), pair[0].version() + 1);
+        pair[1].may_follow(&pair[0]).unwrap();
+    }
+    for key in history.iter().flat_map(Registry::keys) {
+        assert_eq!(*known.entry(key.id.clone()).or_insert(key.public), key.public, "{}", key.id);
+    }
+    for entry in fs::read_dir(place.folder.join("state/keys")).unwrap().map(Result::unwrap) {
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
+    }
+    history
+}
+
+#[test]
+fn rotations_that_are_killed_leave_a_legal_registry() {
+    let place = Workplace::new("killed-rotations");
+    assert!(place.writ(&["keys", "rotate"]).status.success());
+    for round in 0..24 {
+        let mut running: Vec<_> = (0..3).map(|_| place.command(&["keys", "rotate"]).spawn().unwrap()).collect();
+        std::thread::sleep(Duration::from_millis(round * 2));
+        for child in &mut running {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+    let before = legal(&place).len();
+    assert!(place.writ(&["keys", "rotate"]).status.success());
+    let after = legal(&place);
+    assert!(after.len() > before);
+    assert!(after.last().unwrap().active().is_some());
+    let output = place.writ(&["evaluate", "shell", "ls", "--attest", "--attest-to", "a.json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(place.writ(&["attestation", "verify", "a.json"]).status.success());
+}
+
+#[test]
+fn a_planned_rotation_happens_by_itself_and_when_it_was_planned() {
+    let place = Workplace::new("planned");
+    assert!(place.writ(&["keys", "rotate", "--at", "2001-01-01T00:00:00Z"]).status.code() != Some(0));
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest", "--attest-to", "before.json"]).status.success());
+    let at = Timestamp::from_millis(Timestamp::now().millis() + 2500).to_string();
+    assert!(place.writ(&["keys", "rotate", "--at", &at]).status.success());
+    let planned = history(&place).pop().unwrap();
+    assert_eq!(planned.keys().iter().map(|key| key.state).collect::<Vec<_>>(), [KeyState::Active, KeyState::Pending]);
+    std::thread::sleep(Duration::from_millis(2600));
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest", "--attest-to", "after.json"]).status.success());
+    let rotated = legal(&place).pop().unwrap();
+    assert_eq!(
+        rotated.keys().iter().map(|key| key.state).collect::<Vec<_>>(),
+        [KeyState::Deprecated, KeyState::Active]
+    );
+    assert_eq!(rotated.keys()[0].deprecated_at.unwrap().to_string(), at);
+    assert_eq!(rotated.keys()[1].valid_from.unwrap().to_string(), at);
+    for file in ["before.json", "after.json"] {
+        assert!(place.writ(&["attestation", "verify", file]).status.success(), "{file}");
+    }
+    let (old, new) = (rotated.keys()[0].id.clone(), rotated.keys()[1].id.clone());
+    assert!(place.writ(&["keys", "retire", &new]).status.code() != Some(0), "an active key is not retired");
+    assert!(place.writ(&["keys", "retire", &old]).status.success());
+    assert!(place.writ(&["attestation", "verify", "before.json"]).status.success(), "a retired key's word counts");
+    assert!(place.writ(&["keys", "compromise", &new]).status.success());
+    assert_eq!(place.writ(&["attestation", "verify", "after.json"]).status.code(), Some(3));
+    let none = place.writ(&["evaluate", "shell", "ls", "--attest"]);
+    assert_eq!(none.status.code(), Some(1), "no key, no verdict that only looks attested");
+    assert!(none.stdout.is_empty());
+    legal(&place);
+}
