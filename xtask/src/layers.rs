@@ -12,7 +12,7 @@ use crate::metadata::{Metadata, Package};
 use crate::run::say;
 
 /// Each room and the rooms it may use. Every room may use `core`; `engine`, `service` and `cli` compose the others.
-const ROOMS: [(&str, &[&str]); 14] = [
+const ROOMS: [(&str, &[&str]); 15] = [
     ("core", &[]),
     ("shell", &[]),
     ("policy", &["shell"]),
@@ -22,6 +22,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("agentfile", &["policy"]),
     ("package", &["agentfile", "policy", "evidence"]),
     ("store", &["evidence"]),
+    ("verifier", &["evidence"]),
     ("sandbox", &["policy"]),
     ("clients", &[]),
     ("engine", BELOW_ENGINE),
@@ -29,8 +30,19 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("cli", BELOW_CLI),
 ];
 
-const BELOW_ENGINE: &[&str] =
-    &["shell", "policy", "consequence", "evidence", "claims", "agentfile", "package", "store", "sandbox", "clients"];
+const BELOW_ENGINE: &[&str] = &[
+    "shell",
+    "policy",
+    "consequence",
+    "evidence",
+    "claims",
+    "agentfile",
+    "package",
+    "store",
+    "verifier",
+    "sandbox",
+    "clients",
+];
 const BELOW_SERVICE: &[&str] = &[
     "shell",
     "policy",
@@ -40,6 +52,7 @@ const BELOW_SERVICE: &[&str] = &[
     "agentfile",
     "package",
     "store",
+    "verifier",
     "sandbox",
     "clients",
     "engine",
@@ -53,6 +66,7 @@ const BELOW_CLI: &[&str] = &[
     "agentfile",
     "package",
     "store",
+    "verifier",
     "sandbox",
     "clients",
     "engine",

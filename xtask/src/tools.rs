@@ -16,15 +16,16 @@ struct Tool {
     package: &'static str,
 }
 
-/// Git, bash, Node and OpenSSL are the oracles of the tests; npm fetches the real agent client, a virtual environment of Python's the
-/// fuzzer of the service; PostgreSQL is what several replicas share.
-const TOOLS: [Tool; 7] = [
+/// Git, bash, Node, OpenSSL, Python and Chromium are the oracles of the tests; npm fetches the real agent client and a TypeScript compiler,
+/// a virtual environment of Python's the fuzzer of the service; PostgreSQL is what several replicas share.
+const TOOLS: [Tool; 8] = [
     Tool { program: "git", probe: "--version", package: "git" },
     Tool { program: "bash", probe: "--version", package: "bash" },
     Tool { program: "openssl", probe: "version", package: "openssl" },
     Tool { program: "node", probe: "--version", package: "nodejs" },
     Tool { program: "npm", probe: "--version", package: "npm" },
     Tool { program: "python3", probe: "-cimport ensurepip, venv", package: "python3-venv" },
+    Tool { program: "chromium", probe: "--version", package: "chromium" },
     Tool { program: "initdb", probe: "--version", package: "postgresql-15" },
 ];
 
@@ -34,7 +35,19 @@ pub fn require() -> Result<()> {
     if !missing.is_empty() {
         install(&missing)?;
     }
+    node_is_new_enough()?;
     cargo_tool("nextest", "cargo-nextest")
+}
+
+/// Debian 12 brings Node 18, whose WebCrypto is behind a flag; `verifiers/ts` wants 20.
+fn node_is_new_enough() -> Result<()> {
+    let said = quietly("node", &["--version"]).map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let said = said.unwrap_or_default();
+    let major = said.strip_prefix('v').and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+    if major.is_none_or(|major| major < 20) {
+        bail!("`node --version` says `{said}`, 20 is needed\nhelp: Debian 13 has it as a package");
+    }
+    Ok(())
 }
 
 /// Installs a cargo subcommand that is not there.

@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod environment;
 mod exit;
+mod input;
 mod output;
 
 use std::process::ExitCode;

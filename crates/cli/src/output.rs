@@ -70,7 +70,15 @@ pub fn bytes(bytes: &[u8]) {
 
 /// Foreign text on one line: a name must not paint a line of its own.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+    text.chars().map(|c| if unseen(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+}
+
+/// Controls, and letters that are not seen but change how others are: direction, joins, line ends, tags.
+fn unseen(c: char) -> bool {
+    let formats = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}');
+    c.is_control()
+        || formats
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// One line on stderr.
@@ -86,4 +94,16 @@ pub fn print_json(value: &Value) {
 /// One JSON value a line, on stdout.
 pub fn print_json_line(value: &Value) {
     line(json::compact(value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn what_is_not_seen_is_spelled_out() {
+        assert_eq!(plain("a\u{1b}[2Kb\nc"), "a\\u{1b}[2Kb\\u{a}c");
+        assert_eq!(plain("x\u{202e}y\u{2066}z\u{200b}\u{e0041}"), "x\\u{202e}y\\u{2066}z\\u{200b}\\u{e0041}");
+        assert_eq!(plain("Grüße, 日本 🦀"), "Grüße, 日本 🦀");
+    }
 }

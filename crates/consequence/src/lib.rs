@@ -10,6 +10,7 @@ mod paths;
 mod report;
 pub mod rules;
 pub mod shell;
+mod signs;
 pub mod sql;
 pub mod terraform;
 

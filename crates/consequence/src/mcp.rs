@@ -5,12 +5,14 @@
 use writ_core::json::{Object, Value};
 use writ_shell::Env;
 
-use crate::paths::Eyes;
+use crate::paths::{Doing, Eyes, Place, Seen, judge};
 use crate::report::{Confidence, Intent, Mutation, Origin, Recoverability, Report, Target, Tier};
 use crate::{shell, sql};
 
 /// Verbs, what they do, and the tier where nothing better is known.
 const VERBS: &str = include_str!("../data/mcp/verbs.txt");
+/// What arguments mean by their names.
+const ARGUMENTS: &str = include_str!("../data/mcp/arguments.txt");
 /// Deepest nesting of arguments, and most of them, that are looked at.
 const MAX_DEPTH: usize = 16;
 const MAX_ARGUMENTS: usize = 2000;
@@ -34,7 +36,13 @@ pub fn evaluate(call: &Call<'_>, env: &Env, eyes: &dyn Eyes) -> Report {
     let words = words(name);
     let verb = words.iter().find_map(|word| verb(word));
     let mut report = Report::default();
-    let mut found = Arguments { env, eyes, mutations: Vec::new(), left: MAX_ARGUMENTS };
+    let doing = match verb {
+        Some((_, "delete" | "destroy", _)) => Some(Doing::Delete),
+        Some((_, "change", _)) => Some(Doing::Overwrite),
+        _ => None,
+    };
+    let money = words.iter().any(|word| is("money", word)) && verb.is_none_or(|(_, action, _)| action != "read");
+    let mut found = Arguments { env, eyes, doing, money, mutations: Vec::new(), left: MAX_ARGUMENTS };
     found.value(None, call.arguments, 0);
     report.mutations.append(&mut found.mutations);
     let hint = |name: &str| call.annotations.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
@@ -95,6 +103,13 @@ fn verb(word: &str) -> Option<(Tier, &'static str, &'static str)> {
     })
 }
 
+/// Whether the table has `name` as one of a kind.
+fn is(kind: &str, name: &str) -> bool {
+    let names = ARGUMENTS.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(':'));
+    let plain: String = name.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect();
+    names.is_some_and(|names| names.split_whitespace().any(|known| known == plain))
+}
+
 /// `deleteFile`, `delete_file`, `delete-file`, `DELETEFile` as words in lower case.
 fn words(name: &str) -> Vec<String> {
     let mut out: Vec<String> = vec![String::new()];
@@ -120,6 +135,10 @@ fn words(name: &str) -> Vec<String> {
 struct Arguments<'a> {
     env: &'a Env,
     eyes: &'a dyn Eyes,
+    /// What the tool's verb does to paths.
+    doing: Option<Doing>,
+    /// The tool's name speaks of money, and it does not only read.
+    money: bool,
     mutations: Vec<Mutation>,
     left: usize,
 }
@@ -137,24 +156,47 @@ impl Arguments<'_> {
             }
             Value::Array(items) => items.iter().for_each(|item| self.value(name, item, depth + 1)),
             Value::String(text) => self.text(name.unwrap_or_default(), text),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Number(number) => self.amount(name.unwrap_or_default(), *number),
+            Value::Null | Value::Bool(_) => {}
         }
     }
 
     fn text(&mut self, name: &str, text: &str) {
-        let name = name.to_lowercase();
-        if matches!(name.as_str(), "sql" | "query" | "statement" | "queries" | "statements") {
+        if is("sql", name) {
             for found in sql::evaluate(text) {
                 self.add(found.tier, found.action, &found.why, found.name);
             }
-        } else if matches!(
-            name.as_str(),
-            "command" | "cmd" | "script" | "shell" | "bash" | "code" | "commands" | "cli_command"
-        ) {
+        } else if is("shell", name) {
             let report = shell::evaluate(text, self.env, self.eyes);
             self.mutations.extend(
                 report.mutations.into_iter().filter(|mutation| mutation.recoverability.source == Origin::Rules),
             );
+        } else if is("path", name) {
+            self.path(text);
+        } else if let Ok(number) = text.parse() {
+            self.amount(name, number);
+        }
+    }
+
+    /// A path counts by where it lies and what it is called: whose disk it is on, nobody knows.
+    fn path(&mut self, path: &str) {
+        let Some(doing) = self.doing else { return };
+        let (cwd, home) = (self.env.cwd.as_deref(), self.env.home.as_deref());
+        let place = Place { path, tree: true, glob: path.contains('*'), cwd, home };
+        let found = judge(doing, &place, Seen::default());
+        let (least, action) = match doing {
+            Doing::Delete => (Tier::Unrecoverable, "delete"),
+            _ => (Tier::FromBackup, "overwrite"),
+        };
+        if found.tier == Tier::Unrecoverable || found.tier == least {
+            self.add(found.tier, action, &found.why, path.to_owned());
+        }
+    }
+
+    fn amount(&mut self, name: &str, number: f64) {
+        if self.money && number != 0.0 && is("amount", name) {
+            let why = format!("an amount of {number} is moved or promised; nothing takes it back");
+            self.add(Tier::NeedsReview, "spend", &why, format!("{name} {number}"));
         }
     }
 
@@ -201,6 +243,10 @@ mod tests {
             ("http_request", r#"{"method":"DELETE","url":"https://x/y"}"#),
             ("repo-destroy", "{}"),
             ("DROPTable", "{}"),
+            ("create_payment", r#"{"amount":12,"currency":"EUR"}"#),
+            ("setBudget", r#"{"campaign":"x","budget":"100000"}"#),
+            ("write_file", r#"{"path":"/etc/passwd","content":"x"}"#),
+            ("delete_file", r#"{"path":"/etc/hosts"}"#),
         ] {
             assert_ne!(verdict(tool, arguments), Verdict::Allow, "{tool} {arguments}");
         }
@@ -211,6 +257,12 @@ mod tests {
             ("bash", r#"{"command":"ls"}"#),
             ("search_deleted", "{}"),
             ("frobnicate", "{}"),
+            ("list_payments", r#"{"amount":12}"#),
+            ("add_ingredient", r#"{"amount":2}"#),
+            ("create_payment_link", r#"{"amount":0}"#),
+            ("write_file", r#"{"path":"src/main.rs","content":"x"}"#),
+            ("create_directory", r#"{"path":"/home/me/project/new"}"#),
+            ("read_file", r#"{"path":"/etc/passwd"}"#),
         ] {
             assert_eq!(verdict(tool, arguments), Verdict::Allow, "{tool} {arguments}");
         }

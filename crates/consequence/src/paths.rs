@@ -132,9 +132,18 @@ const SYSTEM_TREES: [&str; 13] = [
     "/dev/",
 ];
 /// Below these, nothing is kept.
-const PASSING: [&str; 6] = ["/tmp/", "/var/tmp/", "/private/tmp/", "/dev/shm/", "/var/cache/", "/run/user/"];
+const PASSING: [&str; 8] = [
+    "/tmp/",
+    "/var/tmp/",
+    "/private/tmp/",
+    "/private/var/tmp/",
+    "/dev/shm/",
+    "/var/cache/",
+    "/run/user/",
+    "/var/lib/apt/lists/",
+];
 /// Names of what is made again by a build or a download.
-const MADE_AGAIN: [&str; 44] = [
+const MADE_AGAIN: [&str; 73] = [
     "node_modules",
     "target",
     "dist",
@@ -179,8 +188,52 @@ const MADE_AGAIN: [&str; 44] = [
     "bazel-out",
     ".svelte-kit",
     "public_build",
+    ".angular",
+    ".vite",
+    ".expo",
+    ".output",
+    ".vercel",
+    ".docusaurus",
+    ".astro",
+    ".sass-cache",
+    ".hypothesis",
+    ".ipynb_checkpoints",
+    ".stack-work",
+    "dist-newstyle",
+    "elm-stuff",
+    "bower_components",
+    "vendor",
+    "_site",
+    ".jekyll-cache",
+    ".nx",
+    ".yarn",
+    "cdk.out",
+    ".aws-sam",
+    "cmake-build-release",
+    ".DS_Store",
+    "package-lock.json",
+    "pnpm-lock.yaml",
+    "npm-shrinkwrap.json",
+    "bun.lockb",
+    ".coverage",
+    ".nox",
 ];
-const MADE_ENDINGS: [&str; 22] = [
+/// The same of a user's home: caches that tools fill on their own.
+const CACHES: [&str; 12] = [
+    "/.cache",
+    "/.npm",
+    "/.rustup/downloads",
+    "/.cargo/registry",
+    "/.cargo/git",
+    "/.gradle/caches",
+    "/.m2/repository",
+    "/.yarn/cache",
+    "/.pub-cache",
+    "/.nuget/packages",
+    "/Library/Caches",
+    "/Library/Developer/Xcode/DerivedData",
+];
+const MADE_ENDINGS: [&str; 24] = [
     ".o",
     ".pyc",
     ".class",
@@ -203,6 +256,8 @@ const MADE_ENDINGS: [&str; 22] = [
     ".gcda",
     ".gcno",
     ".out",
+    ".egg-info",
+    ".pyo",
 ];
 /// Names of what is hard to get back.
 const PRECIOUS: [&str; 14] = [
@@ -244,7 +299,7 @@ pub fn judge(doing: Doing, place: &Place<'_>, seen: Seen) -> Outcome {
     if let Some(found) = device(path) {
         return found(doing);
     }
-    if path == "/dev/null" || passing(path) {
+    if path == "/dev/null" || passing(place) {
         return at(Tier::Reversible, "nothing is kept there");
     }
     match doing {
@@ -252,7 +307,8 @@ pub fn judge(doing: Doing, place: &Place<'_>, seen: Seen) -> Outcome {
         Doing::Overwrite => return overwrite(place),
         Doing::Delete | Doing::Move => {}
     }
-    if is_whole(place) {
+    let here = place.cwd == Some(path.trim_end_matches(['/', '*'])) || matches!(path, "*" | "./*");
+    if is_whole(place) && !(doing == Doing::Move && here) {
         return at(Tier::Unrecoverable, &format!("`{path}` holds the system, a home or the whole project"));
     }
     if SYSTEM_TREES.iter().any(|tree| path.starts_with(tree)) {
@@ -275,8 +331,17 @@ fn by_evidence(place: &Place<'_>, seen: Seen, name: &str) -> Outcome {
     let path = place.path;
     let inside = place.cwd.is_none_or(|cwd| path.strip_prefix(cwd).is_some_and(|rest| rest.starts_with('/')))
         || !path.starts_with('/');
-    let made =
-        path.split('/').any(|part| MADE_AGAIN.contains(&part)) || MADE_ENDINGS.iter().any(|end| name.ends_with(end));
+    // What the folders above the project are called says nothing of what is in it.
+    let own = place.cwd.filter(|_| inside).and_then(|cwd| path.strip_prefix(cwd)).unwrap_or(path);
+    let made = own.split('/').any(|part| MADE_AGAIN.contains(&part)) || is_made_again(name);
+    // Wherever it lies, nobody gives these names to anything else.
+    let surely = own.split('/').any(|part| {
+        MADE_AGAIN.contains(&part)
+            && (part.starts_with('.') || matches!(part, "node_modules" | "__pycache__" | "DerivedData"))
+    });
+    let cache = place.home.and_then(|home| path.strip_prefix(home)).is_some_and(|rest| {
+        CACHES.iter().any(|cache| rest.strip_prefix(cache).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    });
     let git = |value: &str, description: &str| {
         vec![Evidence {
             key: "git.status".to_owned(),
@@ -296,7 +361,9 @@ fn by_evidence(place: &Place<'_>, seen: Seen, name: &str) -> Outcome {
                 outcome(Tier::WithEffort, "git is told to leave it alone, as what a build makes", Confidence::Medium);
             Outcome { evidence: git("ignored", "in .gitignore"), ..found }
         }
-        _ if made && inside => outcome(Tier::WithEffort, "made again by a build or a download", Confidence::Medium),
+        _ if made && inside || surely || cache || name.starts_with(".zcompdump") => {
+            outcome(Tier::WithEffort, "made again by a build or a download", Confidence::Medium)
+        }
         (_, Some(Git::Changed)) => {
             let found = outcome(Tier::FromBackup, "changes since the last commit are in no commit", Confidence::High);
             Outcome { evidence: git("changed", "changes since the last commit"), ..found }
@@ -330,6 +397,11 @@ fn by_evidence(place: &Place<'_>, seen: Seen, name: &str) -> Outcome {
     found
 }
 
+/// Whether a build or a download makes what has this name.
+pub fn is_made_again(name: &str) -> bool {
+    MADE_AGAIN.contains(&name) || MADE_ENDINGS.iter().any(|end| name.ends_with(end))
+}
+
 fn outcome(tier: Tier, why: &str, confidence: Confidence) -> Outcome {
     Outcome { tier, why: why.to_owned(), confidence, evidence: Vec::new(), missing: Vec::new() }
 }
@@ -349,14 +421,28 @@ fn is_whole(place: &Place<'_>) -> bool {
             || place.cwd.is_some_and(above)
             || place.home.is_some_and(|home| {
                 path.strip_prefix(home).is_some_and(|rest| {
-                    rest.matches('/').count() == 1 && !rest.starts_with("/.cache") && !rest.starts_with("/.npm")
+                    rest.matches('/').count() == 1 && !CACHES.contains(&rest) && !rest.starts_with("/.zcompdump")
                 })
             })
-            || matches!(place.path, "." | ".." | "*" | "./*" | "../*" | "~" | "./" | "../"))
+            || matches!(path, "." | "~" | "*")
+            || path.split('/').all(|part| matches!(part, ".." | "*")))
 }
 
-fn passing(path: &str) -> bool {
-    PASSING.iter().any(|folder| path.strip_prefix(folder).is_some_and(|rest| !rest.is_empty() && rest != "*"))
+/// Below a folder where nothing is kept, but not the project itself: that may lie there, too.
+fn passing(place: &Place<'_>) -> bool {
+    let below = |path: &str| {
+        let rest = PASSING.iter().find_map(|folder| path.strip_prefix(folder));
+        rest.is_some_and(|rest| !rest.is_empty())
+    };
+    let project = place.cwd.filter(|cwd| below(cwd));
+    let whole = project.is_some_and(|cwd| {
+        place
+            .path
+            .strip_prefix(cwd)
+            .or(cwd.strip_prefix(place.path))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    below(place.path) && !whole
 }
 
 /// Devices: what is written there overwrites what they hold.
@@ -376,7 +462,7 @@ fn device(path: &str) -> Option<fn(Doing) -> Outcome> {
 
 fn permit(place: &Place<'_>) -> Outcome {
     let path = place.path;
-    let system = SYSTEM.contains(&path.trim_end_matches('/'))
+    let system = place.home != Some(path) && SYSTEM.contains(&path.trim_end_matches('/'))
         || path == "/"
         || SYSTEM_TREES.iter().any(|tree| path.starts_with(tree));
     match (system, place.tree) {
@@ -384,7 +470,7 @@ fn permit(place: &Place<'_>) -> Outcome {
             outcome(Tier::Unrecoverable, "the modes of a system's files are kept nowhere", Confidence::High)
         }
         (true, false) => outcome(Tier::FromBackup, &format!("`{path}` belongs to the system"), Confidence::Medium),
-        (false, _) if is_whole(place) && place.cwd != Some(path) && path != "." => {
+        (false, _) if place.tree && (place.home == Some(path) || matches!(path, "~" | "..")) => {
             outcome(Tier::FromBackup, "the old modes are kept nowhere", Confidence::Medium)
         }
         (false, _) => outcome(Tier::Reversible, "it can be changed back", Confidence::Medium),
@@ -392,16 +478,14 @@ fn permit(place: &Place<'_>) -> Outcome {
 }
 
 fn overwrite(place: &Place<'_>) -> Outcome {
-    const ACCOUNTS: [&str; 9] = [
+    const ACCOUNTS: [&str; 7] = [
         "/etc/passwd",
         "/etc/shadow",
         "/etc/group",
         "/etc/sudoers",
         "/etc/fstab",
         "/proc/sysrq-trigger",
-        "/etc/hosts",
         "/etc/crontab",
-        "/etc/resolv.conf",
     ];
     const PERSISTENT: [&str; 10] = [
         "/.bashrc",
@@ -417,6 +501,14 @@ fn overwrite(place: &Place<'_>) -> Outcome {
     ];
     let path = place.path;
     let home = place.home.unwrap_or("/root");
+    let inner = path.strip_prefix(".git/").or(path.split_once("/.git/").map(|(_, inner)| inner));
+    if inner.is_some_and(|inner| {
+        matches!(inner, "HEAD" | "config" | "index" | "packed-refs")
+            || inner.starts_with("refs/")
+            || inner.starts_with("objects/")
+    }) {
+        return outcome(Tier::FromBackup, &format!("`{path}` is what git itself keeps"), Confidence::Medium);
+    }
     if ACCOUNTS.contains(&path)
         || ["/boot/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/usr/bin/", "/usr/lib/", "/usr/sbin/", "/etc/sudoers.d/"]
             .iter()
@@ -427,8 +519,27 @@ fn overwrite(place: &Place<'_>) -> Outcome {
     if ["/etc/", "/sys/", "/proc/", "/var/lib/", "/var/spool/cron"].iter().any(|tree| path.starts_with(tree)) {
         return outcome(Tier::FromBackup, &format!("`{path}` belongs to the system"), Confidence::Medium);
     }
-    if path.strip_prefix(home).is_some_and(|rest| PERSISTENT.contains(&rest)) {
+    if of_a_home(path, home).is_some_and(|rest| PERSISTENT.contains(&rest)) {
         return outcome(Tier::FromBackup, &format!("`{path}` is read at every login"), Confidence::Medium);
     }
     outcome(Tier::Reversible, "a file is written", Confidence::Low)
+}
+
+/// What follows a user's home in a path.
+fn of_a_home<'a>(path: &'a str, home: &str) -> Option<&'a str> {
+    let homes = ["/home/", "/Users/"].iter().find_map(|homes| path.strip_prefix(homes));
+    let other = homes.and_then(|rest| rest.find('/').and_then(|at| rest.get(at..)));
+    path.strip_prefix(home).or(other)
+}
+
+/// What it means that something is copied, moved or linked over a path: a device, an account, what is read at every login.
+pub fn land(place: &Place<'_>) -> Option<Outcome> {
+    let path = place.path;
+    if let Some(found) = device(path) {
+        return Some(found(Doing::Overwrite));
+    }
+    let tracked = ["/etc/", "/usr/", "/bin/", "/sbin/", "/lib", "/boot/", "/sys/", "/proc/", "/var/"];
+    let exact = matches!(path, "/etc/passwd" | "/etc/shadow" | "/etc/sudoers" | "/etc/fstab" | "/etc/group");
+    let found = overwrite(place);
+    (found.tier > Tier::WithEffort && (exact || !tracked.iter().any(|tree| path.starts_with(tree)))).then_some(found)
 }

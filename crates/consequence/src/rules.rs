@@ -26,6 +26,9 @@ const FILES: &[(&str, &str)] = &[
     ("azure", include_str!("../data/shell/azure.txt")),
     ("publishing", include_str!("../data/shell/publishing.txt")),
     ("interpreters", include_str!("../data/shell/interpreters.txt")),
+    ("services", include_str!("../data/shell/services.txt")),
+    ("windows", include_str!("../data/shell/windows.txt")),
+    ("macos", include_str!("../data/shell/macos.txt")),
 ];
 
 /// What a rule's tier is.
@@ -95,6 +98,8 @@ enum Mark {
     Operand(&'static str),
     /// A word of any kind, or an option with its value (`--replicas=0`), that fits a pattern.
     Raw(&'static str),
+    /// An operand that nobody knows before the line runs.
+    Unknown,
 }
 
 /// Every family.
@@ -116,6 +121,14 @@ pub fn of(program: &str) -> impl Iterator<Item = &'static Family> {
     BY_PROGRAM.get(program).into_iter().flatten().copied()
 }
 
+/// A program's name as the families write it: `C:/Git/bin/Git.exe` is `git`, and `wrangler@3` is `wrangler`.
+pub fn name_of(program: &str) -> String {
+    let base = program.rsplit(['/', '\\']).next().unwrap_or_default();
+    let base = base.split_once('@').map_or(base, |(name, _)| if name.is_empty() { base } else { name });
+    let lower = base.to_lowercase();
+    lower.strip_suffix(".exe").map_or(lower.clone(), str::to_owned)
+}
+
 /// A rule by its id.
 pub fn find(id: &str) -> Option<&'static Rule> {
     families().iter().flat_map(|family| &family.rules).find(|rule| rule.id == id)
@@ -123,6 +136,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 
 /// A command made ready for the rules.
 pub struct Subject {
+    idle: bool,
     normal: Normal,
     operands: Vec<String>,
     raw: Vec<String>,
@@ -133,9 +147,14 @@ impl Subject {
     pub fn of(command: &Command, family: &Family) -> Self {
         let mut texts: Vec<String> = command.words.iter().map(text).collect();
         let normal = normal(&command.words);
+        let idle = idle(&texts, family);
         // `/usr/sbin/userdel` is `userdel`.
         if let Some(program) = texts.first_mut() {
-            program.clone_from(&normal.program);
+            *program = name_of(program);
+        }
+        // Windows makes no difference between the cases.
+        if family.name == "windows" {
+            texts.iter_mut().for_each(|text| *text = text.to_lowercase());
         }
         let operands = if family.globals.is_empty() {
             normal.operands.iter().map(text).collect()
@@ -147,12 +166,17 @@ impl Subject {
             [option, value] if option.starts_with('-') && !value.starts_with('-') => Some(format!("{option}={value}")),
             _ => None,
         }));
-        Self { normal, operands, raw }
+        Self { idle, normal, operands, raw }
     }
 
     /// The program's base name.
     pub fn program(&self) -> &str {
         &self.normal.program
+    }
+
+    /// Whether a word of the command contains a text.
+    pub fn says(&self, text: &str) -> bool {
+        self.raw.iter().any(|word| word.contains(text))
     }
 
     /// What is no option, after `skip` words of subcommand.
@@ -167,8 +191,56 @@ impl Subject {
             }
             Mark::Operand(pattern) => self.operands.iter().any(|own| fits(pattern, own)),
             Mark::Raw(pattern) => self.raw.iter().any(|own| fits(pattern, own)),
+            Mark::Unknown => self.operands.iter().any(|own| own.contains('\u{1}')),
         }
     }
+}
+
+/// Whether a command only prints its help, or what it would do.
+fn idle(words: &[String], family: &Family) -> bool {
+    const NO_TRIAL: [&str; 4] = ["files", "disks", "system", "interpreters"];
+    // Options of any program whose value might be spelt like that.
+    const VALUED: [&str; 20] = [
+        "--exclude",
+        "--include",
+        "--description",
+        "--namespace",
+        "--context",
+        "--kube-context",
+        "--selector",
+        "--pod-selector",
+        "-l",
+        "-t",
+        "-m",
+        "--timeout",
+        "--revision",
+        "--region",
+        "--profile",
+        "--project",
+        "--message",
+        "--instance-ids",
+        "--user-name",
+        "--cri-socket",
+    ];
+    let program = words.first().map_or("", String::as_str);
+    let words: Vec<&str> = words.iter().map(String::as_str).take_while(|word| *word != "--").collect();
+    let subcommands = !["databases", "files", "system", "disks"].contains(&family.name) && words.len() > 2;
+    let help =
+        words.contains(&"--help") || subcommands && (words.get(1) == Some(&"help") || words.last() == Some(&"-h"));
+    let trial = |pair: &[&str]| {
+        let &[before, word] = pair else { return None };
+        let word = word.to_lowercase();
+        let (name, value) = word.split_once('=').unwrap_or((&word, "true"));
+        match name {
+            _ if VALUED.contains(&before) || family.globals.split(' ').any(|global| global == before) => None,
+            "--dry-run" | "--dryrun" | "-dry-run" => Some(!matches!(value, "false" | "none")),
+            "-whatif" => Some(program.contains('-')),
+            "--no-dry-run" => Some(false),
+            _ => None,
+        }
+    };
+    let tried = words.windows(2).rev().find_map(trial).unwrap_or_default();
+    family.name != "interpreters" && help || !NO_TRIAL.contains(&family.name) && tried
 }
 
 /// The words that are neither options nor their values.
@@ -192,6 +264,9 @@ fn text(word: &Word) -> String {
 impl Rule {
     /// Whether the rule is about a command; how many words of subcommand it named.
     pub fn applies(&self, subject: &Subject) -> Option<usize> {
+        if subject.idle && self.tier != Judged::BySql {
+            return None;
+        }
         self.when.iter().find_map(|terms| {
             let mut subcommand = 0;
             let holds = terms.iter().all(|term| match term {
@@ -280,6 +355,7 @@ fn term(token: &'static str) -> Term {
         return Term::Sub(body.split('|').collect());
     }
     let mark = |word: &'static str| match word.split_at_checked(1) {
+        Some(("@", "?")) => Mark::Unknown,
         Some(("~", pattern)) => Mark::Raw(pattern),
         Some(("@", pattern)) => Mark::Operand(pattern),
         Some(("-", _)) => Mark::Flag(word),

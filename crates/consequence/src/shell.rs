@@ -6,44 +6,35 @@ use writ_core::Span;
 use writ_core::json::{Object, Value};
 use writ_shell::{Access, Analysis, Command, Dir, Env, FileUse, Part, UnresolvedKind, Word, analyze};
 
-use crate::paths::{Doing, Eyes, Place, judge};
+use crate::paths::{Doing, Eyes, Place, is_made_again, judge, land};
 use crate::report::{Confidence, Effect, Intent, Missing, Mutation, Origin, Recoverability, Report, Target, Tier};
 use crate::rules::{self, Judged, Rule, Subject};
-use crate::sql;
+use crate::{signs, sql};
 
 /// Programs that take what they are given away.
 const DELETES: [&str; 6] = ["rm", "unlink", "rmdir", "shred", "srm", "trash"];
 /// Programs that only change who may do what with a file.
 const PERMITS: [&str; 5] = ["chmod", "chown", "chgrp", "setfacl", "chattr"];
-/// Names of files that hold secrets.
-const SECRETS: [&str; 10] = [
-    ".env",
-    "id_rsa",
-    "id_ed25519",
-    "id_ecdsa",
-    "credentials",
-    ".netrc",
-    "shadow",
-    ".pgpass",
-    "kubeconfig",
-    ".git-credentials",
-];
-
 /// Evaluates a line.
 pub fn evaluate(line: &str, env: &Env, eyes: &dyn Eyes) -> Report {
     let analysis = analyze(line, env);
     let mut out = Findings { line, env, eyes, mutations: Vec::new(), seen: HashSet::new() };
-    if let Some((_, span)) = &analysis.syntax_error {
-        out.add(Tier::NeedsReview, "run", "command", "no shell program, and so not known", *span, None, Origin::Rules);
+    let statement = signs::is_statement(line);
+    if statement {
+        out.statement();
+    } else if let Some((_, span)) = &analysis.syntax_error {
+        out.unread(*span);
     }
-    let mut handled = Vec::new();
     for command in &analysis.commands {
-        out.command(command, &analysis, &mut handled);
+        out.command(command, &analysis);
     }
     let owners = owners(&analysis);
     for file in analysis.files.iter().filter(|file| file.access == Access::Write) {
         let owner = owners.get(&(file.span.start, file.span.end, text_of(&file.path)));
-        out.path(file, owner.copied());
+        out.path(file, owner.copied().or_else(|| search_of(&analysis, file)));
+    }
+    for arrival in analysis.arrivals.iter().filter(|arrival| !arrival.in_folder) {
+        out.arrival(&arrival.target);
     }
     out.network(&analysis);
     out.bomb();
@@ -60,15 +51,41 @@ struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    fn command(&mut self, command: &Command, analysis: &Analysis, handled: &mut Vec<Span>) {
+    /// A database's statement without its client.
+    fn statement(&mut self) {
+        let span = Span { start: 0, end: self.line.len() };
+        for found in sql::evaluate(self.line) {
+            self.add(found.tier, found.action, "table", &found.why, span, Some(found.name.clone()), Origin::Rules);
+        }
+    }
+
+    /// What is no shell program: bash runs nothing of it, another shell might.
+    fn unread(&mut self, span: Span) {
+        let why = "no shell program, and so not known";
+        if signs::may_harm(self.line) {
+            return self.add(Tier::NeedsReview, "run", "command", why, span, None, Origin::Rules);
+        }
+        let mut mutation = self.mutation(Tier::Reversible, "run", "command", why, span, None, Origin::Default);
+        mutation.recoverability.confidence = Confidence::Low;
+        self.mutations.push(mutation);
+    }
+
+    fn command(&mut self, command: &Command, analysis: &Analysis) {
         let Some(program) = command.words.first().and_then(Word::literal) else { return };
-        let base = program.rsplit('/').next().unwrap_or_default().to_owned();
+        let base = rules::name_of(&program);
         self.elsewhere(command, &base, analysis);
+        if base == "find" {
+            self.search(command);
+        }
+        let fed = self.fed(command, analysis);
+        let command = fed.as_ref().unwrap_or(command);
         for family in rules::of(&base) {
             let subject = Subject::of(command, family);
             for rule in &family.rules {
                 let Some(skip) = rule.applies(&subject) else { continue };
-                handled.push(command.span);
+                if fed.is_some() && rule.id == "interpreters/inline-shell" && !signs::calls_deletion(&subject) {
+                    continue;
+                }
                 match rule.tier {
                     Judged::As(tier) => self.rule(rule, tier, &subject.targets(skip), command.span),
                     Judged::BySql => self.sql(rule, command, analysis),
@@ -78,21 +95,38 @@ impl Findings<'_> {
         }
     }
 
+    /// An interpreter that reads its code from a here-document, as if the code stood in its arguments.
+    fn fed(&self, command: &Command, analysis: &Analysis) -> Option<Command> {
+        let plain = |word: &Word| word.literal().is_some_and(|word| word.starts_with('-'));
+        if !signs::runs_code(command) || !command.words.iter().skip(1).all(plain) {
+            return None;
+        }
+        let here = self.line.split_once("<<").and_then(|(_, rest)| rest.split_once('\n'));
+        let document = here.map_or_else(|| printed(analysis).join("\n"), |(_, document)| document.to_owned());
+        let mut command = command.clone();
+        let span = command.span;
+        let word = |text: &str| Word { parts: vec![Part::Text(text.to_owned())], span };
+        command.words.extend([word("-c"), word(&document)]);
+        Some(command)
+    }
+
     /// What is deleted on another machine, and so is no file here: only its name can be judged.
     fn elsewhere(&mut self, command: &Command, base: &str, analysis: &Analysis) {
         let words: Vec<String> = command.words.iter().skip(1).filter_map(text_of).collect();
         let recursive = |word: &String| {
             word == "--recursive" || (word.starts_with('-') && !word.starts_with("--") && word.contains(['r', 'R']))
         };
-        if !DELETES.contains(&base) || !words.iter().any(recursive) {
+        if !DELETES.contains(&base) {
             return;
         }
+        let tree = words.iter().any(recursive);
         let here: HashSet<String> = analysis.files.iter().filter_map(|file| text_of(&file.path)).collect();
         for path in words.iter().filter(|word| !word.starts_with('-') && !here.contains(*word)) {
-            let place = Place { path, tree: true, glob: path.contains('*'), cwd: None, home: None };
+            let place = Place { path, tree, glob: path.contains('*'), cwd: None, home: None };
             let found = judge(Doing::Delete, &place, crate::paths::Seen::default());
             if found.tier > Tier::WithEffort {
-                self.add(found.tier, "delete", "folder", &found.why, command.span, Some(path.clone()), Origin::Rules);
+                let kind = if tree { "folder" } else { "file" };
+                self.add(found.tier, "delete", kind, &found.why, command.span, Some(path.clone()), Origin::Rules);
             }
         }
     }
@@ -119,11 +153,15 @@ impl Findings<'_> {
     /// The statements among a client's arguments, and in what the line hands it.
     fn sql(&mut self, rule: &Rule, command: &Command, analysis: &Analysis) {
         let mut texts: Vec<String> = command.words.iter().skip(1).filter_map(Word::literal).collect();
-        let printed = analysis
-            .commands
-            .iter()
-            .filter(|other| matches!(other.words.first().and_then(Word::literal).as_deref(), Some("echo" | "printf")));
-        texts.extend(printed.flat_map(|other| other.words.iter().skip(1).filter_map(Word::literal)));
+        let bare = texts.windows(2).position(|pair| match pair {
+            [flag, word] => matches!(flag.as_str(), "-c" | "-e" | "--command" | "-Q") && !word.contains(' '),
+            _ => false,
+        });
+        if let Some(rest) = bare.and_then(|at| texts.get(at + 1..)) {
+            let whole = rest.join(" ");
+            texts.extend(signs::is_statement(&whole).then_some(whole));
+        }
+        texts.extend(printed(analysis));
         if let Some((_, document)) = self.line.split_once("<<").and_then(|(_, rest)| rest.split_once('\n')) {
             texts.push(document.to_owned());
         }
@@ -153,6 +191,9 @@ impl Findings<'_> {
                 command.words.iter().take(64).any(|word| word.literal().as_deref() == Some(text))
             })
         };
+        if base == "rmdir" || base == "find" && has("-empty") {
+            return;
+        }
         let doing = match base {
             base if DELETES.contains(&base) => Doing::Delete,
             base if PERMITS.contains(&base) => Doing::Permit,
@@ -166,8 +207,14 @@ impl Findings<'_> {
             let absolute = match dir {
                 Dir::Start(dir) => absolute(self.env, dir, &path),
                 Dir::Unknown if path.starts_with('/') => path.clone(),
+                Dir::Unknown if doing == Doing::Delete => folded(&path),
                 Dir::Unknown => continue,
             };
+            // What a partition tool does to its device is a matter of its own rules.
+            if absolute.starts_with("/dev/") && rules::of(base).any(|family| ["disks", "system"].contains(&family.name))
+            {
+                continue;
+            }
             let place = Place {
                 path: &absolute,
                 tree: file.tree,
@@ -176,7 +223,9 @@ impl Findings<'_> {
                 home: self.env.home.as_deref(),
             };
             let found = judge(doing, &place, self.eyes.look(&absolute));
-            if found.tier == Tier::Reversible {
+            // Without force, git takes only what it could give back.
+            let kept = base == "git" && !["-f", "--force", "-rf", "-fr"].into_iter().any(has);
+            if found.tier == Tier::Reversible || kept && found.tier == Tier::FromBackup {
                 continue;
             }
             let action = match doing {
@@ -201,12 +250,67 @@ impl Findings<'_> {
         }
     }
 
+    /// Something that is copied, moved or linked to a path.
+    fn arrival(&mut self, target: &FileUse) {
+        let Some(path) = text_of(&target.path) else { return };
+        for dir in &target.dirs {
+            let Dir::Start(dir) = dir else { continue };
+            let absolute = absolute(self.env, dir, &path);
+            let (cwd, home) = (self.env.cwd.as_deref(), self.env.home.as_deref());
+            let place = Place { path: &absolute, tree: false, glob: false, cwd, home };
+            if let Some(found) = land(&place) {
+                self.add(found.tier, "overwrite", "file", &found.why, target.span, Some(absolute), Origin::Rules);
+            }
+        }
+    }
+
+    /// What a search deletes when its names do not bound it.
+    fn search(&mut self, command: &Command) {
+        let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
+        let roots: Vec<&String> = words.iter().skip(1).take_while(|word| !word.starts_with(['-', '(', '!'])).collect();
+        let negated = words.windows(2).any(|pair| match pair {
+            [not, what] => {
+                matches!(not.as_str(), "!" | "-not") && matches!(what.as_str(), "-name" | "-iname" | "-type")
+            }
+            _ => false,
+        });
+        let either = words.iter().any(|word| matches!(word.as_str(), "-o" | "-or"));
+        let names = words.windows(2).filter_map(|pair| match pair {
+            [flag, name] => matches!(flag.as_str(), "-name" | "-iname").then_some(name),
+            _ => None,
+        });
+        let mut names = names.peekable();
+        let grouped = words.iter().any(|word| word == "(") && !words.windows(2).any(|pair| pair == ["-o", "-delete"]);
+        let bounded = !negated
+            && (!either || grouped && names.peek().is_some() && names.all(|name| is_made_again(name)))
+            && !roots.iter().any(|root| root.as_str() == "/" || Some(root.as_str()) == self.env.home.as_deref());
+        if !bounded && words.iter().any(|word| word == "-delete") {
+            let why = "every match is deleted, also what the names do not bound";
+            self.add(Tier::FromBackup, "delete", "files", why, command.span, None, Origin::Rules);
+        }
+    }
+
     /// R36: something that destroys, aimed at nobody knows what.
     fn unknown_target(&mut self, file: &FileUse, doing: Doing) {
-        if doing == Doing::Delete && file.tree {
+        if doing == Doing::Delete && file.tree && !self.is_scratch(file.span) {
             let why = "a tree is removed, and which is not known before it runs";
             self.add(Tier::NeedsReview, "delete", "folder", why, file.span, None, Origin::Rules);
         }
+    }
+
+    /// Whether every variable in a part of the line was given the name of a scratch folder in it.
+    fn is_scratch(&self, span: Span) -> bool {
+        let text = self.line.get(span.start..span.end).unwrap_or_default();
+        let mut names = text.split('$').skip(1).map(|rest| {
+            let rest = rest.trim_start_matches('{');
+            rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default()
+        });
+        let scratch = |name: &str| {
+            ["", "\""].iter().any(|quote| self.line.contains(&format!("{name}={quote}$(mktemp")))
+                && self.line.matches(&format!("{name}=")).count() == 1
+        };
+        let mut names = names.by_ref().peekable();
+        names.peek().is_some() && names.all(|name| !name.is_empty() && scratch(name))
     }
 
     /// Code from the network into an interpreter, and secrets out to it.
@@ -220,14 +324,35 @@ impl Findings<'_> {
                 self.add(Tier::NeedsReview, "run", "code", why, open.span, None, Origin::Rules);
             }
         }
+        for command in analysis.commands.iter().filter(|command| signs::runs_code(command)) {
+            let within = |word: &Word, span: Span| word.span.start <= span.start && span.end <= word.span.end;
+            let fed = |word: &&Word| word.literal().is_none() && analysis.nets.iter().any(|net| within(word, net.span));
+            let piped =
+                |word: &Word| word.literal().is_some_and(|word| word.starts_with("/dev/fd/") || word == "/dev/stdin");
+            if command.words.iter().skip(1).any(|word| fed(&word) || fetches && piped(word)) {
+                let why = "code from the network runs unseen";
+                self.add(Tier::NeedsReview, "run", "code", why, command.span, None, Origin::Rules);
+            }
+        }
+        let script = analysis.unresolved.iter().find(|open| open.kind == UnresolvedKind::Script);
+        if let Some(open) = script.filter(|_| analysis.commands.iter().any(signs::disguises)) {
+            let why = "code that cannot be read beforehand runs";
+            self.add(Tier::NeedsReview, "run", "code", why, open.span, None, Origin::Rules);
+        }
+        if self.line.contains("/dev/tcp/") && analysis.commands.iter().any(signs::is_interactive_shell) {
+            let span = Span { start: 0, end: self.line.len() };
+            let why = "a shell is handed to another machine";
+            self.add(Tier::NeedsReview, "disclose", "machine", why, span, None, Origin::Rules);
+        }
+        if analysis.commands.iter().any(signs::lists_environment) && analysis.commands.iter().any(signs::sends_input) {
+            let span = Span { start: 0, end: self.line.len() };
+            let why = "the environment leaves the machine, with every token in it";
+            self.add(Tier::Unrecoverable, "disclose", "secret", why, span, None, Origin::Rules);
+        }
+        let keys: HashSet<(usize, usize)> = analysis.commands.iter().flat_map(signs::own_keys).collect();
         let secret = |file: &&FileUse| {
             let name = file.path.literal().unwrap_or_default();
-            let base = name.rsplit('/').next().unwrap_or_default().to_owned();
-            file.access == Access::Read
-                && (SECRETS.contains(&base.as_str())
-                    || base.starts_with(".env.")
-                    || name.contains("/.ssh/")
-                    || base.ends_with(".pem"))
+            file.access == Access::Read && signs::is_secret(&name) && !keys.contains(&(file.span.start, file.span.end))
         };
         if fetches && let Some(file) = analysis.files.iter().find(secret) {
             let (span, name) = (file.span, file.path.literal());
@@ -274,7 +399,21 @@ impl Findings<'_> {
         for command in &analysis.commands {
             let Some(program) = command.words.first().and_then(Word::literal) else { continue };
             let base = program.rsplit('/').next().unwrap_or_default();
-            if !writ_shell::is_known(base) && rules::of(base).next().is_none() {
+            let wraps = |other: &Command| {
+                other
+                    .words
+                    .first()
+                    .is_some_and(|first| command.words.iter().skip(1).any(|word| word.span == first.span))
+            };
+            if analysis.commands.iter().any(wraps) {
+                continue;
+            }
+            if !writ_shell::is_known(base) && rules::of(&rules::name_of(base)).next().is_none() {
+                if signs::takes_away(command) {
+                    let why = format!("`{base}` is not known here, and is told to delete");
+                    self.add(Tier::FromBackup, "delete", "something", &why, command.span, None, Origin::Default);
+                    continue;
+                }
                 let why = format!("`{base}` is not known here");
                 let mut mutation = self.mutation(
                     Tier::Reversible,
@@ -334,6 +473,29 @@ impl Findings<'_> {
     }
 }
 
+/// What a line prints of its own.
+fn printed(analysis: &Analysis) -> Vec<String> {
+    let prints =
+        |other: &&Command| matches!(other.words.first().and_then(Word::literal).as_deref(), Some("echo" | "printf"));
+    analysis
+        .commands
+        .iter()
+        .filter(prints)
+        .flat_map(|other| other.words.iter().skip(1).filter_map(Word::literal))
+        .collect()
+}
+
+/// The search that deletes what it finds: its finds stand nowhere in the line.
+fn search_of<'a>(analysis: &'a Analysis, file: &FileUse) -> Option<&'a Command> {
+    analysis.commands.iter().find(|command| {
+        let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
+        let within = command.span.start <= file.span.start && file.span.end <= command.span.end;
+        within
+            && words.first().is_some_and(|first| first.ends_with("find"))
+            && words.iter().any(|word| word == "-delete")
+    })
+}
+
 /// The command whose operand a path is; a redirection's target is nobody's.
 fn owners(analysis: &Analysis) -> HashMap<(usize, usize, Option<String>), &Command> {
     let words =
@@ -350,13 +512,26 @@ fn text_of(word: &Word) -> Option<String> {
     word.parts.iter().map(known).collect()
 }
 
+/// A path from nobody knows where, without `.` and with as few `..` as can be.
+fn folded(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            other => parts.push(other),
+        }
+    }
+    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+}
+
 /// Folded, from where the line starts.
 fn absolute(env: &Env, dir: &str, path: &str) -> String {
     let base = match (dir.starts_with('/'), &env.cwd) {
         (true, _) => dir.to_owned(),
         (false, Some(cwd)) => format!("{cwd}/{dir}"),
         (false, None) if path.starts_with('/') => String::new(),
-        (false, None) => return format!("{dir}{}{path}", if dir.is_empty() { "" } else { "/" }),
+        (false, None) => return folded(&format!("{dir}/{path}")),
     };
     let whole = if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
     let mut parts: Vec<&str> = Vec::new();

@@ -84,9 +84,11 @@ fn statement(statement: &Statement) -> Vec<Found> {
                 matches!(operation, AlterTableOperation::DropColumn { .. } | AlterTableOperation::DropPartitions { .. })
             })
             .map(|_| found(Tier::Unrecoverable, "drop", "loses a column with what it held", &name.to_string()))
+            .chain(by_words(&statement.to_string()).filter(|found| found.tier == Tier::FromBackup))
             .collect(),
-        Statement::Grant { .. } => by_words(&statement.to_string()).into_iter().collect(),
-        _ => Vec::new(),
+        Statement::Explain { analyze: true, statement: inner, .. } => self::statement(inner),
+        Statement::Query(_) | Statement::Insert(_) | Statement::Update { .. } => Vec::new(),
+        other => by_words(&other.to_string()).into_iter().collect(),
     }
 }
 
@@ -99,9 +101,10 @@ fn always(condition: Option<&str>) -> bool {
 
 /// What the parser does not read, by its first words.
 fn by_words(text: &str) -> Option<Found> {
-    let upper = text.to_uppercase();
+    let plain = without_comments(text);
+    let upper = plain.to_uppercase();
     let words: Vec<&str> = upper.split_whitespace().collect();
-    let name = text.split_whitespace().nth(2).unwrap_or_default();
+    let name = plain.split_whitespace().nth(2).unwrap_or_default();
     Some(match words.as_slice() {
         [
             "DROP",
@@ -111,13 +114,45 @@ fn by_words(text: &str) -> Option<Found> {
         ["DROP" | "TRUNCATE", ..] => found(Tier::Unrecoverable, "drop", "is gone with everything in it", name),
         ["DELETE", ..] if !upper.contains("WHERE") => found(Tier::Unrecoverable, "delete", "loses every row", name),
         ["DELETE", ..] => found(Tier::FromBackup, "delete", "loses the rows that match", name),
+        ["MERGE", ..] if upper.contains("THEN DELETE") => {
+            found(Tier::FromBackup, "delete", "loses the rows that match", name)
+        }
+        ["COPY", ..] if words.contains(&"PROGRAM") => found(Tier::NeedsReview, "run", "is handed to a program", name),
+        ["REVOKE", "ALL", ..] | ["ALTER", "SYSTEM", ..] => {
+            found(Tier::FromBackup, "change", "works in another way", name)
+        }
+        ["ALTER", "TABLE", _, "DROP", "INDEX" | "KEY" | "PRIMARY" | "FOREIGN" | "CONSTRAINT", ..] => {
+            found(Tier::FromBackup, "drop", "has to be made again", name)
+        }
         ["GRANT", "ALL", ..] => found(Tier::FromBackup, "expose", "may be changed by somebody else", name),
+        ["ALTER", ..] if upper.contains(" DELETE WHERE ") => {
+            let all = always(upper.split_once(" WHERE ").map(|(_, condition)| condition));
+            let tier = if all { Tier::Unrecoverable } else { Tier::FromBackup };
+            found(tier, "delete", "loses the rows that match", name)
+        }
+        ["ALTER", ..] if upper.contains("DROP NOT NULL") || upper.contains("DROP DEFAULT") => return None,
         ["ALTER", ..] if upper.contains(" DROP ") => {
             found(Tier::Unrecoverable, "drop", "loses a part with what it held", name)
+        }
+        ["FLUSHALL" | "FLUSHDB", ..] => found(Tier::Unrecoverable, "delete", "loses every key", "database"),
+        ["PREPARE", _, "AS", ..] => {
+            return by_words(plain.split_once(" AS ").or(plain.split_once(" as ")).map_or("", |(_, rest)| rest));
         }
         ["FLUSH" | "RESET" | "PURGE", ..] => found(Tier::FromBackup, "delete", "is emptied", name),
         _ => return None,
     })
+}
+
+/// A statement without `/* … */`.
+pub fn without_comments(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("/*") {
+        out.push_str(before);
+        rest = after.split_once("*/").map_or("", |(_, rest)| rest);
+    }
+    out.push_str(rest);
+    out
 }
 
 fn found(tier: Tier, action: &'static str, why: &str, name: &str) -> Found {

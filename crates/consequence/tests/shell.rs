@@ -72,6 +72,17 @@ fn lines_that_lose_something_and_lines_that_do_not() {
 }
 
 #[test]
+fn a_project_is_not_scratch_because_of_where_it_lies() {
+    for cwd in ["/tmp/project", "/home/me/build/project"] {
+        let env = Env { home: Some("/home/me".to_owned()), cwd: Some(cwd.to_owned()) };
+        let verdict = |line: &str| shell::evaluate(line, &env, &Blind).verdict();
+        assert_ne!(verdict("rm -rf src"), Verdict::Allow, "{cwd}");
+        assert_ne!(verdict("rm -rf ."), Verdict::Allow, "{cwd}");
+        assert_eq!(verdict("rm -rf node_modules"), Verdict::Allow, "{cwd}");
+    }
+}
+
+#[test]
 fn hostile_lines_end() {
     for line in ["$(".repeat(500_000), "rm ".repeat(80_000), "a|".repeat(100_000), "{a,b}".repeat(5000)] {
         evaluate(&line);

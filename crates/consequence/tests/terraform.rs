@@ -466,13 +466,34 @@ fn what_has_left_the_configuration_is_found_in_the_state() {
 }
 
 #[test]
+fn a_key_that_goes_is_held_against_what_a_targeted_plan_leaves_out() {
+    let key = delete("aws_kms_key.k", r#"{"arn":"arn:aws:kms:eu-west-1:1:key/0001","key_id":"0001-0001"}"#);
+    let state = |kind: &str, arn: &str| {
+        format!(
+            r#","prior_state":{{"values":{{"root_module":{{"child_modules":[{{"resources":[{{"address":"module.m.{kind}.x[0]",
+            "mode":"managed","values":{{"kms_key_id":"arn:aws:kms:eu-west-1:1:key/{arn}"}}}}]}}]}}}}}}"#
+        )
+    };
+    let kept = report(std::slice::from_ref(&key), &state("aws_db_instance", "0001"));
+    assert_eq!(kept.verdict(), Verdict::Warn);
+    let want = vec!["aws_kms_key.k".to_owned(), "module.m.aws_db_instance.x[0]".to_owned()];
+    assert_eq!(risks(&kept), [("key-of-kept-data".to_owned(), want)]);
+    assert_eq!(report(std::slice::from_ref(&key), &state("aws_db_instance", "0002")).verdict(), Verdict::Allow);
+    assert_eq!(report(std::slice::from_ref(&key), &state("aws_iam_role", "0001")).verdict(), Verdict::Allow);
+    let bucket = r#"{"server_side_encryption_configuration":[{"rule":[{"apply_server_side_encryption_by_default":
+        [{"kms_master_key_id":"arn:aws:kms:eu-west-1:1:key/0001"}]}]}]}"#;
+    let beside = change("aws_s3_bucket.b", r#"["no-op"]"#, bucket, bucket);
+    assert_eq!(report(&[key, beside], "").verdict(), Verdict::Warn, "however deep the key's name stands");
+}
+
+#[test]
 fn errors_say_what_is_wrong() {
     let error = |text: &str| evaluate(&json(text), None).unwrap_err();
     assert_eq!(error("[]"), PlanError::NotAPlan { found: "array" });
     assert_eq!(error("{}"), PlanError::NotAPlan { found: "no `format_version`" });
     assert_eq!(error(r#"{"version":4,"lineage":"x","serial":1}"#), PlanError::NotAPlan { found: "a state file" });
     assert_eq!(error(r#"{"format_version":"1.0","values":{}}"#), PlanError::NotAPlan { found: "a state" });
-    for version in ["2.0", "0.2", "10.0", ""] {
+    for version in ["2.0", "10.0", "01.0", "-1", ""] {
         let text = format!(r#"{{"format_version":"{version}","resource_changes":[]}}"#);
         assert_eq!(error(&text), PlanError::UnsupportedVersion { version: version.to_owned() });
     }

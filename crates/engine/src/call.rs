@@ -7,7 +7,10 @@ use writ_evidence::row::RowDecision;
 use writ_policy::judge;
 
 use crate::claims::tests_run;
+use crate::matter;
+use crate::proof::Proof;
 use crate::session::{Blocked, Session, SessionError};
+use crate::{Looked, verdicts};
 
 /// Rule names that are Writ's own.
 pub const POLICY_CHANGED: &str = "writ:policy-changed";
@@ -33,7 +36,11 @@ pub fn short(digest: Digest) -> String {
 pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> Result<HookAnswer, SessionError> {
     let tool = call.tool.as_str();
     let digest = input_digest(&call.input);
-    let (mut decision, mut detail) = decide(session, input, tool, &call.input);
+    let Considered { mut decision, mut detail, proofs } =
+        decide(session, input, tool, &call.input, Some(&call.call_id));
+    for proof in &proofs {
+        proof.keep(session)?;
+    }
     if decision.verdict == Verdict::Ask && session.state.granted(tool, digest, session.now) {
         session.state.spend(tool, digest);
         decision = approved(decision);
@@ -65,7 +72,7 @@ pub fn permission(
     tool: &str,
     arguments: &Value,
 ) -> Result<HookAnswer, SessionError> {
-    let (decision, _) = decide(session, input, tool, arguments);
+    let decision = decide(session, input, tool, arguments, None).decision;
     let mut detail = Object::new();
     detail.push("tool", Value::from(tool));
     detail.push("input", Value::from(input_digest(arguments).to_string()));
@@ -116,7 +123,15 @@ pub fn describe(input: &HookInput, detail: &mut Object) {
     }
 }
 
-fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Value) -> (Decision, Object) {
+/// A decision, what its row says of it, and the attestations it rests on.
+struct Considered {
+    decision: Decision,
+    detail: Object,
+    proofs: Vec<Proof>,
+}
+
+/// Decides a call. A call that is about to run, and so has an id, is attested where the policy wants that.
+fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Value, id: Option<&str>) -> Considered {
     let mut detail = Object::new();
     detail.push("event", Value::from("tool-call"));
     let governing = match session.policy() {
@@ -125,13 +140,25 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
             if let Blocked::Changed { found } = blocked {
                 detail.push("found", Value::from(found.to_string()));
             }
-            return (Decision::from_reasons(vec![blocked_reason(session, blocked)]), detail);
+            let decision = Decision::from_reasons(vec![blocked_reason(session, blocked)]);
+            return Considered { decision, detail, proofs: Vec::new() };
         }
     };
     let call = ToolCall { tool: tool.to_owned(), input: arguments.clone(), cwd: input.cwd.clone() };
-    let facts = crate::facts(&governing.policy, &call, &session.setting);
+    let Looked { mut facts, report, mut proofs } =
+        crate::look(&governing.policy, &call, &session.setting, session.home);
+    let wanted = id.filter(|_| governing.policy.consequences().attest);
+    if let (Some(id), Some(report), Some(subject)) = (wanted, report, matter::Subject::of(&call)) {
+        match verdicts::attest(session, id, &subject, input_digest(arguments), &report) {
+            Ok(proof) => {
+                detail.push("attestation", proof.to_json());
+                proofs.push(proof);
+            }
+            Err(error) => facts = facts.unattested(error.to_string()),
+        }
+    }
     detail.push("facts", facts.to_json());
-    (judge(&governing.policy, &session.setting, &facts), detail)
+    Considered { decision: judge(&governing.policy, &session.setting, &facts), detail, proofs }
 }
 
 fn blocked_reason(session: &Session<'_>, blocked: Blocked) -> Reason {

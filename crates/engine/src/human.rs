@@ -2,18 +2,25 @@
 //!
 //! The caller makes sure that a human is there (a terminal); the agent's own way here is barred by self-protection (R19).
 
+use std::path::PathBuf;
+
 use writ_core::json::{Object, Value};
 use writ_core::{Digest, SessionId, Timestamp};
+use writ_evidence::attestation::Attestation;
 use writ_evidence::row::RowDecision;
-use writ_store::Store;
+use writ_store::{Store, plain};
 
 use crate::Home;
 use crate::call::{APPROVED, short};
 use crate::governing::{self, Governing};
+use crate::proof::{Proof, attestation_file};
 use crate::session::{Session, SessionError};
 use crate::state::{Grant, PolicyRef};
 use crate::trust::Trust;
+use crate::verdicts::{self, VerdictError};
 
+/// Largest attestation that was kept.
+const MAX_ATTESTATION: u64 = 64 << 20;
 /// How long a grant lasts.
 const GRANT_MINUTES: i64 = 30;
 
@@ -28,6 +35,8 @@ pub struct Waiting {
     pub asked: Timestamp,
     /// The rules that asked.
     pub rules: Vec<String>,
+    /// The attested evaluation it was asked about with, if there is one.
+    pub evaluation: Option<Digest>,
 }
 
 impl Waiting {
@@ -46,6 +55,15 @@ pub enum HumanError {
     /// The store.
     #[error(transparent)]
     Store(#[from] writ_store::StoreError),
+    /// The attestation that the call was asked about with.
+    #[error("{} is not the evaluation this call was asked about with: put it back, or have the agent ask again", path.display())]
+    NoEvaluation {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The approval could not be attested.
+    #[error("the approval could not be attested: {0}")]
+    Verdict(#[from] VerdictError),
     /// No waiting call, or more than one, has that name.
     #[error("{matches} waiting calls match `{name}`")]
     NoSuchCall {
@@ -69,7 +87,9 @@ pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, HumanError
         if row.decision == RowDecision::Asked {
             let rules = row.detail.get("rules").and_then(Value::as_array).unwrap_or_default();
             let rules = rules.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-            out.push(Waiting { tool: tool.clone(), input, asked: row.timestamp, rules });
+            let named = row.detail.get("attestation").and_then(|named| named.get("digest")).and_then(Value::as_str);
+            let evaluation = named.and_then(|text| Digest::parse(text).ok());
+            out.push(Waiting { tool: tool.clone(), input, asked: row.timestamp, rules, evaluation });
         }
     }
     Ok(out)
@@ -89,12 +109,25 @@ pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result
     let grant = Grant { tool: call.tool.clone(), input: call.input, until };
     let mut detail = Object::new();
     detail.push("grant", grant.to_json());
+    if let Some(evaluation) = call.evaluation {
+        let proof = attested(store, &session, &call, evaluation)?;
+        proof.keep(&session)?;
+        detail.push("attestation", proof.to_json());
+    }
     detail.push("rule", Value::from(APPROVED));
     session.state.grants.retain(|old| old.until >= now);
     session.state.grants.push(grant);
     let draft = session.event("grant", detail);
     session.append(draft)?;
     Ok(call)
+}
+
+/// The human's word under signature, resting on the evaluation that was kept with the call.
+fn attested(store: &Store, session: &Session<'_>, call: &Waiting, evaluation: Digest) -> Result<Proof, HumanError> {
+    let path = store.folder(&session.id).join(attestation_file(evaluation));
+    let kept = plain::read(&path, MAX_ATTESTATION).ok().and_then(|bytes| Attestation::parse(&bytes).ok());
+    let kept = kept.filter(|kept| kept.digest() == evaluation).ok_or(HumanError::NoEvaluation { path })?;
+    Ok(verdicts::approve(session, &call.tool, call.input, GRANT_MINUTES * 60, &kept)?)
 }
 
 /// Accepts the policy as it stands now for a running session.

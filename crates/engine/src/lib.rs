@@ -4,7 +4,9 @@
 //! that checks. It reads no environment variables and prints nothing. Invariant: an allowing answer has its row on disk
 //! before it leaves. Format pages: `spec/ledger.md`, `spec/verify.md`.
 
+pub mod applies;
 pub mod archive;
+pub mod attested;
 mod call;
 pub mod claims;
 mod disk;
@@ -16,6 +18,7 @@ pub mod install;
 mod lifecycle;
 pub mod matter;
 pub mod notary;
+mod proof;
 pub mod protect;
 mod seal;
 mod session;
@@ -24,9 +27,10 @@ pub mod starter;
 pub mod state;
 mod sweep;
 mod trust;
+mod verdicts;
 pub mod verify;
 
-use writ_consequence::{Report, mcp, shell};
+use writ_consequence::Report;
 use writ_core::json::Value;
 use writ_core::{Decision, Timestamp, ToolCall};
 use writ_policy::{Facts, Loss, Policy, Setting};
@@ -37,36 +41,50 @@ pub use home::{Home, NoStateDir};
 pub use sight::Sight;
 pub use trust::{Trust, TrustError};
 
+use matter::Subject;
+use proof::Proof;
+
 /// Decides one call under a policy, now, on this machine's file system, without a session and without a record.
 pub fn decide(governing: &Governing, call: &ToolCall, home: &Home) -> Decision {
     let setting = protect::setting(home, &governing.path, Timestamp::now());
-    let facts = facts(&governing.policy, call, &setting);
-    writ_policy::judge(&governing.policy, &setting, &facts)
+    let looked = look(&governing.policy, call, &setting, home);
+    writ_policy::judge(&governing.policy, &setting, &looked.facts)
 }
 
-/// What a call would touch on this machine, and, where the policy asks for that, what would be lost.
-fn facts(policy: &Policy, call: &ToolCall, setting: &Setting) -> Facts {
-    let facts = writ_policy::survey(policy, call, setting, &Disk::guarding(setting));
-    if !policy.consequences().any() {
-        return facts;
-    }
-    match loss(call, setting) {
-        Some(loss) => facts.with_loss(loss),
-        None => facts,
-    }
+/// What a look at the world yields for one call.
+struct Looked {
+    facts: Facts,
+    /// What would be lost, where the policy asks for that.
+    report: Option<Report>,
+    /// The attestations that its facts rest on.
+    proofs: Vec<Proof>,
 }
 
-/// The worst of what a shell line or a call to a server would lose.
-fn loss(call: &ToolCall, setting: &Setting) -> Option<Loss> {
-    let env = writ_shell::Env { home: setting.home.clone(), cwd: Some(call.cwd.clone()) };
-    let report: Report = if call.tool == "Bash" {
-        shell::evaluate(call.text("command")?, &env, &Sight::default())
-    } else if call.tool.starts_with("mcp__") {
-        let call = mcp::Call { tool: &call.tool, server: None, arguments: &call.input, annotations: None };
-        mcp::evaluate(&call, &env, &Sight::default())
-    } else {
-        return None;
-    };
+/// What a call would touch on this machine; where the policy asks for it, what would be lost and which plans are applied.
+fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home) -> Looked {
+    let mut facts = writ_policy::survey(policy, call, setting, &Disk::guarding(setting));
+    let wanted = policy.consequences();
+    let (mut report, mut proofs) = (None, Vec::new());
+    if wanted.any() {
+        let subject = Subject::of(call);
+        report = subject.and_then(|subject| subject.evaluate(setting.home.as_deref(), &Sight::default()).ok());
+        facts = match report.as_ref().and_then(loss) {
+            Some(loss) => facts.with_loss(loss),
+            None => facts,
+        };
+    }
+    if wanted.attested_apply.is_some()
+        && let Some(Subject::Shell { line, cwd }) = Subject::of(call)
+    {
+        let env = writ_shell::Env { home: setting.home.clone(), cwd: cwd.map(str::to_owned) };
+        let (applies, found) = applies::find(line, &env, home.state.as_deref(), setting.now);
+        (facts, proofs) = (facts.with_applies(applies), found);
+    }
+    Looked { facts, report, proofs }
+}
+
+/// The worst of what would be lost.
+fn loss(report: &Report) -> Option<Loss> {
     let worst = report.worst()?;
     let rule = worst.intent.metadata.get("rule").and_then(Value::as_str).unwrap_or(&worst.intent.action);
     Some(Loss { tier: worst.recoverability.tier.number(), rule: rule.to_owned() })

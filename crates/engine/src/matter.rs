@@ -4,9 +4,9 @@
 //! it stands what a reader may see, its secrets hidden (R8). Page: `spec/attestation.md`.
 
 use writ_consequence::{Eyes, Report, mcp};
-use writ_core::Digest;
 use writ_core::json::{self, Object, Value};
 use writ_core::secret::hide;
+use writ_core::{Digest, ToolCall};
 use writ_shell::Env;
 
 /// What is to be evaluated.
@@ -31,7 +31,12 @@ pub enum Subject<'a> {
         plan_file: Option<Digest>,
     },
     /// A call to a server.
-    Mcp(mcp::Call<'a>),
+    Mcp {
+        /// The call.
+        call: mcp::Call<'a>,
+        /// The absolute folder that relative paths among its arguments hang off.
+        cwd: Option<&'a str>,
+    },
 }
 
 /// Why a request holds nothing that can be evaluated.
@@ -40,6 +45,18 @@ pub enum Subject<'a> {
 pub struct NoSubject(pub String);
 
 impl<'a> Subject<'a> {
+    /// What a tool call asks to be evaluated: a shell line, or a call to a server.
+    pub fn of(call: &'a ToolCall) -> Option<Self> {
+        if call.tool == "Bash" {
+            return Some(Self::Shell { line: call.text("command")?, cwd: Some(&call.cwd) });
+        }
+        let to_server = call.tool.starts_with("mcp__");
+        to_server.then(|| Self::Mcp {
+            call: mcp::Call { tool: &call.tool, server: None, arguments: &call.input, annotations: None },
+            cwd: Some(&call.cwd),
+        })
+    }
+
     /// Reads `{source, input, options}` as clients send it. `input` of `shell` is the line, or `{command, cwd?}`; of `terraform` the
     /// plan, or `{plan, state?}`; of `mcp` `{tool, server?, arguments?, annotations?}`. `options` may hold `cwd` and `state` too.
     pub fn read(source: &str, input: &'a Value, options: Option<&'a Value>) -> Result<Self, NoSubject> {
@@ -59,12 +76,13 @@ impl<'a> Subject<'a> {
             }
             "mcp" => {
                 let tool = input.get("tool").or_else(|| input.get("name")).and_then(Value::as_str);
-                Ok(Self::Mcp(mcp::Call {
+                let call = mcp::Call {
                     tool: tool.ok_or_else(|| missing("no member `tool` with a tool's name"))?,
                     server: input.get("server").and_then(Value::as_str),
                     arguments: input.get("arguments").or_else(|| input.get("input")).unwrap_or(&Value::Null),
                     annotations: input.get("annotations"),
-                }))
+                };
+                Ok(Self::Mcp { call, cwd: option("cwd").and_then(Value::as_str).filter(|cwd| cwd.starts_with('/')) })
             }
             other => Err(missing(&format!("`source` is `{other}`: give `shell`, `terraform` or `mcp`"))),
         }
@@ -78,7 +96,7 @@ impl<'a> Subject<'a> {
             Self::Terraform { plan, state, .. } => {
                 writ_consequence::terraform::evaluate(plan, *state).map_err(|error| NoSubject(error.to_string()))
             }
-            Self::Mcp(call) => Ok(mcp::evaluate(call, &env(None), eyes)),
+            Self::Mcp { call, cwd } => Ok(mcp::evaluate(call, &env(*cwd), eyes)),
         }
     }
 
@@ -102,7 +120,7 @@ impl<'a> Subject<'a> {
                     text("plan_file", plan_file.to_string());
                 }
             }
-            Self::Mcp(call) => {
+            Self::Mcp { call, .. } => {
                 text("source", "mcp".to_owned());
                 text("tool", hide(call.tool));
                 if let Some(server) = call.server {

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use writ_core::json::Value;
+use writ_core::json::{JsonError, Value};
 use writ_core::{Digest, Timestamp};
 use writ_evidence::attestation::Draft;
 use writ_evidence::keys::{KeyError, random};
@@ -41,6 +41,9 @@ pub enum NotaryError {
     /// The registry changed faster than a batch could be signed.
     #[error("the registry keeps changing: try again")]
     Unsettled,
+    /// What was signed does not read: a report with more levels or bytes than an attestation may have.
+    #[error("the report cannot be attested: {0}")]
+    Unreadable(JsonError),
     /// The system gave no random numbers.
     #[error(transparent)]
     Random(#[from] KeyError),

@@ -47,7 +47,7 @@ fn look(path: &Path, timeout: Duration) -> Seen {
         return Seen::default();
     }
     if fs::symlink_metadata(path).is_err() {
-        return Seen { exists: Some(false), git: None };
+        return absent(path);
     }
     let Ok(repository) = Repository::around(path.parent().unwrap_or(path)) else {
         return Seen { exists: Some(true), git: Some(Git::Outside) };
@@ -64,4 +64,13 @@ fn look(path: &Path, timeout: Duration) -> Seen {
         }
     });
     Seen { exists: Some(true), git: worst }
+}
+
+/// What is not there says something only within a work tree: elsewhere the line may be meant for another machine, or for later.
+fn absent(path: &Path) -> Seen {
+    let above = path.ancestors().skip(1).find(|above| above.is_dir());
+    match above.map(Repository::around) {
+        Some(Ok(_)) => Seen { exists: Some(false), git: None },
+        _ => Seen::default(),
+    }
 }

@@ -1,6 +1,6 @@
 //! Attestations as they are made, against attestations as they are read.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 use proptest::prelude::*;
 use writ_core::json::{self, Limits, Object, Value};

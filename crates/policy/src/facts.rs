@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use writ_core::json::{Object, Value};
 use writ_core::secret::mask;
-use writ_core::{Span, Subject};
+use writ_core::{Digest, Span, Subject, Timestamp};
 use writ_shell::{Access, UnresolvedKind};
 
 /// What a call would touch.
@@ -22,6 +22,36 @@ pub struct Facts {
     pub(crate) malformed: Option<String>,
     /// The worst of what it would lose, where the policy asks for that.
     pub(crate) loss: Option<Loss>,
+    /// The infrastructure plans it would apply, where the policy asks for that.
+    pub(crate) applies: Vec<Apply>,
+    /// Why its verdict could not be attested, where the policy asks for that.
+    pub(crate) unattested: Option<String>,
+}
+
+/// An infrastructure plan that is applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Apply {
+    /// The plan file, absolute; `None` where the command names none, or none that is known.
+    pub plan: Option<String>,
+    /// Where the command stands in the line.
+    pub span: Span,
+    /// The verdict that speaks for exactly this file.
+    pub verdict: Option<PlanVerdict>,
+}
+
+/// An attested verdict on a plan file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanVerdict {
+    /// The plan file's digest.
+    pub plan: Digest,
+    /// The attestation's.
+    pub attestation: Digest,
+    /// The registry's that it was verified with.
+    pub registry: Digest,
+    /// The worst finding's tier, 1 to 5.
+    pub tier: u8,
+    /// When it ends.
+    pub until: Timestamp,
 }
 
 /// What an evaluation found.
@@ -133,6 +163,30 @@ impl Facts {
         self
     }
 
+    /// Adds the plans that the call would apply.
+    #[must_use]
+    pub fn with_applies(mut self, applies: Vec<Apply>) -> Self {
+        self.applies = applies;
+        self
+    }
+
+    /// Adds that the verdict could not be attested.
+    #[must_use]
+    pub fn unattested(mut self, why: String) -> Self {
+        self.unattested = Some(why);
+        self
+    }
+
+    /// The worst of what it would lose, where the policy asked for that.
+    pub const fn loss(&self) -> Option<&Loss> {
+        self.loss.as_ref()
+    }
+
+    /// The plans it would apply.
+    pub fn applies(&self) -> &[Apply] {
+        &self.applies
+    }
+
     /// Takes tokens out of names and paths (R8). What is judged is what is recorded.
     pub(crate) fn mask(&mut self) {
         let paths = self.paths.iter_mut().flat_map(|fact| [&mut fact.written, &mut fact.resolved]);
@@ -165,6 +219,10 @@ impl Facts {
             found.push("rule", Value::from(loss.rule.as_str()));
             out.push("loss", Value::Object(found));
         }
+        list(&mut out, "applies", &self.applies, Apply::to_json);
+        if let Some(why) = &self.unattested {
+            out.push("unattested", Value::from(why.as_str()));
+        }
         Value::Object(out)
     }
 
@@ -193,7 +251,46 @@ impl Facts {
                     rule: text(loss, "rule").ok_or(FactsError("loss"))?,
                 }),
             },
+            applies: items("applies")
+                .iter()
+                .map(Apply::from_json)
+                .collect::<Option<_>>()
+                .ok_or(FactsError("applies"))?,
+            unattested: text(value, "unattested"),
         })
+    }
+}
+
+impl Apply {
+    fn to_json(&self) -> Object {
+        let mut out = Object::new();
+        if let Some(plan) = &self.plan {
+            out.push("plan", Value::from(plan.as_str()));
+        }
+        push_span(&mut out, Some(self.span));
+        if let Some(verdict) = &self.verdict {
+            out.push("digest", Value::from(verdict.plan.to_string()));
+            out.push("attestation", Value::from(verdict.attestation.to_string()));
+            out.push("registry", Value::from(verdict.registry.to_string()));
+            out.push("tier", Value::from(u64::from(verdict.tier)));
+            out.push("until", Value::from(verdict.until.to_string()));
+        }
+        out
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        let digest = |name| Digest::parse(&text(value, name)?).ok();
+        let verdict = match value.get("attestation") {
+            None => None,
+            Some(_) => Some(PlanVerdict {
+                plan: digest("digest")?,
+                attestation: digest("attestation")?,
+                registry: digest("registry")?,
+                tier: value.get("tier").and_then(Value::as_u64).and_then(|tier| u8::try_from(tier).ok())?,
+                until: Timestamp::parse(&text(value, "until")?).ok()?,
+            }),
+        };
+        Some(Self { plan: text(value, "plan"), span: span(value)?, verdict })
     }
 }
 

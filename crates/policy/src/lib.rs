@@ -18,7 +18,7 @@ mod url;
 mod world;
 
 pub use error::{PolicyError, Problem};
-pub use facts::{Facts, FactsError, Host, Loss};
+pub use facts::{Apply, Facts, FactsError, Host, Loss, PlanVerdict};
 pub use glob::{Glob, GlobError};
 pub use judge::judge;
 pub use policy::{Claims, Consequences, Policy};

@@ -31,6 +31,10 @@ pub struct Consequences {
     pub ask: Option<u8>,
     /// Deny from this tier's verdict on.
     pub deny: Option<u8>,
+    /// Terraform applies only a plan file that has an attested verdict, of this tier at worst.
+    pub attested_apply: Option<u8>,
+    /// Every evaluation is attested.
+    pub attest: bool,
 }
 
 impl Consequences {
@@ -44,12 +48,14 @@ impl Consequences {
             }
             tier
         };
-        Self { ask: tier("ask"), deny: tier("deny") }
+        let (ask, deny, attested_apply) = (tier("ask"), tier("deny"), tier("attestedApply"));
+        let attest = document.get("consequences").and_then(|consequences| consequences.get("attest"));
+        Self { ask, deny, attested_apply, attest: attest.and_then(Value::as_bool).unwrap_or(false) }
     }
 
     /// Whether anything is asked of evaluations.
     pub const fn any(&self) -> bool {
-        self.ask.is_some() || self.deny.is_some()
+        self.ask.is_some() || self.deny.is_some() || self.attest
     }
 }
 

@@ -99,7 +99,7 @@ pub fn is_reserved(command: &Candidate) -> bool {
             let mut next = || words.next().map_or(Some(""), Option::as_deref);
             match next() {
                 Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),
-                Some("keys") => !matches!(next(), Some("" | "list")),
+                Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
                 Some("approve" | "init" | "hook") | None => true,
                 Some(_) => false,
             }
@@ -133,6 +133,7 @@ mod tests {
             "writ $X",
             "writ policy $X",
             "writ keys new",
+            "writ keys rotate",
             "sudo writ init --undo",
             "echo '{}' | writ hook",
             "claude --bare -p hi",
@@ -150,6 +151,7 @@ mod tests {
             "writ policy check",
             "writ policy",
             "writ keys list",
+            "writ keys registry",
             "writ shell explain 'writ init'",
             "writ --color always verify",
             "kill 12",

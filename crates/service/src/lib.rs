@@ -4,3 +4,6 @@
 //! was answered is durable. Page: `spec/attestation.md`.
 
 pub mod http;
+mod network;
+
+pub use network::Network;

@@ -64,6 +64,8 @@ pub struct Command {
     pub span: Span,
     /// The wrappers it was found under, outermost first: `["sudo", "xargs"]`. Empty for a plain command.
     pub via: Vec<String>,
+    /// Every directory it may run in: several when an earlier `cd` may have failed. Never empty.
+    pub dirs: Vec<Dir>,
 }
 
 /// What happens to a file. Ordered by how much it asks for.

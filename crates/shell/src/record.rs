@@ -20,13 +20,19 @@ impl Eval<'_> {
         }
         let known = !self.first_time((&words, via, span));
         if known && self.repeats > 0 {
+            let same = |command: &&mut Command| command.span == span && command.words == words && command.via == via;
+            let dirs = self.dirs.iter();
+            if let Some(command) = self.out.commands.iter_mut().rev().find(same) {
+                let new: Vec<Dir> = dirs.filter(|dir| !command.dirs.contains(dir)).cloned().collect();
+                command.dirs.extend(new);
+            }
             return true;
         }
         if self.out.commands.len() >= MAX_COMMANDS {
             self.limit("too many commands");
             return false;
         }
-        self.out.commands.push(Command { words: words.to_vec(), span, via: via.to_vec() });
+        self.out.commands.push(Command { words: words.to_vec(), span, via: via.to_vec(), dirs: self.dirs.clone() });
         true
     }
 

@@ -335,9 +335,7 @@ fn containers(eval: &mut Eval<'_>, arguments: &[Word]) {
     for (flag, value) in arguments.iter().zip(arguments.iter().skip(1)) {
         let text = value.literal().unwrap_or_default();
         match flag.literal().as_deref() {
-            Some("-v" | "--volume") if text.starts_with(['/', '.', '~']) => {
-                eval.file(text_word(text.split(':').next().unwrap_or_default(), value.span), Access::Write, true);
-            }
+            Some("-v" | "--volume") if text.starts_with(['/', '.', '~']) => volume(eval, &text, value.span),
             Some("--mount") => mount(eval, &text, value.span),
             _ => {}
         }
@@ -346,9 +344,8 @@ fn containers(eval: &mut Eval<'_>, arguments: &[Word]) {
         let text = word.literal().unwrap_or_default();
         if let Some(mounted) = text.strip_prefix("--mount=") {
             mount(eval, mounted, word.span);
-        } else if let Some(volume) = text.strip_prefix("--volume=").filter(|volume| volume.starts_with(['/', '.', '~']))
-        {
-            eval.file(text_word(volume.split(':').next().unwrap_or_default(), word.span), Access::Write, true);
+        } else if let Some(text) = text.strip_prefix("--volume=").filter(|text| text.starts_with(['/', '.', '~'])) {
+            volume(eval, text, word.span);
         }
     }
     let mut plain = arguments
@@ -367,6 +364,14 @@ fn containers(eval: &mut Eval<'_>, arguments: &[Word]) {
             }
         }
     }
+}
+
+/// `path:where`, `path:where:ro`
+fn volume(eval: &mut Eval<'_>, text: &str, span: Span) {
+    let mut parts = text.split(':');
+    let path = parts.next().unwrap_or_default();
+    let only_read = parts.nth(1).is_some_and(|options| options.split(',').any(|option| option == "ro"));
+    eval.file(text_word(path, span), if only_read { Access::Read } else { Access::Write }, true);
 }
 
 /// `type=bind,src=path,dst=…`

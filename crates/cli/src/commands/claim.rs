@@ -1,27 +1,21 @@
 //! `writ claim`: the parts of the DONE-claim check by themselves, as the seed's command line has them.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use writ_claims::{Claim, Delta, Facts, Limits, Snapshot, Verdict, judge};
 use writ_core::json::{self, Object, Value};
 use writ_engine::claims::acts_of;
 
 use crate::args::{ClaimCommand, ClaimVerifyArgs};
-use crate::environment;
 use crate::exit::Failure;
-use crate::output;
-
-/// Longest input.
-const MAX_BYTES: u64 = 64 << 20;
+use crate::{environment, input, output};
 
 /// Runs one of them.
 pub fn run(command: &ClaimCommand) -> Result<(), Failure> {
     match command {
         ClaimCommand::Parse { file } => {
-            output::print_json(&Claim::parse(&text(file)?).to_json());
+            output::print_json(&Claim::parse(&input::text(file)?).to_json());
             Ok(())
         }
         ClaimCommand::Snapshot { repo } => {
@@ -34,8 +28,8 @@ pub fn run(command: &ClaimCommand) -> Result<(), Failure> {
 }
 
 fn verify(args: &ClaimVerifyArgs) -> Result<(), Failure> {
-    let claim = Claim::parse(&text(&args.claim_file)?);
-    let before = text(&args.before)?;
+    let claim = Claim::parse(&input::text(&args.claim_file)?);
+    let before = input::text(&args.before)?;
     let unreadable = |why: String| Failure::could_not(format!("{}: {why}", args.before.display()));
     let before =
         json::parse_with(before.as_bytes(), json::Limits::FOREIGN).map_err(|error| unreadable(error.to_string()))?;
@@ -82,15 +76,4 @@ fn shown(verdict: &Verdict, files: bool) -> Value {
 fn limits() -> Limits {
     let default = Limits::default();
     Limits { max_hash_bytes: environment::home().claims.max_hash_bytes.unwrap_or(default.max_hash_bytes), ..default }
-}
-
-fn text(file: &Path) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| Failure::could_not(format!("{}: {error}", file.display()));
-    let mut bytes = Vec::new();
-    if file == Path::new("-") {
-        std::io::stdin().take(MAX_BYTES).read_to_end(&mut bytes).map_err(failed)?;
-    } else {
-        File::open(file).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)).map_err(failed)?;
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

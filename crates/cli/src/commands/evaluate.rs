@@ -1,21 +1,18 @@
 //! `writ evaluate`: what an action would do; `writ consequences`: the rules behind that.
 
-use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use writ_consequence::{Mutation, Report, Verdict, rules, terraform};
+use writ_consequence::{Blind, Eyes, Mutation, Report, Verdict, rules, terraform};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_engine::Sight;
 use writ_engine::matter::{self, NoSubject, Subject};
 
+use super::attest::{self, Attester};
 use crate::args::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
-use crate::environment;
 use crate::exit::Failure;
-use crate::output;
+use crate::{environment, input, output};
 
-/// Longest input: a plan of a large estate.
-const MAX_BYTES: u64 = 256 << 20;
 /// Longest line of a batch.
 const MAX_LINE: u64 = 64 << 20;
 
@@ -30,35 +27,67 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
         return batch(command, how);
     }
     let user = environment::home().user_text();
-    let judged =
-        |subject: &Subject<'_>| subject.evaluate(user.as_deref(), &Sight::default()).map_err(Failure::malformed);
-    let report = match command {
+    let mut attester = Attester::wanted(&how.attest)?;
+    let mut seal = |subject: &Subject<'_>| -> Result<(Report, Option<Value>), Failure> {
+        let report = subject.evaluate(user.as_deref(), &Sight::default()).map_err(Failure::malformed)?;
+        let response = attester.as_mut().map(|attester| attester.attest(subject, &report)).transpose();
+        let response = response.map_err(Failure::could_not)?;
+        Ok((report, response))
+    };
+    let mut beside = None;
+    let (report, response) = match command {
         EvaluateCommand::Shell { line, cwd, .. } => {
-            let line = if line == "-" { text(Path::new("-"))? } else { line.clone() };
+            let line = if line == "-" { input::text(Path::new("-"))? } else { line.clone() };
             let cwd = folder(cwd.as_deref())?;
-            judged(&Subject::Shell { line: &line, cwd: Some(&cwd) })?
+            seal(&Subject::Shell { line: &line, cwd: Some(&cwd) })?
         }
         EvaluateCommand::Terraform { file, state, .. } => {
-            let plan = text(Path::new(file))?;
-            let hash = matter::document_hash(plan.as_bytes());
-            let plan = parsed(Path::new(file), &plan)?;
+            let file = Path::new(file);
+            let mut bytes = input::bytes(file)?;
+            let mut plan_file = None;
+            if attest::is_plan_file(&bytes) {
+                if how.attest.attest && environment::below_agent() {
+                    return Err(Failure::could_not(
+                        "an agent's client runs this: a plan file is attested from a terminal of your own, or in CI",
+                    ));
+                }
+                let shown = attest::show(file, &bytes)?;
+                (bytes, plan_file, beside) = (shown.document, Some(shown.digest), Some(attest::beside(file)));
+            }
+            let hash = matter::document_hash(&bytes);
+            let plan = parsed(file, &bytes)?;
             let state = state.as_deref().map(document).transpose()?;
-            judged(&Subject::Terraform { plan: &plan, state: state.as_ref(), hash, plan_file: None })?
+            seal(&Subject::Terraform { plan: &plan, state: state.as_ref(), hash, plan_file })?
         }
         EvaluateCommand::Mcp { file, .. } => {
             let call = document(Path::new(file))?;
-            judged(&Subject::read("mcp", &call, None).map_err(Failure::malformed)?)?
+            let mut options = Object::new();
+            options.push("cwd", Value::from(folder(None)?));
+            let options = Value::Object(options);
+            seal(&Subject::read("mcp", &call, Some(&options)).map_err(Failure::malformed)?)?
         }
     };
+    let written = how.attest.attest_to.as_deref().or(beside.as_deref()).filter(|_| response.is_some());
+    if let (Some(to), Some(response)) = (written, &response) {
+        attest::write(response, to)?;
+    }
     match how.format {
-        ReportFormat::Json => output::print_json(&report.to_json()),
+        ReportFormat::Json => output::print_json(response.as_ref().unwrap_or(&report.to_json())),
         ReportFormat::Sarif => output::print_json(&sarif(&report)),
-        ReportFormat::Human => human(&report, how.explain),
+        ReportFormat::Human => {
+            human(&report, how.explain);
+            if let Some(attestation) = response.as_ref().and_then(|response| response.get("attestation")) {
+                let text = |name: &str| attestation.get(name).and_then(Value::as_str).unwrap_or_default();
+                let file = written.map(|to| format!("  {}", to.display())).unwrap_or_default();
+                output::line(format!("  proof {} until {}{file}", text("attestation_uri"), text("expires_at")));
+            }
+        }
     }
     if fails(report.verdict(), how.fail_on) { Err(Failure::No) } else { Ok(()) }
 }
 
 fn batch(command: &EvaluateCommand, how: &EvaluateArgs) -> Result<(), Failure> {
+    let mut attester = Attester::wanted(&how.attest)?;
     let mut stdin = std::io::stdin().lock();
     let (mut worst, mut wrong) = (Verdict::Allow, 0);
     loop {
@@ -71,11 +100,11 @@ fn batch(command: &EvaluateCommand, how: &EvaluateArgs) -> Result<(), Failure> {
         }
         let report = json::parse_with(&line, Limits::FOREIGN)
             .map_err(|error| error.to_string())
-            .and_then(|value| one(command, &value).map_err(|error| error.to_string()));
+            .and_then(|value| one(command, &value, attester.as_mut()));
         match report {
-            Ok(report) => {
-                worst = worst.max(report.verdict());
-                output::print_json_line(&report.to_json());
+            Ok((verdict, report)) => {
+                worst = worst.max(verdict);
+                output::print_json_line(&report);
             }
             Err(why) => {
                 wrong += 1;
@@ -92,19 +121,28 @@ fn batch(command: &EvaluateCommand, how: &EvaluateArgs) -> Result<(), Failure> {
     }
 }
 
-fn one(command: &EvaluateCommand, value: &Value) -> Result<Report, NoSubject> {
+fn one(command: &EvaluateCommand, value: &Value, attester: Option<&mut Attester>) -> Result<(Verdict, Value), String> {
     let (source, cwd) = match command {
-        EvaluateCommand::Shell { cwd, .. } => ("shell", folder(cwd.as_deref()).ok()),
+        EvaluateCommand::Shell { cwd, .. } => ("shell", cwd.as_deref()),
         EvaluateCommand::Terraform { .. } => ("terraform", None),
         EvaluateCommand::Mcp { .. } => ("mcp", None),
     };
     let mut options = Object::new();
-    if let Some(cwd) = cwd {
+    if let Some(cwd) = cwd.map(|cwd| folder(Some(cwd))).transpose().map_err(|_why| "the folder cannot be told")? {
         options.push("cwd", Value::from(cwd));
     }
     let options = Value::Object(options);
-    let subject = Subject::read(source, value, Some(&options))?;
-    subject.evaluate(environment::home().user_text().as_deref(), &Sight::default())
+    let failed = |error: NoSubject| error.to_string();
+    let subject = Subject::read(source, value, Some(&options)).map_err(failed)?;
+    // A line of a batch that names no folder runs nobody knows where: the disk here says nothing of it.
+    let placeless = matches!(subject, Subject::Shell { cwd: None, .. });
+    let eyes: &dyn Eyes = if placeless { &Blind } else { &Sight::default() };
+    let report = subject.evaluate(environment::home().user_text().as_deref(), eyes).map_err(failed)?;
+    let shown = match attester {
+        Some(attester) => attester.attest(&subject, &report).map_err(|error| error.to_string())?,
+        None => report.to_json(),
+    };
+    Ok((report.verdict(), shown))
 }
 
 /// The folder an action would run in, absolute.
@@ -123,6 +161,9 @@ fn fails(verdict: Verdict, from: FailOn) -> bool {
 }
 
 /// Verdict, the one worst thing, why, how to undo it, what would change the answer.
+/// Most further findings, and most risks, that are shown without `--explain`.
+const MOST: usize = 8;
+
 fn human(report: &Report, explain: bool) {
     let verdict = report.verdict();
     let word = verdict.as_str();
@@ -146,6 +187,27 @@ fn human(report: &Report, explain: bool) {
     }
     if explain {
         report.mutations.iter().for_each(details);
+    } else {
+        others(report, worst);
+    }
+    let risks = report.cross_action_risks.iter().flatten();
+    for risk in risks.filter_map(|risk| risk.get("reason").and_then(Value::as_str)).take(MOST) {
+        output::line(format!("  risk  {}", output::plain(risk)));
+    }
+}
+
+/// What else is not allowed, the worst verdicts first.
+fn others(report: &Report, worst: &Mutation) {
+    let verdict = |mutation: &Mutation| mutation.recoverability.tier.verdict();
+    let bad = |mutation: &&Mutation| !std::ptr::eq(*mutation, worst) && verdict(mutation) > Verdict::Allow;
+    let mut others: Vec<&Mutation> = report.mutations.iter().filter(bad).collect();
+    others.sort_by_key(|mutation| std::cmp::Reverse(verdict(mutation)));
+    for other in others.iter().take(MOST) {
+        let why = output::plain(&other.recoverability.reasoning);
+        output::line(format!("  also  {} {}: {why}", verdict(other).as_str(), other.intent.action));
+    }
+    if others.len() > MOST {
+        output::line(format!("  also  {} more: `--explain` shows them", others.len() - MOST));
     }
 }
 
@@ -303,21 +365,10 @@ fn tier_of(rule: &rules::Rule) -> String {
 }
 
 fn document(file: &Path) -> Result<Value, Failure> {
-    parsed(file, &text(file)?)
+    parsed(file, &input::bytes(file)?)
 }
 
-fn parsed(file: &Path, text: &str) -> Result<Value, Failure> {
-    json::parse_with(text.as_bytes(), Limits::FOREIGN)
+fn parsed(file: &Path, bytes: &[u8]) -> Result<Value, Failure> {
+    json::parse_with(input::decoded(bytes).as_bytes(), Limits::FOREIGN)
         .map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))
-}
-
-fn text(file: &Path) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| Failure::could_not(format!("{}: {error}", file.display()));
-    let mut bytes = Vec::new();
-    if file == Path::new("-") {
-        std::io::stdin().take(MAX_BYTES).read_to_end(&mut bytes).map_err(failed)?;
-    } else {
-        File::open(file).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)).map_err(failed)?;
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

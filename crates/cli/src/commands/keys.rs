@@ -5,12 +5,15 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use writ_core::Timestamp;
 use writ_core::json::{Object, Value};
 use writ_engine::{Home, Trust};
 use writ_evidence::keys::{Algorithm, PublicKey, SigningKey};
+use writ_evidence::registry::{Change, Key, KeyState, Registry};
 use writ_store::Store;
 
-use crate::args::{Format, FormatArgs, KeyKind, KeysCommand};
+use super::attest;
+use crate::args::{Format, KeyArgs, KeyKind, KeyListArgs, KeysCommand, LifeCommand};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -37,7 +40,42 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
             Ok(())
         }
         KeysCommand::List(args) => list(&home, &trust, &args),
+        KeysCommand::Life(command) => life(&command),
     }
+}
+
+/// Changes the registry of the keys that sign attestations, or prints it.
+fn life(command: &LifeCommand) -> Result<(), Failure> {
+    let now = Timestamp::now();
+    let change = |args: &KeyArgs, change: Change| {
+        attest::notary(&args.instance)?.change(&change, now).map_err(Failure::could_not)
+    };
+    let registry = match command {
+        LifeCommand::Rotate { at, instance } => {
+            attest::notary(instance)?.rotate(*at, now).map_err(Failure::could_not)?
+        }
+        LifeCommand::Deprecate(args) => change(args, Change::Deprecate { id: args.id.clone() })?,
+        LifeCommand::Retire(args) => change(args, Change::Retire { id: args.id.clone() })?,
+        LifeCommand::Compromise(args) => change(args, Change::Compromise { id: args.id.clone() })?,
+        LifeCommand::Registry { history: true, instance } => {
+            attest::notary(instance)?.history().map_err(Failure::could_not)?.iter().for_each(output::line);
+            return Ok(());
+        }
+        LifeCommand::Registry { history: false, instance } => {
+            let registry = attest::notary(instance)?.registry(now).map_err(Failure::could_not)?;
+            output::print_json(&registry.to_json());
+            return Ok(());
+        }
+    };
+    output::line(format!("{} registry version {}", output::good("✓"), registry.version()));
+    registry.keys().iter().for_each(|key| output::line(shown(key)));
+    Ok(())
+}
+
+fn shown(key: &Key) -> String {
+    let end = key.valid_until.filter(|_| key.state == KeyState::Active);
+    let end = end.map(|end| format!("  until {end}")).unwrap_or_default();
+    format!("attests      {}  {}{end}", key.id, key.state)
 }
 
 /// Reads a private key file.
@@ -81,23 +119,25 @@ fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io)
 }
 
-fn list(home: &Home, trust: &Trust, args: &FormatArgs) -> Result<(), Failure> {
+fn list(home: &Home, trust: &Trust, args: &KeyListArgs) -> Result<(), Failure> {
     let store = Store::open(home.state().map_err(Failure::could_not)?.to_owned()).map_err(Failure::could_not)?;
     let ledger = store.ledger_key().map_err(Failure::could_not)?.public().clone();
     let pinned = trust.keys().map_err(Failure::could_not)?;
+    let registry = attest::notary(&args.instance)?.registry(Timestamp::now()).map_err(Failure::could_not)?;
     if args.format == Format::Json {
-        output::print_json(&listing(&ledger, &pinned, trust.require_signed()));
+        output::print_json(&listing(&ledger, &pinned, trust.require_signed(), &registry));
         return Ok(());
     }
     output::line(format!("ledger key   {}  {}  custody: file", ledger.key_id(), ledger.algorithm()));
     for key in &pinned {
         output::line(format!("trusted key  {}  {}", key.key_id(), key.algorithm()));
     }
+    registry.keys().iter().for_each(|key| output::line(format!("{}  custody: file", shown(key))));
     output::line(format!("signed policies are {}", if trust.require_signed() { "required" } else { "not required" }));
     Ok(())
 }
 
-fn listing(ledger: &PublicKey, pinned: &[PublicKey], required: bool) -> Value {
+fn listing(ledger: &PublicKey, pinned: &[PublicKey], required: bool, registry: &Registry) -> Value {
     let key = |key: &PublicKey| {
         let mut out = Object::new();
         out.push("id", Value::from(key.key_id().to_string()));
@@ -110,6 +150,7 @@ fn listing(ledger: &PublicKey, pinned: &[PublicKey], required: bool) -> Value {
     let mut out = Object::new();
     out.push("ledger", Value::Object(own));
     out.push("trusted", Value::Array(pinned.iter().map(|pinned| Value::Object(key(pinned))).collect()));
+    out.push("registry", registry.to_json());
     out.push("requireSigned", Value::from(required));
     Value::Object(out)
 }

@@ -1,6 +1,8 @@
 //! One file per command, and the match that finds it.
 
 mod approve;
+mod attest;
+mod attestation;
 mod claim;
 mod claims;
 mod decide;
@@ -12,6 +14,7 @@ mod init;
 mod keys;
 mod ledger;
 mod policy;
+mod relying;
 mod serve;
 mod session;
 mod shell;
@@ -47,6 +50,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Ledger(command) => ledger::run(&command),
         Command::Claim(command) => claim::run(&command),
         Command::Evaluate(command) => evaluate::run(&command),
+        Command::Attestation(command) => attestation::run(&command),
+        Command::Gate(args) => attestation::gate(&args),
         Command::Consequences(command) => evaluate::rules(&command),
         Command::Serve(args) => serve::run(args),
         Command::Claims(args) => claims::run(&args),

@@ -1,5 +1,7 @@
 //! Policy documents and address ranges: what means everybody, and what means everything.
 
+use std::borrow::Cow;
+
 use writ_core::json::{self, Integers, Limits, Value};
 
 /// Longest policy document that is read; AWS's own limit is 20 KiB.
@@ -43,28 +45,40 @@ pub fn is_admin(value: &Value) -> bool {
     })
 }
 
-/// A policy that allows everybody something, without a condition that narrows it.
+/// A policy that allows everybody something, without a condition that narrows it: as AWS or as Google write one.
 pub fn is_public(value: &Value) -> bool {
-    any_statement(value, |statement| {
-        let everybody = match statement.get("Principal") {
-            Some(Value::Object(principals)) => principals.iter().any(|(_, who)| has(Some(who), &["*"])),
-            principal => has(principal, &["*"]),
-        };
-        let narrowed = statement.get("Condition").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
-        (everybody || statement.get("NotPrincipal").is_some()) && !narrowed
-    })
+    any_binding(value)
+        || any_statement(value, |statement| {
+            let everybody = match statement.get("Principal") {
+                Some(Value::Object(principals)) => principals.iter().any(|(_, who)| has(Some(who), &["*"])),
+                principal => has(principal, &["*"]),
+            };
+            let narrowed = statement.get("Condition").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
+            (everybody || statement.get("NotPrincipal").is_some()) && !narrowed
+        })
+}
+
+/// A Google policy with a binding whose members are all users.
+fn any_binding(value: &Value) -> bool {
+    let document = document(value);
+    let bindings = document.get("bindings").and_then(Value::as_array).unwrap_or_default();
+    let open = |binding: &Value| {
+        let narrowed = binding.get("condition").is_some_and(|condition| *condition != Value::Null);
+        !narrowed && has(binding.get("members"), &["allUsers", "allAuthenticatedUsers"])
+    };
+    bindings.iter().any(open)
+}
+
+/// A policy's document, which is most often a text within the plan.
+fn document(value: &Value) -> Cow<'_, Value> {
+    match value {
+        Value::String(text) => Cow::Owned(json::parse_with(text.as_bytes(), LIMITS).unwrap_or(Value::Null)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => Cow::Borrowed(value),
+    }
 }
 
 fn any_statement(value: &Value, test: impl Fn(&Value) -> bool) -> bool {
-    let parsed;
-    let document = match value {
-        Value::String(text) => {
-            let Ok(document) = json::parse_with(text.as_bytes(), LIMITS) else { return false };
-            parsed = document;
-            &parsed
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value,
-    };
+    let document = document(value);
     let allows = |statement: &Value| statement.get("Effect").and_then(Value::as_str) == Some("Allow");
     match document.get("Statement") {
         Some(Value::Array(all)) => all.iter().any(|statement| allows(statement) && test(statement)),

@@ -78,24 +78,6 @@ pub fn judge<'a>(change: &'a Change<'a>, plan: &Plan<'a>) -> Option<Judged<'a>> 
     Some(Judged { change, known, mutation, unprotected, drifted_open })
 }
 
-/// An action that the plan runs beside its changes: what it does, the plan does not say.
-pub fn invocation(entry: &Value) -> Mutation {
-    let text = |name| entry.get(name).and_then(Value::as_str).map(str::to_owned);
-    let (id, kind) = (text("address"), text("type"));
-    let address = id.as_deref().unwrap_or("an action");
-    let recoverability = Recoverability {
-        tier: Tier::NeedsReview,
-        reasoning: format!("`{address}`: an action is run, and what it does is not in the plan"),
-        source: Origin::Default,
-        confidence: Confidence::Low,
-        suggestions: suggestion(Tier::NeedsReview, Action::Unknown).map(str::to_owned).into_iter().collect(),
-    };
-    let provider = kind.as_deref().and_then(|kind| kind.split('_').next()).map(str::to_owned);
-    let target = Target { provider, kind, id, name: text("name"), ..Target::default() };
-    let intent = Intent { source: "terraform", action: "invoke".to_owned(), target, ..Intent::default() };
-    Mutation { intent, recoverability, evidence: Vec::new(), missing: Vec::new(), dependencies: Vec::new() }
-}
-
 /// The names of what changed outside Terraform; values may be anything, and are not shown.
 fn drifted(before: Option<&Value>, after: Option<&Value>) -> Option<Evidence> {
     let (value, description) = match (before.and_then(Value::as_object), after.and_then(Value::as_object)) {
@@ -203,7 +185,7 @@ impl Notes {
 
     fn judge_openings(&mut self, change: &Change<'_>, known: &'static Known) {
         for rule in &known.creates {
-            let path = rule.conditions.first().map_or("", |test| test.path);
+            let path = rule.named();
             match rule.holds(&change.after) {
                 Some(true) if rule.holds(&change.before) == Some(true) && same(change, &rule.conditions) => {}
                 Some(true) => {

@@ -4,6 +4,7 @@
 //! Terraform and guesses nothing by a name: a type that no file has is tier 5 (R36). The invariant: no sensitive value leaves
 //! (R8), and the work is linear in the plan. Page: `spec/consequence.md`.
 
+mod beside;
 mod document;
 mod graph;
 mod judge;
@@ -21,10 +22,11 @@ use graph::Graph;
 use plan::Plan;
 use writ_core::json::Value;
 
-/// Judges the document of `terraform show -json PLAN` (format 1.x). `state` is that of `terraform show -json` without a plan,
+/// Judges the document of `terraform show -json PLAN` (format 0.1 to 1.x). `state` is that of `terraform show -json` without a plan,
 /// or a state file, for plans that carry no prior state of their own; what the plan says outranks it.
 pub fn evaluate(plan: &Value, state: Option<&Value>) -> Result<Report, PlanError> {
-    let plan = Plan::read(plan, state)?;
+    let document = plan;
+    let plan = Plan::read(document, state)?;
     let mut judged: Vec<judge::Judged<'_>> =
         plan.changes.iter().filter_map(|change| judge::judge(change, &plan)).collect();
     let graph =
@@ -35,8 +37,8 @@ pub fn evaluate(plan: &Value, state: Option<&Value>) -> Result<Report, PlanError
     for judged in &mut judged {
         risks::raise(judged, &found);
     }
-    let invoked = plan.invocations.iter().map(judge::invocation);
-    let mutations = judged.into_iter().map(|judged| judged.mutation).chain(invoked).collect();
+    let beside = beside::mutations(document, &plan)?;
+    let mutations = judged.into_iter().map(|judged| judged.mutation).chain(beside).collect();
     Ok(Report { mutations, cross_action_risks: Some(risks) })
 }
 

@@ -1,4 +1,4 @@
-//! A plan's changes, read out of `terraform show -json` (format 1.x) or its OpenTofu twin.
+//! A plan's changes, read out of `terraform show -json` (format 0.1 to 1.x) or its OpenTofu twin.
 //!
 //! <https://developer.hashicorp.com/terraform/internals/json-format>
 
@@ -23,7 +23,7 @@ pub enum PlanError {
         found: &'static str,
     },
     /// Another format.
-    #[error("unsupported plan format `{version}`: 1.x is read")]
+    #[error("unsupported plan format `{version}`: 0.1 to 1.x are read")]
     UnsupportedVersion {
         /// `format_version`.
         version: String,
@@ -155,8 +155,6 @@ pub struct Plan<'a> {
     /// `resource_drift`, by address.
     pub drift: HashMap<&'a str, (View<'a>, View<'a>)>,
     pub state: Vec<Resource<'a>>,
-    /// `action_invocations` (Terraform 1.14): what is run beside the changes.
-    pub invocations: &'a [Value],
     /// Resources, without indexes, whose `provisioner` blocks run commands.
     pub provisioned: HashSet<String>,
     /// `configuration.root_module`.
@@ -190,10 +188,8 @@ impl<'a> Plan<'a> {
         let drifted = list(document, "resource_drift")?.iter().filter_map(read);
         let drift = drifted.map(|change| (change.address, (change.before, change.after))).collect();
         let configuration = document.get("configuration").and_then(|all| all.get("root_module"));
-        let invocations = list(document, "action_invocations")?;
-        within(invocations.len())?;
         let provisioned = configuration.map(provisioned).unwrap_or_default();
-        Ok(Self { changes, drift, state, invocations, provisioned, configuration })
+        Ok(Self { changes, drift, state, provisioned, configuration })
     }
 }
 
@@ -203,7 +199,8 @@ fn check(document: &Value) -> Result<(), PlanError> {
         let state = members.get("lineage").is_some() && members.get("serial").is_some();
         return Err(PlanError::NotAPlan { found: if state { "a state file" } else { "no `format_version`" } });
     };
-    if version.split('.').next() != Some("1") {
+    // Terraform 0.12 to 1.0 wrote 0.1 and 0.2, which are 1.0 under other names.
+    if !matches!(version.split('.').next(), Some("0" | "1")) {
         return Err(PlanError::UnsupportedVersion { version: version.chars().take(40).collect() });
     }
     let parts = ["resource_changes", "planned_values", "output_changes", "configuration"];
@@ -215,7 +212,8 @@ fn check(document: &Value) -> Result<(), PlanError> {
     within(count)
 }
 
-fn within(count: usize) -> Result<(), PlanError> {
+/// That there are not too many of them.
+pub fn within(count: usize) -> Result<(), PlanError> {
     if count > MAX_RESOURCES { Err(PlanError::TooLarge { count, limit: MAX_RESOURCES }) } else { Ok(()) }
 }
 
@@ -224,7 +222,7 @@ fn malformed(pointer: String, expected: &'static str) -> PlanError {
 }
 
 /// A list that may be absent.
-fn list<'a>(document: &'a Value, name: &str) -> Result<&'a [Value], PlanError> {
+pub fn list<'a>(document: &'a Value, name: &str) -> Result<&'a [Value], PlanError> {
     match document.get(name) {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(items)) => Ok(items),

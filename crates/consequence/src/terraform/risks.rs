@@ -7,7 +7,7 @@ use super::rule::Role;
 use super::table::{self, Known};
 use super::view::View;
 use crate::report::Tier;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use writ_core::json::{Object, Value};
 
 /// Most risks of a plan, addresses of a risk, and resources that share one name.
@@ -31,7 +31,7 @@ const NAMES: [&str; 12] = [
 ];
 /// How much of a resource is searched for the key it is encrypted with.
 const MAX_TEXTS: usize = 256;
-const MAX_DEPTH: usize = 6;
+const MAX_DEPTH: usize = 12;
 /// Shorter texts than this may stand for anything.
 const SHORTEST_KEY: usize = 8;
 
@@ -202,7 +202,7 @@ fn keys<'a>(risks: &mut Risks<'a>, plan: &'a Plan<'a>, deleted: &Deleted<'a>, gr
         let names = NAMES.iter().filter_map(|name| top(&key.change.before, name));
         by_name.extend(names.filter(|name| name.len() >= SHORTEST_KEY).map(|name| (name, *key)));
     }
-    let mut add = |key: &'a str, data: &Change<'a>| {
+    let add = |risks: &mut Risks<'a>, key: &'a str, data: &Change<'a>| {
         let kind = if data.action.deletes() { "key-with-data" } else { KEPT };
         risks.entry((kind, key)).or_default().insert(data.address);
     };
@@ -214,16 +214,29 @@ fn keys<'a>(risks: &mut Risks<'a>, plan: &'a Plan<'a>, deleted: &Deleted<'a>, gr
         }
         for text in texts(&change.before) {
             if let Some(key) = by_name.get(text) {
-                add(key.change.address, change);
+                add(risks, key.change.address, change);
             }
         }
         by_address.insert(bare(change.address), change);
+    }
+    // A plan for some targets only says nothing of the rest: the prior state does.
+    let changed: HashSet<&str> = plan.changes.iter().map(|change| change.previous.unwrap_or(change.address)).collect();
+    for found in plan.state.iter().filter(|found| !changed.contains(found.address.as_ref())) {
+        let address = bare(&found.address);
+        let known = address.rsplit('.').nth(1).and_then(table::known);
+        if !holds_data(known) || is_key(known) {
+            continue;
+        }
+        let view = View { values: Some(found.values), ..View::default() };
+        for key in texts(&view).into_iter().filter_map(|text| by_name.get(text)) {
+            risks.entry((KEPT, key.change.address)).or_default().insert(found.address.as_ref());
+        }
     }
     for key in keys {
         for name in graph.neighbours(key.change.address) {
             // What is only now made, or not there before, holds nothing yet.
             if let Some(data) = by_address.get(name).filter(|data| data.before.values.is_some()) {
-                add(key.change.address, data);
+                add(risks, key.change.address, data);
             }
         }
     }

@@ -107,6 +107,8 @@ pub enum Turn {
     Off,
     /// A number gets smaller.
     Less,
+    /// A time gets shorter, where 0 and nothing mean for ever.
+    Shorter,
     /// Any change.
     Changed,
     /// Becomes this.
@@ -170,6 +172,12 @@ impl Condition {
 }
 
 impl OnCreate {
+    /// The attribute that is named with the loss: the one that opens, rather than those that say where it stands.
+    pub fn named(&self) -> &'static str {
+        let opens = self.conditions.iter().find(|test| matches!(test.op, Op::World | Op::Admin | Op::Public));
+        opens.or(self.conditions.first()).map_or("", |test| test.path)
+    }
+
     /// Whether all conditions hold: for one and the same block when all of them are about one kind of block.
     pub fn holds(&self, view: &View<'_>) -> Option<bool> {
         let mut parents =
@@ -203,6 +211,10 @@ impl OnUpdate {
                 (Some(was), None) => was > 0.0,
                 _ => false,
             },
+            Turn::Shorter => {
+                let forever = |found| lowest(found).filter(|time| *time > 0.0).unwrap_or(f64::INFINITY);
+                forever(&becomes) < forever(&was)
+            }
             Turn::Changed => was.values.iter().map(|pair| pair.0).ne(becomes.values.iter().map(|pair| pair.0)),
             Turn::To(text) => {
                 becomes.values.iter().any(|(value, _)| same(value, text))

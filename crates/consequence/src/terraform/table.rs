@@ -5,11 +5,15 @@ use crate::report::Tier;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 14] = [
     include_str!("../../data/terraform/aws.txt"),
     include_str!("../../data/terraform/aws-network.txt"),
+    include_str!("../../data/terraform/aws-settings.txt"),
     include_str!("../../data/terraform/google.txt"),
+    include_str!("../../data/terraform/google-settings.txt"),
+    include_str!("../../data/terraform/google-iam.txt"),
     include_str!("../../data/terraform/azurerm.txt"),
+    include_str!("../../data/terraform/azurerm-settings.txt"),
     include_str!("../../data/terraform/azuread.txt"),
     include_str!("../../data/terraform/kubernetes.txt"),
     include_str!("../../data/terraform/github.txt"),
@@ -45,7 +49,7 @@ struct Table {
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let lines = FILES.iter().flat_map(|text| text.lines());
     // A line that does not read is a defect of this crate: a test looks at every one of them.
-    let kinds: Vec<Known> = lines.filter_map(|line| read(line)?.ok()).collect();
+    let kinds: Vec<Known> = lines.filter_map(|line| read(line)?.ok()).flatten().collect();
     let by_name = kinds.iter().enumerate().map(|(index, known)| (known.kind, index)).collect();
     Table { kinds, by_name }
 });
@@ -60,24 +64,27 @@ pub fn all() -> impl ExactSizeIterator<Item = &'static Known> {
     TABLE.kinds.iter()
 }
 
-/// A line: nothing (a remark or an example), a type, or what is wrong with it.
-fn read(line: &'static str) -> Option<Result<Known, &'static str>> {
+/// A line: nothing (a remark or an example), its types, or what is wrong with it.
+fn read(line: &'static str) -> Option<Result<Vec<Known>, &'static str>> {
     let line = line.trim();
     (!line.is_empty() && !line.starts_with(['#', '='])).then(|| known_of(line).ok_or(line))
 }
 
-fn known_of(line: &'static str) -> Option<Known> {
+fn known_of(line: &'static str) -> Option<Vec<Known>> {
     let mut columns = line.split('|').map(str::trim);
-    let (kind, service) = (columns.next()?, columns.next()?);
+    let (kinds, service) = (columns.next()?, columns.next()?);
     let tier = Tier::of(columns.next()?.parse().ok()?)?;
     let reason = columns.next().filter(|reason| !reason.is_empty())?;
-    let provider = kind.split('_').next()?;
     let (deletes, updates, creates, links) = Default::default();
-    let mut known = Known { provider, kind, service, tier, reason, deletes, updates, creates, links };
+    let mut known = Known { provider: "", kind: "", service, tier, reason, deletes, updates, creates, links };
     for rule in columns.next().unwrap_or_default().split(';').map(str::trim).filter(|rule| !rule.is_empty()) {
         add(&mut known, rule)?;
     }
-    columns.next().is_none().then_some(known)
+    if columns.next().is_some() {
+        return None;
+    }
+    let named = |kind: &'static str| Known { provider: kind.split('_').next().unwrap_or(kind), kind, ..known.clone() };
+    Some(kinds.split_whitespace().map(named).collect())
 }
 
 fn add(known: &mut Known, rule: &'static str) -> Option<()> {
@@ -101,6 +108,7 @@ fn add(known: &mut Known, rule: &'static str) -> Option<()> {
             let turn = match turn {
                 "off" => Turn::Off,
                 "less" => Turn::Less,
+                "shorter" => Turn::Shorter,
                 "changed" => Turn::Changed,
                 text => Turn::To(text),
             };
@@ -171,10 +179,13 @@ mod tests {
         for text in FILES {
             for line in text.lines() {
                 match read(line) {
-                    Some(Ok(known)) => {
-                        assert!(seen.insert(known.kind), "{} stands twice", known.kind);
-                        assert!(is_path(known.kind) && is_path(known.service), "{line}");
-                        assert!(known.reason.len() > 15, "{line}");
+                    Some(Ok(all)) => {
+                        assert!(!all.is_empty(), "{line}");
+                        for known in all {
+                            assert!(seen.insert(known.kind), "{} stands twice", known.kind);
+                            assert!(is_path(known.kind) && is_path(known.service), "{line}");
+                            assert!(known.reason.len() > 15, "{line}");
+                        }
                     }
                     Some(Err(line)) => panic!("{line}"),
                     None => {}

@@ -9,6 +9,7 @@ mod coverage;
 mod decisions;
 mod policies;
 pub mod report;
+mod verdicts;
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -99,6 +100,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut phases = vec![policies::check(&evidence.rows, &policies, home)];
     phases.extend(evidence.chain_phases());
     phases.push(evidence.decisions(&policies.kept));
+    phases.extend(verdicts::check(&evidence.rows, folder));
     phases.extend(claims::check(&evidence.rows, folder, evidence.public.as_ref()));
     let (covered, unobserved) = evidence.coverage(options);
     phases.push(covered);

@@ -6,6 +6,7 @@
 
 mod draft;
 mod failure;
+mod offline;
 
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Digest, Timestamp};
@@ -15,6 +16,7 @@ use crate::keys::{Algorithm, PublicKey};
 
 pub use draft::{Draft, Pending};
 pub use failure::{Failure, FailureCode};
+pub use offline::{Terms, is_trusted, verify};
 
 /// `version` of what Writ issues.
 pub const VERSION: &str = "recourse.attestation.v1";
@@ -177,10 +179,23 @@ pub fn split_uri(uri: &str) -> Option<(&str, &str)> {
 /// Whether this is `scheme://host[:port]` and nothing else.
 pub fn is_instance(instance: &str) -> bool {
     let host = instance.strip_prefix("https://").or_else(|| instance.strip_prefix("http://"));
-    host.is_some_and(|host| {
-        let taken = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
-        !host.is_empty() && host.len() <= 255 && host.bytes().all(taken)
+    host.filter(|host| host.len() <= 255).is_some_and(|host| {
+        let name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        let address = |byte: u8| byte.is_ascii_hexdigit() || b".:".contains(&byte);
+        match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((inside, port)) => !inside.is_empty() && inside.bytes().all(address) && is_port(port),
+            None => {
+                let (host, port) = host.split_at(host.find(':').unwrap_or(host.len()));
+                !host.is_empty() && host.bytes().all(name) && is_port(port)
+            }
+        }
     })
+}
+
+/// Nothing, or a colon and 1 to 65535 without leading zeros.
+fn is_port(text: &str) -> bool {
+    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
+    text.is_empty() || text.strip_prefix(':').is_some_and(|port| digits(port) && port.parse::<u16>().is_ok())
 }
 
 /// Whether this is an attestation's id.

@@ -216,4 +216,21 @@ mod tests {
         assert!(active.changed(&Change::Plan { at: at(1) }, at(2)).is_err());
         assert!(active.changed(&Change::Retire { id: "writ-9".into() }, at(2)).is_err());
     }
+
+    #[test]
+    fn the_order_of_keys_says_nothing() {
+        let publish = |registry: &Registry| registry.changed(&Change::Publish { public: public() }, at(1)).unwrap();
+        let registry = publish(&publish(&Registry::empty("writ", at(0))));
+        let mut turned = registry.clone();
+        turned.keys.reverse();
+        turned.may_follow(&registry).unwrap();
+        let bends: [fn(&mut Vec<Key>); 3] =
+            [|keys| keys.truncate(1), |keys| keys[0].state = KeyState::Active, |keys| keys[0].public = keys[1].public];
+        for bend in bends {
+            let mut bent = turned.clone();
+            bend(&mut bent.keys);
+            assert!(bent.may_follow(&registry).is_err());
+            assert!(registry.may_follow(&bent).is_err());
+        }
+    }
 }

@@ -7,6 +7,7 @@
 mod change;
 mod document;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use writ_core::Timestamp;
@@ -160,11 +161,14 @@ impl Registry {
         if self.version < known.version {
             return rollback(format!("version {} was fetched, {} is known", self.version, known.version));
         }
-        if self.version == known.version && self.keys != known.keys {
+        let keys: BTreeMap<&str, &Key> = self.keys.iter().map(|key| (key.id.as_str(), key)).collect();
+        // The order of the list says nothing: an instance that sorts it differently has changed nothing.
+        let same = |old: &Key| keys.get(old.id.as_str()).is_some_and(|new| *new == old);
+        if self.version == known.version && (keys.len() != known.keys.len() || !known.keys.iter().all(same)) {
             return rollback(format!("version {} was fetched with other keys than are known", self.version));
         }
         for old in &known.keys {
-            match self.key(&old.id) {
+            match keys.get(old.id.as_str()) {
                 Some(new) if new.public != old.public => {
                     return rollback(format!("`{}` names another key now", old.id));
                 }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
 
-use crate::facts::{Facts, LIMIT, PathFact, PathKind, SEARCH, SYNTAX, TextFact};
+use crate::facts::{Apply, Facts, LIMIT, PathFact, PathKind, SEARCH, SYNTAX, TextFact};
 use crate::policy::Policy;
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
@@ -30,6 +30,8 @@ pub fn judge(policy: &Policy, setting: &Setting, facts: &Facts) -> Decision {
     facts.paths.iter().for_each(|fact| judge.path(fact));
     facts.hosts.iter().for_each(|fact| judge.host(fact));
     judge.loss();
+    judge.unattested();
+    facts.applies.iter().for_each(|apply| judge.apply(apply));
     let mut seen = HashSet::new();
     let mut reasons = judge.reasons;
     reasons.retain(|reason| seen.insert(sameness(reason)));
@@ -94,6 +96,38 @@ impl<'a> Judge<'a> {
             message,
             "an action that can be undone: `writ evaluate --explain` says what is lost".to_owned(),
         );
+    }
+
+    /// A plan is applied only with a verdict on exactly this file that holds now.
+    fn apply(&mut self, apply: &Apply) {
+        let Some(limit) = self.policy.consequences().attested_apply else { return };
+        let why = match (&apply.plan, &apply.verdict) {
+            (None, _) => "it applies no plan file that is known".to_owned(),
+            (Some(plan), None) => format!("no attested verdict speaks for the plan file `{plan}` as it is now"),
+            (_, Some(verdict)) if self.setting.now >= verdict.until => {
+                format!("the verdict on its plan ended at {}", verdict.until)
+            }
+            (_, Some(verdict)) if severity(verdict.tier) > severity(limit) => {
+                format!(
+                    "the verdict on its plan is tier {}, and tier {limit} is the worst that may be applied",
+                    verdict.tier
+                )
+            }
+            _ => return,
+        };
+        let instead = "make a plan file (`terraform plan -out=tfplan`) and have a human or CI attest it (`writ evaluate terraform tfplan \
+                       --attest`)";
+        let matched = matched(Subject::Command, "apply", Some(apply.span));
+        self.say(Verdict::Deny, "/consequences/attestedApply", matched, why, instead.to_owned());
+    }
+
+    /// A verdict that the policy wants attested, and that could not be.
+    fn unattested(&mut self) {
+        let Some(why) = self.facts.unattested.as_ref().filter(|_| self.policy.consequences().attest) else { return };
+        let message = format!("its verdict could not be attested: {why}");
+        let matched = matched(Subject::Tool, &self.facts.tool, None);
+        let instead = "an instance that can sign: see `writ keys list`".to_owned();
+        self.say(Verdict::Deny, "/consequences/attest", matched, message, instead);
     }
 
     fn malformed(&mut self) {

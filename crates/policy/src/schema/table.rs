@@ -111,6 +111,12 @@ const EVALUATORS: &[Field] = &[
 const CONSEQUENCES: &[Field] = &[
     field("ask", Kind::Count, "Ask from the verdict of this tier on: 3 is warn, 5 escalate, 4 block."),
     field("deny", Kind::Count, "Deny from the verdict of this tier on."),
+    field(
+        "attestedApply",
+        Kind::Count,
+        "`terraform apply` and `tofu apply` run only with a plan file whose attested verdict still holds and is of this tier at worst.",
+    ),
+    field("attest", Kind::Truth, "Attest every evaluation; a call whose verdict cannot be attested is denied."),
 ];
 
 const CLAIMS: &[Field] = &[

@@ -165,7 +165,7 @@ fn judge(bytes: &[u8], attest: bool, seconds: i64) -> Result<Judged, Refusal> {
     let source = match subject {
         Subject::Shell { .. } => "shell",
         Subject::Terraform { .. } => "terraform",
-        Subject::Mcp(_) => "mcp",
+        Subject::Mcp { .. } => "mcp",
     };
     Ok(Judged { source, verdict, outcome })
 }

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs `writ gate` on the action's inputs. Whatever goes wrong ends with another code than 0: the job stops.
+set -euo pipefail
+
+writ=${GATE_WRIT:-writ}
+if ! command -v "$writ" >/dev/null; then
+    built=${RUNNER_TEMP:?RUNNER_TEMP is not set}/writ
+    cargo install --quiet --locked --path "${GATE_SOURCES:?GATE_SOURCES is not set}/crates/cli" --root "$built"
+    writ=$built/bin/writ
+fi
+
+words=(--require-attestation "${GATE_ATTESTATION:?no attestation was given}" --max-risk "${GATE_MAX_RISK:-allow}")
+[ -z "${GATE_PLAN:-}" ] || words+=(--plan "$GATE_PLAN")
+[ -z "${GATE_PLAN_JSON:-}" ] || words+=(--plan-json "$GATE_PLAN_JSON")
+[ -z "${GATE_COMMAND:-}" ] || words+=("--command=$GATE_COMMAND")
+[ -z "${GATE_MAX_AGE:-}" ] || words+=(--max-age "$GATE_MAX_AGE")
+[ -z "${GATE_REGISTRY:-}" ] || words+=(--registry "$GATE_REGISTRY")
+case ${GATE_CROSS_CHECK:-false} in
+    true) words+=(--cross-check) ;;
+    false) ;;
+    *) echo "cross-check is \`$GATE_CROSS_CHECK\`: write true or false" >&2; exit 2 ;;
+esac
+while IFS= read -r instance; do
+    [ -z "$instance" ] || words+=(--trust "$instance")
+done <<<"${GATE_TRUST:-}"
+
+code=0
+result=$("$writ" gate "${words[@]}" --format json) || code=$?
+echo "$result"
+if [ -n "${GITHUB_OUTPUT:-}" ]; then
+    printf 'result=%s\n' "$(tr -d '\n' <<<"$result")" >>"$GITHUB_OUTPUT"
+fi
+exit "$code"

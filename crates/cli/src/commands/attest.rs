@@ -1,0 +1,126 @@
+//! `--attest`: reports under signature.
+
+use std::path::{Path, PathBuf};
+
+use writ_consequence::Report;
+use writ_core::json::{self, Limits, Value};
+use writ_core::{Digest, Timestamp};
+use writ_engine::matter::{self, Subject};
+use writ_engine::notary::{Matter, Notary, NotaryError};
+use writ_evidence::attestation::Attestation;
+
+use crate::args::{AttestArgs, InstanceArgs};
+use crate::environment;
+use crate::exit::Failure;
+use crate::input;
+
+/// Signs what one command evaluates.
+pub struct Attester {
+    notary: Notary,
+    seconds: i64,
+    parent: Option<Attestation>,
+}
+
+impl Attester {
+    /// The attester that was asked for, if one was.
+    pub fn wanted(args: &AttestArgs) -> Result<Option<Self>, Failure> {
+        if !args.attest {
+            return Ok(None);
+        }
+        let parent = args.parent.as_deref().map(read).transpose()?;
+        Ok(Some(Self { notary: notary(&args.instance)?, seconds: args.expires, parent }))
+    }
+
+    /// The report with its attestation beside it, durable.
+    pub fn attest(&mut self, subject: &Subject<'_>, report: &Report) -> Result<Value, NotaryError> {
+        let output = matter::output(report);
+        let chain_id = self.parent.as_ref().and_then(|parent| parent.text("chain_id")).map(str::to_owned);
+        let matter = Matter {
+            input: subject.attested(),
+            output: output.clone(),
+            seconds: self.seconds,
+            chain_id,
+            parent: self.parent.as_ref().map(Attestation::digest),
+        };
+        let documents = self.notary.issue(&[matter])?;
+        let document = documents.first().ok_or(NotaryError::Unsettled)?;
+        let attestation = json::parse_with(document.as_bytes(), Limits::SIGNED).map_err(NotaryError::Unreadable)?;
+        Ok(matter::response(output, attestation))
+    }
+}
+
+/// The notary of this machine's instance.
+pub fn notary(args: &InstanceArgs) -> Result<Notary, Failure> {
+    let home = environment::home();
+    let state = home.state().map_err(Failure::could_not)?;
+    Notary::open(state, args.database.as_deref(), None).map_err(Failure::could_not)
+}
+
+/// Reads an attestation, or a report that holds one.
+pub fn read(file: &Path) -> Result<Attestation, Failure> {
+    let bytes = input::bytes(file)?;
+    parsed(&bytes).map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))
+}
+
+/// An attestation, or the one that stands in a report.
+pub fn parsed(bytes: &[u8]) -> Result<Attestation, writ_evidence::attestation::Failure> {
+    let invalid = |error: json::JsonError| {
+        let code = writ_evidence::attestation::FailureCode::InvalidAttestation;
+        writ_evidence::attestation::Failure::new(code, error.to_string())
+    };
+    let value = json::parse_with(bytes, Limits::SIGNED).map_err(invalid)?;
+    let own = value.get("signature").is_none().then(|| value.get("attestation").cloned()).flatten();
+    Attestation::from_value(own.unwrap_or(value))
+}
+
+/// Writes an attestation's canonical document.
+pub fn write(response: &Value, to: &Path) -> Result<(), Failure> {
+    let document = response.get("attestation").map(json::canonical).unwrap_or_default();
+    std::fs::write(to, document).map_err(|error| Failure::could_not(format!("cannot write {}: {error}", to.display())))
+}
+
+/// Where the attestation of a plan file is put, and looked for: `tfplan` has `tfplan.attestation.json`.
+pub fn beside(plan: &Path) -> PathBuf {
+    writ_engine::applies::beside(plan)
+}
+
+/// A plan file as its program shows it.
+pub struct Shown {
+    /// The document.
+    pub document: Vec<u8>,
+    /// The file's digest.
+    pub digest: Digest,
+}
+
+/// Whether these are a plan file's bytes rather than a document's: it is a ZIP archive.
+pub fn is_plan_file(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04")
+}
+
+/// Asks `terraform`, or else `tofu`, to show a plan file. The file must be the same before and after.
+pub fn show(plan: &Path, bytes: &[u8]) -> Result<Shown, Failure> {
+    let digest = Digest::of(bytes);
+    let folder = plan.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let plan = std::path::absolute(plan)?;
+    for program in ["terraform", "tofu"] {
+        let shown = std::process::Command::new(program).args(["show", "-json"]).arg(&plan).current_dir(folder).output();
+        let Ok(shown) = shown else { continue };
+        if !shown.status.success() {
+            let why = String::from_utf8_lossy(&shown.stderr);
+            return Err(Failure::could_not(format!(
+                "`{program} show -json` failed: {}",
+                crate::output::plain(why.trim())
+            )));
+        }
+        if Digest::of(&input::bytes(&plan)?) != digest {
+            return Err(Failure::could_not(format!("{} changed while it was read", plan.display())));
+        }
+        return Ok(Shown { document: shown.stdout, digest });
+    }
+    Err(Failure::could_not("neither `terraform` nor `tofu` is on the PATH, and one must show the plan file"))
+}
+
+/// In words, how long something holds.
+pub fn until(end: Option<Timestamp>) -> String {
+    end.map_or_else(|| "no end".to_owned(), |end| format!("until {end}"))
+}

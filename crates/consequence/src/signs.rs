@@ -1,0 +1,285 @@
+//! Signs of danger in what no rule knows (R36): verbs, statements without a client, code that is put together while it runs.
+//!
+//! Owns what may be said of a program by its words alone. A sign never says what would be lost, only that something would.
+
+use writ_shell::{Command, Word};
+
+use crate::rules::Subject;
+use crate::sql::without_comments;
+
+/// Words that take something away wherever they are the verb.
+const VERBS: [&str; 12] = [
+    "delete",
+    "destroy",
+    "purge",
+    "drop",
+    "wipe",
+    "erase",
+    "teardown",
+    "terminate",
+    "nuke",
+    "obliterate",
+    "delete-all",
+    "destroy-all",
+];
+/// Words that a line without any of them can hardly do harm with, even if it is no shell program.
+const HARMFUL: [&str; 58] = [
+    "rm",
+    "rmdir",
+    "del",
+    "rd",
+    "ri",
+    "rf",
+    "dd",
+    "mkfs",
+    "shred",
+    "srm",
+    "wipe",
+    "wipefs",
+    "delete",
+    "destroy",
+    "drop",
+    "truncate",
+    "purge",
+    "erase",
+    "format",
+    "remove",
+    "uninstall",
+    "prune",
+    "reset",
+    "clean",
+    "force",
+    "hard",
+    "kill",
+    "killall",
+    "pkill",
+    "shutdown",
+    "reboot",
+    "halt",
+    "poweroff",
+    "chmod",
+    "chown",
+    "sudo",
+    "su",
+    "doas",
+    "eval",
+    "exec",
+    "sh",
+    "bash",
+    "zsh",
+    "iex",
+    "invoke",
+    "base64",
+    "nc",
+    "ncat",
+    "ssh",
+    "scp",
+    "crontab",
+    "mv",
+    "dev",
+    "etc",
+    "revoke",
+    "disable",
+    "stop",
+    "clear",
+];
+
+/// Whether a program's first words name a deletion: `tool delete x`, `tool apps:destroy`, `tool delete-index`.
+pub fn takes_away(command: &Command) -> bool {
+    let words: Vec<String> = command.words.iter().skip(1).map_while(Word::literal).collect();
+    if words.iter().any(|word| matches!(word.as_str(), "--help" | "--dry-run" | "--dryrun")) {
+        return false;
+    }
+    words.iter().filter(|word| !word.starts_with('-')).take(3).any(|word| {
+        let verb = word.rsplit(':').next().unwrap_or_default();
+        VERBS.contains(&verb) || ["delete-", "destroy-", "purge-", "drop-"].iter().any(|start| verb.starts_with(start))
+    })
+}
+
+/// Whether a text that is no shell program has a word that could do harm in another one.
+pub fn may_harm(text: &str) -> bool {
+    const STEMS: [&str; 8] = ["drop", "delet", "remov", "destroy", "shutdown", "truncat", "eras", "wip"];
+    let lower = text.to_lowercase();
+    STEMS.iter().any(|stem| lower.contains(stem))
+        || lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| HARMFUL.contains(&word))
+}
+
+/// Whether a line is a statement for a database's own prompt.
+pub fn is_statement(line: &str) -> bool {
+    let upper = without_comments(line).to_uppercase();
+    let words: Vec<&str> =
+        upper.split(|c: char| c.is_whitespace() || c == ';').filter(|word| !word.is_empty()).collect();
+    match words.as_slice() {
+        ["FLUSHALL" | "FLUSHDB", ..] => words.len() < 3,
+        ["DELETE", "FROM", _, ..] | ["MERGE", "INTO", ..] | ["UPDATE", _, "SET", ..] => true,
+        ["ALTER", "TABLE" | "SYSTEM" | "DATABASE" | "SCHEMA", _, ..] => true,
+        ["GRANT" | "REVOKE", .., "TO" | "FROM", _] => true,
+        ["SELECT", .., "FROM", _] => true,
+        ["SELECT", rest @ ..] => rest.contains(&"FROM"),
+        ["EXPLAIN", "ANALYZE", ..] => words.len() > 3,
+        ["TRUNCATE", "TABLE", _, ..] => true,
+        ["TRUNCATE", _, "CASCADE"] | ["PREPARE", _, "AS", ..] | ["COPY", _, "TO" | "FROM", "PROGRAM", ..] => true,
+        ["RESET", "MASTER" | "BINARY", ..] => true,
+        ["TRUNCATE", name] => !name.starts_with('-') && !name.contains('.'),
+        [
+            "DROP" | "CREATE",
+            "TABLE" | "DATABASE" | "SCHEMA" | "INDEX" | "VIEW" | "MATERIALIZED" | "ROLE" | "USER" | "TABLESPACE"
+            | "KEYSPACE" | "EXTENSION" | "TRIGGER" | "FUNCTION" | "OWNED" | "SNAPSHOT" | "MODEL" | "ROW" | "UNIQUE",
+            _,
+            ..,
+        ] => true,
+        _ => false,
+    }
+}
+
+/// Whether a command turns bytes into other text than was written, or brings back what was run before.
+pub fn disguises(command: &Command) -> bool {
+    let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
+    let has = |flags: &[&str]| words.iter().skip(1).any(|word| flags.contains(&word.as_str()));
+    match words.first().map(|program| program.rsplit('/').next().unwrap_or_default()) {
+        Some("base64" | "base32" | "gbase64") => has(&["-d", "-D", "--decode", "-di", "--d"]),
+        Some("xxd") => words.iter().any(|word| word.starts_with('-') && word.contains('r')),
+        Some("openssl") => has(&["-d", "-decrypt"]),
+        Some("rev" | "history" | "uudecode") => true,
+        _ => false,
+    }
+}
+
+/// Whether code names a command that deletes; many programs call others, and few call these.
+pub fn calls_deletion(subject: &Subject) -> bool {
+    ["rm -", "'rm'", "\"rm\"", "mkfs", "reset --hard", "'--hard'"].iter().any(|call| subject.says(call))
+}
+
+/// Whether a command is an interpreter.
+pub fn runs_code(command: &Command) -> bool {
+    const INTERPRETERS: [&str; 11] =
+        ["python", "python2", "python3", "node", "perl", "ruby", "php", "deno", "bun", "lua", "osascript"];
+    program(command).is_some_and(|program| INTERPRETERS.contains(&program.as_str()))
+}
+
+/// Whether a command is a shell that takes its lines from somebody.
+pub fn is_interactive_shell(command: &Command) -> bool {
+    let shell =
+        program(command).is_some_and(|program| matches!(program.as_str(), "bash" | "sh" | "zsh" | "dash" | "ksh"));
+    shell && command.words.iter().skip(1).filter_map(Word::literal).any(|word| word == "-i" || word == "-il")
+}
+
+/// Whether a command prints every variable, or keys.
+pub fn lists_environment(command: &Command) -> bool {
+    let keys = command.words.iter().filter_map(Word::literal).any(|word| word.starts_with("--export-secret-"));
+    if keys && program(command).is_some_and(|program| program.starts_with("gpg")) {
+        return true;
+    }
+    let alone = command.words.len() == 1;
+    program(command).is_some_and(|program| alone && matches!(program.as_str(), "env" | "printenv" | "set" | "export"))
+}
+
+/// Whether a command sends what it reads to the network.
+pub fn sends_input(command: &Command) -> bool {
+    match program(command).as_deref() {
+        Some("nc" | "ncat" | "netcat" | "socat") => true,
+        Some("curl" | "http" | "https" | "wget") => {
+            command.words.iter().skip(1).filter_map(Word::literal).any(|word| {
+                word.ends_with("@-") || word == "/dev/stdin" || matches!(word.as_str(), "-T-" | "--upload-file=-")
+            }) || command.words.windows(2).any(|pair| match pair {
+                [flag, value] => {
+                    matches!(flag.literal().as_deref(), Some("-T" | "--upload-file"))
+                        && value.literal().as_deref() == Some("-")
+                }
+                _ => false,
+            })
+        }
+        _ => false,
+    }
+}
+
+/// Where a command names the keys it proves itself with, or settings it takes in: those it does not send.
+pub fn own_keys(command: &Command) -> Vec<(usize, usize)> {
+    const FLAGS: [&str; 9] =
+        ["-E", "--key", "--cert", "--cacert", "--identity", "--kubeconfig", "--env-file", "--ssh-key", "--netrc-file"];
+    const COPIES: [&str; 4] = ["scp", "sftp", "rsync", "mosh"];
+    let span = |word: &Word| (word.span.start, word.span.end);
+    if matches!(
+        program(command).as_deref(),
+        Some(
+            "source"
+                | "."
+                | "ssh"
+                | "ssh-add"
+                | "ssh-keygen"
+                | "ssh-copy-id"
+                | "docker"
+                | "podman"
+                | "docker-compose"
+                | "openssl"
+                | "kubectl"
+                | "helm"
+        )
+    ) {
+        return command.words.iter().map(span).collect();
+    }
+    let copies = program(command).is_some_and(|program| COPIES.contains(&program.as_str()));
+    let after = command.words.windows(2).filter_map(|pair| match pair {
+        [flag, value] => {
+            let flag = flag.literal().unwrap_or_default();
+            let own = copies && matches!(flag.as_str(), "-i" | "-F") || FLAGS.contains(&flag.as_str());
+            own.then(|| span(value))
+        }
+        _ => None,
+    });
+    let glued = command.words.iter().filter(|word| {
+        word.literal().is_some_and(|word| word.split_once('=').is_some_and(|(flag, _)| FLAGS.contains(&flag)))
+    });
+    after.chain(glued.map(span)).collect()
+}
+
+/// Whether a file holds secrets, by its name.
+pub fn is_secret(path: &str) -> bool {
+    const NAMES: [&str; 13] = [
+        ".env",
+        "id_rsa",
+        "id_ed25519",
+        "id_ecdsa",
+        "credentials",
+        ".netrc",
+        "shadow",
+        ".pgpass",
+        "kubeconfig",
+        ".git-credentials",
+        ".ssh",
+        ".aws",
+        ".gnupg",
+    ];
+    const PATTERNS: [&str; 4] = [".env.example", ".env.sample", ".env.template", ".env.dist"];
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    if PATTERNS.contains(&name) || name.ends_with(".pub") || name.starts_with("known_hosts") {
+        return false;
+    }
+    NAMES.contains(&name)
+        || name.starts_with(".env.")
+        || name.ends_with(".pem")
+        || ["/.ssh/", "/.gnupg/", "/.kube/config", "/.aws/"].iter().any(|part| path.contains(part))
+}
+
+fn program(command: &Command) -> Option<String> {
+    let name = command.words.first().and_then(Word::literal)?;
+    Some(name.rsplit('/').next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_told_from_programs() {
+        for line in ["DROP TABLE users", "delete from users;", "TRUNCATE orders", "update a set b=1", "SELECT 1 FROM a"]
+        {
+            assert!(is_statement(line), "{line}");
+        }
+        for line in
+            ["truncate -s 0 a.log", "select x in a b", "drop", "update-alternatives --list", "create-react-app x"]
+        {
+            assert!(!is_statement(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! From verdict to decision to execution: every attestation that a row names, against the row and against what came of the call.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use writ_core::json::Value;
+use writ_core::{Digest, Timestamp};
+use writ_evidence::attestation::Attestation;
+use writ_evidence::registry::Registry;
+use writ_evidence::row::{Row, RowDecision};
+use writ_policy::Facts;
+
+use super::decisions::event;
+use super::report::{Outcome, Phase, Standing};
+use crate::attested::{self, Action};
+use crate::proof::{attestation_file, registry_file};
+use crate::verdicts::APPROVAL;
+
+/// Most chains that the summary tells one by one.
+const MOST: usize = 50;
+
+/// Checks the attestations that rows name; nothing when none does.
+pub fn check(rows: &[Row], folder: &Path) -> Option<Phase> {
+    let mut chains =
+        Chains { folder, evaluations: HashMap::new(), ends: HashMap::new(), told: Vec::new(), wrong: Vec::new() };
+    for row in rows.iter().filter(|row| matches!(row.decision, RowDecision::Completed | RowDecision::Failed)) {
+        let word = if row.decision == RowDecision::Completed { "ran" } else { "ran and failed" };
+        chains.ends.extend(row.call_id.as_deref().map(|id| (id, word)));
+    }
+    let named = rows.iter().filter(|row| chains.row(row)).count();
+    if named == 0 {
+        return None;
+    }
+    let (outcome, findings, summary) = if chains.wrong.is_empty() {
+        chains.told.truncate(MOST);
+        (Outcome::Passed, chains.told, format!("{named} rows rest on attested verdicts, signed and about these calls"))
+    } else {
+        (Outcome::Failed, chains.wrong, "a row does not rest on the verdict it names".to_owned())
+    };
+    Some(Phase { name: "verdicts", outcome, standing: Standing::Observed, summary, findings })
+}
+
+struct Chains<'a> {
+    folder: &'a Path,
+    /// The evaluation of a tool's input, newest: an approval rests on it.
+    evaluations: HashMap<(String, String), Digest>,
+    /// What came of each call.
+    ends: HashMap<&'a str, &'static str>,
+    told: Vec<String>,
+    wrong: Vec<String>,
+}
+
+impl<'a> Chains<'a> {
+    /// Checks one row. Returns whether it names an attestation.
+    fn row(&mut self, row: &'a Row) -> bool {
+        let mut named = false;
+        let mut outcomes = Vec::new();
+        if row.detail.get("attestation").is_some() {
+            named = true;
+            outcomes.push(if event(row) == "grant" { self.approval(row) } else { self.evaluation(row) });
+        }
+        let facts = row.detail.get("facts").and_then(|facts| Facts::from_json(facts).ok());
+        for apply in facts.iter().flat_map(Facts::applies).filter(|apply| apply.verdict.is_some()) {
+            named = true;
+            outcomes.push(self.apply(row, apply));
+        }
+        for outcome in outcomes {
+            match outcome {
+                Ok(text) => self.told.push(format!("row {}: {text} — {}", row.sequence, self.end(row))),
+                Err(why) => self.wrong.push(format!("row {}: {why}", row.sequence)),
+            }
+        }
+        named
+    }
+
+    /// What the decision was, and what came of the call.
+    fn end(&self, row: &Row) -> String {
+        let ran = row.call_id.as_deref().and_then(|id| self.ends.get(id));
+        format!("{}{}", row.decision, ran.map_or_else(String::new, |ran| format!(", {ran}")))
+    }
+
+    fn evaluation(&mut self, row: &Row) -> Result<String, String> {
+        let (attestation, state) = self.genuine(row, row.detail.get("attestation"))?;
+        about(&attestation, row)?;
+        let call = attestation.input().get("call").and_then(Value::as_str);
+        if call != row.call_id.as_deref() {
+            return Err("its attestation is about another call".to_owned());
+        }
+        let tier = attested::tier(&attestation);
+        let facts = row.detail.get("facts").and_then(|facts| Facts::from_json(facts).ok());
+        let judged = facts.as_ref().and_then(Facts::loss).map_or(Some(1), |loss| Some(loss.tier));
+        if tier != judged {
+            return Err("its attestation tells of another tier than its facts".to_owned());
+        }
+        self.evaluations.insert(key(row), attestation.digest());
+        let verdict = attested::verdict(&attestation).ok_or("its attestation holds no verdict")?;
+        Ok(format!("verdict {} by {} ({state})", verdict.as_str(), attestation.key_id()))
+    }
+
+    fn approval(&self, row: &Row) -> Result<String, String> {
+        let (attestation, state) = self.genuine(row, row.detail.get("attestation"))?;
+        let input = attestation.input();
+        if input.get("source").and_then(Value::as_str) != Some(APPROVAL) {
+            return Err("its attestation is no approval".to_owned());
+        }
+        let grant = row.detail.get("grant");
+        let text = |name: &str| grant.and_then(|grant| grant.get(name)).and_then(Value::as_str).unwrap_or_default();
+        if input.get("tool_input").and_then(Value::as_str) != Some(text("input")) {
+            return Err("its attestation approves another call".to_owned());
+        }
+        let evaluated = self.evaluations.get(&(text("tool").to_owned(), text("input").to_owned()));
+        let parent = attestation.text("parent_attestation").and_then(|text| Digest::parse(text).ok());
+        if parent.is_none() || evaluated.copied() != parent {
+            return Err("its approval does not rest on the evaluation of that call".to_owned());
+        }
+        Ok(format!("approval of {} by {} ({state}), resting on its evaluation", text("tool"), attestation.key_id()))
+    }
+
+    fn apply(&self, row: &Row, apply: &writ_policy::Apply) -> Result<String, String> {
+        let verdict = apply.verdict.as_ref().ok_or("no verdict")?;
+        let (attestation, state) = self.documents(row.timestamp, verdict.attestation, verdict.registry)?;
+        if !attested::covers(&attestation, &Action::PlanFile(verdict.plan)) {
+            return Err("its attestation is about another plan file".to_owned());
+        }
+        if attested::tier(&attestation) != Some(verdict.tier) || attestation.expires_at() != Some(verdict.until) {
+            return Err("its attestation says something else than its facts".to_owned());
+        }
+        let plan = apply.plan.as_deref().unwrap_or_default();
+        Ok(format!("plan {plan}, tier {}, by {} ({state})", verdict.tier, attestation.key_id()))
+    }
+
+    fn genuine(&self, row: &Row, named: Option<&Value>) -> Result<(Attestation, &'static str), String> {
+        let digest = |name: &str| {
+            let text = named.and_then(|named| named.get(name)).and_then(Value::as_str);
+            text.and_then(|text| Digest::parse(text).ok()).ok_or("it names no attestation")
+        };
+        self.documents(row.timestamp, digest("digest")?, digest("registry")?)
+    }
+
+    /// The kept documents: the named ones, genuine, and not from the row's future.
+    fn documents(&self, at: Timestamp, named: Digest, known: Digest) -> Result<(Attestation, &'static str), String> {
+        let kept = |name: String, digest: Digest| {
+            let bytes =
+                super::optional(&self.folder.join(&name)).ok().flatten().ok_or(format!("{name} is not there"))?;
+            if Digest::of(&bytes) == digest { Ok(bytes) } else { Err(format!("{name} was changed")) }
+        };
+        let attestation =
+            Attestation::parse(&kept(attestation_file(named), named)?).map_err(|error| error.to_string())?;
+        let registry = Registry::parse(&kept(registry_file(known), known)?).map_err(|error| error.to_string())?;
+        let state = registry.check(&attestation).map_err(|error| error.to_string())?;
+        // The row's moment was taken when the call came in; its own evaluation is signed a little later.
+        if attestation.timestamp().millis() > at.millis().saturating_add(60_000) {
+            return Err("its attestation is younger than the decision".to_owned());
+        }
+        Ok((attestation, state.as_str()))
+    }
+}
+
+fn key(row: &Row) -> (String, String) {
+    let input = row.detail.get("input").and_then(Value::as_str).unwrap_or_default();
+    (row.tool_name.clone().unwrap_or_default(), input.to_owned())
+}
+
+fn about(attestation: &Attestation, row: &Row) -> Result<(), String> {
+    let said = attestation.input().get("tool_input").and_then(Value::as_str);
+    let input = row.detail.get("input").and_then(Value::as_str);
+    if said.is_some() && said == input { Ok(()) } else { Err("its attestation is about another input".to_owned()) }
+}

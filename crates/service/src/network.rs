@@ -1,0 +1,55 @@
+//! `GET` over HTTP and HTTPS for the verifier: no redirects, no proxies, limits on size and time.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use writ_verifier::{Fetch, Fetched, NetworkError};
+
+/// How long one request may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The network. Certificates are checked against the machine's authorities, or those in `$SSL_CERT_FILE`.
+#[derive(Clone, Debug)]
+pub struct Network {
+    agent: Agent,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let roots = rustls_native_certs::load_native_certs().certs;
+        let roots: Vec<Certificate<'static>> =
+            roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect();
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::from(roots))
+            .unversioned_rustls_crypto_provider(provider)
+            .build();
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .proxy(None)
+            .timeout_global(Some(TIMEOUT))
+            .user_agent(concat!("writ/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Self { agent: config.into() }
+    }
+}
+
+impl Fetch for Network {
+    fn get(&self, url: &str, limit: usize) -> Result<Fetched, NetworkError> {
+        let failed = |error: &dyn std::fmt::Display| NetworkError(format!("{url}: {error}"));
+        let mut answer = self.agent.get(url).call().map_err(|error| failed(&error))?;
+        let mut body = Vec::new();
+        let reader = answer.body_mut().as_reader();
+        reader.take(limit as u64 + 1).read_to_end(&mut body).map_err(|error| failed(&error))?;
+        if body.len() > limit {
+            return Err(NetworkError(format!("{url}: longer than {limit} bytes")));
+        }
+        Ok(Fetched { status: answer.status().as_u16(), body })
+    }
+}

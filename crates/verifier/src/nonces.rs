@@ -1,0 +1,93 @@
+//! The nonces that were used up: one small file each.
+//!
+//! Owns that an attestation with a nonce is acted on once. Refuses a nonce that is there, and one whose file may have been cleared away.
+//! Invariant: of all processes that use one nonce of one instance, at any time and under any clock, one is told [`Use::First`].
+
+use std::path::{Path, PathBuf};
+
+use writ_core::{Digest, Timestamp};
+
+use crate::entry::Damage;
+use crate::{Instance, StateError, disk};
+
+/// Name of the file that holds the latest end of any nonce cleared away.
+const CLEARED: &str = "cleared.txt";
+/// Largest file here.
+const MAX_FILE: u64 = 64;
+
+/// A folder of nonces. Any number of processes and threads may use one.
+#[derive(Clone, Debug)]
+pub struct Nonces {
+    folder: PathBuf,
+}
+
+/// What became of a nonce.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// It was not used before, and is now.
+    First,
+    /// It was used before.
+    Again,
+    /// It ends no later than nonces that were cleared away: whether it was used is not known any more.
+    Unknown,
+}
+
+impl Nonces {
+    /// The nonces in `folder`, which is made with the first.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Uses up a nonce. One without an end is kept for ever. Durable on return.
+    pub fn use_up(
+        &self,
+        instance: &Instance,
+        nonce: &str,
+        expires_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Use, StateError> {
+        let folder = self.folder.join(Digest::of(instance.as_str().as_bytes()).hex());
+        // INVARIANT: clearing away and looking up exclude each other, or a nonce could be used between its end and its removal.
+        let _guard = disk::lock(&folder.join("nonces.lock"))?;
+        // Nonces are random, so this spreads the work of clearing away over one use in sixteen, with nothing to remember.
+        if nonce.starts_with('0') {
+            clear(&folder, now)?;
+        }
+        let path = folder.join(format!("{}.used", Digest::of(nonce.as_bytes()).hex()));
+        let cleared = moment(&folder.join(CLEARED))?;
+        if expires_at.is_some_and(|end| cleared.is_some_and(|cleared| end <= cleared)) {
+            return Ok(Use::Unknown);
+        }
+        let end = expires_at.map(|end| end.to_string()).unwrap_or_default();
+        Ok(if disk::create(&path, end.as_bytes())? { Use::First } else { Use::Again })
+    }
+}
+
+/// Removes the nonces whose end is over. A clock that is set back later does not make them usable: their ends are remembered first.
+fn clear(folder: &Path, now: Timestamp) -> Result<(), StateError> {
+    let mut over = Vec::new();
+    for name in disk::names(folder)?.iter().filter(|name| name.ends_with(".used")) {
+        let path = folder.join(name);
+        // A file that does not say when it ends stays.
+        let end =
+            disk::read(&path, MAX_FILE)?.and_then(|bytes| Timestamp::parse(std::str::from_utf8(&bytes).ok()?).ok());
+        over.extend(end.filter(|end| *end <= now).map(|end| (end, path)));
+    }
+    let Some(latest) = over.iter().map(|(end, _)| *end).max() else { return Ok(()) };
+    let path = folder.join(CLEARED);
+    let known = moment(&path)?;
+    if known.is_none_or(|known| known < latest) {
+        disk::replace(&path, latest.to_string().as_bytes())?;
+    }
+    over.iter().try_for_each(|(_, path)| disk::remove(path))
+}
+
+fn moment(path: &Path) -> Result<Option<Timestamp>, StateError> {
+    let Some(bytes) = disk::read(path, MAX_FILE)? else { return Ok(None) };
+    let damaged = |error: writ_core::TimeError| StateError::Damaged {
+        path: path.to_owned(),
+        damage: Damage(error.to_string()),
+        remedy: "remove it, and trust no attestation that was issued before".to_owned(),
+    };
+    Timestamp::parse(&String::from_utf8_lossy(&bytes)).map(Some).map_err(damaged)
+}
