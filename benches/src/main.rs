@@ -11,6 +11,7 @@ mod hook;
 mod ledger;
 mod measure;
 mod policy;
+mod serve;
 mod shell;
 
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 7] = [
+const GROUPS: [Group; 8] = [
     ("hook", hook::run),
     ("claims", claims::run),
     ("consequence", consequence::run),
@@ -30,6 +31,7 @@ const GROUPS: [Group; 7] = [
     ("policy", policy::run),
     ("shell", shell::run),
     ("ledger", ledger::run),
+    ("serve", serve::run),
 ];
 
 fn main() -> ExitCode {

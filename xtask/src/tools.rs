@@ -24,8 +24,8 @@ const TOOLS: [Tool; 8] = [
     Tool { program: "openssl", probe: "version", package: "openssl" },
     Tool { program: "node", probe: "--version", package: "nodejs" },
     Tool { program: "npm", probe: "--version", package: "npm" },
-    Tool { program: "chromium", probe: "--version", package: "chromium" },
     Tool { program: "python3", probe: "-cimport ensurepip, venv", package: "python3-venv" },
+    Tool { program: "chromium", probe: "--version", package: "chromium" },
     Tool { program: "initdb", probe: "--version", package: "postgresql-15" },
 ];
 

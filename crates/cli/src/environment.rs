@@ -78,11 +78,6 @@ pub fn otlp() -> Option<String> {
     env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty())
 }
 
-/// The database when no argument names one: an address with a password is better not in the list of processes.
-pub fn database() -> Option<String> {
-    env::var("WRIT_DATABASE").ok().filter(|url| !url.is_empty())
-}
-
 /// The folders of `$PATH`.
 pub fn search_path() -> Vec<PathBuf> {
     env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default()

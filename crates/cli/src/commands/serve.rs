@@ -11,7 +11,7 @@ use crate::exit::Failure;
 
 /// Serves until it is told to end.
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
-    let database = args.database.or_else(environment::database);
+    let database = args.database.database;
     if database.as_ref().is_some_and(|url| !url.starts_with("postgres://") && !url.starts_with("postgresql://")) {
         return Err(Failure::Usage(
             "`--database` takes `postgres://…`; without it a file in the state folder".to_owned(),

@@ -1,0 +1,63 @@
+//! Arguments of `writ serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::InstanceArgs;
+
+/// How the service's log looks.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LogFormat {
+    /// `time event name=value …`
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct ServeArgs {
+    /// Address and port to listen on; a port of 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7411")]
+    pub listen: SocketAddr,
+    /// Sign every verdict, and keep it.
+    #[arg(long)]
+    pub attest: bool,
+    /// The instance's name, from its first start on.
+    #[arg(long, value_name = "NAME", requires = "attest")]
+    pub instance: Option<String>,
+    /// Where others reach it: scheme, host and port that attestations are found at.
+    #[arg(long, value_name = "URL", requires = "attest")]
+    pub base_url: Option<String>,
+    /// How long a verdict holds.
+    #[arg(long, value_name = "SECONDS", default_value_t = writ_engine::notary::SHELF_LIFE_SECONDS, requires = "attest",
+        value_parser = clap::value_parser!(i64).range(1..=31_536_000))]
+    pub shelf_life: i64,
+    #[command(flatten)]
+    pub database: InstanceArgs,
+    /// File of access tokens, one a line, that only its owner can read.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Certificate chain, PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Its private key, PEM, that only its owner can read.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Requests a second of each token or peer; 0 for no limit.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
+    pub rate: u32,
+    /// Largest body, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, value_parser = clap::value_parser!(u32).range(1..=67_108_864))]
+    pub max_body: u32,
+    /// How long an answer may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub timeout: u64,
+    /// Where to send spans (OTLP over HTTP); `OTEL_EXPORTER_OTLP_ENDPOINT` when left out.
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
+    /// How the log on stderr looks.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log: LogFormat,
+}
