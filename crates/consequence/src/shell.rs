@@ -399,6 +399,9 @@ impl Findings<'_> {
         for command in &analysis.commands {
             let Some(program) = command.words.first().and_then(Word::literal) else { continue };
             let base = program.rsplit('/').next().unwrap_or_default();
+            if writ_shell::is_known(base) || rules::of(&rules::name_of(base)).next().is_some() {
+                continue;
+            }
             let wraps = |other: &Command| {
                 other
                     .words
@@ -408,25 +411,17 @@ impl Findings<'_> {
             if analysis.commands.iter().any(wraps) {
                 continue;
             }
-            if !writ_shell::is_known(base) && rules::of(&rules::name_of(base)).next().is_none() {
-                if signs::takes_away(command) {
-                    let why = format!("`{base}` is not known here, and is told to delete");
-                    self.add(Tier::FromBackup, "delete", "something", &why, command.span, None, Origin::Default);
-                    continue;
-                }
-                let why = format!("`{base}` is not known here");
-                let mut mutation = self.mutation(
-                    Tier::Reversible,
-                    "run",
-                    "program",
-                    &why,
-                    command.span,
-                    Some(base.to_owned()),
-                    Origin::Default,
-                );
-                mutation.recoverability.confidence = Confidence::Low;
-                self.mutations.push(mutation);
+            if signs::takes_away(command) {
+                let why = format!("`{base}` is not known here, and is told to delete");
+                self.add(Tier::FromBackup, "delete", "something", &why, command.span, None, Origin::Default);
+                continue;
             }
+            let why = format!("`{base}` is not known here");
+            let id = Some(base.to_owned());
+            let mut mutation =
+                self.mutation(Tier::Reversible, "run", "program", &why, command.span, id, Origin::Default);
+            mutation.recoverability.confidence = Confidence::Low;
+            self.mutations.push(mutation);
         }
     }
 

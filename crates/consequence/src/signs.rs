@@ -84,6 +84,12 @@ const HARMFUL: [&str; 58] = [
     "clear",
 ];
 
+/// How the statements begin that [`is_statement`] knows.
+const STATEMENTS: [&str; 17] = [
+    "FLUSHALL", "FLUSHDB", "DELETE", "MERGE", "UPDATE", "ALTER", "GRANT", "REVOKE", "SELECT", "EXPLAIN", "TRUNCATE",
+    "PREPARE", "COPY", "RESET", "DROP", "CREATE", "WITH",
+];
+
 /// Whether a program's first words name a deletion: `tool delete x`, `tool apps:destroy`, `tool delete-index`.
 pub fn takes_away(command: &Command) -> bool {
     let words: Vec<String> = command.words.iter().skip(1).map_while(Word::literal).collect();
@@ -106,6 +112,13 @@ pub fn may_harm(text: &str) -> bool {
 
 /// Whether a line is a statement for a database's own prompt.
 pub fn is_statement(line: &str) -> bool {
+    // Nearly every line begins with a program. A comment may stand before a statement.
+    let start = line.trim_start();
+    let first = start.split(|c: char| c.is_whitespace() || c == ';').next().unwrap_or_default();
+    let begins = STATEMENTS.iter().any(|verb| first.eq_ignore_ascii_case(verb));
+    if !begins && !start.starts_with(['-', '/', '#', ';']) {
+        return false;
+    }
     let upper = without_comments(line).to_uppercase();
     let words: Vec<&str> =
         upper.split(|c: char| c.is_whitespace() || c == ';').filter(|word| !word.is_empty()).collect();
