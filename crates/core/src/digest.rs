@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use aws_lc_rs::digest::{Context, SHA256, digest};
+use ring::digest::{Context, SHA256, digest};
 
 /// A SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

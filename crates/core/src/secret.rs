@@ -94,12 +94,16 @@ const NAMES: [&str; 11] = [
 /// (`PGPASSWORD=…`, `--token …`, `Authorization: …`), in URLs (`://user:…@`) and behind `-u`.
 pub fn hide(text: &str) -> String {
     let text = mask(text);
+    // Nothing below does anything without one of these, and most sentences have none.
+    if !text.bytes().any(|byte| matches!(byte, b':' | b'=' | b'-')) {
+        return text.into_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut next = Next::Plain;
     for word in text.split_inclusive(char::is_whitespace) {
         let bare = word.trim_end();
         let space = word.get(bare.len()..).unwrap_or_default();
-        let (shown, then) = if bare.is_empty() { (String::new(), next) } else { shown(bare, next) };
+        let (shown, then) = if bare.is_empty() { (Cow::Borrowed(""), next) } else { shown(bare, next) };
         out.push_str(&shown);
         out.push_str(space);
         next = then;
@@ -119,14 +123,14 @@ enum Next {
     User,
 }
 
-fn shown(word: &str, next: Next) -> (String, Next) {
+fn shown(word: &str, next: Next) -> (Cow<'_, str>, Next) {
     let closed = word.ends_with(['"', '\'']);
     match next {
-        Next::Secret => return (quoted(word), Next::Plain),
-        Next::Header => return (quoted(word), if closed { Next::Plain } else { Next::Header }),
+        Next::Secret => return (quoted(word).into(), Next::Plain),
+        Next::Header => return (quoted(word).into(), if closed { Next::Plain } else { Next::Header }),
         Next::User => {
             let shown = word.split_once(':').map(|(user, _)| format!("{user}:{MASK}"));
-            return (shown.unwrap_or_else(|| word.to_owned()), Next::Plain);
+            return (shown.map_or(Cow::Borrowed(word), Cow::Owned), Next::Plain);
         }
         Next::Plain => {}
     }
@@ -135,20 +139,20 @@ fn shown(word: &str, next: Next) -> (String, Next) {
         if let Some(((user, _), host)) =
             authority.rsplit_once('@').and_then(|(user, host)| Some((user.split_once(':')?, host)))
         {
-            return (format!("{scheme}://{user}:{MASK}@{host}{path}"), Next::Plain);
+            return (format!("{scheme}://{user}:{MASK}@{host}{path}").into(), Next::Plain);
         }
     }
     match word.find(['=', ':']) {
         Some(at) if is_secret(word.get(..at).unwrap_or_default()) => {
             let (name, value) = word.split_at(at + 1);
             if value.is_empty() {
-                return (word.to_owned(), if word.ends_with(':') { Next::Header } else { Next::Secret });
+                return (word.into(), if word.ends_with(':') { Next::Header } else { Next::Secret });
             }
-            (format!("{name}{}", quoted(value)), Next::Plain)
+            (format!("{name}{}", quoted(value)).into(), Next::Plain)
         }
-        None if word.starts_with('-') && is_secret(word) => (word.to_owned(), Next::Secret),
-        _ if matches!(word, "-u" | "--user") => (word.to_owned(), Next::User),
-        _ => (word.to_owned(), Next::Plain),
+        None if word.starts_with('-') && is_secret(word) => (word.into(), Next::Secret),
+        _ if matches!(word, "-u" | "--user") => (word.into(), Next::User),
+        _ => (word.into(), Next::Plain),
     }
 }
 

@@ -43,4 +43,9 @@ impl Archive {
     pub fn find(&mut self, id: &str) -> Result<Option<Record>, NotaryError> {
         Ok(self.database.find(id)?)
     }
+
+    /// Work that can be done beside the signing, so that no signature waits for it.
+    pub fn tidy(&mut self) -> Result<(), NotaryError> {
+        Ok(self.database.tidy()?)
+    }
 }

@@ -161,10 +161,7 @@ fn hidden(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(hide(&text)),
         Value::Array(items) => Value::Array(items.into_iter().map(hidden).collect()),
-        Value::Object(object) => {
-            let members = object.iter().map(|(name, value)| (name.to_owned(), hidden(value.clone())));
-            Value::Object(members.collect())
-        }
+        Value::Object(object) => Value::Object(object.into_iter().map(|(name, value)| (name, hidden(value))).collect()),
         plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => plain,
     }
 }

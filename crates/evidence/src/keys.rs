@@ -5,13 +5,14 @@
 
 use std::fmt;
 
-use aws_lc_rs::rand::{self, SystemRandom};
-use aws_lc_rs::signature::{
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ring::agreement::{self, ECDH_P256, EphemeralPrivateKey};
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, ED25519, EcdsaKeyPair, Ed25519KeyPair, KeyPair,
     UnparsedPublicKey,
 };
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use writ_core::Digest;
 
 /// Largest PEM text.
@@ -63,7 +64,7 @@ fn conversion(label: &str) -> &'static str {
 /// 128 random bits.
 pub fn random() -> Result<u128, KeyError> {
     let mut bytes = [0; 16];
-    rand::fill(&mut bytes).map_err(|_unspecified| KeyError::Library)?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_unspecified| KeyError::Library)?;
     Ok(u128::from_be_bytes(bytes))
 }
 
@@ -88,24 +89,32 @@ impl fmt::Debug for SigningKey {
 impl SigningKey {
     /// A new key.
     pub fn generate(algorithm: Algorithm) -> Result<Self, KeyError> {
-        let pair = match algorithm {
-            Algorithm::Ed25519 => Ed25519KeyPair::generate().map(Pair::Ed25519),
-            Algorithm::P256 => EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).map(Pair::P256),
-        };
-        Self::from_pair(pair.map_err(|_unspecified| KeyError::Library)?)
+        let random = SystemRandom::new();
+        match algorithm {
+            Algorithm::Ed25519 => {
+                let mut seed = [0; SEED];
+                random.fill(&mut seed).map_err(|_unspecified| KeyError::Library)?;
+                Self::ed25519(&seed)
+            }
+            Algorithm::P256 => {
+                let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random);
+                Self::p256(pkcs8.map_err(|_unspecified| KeyError::Library)?.as_ref())
+            }
+        }
     }
 
-    /// Reads one PEM block `PRIVATE KEY` (PKCS#8, version 1 or 2).
+    /// Reads one PEM block `PRIVATE KEY` (PKCS#8, of version 1 or 2 for Ed25519, 1 for P-256).
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         let der = read_pem(pem, "PRIVATE KEY")?;
-        if let Ok(pair) = Ed25519KeyPair::from_pkcs8(&der) {
-            return Self::from_pair(Pair::Ed25519(pair));
+        // The two versions differ in the first bytes and behind the seed, and the library takes no others.
+        if Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).is_ok() {
+            let seed = der.get(ED25519_PKCS8.len()..).and_then(<[u8]>::first_chunk);
+            return Self::ed25519(seed.ok_or(KeyError::Unsupported)?);
         }
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &der);
-        Self::from_pair(Pair::P256(pair.map_err(|_rejected| KeyError::Unsupported)?))
+        Self::p256(&der)
     }
 
-    /// The key as PKCS#8 PEM, version 1, which every OpenSSL reads, whatever version it was read from.
+    /// The key as PKCS#8 PEM, version 1, which every OpenSSL reads.
     pub fn to_pem(&self) -> String {
         write_pem("PRIVATE KEY", &self.pkcs8)
     }
@@ -126,14 +135,17 @@ impl SigningKey {
         }
     }
 
-    fn from_pair(pair: Pair) -> Result<Self, KeyError> {
-        let (algorithm, raw, pkcs8) = match &pair {
-            Pair::Ed25519(pair) => (Algorithm::Ed25519, pair.public_key().as_ref(), pair.to_pkcs8v1()),
-            Pair::P256(pair) => (Algorithm::P256, pair.public_key().as_ref(), pair.to_pkcs8v1()),
-        };
-        let public = PublicKey::new(algorithm, raw.to_vec())?;
-        let pkcs8 = pkcs8.map_err(|_unspecified| KeyError::Library)?.as_ref().to_vec();
-        Ok(Self { pair, pkcs8, public })
+    fn ed25519(seed: &[u8; SEED]) -> Result<Self, KeyError> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_rejected| KeyError::Unsupported)?;
+        let public = PublicKey::new(Algorithm::Ed25519, pair.public_key().as_ref().to_vec())?;
+        Ok(Self { pair: Pair::Ed25519(pair), pkcs8: [ED25519_PKCS8.as_slice(), seed].concat(), public })
+    }
+
+    fn p256(pkcs8: &[u8]) -> Result<Self, KeyError> {
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, pkcs8, &SystemRandom::new());
+        let pair = pair.map_err(|_rejected| KeyError::Unsupported)?;
+        let public = PublicKey::new(Algorithm::P256, pair.public_key().as_ref().to_vec())?;
+        Ok(Self { pair: Pair::P256(pair), pkcs8: pkcs8.to_vec(), public })
     }
 }
 
@@ -155,6 +167,11 @@ impl fmt::Debug for PublicKey {
 #[error("the signature is wrong")]
 pub struct BadSignature;
 
+/// Bytes of an Ed25519 seed.
+const SEED: usize = 32;
+/// What stands before the seed in PKCS#8, version 1 (RFC 8410).
+const ED25519_PKCS8: [u8; 16] =
+    [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 /// What stands before the raw key in a SubjectPublicKeyInfo (RFC 8410, RFC 5480).
 const ED25519_SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 const P256_SPKI: [u8; 26] = [
@@ -218,14 +235,18 @@ impl PublicKey {
             Algorithm::Ed25519 if raw.len() != 32 => Err(KeyError::Unsupported),
             Algorithm::Ed25519 if is_weak(&raw) => Err(KeyError::Weak),
             Algorithm::P256 if raw.len() != 65 || raw.first() != Some(&4) => Err(KeyError::Unsupported),
-            Algorithm::P256 => {
-                let parsed = aws_lc_rs::signature::ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &raw);
-                parsed.map_err(|_rejected| KeyError::Unsupported)?;
-                Ok(Self { algorithm, raw })
-            }
-            Algorithm::Ed25519 => Ok(Self { algorithm, raw }),
+            Algorithm::P256 if !is_on_curve(&raw)? => Err(KeyError::Unsupported),
+            Algorithm::Ed25519 | Algorithm::P256 => Ok(Self { algorithm, raw }),
         }
     }
+}
+
+/// Whether it is a point of P-256: the library looks when it agrees on a secret with it.
+fn is_on_curve(raw: &[u8]) -> Result<bool, KeyError> {
+    let ours = EphemeralPrivateKey::generate(&ECDH_P256, &SystemRandom::new());
+    let ours = ours.map_err(|_unspecified| KeyError::Library)?;
+    let theirs = agreement::UnparsedPublicKey::new(&ECDH_P256, raw);
+    Ok(agreement::agree_ephemeral(ours, &theirs, |_secret| ()).is_ok())
 }
 
 /// Whether these 32 bytes encode a point of small order, or a point in another than its canonical form.

@@ -19,7 +19,7 @@ pub struct Network {
 
 impl Default for Network {
     fn default() -> Self {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let roots = rustls_native_certs::load_native_certs().certs;
         let roots: Vec<Certificate<'static>> =
             roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect();

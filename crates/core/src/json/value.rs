@@ -59,6 +59,16 @@ impl FromIterator<(String, Value)> for Object {
     }
 }
 
+impl IntoIterator for Object {
+    type Item = (String, Value);
+    type IntoIter = std::vec::IntoIter<(String, Value)>;
+
+    /// The members in order.
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl Value {
     /// The member `name`, when this is an object that has it.
     pub fn get(&self, name: &str) -> Option<&Value> {

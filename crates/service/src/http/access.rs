@@ -7,9 +7,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
+use subtle::ConstantTimeEq;
 use writ_core::Digest;
 
 /// Shortest token: 128 bits in hexadecimal have 32 characters, in base64 22.
@@ -88,7 +88,7 @@ impl Access {
         let digest = Digest::of(token.trim().as_bytes());
         let mut found = None;
         for (at, known) in self.0.iter().enumerate() {
-            if verify_slices_are_equal(known, digest.as_bytes()).is_ok() {
+            if known.ct_eq(digest.as_bytes()).into() {
                 found = Some(at);
             }
         }

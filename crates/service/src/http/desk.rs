@@ -1,12 +1,15 @@
-//! The desk: the one thread that signs and keeps.
+//! The desk: the one thread that signs and keeps, and one that tidies up behind it.
 //!
-//! Owns the notary. It takes everything that waits at once and puts it under one durable step, so that the disk is flushed once for
+//! Owns the notary. The desk takes everything that waits at once and puts it under one durable step, so that the disk is flushed once for
 //! many requests. Invariant: an answer leaves only after its attestation is durable.
 
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle, sleep};
+use std::time::Duration;
 
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
+use writ_engine::archive::Archive;
 use writ_engine::notary::{Notary, NotaryError, Prepared};
 
 use super::answer::Refusal;
@@ -19,6 +22,8 @@ const WAITING: usize = 4096;
 const BATCH: usize = 256;
 /// Most bytes of one step, unless one alone has more.
 const BATCH_BYTES: usize = 16 << 20;
+/// How long what was kept waits to be tidied up.
+const UNTIDY: Duration = Duration::from_millis(50);
 
 struct Job {
     prepared: Prepared,
@@ -30,12 +35,21 @@ struct Job {
 pub struct Desk(mpsc::Sender<Job>);
 
 impl Desk {
-    /// Starts the thread. It ends when the last desk is dropped.
-    pub fn open(notary: Notary, metrics: Metrics, log: Log) -> std::io::Result<(Self, JoinHandle<()>)> {
+    /// Starts the threads. They end when the last desk is dropped.
+    pub fn open(
+        notary: Notary,
+        archive: Archive,
+        metrics: Metrics,
+        log: Log,
+    ) -> std::io::Result<(Self, [JoinHandle<()>; 2])> {
         let (sender, jobs) = mpsc::channel(WAITING);
-        let thread = std::thread::Builder::new().name("writ-desk".to_owned());
-        let thread = thread.spawn(move || work(notary, jobs, &metrics, &log))?;
-        Ok((Self(sender), thread))
+        let (kept, untidy) = sync_channel(1);
+        let tidier = Builder::new().name("writ-tidier".to_owned());
+        let noted = log.clone();
+        let tidier = tidier.spawn(move || tidy(archive, &untidy, &noted))?;
+        let desk = Builder::new().name("writ-desk".to_owned());
+        let desk = desk.spawn(move || work(notary, jobs, &kept, &metrics, &log))?;
+        Ok((Self(sender), [desk, tidier]))
     }
 
     /// The attestation's canonical document, durable.
@@ -50,7 +64,7 @@ impl Desk {
     }
 }
 
-fn work(mut notary: Notary, mut jobs: mpsc::Receiver<Job>, metrics: &Metrics, log: &Log) {
+fn work(mut notary: Notary, mut jobs: mpsc::Receiver<Job>, kept: &SyncSender<()>, metrics: &Metrics, log: &Log) {
     while let Some(first) = jobs.blocking_recv() {
         let mut bytes = first.prepared.bytes();
         let (mut batch, mut answers) = (vec![first.prepared], vec![first.answer]);
@@ -69,6 +83,8 @@ fn work(mut notary: Notary, mut jobs: mpsc::Receiver<Job>, metrics: &Metrics, lo
                     // Whoever asked may have gone; the attestation is kept all the same.
                     drop(answer.send(Some(document)));
                 }
+                // When it is full the tidier knows already.
+                kept.try_send(()).ok();
             }
             Err(error) => {
                 metrics.not_attested(answers.len());
@@ -81,4 +97,13 @@ fn work(mut notary: Notary, mut jobs: mpsc::Receiver<Job>, metrics: &Metrics, lo
 
 fn again(notary: &mut Notary, batch: &[Prepared], error: NotaryError) -> Result<Vec<String>, NotaryError> {
     if matches!(error, NotaryError::Database(_)) { notary.sign(batch) } else { Err(error) }
+}
+
+fn tidy(mut archive: Archive, untidy: &Receiver<()>, log: &Log) {
+    while untidy.recv().is_ok() {
+        sleep(UNTIDY);
+        if let Err(error) = archive.tidy() {
+            log.event("untidy", &[("why", Field::Text(&error.to_string()))]);
+        }
+    }
 }

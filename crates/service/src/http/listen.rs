@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -45,7 +45,7 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, ServeError> {
     let chain = chain.map_err(|error| wrong(certificate, error.to_string()))?;
     // The parser's own words are not repeated for a private key.
     let private = PrivateKeyDer::from_pem_file(key).map_err(|_error| wrong(key, "no private key in PEM".to_owned()))?;
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = Arc::new(ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.and_then(|config| config.with_no_client_auth().with_single_cert(chain, private));
     let mut config = config.map_err(|error| wrong(certificate, error.to_string()))?;

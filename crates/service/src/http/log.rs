@@ -4,16 +4,17 @@
 //! body, no header and no query of a request is in it.
 
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use writ_core::Timestamp;
 use writ_core::json::write_string;
 
-/// Most lines that wait.
-const WAITING: usize = 8192;
+/// Most bytes that wait.
+const WAITING: usize = 1 << 20;
+/// How long a line may wait for others: waking a thread for each costs more than the line.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// How lines look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,42 +38,74 @@ pub enum Field<'a> {
 #[derive(Clone, Debug)]
 pub struct Log {
     style: Style,
-    lines: SyncSender<String>,
-    lost: Arc<AtomicU64>,
+    queue: Arc<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    lines: Mutex<Lines>,
+    come: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    text: String,
+    lost: u64,
+    ended: bool,
 }
 
 impl Log {
-    /// Starts the thread. It ends when the last log is dropped.
+    /// Starts the thread. It ends at [`Log::end`].
     pub fn open(style: Style, sink: Box<dyn Write + Send>) -> std::io::Result<(Self, JoinHandle<()>)> {
-        let (lines, waiting) = sync_channel(WAITING);
-        let lost = Arc::new(AtomicU64::new(0));
-        let log = Self { style, lines, lost: Arc::clone(&lost) };
+        let log = Self { style, queue: Arc::default() };
+        let queue = Arc::clone(&log.queue);
         let thread = std::thread::Builder::new().name("writ-log".to_owned());
-        let thread = thread.spawn(move || write(sink, &waiting, style, &lost))?;
+        let thread = thread.spawn(move || write(sink, &queue, style))?;
         Ok((log, thread))
     }
 
     /// One event.
     pub fn event(&self, event: &str, fields: &[(&str, Field<'_>)]) {
-        if self.lines.try_send(line(self.style, event, fields)).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        let line = line(self.style, event, fields);
+        let mut lines = self.queue.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.text.len() + line.len() > WAITING {
+            lines.lost += 1;
+            return;
         }
+        let first = lines.text.is_empty();
+        lines.text.push_str(&line);
+        drop(lines);
+        if first {
+            self.queue.come.notify_one();
+        }
+    }
+
+    /// Lets the thread write what waits, and end.
+    pub fn end(&self) {
+        self.queue.lines.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+        self.queue.come.notify_one();
     }
 }
 
-fn write(mut sink: Box<dyn Write + Send>, waiting: &Receiver<String>, style: Style, lost: &AtomicU64) {
-    while let Ok(first) = waiting.recv() {
-        let mut text = first;
-        while text.len() < 1 << 16 {
-            let Ok(next) = waiting.try_recv() else { break };
-            text.push_str(&next);
-        }
-        let lost = lost.swap(0, Ordering::Relaxed);
+fn write(mut sink: Box<dyn Write + Send>, queue: &Queue, style: Style) {
+    let mut ended = false;
+    while !ended {
+        let lines = queue.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |lines: &mut Lines| lines.text.is_empty() && !lines.ended;
+        let lines = queue.come.wait_while(lines, waits).unwrap_or_else(PoisonError::into_inner);
+        let waited = queue.come.wait_timeout_while(lines, GATHER, |lines| !lines.ended);
+        let mut lines = waited.unwrap_or_else(PoisonError::into_inner).0;
+        ended = lines.ended;
+        let mut text = std::mem::take(&mut lines.text);
+        let lost = std::mem::take(&mut lines.lost);
+        drop(lines);
         if lost > 0 {
             text.push_str(&line(style, "log_lines_lost", &[("count", Field::Number(lost))]));
         }
-        // There is nobody left to tell.
-        drop(sink.write_all(text.as_bytes()).and_then(|()| sink.flush()));
+        if !text.is_empty() {
+            // There is nobody left to tell.
+            drop(sink.write_all(text.as_bytes()).and_then(|()| sink.flush()));
+        }
     }
 }
 

@@ -190,18 +190,20 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let notary = options.attest.then(|| notary(&options, address)).transpose()?;
-    let archives = (0..READERS).map(|_| Archive::open(&options.state, options.database.as_deref()));
-    let archives = archives.collect::<Result<Vec<_>, _>>()?;
+    let archive = || Archive::open(&options.state, options.database.as_deref());
+    let archives = (0..READERS).map(|_| archive()).collect::<Result<Vec<_>, _>>()?;
+    let identity = notary.as_ref().map(|notary| notary.identity().clone());
+    let attesting = notary.map(|notary| Ok::<_, NotaryError>((notary, archive()?))).transpose()?;
 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (log, log_thread) = Log::open(options.log, options.sink)?;
-    let metrics = Metrics::default();
-    announce(&log, address, acceptor.is_some(), notary.as_ref().map(Notary::identity));
-    let instance = notary.as_ref().map_or(String::new(), |notary| notary.identity().id.clone());
-    let desk = notary.map(|notary| Desk::open(notary, metrics.clone(), log.clone())).transpose()?;
-    let (desk, desk_thread) = desk.unzip();
+    let (metrics, end) = (Metrics::default(), log.clone());
+    announce(&log, address, acceptor.is_some(), identity.as_ref());
+    let instance = identity.map_or(String::new(), |identity| identity.id);
+    let desk = attesting.map(|(notary, archive)| Desk::open(notary, archive, metrics.clone(), log.clone()));
+    let (desk, desk_threads) = desk.transpose()?.unzip();
     let (reader, mut threads) = Reader::open(archives, &metrics, &log)?;
-    threads.extend(desk_thread);
+    threads.extend(desk_threads.into_iter().flatten());
     let (spans, exporter) = collector.map(|to| exporter(&runtime, to, instance, &metrics, &log)).unzip();
     let room_kib = u32::try_from(ROOM.max(options.max_body.saturating_mul(2)) / 1024).unwrap_or(u32::MAX >> 4);
     let service = Arc::new(Service {
@@ -230,8 +232,9 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     });
     // Drops what outlived the grace, so that the threads below see their last sender go.
     runtime.shutdown_timeout(HEALTH_TIME);
-    threads.push(log_thread);
     threads.into_iter().for_each(|thread: JoinHandle<()>| drop(thread.join()));
+    end.end();
+    drop(log_thread.join());
     Ok(ended?)
 }
 

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use aws_lc_rs::rand::fill;
 use hyper::HeaderMap;
+use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::mpsc;
 use writ_core::json::Value;
 
@@ -200,6 +200,6 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
 /// So many random bytes; an id of zeros is no id, and only a broken generator gives one.
 fn random<const N: usize>() -> u128 {
     let mut bytes = [0; 16];
-    let drawn = bytes.get_mut(16_usize.saturating_sub(N)..).map(fill);
+    let drawn = bytes.get_mut(16_usize.saturating_sub(N)..).map(|bytes| SystemRandom::new().fill(bytes));
     if drawn.is_some_and(|drawn| drawn.is_ok()) { u128::from_be_bytes(bytes).max(1) } else { 1 }
 }

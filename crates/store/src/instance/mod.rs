@@ -115,6 +115,10 @@ pub trait Database: Send {
     fn keep(&mut self, version: u64, batch: &[Record]) -> Result<Kept, DatabaseError>;
     /// The attestation of that id.
     fn find(&mut self, id: &str) -> Result<Option<Record>, DatabaseError>;
+    /// Work that can be done beside the writing, so that no write has to do it.
+    fn tidy(&mut self) -> Result<(), DatabaseError> {
+        Ok(())
+    }
 }
 
 /// Opens the database: `postgres://…`, or the file in the state folder.

@@ -5,12 +5,15 @@
 //! own, because a statement sees what was committed before it began to wait.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::postgres::config::{Host, SslMode};
 use ::postgres::error::SqlState;
 use ::postgres::{Client, Config, NoTls, Row};
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres_rustls::MakeRustlsConnect;
 use writ_core::json;
 use writ_evidence::registry::Registry;
 
@@ -44,7 +47,7 @@ impl Postgres {
     /// Connects and makes the tables that are not there.
     pub fn connect(url: &str) -> Result<Self, DatabaseError> {
         let config = configured(url)?;
-        let mut client = config.connect(NoTls).map_err(|error| refused(&error))?;
+        let mut client = connected(&config)?;
         let mut schema = client.transaction().map_err(|error| refused(&error))?;
         let prepared = schema
             .execute("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK])
@@ -62,7 +65,7 @@ impl Postgres {
     /// The connection, made anew when it was lost.
     fn client(&mut self) -> Result<&mut Client, DatabaseError> {
         if self.client.is_closed() {
-            self.client = self.config.connect(NoTls).map_err(|error| refused(&error))?;
+            self.client = connected(&self.config)?;
         }
         Ok(&mut self.client)
     }
@@ -151,9 +154,9 @@ impl Database for Postgres {
 /// The address, with times after which a server that is gone counts as gone.
 fn configured(url: &str) -> Result<Config, DatabaseError> {
     let mut config: Config = url.parse().map_err(|error| refused(&error))?;
-    if config.get_ssl_mode() == SslMode::Require {
-        let why = "`sslmode=require` is not spoken: use a Unix socket, loopback, or a tunnel on this machine";
-        return Err(DatabaseError::Postgres(why.to_owned()));
+    // Unless told otherwise, what leaves the machine is encrypted and what does not is not.
+    if config.get_ssl_mode() == SslMode::Prefer {
+        config.ssl_mode(if is_here(&config) { SslMode::Disable } else { SslMode::Require });
     }
     // A static binary has no name service; this name needs none.
     if config.get_hostaddrs().is_empty() && matches!(config.get_hosts(), [Host::Tcp(name)] if name == "localhost") {
@@ -166,6 +169,29 @@ fn configured(url: &str) -> Result<Config, DatabaseError> {
         config.tcp_user_timeout(PATIENCE);
     }
     Ok(config)
+}
+
+/// Whether the server is on this machine.
+fn is_here(config: &Config) -> bool {
+    let addresses = config.get_hostaddrs();
+    let here = |host: &Host| match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+    };
+    if addresses.is_empty() { config.get_hosts().iter().all(here) } else { addresses.iter().all(IpAddr::is_loopback) }
+}
+
+/// A connection; over TLS when it is required, with a certificate for the host's name by an authority of this machine.
+fn connected(config: &Config) -> Result<Client, DatabaseError> {
+    if config.get_ssl_mode() != SslMode::Require {
+        return config.connect(NoTls).map_err(|error| refused(&error));
+    }
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    let tls = tls.with_safe_default_protocol_versions().map_err(|error| DatabaseError::Postgres(error.to_string()))?;
+    let tls = tls.with_root_certificates(roots).with_no_client_auth();
+    config.connect(MakeRustlsConnect::new(tls)).map_err(|error| refused(&error))
 }
 
 fn text(row: &Row, at: usize) -> Result<String, DatabaseError> {

@@ -17,6 +17,10 @@ use crate::durable;
 /// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Pages of the journal, 16 MiB, after which whoever writes works the rest of them into the file and begins it anew: flushing a part
+/// that was there before costs less than flushing one that grows. Most of that work [`Database::tidy`] has done by then.
+const CHECKPOINT: u32 = 4096;
+
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS instance (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, url TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS registry (version INTEGER PRIMARY KEY, document TEXT NOT NULL);
@@ -50,6 +54,7 @@ impl Sqlite {
         let prepared = connection.busy_timeout(PATIENCE).and_then(|()| {
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "FULL")?;
+            connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
             connection.execute_batch(SCHEMA)
         });
         prepared.map_err(failed)?;
@@ -135,6 +140,11 @@ impl Database for Sqlite {
         let record =
             |row: &rusqlite::Row<'_>| Ok(Record { id: row.get(0)?, key_id: row.get(1)?, document: row.get(2)? });
         select.query_row([id], record).optional().map_err(failed)
+    }
+
+    fn tidy(&mut self) -> Result<(), DatabaseError> {
+        // What others are using stays in the journal until the next time.
+        self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_row| Ok(())).map_err(self.failed())
     }
 }
 
