@@ -11,6 +11,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use workplace::{SESSION, Workplace};
+use writ_core::json::Value;
+use writ_evidence::row::{Draft, Row};
 
 /// Stands for Terraform, which cannot be installed everywhere: shows a plan file as the document that lies beside it.
 const TERRAFORM: &str = "#!/bin/sh\nexec cat \"$3.json\"\n";
@@ -191,11 +193,25 @@ fn a_verdict_that_the_policy_wants_and_no_row_names() {
     let place = workplace("dropped", r#"{"attest":true}"#);
     assert!(!denied(&bash(&place, "1", "ls")));
     assert!(verified(&place).0);
+    // Rows that no checkpoint covers can be chained anew; what they say must still fit together.
     let ledger = place.session().join("ledger.jsonl");
-    let rows = fs::read_to_string(&ledger).unwrap();
-    let at = rows.find(r#""attestation":{"#).unwrap();
-    let end = at + rows[at..].find("},").unwrap() + 2;
-    fs::write(&ledger, format!("{}{}", &rows[..at], &rows[end..])).unwrap();
+    let (rows, _) = Row::parse_all(&fs::read(&ledger).unwrap());
+    let mut rechained: Vec<Row> = Vec::new();
+    for row in rows {
+        let Value::Object(detail) = row.detail else { panic!("{row:?}") };
+        let detail = detail.into_iter().filter(|(name, _)| name != "attestation").collect();
+        let draft = Draft {
+            timestamp: row.timestamp,
+            call_id: row.call_id,
+            tool_name: row.tool_name,
+            decision: row.decision,
+            denial_reason: row.denial_reason,
+            result_hash: row.result_hash,
+            detail: Value::Object(detail),
+        };
+        rechained.push(Row::seal(rechained.last(), draft).unwrap());
+    }
+    fs::write(&ledger, rechained.iter().map(|row| row.to_line() + "\n").collect::<String>()).unwrap();
     let (good, text) = verified(&place);
     assert!(!good && text.contains("it names none"), "{text}");
 }
