@@ -91,3 +91,24 @@ fn a_planned_rotation_happens_by_itself_and_when_it_was_planned() {
     assert!(none.stdout.is_empty());
     legal(&place);
 }
+
+fn said(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_key_that_is_not_the_published_one_signs_nothing() {
+    let place = Workplace::new("other-key");
+    assert!(place.writ(&["keys", "rotate"]).status.success());
+    let registry = history(&place).pop().unwrap();
+    let file = |key: usize| place.folder.join(format!("state/keys/{}.pem", registry.keys()[key].id));
+    let right = fs::read(file(1)).unwrap();
+    fs::copy(file(0), file(1)).unwrap();
+    let refused = place.writ(&["evaluate", "shell", "ls", "--attest"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    assert!(refused.stdout.is_empty());
+    assert!(said(&refused).contains(&format!("{} holds another key", file(1).display())), "{}", said(&refused));
+    assert!(said(&refused).contains("put the right file back"));
+    fs::write(file(1), right).unwrap();
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+}

@@ -191,6 +191,22 @@ fn states_of_keys_take_effect() {
 }
 
 #[test]
+fn the_private_key_is_the_published_one() {
+    let folder = Folder::new("serve-other-key");
+    let mut notary = Notary::open(&folder.state(), None, None).unwrap();
+    let registry = notary.rotate(None, Timestamp::now()).unwrap();
+    let file = |key: usize| folder.state().join(format!("keys/{}.pem", registry.keys()[key].id));
+    let right = std::fs::read(file(1)).unwrap();
+    std::fs::copy(file(0), file(1)).unwrap();
+    let server = Server::start(&folder.state(), &["--attest"]);
+    assert_eq!(server.client().evaluate(LINE).code(), "not_attested");
+    std::fs::write(file(1), right).unwrap();
+    let attestation = server.client().evaluate(LINE).attestation();
+    assert_eq!(server.registry().check(&attestation).unwrap(), KeyState::Active);
+    assert!(server.stop().contains("holds another key than the registry names"));
+}
+
+#[test]
 fn tokens_let_in() {
     let folder = Folder::new("serve-tokens");
     let open = command(&folder.state(), &["--listen", "0.0.0.0:0"]).output().unwrap();

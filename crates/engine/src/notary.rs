@@ -36,7 +36,9 @@ pub enum NotaryError {
     #[error("no key is active: `writ keys rotate` makes one")]
     NoActiveKey,
     /// The registry names an active key that this machine does not have.
-    #[error("the key `{0}` is active, and its private half is not in this machine's keys folder")]
+    #[error(
+        "the key `{0}` is active, and its private half is not in this machine's keys folder: put `{0}.pem` there, or run `writ keys rotate`"
+    )]
     NotHere(String),
     /// The registry changed faster than a batch could be signed.
     #[error("the registry keeps changing: try again")]
@@ -314,7 +316,8 @@ fn prepare<'a>(
         _ => {
             let registry = settle(database, custodian, identity, now)?;
             let active = registry.active().ok_or(NotaryError::NoActiveKey)?;
-            let signer = custodian.signer(&active.id)?.ok_or_else(|| NotaryError::NotHere(active.id.clone()))?;
+            let signer = custodian.signer(&active.id, &active.public)?;
+            let signer = signer.ok_or_else(|| NotaryError::NotHere(active.id.clone()))?;
             Ready { version: registry.version(), key_id: active.id.clone(), until: rotation(&registry), signer }
         }
     };

@@ -88,6 +88,12 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The file holds another key than the registry published under its name.
+    #[error("{} holds another key than the registry names: put the right file back, or run `writ keys rotate`", path.display())]
+    OtherKey {
+        /// The file.
+        path: PathBuf,
+    },
     /// A name that would leave the session's folder.
     #[error("`{name}` is not a name for a file in a session's folder")]
     Name {

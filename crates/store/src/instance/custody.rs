@@ -21,8 +21,8 @@ pub trait Custodian: Send + Sync {
     /// Makes the key of that id, durably, and returns its public half. A key that is there already stays: a process may have died
     /// after making it and before publishing it.
     fn make(&self, id: &str) -> Result<[u8; 32], StoreError>;
-    /// The key of that id.
-    fn signer(&self, id: &str) -> Result<Option<Box<dyn Signer>>, StoreError>;
+    /// The key of that id, whose public half must be `public`: what another signed would verify nowhere.
+    fn signer(&self, id: &str, public: &[u8; 32]) -> Result<Option<Box<dyn Signer>>, StoreError>;
 }
 
 /// Keys in files that their owner alone can read. Whoever runs as that user can read them.
@@ -48,8 +48,12 @@ impl Custodian for FileCustodian {
         key.public().raw().try_into().map_err(|_never| writ_evidence::keys::KeyError::Unsupported.into())
     }
 
-    fn signer(&self, id: &str) -> Result<Option<Box<dyn Signer>>, StoreError> {
-        Ok(key::load(&self.folder, named(id)?)?.map(|key| Box::new(FileKey(key)) as Box<dyn Signer>))
+    fn signer(&self, id: &str, public: &[u8; 32]) -> Result<Option<Box<dyn Signer>>, StoreError> {
+        let Some(key) = key::load(&self.folder, named(id)?)? else { return Ok(None) };
+        if key.public().raw() != public {
+            return Err(StoreError::OtherKey { path: self.folder.join(format!("{id}.pem")) });
+        }
+        Ok(Some(Box::new(FileKey(key))))
     }
 }
 
