@@ -112,3 +112,90 @@ fn a_key_that_is_not_the_published_one_signs_nothing() {
     fs::write(file(1), right).unwrap();
     assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
 }
+
+#[test]
+fn a_first_start_that_is_killed_is_taken_up() {
+    for round in 0..16 {
+        let place = Workplace::new(&format!("killed-first-{round}"));
+        let mut running: Vec<_> = (0..2).map(|_| place.command(&["keys", "registry"]).spawn().unwrap()).collect();
+        std::thread::sleep(Duration::from_millis(round * 3));
+        for child in &mut running {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let output = place.writ(&["evaluate", "shell", "ls", "--attest"]);
+        assert!(output.status.success(), "round {round}: {}", said(&output));
+        legal(&place);
+    }
+    // Exactly between the key and the registry that names it.
+    let place = Workplace::new("killed-between");
+    assert!(place.writ(&["keys", "registry"]).status.success());
+    let key = legal(&place).pop().unwrap().keys()[0].clone();
+    emptied(&place, "DELETE FROM registry");
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+    assert_eq!(legal(&place).pop().unwrap().keys()[0].public, key.public);
+}
+
+/// Changes the database as no command does.
+fn emptied(place: &Workplace, statement: &str) {
+    let database = rusqlite::Connection::open(place.folder.join("state/attestations.db")).unwrap();
+    database.execute_batch(statement).unwrap();
+}
+
+#[test]
+fn a_key_whose_database_is_lost_does_not_come_back() {
+    let place = Workplace::new("lost-database");
+    assert!(place.writ(&["keys", "rotate"]).status.success());
+    let key = history(&place).pop().unwrap().active().unwrap().id.clone();
+    assert!(place.writ(&["keys", "compromise", &key]).status.success());
+    let state = place.folder.join("state");
+    let refused = || {
+        let output = place.writ(&["evaluate", "shell", "ls", "--attest"]);
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert!(output.stdout.is_empty());
+        let said = said(&output);
+        assert!(said.contains("put the database back") && said.contains(".pem"), "{said}");
+    };
+    // The registry alone is gone.
+    emptied(&place, "DELETE FROM registry");
+    refused();
+    emptied(&place, "DELETE FROM instance");
+    refused();
+    refused();
+    for file in ["attestations.db", "attestations.db-wal", "attestations.db-shm"] {
+        drop(fs::remove_file(state.join(file)));
+    }
+    refused();
+    let serve =
+        place.writ(&["serve", "--attest", "--listen", "127.0.0.1:0", "--instance", key.strip_suffix("-2").unwrap()]);
+    assert_eq!(serve.status.code(), Some(1), "{}", said(&serve));
+    fs::write(state.join("attestations.db"), "").unwrap();
+    fs::set_permissions(state.join("attestations.db"), fs::Permissions::from_mode(0o600)).unwrap();
+    refused();
+    fs::rename(state.join("keys"), state.join("old-keys")).unwrap();
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+}
+
+#[test]
+fn what_others_can_write_is_not_used() {
+    let place = Workplace::new("writable");
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+    let state = place.folder.join("state");
+    for (path, mode, remedy) in [
+        (state.clone(), 0o777, "chmod 700"),
+        (state.join("keys"), 0o720, "chmod 700"),
+        (state.join("attestations.db"), 0o602, "chmod 600"),
+    ] {
+        let right = path.metadata().unwrap().permissions();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let output = place.writ(&["evaluate", "shell", "ls", "--attest"]);
+        assert_eq!(output.status.code(), Some(1), "{}", path.display());
+        let said: String = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(&format!("{remedy} {}", path.display())), "{said}");
+        // What others can only read is as it was.
+        let only_read = if path.is_dir() { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(only_read)).unwrap();
+        assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success(), "{}", path.display());
+        fs::set_permissions(&path, right).unwrap();
+    }
+}

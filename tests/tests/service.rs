@@ -207,6 +207,29 @@ fn the_private_key_is_the_published_one() {
 }
 
 #[test]
+fn attestations_are_found_where_the_service_listens() {
+    let folder = Folder::new("serve-url");
+    // A command made the instance, and chose no URL.
+    let mut notary = Notary::open(&folder.state(), None, None).unwrap();
+    notary.registry(Timestamp::now()).unwrap();
+    assert_eq!(notary.identity().url(), "http://127.0.0.1:7411");
+    let server = Server::start(&folder.state(), &["--attest"]);
+    let first = server.client().evaluate(LINE).attestation();
+    assert_eq!(first.instance(), format!("http://{}", server.address));
+    assert_eq!(server.client().get(&path(&first)).status, 200);
+    assert!(!server.stop().contains("--base-url"));
+    // From then on it stays, and who listens elsewhere is told.
+    let server = Server::start(&folder.state(), &["--attest"]);
+    assert_eq!(server.client().evaluate(LINE).attestation().instance(), first.instance());
+    let log = server.stop();
+    assert!(log.contains("give `--base-url`") && log.contains(first.instance()), "{log}");
+    let chosen = ["--attest", "--base-url", "https://writ.example"];
+    let server = Server::start(&folder.state(), &chosen);
+    assert_eq!(server.client().evaluate(LINE).attestation().instance(), "https://writ.example");
+    assert!(!server.stop().contains("give `--base-url`"));
+}
+
+#[test]
 fn tokens_let_in() {
     let folder = Folder::new("serve-tokens");
     let open = command(&folder.state(), &["--listen", "0.0.0.0:0"]).output().unwrap();

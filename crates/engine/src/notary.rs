@@ -18,8 +18,6 @@ use writ_store::instance::{Custodian, Database, DatabaseError, FileCustodian, Id
 pub const EVALUATOR: &str = concat!("writ:consequence:", env!("CARGO_PKG_VERSION"));
 /// How long a verdict holds unless told otherwise.
 pub const SHELF_LIFE_SECONDS: i64 = 15 * 60;
-/// Where an instance is reached unless told otherwise: where `writ serve` listens.
-pub const DEFAULT_URL: &str = "http://127.0.0.1:7411";
 /// How often a batch is signed again because the registry moved or a timestamp was taken.
 const ATTEMPTS: u32 = 16;
 
@@ -118,7 +116,7 @@ struct Ready {
 
 impl std::fmt::Debug for Notary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Notary({} at {})", self.identity.id, self.identity.url)
+        write!(f, "Notary({} at {})", self.identity.id, self.identity.url())
     }
 }
 
@@ -126,18 +124,20 @@ impl Notary {
     /// Opens the instance of a state folder, whose registry may be in another database. `first` says who it is when nobody was there.
     pub fn open(state: &Path, database: Option<&str>, first: Option<Identity>) -> Result<Self, NotaryError> {
         let mut database = writ_store::instance::open(state, database)?;
-        let custodian = Box::new(FileCustodian::new(state.join("keys")));
-        let identity = match first {
-            Some(first) => first,
-            None => Self::newcomer()?,
+        let custodian: Box<dyn Custodian> = Box::new(FileCustodian::new(state.join("keys")));
+        let identity = match database.known()? {
+            Some(known) => known,
+            None => {
+                let first = first.map_or_else(Self::newcomer, Ok)?;
+                begun(database.as_mut(), custodian.as_ref(), &first)?
+            }
         };
-        let identity = database.identity(&identity)?;
         Ok(Self { database, custodian, identity, ready: None, last: 0 })
     }
 
     /// Who an instance is that nobody gave a name.
     pub fn newcomer() -> Result<Identity, NotaryError> {
-        Ok(Identity { id: format!("writ-{:08x}", random()? >> 96), url: DEFAULT_URL.to_owned() })
+        Ok(Identity { id: format!("writ-{:08x}", random()? >> 96), url: None })
     }
 
     /// Who the instance is.
@@ -152,10 +152,10 @@ impl Notary {
 
     /// Moves it to another base URL: from now on its attestations are found there.
     pub fn move_to(&mut self, url: &str) -> Result<(), NotaryError> {
-        let identity = Identity { url: url.trim_end_matches('/').to_owned(), ..self.identity.clone() };
+        let identity = Identity { url: Some(url.trim_end_matches('/').to_owned()), ..self.identity.clone() };
         writ_store::instance::check(&identity)?;
         if identity != self.identity {
-            self.database.move_to(&identity.url)?;
+            self.database.move_to(identity.url())?;
             self.identity = identity;
         }
         Ok(())
@@ -230,7 +230,7 @@ impl Notary {
                 late |= ready.until.is_some_and(|end| now >= end);
                 let end = now.millis().saturating_add(seconds.saturating_mul(1000));
                 let draft = Draft { timestamp, expires_at: Some(Timestamp::from_millis(end)), ..draft.clone() };
-                let pending = draft.pend(&ready.key_id, &self.identity.url);
+                let pending = draft.pend(&ready.key_id, self.identity.url());
                 let id = pending.id.clone();
                 let signature = ready.signer.sign(pending.payload().as_bytes())?;
                 records.push(Record { id, key_id: ready.key_id.clone(), document: pending.signed(&signature) });
@@ -254,6 +254,16 @@ impl Notary {
     }
 }
 
+/// A new instance, beside no key that ever attested. An instance is written down before it makes a key: a key without one has lost
+/// its database, and with it who knew whether it was compromised.
+fn begun(database: &mut dyn Database, custodian: &dyn Custodian, first: &Identity) -> Result<Identity, NotaryError> {
+    match custodian.held(None, None)? {
+        None => Ok(database.identity(first)?),
+        // Another process may have begun since, and made its key.
+        Some(path) => database.known()?.ok_or_else(|| StoreError::Orphan { path }.into()),
+    }
+}
+
 fn settle(
     database: &mut dyn Database,
     custodian: &dyn Custodian,
@@ -264,6 +274,12 @@ fn settle(
     let mut registry = database.registry()?.unwrap_or_else(|| first.clone());
     if registry.keys().is_empty() {
         let id = registry.next_id();
+        // Only the first key can have been made before the registry had one.
+        if let Some(path) = custodian.held(Some(&identity.id), Some(&id))?
+            && database.registry()?.is_none_or(|registry| registry.keys().is_empty())
+        {
+            return Err(StoreError::Orphan { path }.into());
+        }
         let public = custodian.make(&id)?;
         let publish = &mut |known: &Registry| {
             let publish = || known.changed(&Change::Publish { public }, now);

@@ -94,6 +94,20 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// A key whose database is not there: nobody knows any more which keys are compromised.
+    #[error("{} signed for an instance that this database does not know: put the database back, or move the keys in that folder away for a new instance", path.display())]
+    Orphan {
+        /// The key's file.
+        path: PathBuf,
+    },
+    /// Others may put something else in its place.
+    #[error("others can write to {}: run `chmod {mode:o} {}`, and look at what they wrote", path.display(), path.display())]
+    Writable {
+        /// The file or folder.
+        path: PathBuf,
+        /// The mode it should have.
+        mode: u32,
+    },
     /// A name that would leave the session's folder.
     #[error("`{name}` is not a name for a file in a session's folder")]
     Name {

@@ -22,13 +22,23 @@ pub use sqlite::Sqlite;
 /// The database's name in the state folder.
 pub const FILE: &str = "attestations.db";
 
+/// Where an instance is reached unless told otherwise: where `writ serve` listens.
+pub const DEFAULT_URL: &str = "http://127.0.0.1:7411";
+
 /// Who an instance is. Written once; the registry and the URLs rest on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Its name: the keys' names begin with it.
     pub id: String,
+    /// Scheme, host and port that its URLs begin with; none as long as nobody chose one.
+    pub url: Option<String>,
+}
+
+impl Identity {
     /// Scheme, host and port that its URLs begin with.
-    pub url: String,
+    pub fn url(&self) -> &str {
+        self.url.as_deref().unwrap_or(DEFAULT_URL)
+    }
 }
 
 /// One attestation to keep.
@@ -99,6 +109,8 @@ pub type Changer<'a> = &'a mut dyn FnMut(&Registry) -> Result<Option<Registry>, 
 
 /// Where an instance keeps what it published.
 pub trait Database: Send {
+    /// Who the instance is, if anybody is there yet.
+    fn known(&mut self) -> Result<Option<Identity>, DatabaseError>;
     /// Who the instance is; written when nobody was there yet.
     fn identity(&mut self, first: &Identity) -> Result<Identity, DatabaseError>;
     /// Moves the instance to another base URL.
@@ -138,8 +150,13 @@ pub fn check(identity: &Identity) -> Result<(), DatabaseError> {
     if !named {
         return Err(DatabaseError::Name(identity.id.clone()));
     }
-    if !writ_evidence::attestation::is_instance(&identity.url) {
-        return Err(DatabaseError::Url(identity.url.clone()));
+    match &identity.url {
+        Some(url) if !writ_evidence::attestation::is_instance(url) => Err(DatabaseError::Url(url.clone())),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// The kept URL: an empty one stands for none.
+fn chosen(url: String) -> Option<String> {
+    Some(url).filter(|url| !url.is_empty())
 }
