@@ -199,3 +199,16 @@ fn what_others_can_write_is_not_used() {
         fs::set_permissions(&path, right).unwrap();
     }
 }
+
+#[test]
+fn a_rotation_that_cannot_be_planned_changes_nothing() {
+    let place = Workplace::new("unplannable");
+    assert!(place.writ(&["keys", "registry"]).status.success());
+    let key = history(&place).pop().unwrap().active().unwrap().id.clone();
+    assert!(place.writ(&["keys", "compromise", &key]).status.success());
+    let before = history(&place);
+    let refused = place.writ(&["keys", "rotate", "--at", "2999-01-01T00:00:00Z"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("run `writ keys rotate` without `--at`"), "{}", said(&refused));
+    assert_eq!(history(&place), before);
+}

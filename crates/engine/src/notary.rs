@@ -210,6 +210,9 @@ impl Notary {
         if let Some(at) = at.filter(|at| *at <= now) {
             return Err(DatabaseError::from(ChangeError::Past { at }).into());
         }
+        if at.is_some() && self.settle(now)?.active().is_none() {
+            return Err(DatabaseError::from(ChangeError::NoneActive).into());
+        }
         let next = self.publish(now)?;
         self.change(&at.map_or(Change::Activate { id: next.id }, |at| Change::Plan { at }), now)
     }

@@ -56,7 +56,7 @@ pub enum ChangeError {
         to: KeyState,
     },
     /// Nothing to plan the end of.
-    #[error("no key is active")]
+    #[error("no key is active, so none can be planned to follow it: run `writ keys rotate` without `--at`")]
     NoneActive,
     /// A rotation in the past.
     #[error("{at} is over: give a moment that is still to come")]
