@@ -212,3 +212,27 @@ fn a_rotation_that_cannot_be_planned_changes_nothing() {
     assert!(said(&refused).contains("run `writ keys rotate` without `--at`"), "{}", said(&refused));
     assert_eq!(history(&place), before);
 }
+
+#[test]
+fn a_planned_rotation_survives_its_keys() {
+    let place = Workplace::new("plans");
+    let attests = || place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success();
+    let plan = || {
+        let at = Timestamp::from_millis(Timestamp::now().millis() + 2000).to_string();
+        assert!(place.writ(&["keys", "rotate", "--at", &at]).status.success());
+        let registry = history(&place).pop().unwrap();
+        (registry.active().unwrap().id.clone(), registry.next_in_line().unwrap().id.clone())
+    };
+    // Without its successor the active key goes on, and says so.
+    let (active, next) = plan();
+    assert!(place.writ(&["keys", "deprecate", &next]).status.success());
+    assert_eq!(history(&place).pop().unwrap().active().unwrap().valid_until, None);
+    std::thread::sleep(Duration::from_millis(2100));
+    assert!(attests());
+    assert_eq!(history(&place).pop().unwrap().active().unwrap().id, active);
+    // Without the active key its successor signs.
+    let (active, next) = plan();
+    assert!(place.writ(&["keys", "compromise", &active]).status.success());
+    assert!(attests());
+    assert_eq!(legal(&place).pop().unwrap().active().unwrap().id, next);
+}

@@ -179,8 +179,11 @@ fn states_of_keys_take_effect() {
         (refused.status, refused.code().as_str(), refused.header("retry-after")),
         (503, "not_attested", Some("1"))
     );
+    let health = client.get("/api/health");
+    assert_eq!((health.status, &health.json()["status"]), (503, &"no_key".into()));
     let end = Timestamp::from_millis(Timestamp::now().millis() + 700);
     notary.rotate(None, Timestamp::now()).unwrap();
+    assert_eq!(client.get("/api/health").status, 200);
     notary.rotate(Some(end), Timestamp::now()).unwrap();
     let before = client.evaluate(LINE).attestation();
     thread::sleep(Duration::from_millis(800));

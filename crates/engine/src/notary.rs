@@ -31,7 +31,7 @@ pub enum NotaryError {
     #[error(transparent)]
     Keys(#[from] StoreError),
     /// No key may sign.
-    #[error("no key is active: `writ keys rotate` makes one")]
+    #[error("no key may sign now: `writ keys rotate` makes one")]
     NoActiveKey,
     /// The registry names an active key that this machine does not have.
     #[error(
@@ -317,11 +317,6 @@ fn later(asked: Timestamp) -> Timestamp {
     Timestamp::now().max(asked)
 }
 
-/// When another key takes over, if that is planned and it is there.
-fn rotation(registry: &Registry) -> Option<Timestamp> {
-    registry.next_in_line().and(registry.active()).and_then(|active| active.valid_until)
-}
-
 /// The key that signs now. Asks for the whole registry only when its version moved or a rotation is due.
 fn prepare<'a>(
     ready: &'a mut Option<Ready>,
@@ -334,10 +329,10 @@ fn prepare<'a>(
         Some(known) if known.until.is_none_or(|end| now < end) => known,
         _ => {
             let registry = settle(database, custodian, identity, now)?;
-            let active = registry.active().ok_or(NotaryError::NoActiveKey)?;
+            let active = registry.signing(now).ok_or(NotaryError::NoActiveKey)?;
             let signer = custodian.signer(&active.id, &active.public)?;
             let signer = signer.ok_or_else(|| NotaryError::NotHere(active.id.clone()))?;
-            Ready { version: registry.version(), key_id: active.id.clone(), until: rotation(&registry), signer }
+            Ready { version: registry.version(), key_id: active.id.clone(), until: active.valid_until, signer }
         }
     };
     Ok(ready.insert(fresh))

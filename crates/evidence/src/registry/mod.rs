@@ -137,6 +137,11 @@ impl Registry {
         self.keys.iter().find(|key| key.state == KeyState::Active)
     }
 
+    /// The key that may sign at `now`: the active one, until its end.
+    pub fn signing(&self, now: Timestamp) -> Option<&Key> {
+        self.active().filter(|active| active.valid_until.is_none_or(|end| now < end))
+    }
+
     /// Checks an attestation's signature with its key as this registry has it (§4.4, §7.4 steps 4 to 8).
     pub fn check(&self, attestation: &Attestation) -> Result<KeyState, Failure> {
         let id = attestation.key_id();

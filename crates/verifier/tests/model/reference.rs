@@ -122,9 +122,21 @@ pub fn done(doc: &Doc, deed: &Deed, instance: &str, now: i64) -> Option<Doc> {
                 }
             }
         }
-        Deed::Deprecate(id) => go(id, State::Deprecated)?,
         Deed::Retire(id) => go(id, State::Retired)?,
-        Deed::Compromise(id) => go(id, State::Compromised)?,
+        Deed::Deprecate(id) | Deed::Compromise(id) => {
+            go(id, if matches!(deed, Deed::Deprecate(_)) { State::Deprecated } else { State::Compromised })?;
+            let mut line = doc.keys.iter().filter(|key| key.state == State::Pending);
+            match (doc.keys.iter().find(|key| key.state == State::Active && key.until.is_some()), line.next()) {
+                // A plan outlives its active key: the successor takes over.
+                (Some(active), Some(heir)) if active.id == *id => go(&heir.id, State::Active)?,
+                // It ends with its successor.
+                (Some(active), Some(heir)) if heir.id == *id && line.next().is_none() => {
+                    let active = next.keys.iter_mut().find(|key| key.id == active.id)?;
+                    active.until = None;
+                }
+                _ => {}
+            }
+        }
     }
     Some(next)
 }
