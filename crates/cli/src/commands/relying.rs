@@ -40,7 +40,7 @@ pub fn verify(
     now: Timestamp,
 ) -> Result<Result<KeyState, Refusal>, Failure> {
     let mut own = own(trust)?;
-    let url = own.as_ref().map(|own| own.identity().url.clone());
+    let url = own.as_ref().map(|own| own.identity().url().to_owned());
     let mut trusted = trust.trust.iter().map(|url| instance(url)).collect::<Result<Vec<_>, _>>()?;
     trusted.extend(url.as_deref().map(instance).transpose()?);
     if trusted.is_empty() {
@@ -139,7 +139,7 @@ impl Fetch for Source {
     fn get(&self, url: &str, limit: usize) -> Result<Fetched, NetworkError> {
         let mut own = self.own.borrow_mut();
         let Some(own) = own.as_mut() else { return self.network.get(url, limit) };
-        let Some(path) = url.strip_prefix(own.identity().url.as_str()) else { return self.network.get(url, limit) };
+        let Some(path) = url.strip_prefix(own.identity().url()) else { return self.network.get(url, limit) };
         let failed = |error: writ_engine::notary::NotaryError| NetworkError(error.to_string());
         let found = |body: String| Fetched { status: 200, body: body.into_bytes() };
         if path == PATH {
