@@ -30,7 +30,13 @@ pub fn is_url(named: &str) -> bool {
 pub fn fetch(url: &str) -> Result<Vec<u8>, Refusal> {
     let unreachable = |detail: String| Refusal::new(FailureCode::NetworkError, detail);
     let fetched = Network::default().get(url, MAX_ATTESTATION).map_err(|error| unreachable(error.to_string()))?;
-    if fetched.status == 200 { Ok(fetched.body) } else { Err(unreachable(format!("{url}: status {}", fetched.status))) }
+    match fetched.status {
+        200 if fetched.body.len() > MAX_ATTESTATION => {
+            Err(unreachable(format!("{url} serves more than {MAX_ATTESTATION} bytes")))
+        }
+        200 => Ok(fetched.body),
+        status => Err(unreachable(format!("{url}: status {status}"))),
+    }
 }
 
 /// Verifies an attestation of this machine's instance, or of a trusted one.
