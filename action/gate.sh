@@ -15,11 +15,16 @@ words=(--require-attestation "${GATE_ATTESTATION:?no attestation was given}" --m
 [ -z "${GATE_COMMAND:-}" ] || words+=("--command=$GATE_COMMAND")
 [ -z "${GATE_MAX_AGE:-}" ] || words+=(--max-age "$GATE_MAX_AGE")
 [ -z "${GATE_REGISTRY:-}" ] || words+=(--registry "$GATE_REGISTRY")
-case ${GATE_CROSS_CHECK:-false} in
-    true) words+=(--cross-check) ;;
-    false) ;;
-    *) echo "cross-check is \`$GATE_CROSS_CHECK\`: write true or false" >&2; exit 2 ;;
-esac
+[ -z "${GATE_CWD:-}" ] || words+=(--cwd "$GATE_CWD")
+switch() {
+    case ${2:-false} in
+        true) words+=("--$1") ;;
+        false) ;;
+        *) echo "$1 is \`$2\`: write true or false" >&2; exit 2 ;;
+    esac
+}
+switch cross-check "${GATE_CROSS_CHECK:-}"
+switch once "${GATE_ONCE:-}"
 while IFS= read -r instance; do
     [ -z "$instance" ] || words+=(--trust "$instance")
 done <<<"${GATE_TRUST:-}"

@@ -402,6 +402,16 @@ def attestations():
         bad(f"optional-null-{name}", "null is not absence", attest(**{name: None}))
         bad(f"optional-empty-{name}", "an empty text", attest(**{name: ""}))
         bad(f"optional-number-{name}", "not a text", attest(**{name: 1}))
+    for name, value in {
+        "text": "x",
+        "bare-hexadecimal": "0" * 64,
+        "upper-case": "sha256:" + "A" * 64,
+        "upper-case-name": "SHA256:" + "0" * 64,
+        "short": "sha256:" + "0" * 63,
+        "long": "sha256:" + "0" * 65,
+        "other-hash": "sha512:" + "0" * 64,
+    }.items():
+        bad(f"parent-{name}", "not sha256: and 64 lower-case hexadecimal digits", attest(parent_attestation=value))
     good("unknown-member", "a member of no known name is signed like all", attest(note={"b": 1, "a": [None]}))
     forged("unknown-member-added", "added after signing", {**bare, "note": 1})
     forged("unknown-member-changed", "changed after signing", {**attest(note=1), "note": 2})
@@ -566,8 +576,15 @@ def attestations():
         "default-port": "https://writ.example:443",
         "one-label": "http://localhost:1",
         "ipv4": "http://127.0.0.1:65535",
+        "ipv4-numbers": "http://255.0.10.1",
         "ipv6": "http://[::1]:8080",
-        "long": "https://" + "a" * 251 + ":443",
+        "ipv6-upper-case": "http://[2001:DB8:0:0::1]",
+        "ipv6-ipv4": "http://[::ffff:127.0.0.1]",
+        "upper-case": "https://WRIT.example",
+        "underscore": "https://my_writ-1.example",
+        "number-first": "https://1.2.3.4.example",
+        "long-label": "https://" + "a" * 63 + ".example",
+        "long": "https://" + "a." * 126 + "a:65535",
     }.items():
         good(f"uri-{name}", "scheme, host, port", at(host))
     for name, host in {
@@ -598,7 +615,29 @@ def attestations():
         "open-bracket": "https://[::1",
         "behind-bracket": "https://[::1]x",
         "empty-bracket": "https://[]",
-        "long": "https://" + "a" * 252 + ":443",
+        "ipv6-short": "https://[1:2]",
+        "ipv6-long": "https://[1:2:3:4:5:6:7:8:9]",
+        "ipv6-two-gaps": "https://[1::2::3]",
+        "ipv6-full-gap": "https://[1:2:3:4::5:6:7:8]",
+        "ipv6-digits": "https://[::12345]",
+        "ipv6-ipv4": "https://[127.0.0.1]",
+        "ipv6-ipv4-octal": "https://[::ffff:127.0.0.01]",
+        "ipv4-short": "http://127.1",
+        "ipv4-octal": "http://0177.0.0.1",
+        "ipv4-decimal": "http://2130706433",
+        "ipv4-hexadecimal": "http://127.0.0.0x1",
+        "ipv4-empty-hexadecimal": "http://writ.0x",
+        "ipv4-256": "http://127.0.0.256",
+        "ipv4-long": "http://127.0.0.0.1",
+        "number-last": "https://writ.example.1",
+        "trailing-dot": "https://writ.example.",
+        "two-dots": "https://writ..example",
+        "first-dot": "https://.writ.example",
+        "dot": "https://.",
+        "hyphen-first": "https://-writ.example",
+        "hyphen-last": "https://writ-.example",
+        "long-label": "https://" + "a" * 64 + ".example",
+        "long": "https://" + "a." * 127 + "a",
     }.items():
         bad(f"uri-{name}", "the instance is http(s)://host[:port] and nothing more", at(host))
     bad("uri-other-folder", "another folder", at(HOST, "/.well-known/attestation/"))
@@ -622,6 +661,9 @@ def attestations():
 
     trust("none", "an empty list accepts any", [])
     trust("same", "the same text", [HOST])
+    trust("upper-case", "a host is compared in lower case", [HOST], "https://WRIT.example")
+    trust("upper-case-entry", "on both sides", ["https://WRIT.Example:443"])
+    trust("ipv6", "an address is compared in its one form", ["http://[0:0::1]"], "http://[::1]:80")
     trust("second", "one of several", ["https://other.example", HOST])
     trust("default-port", "the scheme's port may be left out", [HOST], "https://writ.example:443")
     trust("default-port-named", "or named", ["http://writ.example:80"], "http://writ.example")
@@ -635,10 +677,9 @@ def attestations():
         ("subdomain", [HOST], "https://a.writ.example"),
         ("parent-domain", ["https://a.writ.example"], HOST),
         ("prefix", [HOST], "https://writ.example.evil.example"),
-        ("trailing-dot", [HOST], "https://writ.example."),
-        ("upper-case", [HOST], "https://WRIT.example"),
+        ("no-instance", ["https://writ.example/"], HOST),
     ]:
-        trust(name, "scheme, host and port are compared as text", entries, host, valid=False)
+        trust(name, "scheme, host and port must be the same", entries, host, valid=False)
 
     # What comes first
     case("first-form", "the form before trust", "invalid_attestation", {**bare, "nonce": 1}, trusted=["https://other.example"])

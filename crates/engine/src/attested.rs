@@ -3,8 +3,11 @@
 //! The gate for CI and the hook that binds an apply to its plan ask the same question here. Whether the attestation is genuine has been
 //! settled before ([`writ_evidence::registry::Registry::check`] and the verifier). Page: `spec/attestation.md`.
 
+use std::path::Path;
+
 use writ_consequence::{Verdict, mcp};
 use writ_core::json::Value;
+use writ_core::secret::hide;
 use writ_core::{Digest, Timestamp};
 use writ_evidence::attestation::Attestation;
 
@@ -20,10 +23,30 @@ pub enum Action<'a> {
     PlanFile(Digest),
     /// A plan is applied: its document's bytes, and the same read.
     Plan(&'a [u8], &'a Value),
-    /// A shell line runs.
-    Line(&'a str),
-    /// A server is called.
-    Call(&'a mcp::Call<'a>),
+    /// A shell line runs, in this folder.
+    Line(&'a str, &'a Place),
+    /// A server is called, from this folder.
+    Call(&'a mcp::Call<'a>, &'a Place),
+}
+
+/// A folder by its names: the same words do other things in another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    named: String,
+    real: Option<String>,
+}
+
+impl Place {
+    /// The folder of this absolute path, which need not be there.
+    pub fn at(path: &Path) -> Self {
+        let text = |path: &Path| hide(&path.to_string_lossy());
+        Self { named: text(path), real: path.canonicalize().ok().map(|real| text(&real)) }
+    }
+
+    /// Whether an attestation calls it by one of its names.
+    fn is(&self, named: &str) -> bool {
+        self.named == named || self.real.as_deref() == Some(named)
+    }
 }
 
 /// What the verdict must be.
@@ -43,6 +66,17 @@ pub enum Unmet {
     /// It is about something else.
     #[error("the attestation is about another action than this one")]
     Other,
+    /// It is about this action in another folder.
+    #[error("the attestation is about the folder `{attested}`, and this is `{here}`")]
+    Elsewhere {
+        /// The folder it names.
+        attested: String,
+        /// This one.
+        here: String,
+    },
+    /// It names no folder, and the action needs one.
+    #[error("the attestation does not say in which folder: have it made with one (`cwd`)")]
+    Nowhere,
     /// Its verdict cannot be read.
     #[error("the attestation holds no verdict")]
     NoVerdict,
@@ -94,9 +128,20 @@ pub fn covers(attestation: &Attestation, action: &Action<'_>) -> bool {
             of("terraform")
                 && named("hash").is_some_and(|hash| hash == matter::document_hash(bytes) || hash == canonical())
         }
-        Action::Line(line) => of("shell") && named("hash") == Some(matter::line_hash(line)),
-        Action::Call(call) => of("mcp") && named("hash") == Some(matter::call_hash(call)),
+        Action::Line(line, _) => of("shell") && named("hash") == Some(matter::line_hash(line)),
+        Action::Call(call, _) => of("mcp") && named("hash") == Some(matter::call_hash(call)),
     }
+}
+
+/// Whether the action happens where the attestation says. A line has to be somewhere; of a call and its server the attestation need not say.
+fn is_there(attestation: &Attestation, action: &Action<'_>) -> Result<(), Unmet> {
+    let at = attestation.input().get("cwd");
+    let (Action::Line(_, place) | Action::Call(_, place)) = action else { return Ok(()) };
+    if at.is_none() && matches!(action, Action::Call(..)) || at.and_then(Value::as_str).is_some_and(|at| place.is(at)) {
+        return Ok(());
+    }
+    let attested = at.and_then(Value::as_str).map(str::to_owned);
+    Err(attested.map_or(Unmet::Nowhere, |attested| Unmet::Elsewhere { attested, here: place.named.clone() }))
 }
 
 /// Whether the verdict lets the action pass.
@@ -104,6 +149,7 @@ pub fn meets(attestation: &Attestation, action: &Action<'_>, terms: &Terms) -> R
     if !covers(attestation, action) {
         return Err(Unmet::Other);
     }
+    is_there(attestation, action)?;
     let (at, now) = (attestation.timestamp(), terms.now);
     if at.millis() > now.millis().saturating_add(SKEW_MILLIS) {
         return Err(Unmet::Future(at));

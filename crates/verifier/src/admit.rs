@@ -40,6 +40,15 @@ pub enum Warning {
 }
 
 impl Warning {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Absent => "attestation_absent",
+            Self::ReportDiffers => "report_differs",
+            Self::CopyGone => "copy_gone",
+        }
+    }
+
     /// A sentence for a reader.
     pub const fn message(self) -> &'static str {
         match self {
@@ -73,6 +82,17 @@ impl<F: Fetch, L: Log> Verifier<F, L> {
     /// Whoever acts on the outcome goes by [`Verified::attestation`]'s `output` where there is one, and sees to it that its `input` is what
     /// was asked.
     pub fn admit(&self, response: &Value, now: Timestamp) -> Outcome {
+        self.admit_by(response, now, |attestation| self.verify_once(attestation, now))
+    }
+
+    /// Judges as [`Self::admit`] does, with a verification of the caller's own: one that looks only, or that asks more before the nonce is
+    /// used up.
+    pub fn admit_by(
+        &self,
+        response: &Value,
+        now: Timestamp,
+        verify: impl FnOnce(&Attestation) -> Result<Verified, Refusal>,
+    ) -> Outcome {
         let member = response.get(MEMBER);
         let mode = self.config.mode;
         let (mut outcome, what) = match (mode, member) {
@@ -82,11 +102,12 @@ impl<F: Fetch, L: Log> Verifier<F, L> {
             }
             (Mode::Log | Mode::Verify, None) => (Outcome::warned(vec![Warning::Absent]), What::Absent { mode }),
             (Mode::Require, None) => {
-                let failure =
-                    Failure::new(FailureCode::AttestationAbsent, "the report has none and the mode is `require`");
+                let detail =
+                    "there is none in it, and the mode is `require`: have the report made with one (`--attest`)";
+                let failure = Failure::new(FailureCode::AttestationAbsent, detail);
                 (Outcome::refused(failure.into()), What::Absent { mode })
             }
-            (Mode::Verify | Mode::Require, Some(value)) => self.admit_attested(response, value, now),
+            (Mode::Verify | Mode::Require, Some(value)) => admit_attested(response, value, verify),
         };
         let event = Event { at: now, what };
         if let Err(error) = self.log.record(&event) {
@@ -95,40 +116,43 @@ impl<F: Fetch, L: Log> Verifier<F, L> {
         outcome.event = Some(event);
         outcome
     }
+}
 
-    fn admit_attested(&self, response: &Value, value: &Value, now: Timestamp) -> (Outcome, What) {
-        let attestation = Attestation::from_value(value.clone()).map_err(Refusal::from);
-        match attestation.and_then(|attestation| self.verify_once(&attestation, now)) {
-            Ok(verified) => {
-                let attestation = verified.attestation();
-                let what = What::Verified {
-                    digest: attestation.digest(),
-                    uri: attestation.uri().to_owned(),
-                    key_id: attestation.key_id().to_owned(),
-                    state: verified.key_state(),
-                    registry_version: verified.registry_version(),
-                };
-                let mut warnings = Vec::new();
-                if report(response) != json::canonical(attestation.output()) {
-                    warnings.push(Warning::ReportDiffers);
-                }
-                if verified.copy() == Copy::Gone {
-                    warnings.push(Warning::CopyGone);
-                }
-                (Outcome { verified: Some(verified), ..Outcome::warned(warnings) }, what)
+fn admit_attested(
+    response: &Value,
+    value: &Value,
+    verify: impl FnOnce(&Attestation) -> Result<Verified, Refusal>,
+) -> (Outcome, What) {
+    let attestation = Attestation::from_value(value.clone()).map_err(Refusal::from);
+    match attestation.and_then(|attestation| verify(&attestation)) {
+        Ok(verified) => {
+            let attestation = verified.attestation();
+            let what = What::Verified {
+                digest: attestation.digest(),
+                uri: attestation.uri().to_owned(),
+                key_id: attestation.key_id().to_owned(),
+                state: verified.key_state(),
+                registry_version: verified.registry_version(),
+            };
+            let mut warnings = Vec::new();
+            if report(response) != json::canonical(attestation.output()) {
+                warnings.push(Warning::ReportDiffers);
             }
-            Err(refusal) => {
-                let detail = match &refusal {
-                    Refusal::Failure(failure) => failure.detail.clone(),
-                    Refusal::State(error) => error.to_string(),
-                };
-                let what = What::Failed { digest: digest(value), uri: uri(value), code: refusal.code(), detail };
-                (Outcome::refused(refusal), what)
+            if verified.copy() == Copy::Gone {
+                warnings.push(Warning::CopyGone);
             }
+            (Outcome { verified: Some(verified), ..Outcome::warned(warnings) }, what)
+        }
+        Err(refusal) => {
+            let detail = match &refusal {
+                Refusal::Failure(failure) => failure.detail.clone(),
+                Refusal::State(error) => error.to_string(),
+            };
+            let what = What::Failed { digest: digest(value), uri: uri(value), code: refusal.code(), detail };
+            (Outcome::refused(refusal), what)
         }
     }
 }
-
 /// The report without its attestation, canonical: what `output` is a copy of (§7.2).
 fn report(response: &Value) -> String {
     let members = response.as_object().into_iter().flat_map(|members| members.iter());

@@ -9,7 +9,8 @@ pub const MAX_ATTESTATION: usize = 64 << 20;
 ///
 /// An implementation follows no redirect: a registry speaks for the host it was asked from and no other (§5.3), so a 3xx is handed back
 /// as the status it is. It sends no credentials, checks the server's certificate for `https`, gives up after a time of its own, and
-/// reads no more than `limit` bytes of the body as it stands after any content coding: a longer one is a [`NetworkError`].
+/// reads no more than `limit` bytes and one of the body as it stands after any content coding: a longer one comes back cut there, so that
+/// it is told from no answer and not asked for again.
 // EXTENSION POINT: the command line and the service each bring their own client; this crate depends on none.
 pub trait Fetch {
     /// The answer to `GET url`, whatever its status.
@@ -25,7 +26,7 @@ pub struct Fetched {
     pub body: Vec<u8>,
 }
 
-/// No answer: the name does not resolve, nobody listens, the certificate is wrong, it took too long, it was too large.
+/// No answer: the name does not resolve, nobody listens, the certificate is wrong, it took too long.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NetworkError(pub String);

@@ -11,7 +11,6 @@ mod disk;
 mod entry;
 mod event;
 mod fetch;
-mod instance;
 mod nonces;
 mod verify;
 
@@ -22,6 +21,6 @@ pub use disk::StateError;
 pub use entry::{Damage, Entry, Gone, MAX_GONE};
 pub use event::{Discarded, Event, Journal, Log, What};
 pub use fetch::{Fetch, Fetched, MAX_ATTESTATION, MAX_REGISTRY, NetworkError};
-pub use instance::{Instance, InstanceError};
 pub use nonces::{Nonces, Use};
 pub use verify::{Copy, Refusal, Verified, Verifier};
+pub use writ_evidence::attestation::{Instance, InstanceError};

@@ -24,7 +24,7 @@ pub struct Nonces {
 /// What became of a nonce.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
-    /// It was not used before, and is now.
+    /// It was not used before. After [`Nonces::use_up`] it is.
     First,
     /// It was used before.
     Again,
@@ -38,6 +38,16 @@ impl Nonces {
         Self { folder: folder.into() }
     }
 
+    /// Whether a nonce was used up before. Uses up nothing.
+    pub fn look(&self, instance: &Instance, nonce: &str, expires_at: Option<Timestamp>) -> Result<Use, StateError> {
+        let folder = self.folder(instance);
+        // The latest end is written before the files it stands for are removed, so without a lock the file is what to look at first.
+        if disk::read(&used(&folder, nonce), MAX_FILE)?.is_some() {
+            return Ok(Use::Again);
+        }
+        Ok(if was_cleared(&folder, expires_at)? { Use::Unknown } else { Use::First })
+    }
+
     /// Uses up a nonce. One without an end is kept for ever. Durable on return.
     pub fn use_up(
         &self,
@@ -46,21 +56,33 @@ impl Nonces {
         expires_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Use, StateError> {
-        let folder = self.folder.join(Digest::of(instance.as_str().as_bytes()).hex());
+        let folder = self.folder(instance);
         // INVARIANT: clearing away and looking up exclude each other, or a nonce could be used between its end and its removal.
         let _guard = disk::lock(&folder.join("nonces.lock"))?;
         // Nonces are random, so this spreads the work of clearing away over one use in sixteen, with nothing to remember.
         if nonce.starts_with('0') {
             clear(&folder, now)?;
         }
-        let path = folder.join(format!("{}.used", Digest::of(nonce.as_bytes()).hex()));
-        let cleared = moment(&folder.join(CLEARED))?;
-        if expires_at.is_some_and(|end| cleared.is_some_and(|cleared| end <= cleared)) {
+        if was_cleared(&folder, expires_at)? {
             return Ok(Use::Unknown);
         }
         let end = expires_at.map(|end| end.to_string()).unwrap_or_default();
-        Ok(if disk::create(&path, end.as_bytes())? { Use::First } else { Use::Again })
+        Ok(if disk::create(&used(&folder, nonce), end.as_bytes())? { Use::First } else { Use::Again })
     }
+
+    fn folder(&self, instance: &Instance) -> PathBuf {
+        self.folder.join(Digest::of(instance.as_str().as_bytes()).hex())
+    }
+}
+
+fn used(folder: &Path, nonce: &str) -> PathBuf {
+    folder.join(format!("{}.used", Digest::of(nonce.as_bytes()).hex()))
+}
+
+/// Whether nonces with this end were cleared away.
+fn was_cleared(folder: &Path, expires_at: Option<Timestamp>) -> Result<bool, StateError> {
+    let cleared = moment(&folder.join(CLEARED))?;
+    Ok(expires_at.is_some_and(|end| cleared.is_some_and(|cleared| end <= cleared)))
 }
 
 /// Removes the nonces whose end is over. A clock that is set back later does not make them usable: their ends are remembered first.

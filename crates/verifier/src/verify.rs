@@ -107,38 +107,59 @@ impl<F: Fetch, L: Log> Verifier<F, L> {
 
     /// Verifies an attestation for looking at it, as often as one likes. Its nonce is neither checked nor used up.
     pub fn verify(&self, attestation: &Attestation, now: Timestamp) -> Result<Verified, Refusal> {
-        let instance = Instance::parse(attestation.instance())
-            .map_err(|error| Failure::new(FailureCode::InvalidAttestation, error.to_string()))?;
-        let trusted = &self.config.trusted_instances;
-        if !trusted.is_empty() && !trusted.contains(&instance) {
-            let detail = format!("{instance} is none of the {} trusted instances", trusted.len());
-            return Err(Failure::new(FailureCode::InstanceNotTrusted, detail).into());
-        }
+        let instance = self.trusted(attestation)?;
         let (key_state, registry_version) = self.check_signature(attestation, &instance, now)?;
-        if let Some(end) = attestation.expires_at().filter(|end| now >= *end) {
-            return Err(Failure::new(FailureCode::Expired, format!("it counted until {end}")).into());
-        }
+        in_time(attestation, now)?;
         let copy = if self.config.cross_check { self.cross_check(attestation, &instance)? } else { Copy::Unasked };
         Ok(Verified { attestation: attestation.clone(), instance, key_state, registry_version, at: now, copy })
+    }
+
+    /// Verifies as [`Self::verify`] does, with a registry that the caller has: nothing is fetched, nothing is kept of it, and no copy is
+    /// compared.
+    pub fn verify_with(
+        &self,
+        attestation: &Attestation,
+        registry: &Registry,
+        now: Timestamp,
+    ) -> Result<Verified, Refusal> {
+        let instance = self.trusted(attestation)?;
+        let (key_state, registry_version) = (registry.check(attestation)?, registry.version());
+        in_time(attestation, now)?;
+        let attestation = attestation.clone();
+        Ok(Verified { attestation, instance, key_state, registry_version, at: now, copy: Copy::Unasked })
     }
 
     /// Verifies an attestation for acting on it: one with a nonce counts once. The nonce is used up last, so that an attestation that fails,
     /// or a request that may be tried again, does not cost it.
     pub fn verify_once(&self, attestation: &Attestation, now: Timestamp) -> Result<Verified, Refusal> {
         let verified = self.verify(attestation, now)?;
-        if let Some(nonce) = attestation.nonce() {
-            match self.nonces.use_up(&verified.instance, nonce, attestation.expires_at(), now)? {
-                Use::First => {}
-                Use::Again => {
-                    return Err(Failure::new(FailureCode::NonceReused, format!("`{nonce}` was used before")).into());
-                }
-                Use::Unknown => {
-                    let detail = "its time was over before the clock was set back";
-                    return Err(Failure::new(FailureCode::Expired, detail).into());
-                }
-            }
-        }
+        self.use_up(&verified)?;
         Ok(verified)
+    }
+
+    /// Refuses an attestation whose nonce was used up before. Uses up nothing.
+    pub fn is_unused(&self, verified: &Verified) -> Result<(), Refusal> {
+        let Some(nonce) = verified.attestation.nonce() else { return Ok(()) };
+        first(nonce, self.nonces.look(&verified.instance, nonce, verified.attestation.expires_at())?)
+    }
+
+    /// Uses up the nonce of an attestation, where it has one: to be done last, by whoever acts on it. Durable on return.
+    pub fn use_up(&self, verified: &Verified) -> Result<(), Refusal> {
+        let Some(nonce) = verified.attestation.nonce() else { return Ok(()) };
+        let end = verified.attestation.expires_at();
+        first(nonce, self.nonces.use_up(&verified.instance, nonce, end, verified.at)?)
+    }
+
+    /// The instance, if it is one of the trusted ones.
+    fn trusted(&self, attestation: &Attestation) -> Result<Instance, Failure> {
+        let instance = Instance::parse(attestation.instance())
+            .map_err(|error| Failure::new(FailureCode::InvalidAttestation, error.to_string()))?;
+        let trusted = &self.config.trusted_instances;
+        if trusted.is_empty() || trusted.contains(&instance) {
+            return Ok(instance);
+        }
+        let detail = format!("{instance} is none of the {} trusted instances", trusted.len());
+        Err(Failure::new(FailureCode::InstanceNotTrusted, detail))
     }
 
     /// Takes an instance's registry as it is published now, whatever version is known (§5.5). Only for an operator who asked for exactly
@@ -236,6 +257,22 @@ impl<F: Fetch, L: Log> Verifier<F, L> {
             left -= 1;
         }
     }
+}
+
+fn in_time(attestation: &Attestation, now: Timestamp) -> Result<(), Failure> {
+    match attestation.expires_at() {
+        Some(end) if now >= end => Err(Failure::new(FailureCode::Expired, format!("it counted until {end}"))),
+        _ => Ok(()),
+    }
+}
+
+fn first(nonce: &str, used: Use) -> Result<(), Refusal> {
+    let failure = match used {
+        Use::First => return Ok(()),
+        Use::Again => Failure::new(FailureCode::NonceReused, format!("`{nonce}` was used before")),
+        Use::Unknown => Failure::new(FailureCode::Expired, "its time was over before the clock was set back"),
+    };
+    Err(failure.into())
 }
 
 fn network(detail: String) -> Failure {

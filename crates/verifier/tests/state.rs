@@ -177,3 +177,25 @@ fn a_nonce_counts_once_under_any_clock() {
     let kept = fs::read_dir(folder.path()).unwrap().flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
     assert_eq!(kept.filter(|file| file.as_ref().unwrap().path().extension().unwrap() == "used").count(), 3);
 }
+
+/// Serves a body that is too large, cut where a client stops reading, and counts how often.
+struct TooLarge(std::cell::Cell<usize>);
+
+impl Fetch for TooLarge {
+    fn get(&self, _url: &str, limit: usize) -> Result<Fetched, NetworkError> {
+        self.0.set(self.0.get() + 1);
+        Ok(Fetched { status: 200, body: vec![b' '; limit + 1] })
+    }
+}
+
+#[test]
+fn a_body_that_is_too_large_is_asked_for_once() {
+    let folder = TempDir::new().unwrap();
+    let serves = TooLarge(std::cell::Cell::new(0));
+    let (cache, nonces) = (Cache::at(folder.path().join("r")), Nonces::at(folder.path().join("n")));
+    let verifier =
+        Verifier::new(Config::default(), &serves, cache, nonces, Journal::at(folder.path().join("events.jsonl")));
+    let refused = verifier.force_refresh(&instance(), None, None, at(5)).unwrap_err();
+    assert_eq!(refused.code(), Some(FailureCode::NetworkError));
+    assert_eq!(serves.0.get(), 1);
+}

@@ -303,7 +303,7 @@ fn content(dice: &mut Dice, signer: usize) -> Vec<(String, Value)> {
         ("version", "recourse.attestation.v1"),
         ("nonce", "000102030405060708090a0b0c0d0e0f"),
         ("chain_id", "chain"),
-        ("parent_attestation", "sha256:00"),
+        ("parent_attestation", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
     ];
     for (name, value) in optional {
         if dice.one_in(4) {

@@ -3,6 +3,7 @@
 import { decode } from "./base64url.js";
 import { sha256, verify } from "./ed25519.js";
 import { Failure } from "./failure.js";
+import { instanceOf } from "./instance.js";
 import { ATTESTATION_LIMITS, type Json, type JsonObject, canonical, isObject, parse, utf8 } from "./json.js";
 import { rfc3339 } from "./time.js";
 
@@ -13,7 +14,7 @@ const VERSION = "recourse.attestation.v1";
 const FOLDER = "/.well-known/attestations/";
 const IDENTIFYING = ["input", "output", "evaluator", "timestamp", "key_id"];
 const LOWER_HEX = /^[0-9a-f]{32}$/;
-const HOST = /^https?:\/\/(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f.:]+\])(?::([1-9][0-9]{0,4}))?$/;
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
 /** An attestation in the right form. Its signature is checked by {@link Attestation.isSignedBy} alone. */
 export class Attestation {
@@ -21,7 +22,7 @@ export class Attestation {
     readonly members: JsonObject,
     /** 32 hexadecimal digits. */
     readonly id: string,
-    /** Scheme, host and port of who issued it. */
+    /** Scheme, host and port of who issued it, in their one form. */
     readonly instance: string,
     private readonly signature: Uint8Array<ArrayBuffer>,
     /** Milliseconds since 1970. */
@@ -54,15 +55,16 @@ export class Attestation {
     if (has("version") && text("version") !== VERSION) throw invalid(`\`version\` is not ${VERSION}`);
     if (has("nonce") && !LOWER_HEX.test(text("nonce"))) throw invalid("`nonce` is not 32 lower-case hexadecimal digits");
     const expiresAt = has("expires_at") ? moment("expires_at") : undefined;
-    for (const name of ["chain_id", "parent_attestation"]) {
-      if (has(name)) text(name);
+    if (has("chain_id")) text("chain_id");
+    if (has("parent_attestation") && !DIGEST.test(text("parent_attestation"))) {
+      throw invalid("`parent_attestation` is not `sha256:` and 64 lower-case hexadecimal digits");
     }
     const uri = text("attestation_uri");
     const five = Object.fromEntries(IDENTIFYING.map((name) => [name, members[name] as Json]));
     const id = (await sha256(utf8(canonical(five)))).slice(0, 32);
     const tail = `${FOLDER}${id}.json`;
-    const instance = uri.slice(0, -tail.length);
-    if (!uri.endsWith(tail) || !isInstance(instance)) throw invalid(`\`attestation_uri\` is not {instance}${tail}`);
+    const instance = uri.endsWith(tail) ? instanceOf(uri.slice(0, -tail.length)) : undefined;
+    if (instance === undefined) throw invalid(`\`attestation_uri\` is not {instance}${tail}`);
     return new Attestation(members, id, instance, signature, expiresAt);
   }
 
@@ -119,18 +121,6 @@ function written(value: unknown, depth: number): string {
   const prototype: unknown = typeof value === "object" ? Object.getPrototypeOf(value) : undefined;
   if (!isObject(value) || (prototype !== null && prototype !== Object.prototype)) throw new Error("not a JSON value");
   return `{${Object.keys(value).map((name) => `${JSON.stringify(name)}:${written(value[name], depth + 1)}`).join(",")}}`;
-}
-
-export function isInstance(text: string): boolean {
-  const found = HOST.exec(text);
-  const length = text.length - text.indexOf("://") - 3;
-  return found !== null && length <= 255 && Number(found[1] ?? 1) <= 65535;
-}
-
-/** Whether an instance is among the trusted; an empty list accepts any. The scheme's own port may be left out. */
-export function isTrusted(instance: string, trusted: readonly string[]): boolean {
-  const bare = (text: string): string => text.replace(text.startsWith("https:") ? /:443$/ : /:80$/, "");
-  return trusted.length === 0 || trusted.some((entry) => isInstance(entry) && bare(entry) === bare(instance));
 }
 
 export function isKeyId(text: string): boolean {

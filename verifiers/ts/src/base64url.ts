@@ -23,3 +23,9 @@ export function decode(text: string, length: number): Uint8Array<ArrayBuffer> | 
   }
   return held === 0 ? out : undefined;
 }
+
+/** The one form of these bytes. */
+export function encode(bytes: Uint8Array): string {
+  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}

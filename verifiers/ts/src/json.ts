@@ -19,7 +19,7 @@ export interface Limits {
   integers: "exact" | "canonical";
 }
 
-export const REGISTRY_LIMITS: Limits = { bytes: 16 << 20, depth: 64, integers: "exact" };
+export const REGISTRY_LIMITS: Limits = { bytes: 4 << 20, depth: 64, integers: "exact" };
 export const ATTESTATION_LIMITS: Limits = { bytes: 64 << 20, depth: 256, integers: "canonical" };
 
 export class JsonError extends Error {

@@ -12,13 +12,18 @@ export interface Network {
   retryDelay: number;
 }
 
-/** The body, or "gone" for 410. Everything else is a {@link Failure} `network_error`, tried again as often as told. */
+/** An answer that asking again does not change. */
+class Final extends Error {}
+
+/**
+ * The body, or "gone" for 410. Everything else is a {@link Failure} `network_error`; no answer and 5xx are tried again as often as told.
+ */
 export async function get(url: string, limit: number, network: Network): Promise<Uint8Array | "gone"> {
   for (let attempt = 0; ; attempt += 1) {
     try {
       return await once(url, limit, network);
     } catch (error) {
-      if (attempt >= network.retries) throw failure(url, error);
+      if (error instanceof Final || attempt >= network.retries) throw failure(url, error);
       await new Promise((resume) => setTimeout(resume, network.retryDelay * 2 ** attempt));
     }
   }
@@ -47,15 +52,17 @@ async function answer(url: string, limit: number, network: Network, signal: Abor
   const { fetch } = network;
   const response = await fetch(url, {
     signal,
-    redirect: "error",
+    redirect: "manual",
     credentials: "omit",
     cache: "no-store",
     referrerPolicy: "no-referrer",
     headers: { accept: "application/json" },
   });
-  if (response.redirected) throw new Error("redirected");
+  // A browser does not tell the status of a redirect that it did not follow.
+  if (response.redirected || response.type === "opaqueredirect") throw new Final("redirected");
   if (response.status === 410) return "gone";
-  if (response.status !== 200) throw new Error(`status ${response.status}`);
+  if (response.status >= 500) throw new Error(`status ${response.status}`);
+  if (response.status !== 200) throw new Final(`status ${response.status}`);
   return body(response, limit);
 }
 
@@ -67,7 +74,7 @@ async function body(response: Response, limit: number): Promise<Uint8Array> {
     const { done, value } = await reader.read();
     if (done) break;
     length += value.length;
-    if (length > limit) throw new Error(`more than ${limit} bytes`);
+    if (length > limit) throw new Final(`more than ${limit} bytes`);
     chunks.push(value);
   }
   const out = new Uint8Array(length);

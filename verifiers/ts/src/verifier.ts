@@ -1,8 +1,9 @@
 /** Verifying as the operator configured it: the four modes, the registry's cache, the cross-check, nonces. */
 
-import { Attestation, type Document, isInstance, isTrusted } from "./attestation.js";
+import { Attestation, type Document } from "./attestation.js";
 import { sha256 } from "./ed25519.js";
 import { Failure, type FailureCode } from "./failure.js";
+import { instanceOf, isTrusted } from "./instance.js";
 import { ATTESTATION_LIMITS, canonical, isObject, parse, utf8 } from "./json.js";
 import { type ForceRefresh, Keys, type Kept, type RegistryCache } from "./keys.js";
 import { type Network, get } from "./network.js";
@@ -87,7 +88,7 @@ export class Verifier {
     if (!["ignore", "log", "verify", "require"].includes(this.mode)) throw new TypeError(`no such mode: ${this.mode}`);
     this.trusted = [...(options.trustedInstances ?? [])];
     for (const entry of this.trusted) {
-      if (!isInstance(entry)) throw new TypeError(`a trusted instance is \`http(s)://host[:port]\`, not \`${entry}\``);
+      if (instanceOf(entry) === undefined) throw new TypeError(`a trusted instance is \`http(s)://host[:port]\`, not \`${entry}\``);
     }
     if (this.mode === "log" && !options.record) throw new TypeError("mode `log` needs `record`: it keeps what was said");
     this.crossCheck = options.crossCheck ?? false;
@@ -144,8 +145,9 @@ export class Verifier {
    * answer to a failed verification. What is noted is noted before it counts.
    */
   async forceRefresh(instance: string, who: { operator?: string; justification?: string } = {}): Promise<ForceRefresh> {
-    if (!isInstance(instance)) throw new TypeError(`\`${instance}\` is not \`http(s)://host[:port]\``);
-    return this.keys.force(instance, who, this.log);
+    const at = instanceOf(instance);
+    if (at === undefined) throw new TypeError(`\`${instance}\` is not \`http(s)://host[:port]\``);
+    return this.keys.force(at, who, this.log);
   }
 
   private async checked(document: Document | null): Promise<Verified> {

@@ -46,7 +46,7 @@ function world(options = {}, pages = {}) {
   const world = { now: START, calls: [], events: [], pages: { [REGISTRY]: registry(), ...pages } };
   const fetch = async (url, request) => {
     world.calls.push(url);
-    assert.equal(request.redirect, "error");
+    assert.equal(request.redirect, "manual");
     const page = world.pages[url];
     if (page instanceof Error) throw page;
     if (page instanceof Response) return page.clone();
@@ -189,6 +189,35 @@ test("a kept registry is fetched anew when the key is unknown, not in use yet, o
   assert.equal(it.calls.length, 5);
 });
 
+test("a withdrawn key comes back only as compromised", async () => {
+  const cache = new MemoryCache();
+  const ask = async (page) => {
+    const it = world({ cache, keyCacheTtl: 0 }, { [REGISTRY]: page });
+    return it.code(attest());
+  };
+  const other = entry("active", TWO, "writ-2");
+  assert.equal(await ask(registry(5)), "valid");
+  assert.equal(await ask(registry(6, [other])), "key_not_found");
+  assert.equal(await ask(registry(7, [entry("deprecated"), other])), "registry_rollback");
+  assert.equal(await ask(registry(7, [entry("compromised", TWO), other])), "registry_rollback");
+  assert.equal(await ask(registry(7, [other])), "key_not_found");
+  assert.equal(await ask(registry(8, [entry("compromised"), other])), "key_compromised");
+  assert.equal(await ask(registry(9, [entry("retired"), other])), "registry_rollback");
+});
+
+test("an instance has one form, and no other host is read", async () => {
+  for (const host of ["127.1", "0177.0.0.1", "2130706433", "a..b", "a.", "[1:2]", "127.0.0.1:65536"]) {
+    const { attestation_uri, signature, ...rest } = attest();
+    assert.equal(await world().code(attest({ ...rest, attestation_uri: attestation_uri.replace("https://writ.example", `http://${host}`) })), "invalid_attestation", host);
+  }
+  const spelled = attest({ attestation_uri: attest().attestation_uri.replace("writ.example", "WRIT.Example:443") });
+  const it = world({ trustedInstances: [INSTANCE] });
+  assert.equal(await it.code(spelled), "valid");
+  assert.equal(await it.code(attest()), "valid");
+  assert.deepEqual(it.calls, [REGISTRY]);
+  assert.throws(() => new Verifier({ trustedInstances: ["http://127.1"] }), TypeError);
+});
+
 test("an older or contradicting registry is refused, and the known one kept", async () => {
   const it = world({}, { [REGISTRY]: registry(5) });
   await it.code(attest());
@@ -308,6 +337,19 @@ test("only network errors are tried again", async () => {
   const refused = world({ retries: 2 }, { [REGISTRY]: new Error("refused") });
   const outcome = await refused.verifier.verify(attest());
   assert.deepEqual([outcome.code, outcome.mayRetry, refused.calls.length], ["network_error", true, 3]);
+  for (const [page, requests] of [
+    [new Response("", { status: 302, headers: { location: REGISTRY } }), 1],
+    [new Response("", { status: 404 }), 1],
+    [new Response("", { status: 429 }), 1],
+    [new Response("", { status: 410 }), 1],
+    [" ".repeat((4 << 20) + 1), 1],
+    [new Response("", { status: 500 }), 3],
+    [new Response("", { status: 503 }), 3],
+  ]) {
+    const it = world({ retries: 2 }, { [REGISTRY]: page });
+    assert.equal(await it.code(attest()), "network_error");
+    assert.equal(it.calls.length, requests, `${page.status}`);
+  }
   const forged = world({ retries: 2 });
   assert.equal(await forged.code({ ...attest(), note: 1 }), "signature_invalid");
   assert.equal(forged.calls.length, 1);
@@ -346,7 +388,7 @@ test("redirects, size and time have limits", async () => {
     },
   }));
   assert.equal(await world({ fetch: endless }).code(attest()), "network_error");
-  assert.ok(sent < 24, `${sent} MiB were read`);
+  assert.ok(sent < 8, `${sent} MiB were read`);
   const stuck = world({ fetch: () => new Promise(() => undefined), timeout: 20 });
   assert.equal(await stuck.code(attest()), "network_error");
   const slow = async () => new Response(new ReadableStream({ pull: () => new Promise(() => undefined) }));

@@ -36,13 +36,17 @@ pub struct AttestArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum AttestationCommand {
-    /// Check an attestation's form, key, signature and time.
+    /// Check an attestation's form, instance, key, signature and time. What came of it is recorded.
     #[command(after_help = "Examples:\n  writ attestation verify plan.attestation.json\n  writ attestation verify \
         https://writ.example/.well-known/attestations/….json --trust https://writ.example\n  writ attestation verify a.json --registry \
-        recourse-keys.json   without any network\n\nExit codes: 0 valid, 1 the registry cannot be fetched, 3 not valid, 4 unreadable.")]
+        recourse-keys.json   without any network\n  writ attestation verify report.json --mode verify   a report need not have one\n\nExit \
+        codes: 0 go on, 1 the file or the registry cannot be read, 2 wrong usage, 3 not valid, 4 the registry's file is malformed.")]
     Verify {
-        /// A file, a URL, or `-`.
+        /// An attestation, or a report that holds one: a file, a URL, or `-`.
         attestation: String,
+        /// What to make of it: look at nothing, record it, verify it where there is one, or let nothing pass without one.
+        #[arg(long, value_enum, default_value_t)]
+        mode: Mode,
         #[command(flatten)]
         trust: TrustArgs,
         #[command(flatten)]
@@ -78,15 +82,22 @@ pub struct TrustArgs {
     /// An instance whose attestations count (`https://host[:port]`); may be given more than once. Your own always counts.
     #[arg(long, value_name = "URL")]
     pub trust: Vec<String>,
-    /// A registry you got another way: nothing is fetched.
-    #[arg(long, value_name = "FILE")]
+    /// A registry you got another way: nothing is fetched. Whom to trust, times and nonces are checked all the same; without `--trust` it
+    /// speaks for any instance.
+    #[arg(long, value_name = "FILE", conflicts_with = "cross_check")]
     pub registry: Option<PathBuf>,
-    /// Also fetch the copy behind the attestation's URL and compare.
+    /// Also fetch the copy behind the attestation's URL over the network and compare.
     #[arg(long)]
     pub cross_check: bool,
-    /// Use the nonce up: the same attestation is refused from then on.
+    /// Use the nonce up, last of all: a gate refuses the same attestation from then on. One without a nonce is refused.
     #[arg(long)]
     pub once: bool,
+    /// How long a fetched registry serves before it is fetched again.
+    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = seconds)]
+    pub ttl: i64,
+    /// How often a request is made again when no answer came, or a 5xx.
+    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
+    pub retries: u8,
     #[command(flatten)]
     pub instance: InstanceArgs,
 }
@@ -106,6 +117,9 @@ pub struct GateArgs {
     /// The shell line that is to be run.
     #[arg(long, value_name = "LINE")]
     pub command: Option<String>,
+    /// The folder it is to be run in, or the call made from: that of the attestation. This one when left out.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
     /// The call that is to be made: `{tool, server?, arguments?}`.
     #[arg(long, value_name = "FILE")]
     pub call: Option<PathBuf>,
@@ -119,6 +133,31 @@ pub struct GateArgs {
     pub trust: TrustArgs,
     #[command(flatten)]
     pub format: FormatArgs,
+}
+
+/// What to make of attestations (`attestation_mode`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, ValueEnum)]
+pub enum Mode {
+    /// Look at nothing, record nothing, go on.
+    Ignore,
+    /// Record what came, go on.
+    Log,
+    /// Verify what came; go on with a warning where nothing did.
+    Verify,
+    /// Go on with a verified attestation only.
+    #[default]
+    Require,
+}
+
+impl From<Mode> for writ_verifier::Mode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Ignore => Self::Ignore,
+            Mode::Log => Self::Log,
+            Mode::Verify => Self::Verify,
+            Mode::Require => Self::Require,
+        }
+    }
 }
 
 /// A verdict, as an argument.

@@ -108,8 +108,9 @@ pub enum Command {
     /// Let an action pass only with a valid, fresh attestation of exactly this action. For CI.
     #[command(
         after_help = "Examples:\n  writ gate --require-attestation tfplan.attestation.json --plan tfplan --max-risk warn\n  writ gate \
-        --require-attestation $URL --command 'make deploy' --trust https://writ.example\n\nExit codes: 0 passes, 1 the registry cannot be \
-        fetched, 3 does not pass."
+        --require-attestation $URL --command 'make deploy' --trust https://writ.example\n\nA command passes in the folder its \
+        attestation names only (`--cwd`).\n\nExit codes: 0 passes, 1 the registry cannot be had or Writ's own files fail, 2 wrong usage, 3 does \
+        not pass (a missing attestation or plan included), 4 malformed input."
     )]
     Gate(GateArgs),
     /// List and show the rules behind evaluations.

@@ -7,7 +7,7 @@ use writ_core::json::{self, Limits, Value};
 use writ_core::{Digest, Timestamp};
 use writ_engine::matter::{self, Subject};
 use writ_engine::notary::{Matter, Notary, NotaryError};
-use writ_evidence::attestation::Attestation;
+use writ_evidence::attestation::{Attestation, Failure as Refusal, FailureCode};
 
 use crate::args::{AttestArgs, InstanceArgs};
 use crate::environment;
@@ -63,14 +63,25 @@ pub fn read(file: &Path) -> Result<Attestation, Failure> {
 }
 
 /// An attestation, or the one that stands in a report.
-pub fn parsed(bytes: &[u8]) -> Result<Attestation, writ_evidence::attestation::Failure> {
-    let invalid = |error: json::JsonError| {
-        let code = writ_evidence::attestation::FailureCode::InvalidAttestation;
-        writ_evidence::attestation::Failure::new(code, error.to_string())
-    };
+fn parsed(bytes: &[u8]) -> Result<Attestation, Refusal> {
+    let report = report(bytes)?;
+    let own = report.get("attestation").cloned();
+    let absent =
+        || Refusal::new(FailureCode::AttestationAbsent, "there is none in it: have the report made with `--attest`");
+    Attestation::from_value(own.ok_or_else(absent)?)
+}
+
+/// A report that may hold an attestation. An attestation by itself is wrapped in what it says.
+pub fn report(bytes: &[u8]) -> Result<Value, Refusal> {
+    let invalid = |error: json::JsonError| Refusal::new(FailureCode::InvalidAttestation, error.to_string());
     let value = json::parse_with(bytes, Limits::SIGNED).map_err(invalid)?;
-    let own = value.get("signature").is_none().then(|| value.get("attestation").cloned()).flatten();
-    Attestation::from_value(own.unwrap_or(value))
+    let has = |name: &str| value.get(name).is_some();
+    let bare = has("signature") || !has("attestation") && (has("attestation_uri") || has("key_id"));
+    if value.as_object().is_some() && !bare {
+        return Ok(value);
+    }
+    let output = value.get("output").and_then(Value::as_object).cloned().unwrap_or_default();
+    Ok(matter::response(Value::Object(output), value))
 }
 
 /// Writes an attestation's canonical document.

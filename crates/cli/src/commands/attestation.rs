@@ -1,38 +1,42 @@
 //! `writ attestation` and `writ gate`: is this verdict genuine, and does it let this action pass?
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Digest, Timestamp};
-use writ_engine::attested::{self, Action, Terms};
+use writ_engine::attested::{self, Action, Place, Terms};
 use writ_engine::matter::Subject;
-use writ_evidence::attestation::{Attestation, Failure as Refusal, FailureCode};
-use writ_evidence::registry::{KeyState, Registry};
+use writ_evidence::attestation::{Attestation, Failure as Unverified, FailureCode};
+use writ_verifier::{Mode, Outcome, Refusal};
 
-use super::{attest, relying};
-use crate::args::{AttestationCommand, Format, GateArgs, TrustArgs};
+use super::attest;
+use super::relying::{self, Acts, Party};
+use crate::args::{AttestationCommand, Format, GateArgs};
 use crate::exit::Failure;
-use crate::{input, output};
+use crate::{environment, input, output};
 
 /// Runs one of the attestation commands.
 pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
     match command {
-        AttestationCommand::Verify { attestation, trust, format } => {
-            let found = genuine(attestation, trust)?;
-            let document = answer(&found, None);
-            match (&found, format.format) {
-                (_, Format::Json) => output::print_json(&document),
-                (Ok(genuine), Format::Human) => output::line(format!(
-                    "{} {} by {} ({}), {}",
-                    output::good("valid"),
-                    attested::verdict(&genuine.attestation).map_or("no verdict", writ_consequence::Verdict::as_str),
-                    output::plain(genuine.attestation.key_id()),
-                    genuine.state,
-                    attest::until(genuine.attestation.expires_at())
-                )),
-                (Err(refusal), Format::Human) => output::line(format!("{} {refusal}", output::bad("not valid"))),
+        AttestationCommand::Verify { attestation, mode, trust, format } => {
+            let mode = Mode::from(*mode);
+            let outcome = if mode == Mode::Ignore {
+                ended(None)
+            } else {
+                let party = Party::new(trust)?;
+                match report(&party, attestation)? {
+                    Ok(report) => party.admit(&report, mode, Timestamp::now(), |_| Acts::Looks)?,
+                    Err(refusal) => ended(Some(refusal)),
+                }
+            };
+            match format.format {
+                Format::Json => output::print_json(&answer(&outcome, Some(mode), None)),
+                Format::Human => {
+                    output::line(told(&outcome, mode));
+                    warn(&outcome);
+                }
             }
-            ended(&found)
+            outcome.refusal.map_or(Ok(()), |refusal| Err(refused(refusal)))
         }
         AttestationCommand::Refresh { instance, operator, because } => {
             let (discarded, accepted) = relying::refresh(instance, operator.as_deref(), because.as_deref())?;
@@ -48,105 +52,177 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
     }
 }
 
-/// Lets an action pass, or not.
+/// Lets an action pass, or not. Its nonce is used up last: an attestation that does not cover the action keeps it.
 pub fn gate(args: &GateArgs) -> Result<(), Failure> {
-    let found = genuine(&args.require_attestation, &args.trust)?;
-    let unmet = match &found {
-        Ok(genuine) => held(args, &genuine.attestation)?,
-        Err(refusal) => Some(refusal.to_string()),
-    };
-    match args.format.format {
-        Format::Json => output::print_json(&answer(&found, Some(unmet.as_deref()))),
-        Format::Human => match &unmet {
-            None => output::line(format!("{} the attestation covers this action", output::good("pass"))),
-            Some(why) => output::line(format!("{} {}", output::bad("stop"), output::plain(why))),
-        },
-    }
-    ended(&found)?;
-    if unmet.is_some() { Err(Failure::No) } else { Ok(()) }
-}
-
-/// Every action that is named must be covered. Returns why one is not.
-fn held(args: &GateArgs, attestation: &Attestation) -> Result<Option<String>, Failure> {
-    let terms = Terms { worst: args.max_risk.into(), max_age: args.max_age, now: Timestamp::now() };
-    let unmet = |action: &Action<'_>| attested::meets(attestation, action, &terms).err().map(|why| why.to_string());
-    let plan = args.plan.as_deref().map(input::bytes).transpose()?;
-    if let Some(why) = plan.and_then(|bytes| unmet(&Action::PlanFile(Digest::of(&bytes)))) {
-        return Ok(Some(why));
-    }
-    if let Some(file) = &args.plan_json {
-        let bytes = input::bytes(file)?;
-        if let Some(why) = unmet(&Action::Plan(&bytes, &document(file, &bytes)?)) {
-            return Ok(Some(why));
-        }
-    }
-    if let Some(why) = args.command.as_deref().and_then(|line| unmet(&Action::Line(line))) {
-        return Ok(Some(why));
-    }
-    let Some(file) = &args.call else { return Ok(None) };
-    let value = document(file, &input::bytes(file)?)?;
-    let Subject::Mcp { call, .. } = Subject::read("mcp", &value, None).map_err(Failure::malformed)? else {
-        return Ok(None);
-    };
-    Ok(unmet(&Action::Call(&call)))
-}
-
-fn document(file: &Path, bytes: &[u8]) -> Result<Value, Failure> {
-    json::parse_with(bytes, Limits::FOREIGN).map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))
-}
-
-/// An attestation whose signature, key and time were checked.
-pub struct Genuine {
-    attestation: Attestation,
-    state: KeyState,
-}
-
-/// Reads and verifies an attestation. The outer error is ours, the inner one the attestation's.
-fn genuine(named: &str, trust: &TrustArgs) -> Result<Result<Genuine, Refusal>, Failure> {
-    let bytes = match relying::is_url(named) {
-        true => match relying::fetch(named) {
-            Ok(bytes) => bytes,
-            Err(refusal) => return Ok(Err(refusal)),
-        },
-        false => input::bytes(Path::new(named))?,
-    };
-    let attestation = match attest::parsed(&bytes) {
-        Ok(attestation) => attestation,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+    let party = Party::new(&args.trust)?;
+    let named = Named::read(args)?;
     let now = Timestamp::now();
-    let Some(file) = &trust.registry else {
-        let verified = relying::verify(&attestation, trust, now)?;
-        return Ok(verified.map(|state| Genuine { attestation, state }));
+    let mut unmet = None;
+    let acts = |attestation: &Attestation| {
+        let terms = Terms { worst: args.max_risk.into(), max_age: args.max_age, now };
+        unmet = match &named {
+            Ok(named) => named.unmet(args, attestation, &terms),
+            Err(why) => Some(why.clone()),
+        };
+        if unmet.is_none() { Acts::Passes } else { Acts::Stops }
     };
-    let registry = Registry::parse(&input::bytes(file)?);
-    let registry = registry.map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))?;
-    Ok(registry.check(&attestation).and_then(|state| match attestation.expires_at() {
-        Some(end) if now >= end => Err(Refusal::new(FailureCode::Expired, format!("it ended at {end}"))),
-        _ => Ok(Genuine { attestation, state }),
-    }))
-}
-
-fn answer(found: &Result<Genuine, Refusal>, unmet: Option<Option<&str>>) -> Value {
-    let mut out = Object::new();
-    out.push("valid", Value::from(found.is_ok()));
-    match found {
-        Ok(Genuine { attestation, state }) => {
-            out.push("id", Value::from(attestation.id()));
-            out.push("digest", Value::from(attestation.digest().to_string()));
-            out.push("key_id", Value::from(attestation.key_id()));
-            out.push("key_state", Value::from(state.as_str()));
-            out.push("instance", Value::from(attestation.instance()));
-            out.push("timestamp", Value::from(attestation.timestamp().to_string()));
-            out.push("expires_at", attestation.expires_at().map_or(Value::Null, |end| Value::from(end.to_string())));
-            let verdict = attested::verdict(attestation);
-            out.push("riskAssessment", verdict.map_or(Value::Null, |verdict| Value::from(verdict.as_str())));
+    let outcome = match report(&party, &args.require_attestation) {
+        Ok(Ok(report)) => party.admit(&report, Mode::Require, now, acts)?,
+        Ok(Err(refusal)) => ended(Some(refusal)),
+        // There is no attestation where there is no file.
+        Err(Failure::CouldNot(why)) => {
+            let outcome = party.admit(&Value::Object(Object::new()), Mode::Require, now, acts)?;
+            let absent = matches!(outcome.refusal, Some(Refusal::Failure(_)));
+            if absent { ended(Some(Unverified::new(FailureCode::AttestationAbsent, why.to_string()))) } else { outcome }
         }
-        Err(refusal) => {
-            out.push("code", Value::from(refusal.code.as_str()));
-            out.push("detail", Value::from(refusal.detail.as_str()));
+        Err(other) => return Err(other),
+    };
+    let why = outcome.refusal.as_ref().map(ToString::to_string).or(unmet);
+    match args.format.format {
+        Format::Json => output::print_json(&answer(&outcome, None, Some(why.as_deref()))),
+        Format::Human => {
+            match &why {
+                None => output::line(format!("{} the attestation covers this action", output::good("pass"))),
+                Some(why) => output::line(format!("{} {}", output::bad("stop"), output::plain(why))),
+            }
+            warn(&outcome);
         }
     }
+    match (outcome.refusal, why) {
+        (Some(refusal), _) => Err(refused(refusal)),
+        (None, Some(_)) => Err(Failure::No),
+        (None, None) => Ok(()),
+    }
+}
+
+/// The actions that are named, their files read.
+struct Named {
+    plan: Option<Digest>,
+    document: Option<(Vec<u8>, Value)>,
+    call: Option<Value>,
+    place: Place,
+}
+
+impl Named {
+    /// Reads them. The inner error is why nothing passes: a file that cannot be read is nobody's plan.
+    fn read(args: &GateArgs) -> Result<Result<Self, String>, Failure> {
+        let bytes = |file: &Path| match input::bytes(file) {
+            Ok(bytes) => Ok(Ok(bytes)),
+            Err(Failure::CouldNot(why)) => Ok(Err(why.to_string())),
+            Err(other) => Err(other),
+        };
+        let read = |file: &Option<PathBuf>| file.as_deref().map(bytes).transpose().map(Option::transpose);
+        let (plan, plan_json, call) = match (read(&args.plan)?, read(&args.plan_json)?, read(&args.call)?) {
+            (Ok(plan), Ok(plan_json), Ok(call)) => (plan, plan_json, call),
+            (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => return Ok(Err(why)),
+        };
+        let document = |file: &Option<PathBuf>, bytes: &[u8]| {
+            let parsed = json::parse_with(bytes, Limits::FOREIGN);
+            let name = file.as_deref().unwrap_or(Path::new("-")).display();
+            parsed.map_err(|error| Failure::malformed(format!("{name}: {error}")))
+        };
+        let call = call.map(|bytes| document(&args.call, &bytes)).transpose()?;
+        if let Some(call) = &call {
+            Subject::read("mcp", call, None).map_err(Failure::malformed)?;
+        }
+        let plan_json =
+            plan_json.map(|bytes| Ok::<_, Failure>((document(&args.plan_json, &bytes)?, bytes))).transpose()?;
+        let here = environment::cwd()?;
+        let cwd = args.cwd.as_ref().map_or_else(|| Ok(here), std::path::absolute)?;
+        Ok(Ok(Self {
+            plan: plan.map(|bytes| Digest::of(&bytes)),
+            document: plan_json.map(|(value, bytes)| (bytes, value)),
+            call,
+            place: Place::at(&cwd),
+        }))
+    }
+
+    /// Every one of them must be covered. Returns why one is not.
+    fn unmet(&self, args: &GateArgs, attestation: &Attestation, terms: &Terms) -> Option<String> {
+        let subject = self.call.as_ref().and_then(|call| Subject::read("mcp", call, None).ok());
+        let call = match &subject {
+            Some(Subject::Mcp { call, .. }) => Some(Action::Call(call, &self.place)),
+            _ => None,
+        };
+        let actions = [
+            self.plan.map(Action::PlanFile),
+            self.document.as_ref().map(|(bytes, plan)| Action::Plan(bytes, plan)),
+            args.command.as_deref().map(|line| Action::Line(line, &self.place)),
+            call,
+        ];
+        let mut actions = actions.iter().flatten();
+        actions.find_map(|action| attested::meets(attestation, action, terms).err().map(|why| why.to_string()))
+    }
+}
+
+/// The report that is named. The outer error is ours, the inner one the attestation's.
+fn report(party: &Party<'_>, named: &str) -> Result<Result<Value, Unverified>, Failure> {
+    let bytes = match relying::is_url(named) {
+        true => party.fetch(named),
+        false => Ok(input::bytes(Path::new(named))?),
+    };
+    Ok(bytes.and_then(|bytes| attest::report(&bytes)))
+}
+
+/// An outcome without a look at any attestation.
+fn ended(refusal: Option<Unverified>) -> Outcome {
+    Outcome { refusal: refusal.map(Refusal::from), verified: None, warnings: Vec::new(), event: None }
+}
+
+/// One line on what came of a verification.
+fn told(outcome: &Outcome, mode: Mode) -> String {
+    match (&outcome.refusal, &outcome.verified) {
+        (Some(refusal), _) => format!("{} {}", output::bad("not valid"), output::plain(&refusal.to_string())),
+        (None, Some(verified)) => {
+            let attestation = verified.attestation();
+            format!(
+                "{} {} by {} ({}), {}",
+                output::good("valid"),
+                attested::verdict(attestation).map_or("no verdict", writ_consequence::Verdict::as_str),
+                output::plain(attestation.key_id()),
+                verified.key_state(),
+                attest::until(attestation.expires_at())
+            )
+        }
+        (None, None) => format!("not verified (mode `{mode}`)"),
+    }
+}
+
+fn warn(outcome: &Outcome) {
+    for warning in &outcome.warnings {
+        output::line(format!("{} {}", output::bad("warning:"), warning.message()));
+    }
+}
+
+fn answer(outcome: &Outcome, mode: Option<Mode>, unmet: Option<Option<&str>>) -> Value {
+    let mut out = Object::new();
+    if let Some(mode) = mode {
+        out.push("mode", Value::from(mode.as_str()));
+        out.push("proceeds", Value::from(outcome.proceeds()));
+    }
+    out.push("valid", Value::from(outcome.verified.is_some()));
+    if let Some(verified) = &outcome.verified {
+        let attestation = verified.attestation();
+        out.push("id", Value::from(attestation.id()));
+        out.push("digest", Value::from(attestation.digest().to_string()));
+        out.push("key_id", Value::from(attestation.key_id()));
+        out.push("key_state", Value::from(verified.key_state().as_str()));
+        out.push("instance", Value::from(verified.instance().as_str()));
+        out.push("timestamp", Value::from(attestation.timestamp().to_string()));
+        out.push("expires_at", attestation.expires_at().map_or(Value::Null, |end| Value::from(end.to_string())));
+        let verdict = attested::verdict(attestation);
+        out.push("riskAssessment", verdict.map_or(Value::Null, |verdict| Value::from(verdict.as_str())));
+    }
+    match &outcome.refusal {
+        Some(Refusal::Failure(failure)) => {
+            out.push("code", Value::from(failure.code.as_str()));
+            out.push("detail", Value::from(failure.detail.as_str()));
+        }
+        Some(Refusal::State(error)) => out.push("detail", Value::from(error.to_string())),
+        None => {}
+    }
+    let warnings = outcome.warnings.iter().map(|warning| Value::from(warning.as_str()));
+    out.push("warnings", Value::Array(warnings.collect()));
     if let Some(unmet) = unmet {
         out.push("passes", Value::from(unmet.is_none()));
         if let Some(why) = unmet {
@@ -156,10 +232,10 @@ fn answer(found: &Result<Genuine, Refusal>, unmet: Option<Option<&str>>) -> Valu
     Value::Object(out)
 }
 
-fn ended(found: &Result<Genuine, Refusal>) -> Result<(), Failure> {
-    match found {
-        Ok(_) => Ok(()),
-        Err(refusal) if refusal.code.may_retry() => Err(Failure::could_not(refusal)),
-        Err(_) => Err(Failure::No),
+fn refused(refusal: Refusal) -> Failure {
+    match refusal {
+        Refusal::Failure(failure) if failure.code.may_retry() => Failure::could_not(failure),
+        Refusal::Failure(_) => Failure::No,
+        Refusal::State(error) => Failure::could_not(error),
     }
 }

@@ -148,6 +148,8 @@ fn one(command: &EvaluateCommand, value: &Value, attester: Option<&mut Attester>
 /// The folder an action would run in, absolute.
 fn folder(cwd: Option<&Path>) -> Result<String, Failure> {
     let cwd = cwd.map_or_else(environment::cwd, |cwd| Ok(std::path::absolute(cwd)?))?;
+    // One name for a folder, where it is there: a gate compares names.
+    let cwd = cwd.canonicalize().unwrap_or(cwd);
     Ok(cwd.to_string_lossy().into_owned())
 }
 

@@ -6,6 +6,7 @@
 
 mod draft;
 mod failure;
+mod instance;
 mod offline;
 
 use writ_core::json::{self, Limits, Object, Value};
@@ -16,6 +17,7 @@ use crate::keys::{Algorithm, PublicKey};
 
 pub use draft::{Draft, Pending};
 pub use failure::{Failure, FailureCode};
+pub use instance::{Instance, InstanceError};
 pub use offline::{Terms, is_trusted, verify};
 
 /// `version` of what Writ issues.
@@ -75,10 +77,11 @@ impl Attestation {
             return Err(invalid("`nonce` is not 32 lower-case hexadecimal digits"));
         }
         let expires_at = if has("expires_at") { Some(moment("expires_at")?) } else { None };
-        for name in ["chain_id", "parent_attestation"] {
-            if has(name) {
-                text(name)?;
-            }
+        if has("chain_id") {
+            text("chain_id")?;
+        }
+        if has("parent_attestation") && Digest::parse(text("parent_attestation")?).is_err() {
+            return Err(invalid("`parent_attestation` is not `sha256:` and 64 lower-case hexadecimal digits"));
         }
         let id = id_of(&members);
         let uri = text("attestation_uri")?;
@@ -176,26 +179,9 @@ pub fn split_uri(uri: &str) -> Option<(&str, &str)> {
     is_instance(instance).then_some((instance, id))
 }
 
-/// Whether this is `scheme://host[:port]` and nothing else.
+/// Whether this is `scheme://host[:port]` and nothing else ([`Instance::parse`]).
 pub fn is_instance(instance: &str) -> bool {
-    let host = instance.strip_prefix("https://").or_else(|| instance.strip_prefix("http://"));
-    host.filter(|host| host.len() <= 255).is_some_and(|host| {
-        let name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-        let address = |byte: u8| byte.is_ascii_hexdigit() || b".:".contains(&byte);
-        match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((inside, port)) => !inside.is_empty() && inside.bytes().all(address) && is_port(port),
-            None => {
-                let (host, port) = host.split_at(host.find(':').unwrap_or(host.len()));
-                !host.is_empty() && host.bytes().all(name) && is_port(port)
-            }
-        }
-    })
-}
-
-/// Nothing, or a colon and 1 to 65535 without leading zeros.
-fn is_port(text: &str) -> bool {
-    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
-    text.is_empty() || text.strip_prefix(':').is_some_and(|port| digits(port) && port.parse::<u16>().is_ok())
+    Instance::parse(instance).is_ok()
 }
 
 /// Whether this is an attestation's id.

@@ -2,7 +2,7 @@
 
 use writ_core::Timestamp;
 
-use super::{Attestation, Failure, FailureCode, is_instance};
+use super::{Attestation, Failure, FailureCode, Instance};
 use crate::registry::{KeyState, Registry};
 
 /// What a verifier demands beside a good signature.
@@ -32,15 +32,11 @@ pub fn verify(attestation: &[u8], registry: &[u8], terms: &Terms<'_>) -> Result<
     }
 }
 
-/// Whether an instance is one of the trusted ones: scheme, host and port as text, the scheme's own port left out or not. An entry
-/// that is no `http(s)://host[:port]` trusts nothing.
+/// Whether an instance is one of the trusted ones, however either is spelled. An entry that is no `http(s)://host[:port]` trusts
+/// nothing.
 pub fn is_trusted(instance: &str, trusted: &[String]) -> bool {
-    trusted.is_empty() || trusted.iter().any(|entry| is_instance(entry) && bare(entry) == bare(instance))
-}
-
-fn bare(instance: &str) -> &str {
-    let port = if instance.starts_with("https:") { ":443" } else { ":80" };
-    instance.strip_suffix(port).unwrap_or(instance)
+    let same = |at: &Instance| trusted.iter().any(|entry| Instance::parse(entry).as_ref() == Ok(at));
+    trusted.is_empty() || Instance::parse(instance).is_ok_and(|at| same(&at))
 }
 
 #[cfg(test)]
@@ -55,6 +51,8 @@ mod tests {
             ("https://a.example:443", "https://a.example"),
             ("http://a.example", "http://a.example:80"),
             ("http://[::1]:8080", "http://[::1]:8080"),
+            ("https://A.example", "https://a.EXAMPLE"),
+            ("http://[0:0::1]", "http://[::1]:80"),
         ] {
             assert!(trusted(instance, entry), "{instance} {entry}");
         }
@@ -65,6 +63,8 @@ mod tests {
             ("https://b.a.example", "https://a.example"),
             ("https://a.example", "https://a.example/"),
             ("https://a.example", ""),
+            ("https://a.example.", "https://a.example."),
+            ("http://127.1", "http://127.1"),
         ] {
             assert!(!trusted(instance, entry), "{instance} {entry}");
         }

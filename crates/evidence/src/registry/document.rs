@@ -10,6 +10,8 @@ use crate::keys::{Algorithm, PublicKey};
 
 /// Most keys of one registry.
 const MAX_KEYS: usize = 4096;
+/// 4 MiB, 64 levels, exact integers: what is fetched is no larger either.
+const LIMITS: Limits = Limits { bytes: 4 << 20, ..Limits::OURS };
 
 /// Why a document is no registry.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -39,7 +41,7 @@ pub enum RegistryError {
 impl Registry {
     /// Reads a document.
     pub fn parse(bytes: &[u8]) -> Result<Self, RegistryError> {
-        let value = json::parse_with(bytes, Limits::OURS)?;
+        let value = json::parse_with(bytes, LIMITS)?;
         let wrong = |member: &str, wrong: &'static str| RegistryError::Member { member: member.to_owned(), wrong };
         let instance = value.get("instance_id").and_then(Value::as_str).filter(|id| !id.is_empty());
         let instance = instance.ok_or_else(|| wrong("instance_id", "is not a text"))?.to_owned();

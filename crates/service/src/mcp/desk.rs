@@ -11,7 +11,7 @@ use writ_core::json::{self, Limits, Value};
 use writ_core::secret::hide;
 use writ_engine::matter;
 use writ_engine::notary::{Matter, Notary, NotaryError, SHELF_LIFE_SECONDS};
-use writ_evidence::attestation::Attestation;
+use writ_evidence::attestation::{self, Attestation};
 use writ_evidence::registry::Registry;
 
 type Job = Box<dyn FnOnce(&mut Notary) + Send>;
@@ -98,7 +98,7 @@ impl Desk {
         Ok(self.ask(move |notary| notary.find(&id))??.map(|record| record.document))
     }
 
-    /// Whether an attestation says it is of this instance. The default port may be left out.
+    /// Whether an attestation says it is of this instance.
     pub fn issued(&self, attestation: &Attestation) -> bool {
         same_instance(attestation.instance(), &self.url)
     }
@@ -111,13 +111,10 @@ impl Desk {
     }
 }
 
-/// Whether two base URLs are of one instance.
+/// Whether two base URLs are of one instance, however they are spelled.
 pub fn same_instance(one: &str, other: &str) -> bool {
-    let plain = |url: &str| {
-        let port = if url.starts_with("https://") { ":443" } else { ":80" };
-        url.strip_suffix(port).unwrap_or(url).to_owned()
-    };
-    plain(one) == plain(other)
+    let [one, other] = [one, other].map(attestation::Instance::parse);
+    one.is_ok() && one == other
 }
 
 #[cfg(test)]
@@ -125,11 +122,13 @@ mod tests {
     use super::same_instance;
 
     #[test]
-    fn the_default_port_may_be_left_out() {
-        assert!(same_instance("http://a.example:80", "http://a.example"));
-        assert!(same_instance("https://a.example", "https://a.example:443"));
-        for other in ["https://a.example", "http://a.example:8080", "http://b.example"] {
+    fn one_instance_in_many_spellings() {
+        for other in ["http://a.example", "http://a.example:80", "http://A.Example"] {
+            assert!(same_instance(other, "http://a.example"), "{other}");
+        }
+        for other in ["https://a.example", "http://a.example:8080", "http://b.example", "http://a.example."] {
             assert!(!same_instance("http://a.example", other), "{other}");
         }
+        assert!(!same_instance("http://127.1", "http://127.1"));
     }
 }
