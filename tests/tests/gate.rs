@@ -87,15 +87,20 @@ fn said(output: &Output) -> String {
 
 /// An attestation of `ls` in this folder by a key of the test's own, from whatever instance, and the registry that speaks for it.
 fn foreign(place: &Workplace, instance: &str, nonce: Option<u128>) {
+    let cwd = place.folder.join("repository");
+    let hash = Digest::of(b"ls").to_string();
+    attests(place, instance, nonce, &json!({ "source": "shell", "hash": hash, "cwd": cwd.to_str().unwrap() }));
+}
+
+fn attests(place: &Workplace, instance: &str, nonce: Option<u128>, input: &Value) {
     let key = SigningKey::generate(Algorithm::Ed25519).unwrap();
     let now = Timestamp::now();
     let public = key.public().raw().try_into().unwrap();
     let registry = Registry::empty("writ", now).changed(&Change::Publish { public }, now).unwrap();
     let registry = registry.changed(&Change::Activate { id: "writ-1".to_owned() }, now).unwrap();
-    let cwd = place.folder.join("repository");
-    let input = json!({ "source": "shell", "hash": Digest::of(b"ls").to_string(), "cwd": cwd.to_str().unwrap() });
     let draft = Draft {
-        input: input.to_string(),
+        // The members have to be in their canonical order.
+        input: canonical(&parse(input.to_string().as_bytes()).unwrap()),
         output: json!({ "riskAssessment": "allow" }).to_string(),
         evaluator: "writ:consequence:0.1.0".to_owned(),
         timestamp: now.to_string(),
@@ -104,8 +109,6 @@ fn foreign(place: &Workplace, instance: &str, nonce: Option<u128>) {
         chain_id: None,
         parent: None,
     };
-    // The members have to be in their canonical order.
-    let draft = Draft { input: canonical(&parse(draft.input.as_bytes()).unwrap()), ..draft };
     let pending = draft.pend("writ-1", instance);
     let signature = key.sign(pending.payload().as_bytes()).unwrap().try_into().unwrap();
     fs::write(file(place, "a.json"), pending.signed(&signature)).unwrap();
@@ -153,11 +156,31 @@ fn a_command_counts_in_its_folder() {
     assert!(moved.status.code() == Some(3) && said(&moved).contains("is about the folder"), "{}", said(&moved));
     assert_eq!(run(&other, &["--cwd", ".."]).status.code(), Some(0));
     assert_eq!(run(&there, &["--cwd", "/elsewhere"]).status.code(), Some(3));
-    // Without a folder in it, it is nobody's.
     let input = place.writ(&["evaluate", "shell", "ls", "--cwd", "src", "--attest", "--attest-to", "a.json"]);
     assert!(input.status.success());
     assert_eq!(run(&there, &[]).status.code(), Some(3));
     assert_eq!(gate(&place, &["--command", "ls", "--cwd", "src"]), 0);
+}
+
+#[test]
+fn what_names_no_folder_covers_no_command() {
+    let place = Workplace::new("gate-nowhere");
+    let (line, call) = (Digest::of(b"ls"), Digest::of(br#"{"arguments":null,"server":null,"tool":"x"}"#));
+    fs::write(file(&place, "call.json"), r#"{"tool":"x"}"#).unwrap();
+    let here = place.folder.join("repository");
+    for (input, command, called) in [
+        (json!({ "source": "shell", "hash": line.to_string(), "cwd": here.to_str().unwrap() }), 0, 3),
+        (json!({ "source": "shell", "hash": line.to_string() }), 3, 3),
+        (json!({ "source": "shell", "hash": line.to_string(), "cwd": 1 }), 3, 3),
+        (json!({ "source": "mcp", "hash": call.to_string() }), 3, 0),
+        (json!({ "source": "mcp", "hash": call.to_string(), "cwd": here.to_str().unwrap() }), 3, 0),
+        (json!({ "source": "mcp", "hash": call.to_string(), "cwd": "/elsewhere" }), 3, 3),
+    ] {
+        attests(&place, "https://w.example", None, &input);
+        let registry = ["--registry", "registry.json"];
+        assert_eq!(gate(&place, &[&registry[..], &["--command", "ls"]].concat()), command, "{input}");
+        assert_eq!(gate(&place, &[&registry[..], &["--call", "call.json"]].concat()), called, "{input}");
+    }
 }
 
 /// A stranger's server: answers every request with a 200 and this body, and counts.

@@ -163,7 +163,10 @@ fn a_nonce_counts_once_under_any_clock() {
     let nonces = Nonces::at(folder.path());
     let (short, endless, other) = ("f".repeat(32), "e".repeat(32), format!("0{}", "1".repeat(31)));
     let go = |nonce: &str, end: Option<i64>, now: i64| nonces.use_up(&instance(), nonce, end.map(at), at(now)).unwrap();
+    let look = |nonce: &str, end: Option<i64>| nonces.look(&instance(), nonce, end.map(at)).unwrap();
+    assert_eq!(look(&short, Some(10)), Use::First);
     assert_eq!(go(&short, Some(10), 1), Use::First);
+    assert_eq!(look(&short, Some(10)), Use::Again);
     assert_eq!(go(&short, Some(10), 2), Use::Again);
     assert_eq!(go(&endless, None, 2), Use::First);
     // Another instance's nonces are its own.
@@ -172,6 +175,8 @@ fn a_nonce_counts_once_under_any_clock() {
     // This one clears away what is over; the clock goes back; what was cleared away does not come back.
     assert_eq!(go(&other, Some(40), 20), Use::First);
     assert_eq!(go(&short, Some(10), 3), Use::Unknown);
+    assert_eq!(look(&short, Some(10)), Use::Unknown);
+    assert_eq!([look(&endless, None), look(&other, Some(40))], [Use::Again; 2]);
     assert_eq!(go(&endless, None, 3), Use::Again);
     assert_eq!(go(&other, Some(40), 3), Use::Again);
     let kept = fs::read_dir(folder.path()).unwrap().flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());

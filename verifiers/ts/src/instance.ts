@@ -33,6 +33,9 @@ function named(host: string): string | undefined {
 }
 
 function ipv6(address: string): string | undefined {
+  const last = address.slice(address.lastIndexOf(":") + 1);
+  // Chromium reads an octal number here.
+  if (last.includes(".") && !IPV4.test(last)) return undefined;
   try {
     return new URL(`http://[${address}]`).hostname;
   } catch {

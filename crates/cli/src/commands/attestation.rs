@@ -159,7 +159,10 @@ impl Named {
 fn report(party: &Party<'_>, named: &str) -> Result<Result<Value, Unverified>, Failure> {
     let bytes = match relying::is_url(named) {
         true => party.fetch(named),
-        false => Ok(input::bytes(Path::new(named))?),
+        false => match input::bytes(Path::new(named)) {
+            Err(Failure::Malformed(why)) => Err(Unverified::new(FailureCode::InvalidAttestation, why.to_string())),
+            read => Ok(read?),
+        },
     };
     Ok(bytes.and_then(|bytes| attest::report(&bytes)))
 }
