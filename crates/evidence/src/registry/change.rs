@@ -55,6 +55,14 @@ pub enum ChangeError {
         /// What was wanted.
         to: KeyState,
     },
+    /// A key that has an id already.
+    #[error(
+        "the file of the new key `{id}` holds a key that is published already: remove that file from the keys folder"
+    )]
+    Published {
+        /// The new key.
+        id: String,
+    },
     /// Nothing to plan the end of.
     #[error("no key is active, so none can be planned to follow it: run `writ keys rotate` without `--at`")]
     NoneActive,
@@ -95,6 +103,9 @@ impl Registry {
     pub fn changed(&self, change: &Change, now: Timestamp) -> Result<Self, ChangeError> {
         let mut next = self.clone();
         match change {
+            Change::Publish { public } if self.keys.iter().any(|key| key.public == *public) => {
+                return Err(ChangeError::Published { id: self.next_id() });
+            }
             Change::Publish { public } => next.keys.push(Key {
                 id: self.next_id(),
                 public: *public,
@@ -275,6 +286,18 @@ mod tests {
         let mut turned = registry.clone();
         turned.keys.reverse();
         turned.may_follow(&registry).unwrap();
+        // A key that was withdrawn as compromised does not come back under another name.
+        let mut renamed = turned.clone();
+        renamed.version += 1;
+        renamed.keys.retain(|key| key.id != "writ-1");
+        renamed.may_follow(&registry).unwrap();
+        renamed.keys.push(Key { id: "writ-9".into(), ..registry.keys[0].clone() });
+        assert!(renamed.may_follow(&registry).is_err());
+        let twice = registry.changed(&Change::Publish { public: registry.keys[0].public }, at(2));
+        assert_eq!(twice, Err(ChangeError::Published { id: "writ-3".into() }));
+        renamed.keys.push(registry.keys[0].clone());
+        let printed = writ_core::json::compact(&renamed.to_json());
+        assert!(matches!(Registry::parse(printed.as_bytes()), Err(crate::registry::RegistryError::OneKey(..))));
         let bends: [fn(&mut Vec<Key>); 3] =
             [|keys| keys.truncate(1), |keys| keys[0].state = KeyState::Active, |keys| keys[0].public = keys[1].public];
         for bend in bends {

@@ -65,7 +65,8 @@ impl Doc {
     pub fn is_registry(&self) -> bool {
         let ids: BTreeSet<&str> = self.keys.iter().map(|key| key.id.as_str()).collect();
         let active = self.keys.iter().filter(|key| key.state == State::Active).count();
-        self.version > 0 && ids.len() == self.keys.len() && active <= 1
+        let publics: BTreeSet<usize> = self.keys.iter().map(|key| key.public).collect();
+        self.version > 0 && ids.len() == self.keys.len() && publics.len() == ids.len() && active <= 1
     }
 
     fn sorted(&self) -> Vec<Key> {
@@ -332,6 +333,10 @@ fn followed(known: &Cached, doc: &Doc, now: i64) -> Option<Cached> {
     let withdrawn = known.gone.iter().map(|(id, public)| (id.clone(), *public, State::Compromised));
     let mut gone = BTreeMap::new();
     for (id, public, state) in published.chain(withdrawn) {
+        // A key keeps its name, also one that was withdrawn.
+        if doc.keys.iter().any(|key| key.public == public && key.id != id) {
+            return None;
+        }
         match doc.key(&id) {
             None => {
                 gone.insert(id, public);
