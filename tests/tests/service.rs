@@ -246,6 +246,11 @@ fn tokens_let_in() {
     };
     let none = ask("");
     assert_eq!((none.status, none.header("www-authenticate")), (401, Some("Bearer")));
+    assert_eq!(
+        none.json()["error"]["message"],
+        "send the header `Authorization` with `Bearer` and an access token",
+        "it is no secret what to send"
+    );
     for wrong in ["bearer x", &format!("Basic {TOKEN}"), &TOKEN[1..], &format!("Bearer {TOKEN}0"), "Bearer "] {
         assert_eq!(ask(&format!("authorization: {wrong}\r\n")).code(), "unauthorized", "{wrong}");
     }

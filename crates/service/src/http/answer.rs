@@ -65,7 +65,7 @@ impl Refusal {
                 return (S::PAYLOAD_TOO_LARGE, "too_large", format!("the limit is {limit} bytes").into());
             }
             Self::Unauthorized => {
-                (S::UNAUTHORIZED, "unauthorized", "send `Authorization: Bearer` with an access token")
+                (S::UNAUTHORIZED, "unauthorized", "send the header `Authorization` with `Bearer` and an access token")
             }
             Self::Origin => (S::FORBIDDEN, "origin", "without access tokens, web pages are not served here"),
             Self::SlowBody => (S::REQUEST_TIMEOUT, "slow_body", "the body did not come in time"),
