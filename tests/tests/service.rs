@@ -99,7 +99,27 @@ fn every_refusal_is_json() {
     assert_eq!(chunked.read(false).unwrap().code(), "too_large");
     let mut nonsense = server.client();
     nonsense.send(b"\x16\x03\x01 nonsense\r\n\r\n").unwrap();
-    assert!(nonsense.read(false).map_or(400, |answer| answer.status) >= 400);
+    assert_eq!(nonsense.read(false).unwrap().status, 400);
+    let post = "POST /api/evaluate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+    let get = "GET /api/health HTTP/1.1\r\nhost: x\r\n";
+    let many = |number: usize| (0..number).map(|at| format!("x{at}: a\r\n")).collect::<String>();
+    for (sent, status) in [
+        (format!("{post}transfer-encoding: chunked\r\n\r\nzz\r\nabc\r\n"), 400),
+        (format!("{post}content-length: 5\r\ncontent-length: 6\r\n\r\nabcde"), 400),
+        (format!("{post}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"), 400),
+        ("GET /\r\n\r\n".to_owned(), 400),
+        (format!("{get}x: {}\r\n\r\n", "a".repeat(32_000)), 200),
+        (format!("{get}x: {}\r\n\r\n", "a".repeat(33_000)), 431),
+        (format!("{get}x: {}\r\n\r\n", "a".repeat(40_000)), 431),
+        (format!("{get}x: {}\r\n\r\n", "a".repeat(70_000)), 431),
+        (format!("{get}{}\r\n", many(99)), 200),
+        (format!("{get}{}\r\n", many(100)), 431),
+    ] {
+        let mut client = server.client();
+        drop(client.send(sent.as_bytes()));
+        let answer = client.read(false).unwrap_or_else(|error| panic!("{error}: {}", &sent[..sent.len().min(150)]));
+        assert_eq!(answer.status, status, "{}", &sent[..sent.len().min(150)]);
+    }
     assert_eq!(server.client().evaluate(LINE).status, 200, "it goes on");
     server.stop();
 }

@@ -36,6 +36,8 @@ pub enum Refusal {
     Gone,
     /// Above the limit, in bytes.
     TooLarge(usize),
+    /// A head above the limit, in bytes.
+    Head(usize),
     /// Not `application/json`.
     MediaType,
     /// Above the rate limit: try again after so many seconds.
@@ -63,6 +65,10 @@ impl Refusal {
             }
             Self::TooLarge(limit) => {
                 return (S::PAYLOAD_TOO_LARGE, "too_large", format!("the limit is {limit} bytes").into());
+            }
+            Self::Head(limit) => {
+                let status = S::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                return (status, "head_too_large", format!("the limit of a head is {limit} bytes").into());
             }
             Self::Unauthorized => {
                 (S::UNAUTHORIZED, "unauthorized", "send the header `Authorization` with `Bearer` and an access token")
@@ -101,7 +107,7 @@ impl Refusal {
             Self::TooMany(seconds) => set(header::RETRY_AFTER, &seconds.to_string()),
             Self::Busy | Self::Timeout | Self::Unattested | Self::Unavailable => set(header::RETRY_AFTER, "1"),
             // What is left of the body is not read, so the connection cannot go on.
-            Self::TooLarge(_) | Self::SlowBody => set(header::CONNECTION, "close"),
+            Self::TooLarge(_) | Self::SlowBody | Self::Head(_) => set(header::CONNECTION, "close"),
             Self::Malformed(_)
             | Self::NoSubject(_)
             | Self::Origin

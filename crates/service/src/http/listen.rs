@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
+use hyper::Request;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -32,8 +33,8 @@ use super::{ServeError, Service, handle, rate};
 const CONNECTIONS: usize = 1024;
 /// How long a handshake, and how long the head of a request may take; so long may a connection be idle.
 const HEAD_TIME: Duration = Duration::from_secs(15);
-/// Largest head of a request.
-const HEAD_BYTES: usize = 32 << 10;
+/// Largest head of a request. What is read of it at once may be more, so it is counted again when it is there.
+pub const HEAD_BYTES: usize = 32 << 10;
 
 /// The certificate chain and its key, as files.
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, ServeError> {
@@ -56,6 +57,14 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, ServeError> {
 fn exposed(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::PermissionsExt;
     Ok(fs::metadata(PathBuf::from(path))?.permissions().mode() & 0o077 != 0)
+}
+
+/// How many bytes the head of a request has.
+pub fn head_bytes<T>(request: &Request<T>) -> usize {
+    let uri = request.uri();
+    let line = request.method().as_str().len() + uri.path_and_query().map_or(1, |path| path.as_str().len()) + 12;
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    fields.fold(line + 2, usize::saturating_add)
 }
 
 /// The signals that end the service.
@@ -154,8 +163,9 @@ async fn serve(
         let service = Arc::clone(service);
         async move { Ok::<_, Infallible>(handle(&service, peer, request).await) }
     });
+    // What is no HTTP is answered with 400 or 431 and no body, unless answers wait for the rest of what was sent.
     let mut http = Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES).pipeline_flush(true);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
     let connection = http.serve_connection(TokioIo::new(stream), answers);
     // A peer that breaks off or speaks no HTTP ends its own connection and nothing else.
     drop(watcher.watch(connection).await);

@@ -340,6 +340,9 @@ async fn answered(
     peer: u128,
     trail: &mut Trail,
 ) -> Result<Reply, Refusal> {
+    if listen::head_bytes(&request) > listen::HEAD_BYTES {
+        return Err(Refusal::Head(listen::HEAD_BYTES));
+    }
     let route = route.ok_or(Refusal::NotFound("no such route"))?;
     if !route.takes(request.method()) {
         return Err(Refusal::Method(route.allow()));
