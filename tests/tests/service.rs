@@ -307,6 +307,38 @@ fn more_than_the_rate_is_refused() {
 }
 
 #[test]
+fn one_address_has_a_quarter_of_the_connections() {
+    let folder = Folder::new("serve-crowd");
+    let server = Server::start(&folder.state(), &[]);
+    let mut idle: Vec<_> = (0..256).map(|_| server.client()).collect();
+    assert_eq!(idle.last_mut().unwrap().get("/api/health").status, 200);
+    let mut one_more = server.client();
+    drop(one_more.send(b"GET /api/health HTTP/1.1\r\nhost: x\r\n\r\n"));
+    assert!(one_more.read(false).is_err(), "the others would be kept out");
+    assert_eq!(idle[0].get("/api/health").status, 200, "those that were there go on");
+    drop(idle);
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(server.client().get("/api/health").status, 200);
+    server.stop();
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let folder = Folder::new("serve-twice");
+    let server = Server::start(&folder.state(), &[]);
+    let mut busy = server.client();
+    let head = "POST /api/evaluate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
+    busy.send(head.as_bytes()).unwrap();
+    thread::sleep(Duration::from_millis(200));
+    let start = std::time::Instant::now();
+    server.terminate();
+    thread::sleep(Duration::from_millis(300));
+    server.terminate();
+    assert!(server.wait().0.success());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+#[test]
 fn what_is_under_way_is_answered_before_the_end() {
     let folder = Folder::new("serve-end");
     let server = Server::start(&folder.state(), &["--attest"]);
