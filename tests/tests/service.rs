@@ -89,6 +89,11 @@ fn every_refusal_is_json() {
         assert_eq!((answer.status, answer.code().as_str()), (status, code), "{method} {path} {body}");
         assert_eq!(answer.header("allow").is_some(), status == 405, "{method} {path}");
     }
+    let unknown = r#"{"source":"shell","input":"ls","options":{"chain":"x"}}"#;
+    assert_eq!(
+        server.client().evaluate(unknown).json()["error"]["message"],
+        "`options` has no member `chain`; it takes `cwd`, `state`, `chain_id`, `parent_attestation`"
+    );
     let deep = format!(r#"{{"source":"shell","input":{}1{}}}"#, "[".repeat(300), "]".repeat(300));
     assert_eq!(server.client().evaluate(&deep).code(), "malformed");
     let long = format!(r#"{{"source":"shell","input":"{}"}}"#, "a".repeat(5000));
