@@ -236,3 +236,17 @@ fn a_planned_rotation_survives_its_keys() {
     assert!(attests());
     assert_eq!(legal(&place).pop().unwrap().active().unwrap().id, next);
 }
+
+#[test]
+fn a_listing_makes_nothing() {
+    let place = Workplace::new("listing");
+    for arguments in [&["keys", "list"][..], &["keys", "list", "--format", "json"]] {
+        let output = place.writ(arguments);
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(!place.folder.join("state").exists(), "{arguments:?}");
+    }
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+    let listed = String::from_utf8(place.writ(&["keys", "list"]).stdout).unwrap();
+    assert!(listed.contains("ledger key   none yet") && listed.contains("attests "), "{listed}");
+    assert!(!place.folder.join("state/keys/ledger.pem").exists());
+}

@@ -75,7 +75,7 @@ pub enum StoreError {
     #[error("the ledger key cannot be used: {0}")]
     Key(#[from] KeyError),
     /// The ledger key's file holds no usable key.
-    #[error("{} holds no usable key ({source}): move it away, and a new one is made", path.display())]
+    #[error("{} holds no usable key ({source}): put the right file back, or move it away: a new ledger key is then made by itself, a new key that attests by `writ keys rotate`", path.display())]
     KeyFile {
         /// The file.
         path: PathBuf,
@@ -83,7 +83,7 @@ pub enum StoreError {
         source: KeyError,
     },
     /// Others may read the private key.
-    #[error("{} can be read by others: run `chmod 600` on it, or move it away and a new key is made", path.display())]
+    #[error("{} can be read by others: run `chmod 600` on it", path.display())]
     KeyExposed {
         /// The file.
         path: PathBuf,

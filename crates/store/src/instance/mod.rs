@@ -11,6 +11,7 @@ mod sqlite;
 
 use std::path::Path;
 
+use rusqlite::ErrorCode;
 use writ_evidence::registry::{ChangeError, Registry, RegistryError};
 
 use crate::StoreError;
@@ -67,7 +68,7 @@ pub enum Kept {
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
     /// SQLite.
-    #[error("the attestations in {path} cannot be used: {source}")]
+    #[error("the attestations in {path} cannot be used: {source}{}", remedy(source))]
     Sqlite {
         /// The file.
         path: String,
@@ -102,6 +103,18 @@ pub enum DatabaseError {
     /// Not a base URL.
     #[error("`{0}` is no base URL: write `https://host` or `https://host:port`, without a path")]
     Url(String),
+}
+
+/// What a person can do about what SQLite said.
+fn remedy(source: &rusqlite::Error) -> &'static str {
+    match source.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            ": make it and its folder yours (`chown`) and writable (`chmod u+rwX`), or set WRIT_STATE_DIR to one that is"
+        }
+        Some(ErrorCode::DiskFull) => ": free some space, then try again",
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ": put a copy of it back",
+        _ => "",
+    }
 }
 
 /// A change of the registry, given the newest one. Returns `None` to leave it as it is.
@@ -159,4 +172,19 @@ pub fn check(identity: &Identity) -> Result<(), DatabaseError> {
 /// The kept URL: an empty one stands for none.
 fn chosen(url: String) -> Option<String> {
     Some(url).filter(|url| !url.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_sqlite_says_has_a_remedy() {
+        for (code, remedy) in [(14, "chmod u+rwX"), (8, "WRIT_STATE_DIR"), (13, "free some space"), (11, "put a copy")]
+        {
+            let source = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+            let said = DatabaseError::Sqlite { path: "a.db".to_owned(), source }.to_string();
+            assert!(said.contains(remedy), "{said}");
+        }
+    }
 }
