@@ -134,6 +134,10 @@ fn a_first_start_that_is_killed_is_taken_up() {
     emptied(&place, "DELETE FROM registry");
     assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
     assert_eq!(legal(&place).pop().unwrap().keys()[0].public, key.public);
+    // And between the registry that names it and the one that lets it sign.
+    emptied(&place, "DELETE FROM registry WHERE version > 1");
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+    assert_eq!(legal(&place).pop().unwrap().active().unwrap().public, key.public);
 }
 
 /// Changes the database as no command does.

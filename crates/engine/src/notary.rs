@@ -288,11 +288,16 @@ fn settle(
             let publish = || known.changed(&Change::Publish { public }, now);
             known.keys().is_empty().then(publish).transpose()
         };
-        database.change(&first, publish)?;
-        let activate = &mut |known: &Registry| {
-            let untouched = known.version() == 1 && known.active().is_none();
-            untouched.then(|| known.changed(&Change::Activate { id: id.clone() }, later(now))).transpose()
-        };
+        registry = database.change(&first, publish)?;
+    }
+    // Also the one that a process published before it died.
+    let activation = |known: &Registry| {
+        let first = known.next_in_line().filter(|_| known.version() == 1)?;
+        Some(Change::Activate { id: first.id.clone() })
+    };
+    if activation(&registry).is_some() {
+        let activate =
+            &mut |known: &Registry| activation(known).map(|change| known.changed(&change, later(now))).transpose();
         registry = database.change(&first, activate)?;
     }
     rotated(database, registry, now)

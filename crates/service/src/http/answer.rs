@@ -80,9 +80,11 @@ impl Refusal {
             Self::TooMany(_) => (S::TOO_MANY_REQUESTS, "too_many_requests", "too many requests: try again later"),
             Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "no room for it now: try again"),
             Self::Timeout => (S::SERVICE_UNAVAILABLE, "timeout", "it took too long"),
-            Self::Unattested => {
-                (S::SERVICE_UNAVAILABLE, "not_attested", "the verdict could not be signed and kept: try again")
-            }
+            Self::Unattested => (
+                S::SERVICE_UNAVAILABLE,
+                "not_attested",
+                "the verdict could not be signed and kept: try again; the log of the service tells why",
+            ),
             Self::Unavailable => (S::SERVICE_UNAVAILABLE, "unavailable", "the database does not answer: try again"),
         };
         (status, code, message.into())
