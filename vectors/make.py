@@ -257,6 +257,8 @@ class Key:
 ONE = Key("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")
 TWO = Key("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")
 THREE = Key("c5aa8df43f9f837bedb7442f31dcb7b166d38535076f094b85ce3a2e0b4458f7")
+FOUR = Key("f5e5767cf153319517630f226876b86c8160cc583bc013744c6bf255f5cc0ee5")
+FIVE = Key("833fe62409237b9d62ec77587520911e9a759cec1d19755b7da901b96dca3d42")
 
 DATES = {
     "pending": {},
@@ -713,7 +715,7 @@ def registries():
     good("no-keys", "an instance without keys", {**one, "keys": []})
     good("unknown-members", "members of no known name", {**registry(entry(note="x")), "note": [1]})
     good("pretty", "white space", raw(one, indent=2))
-    good("all-states", "a key in each state", registry(*(entry(state, key, f"writ-{n}") for n, (state, key) in enumerate(zip(DATES, [ONE, TWO, THREE, ONE, TWO])))))
+    good("all-states", "a key in each state", registry(*(entry(state, key, f"writ-{n}") for n, (state, key) in enumerate(zip(DATES, [ONE, TWO, THREE, FOUR, FIVE])))))
     for name in one:
         bad(f"without-{name}", "missing", {key: value for key, value in one.items() if key != name})
         bad(f"null-{name}", "null", {**one, name: None})
@@ -773,6 +775,7 @@ def registries():
     bad("two-active", "more than one active", registry(entry(), entry(key=TWO, key_id="writ-2")))
     bad("id-twice", "one id twice", registry(whole, entry(key=TWO)))
     bad("id-twice-same-key", "one id twice", registry(whole, whole))
+    bad("key-twice", "one key under two ids", registry(whole, entry(key_id="writ-2")))
 
     good("pending-no-dates", "a pending key needs no dates", registry(entry("pending")))
     good("compromised-no-dates", "nor does a compromised one", registry({k: v for k, v in entry("compromised").items() if k != "valid_from"}))
@@ -810,6 +813,7 @@ def registries():
     follow("same-version-key-gone", "the same version without a key", "registry_rollback", known, {**known, "keys": []})
     follow("same-version-date", "the same version with another date of a key", "registry_rollback", known, registry(entry(valid_until="2026-09-01T00:00:00Z"), version=5))
     follow("other-key", "the id names another key", "registry_rollback", known, registry(entry(key=TWO), version=6))
+    follow("key-renamed", "a key that was withdrawn comes back under another id", "registry_rollback", known, registry(entry(key_id="writ-2"), version=6))
     order = ["pending", "active", "deprecated", "retired", "compromised"]
     for at, before in enumerate(order):
         for then, after in enumerate(order):

@@ -137,7 +137,7 @@ impl Issuer {
             let body = base64::engine::general_purpose::STANDARD.encode(der);
             SigningKey::from_pem(&format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n")).unwrap()
         };
-        let keys: Vec<SigningKey> = (1..=4).map(key).collect();
+        let keys: Vec<SigningKey> = (1..=5).map(key).collect();
         assert_eq!(keys[0].public().algorithm(), Algorithm::Ed25519);
         Self { keys }
     }
@@ -208,10 +208,11 @@ impl Issuer {
                 }
                 Value::Array(keys) if !keys.is_empty() && dice.one_in(2) => match dice.below(4) {
                     0 => drop(keys.pop()),
-                    1 => keys.extend(
-                        (!keys.iter().any(|key| key.get("key_id") == Some(&"writ-5".into())))
-                            .then(|| self.entry(dice, 0, "writ-5", "pending")),
-                    ),
+                    1 => {
+                        // A new key, or the last one under a new id.
+                        let key = if dice.one_in(4) { keys.pop().map_or(4, |_last| keys.len()) } else { 4 };
+                        keys.push(self.entry(dice, key, "writ-5", "pending"));
+                    }
                     _ => {
                         let at = dice.below(keys.len());
                         let name = format!("writ-{}", at + 1);
@@ -235,7 +236,12 @@ impl Issuer {
     /// A registry with so many keys.
     pub fn many(&self, count: usize) -> Vec<u8> {
         let mut members = self.registry_members(&mut Dice(0));
-        let keys = (0..count).map(|at| self.entry(&mut Dice(0), 0, &format!("writ-{at}"), "pending")).collect();
+        let keys = (0..count).map(|at| {
+            let mut public = [0x11; 32];
+            public[..8].copy_from_slice(&(at as u64).to_le_bytes());
+            named(&mut Dice(0), &public, &format!("writ-{at}"), "pending")
+        });
+        let keys = keys.collect();
         members[1].1 = Value::Array(keys);
         canonical(&Value::Object(members.into_iter().collect())).into_bytes()
     }
@@ -267,25 +273,29 @@ impl Issuer {
     }
 
     fn entry(&self, dice: &mut Dice, key: usize, name: &str, state: &str) -> Value {
-        let mut members = vec![
-            ("key_id".to_owned(), Value::from(name)),
-            ("algorithm".to_owned(), Value::from("Ed25519")),
-            ("public_key".to_owned(), Value::from(b64url::encode(&self.public(key)))),
-            ("state".to_owned(), Value::from(state)),
-        ];
-        let over = matches!(state, "deprecated" | "retired");
-        if over || state == "active" || dice.one_in(4) {
-            members.push(("valid_from".to_owned(), Value::from(dice.pick(&MOMENTS))));
-        }
-        if over || dice.one_in(8) {
-            members.push(("deprecated_at".to_owned(), Value::from(dice.pick(&MOMENTS))));
-        }
-        if dice.one_in(3) {
-            let end = if state == "active" && dice.one_in(2) { Value::Null } else { Value::from(dice.pick(&MOMENTS)) };
-            members.push(("valid_until".to_owned(), end));
-        }
-        Value::Object(members.into_iter().collect())
+        named(dice, &self.public(key), name, state)
     }
+}
+
+fn named(dice: &mut Dice, public: &[u8; 32], name: &str, state: &str) -> Value {
+    let mut members = vec![
+        ("key_id".to_owned(), Value::from(name)),
+        ("algorithm".to_owned(), Value::from("Ed25519")),
+        ("public_key".to_owned(), Value::from(b64url::encode(public))),
+        ("state".to_owned(), Value::from(state)),
+    ];
+    let over = matches!(state, "deprecated" | "retired");
+    if over || state == "active" || dice.one_in(4) {
+        members.push(("valid_from".to_owned(), Value::from(dice.pick(&MOMENTS))));
+    }
+    if over || dice.one_in(8) {
+        members.push(("deprecated_at".to_owned(), Value::from(dice.pick(&MOMENTS))));
+    }
+    if dice.one_in(3) {
+        let end = if state == "active" && dice.one_in(2) { Value::Null } else { Value::from(dice.pick(&MOMENTS)) };
+        members.push(("valid_until".to_owned(), end));
+    }
+    Value::Object(members.into_iter().collect())
 }
 
 fn content(dice: &mut Dice, signer: usize) -> Vec<(String, Value)> {

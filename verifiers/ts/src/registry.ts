@@ -45,6 +45,7 @@ export class Registry {
     if (!Array.isArray(entries) || entries.length > MAX_KEYS) throw new RegistryError("`keys` is not a list of at most 4096 keys");
     const keys = entries.map(key);
     if (new Set(keys.map(({ id }) => id)).size < keys.length) throw new RegistryError("a key id is used twice");
+    if (new Set(keys.map(({ publicKey }) => publicKey.join())).size < keys.length) throw new RegistryError("two ids name one key");
     if (keys.filter(({ state }) => state === "active").length > 1) throw new RegistryError("more than one key is active");
     return new Registry(instance, version, keys);
   }
@@ -76,7 +77,10 @@ export class Registry {
       }
       return "keep";
     }
+    const names = new Map(this.keys.map(({ id, publicKey }) => [publicKey.join(), id]));
     for (const old of known.keys) {
+      const name = names.get(old.publicKey.join());
+      if (name !== undefined && name !== old.id) throw rollback(`\`${name}\` names the key that \`${old.id}\` named`);
       const now = this.key(old.id);
       if (!now) continue;
       if (now.publicKey.join() !== old.publicKey.join()) throw rollback(`\`${old.id}\` names another key now`);
