@@ -91,3 +91,166 @@ fn a_planned_rotation_happens_by_itself_and_when_it_was_planned() {
     assert!(none.stdout.is_empty());
     legal(&place);
 }
+
+fn said(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_key_that_is_not_the_published_one_signs_nothing() {
+    let place = Workplace::new("other-key");
+    assert!(place.writ(&["keys", "rotate"]).status.success());
+    let registry = history(&place).pop().unwrap();
+    let file = |key: usize| place.folder.join(format!("state/keys/{}.pem", registry.keys()[key].id));
+    let right = fs::read(file(1)).unwrap();
+    fs::copy(file(0), file(1)).unwrap();
+    let refused = place.writ(&["evaluate", "shell", "ls", "--attest"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    assert!(refused.stdout.is_empty());
+    assert!(said(&refused).contains(&format!("{} holds another key", file(1).display())), "{}", said(&refused));
+    assert!(said(&refused).contains("put the right file back"));
+    fs::write(file(1), right).unwrap();
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+}
+
+#[test]
+fn a_first_start_that_is_killed_is_taken_up() {
+    for round in 0..16 {
+        let place = Workplace::new(&format!("killed-first-{round}"));
+        let mut running: Vec<_> = (0..2).map(|_| place.command(&["keys", "registry"]).spawn().unwrap()).collect();
+        std::thread::sleep(Duration::from_millis(round * 3));
+        for child in &mut running {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let output = place.writ(&["evaluate", "shell", "ls", "--attest"]);
+        assert!(output.status.success(), "round {round}: {}", said(&output));
+        legal(&place);
+    }
+    // Exactly between the key and the registry that names it.
+    let place = Workplace::new("killed-between");
+    assert!(place.writ(&["keys", "registry"]).status.success());
+    let key = legal(&place).pop().unwrap().keys()[0].clone();
+    emptied(&place, "DELETE FROM registry");
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+    assert_eq!(legal(&place).pop().unwrap().keys()[0].public, key.public);
+    // And between the registry that names it and the one that lets it sign.
+    emptied(&place, "DELETE FROM registry WHERE version > 1");
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+    assert_eq!(legal(&place).pop().unwrap().active().unwrap().public, key.public);
+}
+
+/// Changes the database as no command does.
+fn emptied(place: &Workplace, statement: &str) {
+    let database = rusqlite::Connection::open(place.folder.join("state/attestations.db")).unwrap();
+    database.execute_batch(statement).unwrap();
+}
+
+#[test]
+fn a_key_whose_database_is_lost_does_not_come_back() {
+    let place = Workplace::new("lost-database");
+    assert!(place.writ(&["keys", "rotate"]).status.success());
+    let key = history(&place).pop().unwrap().active().unwrap().id.clone();
+    assert!(place.writ(&["keys", "compromise", &key]).status.success());
+    let state = place.folder.join("state");
+    let refused = || {
+        let output = place.writ(&["evaluate", "shell", "ls", "--attest"]);
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert!(output.stdout.is_empty());
+        let said = said(&output);
+        assert!(said.contains("put the database back") && said.contains(".pem"), "{said}");
+    };
+    // The registry alone is gone.
+    emptied(&place, "DELETE FROM registry");
+    refused();
+    emptied(&place, "DELETE FROM instance");
+    refused();
+    refused();
+    for file in ["attestations.db", "attestations.db-wal", "attestations.db-shm"] {
+        drop(fs::remove_file(state.join(file)));
+    }
+    refused();
+    let serve =
+        place.writ(&["serve", "--attest", "--listen", "127.0.0.1:0", "--instance", key.strip_suffix("-2").unwrap()]);
+    assert_eq!(serve.status.code(), Some(1), "{}", said(&serve));
+    fs::write(state.join("attestations.db"), "").unwrap();
+    fs::set_permissions(state.join("attestations.db"), fs::Permissions::from_mode(0o600)).unwrap();
+    refused();
+    fs::rename(state.join("keys"), state.join("old-keys")).unwrap();
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+}
+
+#[test]
+fn what_others_can_write_is_not_used() {
+    let place = Workplace::new("writable");
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+    let state = place.folder.join("state");
+    for (path, mode, remedy) in [
+        (state.clone(), 0o777, "chmod 700"),
+        (state.join("keys"), 0o720, "chmod 700"),
+        (state.join("attestations.db"), 0o602, "chmod 600"),
+    ] {
+        let right = path.metadata().unwrap().permissions();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let output = place.writ(&["evaluate", "shell", "ls", "--attest"]);
+        assert_eq!(output.status.code(), Some(1), "{}", path.display());
+        let said: String = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(&format!("{remedy} {}", path.display())), "{said}");
+        // What others can only read is as it was.
+        let only_read = if path.is_dir() { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(only_read)).unwrap();
+        assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success(), "{}", path.display());
+        fs::set_permissions(&path, right).unwrap();
+    }
+}
+
+#[test]
+fn a_rotation_that_cannot_be_planned_changes_nothing() {
+    let place = Workplace::new("unplannable");
+    assert!(place.writ(&["keys", "registry"]).status.success());
+    let key = history(&place).pop().unwrap().active().unwrap().id.clone();
+    assert!(place.writ(&["keys", "compromise", &key]).status.success());
+    let before = history(&place);
+    let refused = place.writ(&["keys", "rotate", "--at", "2999-01-01T00:00:00Z"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("run `writ keys rotate` without `--at`"), "{}", said(&refused));
+    assert_eq!(history(&place), before);
+}
+
+#[test]
+fn a_planned_rotation_survives_its_keys() {
+    let place = Workplace::new("plans");
+    let attests = || place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success();
+    let plan = || {
+        let at = Timestamp::from_millis(Timestamp::now().millis() + 2000).to_string();
+        assert!(place.writ(&["keys", "rotate", "--at", &at]).status.success());
+        let registry = history(&place).pop().unwrap();
+        (registry.active().unwrap().id.clone(), registry.next_in_line().unwrap().id.clone())
+    };
+    // Without its successor the active key goes on, and says so.
+    let (active, next) = plan();
+    assert!(place.writ(&["keys", "deprecate", &next]).status.success());
+    assert_eq!(history(&place).pop().unwrap().active().unwrap().valid_until, None);
+    std::thread::sleep(Duration::from_millis(2100));
+    assert!(attests());
+    assert_eq!(history(&place).pop().unwrap().active().unwrap().id, active);
+    // Without the active key its successor signs.
+    let (active, next) = plan();
+    assert!(place.writ(&["keys", "compromise", &active]).status.success());
+    assert!(attests());
+    assert_eq!(legal(&place).pop().unwrap().active().unwrap().id, next);
+}
+
+#[test]
+fn a_listing_makes_nothing() {
+    let place = Workplace::new("listing");
+    for arguments in [&["keys", "list"][..], &["keys", "list", "--format", "json"]] {
+        let output = place.writ(arguments);
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(!place.folder.join("state").exists(), "{arguments:?}");
+    }
+    assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
+    let listed = String::from_utf8(place.writ(&["keys", "list"]).stdout).unwrap();
+    assert!(listed.contains("ledger key   none yet") && listed.contains("attests "), "{listed}");
+    assert!(!place.folder.join("state/keys/ledger.pem").exists());
+}

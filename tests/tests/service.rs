@@ -89,6 +89,11 @@ fn every_refusal_is_json() {
         assert_eq!((answer.status, answer.code().as_str()), (status, code), "{method} {path} {body}");
         assert_eq!(answer.header("allow").is_some(), status == 405, "{method} {path}");
     }
+    let unknown = r#"{"source":"shell","input":"ls","options":{"chain":"x"}}"#;
+    assert_eq!(
+        server.client().evaluate(unknown).json()["error"]["message"],
+        "`options` has no member `chain`; it takes `cwd`, `state`, `chain_id`, `parent_attestation`"
+    );
     let deep = format!(r#"{{"source":"shell","input":{}1{}}}"#, "[".repeat(300), "]".repeat(300));
     assert_eq!(server.client().evaluate(&deep).code(), "malformed");
     let long = format!(r#"{{"source":"shell","input":"{}"}}"#, "a".repeat(5000));
@@ -99,7 +104,27 @@ fn every_refusal_is_json() {
     assert_eq!(chunked.read(false).unwrap().code(), "too_large");
     let mut nonsense = server.client();
     nonsense.send(b"\x16\x03\x01 nonsense\r\n\r\n").unwrap();
-    assert!(nonsense.read(false).map_or(400, |answer| answer.status) >= 400);
+    assert_eq!(nonsense.read(false).unwrap().status, 400);
+    let post = "POST /api/evaluate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+    let get = "GET /api/health HTTP/1.1\r\nhost: x\r\n";
+    let many = |number: usize| (0..number).map(|at| format!("x{at}: a\r\n")).collect::<String>();
+    for (sent, status) in [
+        (format!("{post}transfer-encoding: chunked\r\n\r\nzz\r\nabc\r\n"), 400),
+        (format!("{post}content-length: 5\r\ncontent-length: 6\r\n\r\nabcde"), 400),
+        (format!("{post}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"), 400),
+        ("GET /\r\n\r\n".to_owned(), 400),
+        (format!("{get}x: {}\r\n\r\n", "a".repeat(32_000)), 200),
+        (format!("{get}x: {}\r\n\r\n", "a".repeat(33_000)), 431),
+        (format!("{get}x: {}\r\n\r\n", "a".repeat(40_000)), 431),
+        (format!("{get}x: {}\r\n\r\n", "a".repeat(70_000)), 431),
+        (format!("{get}{}\r\n", many(99)), 200),
+        (format!("{get}{}\r\n", many(100)), 431),
+    ] {
+        let mut client = server.client();
+        drop(client.send(sent.as_bytes()));
+        let answer = client.read(false).unwrap_or_else(|error| panic!("{error}: {}", &sent[..sent.len().min(150)]));
+        assert_eq!(answer.status, status, "{}", &sent[..sent.len().min(150)]);
+    }
     assert_eq!(server.client().evaluate(LINE).status, 200, "it goes on");
     server.stop();
 }
@@ -179,8 +204,11 @@ fn states_of_keys_take_effect() {
         (refused.status, refused.code().as_str(), refused.header("retry-after")),
         (503, "not_attested", Some("1"))
     );
+    let health = client.get("/api/health");
+    assert_eq!((health.status, &health.json()["status"]), (503, &"no_key".into()));
     let end = Timestamp::from_millis(Timestamp::now().millis() + 700);
     notary.rotate(None, Timestamp::now()).unwrap();
+    assert_eq!(client.get("/api/health").status, 200);
     notary.rotate(Some(end), Timestamp::now()).unwrap();
     let before = client.evaluate(LINE).attestation();
     thread::sleep(Duration::from_millis(800));
@@ -188,6 +216,45 @@ fn states_of_keys_take_effect() {
     assert_ne!(registry.active().unwrap().id, before.key_id(), "the rotation that is due happens on a read");
     assert_eq!(registry.active().unwrap().id, client.evaluate(LINE).attestation().key_id());
     server.stop();
+}
+
+#[test]
+fn the_private_key_is_the_published_one() {
+    let folder = Folder::new("serve-other-key");
+    let mut notary = Notary::open(&folder.state(), None, None).unwrap();
+    let registry = notary.rotate(None, Timestamp::now()).unwrap();
+    let file = |key: usize| folder.state().join(format!("keys/{}.pem", registry.keys()[key].id));
+    let right = std::fs::read(file(1)).unwrap();
+    std::fs::copy(file(0), file(1)).unwrap();
+    let server = Server::start(&folder.state(), &["--attest"]);
+    assert_eq!(server.client().evaluate(LINE).code(), "not_attested");
+    std::fs::write(file(1), right).unwrap();
+    let attestation = server.client().evaluate(LINE).attestation();
+    assert_eq!(server.registry().check(&attestation).unwrap(), KeyState::Active);
+    assert!(server.stop().contains("holds another key than the registry names"));
+}
+
+#[test]
+fn attestations_are_found_where_the_service_listens() {
+    let folder = Folder::new("serve-url");
+    // A command made the instance, and chose no URL.
+    let mut notary = Notary::open(&folder.state(), None, None).unwrap();
+    notary.registry(Timestamp::now()).unwrap();
+    assert_eq!(notary.identity().url(), "http://127.0.0.1:7411");
+    let server = Server::start(&folder.state(), &["--attest"]);
+    let first = server.client().evaluate(LINE).attestation();
+    assert_eq!(first.instance(), format!("http://{}", server.address));
+    assert_eq!(server.client().get(&path(&first)).status, 200);
+    assert!(!server.stop().contains("--base-url"));
+    // From then on it stays, and who listens elsewhere is told.
+    let server = Server::start(&folder.state(), &["--attest"]);
+    assert_eq!(server.client().evaluate(LINE).attestation().instance(), first.instance());
+    let log = server.stop();
+    assert!(log.contains("give `--base-url`") && log.contains(first.instance()), "{log}");
+    let chosen = ["--attest", "--base-url", "https://writ.example"];
+    let server = Server::start(&folder.state(), &chosen);
+    assert_eq!(server.client().evaluate(LINE).attestation().instance(), "https://writ.example");
+    assert!(!server.stop().contains("give `--base-url`"));
 }
 
 #[test]
@@ -204,6 +271,11 @@ fn tokens_let_in() {
     };
     let none = ask("");
     assert_eq!((none.status, none.header("www-authenticate")), (401, Some("Bearer")));
+    assert_eq!(
+        none.json()["error"]["message"],
+        "send the header `Authorization` with `Bearer` and an access token",
+        "it is no secret what to send"
+    );
     for wrong in ["bearer x", &format!("Basic {TOKEN}"), &TOKEN[1..], &format!("Bearer {TOKEN}0"), "Bearer "] {
         assert_eq!(ask(&format!("authorization: {wrong}\r\n")).code(), "unauthorized", "{wrong}");
     }
@@ -237,6 +309,38 @@ fn more_than_the_rate_is_refused() {
     thread::sleep(Duration::from_millis(1100));
     assert_eq!(client.evaluate(LINE).status, 200);
     server.stop();
+}
+
+#[test]
+fn one_address_has_a_quarter_of_the_connections() {
+    let folder = Folder::new("serve-crowd");
+    let server = Server::start(&folder.state(), &[]);
+    let mut idle: Vec<_> = (0..256).map(|_| server.client()).collect();
+    assert_eq!(idle.last_mut().unwrap().get("/api/health").status, 200);
+    let mut one_more = server.client();
+    drop(one_more.send(b"GET /api/health HTTP/1.1\r\nhost: x\r\n\r\n"));
+    assert!(one_more.read(false).is_err(), "the others would be kept out");
+    assert_eq!(idle[0].get("/api/health").status, 200, "those that were there go on");
+    drop(idle);
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(server.client().get("/api/health").status, 200);
+    server.stop();
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let folder = Folder::new("serve-twice");
+    let server = Server::start(&folder.state(), &[]);
+    let mut busy = server.client();
+    let head = "POST /api/evaluate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
+    busy.send(head.as_bytes()).unwrap();
+    thread::sleep(Duration::from_millis(200));
+    let start = std::time::Instant::now();
+    server.terminate();
+    thread::sleep(Duration::from_millis(300));
+    server.terminate();
+    assert!(server.wait().0.success());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -11,6 +11,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use workplace::{SESSION, Workplace};
+use writ_core::json::Value;
+use writ_evidence::row::{Draft, Row};
 
 /// Stands for Terraform, which cannot be installed everywhere: shows a plan file as the document that lies beside it.
 const TERRAFORM: &str = "#!/bin/sh\nexec cat \"$3.json\"\n";
@@ -72,6 +74,13 @@ fn approve(place: &Workplace) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
+/// The active key got out.
+fn compromise(place: &Workplace) {
+    let keys = String::from_utf8(place.writ(&["keys", "list"]).stdout).unwrap();
+    let id = keys.lines().find_map(|line| line.strip_prefix("attests")?.split_whitespace().next()).unwrap().to_owned();
+    assert!(place.writ(&["keys", "compromise", &id]).status.success());
+}
+
 #[test]
 fn only_the_plan_that_was_attested_is_applied() {
     let place = workplace("bound", r#"{"attestedApply":3}"#);
@@ -83,11 +92,17 @@ fn only_the_plan_that_was_attested_is_applied() {
         let answer = bash(&place, id, line);
         assert!(!denied(&answer), "{line}: {answer}");
     }
-    for line in
-        ["terraform apply", "terraform apply $PLAN", "terraform destroy", "cp tfplan other; terraform apply other"]
-    {
+    for line in [
+        "terraform apply",
+        "terraform apply $PLAN",
+        "terraform destroy",
+        "terra''form apply",
+        "tofu '' apply -auto-approve",
+    ] {
         assert!(denied(&bash(&place, "4", line)), "{line}");
     }
+    let exchanged = bash(&place, "4a", "cp evil tfplan && terraform apply tfplan");
+    assert!(denied(&exchanged) && exchanged.contains("a line of its own"), "{exchanged}");
     let (good, text) = verified(&place);
     assert!(good && text.contains("verdicts"), "{text}");
 
@@ -119,9 +134,7 @@ fn a_verdict_ends_and_a_bad_one_never_counts() {
     plan(&place, "good", CREATES);
     assert_eq!(attest(&place, "good", &[]), 0);
     assert!(!denied(&bash(&place, "3", "terraform apply good")));
-    let keys = String::from_utf8(place.writ(&["keys", "list"]).stdout).unwrap();
-    let id = keys.lines().find_map(|line| line.strip_prefix("attests")?.split_whitespace().next()).unwrap().to_owned();
-    assert!(place.writ(&["keys", "compromise", &id]).status.success());
+    compromise(&place);
     assert!(denied(&bash(&place, "4", "terraform apply good")), "a compromised key's verdict");
 }
 
@@ -134,6 +147,8 @@ fn an_agent_cannot_have_its_own_plan_attested() {
     let output = command.env("PATH", path).env("CLAUDECODE", "1").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(!place.folder.join("repository/tfplan.attestation.json").exists());
+    let hidden = "CLAUDECODE= PATH=/tmp/bin setsid -f writ evaluate terraform tfplan --attest";
+    assert!(denied(&bash(&place, "1", hidden)));
 }
 
 #[test]
@@ -164,8 +179,41 @@ fn evaluation_decision_and_execution_are_one_chain() {
     assert!(!verified(&place).0, "a kept attestation that was changed");
     fs::write(&kept[0], &text).unwrap();
     assert!(verified(&place).0);
-    fs::remove_file(&kept[1]).unwrap();
+    fs::rename(&kept[1], folder.join("elsewhere")).unwrap();
     assert!(!verified(&place).0, "a kept attestation that is gone");
+    fs::rename(folder.join("elsewhere"), &kept[1]).unwrap();
+    assert!(verified(&place).0);
+    compromise(&place);
+    let (good, text) = verified(&place);
+    assert!(!good && text.contains("compromised"), "what a key signed before it got out: {text}");
+}
+
+#[test]
+fn a_verdict_that_the_policy_wants_and_no_row_names() {
+    let place = workplace("dropped", r#"{"attest":true}"#);
+    assert!(!denied(&bash(&place, "1", "ls")));
+    assert!(verified(&place).0);
+    // Rows that no checkpoint covers can be chained anew; what they say must still fit together.
+    let ledger = place.session().join("ledger.jsonl");
+    let (rows, _) = Row::parse_all(&fs::read(&ledger).unwrap());
+    let mut rechained: Vec<Row> = Vec::new();
+    for row in rows {
+        let Value::Object(detail) = row.detail else { panic!("{row:?}") };
+        let detail = detail.into_iter().filter(|(name, _)| name != "attestation").collect();
+        let draft = Draft {
+            timestamp: row.timestamp,
+            call_id: row.call_id,
+            tool_name: row.tool_name,
+            decision: row.decision,
+            denial_reason: row.denial_reason,
+            result_hash: row.result_hash,
+            detail: Value::Object(detail),
+        };
+        rechained.push(Row::seal(rechained.last(), draft).unwrap());
+    }
+    fs::write(&ledger, rechained.iter().map(|row| row.to_line() + "\n").collect::<String>()).unwrap();
+    let (good, text) = verified(&place);
+    assert!(!good && text.contains("it names none"), "{text}");
 }
 
 #[test]

@@ -18,8 +18,6 @@ use writ_store::instance::{Custodian, Database, DatabaseError, FileCustodian, Id
 pub const EVALUATOR: &str = concat!("writ:consequence:", env!("CARGO_PKG_VERSION"));
 /// How long a verdict holds unless told otherwise.
 pub const SHELF_LIFE_SECONDS: i64 = 15 * 60;
-/// Where an instance is reached unless told otherwise: where `writ serve` listens.
-pub const DEFAULT_URL: &str = "http://127.0.0.1:7411";
 /// How often a batch is signed again because the registry moved or a timestamp was taken.
 const ATTEMPTS: u32 = 16;
 
@@ -33,10 +31,12 @@ pub enum NotaryError {
     #[error(transparent)]
     Keys(#[from] StoreError),
     /// No key may sign.
-    #[error("no key is active: `writ keys rotate` makes one")]
+    #[error("no key may sign now: `writ keys rotate` makes one")]
     NoActiveKey,
     /// The registry names an active key that this machine does not have.
-    #[error("the key `{0}` is active, and its private half is not in this machine's keys folder")]
+    #[error(
+        "the key `{0}` is active, and its private half is not in this machine's keys folder: put `{0}.pem` there, or run `writ keys rotate`"
+    )]
     NotHere(String),
     /// The registry changed faster than a batch could be signed.
     #[error("the registry keeps changing: try again")]
@@ -116,7 +116,7 @@ struct Ready {
 
 impl std::fmt::Debug for Notary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Notary({} at {})", self.identity.id, self.identity.url)
+        write!(f, "Notary({} at {})", self.identity.id, self.identity.url())
     }
 }
 
@@ -124,18 +124,20 @@ impl Notary {
     /// Opens the instance of a state folder, whose registry may be in another database. `first` says who it is when nobody was there.
     pub fn open(state: &Path, database: Option<&str>, first: Option<Identity>) -> Result<Self, NotaryError> {
         let mut database = writ_store::instance::open(state, database)?;
-        let custodian = Box::new(FileCustodian::new(state.join("keys")));
-        let identity = match first {
-            Some(first) => first,
-            None => Self::newcomer()?,
+        let custodian: Box<dyn Custodian> = Box::new(FileCustodian::new(state.join("keys")));
+        let identity = match database.known()? {
+            Some(known) => known,
+            None => {
+                let first = first.map_or_else(Self::newcomer, Ok)?;
+                begun(database.as_mut(), custodian.as_ref(), &first)?
+            }
         };
-        let identity = database.identity(&identity)?;
         Ok(Self { database, custodian, identity, ready: None, last: 0 })
     }
 
     /// Who an instance is that nobody gave a name.
     pub fn newcomer() -> Result<Identity, NotaryError> {
-        Ok(Identity { id: format!("writ-{:08x}", random()? >> 96), url: DEFAULT_URL.to_owned() })
+        Ok(Identity { id: format!("writ-{:08x}", random()? >> 96), url: None })
     }
 
     /// Who the instance is.
@@ -150,10 +152,10 @@ impl Notary {
 
     /// Moves it to another base URL: from now on its attestations are found there.
     pub fn move_to(&mut self, url: &str) -> Result<(), NotaryError> {
-        let identity = Identity { url: url.trim_end_matches('/').to_owned(), ..self.identity.clone() };
+        let identity = Identity { url: Some(url.trim_end_matches('/').to_owned()), ..self.identity.clone() };
         writ_store::instance::check(&identity)?;
         if identity != self.identity {
-            self.database.move_to(&identity.url)?;
+            self.database.move_to(identity.url())?;
             self.identity = identity;
         }
         Ok(())
@@ -208,6 +210,9 @@ impl Notary {
         if let Some(at) = at.filter(|at| *at <= now) {
             return Err(DatabaseError::from(ChangeError::Past { at }).into());
         }
+        if at.is_some() && self.settle(now)?.active().is_none() {
+            return Err(DatabaseError::from(ChangeError::NoneActive).into());
+        }
         let next = self.publish(now)?;
         self.change(&at.map_or(Change::Activate { id: next.id }, |at| Change::Plan { at }), now)
     }
@@ -228,7 +233,7 @@ impl Notary {
                 late |= ready.until.is_some_and(|end| now >= end);
                 let end = now.millis().saturating_add(seconds.saturating_mul(1000));
                 let draft = Draft { timestamp, expires_at: Some(Timestamp::from_millis(end)), ..draft.clone() };
-                let pending = draft.pend(&ready.key_id, &self.identity.url);
+                let pending = draft.pend(&ready.key_id, self.identity.url());
                 let id = pending.id.clone();
                 let signature = ready.signer.sign(pending.payload().as_bytes())?;
                 records.push(Record { id, key_id: ready.key_id.clone(), document: pending.signed(&signature) });
@@ -252,6 +257,16 @@ impl Notary {
     }
 }
 
+/// A new instance, beside no key that ever attested. An instance is written down before it makes a key: a key without one has lost
+/// its database, and with it who knew whether it was compromised.
+fn begun(database: &mut dyn Database, custodian: &dyn Custodian, first: &Identity) -> Result<Identity, NotaryError> {
+    match custodian.held(None, None)? {
+        None => Ok(database.identity(first)?),
+        // Another process may have begun since, and made its key.
+        Some(path) => database.known()?.ok_or_else(|| StoreError::Orphan { path }.into()),
+    }
+}
+
 fn settle(
     database: &mut dyn Database,
     custodian: &dyn Custodian,
@@ -262,16 +277,27 @@ fn settle(
     let mut registry = database.registry()?.unwrap_or_else(|| first.clone());
     if registry.keys().is_empty() {
         let id = registry.next_id();
+        // Only the first key can have been made before the registry had one.
+        if let Some(path) = custodian.held(Some(&identity.id), Some(&id))?
+            && database.registry()?.is_none_or(|registry| registry.keys().is_empty())
+        {
+            return Err(StoreError::Orphan { path }.into());
+        }
         let public = custodian.make(&id)?;
         let publish = &mut |known: &Registry| {
             let publish = || known.changed(&Change::Publish { public }, now);
             known.keys().is_empty().then(publish).transpose()
         };
-        database.change(&first, publish)?;
-        let activate = &mut |known: &Registry| {
-            let untouched = known.version() == 1 && known.active().is_none();
-            untouched.then(|| known.changed(&Change::Activate { id: id.clone() }, later(now))).transpose()
-        };
+        registry = database.change(&first, publish)?;
+    }
+    // Also the one that a process published before it died.
+    let activation = |known: &Registry| {
+        let first = known.next_in_line().filter(|_| known.version() == 1)?;
+        Some(Change::Activate { id: first.id.clone() })
+    };
+    if activation(&registry).is_some() {
+        let activate =
+            &mut |known: &Registry| activation(known).map(|change| known.changed(&change, later(now))).transpose();
         registry = database.change(&first, activate)?;
     }
     rotated(database, registry, now)
@@ -296,11 +322,6 @@ fn later(asked: Timestamp) -> Timestamp {
     Timestamp::now().max(asked)
 }
 
-/// When another key takes over, if that is planned and it is there.
-fn rotation(registry: &Registry) -> Option<Timestamp> {
-    registry.next_in_line().and(registry.active()).and_then(|active| active.valid_until)
-}
-
 /// The key that signs now. Asks for the whole registry only when its version moved or a rotation is due.
 fn prepare<'a>(
     ready: &'a mut Option<Ready>,
@@ -313,9 +334,10 @@ fn prepare<'a>(
         Some(known) if known.until.is_none_or(|end| now < end) => known,
         _ => {
             let registry = settle(database, custodian, identity, now)?;
-            let active = registry.active().ok_or(NotaryError::NoActiveKey)?;
-            let signer = custodian.signer(&active.id)?.ok_or_else(|| NotaryError::NotHere(active.id.clone()))?;
-            Ready { version: registry.version(), key_id: active.id.clone(), until: rotation(&registry), signer }
+            let active = registry.signing(now).ok_or(NotaryError::NoActiveKey)?;
+            let signer = custodian.signer(&active.id, &active.public)?;
+            let signer = signer.ok_or_else(|| NotaryError::NotHere(active.id.clone()))?;
+            Ready { version: registry.version(), key_id: active.id.clone(), until: active.valid_until, signer }
         }
     };
     Ok(ready.insert(fresh))

@@ -35,6 +35,8 @@ pub struct Apply {
     pub plan: Option<String>,
     /// Where the command stands in the line.
     pub span: Span,
+    /// What else the line does that may change the plan file first.
+    pub company: Option<String>,
     /// The verdict that speaks for exactly this file.
     pub verdict: Option<PlanVerdict>,
 }
@@ -182,6 +184,16 @@ impl Facts {
         self.loss.as_ref()
     }
 
+    /// Whether its verdict could not be attested.
+    pub const fn is_unattested(&self) -> bool {
+        self.unattested.is_some()
+    }
+
+    /// Whether it is a call of the kind whose consequences are evaluated, and reads as one.
+    pub fn is_evaluated(&self) -> bool {
+        self.malformed.is_none() && (self.tool == "Bash" || self.tool.starts_with("mcp__"))
+    }
+
     /// The plans it would apply.
     pub fn applies(&self) -> &[Apply] {
         &self.applies
@@ -268,6 +280,9 @@ impl Apply {
             out.push("plan", Value::from(plan.as_str()));
         }
         push_span(&mut out, Some(self.span));
+        if let Some(company) = &self.company {
+            out.push("company", Value::from(company.as_str()));
+        }
         if let Some(verdict) = &self.verdict {
             out.push("digest", Value::from(verdict.plan.to_string()));
             out.push("attestation", Value::from(verdict.attestation.to_string()));
@@ -290,7 +305,7 @@ impl Apply {
                 until: Timestamp::parse(&text(value, "until")?).ok()?,
             }),
         };
-        Some(Self { plan: text(value, "plan"), span: span(value)?, verdict })
+        Some(Self { plan: text(value, "plan"), span: span(value)?, company: text(value, "company"), verdict })
     }
 }
 

@@ -100,6 +100,11 @@ pub fn is_reserved(command: &Candidate) -> bool {
             match next() {
                 Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
+                // What an agent has a program of its choice say of a plan is not attested.
+                Some("evaluate") => {
+                    let plan = operands.iter().any(|word| word.as_deref().is_none_or(|word| word == "terraform"));
+                    plan && ["--attest", "…"].iter().any(|sign| command.text().contains(sign))
+                }
                 Some("approve" | "init" | "hook") | None => true,
                 Some(_) => false,
             }
@@ -134,6 +139,8 @@ mod tests {
             "writ policy $X",
             "writ keys new",
             "writ keys rotate",
+            "writ evaluate terraform tfplan --attest --expires 7d",
+            "CLAUDECODE= setsid -f writ evaluate --attest-to=x terraform tfplan",
             "sudo writ init --undo",
             "echo '{}' | writ hook",
             "claude --bare -p hi",
@@ -151,6 +158,8 @@ mod tests {
             "writ policy check",
             "writ policy",
             "writ keys list",
+            "writ evaluate terraform tfplan",
+            "writ evaluate shell 'rm -r x' --attest",
             "writ keys registry",
             "writ shell explain 'writ init'",
             "writ --color always verify",

@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +21,18 @@ const FOLDER_MODE: u32 = 0o700;
 /// Creates a folder and its missing parents for the owner alone. Folders that exist keep their mode.
 pub fn make_folder(path: &Path) -> Result<(), StoreError> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path).map_err(io("create", path))
+}
+
+/// Refuses a file or folder that others than its owner may write to. One that is not there is made for the owner alone.
+pub fn guarded(path: &Path) -> Result<(), StoreError> {
+    match path.metadata() {
+        Ok(found) if found.permissions().mode() & 0o022 != 0 => {
+            let mode = if found.is_dir() { FOLDER_MODE } else { FILE_MODE };
+            Err(StoreError::Writable { path: path.to_owned(), mode })
+        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("read", path)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Makes the names in a folder durable.

@@ -75,7 +75,7 @@ pub enum StoreError {
     #[error("the ledger key cannot be used: {0}")]
     Key(#[from] KeyError),
     /// The ledger key's file holds no usable key.
-    #[error("{} holds no usable key ({source}): move it away, and a new one is made", path.display())]
+    #[error("{} holds no usable key ({source}): put the right file back, or move it away: a new ledger key is then made by itself, a new key that attests by `writ keys rotate`", path.display())]
     KeyFile {
         /// The file.
         path: PathBuf,
@@ -83,10 +83,30 @@ pub enum StoreError {
         source: KeyError,
     },
     /// Others may read the private key.
-    #[error("{} can be read by others: run `chmod 600` on it, or move it away and a new key is made", path.display())]
+    #[error("{} can be read by others: run `chmod 600` on it", path.display())]
     KeyExposed {
         /// The file.
         path: PathBuf,
+    },
+    /// The file holds another key than the registry published under its name.
+    #[error("{} holds another key than the registry names: put the right file back, or run `writ keys rotate`", path.display())]
+    OtherKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A key whose database is not there: nobody knows any more which keys are compromised.
+    #[error("{} signed for an instance that this database does not know: put the database back, or move the keys in that folder away for a new instance", path.display())]
+    Orphan {
+        /// The key's file.
+        path: PathBuf,
+    },
+    /// Others may put something else in its place.
+    #[error("others can write to {}: run `chmod {mode:o} {}`, and look at what they wrote", path.display(), path.display())]
+    Writable {
+        /// The file or folder.
+        path: PathBuf,
+        /// The mode it should have.
+        mode: u32,
     },
     /// A name that would leave the session's folder.
     #[error("`{name}` is not a name for a file in a session's folder")]

@@ -132,6 +132,11 @@ impl Store {
         key::load_or_make(&self.root.join("keys"), key::LEDGER)
     }
 
+    /// The key that signs checkpoints, if one was made.
+    pub fn held_ledger_key(&self) -> Result<Option<SigningKey>, StoreError> {
+        key::load(&self.root.join("keys"), key::LEDGER)
+    }
+
     /// The public half of the ledger key, when there is one.
     pub fn public_key(&self) -> Option<PublicKey> {
         key::load(&self.root.join("keys"), key::LEDGER).ok().flatten().map(|key| key.public().clone())

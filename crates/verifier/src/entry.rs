@@ -55,7 +55,12 @@ impl Entry {
         fetched.may_follow(&self.registry)?;
         let rollback = |detail: String| Failure::new(FailureCode::RegistryRollback, detail);
         let keys: BTreeMap<&str, &Key> = fetched.keys().iter().map(|key| (key.id.as_str(), key)).collect();
+        let publics: BTreeMap<&[u8; 32], &str> =
+            fetched.keys().iter().map(|key| (&key.public, key.id.as_str())).collect();
         for gone in &self.gone {
+            if let Some(id) = publics.get(&gone.public).filter(|id| **id != gone.id) {
+                return Err(rollback(format!("`{id}` names the key that was withdrawn as `{}`", gone.id)));
+            }
             match keys.get(gone.id.as_str()) {
                 Some(key) if key.public != gone.public => {
                     return Err(rollback(format!("`{}` names another key than it once did", gone.id)));

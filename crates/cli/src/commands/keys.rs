@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 
 use writ_core::Timestamp;
 use writ_core::json::{Object, Value};
+use writ_engine::archive::Archive;
+use writ_engine::notary::NotaryError;
 use writ_engine::{Home, Trust};
 use writ_evidence::keys::{Algorithm, PublicKey, SigningKey};
 use writ_evidence::registry::{Change, Key, KeyState, Registry};
 use writ_store::Store;
 
 use super::attest;
-use crate::args::{Format, KeyArgs, KeyKind, KeyListArgs, KeysCommand, LifeCommand};
+use crate::args::{Format, InstanceArgs, KeyArgs, KeyKind, KeyListArgs, KeysCommand, LifeCommand};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -120,24 +122,37 @@ fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
 }
 
 fn list(home: &Home, trust: &Trust, args: &KeyListArgs) -> Result<(), Failure> {
-    let store = Store::open(home.state().map_err(Failure::could_not)?.to_owned()).map_err(Failure::could_not)?;
-    let ledger = store.ledger_key().map_err(Failure::could_not)?.public().clone();
+    let state = home.state().map_err(Failure::could_not)?;
+    let store = Store::open(state.to_owned()).map_err(Failure::could_not)?;
+    let ledger = store.held_ledger_key().map_err(Failure::could_not)?.map(|key| key.public().clone());
     let pinned = trust.keys().map_err(Failure::could_not)?;
-    let registry = attest::notary(&args.instance)?.registry(Timestamp::now()).map_err(Failure::could_not)?;
+    let registry = published(state, &args.instance).map_err(Failure::could_not)?;
     if args.format == Format::Json {
-        output::print_json(&listing(&ledger, &pinned, trust.require_signed(), &registry));
+        output::print_json(&listing(ledger.as_ref(), &pinned, trust.require_signed(), registry.as_ref()));
         return Ok(());
     }
-    output::line(format!("ledger key   {}  {}  custody: file", ledger.key_id(), ledger.algorithm()));
+    match &ledger {
+        Some(key) => output::line(format!("ledger key   {}  {}  custody: file", key.key_id(), key.algorithm())),
+        None => output::line("ledger key   none yet"),
+    }
     for key in &pinned {
         output::line(format!("trusted key  {}  {}", key.key_id(), key.algorithm()));
     }
-    registry.keys().iter().for_each(|key| output::line(format!("{}  custody: file", shown(key))));
+    let attesting = registry.iter().flat_map(Registry::keys);
+    attesting.for_each(|key| output::line(format!("{}  custody: file", shown(key))));
     output::line(format!("signed policies are {}", if trust.require_signed() { "required" } else { "not required" }));
     Ok(())
 }
 
-fn listing(ledger: &PublicKey, pinned: &[PublicKey], required: bool, registry: &Registry) -> Value {
+/// The registry, if there is one: a listing makes nothing.
+fn published(state: &Path, args: &InstanceArgs) -> Result<Option<Registry>, NotaryError> {
+    if args.database.is_none() && !state.join(writ_store::instance::FILE).exists() {
+        return Ok(None);
+    }
+    Archive::open(state, args.database.as_deref())?.registry(Timestamp::now())
+}
+
+fn listing(ledger: Option<&PublicKey>, pinned: &[PublicKey], required: bool, registry: Option<&Registry>) -> Value {
     let key = |key: &PublicKey| {
         let mut out = Object::new();
         out.push("id", Value::from(key.key_id().to_string()));
@@ -145,12 +160,15 @@ fn listing(ledger: &PublicKey, pinned: &[PublicKey], required: bool, registry: &
         out.push("pem", Value::from(key.to_pem()));
         out
     };
-    let mut own = key(ledger);
-    own.push("custody", Value::from("file"));
+    let own = ledger.map(|ledger| {
+        let mut own = key(ledger);
+        own.push("custody", Value::from("file"));
+        Value::Object(own)
+    });
     let mut out = Object::new();
-    out.push("ledger", Value::Object(own));
+    out.push("ledger", own.unwrap_or(Value::Null));
     out.push("trusted", Value::Array(pinned.iter().map(|pinned| Value::Object(key(pinned))).collect()));
-    out.push("registry", registry.to_json());
+    out.push("registry", registry.map_or(Value::Null, Registry::to_json));
     out.push("requireSigned", Value::from(required));
     Value::Object(out)
 }

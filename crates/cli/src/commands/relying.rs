@@ -41,7 +41,7 @@ impl<'a> Party<'a> {
     pub fn new(args: &'a TrustArgs) -> Result<Self, Failure> {
         let mut trusted = args.trust.iter().map(|url| instance(url)).collect::<Result<Vec<_>, _>>()?;
         let registry = args.registry.as_deref().map(registry).transpose()?;
-        let own = own(args)?.map(|own| Ok::<_, Failure>((instance(&own.identity().url)?, own))).transpose()?;
+        let own = own(args)?.map(|own| Ok::<_, Failure>((instance(own.identity().url())?, own))).transpose()?;
         // A registry that somebody chose speaks for itself: without a list, its attestations may be of any instance.
         if registry.is_none() || !trusted.is_empty() {
             trusted.extend(own.iter().map(|(at, _)| at.clone()));

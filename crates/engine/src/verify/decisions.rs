@@ -103,6 +103,10 @@ impl<'a> Replay<'a> {
         let mut setting = self.setting.clone().ok_or("the genesis row holds no setting")?;
         setting.now = row.timestamp;
         let policy = self.policy(before)?;
+        let attested = row.detail.get("attestation").is_some() || facts.is_unattested();
+        if policy.consequences().attest && facts.is_evaluated() && !attested {
+            return Err("its policy wants its verdict attested, and it names none".to_owned());
+        }
         let mut decision = judge(policy, &setting, &facts);
         let input = row.detail.get("input").and_then(Value::as_str).and_then(|text| Digest::parse(text).ok());
         let input = input.ok_or("it holds no digest of its input")?;

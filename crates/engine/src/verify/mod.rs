@@ -100,7 +100,8 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut phases = vec![policies::check(&evidence.rows, &policies, home)];
     phases.extend(evidence.chain_phases());
     phases.push(evidence.decisions(&policies.kept));
-    phases.extend(verdicts::check(&evidence.rows, folder));
+    let own = verdicts::Own::of(home, id.is_some() || evidence.seen);
+    phases.extend(verdicts::check(&evidence.rows, folder, evidence.id().as_deref(), &own));
     phases.extend(claims::check(&evidence.rows, folder, evidence.public.as_ref()));
     let (covered, unobserved) = evidence.coverage(options);
     phases.push(covered);

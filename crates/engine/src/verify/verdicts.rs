@@ -12,6 +12,8 @@ use writ_policy::Facts;
 
 use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
+use crate::Home;
+use crate::archive::Archive;
 use crate::attested::{self, Action};
 use crate::proof::{attestation_file, registry_file};
 use crate::verdicts::APPROVAL;
@@ -19,10 +21,37 @@ use crate::verdicts::APPROVAL;
 /// Most chains that the summary tells one by one.
 const MOST: usize = 50;
 
+/// How far apart the moments of a row and of what was signed for it may be.
+const APART_MILLIS: u64 = 60_000;
+
+/// This machine's own instance, which knows what became of its keys since.
+pub struct Own {
+    /// Its registry, where it has one.
+    pub registry: Option<Registry>,
+    /// Whether the session is one of this machine, so that no other instance can have signed for it.
+    pub here: bool,
+}
+
+impl Own {
+    /// The instance of a state folder.
+    pub fn of(home: &Home, here: bool) -> Self {
+        let state = home.state().ok().filter(|state| state.join(writ_store::instance::FILE).is_file());
+        let registry = state.and_then(|state| Archive::open(state, None).ok()?.registry(Timestamp::now()).ok()?);
+        Self { registry, here }
+    }
+}
+
 /// Checks the attestations that rows name; nothing when none does.
-pub fn check(rows: &[Row], folder: &Path) -> Option<Phase> {
-    let mut chains =
-        Chains { folder, evaluations: HashMap::new(), ends: HashMap::new(), told: Vec::new(), wrong: Vec::new() };
+pub fn check(rows: &[Row], folder: &Path, session: Option<&str>, own: &Own) -> Option<Phase> {
+    let mut chains = Chains {
+        folder,
+        session,
+        own,
+        evaluations: HashMap::new(),
+        ends: HashMap::new(),
+        told: Vec::new(),
+        wrong: Vec::new(),
+    };
     for row in rows.iter().filter(|row| matches!(row.decision, RowDecision::Completed | RowDecision::Failed)) {
         let word = if row.decision == RowDecision::Completed { "ran" } else { "ran and failed" };
         chains.ends.extend(row.call_id.as_deref().map(|id| (id, word)));
@@ -33,7 +62,9 @@ pub fn check(rows: &[Row], folder: &Path) -> Option<Phase> {
     }
     let (outcome, findings, summary) = if chains.wrong.is_empty() {
         chains.told.truncate(MOST);
-        (Outcome::Passed, chains.told, format!("{named} rows rest on attested verdicts, signed and about these calls"))
+        let known = if own.registry.is_some() { "" } else { ", as the registries kept with them have it" };
+        let summary = format!("{named} rows rest on attested verdicts, signed and about these calls{known}");
+        (Outcome::Passed, chains.told, summary)
     } else {
         (Outcome::Failed, chains.wrong, "a row does not rest on the verdict it names".to_owned())
     };
@@ -42,6 +73,8 @@ pub fn check(rows: &[Row], folder: &Path) -> Option<Phase> {
 
 struct Chains<'a> {
     folder: &'a Path,
+    session: Option<&'a str>,
+    own: &'a Own,
     /// The evaluation of a tool's input, newest: an approval rests on it.
     evaluations: HashMap<(String, String), Digest>,
     /// What came of each call.
@@ -81,7 +114,11 @@ impl<'a> Chains<'a> {
 
     fn evaluation(&mut self, row: &Row) -> Result<String, String> {
         let (attestation, state) = self.genuine(row, row.detail.get("attestation"))?;
-        about(&attestation, row)?;
+        self.about(&attestation, row)?;
+        let said = attestation.input().get("tool_input").and_then(Value::as_str);
+        if said.is_none() || said != row.detail.get("input").and_then(Value::as_str) {
+            return Err("its attestation is about another input".to_owned());
+        }
         let call = attestation.input().get("call").and_then(Value::as_str);
         if call != row.call_id.as_deref() {
             return Err("its attestation is about another call".to_owned());
@@ -103,6 +140,7 @@ impl<'a> Chains<'a> {
         if input.get("source").and_then(Value::as_str) != Some(APPROVAL) {
             return Err("its attestation is no approval".to_owned());
         }
+        self.about(&attestation, row)?;
         let grant = row.detail.get("grant");
         let text = |name: &str| grant.and_then(|grant| grant.get(name)).and_then(Value::as_str).unwrap_or_default();
         if input.get("tool_input").and_then(Value::as_str) != Some(text("input")) {
@@ -148,21 +186,39 @@ impl<'a> Chains<'a> {
             Attestation::parse(&kept(attestation_file(named), named)?).map_err(|error| error.to_string())?;
         let registry = Registry::parse(&kept(registry_file(known), known)?).map_err(|error| error.to_string())?;
         let state = registry.check(&attestation).map_err(|error| error.to_string())?;
+        self.stands(&attestation, &registry)?;
         // The row's moment was taken when the call came in; its own evaluation is signed a little later.
-        if attestation.timestamp().millis() > at.millis().saturating_add(60_000) {
+        let apart = attestation.timestamp().millis().saturating_sub(at.millis());
+        if apart > 0 && apart.unsigned_abs() > APART_MILLIS {
             return Err("its attestation is younger than the decision".to_owned());
         }
         Ok((attestation, state.as_str()))
+    }
+
+    /// What this machine knows of the key today; a key that got out proves nothing, whenever it signed.
+    fn stands(&self, attestation: &Attestation, kept: &Registry) -> Result<(), String> {
+        let own = self.own.registry.as_ref().filter(|own| own.instance() == kept.instance());
+        match own {
+            Some(own) => own.check(attestation).map(|_state| ()).map_err(|error| error.to_string()),
+            None if self.own.here => Err(format!("`{}` is not this machine's instance", kept.instance())),
+            None => Ok(()),
+        }
+    }
+
+    /// What is signed on the way of a call is signed for its session, then.
+    fn about(&self, attestation: &Attestation, row: &Row) -> Result<(), String> {
+        if attestation.input().get("session").and_then(Value::as_str) != self.session {
+            return Err("its attestation is about another session".to_owned());
+        }
+        let apart = attestation.timestamp().millis().saturating_sub(row.timestamp.millis());
+        if apart.unsigned_abs() > APART_MILLIS {
+            return Err(format!("its attestation was signed at {}, not then", attestation.timestamp()));
+        }
+        Ok(())
     }
 }
 
 fn key(row: &Row) -> (String, String) {
     let input = row.detail.get("input").and_then(Value::as_str).unwrap_or_default();
     (row.tool_name.clone().unwrap_or_default(), input.to_owned())
-}
-
-fn about(attestation: &Attestation, row: &Row) -> Result<(), String> {
-    let said = attestation.input().get("tool_input").and_then(Value::as_str);
-    let input = row.detail.get("input").and_then(Value::as_str);
-    if said.is_some() && said == input { Ok(()) } else { Err("its attestation is about another input".to_owned()) }
 }

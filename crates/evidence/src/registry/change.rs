@@ -55,8 +55,16 @@ pub enum ChangeError {
         /// What was wanted.
         to: KeyState,
     },
+    /// A key that has an id already.
+    #[error(
+        "the file of the new key `{id}` holds a key that is published already: remove that file from the keys folder"
+    )]
+    Published {
+        /// The new key.
+        id: String,
+    },
     /// Nothing to plan the end of.
-    #[error("no key is active")]
+    #[error("no key is active, so none can be planned to follow it: run `writ keys rotate` without `--at`")]
     NoneActive,
     /// A rotation in the past.
     #[error("{at} is over: give a moment that is still to come")]
@@ -95,6 +103,9 @@ impl Registry {
     pub fn changed(&self, change: &Change, now: Timestamp) -> Result<Self, ChangeError> {
         let mut next = self.clone();
         match change {
+            Change::Publish { public } if self.keys.iter().any(|key| key.public == *public) => {
+                return Err(ChangeError::Published { id: self.next_id() });
+            }
             Change::Publish { public } => next.keys.push(Key {
                 id: self.next_id(),
                 public: *public,
@@ -117,14 +128,32 @@ impl Registry {
                     next.step(&old.id, KeyState::Deprecated, at)?;
                 }
             }
-            Change::Deprecate { id } => next.step(id, KeyState::Deprecated, now)?,
+            Change::Deprecate { id } => next.withdraw(id, KeyState::Deprecated, now)?,
             Change::Retire { id } => next.step(id, KeyState::Retired, now)?,
-            Change::Compromise { id } => next.step(id, KeyState::Compromised, now)?,
+            Change::Compromise { id } => next.withdraw(id, KeyState::Compromised, now)?,
         }
         next.version = self.version.saturating_add(1);
         // A clock that was set back does not take the registry with it.
         next.updated_at = now.max(self.updated_at);
         Ok(next)
+    }
+
+    /// Takes a key out. A planned rotation does not get lost with it: without the active key its successor takes over now, and
+    /// without a successor the active key has no end.
+    fn withdraw(&mut self, id: &str, to: KeyState, now: Timestamp) -> Result<(), ChangeError> {
+        let planned = self.active().filter(|active| active.valid_until.is_some()).map(|active| active.id.clone());
+        let follows = self.next_in_line().is_some_and(|next| next.id == id);
+        self.step(id, to, now)?;
+        let next = self.next_in_line().map(|next| next.id.clone());
+        match (planned, next) {
+            (Some(active), Some(next)) if active == id => self.step(&next, KeyState::Active, now),
+            (Some(active), None) if follows => {
+                let active = self.keys.iter_mut().find(|key| key.id == active);
+                active.into_iter().for_each(|active| active.valid_until = None);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn step(&mut self, id: &str, to: KeyState, now: Timestamp) -> Result<(), ChangeError> {
@@ -218,12 +247,57 @@ mod tests {
     }
 
     #[test]
+    fn a_planned_rotation_is_not_lost() {
+        let go = |registry: &Registry, change: Change, second: i64| {
+            let next = registry.changed(&change, at(second)).unwrap();
+            next.may_follow(registry).unwrap();
+            next
+        };
+        let mut planned = go(&Registry::empty("writ", at(0)), Change::Publish { public: public() }, 1);
+        planned = go(&planned, Change::Activate { id: "writ-1".into() }, 1);
+        planned = go(&planned, Change::Publish { public: public() }, 2);
+        planned = go(&planned, Change::Plan { at: at(10) }, 2);
+        assert!(planned.signing(at(9)).is_some() && planned.signing(at(10)).is_none());
+        let (first, second) = ("writ-1".to_owned(), "writ-2".to_owned());
+        // The successor goes: nothing ends.
+        for change in [Change::Deprecate { id: second.clone() }, Change::Compromise { id: second.clone() }] {
+            let without = go(&planned, change, 3);
+            assert_eq!(without.active().unwrap().valid_until, None);
+            assert_eq!(without.signing(at(20)).unwrap().id, first);
+        }
+        // The active one goes: the successor takes over.
+        for change in [Change::Deprecate { id: first.clone() }, Change::Compromise { id: first.clone() }] {
+            let without = go(&planned, change, 3);
+            assert_eq!(without.signing(at(20)).unwrap().id, second);
+            assert_eq!(without.active().unwrap().valid_from, Some(at(3)));
+        }
+        // Another key's end changes no plan.
+        let third = go(&planned, Change::Publish { public: public() }, 3);
+        let kept = go(&third, Change::Compromise { id: "writ-3".into() }, 4);
+        assert_eq!((kept.active().unwrap().valid_until, kept.next_in_line()), (Some(at(10)), planned.next_in_line()));
+        let kept = go(&third, Change::Compromise { id: second }, 4);
+        assert_eq!(kept.due(at(10)), Some(Change::Activate { id: "writ-3".into() }));
+    }
+
+    #[test]
     fn the_order_of_keys_says_nothing() {
         let publish = |registry: &Registry| registry.changed(&Change::Publish { public: public() }, at(1)).unwrap();
         let registry = publish(&publish(&Registry::empty("writ", at(0))));
         let mut turned = registry.clone();
         turned.keys.reverse();
         turned.may_follow(&registry).unwrap();
+        // A key that was withdrawn as compromised does not come back under another name.
+        let mut renamed = turned.clone();
+        renamed.version += 1;
+        renamed.keys.retain(|key| key.id != "writ-1");
+        renamed.may_follow(&registry).unwrap();
+        renamed.keys.push(Key { id: "writ-9".into(), ..registry.keys[0].clone() });
+        assert!(renamed.may_follow(&registry).is_err());
+        let twice = registry.changed(&Change::Publish { public: registry.keys[0].public }, at(2));
+        assert_eq!(twice, Err(ChangeError::Published { id: "writ-3".into() }));
+        renamed.keys.push(registry.keys[0].clone());
+        let printed = writ_core::json::compact(&renamed.to_json());
+        assert!(matches!(Registry::parse(printed.as_bytes()), Err(crate::registry::RegistryError::OneKey(..))));
         let bends: [fn(&mut Vec<Key>); 3] =
             [|keys| keys.truncate(1), |keys| keys[0].state = KeyState::Active, |keys| keys[0].public = keys[1].public];
         for bend in bends {

@@ -30,6 +30,9 @@ pub enum RegistryError {
     /// One id twice.
     #[error("the key id `{0}` is used twice")]
     Twice(String),
+    /// One key under two ids: the state of one would say nothing about the other.
+    #[error("the key ids `{0}` and `{1}` name one public key")]
+    OneKey(String, String),
     /// More than one key signs.
     #[error("more than one key is active")]
     TwoActive,
@@ -55,6 +58,11 @@ impl Registry {
             ids.windows(2).find_map(|pair| <&[&str; 2]>::try_from(pair).ok().filter(|[a, b]| a == b))
         {
             return Err(RegistryError::Twice((*twice).to_owned()));
+        }
+        let mut publics: Vec<(&[u8; 32], &str)> = keys.iter().map(|key| (&key.public, key.id.as_str())).collect();
+        publics.sort_unstable();
+        if let Some(((_, one), (_, other))) = publics.iter().zip(publics.iter().skip(1)).find(|(a, b)| a.0 == b.0) {
+            return Err(RegistryError::OneKey((*one).to_owned(), (*other).to_owned()));
         }
         if keys.iter().filter(|key| key.state == KeyState::Active).count() > 1 {
             return Err(RegistryError::TwoActive);

@@ -1,7 +1,7 @@
 //! The key registry: which keys of an instance may sign, which may be believed.
 //!
 //! Owns the five states, the only legal ways between them, and the strict form of the published document. Refuses a registry with two
-//! active keys, one id twice, or a state without its dates. Invariant: every registry made here is legal, and its version is higher
+//! active keys, one id or one key twice, or a state without its dates. Invariant: every registry made here is legal, and its version is higher
 //! than that of the one it was made from. Page: `spec/attestation.md` (seed §5, R31).
 
 mod change;
@@ -137,6 +137,11 @@ impl Registry {
         self.keys.iter().find(|key| key.state == KeyState::Active)
     }
 
+    /// The key that may sign at `now`: the active one, until its end.
+    pub fn signing(&self, now: Timestamp) -> Option<&Key> {
+        self.active().filter(|active| active.valid_until.is_none_or(|end| now < end))
+    }
+
     /// Checks an attestation's signature with its key as this registry has it (§4.4, §7.4 steps 4 to 8).
     pub fn check(&self, attestation: &Attestation) -> Result<KeyState, Failure> {
         let id = attestation.key_id();
@@ -155,7 +160,7 @@ impl Registry {
     }
 
     /// Whether this registry, fetched now, may take the place of `known` (§5.5, R31). A lower version is a rollback; so is the same
-    /// version with other keys, a key whose state went backwards, and an id that names another key.
+    /// version with other keys, a key whose state went backwards, an id that names another key, and a key under another id.
     pub fn may_follow(&self, known: &Self) -> Result<(), Failure> {
         let rollback = |detail: String| Err(Failure::new(FailureCode::RegistryRollback, detail));
         if self.version < known.version {
@@ -167,7 +172,11 @@ impl Registry {
         if self.version == known.version && (keys.len() != known.keys.len() || !known.keys.iter().all(same)) {
             return rollback(format!("version {} was fetched with other keys than are known", self.version));
         }
+        let publics: BTreeMap<&[u8; 32], &str> = self.keys.iter().map(|key| (&key.public, key.id.as_str())).collect();
         for old in &known.keys {
+            if let Some(id) = publics.get(&old.public).filter(|id| **id != old.id) {
+                return rollback(format!("`{id}` names the key that `{}` named", old.id));
+            }
             match keys.get(old.id.as_str()) {
                 Some(new) if new.public != old.public => {
                     return rollback(format!("`{}` names another key now", old.id));

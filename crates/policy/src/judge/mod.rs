@@ -103,6 +103,15 @@ impl<'a> Judge<'a> {
         let Some(limit) = self.policy.consequences().attested_apply else { return };
         let why = match (&apply.plan, &apply.verdict) {
             (None, _) => "it applies no plan file that is known".to_owned(),
+            (Some(plan), _) if apply.company.is_some() => {
+                let company = apply.company.as_deref().unwrap_or_default();
+                self.deny_apply(
+                    apply,
+                    format!("`{company}` in the same line may change the plan file `{plan}` first"),
+                    "apply it in a line of its own",
+                );
+                return;
+            }
             (Some(plan), None) => format!("no attested verdict speaks for the plan file `{plan}` as it is now"),
             (_, Some(verdict)) if self.setting.now >= verdict.until => {
                 format!("the verdict on its plan ended at {}", verdict.until)
@@ -117,6 +126,10 @@ impl<'a> Judge<'a> {
         };
         let instead = "make a plan file (`terraform plan -out=tfplan`) and have a human or CI attest it (`writ evaluate terraform tfplan \
                        --attest`)";
+        self.deny_apply(apply, why, instead);
+    }
+
+    fn deny_apply(&mut self, apply: &Apply, why: String, instead: &str) {
         let matched = matched(Subject::Command, "apply", Some(apply.span));
         self.say(Verdict::Deny, "/consequences/attestedApply", matched, why, instead.to_owned());
     }

@@ -36,6 +36,8 @@ pub enum Refusal {
     Gone,
     /// Above the limit, in bytes.
     TooLarge(usize),
+    /// A head above the limit, in bytes.
+    Head(usize),
     /// Not `application/json`.
     MediaType,
     /// Above the rate limit: try again after so many seconds.
@@ -64,8 +66,12 @@ impl Refusal {
             Self::TooLarge(limit) => {
                 return (S::PAYLOAD_TOO_LARGE, "too_large", format!("the limit is {limit} bytes").into());
             }
+            Self::Head(limit) => {
+                let status = S::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                return (status, "head_too_large", format!("the limit of a head is {limit} bytes").into());
+            }
             Self::Unauthorized => {
-                (S::UNAUTHORIZED, "unauthorized", "send `Authorization: Bearer` with an access token")
+                (S::UNAUTHORIZED, "unauthorized", "send the header `Authorization` with `Bearer` and an access token")
             }
             Self::Origin => (S::FORBIDDEN, "origin", "without access tokens, web pages are not served here"),
             Self::SlowBody => (S::REQUEST_TIMEOUT, "slow_body", "the body did not come in time"),
@@ -74,9 +80,11 @@ impl Refusal {
             Self::TooMany(_) => (S::TOO_MANY_REQUESTS, "too_many_requests", "too many requests: try again later"),
             Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "no room for it now: try again"),
             Self::Timeout => (S::SERVICE_UNAVAILABLE, "timeout", "it took too long"),
-            Self::Unattested => {
-                (S::SERVICE_UNAVAILABLE, "not_attested", "the verdict could not be signed and kept: try again")
-            }
+            Self::Unattested => (
+                S::SERVICE_UNAVAILABLE,
+                "not_attested",
+                "the verdict could not be signed and kept: try again; the log of the service tells why",
+            ),
             Self::Unavailable => (S::SERVICE_UNAVAILABLE, "unavailable", "the database does not answer: try again"),
         };
         (status, code, message.into())
@@ -101,7 +109,7 @@ impl Refusal {
             Self::TooMany(seconds) => set(header::RETRY_AFTER, &seconds.to_string()),
             Self::Busy | Self::Timeout | Self::Unattested | Self::Unavailable => set(header::RETRY_AFTER, "1"),
             // What is left of the body is not read, so the connection cannot go on.
-            Self::TooLarge(_) | Self::SlowBody => set(header::CONNECTION, "close"),
+            Self::TooLarge(_) | Self::SlowBody | Self::Head(_) => set(header::CONNECTION, "close"),
             Self::Malformed(_)
             | Self::NoSubject(_)
             | Self::Origin

@@ -25,6 +25,9 @@ const LONG: usize = 32 << 10;
 /// Largest attestation: verifiers read no larger one. Leaves room for what is put around input and output.
 const MAX_ATTESTED: usize = (64 << 20) - (64 << 10);
 
+/// The members that `options` may have.
+const OPTIONS: [&str; 4] = ["cwd", "state", "chain_id", "parent_attestation"];
+
 /// What became of a body.
 struct Judged {
     source: &'static str,
@@ -146,6 +149,14 @@ fn judge(bytes: &[u8], attest: bool, seconds: i64) -> Result<Judged, Refusal> {
         Some(options @ Value::Object(_)) => Some(options),
         Some(_) => return Err(malformed("`options` is no object")),
     };
+    let unknown = options.and_then(Value::as_object).and_then(|options| {
+        let mut names = options.iter().map(|(name, _)| name);
+        names.find(|name| !OPTIONS.contains(name))
+    });
+    if let Some(unknown) = unknown {
+        let why = format!("`options` has no member `{unknown}`; it takes `{}`", OPTIONS.join("`, `"));
+        return Err(Refusal::Malformed(why));
+    }
     let chain_id = option(options, "chain_id", |text| (1..=128).contains(&text.len()).then(|| hide(text)))?;
     let parent = option(options, "parent_attestation", |text| Digest::parse(text).ok())?;
     let subject = Subject::read(source, input, options).map_err(|why| Refusal::NoSubject(why.to_string()))?;

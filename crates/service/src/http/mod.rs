@@ -193,12 +193,19 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     let archive = || Archive::open(&options.state, options.database.as_deref());
     let archives = (0..READERS).map(|_| archive()).collect::<Result<Vec<_>, _>>()?;
     let identity = notary.as_ref().map(|notary| notary.identity().clone());
+    let strayed =
+        identity.as_ref().filter(|identity| options.base_url.is_none() && port(identity.url()) != address.port());
+    let strayed = strayed.map(|identity| identity.url().to_owned());
     let attesting = notary.map(|notary| Ok::<_, NotaryError>((notary, archive()?))).transpose()?;
 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (log, log_thread) = Log::open(options.log, options.sink)?;
     let (metrics, end) = (Metrics::default(), log.clone());
     announce(&log, address, acceptor.is_some(), identity.as_ref());
+    if let Some(url) = &strayed {
+        let why = "attestations name a port that this service does not listen on: give `--base-url`";
+        log.event("base_url", &[("url", Field::Text(url)), ("why", Field::Text(why))]);
+    }
     let instance = identity.map_or(String::new(), |identity| identity.id);
     let desk = attesting.map(|(notary, archive)| Desk::open(notary, archive, metrics.clone(), log.clone()));
     let (desk, desk_threads) = desk.transpose()?.unzip();
@@ -247,20 +254,31 @@ fn notary(options: &Options, address: SocketAddr) -> Result<Notary, NotaryError>
         return Err(DatabaseError::Url(url).into());
     }
     let first = match &options.instance {
-        Some(id) => Identity { id: id.clone(), url: url.clone() },
-        None => Identity { url: url.clone(), ..Notary::newcomer()? },
+        Some(id) => Identity { id: id.clone(), url: Some(url.clone()) },
+        None => Identity { url: Some(url.clone()), ..Notary::newcomer()? },
     };
     let mut notary = Notary::open(&options.state, options.database.as_deref(), Some(first))?;
     let kept = notary.identity().clone();
     if let Some(wanted) = options.instance.as_ref().filter(|wanted| **wanted != kept.id) {
-        return Err(DatabaseError::OtherInstance { kept: kept.id, url: kept.url, wanted: wanted.clone() }.into());
+        return Err(DatabaseError::OtherInstance {
+            kept: kept.id.clone(),
+            url: kept.url().to_owned(),
+            wanted: wanted.clone(),
+        }
+        .into());
     }
-    if options.base_url.is_some() {
+    if options.base_url.is_some() || kept.url.is_none() {
         notary.move_to(&url)?;
     }
     // Makes the first key now: what is wrong with keys or database shows before anybody asks.
     notary.registry(Timestamp::now())?;
     Ok(notary)
+}
+
+/// The port of a base URL.
+fn port(url: &str) -> u16 {
+    let named = url.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    named.unwrap_or(if url.starts_with("https:") { 443 } else { 80 })
 }
 
 fn announce(log: &Log, address: SocketAddr, tls: bool, identity: Option<&Identity>) {
@@ -269,7 +287,7 @@ fn announce(log: &Log, address: SocketAddr, tls: bool, identity: Option<&Identit
     match identity {
         Some(identity) => {
             fields.push(("instance", Field::Text(&identity.id)));
-            fields.push(("url", Field::Text(&identity.url)));
+            fields.push(("url", Field::Text(identity.url())));
         }
         None => fields.push(("attestation", Field::Text("off"))),
     }
@@ -322,6 +340,9 @@ async fn answered(
     peer: u128,
     trail: &mut Trail,
 ) -> Result<Reply, Refusal> {
+    if listen::head_bytes(&request) > listen::HEAD_BYTES {
+        return Err(Refusal::Head(listen::HEAD_BYTES));
+    }
     let route = route.ok_or(Refusal::NotFound("no such route"))?;
     if !route.takes(request.method()) {
         return Err(Refusal::Method(route.allow()));

@@ -89,6 +89,11 @@ impl Reader {
 }
 
 impl Published {
+    /// Whether a key may sign now.
+    pub fn signs(&self) -> bool {
+        self.registry.signing(Timestamp::now()).is_some()
+    }
+
     /// Its version.
     pub const fn version(&self) -> u64 {
         self.registry.version()

@@ -2,6 +2,8 @@
 //!
 //! Paths are compared as they came: nothing is decoded, nothing is joined to a folder.
 
+use std::sync::Arc;
+
 use hyper::body::Bytes;
 use hyper::header::IF_NONE_MATCH;
 use hyper::{HeaderMap, Method, StatusCode};
@@ -11,6 +13,7 @@ use writ_evidence::attestation::{FOLDER, is_id};
 use writ_evidence::registry::{KeyState, PATH};
 
 use super::answer::{Refusal, Reply, document, json as answer, typed};
+use super::reader::Published;
 use super::{HEALTH_TIME, Service, metrics};
 
 /// The document of `/api/openapi.json`.
@@ -102,7 +105,9 @@ pub async fn read(service: &Service, route: Route<'_>, headers: &HeaderMap) -> R
 async fn health(service: &Service) -> Reply {
     let registry = timeout(HEALTH_TIME, service.reader.registry()).await;
     let mut out = Object::new();
+    let signs = |published: &Option<Arc<Published>>| published.as_ref().is_some_and(|published| published.signs());
     let (status, word) = match &registry {
+        Ok(Ok(published)) if service.desk.is_some() && !signs(published) => (StatusCode::SERVICE_UNAVAILABLE, "no_key"),
         Ok(Ok(_)) => (StatusCode::OK, "ok"),
         _ => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
     };

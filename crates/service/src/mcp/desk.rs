@@ -66,7 +66,7 @@ impl Instance {
 impl Desk {
     /// Gives the notary a thread.
     pub fn new(mut notary: Notary) -> io::Result<Self> {
-        let url = notary.identity().url.clone();
+        let url = notary.identity().url().to_owned();
         let (jobs, queue) = mpsc::channel::<Job>();
         let work = move || queue.into_iter().for_each(|job| job(&mut notary));
         thread::Builder::new().name("notary".to_owned()).spawn(work)?;

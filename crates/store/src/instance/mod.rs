@@ -11,6 +11,7 @@ mod sqlite;
 
 use std::path::Path;
 
+use rusqlite::ErrorCode;
 use writ_evidence::registry::{ChangeError, Registry, RegistryError};
 
 use crate::StoreError;
@@ -22,13 +23,23 @@ pub use sqlite::Sqlite;
 /// The database's name in the state folder.
 pub const FILE: &str = "attestations.db";
 
+/// Where an instance is reached unless told otherwise: where `writ serve` listens.
+pub const DEFAULT_URL: &str = "http://127.0.0.1:7411";
+
 /// Who an instance is. Written once; the registry and the URLs rest on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Its name: the keys' names begin with it.
     pub id: String,
+    /// Scheme, host and port that its URLs begin with; none as long as nobody chose one.
+    pub url: Option<String>,
+}
+
+impl Identity {
     /// Scheme, host and port that its URLs begin with.
-    pub url: String,
+    pub fn url(&self) -> &str {
+        self.url.as_deref().unwrap_or(DEFAULT_URL)
+    }
 }
 
 /// One attestation to keep.
@@ -57,7 +68,7 @@ pub enum Kept {
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
     /// SQLite.
-    #[error("the attestations in {path} cannot be used: {source}")]
+    #[error("the attestations in {path} cannot be used: {source}{}", remedy(source))]
     Sqlite {
         /// The file.
         path: String,
@@ -94,11 +105,25 @@ pub enum DatabaseError {
     Url(String),
 }
 
+/// What a person can do about what SQLite said.
+fn remedy(source: &rusqlite::Error) -> &'static str {
+    match source.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            ": make it and its folder yours (`chown`) and writable (`chmod u+rwX`), or set WRIT_STATE_DIR to one that is"
+        }
+        Some(ErrorCode::DiskFull) => ": free some space, then try again",
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ": put a copy of it back",
+        _ => "",
+    }
+}
+
 /// A change of the registry, given the newest one. Returns `None` to leave it as it is.
 pub type Changer<'a> = &'a mut dyn FnMut(&Registry) -> Result<Option<Registry>, ChangeError>;
 
 /// Where an instance keeps what it published.
 pub trait Database: Send {
+    /// Who the instance is, if anybody is there yet.
+    fn known(&mut self) -> Result<Option<Identity>, DatabaseError>;
     /// Who the instance is; written when nobody was there yet.
     fn identity(&mut self, first: &Identity) -> Result<Identity, DatabaseError>;
     /// Moves the instance to another base URL.
@@ -138,8 +163,28 @@ pub fn check(identity: &Identity) -> Result<(), DatabaseError> {
     if !named {
         return Err(DatabaseError::Name(identity.id.clone()));
     }
-    if !writ_evidence::attestation::is_instance(&identity.url) {
-        return Err(DatabaseError::Url(identity.url.clone()));
+    match &identity.url {
+        Some(url) if !writ_evidence::attestation::is_instance(url) => Err(DatabaseError::Url(url.clone())),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// The kept URL: an empty one stands for none.
+fn chosen(url: String) -> Option<String> {
+    Some(url).filter(|url| !url.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_sqlite_says_has_a_remedy() {
+        for (code, remedy) in [(14, "chmod u+rwX"), (8, "WRIT_STATE_DIR"), (13, "free some space"), (11, "put a copy")]
+        {
+            let source = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+            let said = DatabaseError::Sqlite { path: "a.db".to_owned(), source }.to_string();
+            assert!(said.contains(remedy), "{said}");
+        }
+    }
 }

@@ -17,7 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use writ_core::json;
 use writ_evidence::registry::Registry;
 
-use super::{Changer, Database, DatabaseError, Identity, Kept, Record, check};
+use super::{Changer, Database, DatabaseError, Identity, Kept, Record, check, chosen};
 
 /// How long the server may take to take a connection or a packet.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -72,13 +72,19 @@ impl Postgres {
 }
 
 impl Database for Postgres {
+    fn known(&mut self) -> Result<Option<Identity>, DatabaseError> {
+        let row =
+            self.client()?.query_opt("SELECT id, url FROM writ_instance", &[]).map_err(|error| refused(&error))?;
+        row.map(|row| Ok(Identity { id: text(&row, 0)?, url: chosen(text(&row, 1)?) })).transpose()
+    }
+
     fn identity(&mut self, first: &Identity) -> Result<Identity, DatabaseError> {
         check(first)?;
         let client = self.client()?;
         let insert = "INSERT INTO writ_instance (one, id, url) VALUES (1, $1, $2) ON CONFLICT DO NOTHING";
-        client.execute(insert, &[&first.id, &first.url]).map_err(|error| refused(&error))?;
-        let row = client.query_one("SELECT id, url FROM writ_instance", &[]).map_err(|error| refused(&error))?;
-        Ok(Identity { id: text(&row, 0)?, url: text(&row, 1)? })
+        let url = first.url.as_deref().unwrap_or_default();
+        client.execute(insert, &[&first.id, &url]).map_err(|error| refused(&error))?;
+        Ok(self.known()?.unwrap_or_else(|| first.clone()))
     }
 
     fn move_to(&mut self, url: &str) -> Result<(), DatabaseError> {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, Transactio
 use writ_core::json;
 use writ_evidence::registry::Registry;
 
-use super::{Changer, Database, DatabaseError, Identity, Kept, Record, check};
+use super::{Changer, Database, DatabaseError, Identity, Kept, Record, check, chosen};
 use crate::durable;
 
 /// How long one process waits for another.
@@ -44,11 +44,16 @@ impl Sqlite {
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         if let Some(folder) = path.parent() {
             durable::make_folder(folder)?;
+            durable::guarded(folder)?;
         }
         // SQLite would create it by the umask, and its journals after the mode that it has.
         if !path.exists() {
             durable::create(path, b"")?;
         }
+        durable::guarded(path)?;
+        let mut journal = path.as_os_str().to_owned();
+        journal.push("-wal");
+        durable::guarded(Path::new(&journal))?;
         let failed = |source| DatabaseError::Sqlite { path: path.display().to_string(), source };
         let connection = Connection::open(path).map_err(failed)?;
         let prepared = connection.busy_timeout(PATIENCE).and_then(|()| {
@@ -68,17 +73,21 @@ impl Sqlite {
 }
 
 impl Database for Sqlite {
+    fn known(&mut self) -> Result<Option<Identity>, DatabaseError> {
+        let kept = |row: &rusqlite::Row<'_>| Ok(Identity { id: row.get(0)?, url: chosen(row.get(1)?) });
+        let select = "SELECT id, url FROM instance WHERE one = 1";
+        self.connection.query_row(select, [], kept).optional().map_err(self.failed())
+    }
+
     fn identity(&mut self, first: &Identity) -> Result<Identity, DatabaseError> {
         check(first)?;
         let failed = self.failed();
         let insert = "INSERT OR IGNORE INTO instance (one, id, url) VALUES (1, ?1, ?2)";
-        let select = "SELECT id, url FROM instance WHERE one = 1";
-        let kept = |row: &rusqlite::Row<'_>| Ok(Identity { id: row.get(0)?, url: row.get(1)? });
-        if let Some(found) = self.connection.query_row(select, [], kept).optional().map_err(&failed)? {
+        if let Some(found) = self.known()? {
             return Ok(found);
         }
-        self.connection.execute(insert, params![first.id, first.url]).map_err(&failed)?;
-        self.connection.query_row(select, [], kept).map_err(failed)
+        self.connection.execute(insert, params![first.id, first.url.as_deref().unwrap_or_default()]).map_err(failed)?;
+        Ok(self.known()?.unwrap_or_else(|| first.clone()))
     }
 
     fn move_to(&mut self, url: &str) -> Result<(), DatabaseError> {

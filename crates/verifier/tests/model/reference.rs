@@ -65,7 +65,8 @@ impl Doc {
     pub fn is_registry(&self) -> bool {
         let ids: BTreeSet<&str> = self.keys.iter().map(|key| key.id.as_str()).collect();
         let active = self.keys.iter().filter(|key| key.state == State::Active).count();
-        self.version > 0 && ids.len() == self.keys.len() && active <= 1
+        let publics: BTreeSet<usize> = self.keys.iter().map(|key| key.public).collect();
+        self.version > 0 && ids.len() == self.keys.len() && publics.len() == ids.len() && active <= 1
     }
 
     fn sorted(&self) -> Vec<Key> {
@@ -122,9 +123,21 @@ pub fn done(doc: &Doc, deed: &Deed, instance: &str, now: i64) -> Option<Doc> {
                 }
             }
         }
-        Deed::Deprecate(id) => go(id, State::Deprecated)?,
         Deed::Retire(id) => go(id, State::Retired)?,
-        Deed::Compromise(id) => go(id, State::Compromised)?,
+        Deed::Deprecate(id) | Deed::Compromise(id) => {
+            go(id, if matches!(deed, Deed::Deprecate(_)) { State::Deprecated } else { State::Compromised })?;
+            let mut line = doc.keys.iter().filter(|key| key.state == State::Pending);
+            match (doc.keys.iter().find(|key| key.state == State::Active && key.until.is_some()), line.next()) {
+                // A plan outlives its active key: the successor takes over.
+                (Some(active), Some(heir)) if active.id == *id => go(&heir.id, State::Active)?,
+                // It ends with its successor.
+                (Some(active), Some(heir)) if heir.id == *id && line.next().is_none() => {
+                    let active = next.keys.iter_mut().find(|key| key.id == active.id)?;
+                    active.until = None;
+                }
+                _ => {}
+            }
+        }
     }
     Some(next)
 }
@@ -320,6 +333,10 @@ fn followed(known: &Cached, doc: &Doc, now: i64) -> Option<Cached> {
     let withdrawn = known.gone.iter().map(|(id, public)| (id.clone(), *public, State::Compromised));
     let mut gone = BTreeMap::new();
     for (id, public, state) in published.chain(withdrawn) {
+        // A key keeps its name, also one that was withdrawn.
+        if doc.keys.iter().any(|key| key.public == public && key.id != id) {
+            return None;
+        }
         match doc.key(&id) {
             None => {
                 gone.insert(id, public);
