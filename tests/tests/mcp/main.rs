@@ -194,9 +194,10 @@ fn attestations_come_with_the_report_and_verify() {
 #[test]
 fn without_its_attestation_no_report_leaves() {
     let folder = folder("keyless");
-    fs::create_dir_all(folder.join("state")).unwrap();
-    fs::write(folder.join("state/keys"), "not a folder").unwrap();
     let mut server = Pipes::open(&folder, &["--attest"]);
+    let keys = folder.join("state/keys");
+    drop(fs::remove_dir_all(&keys));
+    fs::write(&keys, "not a folder").unwrap();
     let result = server.call(SHELL, json!({ "command": "ls" }));
     assert!(refusal(&result).contains("no attestation could be made"), "{result:#}");
 }
