@@ -4,6 +4,8 @@
 mod service_parts;
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -94,6 +96,30 @@ fn watch(server: &Server, seen: &Seen, end: &AtomicBool) {
     while !end.load(Ordering::Relaxed) {
         seen.registries.lock().unwrap().push(server.registry());
         thread::sleep(Duration::from_millis(3));
+    }
+}
+
+#[test]
+fn a_database_is_reached_over_tls_that_it_proves() {
+    let postgres = Postgres::start();
+    let folder = Folder::new("serve-tls-database");
+    let registry = |host: &str, more: &str, authority: Option<&Path>| {
+        let mut command = Command::new(service_parts::command(&folder.state(), &[]).get_program());
+        command.args(["keys", "registry", "--database", &format!("{}?{more}", postgres.url(host))]);
+        command.env_clear().env("HOME", &folder.0).env("WRIT_STATE_DIR", folder.state());
+        command.envs(authority.map(|path| ("SSL_CERT_FILE", path)));
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let certificate = postgres.certificate();
+    assert_eq!(registry("localhost", "sslmode=require", Some(&certificate)).0, Some(0));
+    assert_eq!(registry("localhost", "", None).0, Some(0), "on this machine nobody asks for TLS");
+    for (host, authority, why) in [
+        ("localhost", None, "an authority that nobody knows"),
+        ("127.0.0.1", Some(certificate.as_path()), "a certificate for another name"),
+    ] {
+        let (code, said) = registry(host, "sslmode=require", authority);
+        assert!(code == Some(1) && said.contains("certificate"), "{why}: {said}");
     }
 }
 

@@ -362,6 +362,8 @@ fn http_answers_and_refuses() {
     let port = server.port;
     let own = format!("http://localhost:{port}");
     assert_eq!(server.post(hello.as_bytes(), &[("Origin", &own)]).0, 200);
+    let second = [("Origin", own.as_str()), ("Origin", "http://evil.example")];
+    assert_eq!(server.post(hello.as_bytes(), &second).0, 400, "an origin behind another");
     assert_eq!(server.post(hello.as_bytes(), &[("Host", &format!("localhost:{port}"))]).0, 200);
     for header in [
         ("Host", "evil.example"),

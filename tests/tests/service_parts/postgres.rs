@@ -33,16 +33,30 @@ impl Postgres {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let server = Self { folder, programs, port, root };
         server.run("initdb", &["-D", "data", "-U", "writ", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
+        server.certify();
         server.up();
         server
     }
 
+    /// A certificate for `localhost`, by nobody.
+    fn certify(&self) {
+        let what = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -noenc -days 2 -subj /CN=localhost \
+                    -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE -keyout server.key -out server.pem";
+        self.run("/usr/bin/openssl", &what.split_whitespace().collect::<Vec<_>>());
+    }
+
+    /// The certificate it shows to those who want TLS.
+    pub fn certificate(&self) -> PathBuf {
+        self.folder.join("server.pem")
+    }
+
     /// Starts the server, and waits until it answers.
     pub fn up(&self) {
+        let folder = self.folder.display();
         let options = format!(
-            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories={}",
-            self.port,
-            self.folder.display()
+            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c ssl=on \
+             -c ssl_cert_file={folder}/server.pem -c ssl_key_file={folder}/server.key",
+            self.port
         );
         self.run("pg_ctl", &["-D", "data", "-w", "-t", "60", "-l", "log", "-o", &options, "start"]);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderName, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -89,6 +89,11 @@ fn names(address: SocketAddr, setting: &HttpSetting) -> (Vec<String>, Vec<String
 
 /// The strict parser in front of the library's: what is no message is answered as JSON-RPC wants it.
 async fn strict(request: Request, next: Next) -> Response {
+    // Only the first of several would be looked at.
+    let twice = |name: HeaderName| request.headers().get_all(name).iter().nth(1).is_some();
+    if twice(header::HOST) || twice(header::ORIGIN) {
+        return StatusCode::BAD_REQUEST.into_response();
+    }
     if request.method() != Method::POST {
         return next.run(request).await;
     }
