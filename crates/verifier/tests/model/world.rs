@@ -341,10 +341,11 @@ impl<'a> World<'a> {
                 self.reset(at, Disk::Missing);
             }
             (1, Some(mut bytes)) => {
-                let place = self.dice.below(bytes.len());
+                // It may be empty since the last time.
+                let place = self.dice.below(bytes.len().max(1));
                 match self.dice.below(3) {
                     0 => bytes.truncate(place),
-                    1 => bytes[place] ^= 1 << self.dice.below(8),
+                    1 if !bytes.is_empty() => bytes[place] ^= 1 << self.dice.below(8),
                     _ => bytes.push(b'\n'),
                 }
                 fs::write(&path, bytes).unwrap();
