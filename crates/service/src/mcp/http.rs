@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderName, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -89,9 +89,7 @@ fn names(address: SocketAddr, setting: &HttpSetting) -> (Vec<String>, Vec<String
 
 /// The strict parser in front of the library's: what is no message is answered as JSON-RPC wants it.
 async fn strict(request: Request, next: Next) -> Response {
-    // Only the first of several would be looked at.
-    let twice = |name: HeaderName| request.headers().get_all(name).iter().nth(1).is_some();
-    if twice(header::HOST) || twice(header::ORIGIN) {
+    if [header::HOST, header::ORIGIN].into_iter().any(|name| is_twice(request.headers(), name)) {
         return StatusCode::BAD_REQUEST.into_response();
     }
     if request.method() != Method::POST {
@@ -106,6 +104,11 @@ async fn strict(request: Request, next: Next) -> Response {
         Heard::Nothing => StatusCode::ACCEPTED.into_response(),
         Heard::Wrong(answer) => wrong(StatusCode::BAD_REQUEST, answer),
     }
+}
+
+/// Only the first of several would be looked at.
+fn is_twice(headers: &HeaderMap, name: HeaderName) -> bool {
+    headers.get_all(name).iter().nth(1).is_some()
 }
 
 fn wrong(status: StatusCode, answer: String) -> Response {
