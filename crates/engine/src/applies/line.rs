@@ -10,7 +10,7 @@ use writ_shell::{Access, Analysis, Command, Dir, Env, FileUse, Word};
 
 /// Programs that apply.
 const PROGRAMS: [&str; 4] = ["terraform", "tofu", "opentofu", "terragrunt"];
-/// Their subcommands that change no infrastructure and no state.
+/// Their subcommands that apply nothing; some change the state, which is for other rules.
 const HARMLESS: [&str; 19] = [
     "console",
     "fmt",
@@ -33,7 +33,7 @@ const HARMLESS: [&str; 19] = [
     "import",
 ];
 /// Those of [`HARMLESS`] that write nothing.
-const READING: [&str; 6] = ["graph", "output", "providers", "show", "validate", "version"];
+const READING: [&str; 5] = ["graph", "output", "show", "validate", "version"];
 /// Words that make terragrunt apply, and other programs that carry a call of one of [`PROGRAMS`].
 const APPLYING: [&str; 6] = ["apply", "apply-all", "destroy", "destroy-all", "refresh", "test"];
 /// Their options whose value is the next word.
@@ -296,6 +296,22 @@ mod tests {
             "terraform() { cp evil tfplan; command terraform apply tfplan; }; terraform apply tfplan",
             "terraform apply tfplan | tee link",
             "PATH=.:$PATH terraform apply tfplan",
+            "cat <(cp evil tfplan); terraform apply tfplan",
+            "cp evil tfplan & terraform apply tfplan",
+            "exec 3>tfplan; terraform apply tfplan",
+            "LESSOPEN='|cp evil tfplan' less x; terraform apply tfplan",
+            "set -x; PS4='$(cp evil tfplan)'; terraform apply tfplan",
+            "trap 'cp evil tfplan' DEBUG; terraform apply tfplan",
+            "alias terraform='cp evil tfplan; terraform'; terraform apply tfplan",
+            "echo $(cp evil tfplan); terraform apply tfplan",
+            "[[ -n $(cp evil tfplan) ]]; terraform apply tfplan",
+            "BASH_ENV=./evil bash -c 'terraform apply tfplan'",
+            "coproc cp evil tfplan; terraform apply tfplan",
+            "bash -c 'terraform apply tfplan' < /dev/null; . ./evil; terraform apply tfplan",
+            "terraform apply \"$(cp evil tfplan; echo tfplan)\"",
+            "declare -x A=$(cp evil tfplan); terraform apply tfplan",
+            "env -S 'cp evil tfplan'; terraform apply tfplan",
+            "terraform providers mirror tfplan; terraform apply tfplan",
         ] {
             let found = found(line);
             assert!(!found.is_empty() && found.iter().all(|apply| apply.company.is_some()), "{line}: {found:?}");

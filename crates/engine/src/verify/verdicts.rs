@@ -1,5 +1,6 @@
 //! From verdict to decision to execution: every attestation that a row names, against the row and against what came of the call.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -24,25 +25,32 @@ const MOST: usize = 50;
 /// How far apart the moments of a row and of what was signed for it may be.
 const APART_MILLIS: u64 = 60_000;
 
-/// This machine's own instance, which knows what became of its keys since.
-pub struct Own {
-    /// Its registry, where it has one.
-    pub registry: Option<Registry>,
+/// This machine's own instance, which knows what became of its keys since. Asked only when a row names an attestation.
+pub struct Own<'a> {
+    home: &'a Home,
     /// Whether the session is one of this machine, so that no other instance can have signed for it.
-    pub here: bool,
+    here: bool,
+    registry: OnceCell<Option<Registry>>,
 }
 
-impl Own {
+impl<'a> Own<'a> {
     /// The instance of a state folder.
-    pub fn of(home: &Home, here: bool) -> Self {
-        let state = home.state().ok().filter(|state| state.join(writ_store::instance::FILE).is_file());
-        let registry = state.and_then(|state| Archive::open(state, None).ok()?.registry(Timestamp::now()).ok()?);
-        Self { registry, here }
+    pub const fn of(home: &'a Home, here: bool) -> Self {
+        Self { home, here, registry: OnceCell::new() }
+    }
+
+    /// Its registry, where it has one.
+    fn registry(&self) -> Option<&Registry> {
+        let read = || {
+            let state = self.home.state().ok().filter(|state| state.join(writ_store::instance::FILE).is_file())?;
+            Archive::open(state, None).ok()?.registry(Timestamp::now()).ok()?
+        };
+        self.registry.get_or_init(read).as_ref()
     }
 }
 
 /// Checks the attestations that rows name; nothing when none does.
-pub fn check(rows: &[Row], folder: &Path, session: Option<&str>, own: &Own) -> Option<Phase> {
+pub fn check(rows: &[Row], folder: &Path, session: Option<&str>, own: &Own<'_>) -> Option<Phase> {
     let mut chains = Chains {
         folder,
         session,
@@ -62,7 +70,7 @@ pub fn check(rows: &[Row], folder: &Path, session: Option<&str>, own: &Own) -> O
     }
     let (outcome, findings, summary) = if chains.wrong.is_empty() {
         chains.told.truncate(MOST);
-        let known = if own.registry.is_some() { "" } else { ", as the registries kept with them have it" };
+        let known = if own.registry().is_some() { "" } else { ", as the registries kept with them have it" };
         let summary = format!("{named} rows rest on attested verdicts, signed and about these calls{known}");
         (Outcome::Passed, chains.told, summary)
     } else {
@@ -74,7 +82,7 @@ pub fn check(rows: &[Row], folder: &Path, session: Option<&str>, own: &Own) -> O
 struct Chains<'a> {
     folder: &'a Path,
     session: Option<&'a str>,
-    own: &'a Own,
+    own: &'a Own<'a>,
     /// The evaluation of a tool's input, newest: an approval rests on it.
     evaluations: HashMap<(String, String), Digest>,
     /// What came of each call.
@@ -197,7 +205,7 @@ impl<'a> Chains<'a> {
 
     /// What this machine knows of the key today; a key that got out proves nothing, whenever it signed.
     fn stands(&self, attestation: &Attestation, kept: &Registry) -> Result<(), String> {
-        let own = self.own.registry.as_ref().filter(|own| own.instance() == kept.instance());
+        let own = self.own.registry().filter(|own| own.instance() == kept.instance());
         match own {
             Some(own) => own.check(attestation).map(|_state| ()).map_err(|error| error.to_string()),
             None if self.own.here => Err(format!("`{}` is not this machine's instance", kept.instance())),
