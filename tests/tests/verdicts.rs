@@ -174,10 +174,14 @@ fn evaluation_decision_and_execution_are_one_chain() {
     let folder = place.session().join("attestations");
     let kept: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(kept.len(), 5);
-    let text = fs::read_to_string(&kept[0]).unwrap();
-    fs::write(&kept[0], text.replace("shell", "shill")).unwrap();
-    assert!(!verified(&place).0, "a kept attestation that was changed");
-    fs::write(&kept[0], &text).unwrap();
+    for kept in &kept {
+        let text = fs::read_to_string(kept).unwrap();
+        let changed = text.replacen(r#""session":"workplace""#, r#""session":"workplacf""#, 1);
+        assert_ne!(changed, text, "{}", kept.display());
+        fs::write(kept, changed).unwrap();
+        assert!(!verified(&place).0, "a kept attestation that was changed: {text}");
+        fs::write(kept, &text).unwrap();
+    }
     assert!(verified(&place).0);
     fs::rename(&kept[1], folder.join("elsewhere")).unwrap();
     assert!(!verified(&place).0, "a kept attestation that is gone");
