@@ -4,7 +4,7 @@ use writ_core::Span;
 use writ_core::json::{Object, Value};
 
 use crate::action::{Access, Analysis, Dir, Env, FileUse, NetTarget, Part, Word};
-use crate::tree::Tree;
+use crate::parser::tree::Tree;
 use crate::{analyze, parser};
 
 /// A line and what it would do.

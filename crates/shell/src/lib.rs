@@ -5,42 +5,12 @@
 //! silence; time and stack are bounded for any input. Page: `spec/shell.md`.
 
 mod action;
-mod again;
-mod awk;
-mod braces;
-mod budget;
-mod builtins;
-mod command;
-mod dirs;
-mod effects;
 mod eval;
-mod expand;
 mod explain;
-mod foreign;
-mod git;
-mod git_code;
-mod interpreters;
-mod linked;
-mod loops;
-mod makefile;
 mod normal;
-mod operands;
 mod options;
-mod output;
-mod parameter;
-mod params;
 mod parser;
-mod pattern;
-mod record;
-mod runs;
-mod sed;
-mod syntax;
-mod tar;
-mod tree;
-mod variables;
-mod vars;
-mod words;
-mod wrappers;
+mod programs;
 
 pub use action::{
     Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Normal, Part, Unresolved, UnresolvedKind,
@@ -56,7 +26,7 @@ pub fn analyze(line: &str, env: &Env) -> Analysis {
         Ok(node) => {
             let mut analysis = eval::run(&node, env);
             // Commands that only a wrapper follows name hosts too.
-            for net in analysis.commands.iter().flat_map(operands::hosts) {
+            for net in analysis.commands.iter().flat_map(programs::operands::hosts) {
                 if !analysis.nets.contains(&net) {
                     analysis.nets.push(net);
                 }
@@ -69,5 +39,5 @@ pub fn analyze(line: &str, env: &Env) -> Analysis {
 
 /// Whether the tables of programs know what a program does with its operands.
 pub fn is_known(program: &str) -> bool {
-    operands::table::lookup(program).is_some()
+    programs::operands::table::lookup(program).is_some()
 }

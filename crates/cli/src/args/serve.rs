@@ -1,9 +1,9 @@
-//! Arguments of `writ serve`.
+//! Arguments of the two servers: `writ serve` and `writ mcp serve`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use super::InstanceArgs;
 
@@ -60,4 +60,32 @@ pub struct ServeArgs {
     /// How the log on stderr looks.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log: LogFormat,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum McpCommand {
+    /// Serve on standard input and output, or over HTTP.
+    #[command(
+        after_help = "Examples:\n  claude mcp add writ -- writ mcp serve\n  writ mcp serve --attest                reports under signature\n  \
+        writ mcp serve --http 127.0.0.1:7412   at http://127.0.0.1:7412/mcp"
+    )]
+    Serve(McpServeArgs),
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct McpServeArgs {
+    /// Serve over streamable HTTP at this address. Nobody is asked who they are: keep it on this machine.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub http: Option<SocketAddr>,
+    /// Another name it is reached by, as `host` or `host:port`. May be given more than once.
+    #[arg(long, value_name = "NAME", requires = "http")]
+    pub allow_host: Vec<String>,
+    /// Put every report under signature; a report that cannot be is not given.
+    #[arg(long)]
+    pub attest: bool,
+    /// An instance whose attestations count when they are verified (`https://host[:port]`); may be given more than once.
+    #[arg(long, value_name = "URL")]
+    pub trust: Vec<String>,
+    #[command(flatten)]
+    pub instance: InstanceArgs,
 }

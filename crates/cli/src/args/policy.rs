@@ -1,0 +1,138 @@
+//! Arguments of policies: written, signed, asked, and the keys they are signed with.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+
+use super::{FormatArgs, KeyListArgs, LifeCommand};
+
+#[derive(Subcommand, Debug)]
+pub enum PolicyCommand {
+    /// Write a starter policy fitted to this repository.
+    New {
+        /// Where to write it; `-` for stdout.
+        #[arg(default_value = ".aflock")]
+        file: PathBuf,
+        /// Replace an existing file.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Check a policy, and list what nothing enforces yet.
+    Check {
+        /// The policy, plain or signed; found as a session finds it when left out.
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        format: FormatArgs,
+    },
+    /// Show the policy that governs here, and where it comes from.
+    Show {
+        /// The policy; found as a session finds it when left out.
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        format: FormatArgs,
+    },
+    /// Sign a policy: a DSSE envelope over its exact bytes.
+    Sign {
+        /// The plain policy.
+        file: PathBuf,
+        /// Private key, PKCS#8 PEM (Ed25519 or ECDSA P-256). May be given more than once.
+        #[arg(long, required = true)]
+        key: Vec<PathBuf>,
+        /// Where to write the envelope; `FILE.signed` when left out, `-` for stdout.
+        #[arg(long, short)]
+        output: Option<PathBuf>,
+    },
+    /// Verify a signed policy's signatures.
+    Verify {
+        /// The envelope.
+        file: PathBuf,
+        /// Public key, PEM. Without one, the keys you trust.
+        #[arg(long)]
+        key: Vec<PathBuf>,
+        #[command(flatten)]
+        format: FormatArgs,
+    },
+    /// Print the JSON Schema for editors.
+    Schema,
+    /// Accept the policy as it is now for a running session. Only a human at a terminal can.
+    Accept {
+        /// The session; the newest of this repository when left out.
+        session: Option<String>,
+    },
+}
+
+/// Signature algorithm.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum KeyKind {
+    /// Ed25519.
+    Ed25519,
+    /// ECDSA on NIST P-256 with SHA-256.
+    P256,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum KeysCommand {
+    /// Make a key pair: PKCS#8 PEM, and the public key beside it with `.pub`.
+    Generate {
+        /// Where to write the private key (mode 0600). Never overwritten.
+        file: PathBuf,
+        /// The algorithm.
+        #[arg(long, value_enum, default_value_t = KeyKind::Ed25519)]
+        algorithm: KeyKind,
+    },
+    /// Pin a public key as one whose policies you accept.
+    Trust {
+        /// Public key, PEM.
+        file: PathBuf,
+    },
+    /// Take a pinned key back.
+    Distrust {
+        /// The key's id, or enough of it.
+        id: String,
+    },
+    /// Require that every policy is signed by a pinned key (`on`), or only warn (`off`).
+    RequireSigned {
+        /// `on` or `off`.
+        #[arg(value_parser = ["on", "off"])]
+        switch: String,
+    },
+    /// List the ledger key, the pinned keys, and the keys that sign attestations.
+    List(KeyListArgs),
+    #[command(flatten)]
+    Life(LifeCommand),
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct DecideArgs {
+    /// The policy, plain or signed.
+    #[arg(long, short)]
+    pub policy: PathBuf,
+    /// The folder relative patterns and calls hang off; the policy's own folder when left out.
+    #[arg(long)]
+    pub root: Option<PathBuf>,
+    /// Decide one call of this tool instead of reading JSON lines.
+    #[arg(long, requires = "input")]
+    pub tool: Option<String>,
+    /// The tool's input, as JSON.
+    #[arg(long, requires = "tool")]
+    pub input: Option<String>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct WhyArgs {
+    /// A shell line, for the Bash tool.
+    #[arg(conflicts_with = "tool", required_unless_present = "tool")]
+    pub line: Option<String>,
+    /// The policy; found as a session finds it when left out.
+    #[arg(long, short)]
+    pub policy: Option<PathBuf>,
+    /// The folder relative patterns hang off; the policy's own folder when left out.
+    #[arg(long)]
+    pub root: Option<PathBuf>,
+    /// The tool.
+    #[arg(long, requires = "input")]
+    pub tool: Option<String>,
+    /// The tool's input, as JSON.
+    #[arg(long, requires = "tool")]
+    pub input: Option<String>,
+}

@@ -1,0 +1,191 @@
+//! Paths that a line writes, and searches that delete.
+
+use writ_core::Span;
+use writ_shell::{Analysis, Command, Dir, Env, FileUse, Word};
+
+use super::{Findings, text_of};
+use crate::paths::{Doing, Place, is_made_again, judge, land};
+use crate::report::{Origin, Tier};
+use crate::rules;
+
+/// Programs that take what they are given away.
+pub(super) const DELETES: [&str; 6] = ["rm", "unlink", "rmdir", "shred", "srm", "trash"];
+/// Programs that only change who may do what with a file.
+const PERMITS: [&str; 5] = ["chmod", "chown", "chgrp", "setfacl", "chattr"];
+
+impl Findings<'_> {
+    /// A path that is written.
+    pub(super) fn path(&mut self, file: &FileUse, owner: Option<&Command>) {
+        let program = owner.and_then(|command| command.words.first()).and_then(Word::literal).unwrap_or_default();
+        let base = program.rsplit('/').next().unwrap_or_default();
+        let has = |text: &str| {
+            owner.is_some_and(|command| {
+                command.words.iter().take(64).any(|word| word.literal().as_deref() == Some(text))
+            })
+        };
+        if base == "rmdir" || base == "find" && has("-empty") {
+            return;
+        }
+        let doing = match base {
+            base if DELETES.contains(&base) => Doing::Delete,
+            base if PERMITS.contains(&base) => Doing::Permit,
+            "git" if has("rm") && !has("--cached") => Doing::Delete,
+            "find" if has("-delete") => Doing::Delete,
+            "mv" | "rename" => Doing::Move,
+            _ => Doing::Overwrite,
+        };
+        let Some(path) = text_of(&file.path) else { return self.unknown_target(file, doing) };
+        for dir in &file.dirs {
+            let absolute = match dir {
+                Dir::Start(dir) => absolute(self.env, dir, &path),
+                Dir::Unknown if path.starts_with('/') => path.clone(),
+                Dir::Unknown if doing == Doing::Delete => folded(&path),
+                Dir::Unknown => continue,
+            };
+            // What a partition tool does to its device is a matter of its own rules.
+            if absolute.starts_with("/dev/") && rules::of(base).any(|family| ["disks", "system"].contains(&family.name))
+            {
+                continue;
+            }
+            let place = Place {
+                path: &absolute,
+                tree: file.tree,
+                glob: file.path.is_glob(),
+                cwd: self.env.cwd.as_deref(),
+                home: self.env.home.as_deref(),
+            };
+            let found = judge(doing, &place, self.eyes.look(&absolute));
+            // Without force, git takes only what it could give back.
+            let kept = base == "git" && !["-f", "--force", "-rf", "-fr"].into_iter().any(has);
+            if found.tier == Tier::Reversible || kept && found.tier == Tier::FromBackup {
+                continue;
+            }
+            let action = match doing {
+                Doing::Delete => "delete",
+                Doing::Overwrite => "overwrite",
+                Doing::Move => "move",
+                Doing::Permit => "permissions",
+            };
+            let kind = if file.tree { "folder" } else { "file" };
+            let mut mutation =
+                self.mutation(found.tier, action, kind, &found.why, file.span, Some(absolute), Origin::Rules);
+            mutation.recoverability.confidence = found.confidence;
+            mutation.evidence = found.evidence;
+            mutation.missing = found.missing;
+            mutation
+                .recoverability
+                .suggestions
+                .push("`git checkout -- <path>` where git has it, else a backup.".to_owned());
+            if self.seen.insert((mutation.recoverability.reasoning.clone(), file.span.start, file.span.end)) {
+                self.mutations.push(mutation);
+            }
+        }
+    }
+
+    /// Something that is copied, moved or linked to a path.
+    pub(super) fn arrival(&mut self, target: &FileUse) {
+        let Some(path) = text_of(&target.path) else { return };
+        for dir in &target.dirs {
+            let Dir::Start(dir) = dir else { continue };
+            let absolute = absolute(self.env, dir, &path);
+            let (cwd, home) = (self.env.cwd.as_deref(), self.env.home.as_deref());
+            let place = Place { path: &absolute, tree: false, glob: false, cwd, home };
+            if let Some(found) = land(&place) {
+                self.add(found.tier, "overwrite", "file", &found.why, target.span, Some(absolute), Origin::Rules);
+            }
+        }
+    }
+
+    /// What a search deletes when its names do not bound it.
+    pub(super) fn search(&mut self, command: &Command) {
+        let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
+        let roots: Vec<&String> = words.iter().skip(1).take_while(|word| !word.starts_with(['-', '(', '!'])).collect();
+        let negated = words.windows(2).any(|pair| match pair {
+            [not, what] => {
+                matches!(not.as_str(), "!" | "-not") && matches!(what.as_str(), "-name" | "-iname" | "-type")
+            }
+            _ => false,
+        });
+        let either = words.iter().any(|word| matches!(word.as_str(), "-o" | "-or"));
+        let names = words.windows(2).filter_map(|pair| match pair {
+            [flag, name] => matches!(flag.as_str(), "-name" | "-iname").then_some(name),
+            _ => None,
+        });
+        let mut names = names.peekable();
+        let grouped = words.iter().any(|word| word == "(") && !words.windows(2).any(|pair| pair == ["-o", "-delete"]);
+        let bounded = !negated
+            && (!either || grouped && names.peek().is_some() && names.all(|name| is_made_again(name)))
+            && !roots.iter().any(|root| root.as_str() == "/" || Some(root.as_str()) == self.env.home.as_deref());
+        if !bounded && words.iter().any(|word| word == "-delete") {
+            let why = "every match is deleted, also what the names do not bound";
+            self.add(Tier::FromBackup, "delete", "files", why, command.span, None, Origin::Rules);
+        }
+    }
+
+    /// R36: something that destroys, aimed at nobody knows what.
+    fn unknown_target(&mut self, file: &FileUse, doing: Doing) {
+        if doing == Doing::Delete && file.tree && !self.is_scratch(file.span) {
+            let why = "a tree is removed, and which is not known before it runs";
+            self.add(Tier::NeedsReview, "delete", "folder", why, file.span, None, Origin::Rules);
+        }
+    }
+
+    /// Whether every variable in a part of the line was given the name of a scratch folder in it.
+    fn is_scratch(&self, span: Span) -> bool {
+        let text = self.line.get(span.start..span.end).unwrap_or_default();
+        let mut names = text.split('$').skip(1).map(|rest| {
+            let rest = rest.trim_start_matches('{');
+            rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default()
+        });
+        let scratch = |name: &str| {
+            ["", "\""].iter().any(|quote| self.line.contains(&format!("{name}={quote}$(mktemp")))
+                && self.line.matches(&format!("{name}=")).count() == 1
+        };
+        let mut names = names.by_ref().peekable();
+        names.peek().is_some() && names.all(|name| !name.is_empty() && scratch(name))
+    }
+}
+
+/// The search that deletes what it finds: its finds stand nowhere in the line.
+pub(super) fn search_of<'a>(analysis: &'a Analysis, file: &FileUse) -> Option<&'a Command> {
+    analysis.commands.iter().find(|command| {
+        let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
+        let within = command.span.start <= file.span.start && file.span.end <= command.span.end;
+        within
+            && words.first().is_some_and(|first| first.ends_with("find"))
+            && words.iter().any(|word| word == "-delete")
+    })
+}
+
+/// A path from nobody knows where, without `.` and with as few `..` as can be.
+fn folded(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            other => parts.push(other),
+        }
+    }
+    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+}
+
+/// Folded, from where the line starts.
+fn absolute(env: &Env, dir: &str, path: &str) -> String {
+    let base = match (dir.starts_with('/'), &env.cwd) {
+        (true, _) => dir.to_owned(),
+        (false, Some(cwd)) => format!("{cwd}/{dir}"),
+        (false, None) if path.starts_with('/') => String::new(),
+        (false, None) => return folded(&format!("{dir}/{path}")),
+    };
+    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            other => parts.push(other),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}

@@ -1,0 +1,240 @@
+//! What a call would touch, in a form that outlives it: the ledger keeps facts, and verification judges them again.
+//!
+//! Facts hold tools, paths, hosts, program names and pointers of the rules that matched — never a command's text, a URL's
+//! query or a file's content (R8). Invariant: `Facts::from_json(facts.to_json())` judges like `facts`. Page: `spec/policy.md`.
+
+mod json;
+
+use std::borrow::Cow;
+
+use writ_core::secret::mask;
+use writ_core::{Digest, Span, Subject, Timestamp};
+use writ_shell::{Access, UnresolvedKind};
+
+/// What a call would touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub(crate) tool: String,
+    pub(crate) texts: Vec<TextFact>,
+    pub(crate) paths: Vec<PathFact>,
+    pub(crate) hosts: Vec<HostFact>,
+    pub(crate) unresolved: Vec<UnresolvedFact>,
+    /// Why the input cannot be judged at all.
+    pub(crate) malformed: Option<String>,
+    /// The worst of what it would lose, where the policy asks for that.
+    pub(crate) loss: Option<Loss>,
+    /// The infrastructure plans it would apply, where the policy asks for that.
+    pub(crate) applies: Vec<Apply>,
+    /// Why its verdict could not be attested, where the policy asks for that.
+    pub(crate) unattested: Option<String>,
+}
+
+/// An infrastructure plan that is applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Apply {
+    /// The plan file, absolute; `None` where the command names none, or none that is known.
+    pub plan: Option<String>,
+    /// Where the command stands in the line.
+    pub span: Span,
+    /// What else the line does that may change the plan file first.
+    pub company: Option<String>,
+    /// The verdict that speaks for exactly this file.
+    pub verdict: Option<PlanVerdict>,
+}
+
+/// An attested verdict on a plan file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanVerdict {
+    /// The plan file's digest.
+    pub plan: Digest,
+    /// The attestation's.
+    pub attestation: Digest,
+    /// The registry's that it was verified with.
+    pub registry: Digest,
+    /// The worst finding's tier, 1 to 5.
+    pub tier: u8,
+    /// When it ends.
+    pub until: Timestamp,
+}
+
+/// What an evaluation found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The worst finding's tier, 1 to 5.
+    pub tier: u8,
+    /// The rule or the action behind it.
+    pub rule: String,
+}
+
+/// A command, a URL or a subagent's type: text that patterns match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TextFact {
+    pub subject: Subject,
+    /// The program's base name, the host, the type.
+    pub name: String,
+    pub span: Option<Span>,
+    /// Pointers of `deny` and `requireApproval` rules that match; `false` where they only might.
+    pub hits: Vec<(String, bool)>,
+    /// Pointer of the `allow` rule that names it; `writ:builtin` where none is needed.
+    pub allowed: Option<String>,
+    /// The command does what only a human may (R19).
+    pub reserved: bool,
+    /// The text itself; lives only until the answer is given.
+    pub text: String,
+}
+
+/// A file or tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathFact {
+    /// As written, absolute, folded as text.
+    pub written: String,
+    /// With symlinks followed.
+    pub resolved: String,
+    pub access: Access,
+    /// Everything below it too.
+    pub tree: bool,
+    /// It is what the tool acts on, so that `Tool:pattern` rules see it.
+    pub subject: bool,
+    pub kind: PathKind,
+    pub span: Option<Span>,
+}
+
+/// How a path became known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PathKind {
+    /// It was named.
+    Named,
+    /// A shell glob that matches nothing now.
+    Glob,
+    /// A shell glob whose matches are facts of their own.
+    ExpandedGlob,
+    /// Found on disk, below a tree or by expanding a glob.
+    Found,
+    /// Named in inline code: counts against deny rules only.
+    Mentioned,
+    /// A text in the input of a tool whose doings are not known: it counts against self-protection alone.
+    Argument,
+    /// A folder that files with names nobody knows are written into.
+    Into,
+    /// Named, but touched only if a `cd` fails: `allow` lists need not name it.
+    Unlikely,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostFact {
+    pub host: Host,
+    pub mentioned: bool,
+    pub span: Option<Span>,
+}
+
+/// A host name, or why there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// Lower case, no final dot, Punycode.
+    Name(String),
+    /// Programs would read it differently, or it is no network URL.
+    Ambiguous,
+    /// It depends on something not known yet.
+    Unknown,
+}
+
+/// Something that cannot be known before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnresolvedFact {
+    pub kind: String,
+    /// The construct; lives only until the answer is given.
+    pub what: String,
+    pub span: Option<Span>,
+}
+
+/// Facts that do not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` of the facts is not as it was written")]
+pub struct FactsError(&'static str);
+
+impl Facts {
+    /// The tool the call was for.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Adds what an evaluation of the call found.
+    #[must_use]
+    pub fn with_loss(mut self, loss: Loss) -> Self {
+        self.loss = Some(loss);
+        self
+    }
+
+    /// Adds the plans that the call would apply.
+    #[must_use]
+    pub fn with_applies(mut self, applies: Vec<Apply>) -> Self {
+        self.applies = applies;
+        self
+    }
+
+    /// Adds that the verdict could not be attested.
+    #[must_use]
+    pub fn unattested(mut self, why: String) -> Self {
+        self.unattested = Some(why);
+        self
+    }
+
+    /// The worst of what it would lose, where the policy asked for that.
+    pub const fn loss(&self) -> Option<&Loss> {
+        self.loss.as_ref()
+    }
+
+    /// Whether its verdict could not be attested.
+    pub const fn is_unattested(&self) -> bool {
+        self.unattested.is_some()
+    }
+
+    /// Whether it is a call of the kind whose consequences are evaluated, and reads as one.
+    pub fn is_evaluated(&self) -> bool {
+        self.malformed.is_none() && (self.tool == "Bash" || self.tool.starts_with("mcp__"))
+    }
+
+    /// The plans it would apply.
+    pub fn applies(&self) -> &[Apply] {
+        &self.applies
+    }
+
+    /// Takes tokens out of names and paths (R8). What is judged is what is recorded.
+    pub(crate) fn mask(&mut self) {
+        let paths = self.paths.iter_mut().flat_map(|fact| [&mut fact.written, &mut fact.resolved]);
+        for text in paths.chain(self.texts.iter_mut().flat_map(|fact| [&mut fact.name, &mut fact.text])) {
+            if let Cow::Owned(masked) = mask(text) {
+                *text = masked;
+            }
+        }
+    }
+}
+
+const ACCESS: [(Access, &str); 4] =
+    [(Access::List, "list"), (Access::Exec, "exec"), (Access::Read, "read"), (Access::Write, "write")];
+
+/// `list`, `exec`, `read` or `write`.
+pub(crate) fn access_word(access: Access) -> &'static str {
+    ACCESS.iter().find(|(known, _)| *known == access).map_or("write", |(_, word)| word)
+}
+
+/// The kind of a line too large to be followed.
+pub(crate) const LIMIT: &str = "limit";
+
+/// A tree or glob too large to look for denied files in.
+pub(crate) const SEARCH: &str = "search";
+/// A line that is no shell program.
+pub(crate) const SYNTAX: &str = "syntax";
+
+/// A word for why something is unresolved.
+pub(crate) const fn kind_word(kind: UnresolvedKind) -> &'static str {
+    match kind {
+        UnresolvedKind::Program => "program",
+        UnresolvedKind::Code => "code",
+        UnresolvedKind::Script => "script",
+        UnresolvedKind::Environment => "environment",
+        UnresolvedKind::Directory => "directory",
+        UnresolvedKind::Limit => LIMIT,
+    }
+}

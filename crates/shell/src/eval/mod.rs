@@ -1,0 +1,504 @@
+//! What a syntax tree would do: every branch counts, every known value is followed.
+//!
+//! Owns the walk, the variables and the directories. It errs towards "might happen": conditional assignments add values instead
+//! of replacing them, and a `cd` that may fail leaves both directories possible. Page: `spec/shell.md`.
+
+pub(crate) mod again;
+pub(crate) mod braces;
+pub(crate) mod budget;
+pub(crate) mod builtins;
+pub(crate) mod command;
+pub(crate) mod dirs;
+pub(crate) mod expand;
+pub(crate) mod loops;
+pub(crate) mod output;
+pub(crate) mod params;
+pub(crate) mod pattern;
+pub(crate) mod record;
+pub(crate) mod vars;
+
+use std::collections::{HashMap, HashSet};
+use std::hash::RandomState;
+
+use writ_core::Span;
+
+use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, UnresolvedKind, Word};
+use crate::eval::budget::MAX_STEPS;
+use crate::eval::expand::{Fields, Text};
+use crate::eval::vars::{Arguments, Change, Function};
+use crate::parser::parse;
+use crate::parser::syntax::{Assignment, Next, Node, RawPart, Redirect, RedirectKind, Simple};
+use crate::programs::linked::Links;
+
+/// Deepest nesting of code in code and of calls.
+pub const MAX_DEPTH: usize = 12;
+
+/// What a command reads on standard input.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Nothing from this line.
+    None,
+    /// This text.
+    Text(String),
+    /// Paths, one a line (`find … |`); the flag says that everything below them is meant.
+    Paths(Vec<Word>, bool),
+    /// Something not known.
+    Unknown,
+}
+
+/// The walk's state.
+pub struct Eval<'e> {
+    env: &'e Env,
+    pub(crate) out: Analysis,
+    pub(crate) vars: HashMap<String, Vec<Fields>>,
+    pub(crate) functions: HashMap<String, Function>,
+    /// How to take back changes of the two above.
+    pub(crate) changes: Vec<Change>,
+    /// `declare -n`: what a name stands for.
+    pub(crate) references: HashMap<String, String>,
+    /// `readonly`: an assignment may fail.
+    pub(crate) frozen: HashSet<String>,
+    /// `declare -i`, `-l`, `-u`: an assignment changes the value.
+    pub(crate) shaped: HashSet<String>,
+    pub(crate) aliases: HashMap<String, String>,
+    pub(crate) links: Links,
+    pub(crate) arguments: Option<Arguments>,
+    pub(crate) dirs: Vec<Dir>,
+    /// Where commands run if a `cd` in the midst of a chain failed (`cd x && a; b`).
+    pub(crate) unlikely: Vec<Dir>,
+    /// Above zero inside branches: assignments add.
+    pub(crate) weak: usize,
+    pub(crate) depth: usize,
+    /// Above zero where files are another machine's.
+    pub(crate) remote: usize,
+    /// Above zero where an operand stands for a whole tree (`find -exec`).
+    pub(crate) trees: usize,
+    /// Above zero in another shell, which need not know this one's functions.
+    pub(crate) strange: usize,
+    /// Above zero where a loop's body is walked once more.
+    pub(crate) repeats: usize,
+    /// A loop is followed word by word.
+    pub(crate) stepping: bool,
+    /// Above zero where only a value is wanted.
+    pub(crate) quiet: usize,
+    /// A program's name is expanded.
+    pub(crate) naming: bool,
+    /// What is expanded holds text that is not known and that the line itself reads or makes.
+    pub(crate) tainted: bool,
+    /// By word, how many parts are not known; `None` where one is tainted.
+    pub(crate) foreign: HashMap<Span, Option<Vec<usize>>>,
+    pub(crate) fixed: Option<Span>,
+    /// The command that is looked at.
+    pub(crate) here: Span,
+    pub(crate) steps: usize,
+    pub(crate) limited: bool,
+    /// What is on record, hashed with a key that no line can know.
+    pub(crate) seen: HashSet<u64>,
+    pub(crate) keys: RandomState,
+    /// What the last command hands to the next in its pipeline.
+    pub(crate) output: Input,
+}
+
+/// Walks a whole line.
+pub fn run(node: &Node, env: &Env) -> Analysis {
+    let mut eval = Eval {
+        env,
+        out: Analysis::default(),
+        vars: HashMap::new(),
+        functions: HashMap::new(),
+        changes: Vec::new(),
+        references: HashMap::new(),
+        frozen: HashSet::new(),
+        shaped: HashSet::new(),
+        aliases: HashMap::new(),
+        links: Links::default(),
+        arguments: None,
+        dirs: vec![Dir::Start(String::new())],
+        unlikely: Vec::new(),
+        weak: 0,
+        depth: 0,
+        remote: 0,
+        trees: 0,
+        strange: 0,
+        repeats: 0,
+        stepping: false,
+        quiet: 0,
+        naming: false,
+        tainted: false,
+        foreign: HashMap::new(),
+        fixed: None,
+        here: Span { start: 0, end: 0 },
+        steps: MAX_STEPS,
+        limited: false,
+        seen: HashSet::new(),
+        keys: RandomState::new(),
+        output: Input::None,
+    };
+    eval.node(node, &Input::None);
+    let counted =
+        |(span, counts): (Span, Option<Vec<usize>>)| counts.unwrap_or_default().into_iter().map(move |n| (span, n));
+    eval.out.foreign = eval.foreign.drain().flat_map(counted).collect();
+    eval.out
+}
+
+impl Eval<'_> {
+    pub(crate) fn node(&mut self, node: &Node, input: &Input) {
+        self.output = Input::Unknown;
+        if !self.spend(1) {
+            return;
+        }
+        match node {
+            Node::Simple(simple) => self.simple(simple, input),
+            Node::Pipe(stages) => self.pipe(stages, input),
+            Node::List(items) => self.list(items, input),
+            Node::Subshell(inner) => self.scoped(|eval| eval.node(inner, input)),
+            Node::Branches(branches) => {
+                let dirs = self.dirs.clone();
+                for branch in branches {
+                    self.weakly(|eval| eval.node(branch, input));
+                    self.add_dirs(dirs.clone());
+                }
+                self.output = Input::Unknown;
+            }
+            Node::Loop(nodes) => self.looped(nodes, input),
+            Node::For { name, words, body } => self.for_loop(name, words.as_deref(), body, input),
+            Node::Function { name, body } => {
+                self.define(name, body);
+                // A function that is never called here may be called by what this line starts; look at it once.
+                self.scoped(|eval| {
+                    eval.arguments = None;
+                    eval.weakly(|eval| eval.node(body, &Input::Unknown));
+                });
+            }
+            Node::Words(words) => words.iter().for_each(|word| drop(self.expand(word))),
+            Node::Test(words) => self.test(words),
+            Node::Redirected(inner, redirects) => {
+                let inner_input = self.redirects(redirects).unwrap_or_else(|| input.clone());
+                // A redirection that fails leaves the command out.
+                if redirects.iter().any(may_fail) {
+                    self.weakly(|eval| eval.node(inner, &inner_input));
+                } else {
+                    self.node(inner, &inner_input);
+                }
+            }
+        }
+    }
+
+    /// `[[ … ]]`: a word may be arithmetic, or a variable's name.
+    fn test(&mut self, words: &[crate::parser::syntax::RawWord]) {
+        for raw in words {
+            for word in self.expand(raw).into_iter().flatten() {
+                let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                match word.literal() {
+                    Some(text) if text.chars().all(name) => self.number(&word.parts, 0),
+                    _ => self.subscripts(&word.parts),
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, items: &[(Node, Next)], input: &Input) {
+        // Where the commands of this `&&` and `||` chain began: one that failed leaves the rest out.
+        let mut chain: Vec<Dir> = Vec::new();
+        let mut linked = false;
+        for ((node, next), background) in items.iter().zip(in_background(items)) {
+            let before = self.dirs.clone();
+            if !linked && *next == Next::Background {
+                self.scoped(|eval| eval.node(node, input));
+            } else if linked || background {
+                self.weakly(|eval| eval.node(node, input));
+            } else {
+                self.node(node, input);
+            }
+            linked = matches!(next, Next::OnSuccess | Next::OnFailure);
+            if *next == Next::OnFailure {
+                self.add_dirs(before.clone());
+            }
+            if linked {
+                chain.extend(before);
+            } else if background {
+                self.dirs = if chain.is_empty() { before } else { std::mem::take(&mut chain) };
+            } else {
+                // What comes next runs where a `cd` succeeded or where it failed; in the midst of a chain that is unlikely.
+                self.add_dirs(before);
+                self.add_unlikely(std::mem::take(&mut chain));
+            }
+        }
+    }
+
+    fn pipe(&mut self, stages: &[Node], input: &Input) {
+        let mut input = input.clone();
+        for stage in stages {
+            let text = self.static_output_from(stage, &input);
+            self.scoped(|eval| eval.node(stage, &input));
+            input = match (text, &self.output) {
+                (Some(text), _) => Input::Text(text),
+                (None, Input::Paths(paths, tree)) => Input::Paths(paths.clone(), *tree),
+                (None, _) => Input::Unknown,
+            };
+        }
+        self.output = Input::Unknown;
+    }
+
+    /// A substitution's commands.
+    pub(crate) fn isolated(&mut self, node: &Node) {
+        if self.quiet > 0 {
+            return;
+        }
+        let naming = std::mem::take(&mut self.naming);
+        let (output, here) = (std::mem::replace(&mut self.output, Input::None), self.here);
+        self.scoped(|eval| eval.node(node, &Input::Unknown));
+        (self.output, self.here, self.naming) = (output, here, naming);
+    }
+
+    fn simple(&mut self, simple: &Simple, input: &Input) {
+        let span = self.span(simple.span);
+        self.here = span;
+        self.links.ignored = false;
+        let piped = self.redirects(&simple.redirects);
+        // A redirection that fails leaves the command out.
+        let may_fail = simple.redirects.iter().any(may_fail);
+        self.weak += usize::from(may_fail);
+        let input = piped.unwrap_or_else(|| input.clone());
+        let mut alternatives: Vec<Vec<Word>> = vec![Vec::new()];
+        for word in &simple.words {
+            self.naming = alternatives.iter().any(Vec::is_empty);
+            let here = self.expand(word);
+            self.naming = false;
+            alternatives = self.product(alternatives, &here);
+        }
+        let mark = self.changes.len();
+        let declares = |words: &Vec<Word>| {
+            let first = words.first().and_then(Word::literal);
+            matches!(first.as_deref(), Some("export" | "declare" | "typeset" | "local" | "readonly"))
+        };
+        let keeps = simple.words.is_empty() || alternatives.iter().any(declares);
+        // What only the command sees replaces what was there, in a branch too.
+        let weak = if keeps { self.weak } else { 0 };
+        let weak = std::mem::replace(&mut self.weak, weak);
+        for assignment in &simple.assignments {
+            self.assign(assignment, span);
+        }
+        self.weak = weak;
+        let lent = if keeps { Vec::new() } else { self.changed(mark) };
+        // `A=b cmd`: the command sees A, this shell does not keep it.
+        let before: Vec<Option<Vec<Fields>>> = lent.iter().map(|name| self.before(mark, name)).collect();
+        let several = alternatives.len() > 1;
+        self.weak += usize::from(several);
+        for words in alternatives.into_iter().filter(|words| !words.is_empty()) {
+            self.here = span;
+            self.declared(&words, &simple.assignments);
+            self.command(words, &[], span, &input);
+        }
+        self.weak -= usize::from(several) + usize::from(may_fail);
+        for (name, before) in lent.into_iter().zip(before) {
+            self.put(&name, before.unwrap_or_else(|| vec![Fields::new()]));
+            if self.vars.get(&name).is_some_and(|values| values == &[Fields::new()]) {
+                self.vars.remove(&name);
+            }
+        }
+    }
+
+    /// Redirections; `Some` when they say what standard input is.
+    fn redirects(&mut self, redirects: &[Redirect]) -> Option<Input> {
+        let mut input = None;
+        for redirect in redirects {
+            if redirect.kind == RedirectKind::Text {
+                let text = self.expand_text(&redirect.word.parts);
+                let known = text.first().filter(|_| text.len() == 1).and_then(literal);
+                input = Some(known.map_or(Input::Unknown, Input::Text));
+                continue;
+            }
+            if let (RedirectKind::Read, [RawPart::Process(node)]) = (redirect.kind, redirect.word.parts.as_slice()) {
+                let text = self.static_output_from(node, &Input::None);
+                input = Some(text.map_or(Input::Unknown, Input::Text));
+                self.isolated(node);
+                continue;
+            }
+            for word in self.expand(&redirect.word).into_iter().flatten() {
+                let access = match redirect.kind {
+                    RedirectKind::Read => Access::Read,
+                    RedirectKind::Duplicate => {
+                        let text = word.literal().unwrap_or_default();
+                        if text.trim_end_matches('-').chars().all(|c| c.is_ascii_digit()) {
+                            continue;
+                        }
+                        Access::Write
+                    }
+                    RedirectKind::Write | RedirectKind::ReadWrite | RedirectKind::Text => Access::Write,
+                };
+                if access == Access::Read {
+                    input = Some(Input::Unknown);
+                }
+                if let Some(host) = word.literal().and_then(|text| socket(&text)) {
+                    let target = NetTarget::Host(Word { parts: vec![Part::Text(host)], span: word.span });
+                    self.net(target, word.span);
+                } else {
+                    self.file(word, access, false);
+                }
+            }
+        }
+        input
+    }
+
+    fn assign(&mut self, assignment: &Assignment, span: Span) {
+        let name = &assignment.name;
+        if !assignment.array {
+            let parts = assignment.values.first().map(|(_, word)| word.parts.as_slice()).unwrap_or_default();
+            let values: Vec<Fields> = self.expand_text(parts).into_iter().map(|text| vec![text]).collect();
+            match &assignment.key {
+                Some(key) => {
+                    let key = self.key_text(key);
+                    self.set_element(name, &key, values, span);
+                }
+                None => self.set_all(name, values, assignment.adds.then_some(false), span),
+            }
+            return;
+        }
+        let mut list: Vec<Vec<Word>> = vec![Vec::new()];
+        let mut keyed: Vec<(Text, Vec<Fields>)> = Vec::new();
+        for (key, word) in &assignment.values {
+            let here = self.expand(word);
+            if let Some(key) = key {
+                let key = self.key_text(key);
+                let fields = |words: &Vec<Word>| words.iter().map(|word| word.parts.clone()).collect::<Fields>();
+                keyed.push((key, here.iter().map(fields).collect()));
+            } else {
+                list = self.product(list, &here);
+            }
+        }
+        let values = list.into_iter().map(|words| words.into_iter().map(|word| word.parts).collect()).collect();
+        self.set_all(name, values, assignment.adds.then_some(true), span);
+        keyed.into_iter().for_each(|(key, values)| self.set_element(name, &key, values, span));
+    }
+
+    /// Whether a name nobody assigned here surely has a value from outside.
+    pub(crate) fn is_environment(&self, name: &str) -> bool {
+        matches!(
+            name,
+            "PATH"
+                | "USER"
+                | "SHELL"
+                | "TMPDIR"
+                | "PWD"
+                | "OLDPWD"
+                | "HOSTNAME"
+                | "HOME"
+                | "?"
+                | "$"
+                | "!"
+                | "#"
+                | "-"
+                | "0"
+                | "@"
+                | "*"
+                | "RANDOM"
+                | "SECONDS"
+                | "LINENO"
+                | "UID"
+        )
+    }
+
+    pub(crate) fn home(&self) -> Option<String> {
+        self.env.home.clone()
+    }
+
+    pub(crate) fn start_dir(&self) -> Option<String> {
+        self.env.cwd.clone()
+    }
+
+    pub(crate) fn cwd(&self) -> Option<String> {
+        (self.dirs == [Dir::Start(String::new())]).then(|| self.env.cwd.clone()).flatten()
+    }
+
+    pub(crate) fn span(&self, span: Span) -> Span {
+        self.fixed.unwrap_or(span)
+    }
+
+    /// Code inside a word: `sh -c`, `eval`, `trap`. Everything found in it gets the word's span.
+    pub(crate) fn code(&mut self, code: &Word, arguments: Option<Vec<Word>>, what: &str) {
+        let mut text = String::new();
+        for part in &code.parts {
+            match part {
+                Part::Text(known) | Part::Glob(known) => text.push_str(known),
+                Part::Unknown => text.push_str(" $__unknown "),
+            }
+        }
+        if code.literal().is_none() {
+            self.unresolved(UnresolvedKind::Script, what, code.span);
+        }
+        if self.depth >= MAX_DEPTH {
+            return self.unresolved(UnresolvedKind::Limit, what, code.span);
+        }
+        match parse(&text, Some(code.span), self.depth) {
+            Err(_) => self.unresolved(UnresolvedKind::Script, what, code.span),
+            Ok(node) => {
+                let (fixed, here) = (self.fixed.replace(code.span), self.here);
+                self.depth += 1;
+                // `eval` and its like run in this shell; all else in another, with words of its own.
+                if matches!(what, "eval" | "." | "source") {
+                    self.node(&node, &Input::Unknown);
+                } else if matches!(what, "trap" | "alias" | "mapfile") {
+                    self.weakly(|eval| eval.node(&node, &Input::Unknown));
+                } else {
+                    self.strange += 1;
+                    self.scoped(|eval| {
+                        eval.arguments = arguments.map(Arguments::of);
+                        eval.node(&node, &Input::Unknown);
+                    });
+                    self.strange -= 1;
+                }
+                self.depth -= 1;
+                (self.fixed, self.here) = (fixed, here);
+            }
+        }
+    }
+
+    pub(crate) fn deeper(&mut self, run: impl FnOnce(&mut Self)) -> bool {
+        if self.depth >= MAX_DEPTH {
+            return false;
+        }
+        self.depth += 1;
+        run(self);
+        self.depth -= 1;
+        true
+    }
+}
+
+/// For each command of a list whether the chain it belongs to ends in `&`.
+fn in_background(items: &[(Node, Next)]) -> Vec<bool> {
+    let mut background = false;
+    let mut out: Vec<bool> = Vec::new();
+    for (_, next) in items.iter().rev() {
+        background = match next {
+            Next::Background => true,
+            Next::Always => false,
+            Next::OnSuccess | Next::OnFailure => background,
+        };
+        out.push(background);
+    }
+    out.reverse();
+    out
+}
+
+/// Whether a redirection may find no file.
+fn may_fail(redirect: &Redirect) -> bool {
+    let null = matches!(redirect.word.parts.as_slice(), [RawPart::Plain(path)] if path == "/dev/null");
+    !matches!(redirect.kind, RedirectKind::Text | RedirectKind::Duplicate) && !null
+}
+
+/// A value that is certain.
+pub fn literal(text: &Text) -> Option<String> {
+    text.iter()
+        .map(|part| match part {
+            Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
+            Part::Unknown => None,
+        })
+        .collect()
+}
+
+/// The host of bash's `/dev/tcp/host/port`.
+fn socket(path: &str) -> Option<String> {
+    let rest = path.strip_prefix("/dev/tcp/").or_else(|| path.strip_prefix("/dev/udp/"))?;
+    rest.split('/').next().map(str::to_owned)
+}

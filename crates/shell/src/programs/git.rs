@@ -1,0 +1,107 @@
+//! `git`: which files a subcommand reads and writes, which remotes it contacts. A subcommand is a line `git-NAME` of
+//! `data/programs.txt`.
+
+use writ_core::Span;
+
+use crate::action::{Access, Word};
+use crate::eval::command::{is_flag, text_word};
+use crate::eval::{Eval, Input};
+use crate::programs::operands::{guess, guess_tree, told, unpack, value_flags};
+
+/// Global options with a value.
+pub const GLOBALS: &str =
+    "-C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env --attr-source";
+
+/// Subcommands that push by another name.
+const PUSHES: [&str; 5] = ["send-pack", "http-push", "remote-https", "remote-http", "remote-ssh"];
+
+/// Puts the files and hosts of a git command on record.
+pub fn run(eval: &mut Eval<'_>, arguments: &[Word], span: Span) {
+    let at = value_flags(arguments, GLOBALS);
+    let globals = arguments.get(..at).unwrap_or_default();
+    let dir = globals
+        .iter()
+        .zip(arguments.iter().skip(1))
+        .find(|(flag, _)| flag.literal().as_deref() == Some("-C"))
+        .map(|(_, dir)| dir.clone());
+    for (flag, next) in globals.iter().zip(arguments.iter().skip(1)) {
+        let text = flag.literal().unwrap_or_default();
+        let glued = ["--work-tree=", "--git-dir="].iter().find_map(|option| text.strip_prefix(option));
+        if let Some(folder) = glued {
+            eval.file(text_word(folder, flag.span), Access::List, false);
+        } else if matches!(text.as_str(), "--work-tree" | "--git-dir") {
+            eval.file(next.clone(), Access::List, false);
+        }
+    }
+    let sub = arguments.get(at).and_then(Word::literal).unwrap_or_default();
+    let rest = arguments.get(at + 1..).unwrap_or_default();
+    eval.in_dir(dir.as_ref(), |eval| subcommand(eval, &sub, rest, span));
+}
+
+/// `git-push …` is `git push …`.
+pub fn by_its_own_name(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) -> bool {
+    let Some(sub) = base.strip_prefix("git-").filter(|sub| !sub.is_empty()) else { return false };
+    as_git(eval, &[sub], arguments, span);
+    true
+}
+
+/// Follows a command that another one amounts to.
+pub fn as_git(eval: &mut Eval<'_>, words: &[&str], rest: &[Word], span: Span) {
+    let front = std::iter::once("git").chain(words.iter().copied()).map(|word| text_word(word, span));
+    eval.inner(front.chain(rest.iter().cloned()).collect(), &[], "git", span, &Input::None);
+}
+
+fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span) {
+    if PUSHES.contains(&sub) {
+        return as_git(eval, &["push"], rest, span);
+    }
+    let plain: Vec<&Word> = rest.iter().filter(|word| !is_flag(word)).collect();
+    let verb = plain.first().and_then(|word| word.literal()).unwrap_or_default();
+    if sub == "subtree" && matches!(verb.as_str(), "push" | "pull") {
+        let named: Vec<Word> = plain.iter().skip(1).map(|word| (*word).clone()).collect();
+        return as_git(eval, &[&verb], &named, span);
+    }
+    let Some(split) = told(eval, &format!("git-{sub}"), rest, span) else { return };
+    let words = split.operands.as_slice();
+    match sub {
+        "worktree" if matches!(verb.as_str(), "add" | "move") => {
+            words.iter().skip(1).take(1).for_each(|folder| unpack(eval, folder));
+        }
+        "clone" => {
+            if let Some(target) = words.get(1) {
+                eval.file((*target).clone(), Access::Write, false);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Operands that are revisions or paths; behind `--` they are paths. `HEAD:secrets/key` reads that path, whatever the commit.
+pub fn revisions(eval: &mut Eval<'_>, words: &[&Word], arguments: &[Word], access: Access) {
+    let text = |word: &Word| word.literal().unwrap_or_default();
+    let cut = arguments.iter().position(|word| text(word) == "--");
+    let behind = cut.map(|at| arguments.get(at + 1..).unwrap_or_default()).unwrap_or_default();
+    let apart = arguments.iter().any(|word| text(word) == "--no-index");
+    for word in words {
+        let whole = text(word);
+        let inside = whole.split_once(':').filter(|(_, path)| !path.is_empty() && !path.starts_with('/'));
+        if apart {
+            eval.file((*word).clone(), Access::Read, true);
+        } else if behind.iter().any(|path| path.span == word.span && path == *word) {
+            eval.file((*word).clone(), access, access == Access::Write);
+        } else if let Some((_, path)) = inside {
+            eval.file(text_word(path, word.span), Access::Read, false);
+        } else if access == Access::Write {
+            guess_tree(eval, word, access);
+        } else {
+            guess(eval, word, access);
+        }
+    }
+}
+
+/// A remote on this machine is a folder to read.
+pub fn local_remote(eval: &mut Eval<'_>, word: &Word) {
+    if word.literal().is_some_and(|text| text.starts_with(['/', '.', '~'])) {
+        eval.file(word.clone(), Access::Read, true);
+    }
+}

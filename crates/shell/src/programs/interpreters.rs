@@ -1,0 +1,111 @@
+//! Shells, whose code is followed, and the programs whose code has a reader of its own. Other languages are lines of
+//! `data/runs.txt`.
+
+use writ_core::Span;
+
+use super::{awk, sed};
+use crate::action::{Access, Part, UnresolvedKind, Word};
+use crate::eval::command::text_word;
+use crate::eval::{Eval, Input};
+
+const SHELLS: [&str; 9] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "fish", "rbash"];
+
+/// Deals with an interpreter. False when `base` is none, or it only runs a plain operand of another kind.
+pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input: &Input) -> bool {
+    if SHELLS.contains(&base) {
+        shell(eval, base, arguments, span, input);
+        return true;
+    }
+    match base {
+        "awk" | "gawk" | "mawk" | "nawk" => awk::run(eval, base, arguments, input),
+        "sed" | "gsed" | "ssed" => sed::run(eval, base, arguments, span, input),
+        "git" => crate::programs::git_code::run(eval, arguments),
+        _ => {}
+    }
+    false
+}
+
+fn shell(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input: &Input) {
+    let mut at = 0;
+    let mut code = false;
+    let mut reads_input = false;
+    while let Some(word) = arguments.get(at) {
+        let Some(text) = word.literal() else { break };
+        match text.as_str() {
+            "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" => {
+                if text.starts_with("--")
+                    && let Some(file) = arguments.get(at + 1)
+                {
+                    script(eval, file, base, input);
+                }
+                at += 2;
+                continue;
+            }
+            "--" => {
+                at += 1;
+                break;
+            }
+            "-" => reads_input = true,
+            long if long.starts_with("--") => {}
+            short if short.starts_with(['-', '+']) => {
+                code |= short.starts_with('-') && short.contains('c');
+                reads_input |= short.contains('s');
+                if short.ends_with('o') {
+                    at += 1;
+                }
+            }
+            _ => break,
+        }
+        at += 1;
+    }
+    let rest = arguments.get(at..).unwrap_or_default();
+    match rest.first() {
+        Some(text) if code => {
+            let arguments = rest.get(1..).unwrap_or_default();
+            let zero = arguments.first().cloned().unwrap_or_else(|| text_word(base, span));
+            let list = std::iter::once(zero).chain(arguments.iter().skip(1).cloned()).collect();
+            let what = format!("{base} -c");
+            eval.code(text, Some(list), &what);
+        }
+        Some(file) if !reads_input => script(eval, file, base, input),
+        _ => {
+            // `bash -s a b`: the code on standard input gets the arguments.
+            let zero = text_word(base, span);
+            feed(eval, base, span, input, Some(std::iter::once(zero).chain(rest.iter().cloned()).collect()));
+        }
+    }
+}
+
+/// A shell that reads its code from standard input.
+fn feed(eval: &mut Eval<'_>, base: &str, span: Span, input: &Input, arguments: Option<Vec<Word>>) {
+    match input {
+        Input::None => {}
+        Input::Text(text) => eval.code(&text_word(text, span), arguments, base),
+        Input::Paths(..) | Input::Unknown => eval.unresolved(UnresolvedKind::Script, &format!("| {base}"), span),
+    }
+}
+
+/// A script file: read, not looked into. What is no file at all is code that is not known.
+pub fn script(eval: &mut Eval<'_>, file: &Word, what: &str, input: &Input) {
+    match file.literal().as_deref() {
+        Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => feed(eval, what, file.span, input, None),
+        Some(path) if path.starts_with("/dev/fd/") || path.starts_with("/proc/") => {
+            eval.unresolved(UnresolvedKind::Script, &format!("{what} <(…)"), file.span);
+        }
+        _ => {
+            eval.file(file.clone(), Access::Read, false);
+            eval.file(file.clone(), Access::Exec, false);
+        }
+    }
+}
+
+/// A word for people, unknown parts as `…`.
+pub fn shown(word: &Word) -> String {
+    word.parts
+        .iter()
+        .map(|part| match part {
+            Part::Text(text) | Part::Glob(text) => text.as_str(),
+            Part::Unknown => "…",
+        })
+        .collect()
+}

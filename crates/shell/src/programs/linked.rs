@@ -1,0 +1,127 @@
+//! Links and copies that this line itself makes, and what they stand for later in it.
+
+use crate::action::{Dir, Word};
+use crate::eval::Eval;
+use crate::eval::command::{is_flag, text_word};
+use crate::eval::dirs::below;
+
+/// Most links and copies that are kept.
+const MOST: usize = 64;
+
+/// What stands for what, as paths from the folder the line starts in.
+#[derive(Default)]
+pub struct Links {
+    /// What a path below the second means: the same below the first.
+    paths: Vec<(String, String)>,
+    /// What program the second is.
+    programs: Vec<(String, String)>,
+    /// The program that is looked at takes links for what they are.
+    pub(crate) ignored: bool,
+}
+
+/// Programs that act on a link itself.
+pub const ON_LINKS: [&str; 7] = ["rm", "unlink", "ln", "mv", "readlink", "rmdir", "git"];
+
+impl Eval<'_> {
+    /// Notes what `ln`, `cp`, `mv` and `install` make.
+    pub(crate) fn note_links(&mut self, base: &str, arguments: &[Word]) {
+        if !matches!(base, "ln" | "cp" | "mv" | "install" | "link") {
+            return;
+        }
+        let texts: Vec<String> = arguments.iter().filter_map(Word::literal).collect();
+        let symbolic = texts.iter().any(|text| {
+            text == "--symbolic" || (text.starts_with('-') && !text.starts_with("--") && text.contains('s'))
+        });
+        let given = texts
+            .iter()
+            .zip(texts.iter().skip(1))
+            .find(|(flag, _)| matches!(flag.as_str(), "-t" | "--target-directory"));
+        let given = given.map(|(_, folder)| folder.clone());
+        let given =
+            given.or_else(|| texts.iter().find_map(|text| text.strip_prefix("--target-directory=")).map(str::to_owned));
+        let mut operands: Vec<String> =
+            arguments.iter().filter(|word| !is_flag(word)).filter_map(Word::literal).collect();
+        let target = match given {
+            Some(folder) => {
+                operands.retain(|operand| *operand != folder);
+                folder
+            }
+            None if operands.len() > 1 => operands.pop().unwrap_or_default(),
+            None => ".".to_owned(),
+        };
+        for source in operands {
+            let name = source.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+            // The target may be a folder, or the new name.
+            for to in [target.clone(), format!("{target}/{name}")] {
+                let parent = to.trim_end_matches('/').rsplit_once('/').map_or("", |(parent, _)| parent);
+                let relative = base == "ln" && symbolic && !source.starts_with('/');
+                let from = if relative { format!("{parent}/{source}") } else { source.clone() };
+                let from = if relative && parent.is_empty() { source.clone() } else { from };
+                for (from, to) in self.places(&from).into_iter().zip(self.places(&to)) {
+                    if from == to || to.is_empty() || self.links.programs.len() >= MOST {
+                        continue;
+                    }
+                    if matches!(base, "ln" | "link") {
+                        self.links.paths.push((from.clone(), to.clone()));
+                    }
+                    self.links.programs.push((from, to));
+                }
+            }
+        }
+    }
+
+    /// `hash -p path name`
+    pub(crate) fn note_program(&mut self, path: &str, name: &str) {
+        self.links.programs.push((path.to_owned(), name.to_owned()));
+    }
+
+    /// What a path means by a link made before, beside itself.
+    pub(crate) fn linked_from(&self, path: &Word) -> Vec<String> {
+        if self.links.paths.is_empty() || self.links.ignored {
+            return Vec::new();
+        }
+        let Some(text) = path.literal() else { return Vec::new() };
+        let mut open = self.places(&text);
+        let mut out: Vec<String> = Vec::new();
+        while let Some(place) = open.pop() {
+            for (from, to) in &self.links.paths {
+                let Some(rest) =
+                    place.strip_prefix(to.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+                else {
+                    continue;
+                };
+                let real = below("", &format!("{from}{rest}"));
+                if out.len() < 16 && !out.contains(&real) {
+                    out.push(real.clone());
+                    open.push(real);
+                }
+            }
+        }
+        out
+    }
+
+    /// The program that a name or path stands for by a copy or link made before.
+    pub(crate) fn linked_program(&self, program: &Word) -> Option<Word> {
+        if self.links.programs.is_empty() {
+            return None;
+        }
+        let name = program.literal()?;
+        let places = if name.contains('/') { self.places(&name) } else { vec![name] };
+        let (from, _) = self.links.programs.iter().rfind(|(_, to)| places.contains(to))?;
+        Some(text_word(from, program.span))
+    }
+
+    /// Where a path may lie, seen from the folder the line starts in.
+    fn places(&self, path: &str) -> Vec<String> {
+        let cwd = self.start_dir().unwrap_or_default();
+        let short = |path: String| match path.strip_prefix(&cwd).and_then(|rest| rest.strip_prefix('/')) {
+            Some(rest) if !cwd.is_empty() => rest.to_owned(),
+            _ => path,
+        };
+        if path.starts_with('/') {
+            return vec![short(below("", path))];
+        }
+        let place = |dir: &Dir| if let Dir::Start(dir) = dir { Some(short(below(dir, path))) } else { None };
+        self.dirs.iter().filter_map(place).collect()
+    }
+}

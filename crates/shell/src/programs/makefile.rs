@@ -1,0 +1,98 @@
+//! A makefile given as text: the commands of its recipes, and `$(shell …)`.
+
+use writ_core::Span;
+
+use crate::action::{UnresolvedKind, Word};
+use crate::eval::Eval;
+use crate::programs::foreign::{MARK, marked, revived};
+
+/// Functions of make that only deal with text.
+const TAME: [&str; 22] = [
+    "subst",
+    "patsubst",
+    "strip",
+    "findstring",
+    "filter",
+    "filter-out",
+    "sort",
+    "word",
+    "words",
+    "wordlist",
+    "firstword",
+    "lastword",
+    "dir",
+    "notdir",
+    "suffix",
+    "basename",
+    "addsuffix",
+    "addprefix",
+    "join",
+    "wildcard",
+    "abspath",
+    "info",
+];
+
+/// Follows every recipe of a makefile.
+pub fn text(eval: &mut Eval<'_>, what: &str, makefile: &Word) {
+    let text = marked(makefile).replace("\\\n", " ");
+    functions(eval, what, &text, makefile.span);
+    for line in text.lines() {
+        let recipe = match line.strip_prefix('\t') {
+            Some(recipe) => recipe,
+            None => match line.split_once(':').and_then(|(_, rest)| rest.split_once(';')) {
+                Some((_, recipe)) => recipe,
+                None => continue,
+            },
+        };
+        let recipe = recipe.trim_start_matches(|c: char| matches!(c, '@' | '-' | '+') || c.is_whitespace());
+        eval.code(&revived(&variables(recipe), makefile.span), None, what);
+    }
+}
+
+/// Follows `$(shell …)` in a text; other functions that may run something are left open.
+pub fn functions(eval: &mut Eval<'_>, what: &str, text: &str, span: Span) {
+    // More calls than this are left open: each is read to the end of the text.
+    const MAX: usize = 256;
+    let calls = text.match_indices(['(', '{']);
+    if calls.clone().nth(MAX).is_some() {
+        eval.unresolved(UnresolvedKind::Limit, what, span);
+    }
+    for (at, opening) in calls.take(MAX) {
+        if !text.get(..at).is_some_and(|before| before.ends_with('$') && !before.ends_with("$$")) {
+            continue;
+        }
+        let Some(inner) = text.get(at + opening.len()..) else { continue };
+        let Some((name, rest)) = inner.split_once([' ', '\t']) else { continue };
+        let close = rest.rfind([')', '}']).unwrap_or(rest.len());
+        if name == "shell" {
+            eval.code(&revived(&variables(rest.get(..close).unwrap_or_default()), span), None, what);
+        } else if name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !TAME.contains(&name) {
+            eval.unresolved(UnresolvedKind::Code, what, span);
+        }
+    }
+}
+
+/// Make's variables as something unknown, `$$` as the shell's dollar.
+fn variables(recipe: &str) -> String {
+    let mut out = String::new();
+    let mut chars = recipe.chars();
+    while let Some(c) = chars.next() {
+        if c != '$' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('$') => out.push('$'),
+            Some('(') => {
+                chars.by_ref().find(|c| *c == ')');
+                out.push(MARK);
+            }
+            Some('{') => {
+                chars.by_ref().find(|c| *c == '}');
+                out.push(MARK);
+            }
+            _ => out.push(MARK),
+        }
+    }
+    out
+}

@@ -1,0 +1,16 @@
+//! What programs run, touch and contact, as far as their options, operands and own languages tell.
+
+pub(crate) mod awk;
+pub(crate) mod effects;
+pub(crate) mod foreign;
+pub(crate) mod git;
+pub(crate) mod git_code;
+pub(crate) mod interpreters;
+pub(crate) mod linked;
+pub(crate) mod makefile;
+pub(crate) mod operands;
+pub(crate) mod runs;
+pub(crate) mod sed;
+pub(crate) mod tar;
+pub(crate) mod variables;
+pub(crate) mod wrappers;

@@ -1,0 +1,321 @@
+//! Which operands and options of a program are files and hosts: one line of `data/programs.txt` a program.
+//!
+//! A program that is not in the table has its path-like operands read. Page: `spec/shell.md`.
+
+mod copy;
+mod net;
+pub mod table;
+mod values;
+
+use writ_core::Span;
+
+use crate::action::{Access, FileUse, NetUse, Part, Word};
+use crate::eval::Eval;
+use crate::eval::command::{is_flag, text_word};
+use crate::programs::git;
+
+pub use copy::unpack;
+pub use net::of as hosts;
+use table::Split;
+
+/// Puts the files and hosts of a command on record.
+pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
+    if matches!(base, "git" | "hub") {
+        return git::run(eval, arguments, span);
+    }
+    if !git::by_its_own_name(eval, base, arguments, span) && told(eval, base, arguments, span).is_none() {
+        unknown(eval, arguments);
+    }
+}
+
+/// The same for a program that has a line; its words, told apart.
+pub fn told<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Span) -> Option<Split<'w>> {
+    let program = table::lookup(base)?;
+    let split = table::split(program, arguments);
+    for NetUse { target, span } in net::nets(base, program, &split) {
+        eval.net(target, span);
+    }
+    for (role, value) in &split.values {
+        values::value(eval, role, value);
+    }
+    eval.in_dir(split.value("C"), |eval| {
+        for shape in program.shapes() {
+            files(eval, base, shape, &split, arguments, span);
+        }
+    });
+    Some(split)
+}
+
+fn files(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, arguments: &[Word], span: Span) {
+    let words = split.operands.as_slice();
+    let from = |at: usize| words.get(at..).unwrap_or_default();
+    match shape {
+        "r" => all(eval, words, Access::Read, split.tree),
+        "w" => edited(eval, words, split.tree),
+        "l" => {
+            let sign = |word: &&Word| {
+                word.literal().is_some_and(|text| matches!(text.as_str(), "]" | "=" | "!=" | "==" | "!"))
+            };
+            let files: Vec<&Word> = words.iter().copied().filter(|word| !sign(word)).collect();
+            all(eval, &files, Access::List, false);
+        }
+        "r1" => all(eval, words.get(..1).unwrap_or_default(), Access::Read, false),
+        "w1" => all(eval, words.get(..1).unwrap_or_default(), Access::Write, false),
+        "s1" => {
+            all(eval, words.get(..1).unwrap_or_default(), Access::Write, false);
+            from(1).iter().for_each(|word| values::sql(eval, word));
+        }
+        "c1" => {
+            all(eval, words.get(..1).unwrap_or_default(), Access::Read, false);
+            all(eval, words.get(1..2).unwrap_or_default(), Access::Write, false);
+        }
+        "mode" => all(eval, from(usize::from(!has_mode(base, split))), Access::Write, split.tree),
+        "p" | "P" => searched(eval, base, shape == "P", split, arguments, span),
+        "yq" => yq(eval, split),
+        "copy" | "move" | "link" | "sync" | "remote" => copy::copy(eval, base, shape, split, span),
+        "zip" => {
+            all(eval, words.get(..1).unwrap_or_default(), Access::Write, false);
+            all(eval, from(1), Access::Read, true);
+        }
+        "archive" | "unpack" | "cpio" => archive(eval, base, shape, split, span),
+        "compress" => {
+            let reads = split.has(&['c', 't', 'l'], "--stdout") || split.has(&[], "--list") || split.has(&[], "--test");
+            all(eval, words, if reads { Access::Read } else { Access::Write }, split.tree);
+        }
+        "u" => copy::download(eval, base, split, span),
+        "http" => from(1).iter().for_each(|word| values::value(eval, "@F", word)),
+        "aws" => copy::store(eval, words),
+        "socat" => words.iter().for_each(|word| values::socat(eval, word)),
+        "dd" => dd(eval, words),
+        "tar" => crate::programs::tar::run(eval, arguments, span),
+        "ssl" => {
+            let files: Vec<&Word> = from(1).iter().copied().filter(|word| looks_like_path(word)).collect();
+            all(eval, &files, Access::Read, false);
+        }
+        "W" => all(eval, words, Access::Write, true),
+        "guess" => git::revisions(eval, words, arguments, Access::Read),
+        "guessw" => git::revisions(eval, words, arguments, Access::Write),
+        "far1" => words.iter().take(1).for_each(|word| git::local_remote(eval, word)),
+        "n" | "db" | "go" => words.iter().for_each(|word| clear_path(eval, word)),
+        _ => {}
+    }
+}
+
+/// Files by name; `-` is standard input or output.
+fn all(eval: &mut Eval<'_>, words: &[&Word], access: Access, tree: bool) {
+    for word in words.iter().filter(|word| word.literal().as_deref() != Some("-")) {
+        eval.file((*word).clone(), access, tree);
+    }
+}
+
+/// An operand that may be a path: it counts where there is such a file, or where a rule names it.
+pub fn guess(eval: &mut Eval<'_>, word: &Word, access: Access) {
+    if let Some(file) = placed(eval, word, access, false).filter(|file| !eval.out.guesses.contains(file)) {
+        eval.out.guesses.push(file);
+    }
+}
+
+/// The same for everything below it.
+pub fn guess_tree(eval: &mut Eval<'_>, word: &Word, access: Access) {
+    if let Some(file) = placed(eval, word, access, true).filter(|file| !eval.out.guesses.contains(file)) {
+        eval.out.guesses.push(file);
+    }
+}
+
+/// A file use that is not on record by itself; `None` where files are another machine's.
+fn placed(eval: &mut Eval<'_>, word: &Word, access: Access, tree: bool) -> Option<FileUse> {
+    eval.place(word.clone(), access, tree)
+}
+
+/// Files to write; `+x` is an editor's command.
+fn edited(eval: &mut Eval<'_>, words: &[&Word], tree: bool) {
+    for word in words {
+        match word.literal().as_deref().and_then(|text| text.strip_prefix('+')) {
+            Some(command) => values::vim(eval, &text_word(command, word.span)),
+            None => all(eval, &[word], Access::Write, tree),
+        }
+    }
+}
+
+/// Whether a mode is given as an option (`chmod -x`), or by a file that has it.
+fn has_mode(base: &str, split: &Split<'_>) -> bool {
+    let letters = if base == "chmod" { "rwxXstugoa,=+-" } else { "aAcCdDeFijmPsStTux" };
+    let is_mode = |flag: &String| {
+        flag.strip_prefix('-').is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| letters.contains(c)))
+    };
+    split.flags.iter().any(|flag| flag.starts_with("--ref"))
+        || (base != "chown" && base != "chgrp" && split.flags.iter().any(is_mode))
+}
+
+/// A script or pattern, then files: `sed`, `grep`, `awk`, `rg`. Those that walk a tree (`walks`) begin where they stand.
+fn searched(eval: &mut Eval<'_>, base: &str, walks: bool, split: &Split<'_>, arguments: &[Word], span: Span) {
+    const LONG: [&str; 5] = ["--expression", "--regexp", "--file", "--from-file", "--source"];
+    let given = LONG.iter().any(|long| split.has(&['e', 'f'], long));
+    let names_only = walks && split.has(&[], "--files");
+    let skip = usize::from(!given && !names_only);
+    let files = split.operands.get(skip..).unwrap_or_default();
+    let awk = base.ends_with("awk") && split.values.iter().any(|(_, value)| is_inplace(value));
+    let edits = awk || matches!(base, "sed" | "gsed") && arguments.iter().any(in_place);
+    let access = if edits { Access::Write } else { Access::Read };
+    let tree = split.tree || walks;
+    if tree && files.is_empty() {
+        eval.file(text_word(".", span), access, true);
+    }
+    all(eval, files, access, tree);
+}
+
+/// gawk's `-i inplace`.
+fn is_inplace(value: &Word) -> bool {
+    value.literal().is_some_and(|text| text.starts_with("inplace"))
+}
+
+/// `-i`, `-i.bak`, `--in-place`, `-ni`
+fn in_place(word: &Word) -> bool {
+    word.literal().is_some_and(|text| {
+        let cluster = text.starts_with('-') && !text.starts_with("--") && text.contains('i') && !text.contains('e');
+        text.starts_with("-i") || text.starts_with("--in-place") || cluster
+    })
+}
+
+/// `yq [eval] EXPRESSION files`, which `-i` changes.
+fn yq(eval: &mut Eval<'_>, split: &Split<'_>) {
+    let sub = |word: &&&Word| matches!(word.literal().as_deref(), Some("e" | "eval" | "ea" | "eval-all"));
+    let skip = usize::from(split.operands.first().filter(sub).is_some());
+    let skip = skip + usize::from(!split.has(&[], "--from-file"));
+    let access = if split.has(&['i'], "--inplace") { Access::Write } else { Access::Read };
+    all(eval, split.operands.get(skip..).unwrap_or_default(), access, false);
+}
+
+/// Archives in and out: `unzip`, `7z`, `unrar`, `cpio`.
+fn archive(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, span: Span) {
+    let here = text_word(".", span);
+    let folder = split.value("d").unwrap_or(&here).clone();
+    let words = split.operands.as_slice();
+    let verb = words.first().and_then(|word| word.literal()).unwrap_or_default();
+    let (archive, rest) = match (shape, base) {
+        ("cpio", _) if split.has(&['i'], "--extract") && !split.has(&['t'], "--list") => return unpack(eval, &here),
+        ("cpio", _) if split.has(&['p'], "--pass-through") => {
+            eval.file(here, Access::Read, true);
+            return words.iter().for_each(|folder| unpack(eval, folder));
+        }
+        ("cpio", _) if split.has(&['o'], "--create") => return eval.file(here, Access::Read, true),
+        ("cpio", _) => return,
+        ("archive", _) | (_, "unrar") => (words.get(1), words.get(2..).unwrap_or_default()),
+        _ => (words.first(), words.get(1..).unwrap_or_default()),
+    };
+    let adds = shape == "archive" && matches!(verb.as_str(), "a" | "u" | "d" | "rn");
+    let lists = match (shape, base) {
+        ("archive", _) | (_, "unrar") => !matches!(verb.as_str(), "x" | "e"),
+        (_, "unzip") => split.has(&['l', 'p', 'c', 't', 'v', 'Z'], "--list"),
+        _ => false,
+    };
+    all(
+        eval,
+        archive.map(std::slice::from_ref).unwrap_or_default(),
+        if adds { Access::Write } else { Access::Read },
+        false,
+    );
+    if adds {
+        all(eval, rest, Access::Read, true);
+    } else if !lists && (rest.is_empty() || base != "unzip") {
+        unpack(eval, &folder);
+        rest.iter().filter(|_| base == "unrar").for_each(|folder| unpack(eval, folder));
+    } else if !lists {
+        eval.in_dir(Some(&folder), |eval| all(eval, rest, Access::Write, true));
+    }
+}
+
+/// An operand of a program that mostly takes other things, when it clearly looks like a path.
+fn clear_path(eval: &mut Eval<'_>, word: &Word) {
+    let word = &values::value_side(word);
+    let clear = word.literal().is_some_and(|text| {
+        let file = text.rsplit('/').next().is_some_and(|name| name.contains('.'));
+        let hidden = text.starts_with('.') && !text.trim_matches('.').is_empty();
+        text.starts_with(['/', '~']) || hidden || (text.contains('/') && !text.starts_with('@') && file)
+    });
+    if clear && !is_url(word) {
+        eval.file(word.clone(), Access::Read, false);
+    }
+}
+
+/// A program nobody described: operands that look like paths are read, URLs are contacted.
+fn unknown(eval: &mut Eval<'_>, arguments: &[Word]) {
+    for word in arguments {
+        let side = values::value_side(word);
+        let candidates = if is_flag(word) { vec![side] } else { vec![word.clone(), side] };
+        for value in candidates.into_iter().filter(|value| !is_flag(value)) {
+            if is_url(&value) {
+                let target = crate::action::NetTarget::Url(value.clone());
+                eval.net(target, value.span);
+            } else if looks_like_path(&value) {
+                eval.file(value, Access::Read, false);
+            }
+        }
+    }
+}
+
+fn dd(eval: &mut Eval<'_>, words: &[&Word]) {
+    for word in words {
+        let text = word.literal().unwrap_or_default();
+        if let Some(file) = text.strip_prefix("if=") {
+            eval.file(text_word(file, word.span), Access::Read, false);
+        } else if let Some(file) = text.strip_prefix("of=") {
+            eval.file(text_word(file, word.span), Access::Write, false);
+        }
+    }
+}
+
+/// A program's name without its folder.
+pub fn base_of(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or_default()
+}
+
+/// `scheme://…`
+pub fn is_url(word: &Word) -> bool {
+    let text: String = word
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::Text(text) | Part::Glob(text) => text.as_str(),
+            Part::Unknown => "",
+        })
+        .collect();
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    })
+}
+
+/// Whether a bare operand is likely a path: it has a slash, begins with `.` or `~`, or ends in an extension.
+pub fn looks_like_path(word: &Word) -> bool {
+    let Some(text) = word.literal() else {
+        return word.parts.len() > 1
+            && word.parts.iter().any(|part| matches!(part, Part::Text(text) if text.contains('/')));
+    };
+    let odd = text.is_empty()
+        || text.contains(char::is_whitespace)
+        || text.len() > 4096
+        || is_url(word)
+        || text.starts_with('@');
+    let extension = text.rsplit_once('.').is_some_and(|(head, tail)| {
+        !head.is_empty()
+            && (1..=5).contains(&tail.len())
+            && tail.chars().all(|c| c.is_ascii_alphanumeric())
+            && tail.chars().any(|c| c.is_ascii_alphabetic())
+    });
+    !odd && (text.contains('/') || text.starts_with(['.', '~']) || extension)
+}
+
+/// How many words in front are options, values of those in `values` included.
+pub fn value_flags(words: &[Word], values: &str) -> usize {
+    let mut at = 0;
+    while let Some(text) = words.get(at).and_then(Word::literal) {
+        if text == "--" {
+            return at + 1;
+        }
+        if !text.starts_with('-') || text.len() < 2 {
+            break;
+        }
+        at += 1 + usize::from(values.split_whitespace().any(|value| value == text));
+    }
+    at.min(words.len())
+}

@@ -1,0 +1,328 @@
+//! What programs run besides themselves: `data/runs.txt`, read at start.
+//!
+//! A line says which options take code or a file, and where among the operands the inner command stands. Where that is not
+//! certain, every place it may begin at is followed. Page: `spec/shell.md`.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use writ_core::Span;
+
+use crate::action::{Access, UnresolvedKind, Word};
+use crate::eval::command::{assign, is_assignment, joined, text_word};
+use crate::eval::{Eval, Input};
+use crate::options::Options;
+use crate::programs::effects;
+use crate::programs::foreign::{Script, mentions, script_of};
+use crate::programs::interpreters::script;
+
+const TABLE: &str = include_str!("../../data/runs.txt");
+
+/// A program's line.
+#[derive(Clone, Copy)]
+pub struct Runs {
+    /// Options with a value, as [`Options::read`] takes them.
+    pub options: &'static str,
+    forms: &'static str,
+    input: &'static str,
+}
+
+/// Where a command was found.
+pub struct Place<'p> {
+    /// The program's own name.
+    pub base: &'p str,
+    pub via: &'p [String],
+    pub span: Span,
+    pub input: &'p Input,
+}
+
+fn line(name: &str) -> Option<&'static str> {
+    static LINES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+        let halves = lines.filter_map(|line| line.split_once(" | ").or_else(|| line.split_once(" = ")));
+        halves.flat_map(|(names, rest)| names.split(',').map(move |name| (name, rest))).collect()
+    });
+    LINES.get(name).copied()
+}
+
+/// The name that a program's lines go by.
+fn canonical(base: &str) -> &str {
+    let version = base.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    let known = if line(base).is_some() { base } else { version };
+    line(known).filter(|rest| !rest.contains('|')).unwrap_or(known)
+}
+
+/// The line of a program, or of one of its subcommands.
+pub fn lookup(name: &str) -> Option<Runs> {
+    let mut columns = line(name)?.splitn(3, '|').map(str::trim);
+    Some(Runs { options: columns.next()?, forms: columns.next()?, input: columns.next().unwrap_or_default() })
+}
+
+/// Follows what a program runs. True when nothing else is to be known about its operands.
+pub fn run(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) -> bool {
+    let name = canonical(place.base).to_owned();
+    lookup(&name).is_some_and(|runs| follow(eval, &name, runs, arguments, place))
+}
+
+/// The same for a subcommand by its full name.
+pub fn subcommand(eval: &mut Eval<'_>, name: &str, arguments: &[Word], place: &Place<'_>) {
+    if let Some(runs) = lookup(name) {
+        follow(eval, name, runs, arguments, place);
+    }
+}
+
+fn follow(eval: &mut Eval<'_>, name: &str, runs: Runs, arguments: &[Word], place: &Place<'_>) -> bool {
+    for form in runs.forms.split_whitespace() {
+        let remote = form.starts_with('@');
+        let doubts = form.ends_with('?');
+        let form = form.trim_start_matches('@').trim_end_matches('?');
+        let kind = form.trim_end_matches(|c: char| c.is_ascii_digit());
+        let skip: usize = form.get(kind.len()..).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        let mixed = matches!(kind, "-" | "w" | "e" | "make" | "!" | "gdb");
+        let options = Options::read(arguments, runs.options, mixed);
+        if kind == "sub" {
+            let at = options.operands.first().copied();
+            let sub = at.and_then(|at| arguments.get(at)).and_then(Word::literal);
+            let found = sub.map(|sub| format!("{name} {sub}")).and_then(|sub| Some((lookup(&sub)?, sub)));
+            if let (Some((runs, sub)), Some(at)) = (found, at) {
+                effects::options(eval, &options, place);
+                let dir = options.of("d").next().cloned();
+                let rest = arguments.get(at + 1..).unwrap_or_default();
+                let mut done = false;
+                eval.in_dir(dir.as_ref(), |eval| done = follow(eval, &sub, runs, rest, place));
+                return done;
+            }
+            if runs.forms == "sub" {
+                effects::options(eval, &options, place);
+                return false;
+            }
+            continue;
+        }
+        effects::options(eval, &options, place);
+        let call = Call { runs, arguments, options: &options, kind, skip, doubts, place };
+        let dir = options.of("d").next().cloned();
+        eval.remote += usize::from(remote);
+        let mut done = false;
+        eval.in_dir(dir.as_ref(), |eval| done = call.operands(eval));
+        eval.remote -= usize::from(remote);
+        return done;
+    }
+    false
+}
+
+struct Call<'c> {
+    runs: Runs,
+    arguments: &'c [Word],
+    options: &'c Options,
+    kind: &'c str,
+    skip: usize,
+    doubts: bool,
+    place: &'c Place<'c>,
+}
+
+impl Call<'_> {
+    fn plain(&self) -> impl Iterator<Item = &Word> {
+        self.options.operands.iter().filter_map(|at| self.arguments.get(*at))
+    }
+
+    fn from(&self, skip: usize) -> &[Word] {
+        let start = self.options.operands.get(skip).copied();
+        start.and_then(|at| self.arguments.get(at..)).unwrap_or_default()
+    }
+
+    fn operands(&self, eval: &mut Eval<'_>) -> bool {
+        let (place, skip) = (self.place, self.skip);
+        match self.kind {
+            "c" => self.command(eval),
+            "o" => (skip..skip + 2).for_each(|skip| self.inner(eval, self.from(skip))),
+            "s" => self.code(eval, self.from(skip)),
+            "t" => effects::terminal(eval, self.from(skip), place),
+            "d" => self.behind_dashes(eval),
+            "n" => effects::package(eval, self.arguments, place),
+            "e" => self.plain().skip(skip).for_each(|code| eval.code(code, None, place.base)),
+            "x" => self.plain().skip(skip).for_each(|code| self.foreign(eval, code)),
+            "k" => effects::keys(eval, self.plain(), place),
+            "w" => self.plain().for_each(|file| eval.file(file.clone(), Access::Write, false)),
+            "f" | "f." => return self.script(eval),
+            "tmux" => effects::tmux(eval, self.from(0), place),
+            "screen" => effects::screen(eval, self.options, self.from(0), place),
+            "gdb" => return effects::debugger(eval, self.arguments, place),
+            "rest" => return effects::rest(eval, self.arguments, place),
+            "cmake" => return effects::cmake(eval, self.options, self.from(0), place),
+            "make" => return effects::make(eval, self.plain()),
+            "!" => {
+                self.plain().for_each(|code| effects::client(eval, place.base, code));
+                self.standard_input(eval);
+                return false;
+            }
+            _ => {
+                self.standard_input(eval);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A command, at each place it may begin at.
+    fn command(&self, eval: &mut Eval<'_>) {
+        let mut words = self.from(self.skip);
+        let base = self.place.base;
+        if base == "command" && (self.options.has('v', "") || self.options.has('V', "")) {
+            return;
+        }
+        if base == "sudo" && self.options.has('e', "--edit") {
+            return words.iter().for_each(|file| eval.file(file.clone(), Access::Write, false));
+        }
+        if words.is_empty() {
+            let shell = !matches!(base, "sudo" | "doas")
+                || self.options.has('s', "--shell")
+                || self.options.has('i', "--login");
+            return if shell {
+                self.standard_input(eval)
+            };
+        }
+        let entry = self.options.of("e").next();
+        if let Some(entry) = entry {
+            self.inner(eval, &[std::slice::from_ref(entry), words].concat());
+        } else {
+            self.inner(eval, words);
+        }
+        let mut start = self.options.operands.first().copied().unwrap_or_default();
+        let mut doubtful = self.options.doubtful.contains(&start);
+        for _ in 0..4 {
+            if !self.doubts || !doubtful {
+                return;
+            }
+            start += 1;
+            let rest = self.arguments.get(start..).unwrap_or_default();
+            let again = Options::read(rest, self.runs.options, false);
+            let Some(first) = again.operands.first().copied() else { return };
+            doubtful = again.doubtful.contains(&first);
+            start += first;
+            words = self.arguments.get(start + self.skip..).unwrap_or_default();
+            self.inner(eval, words);
+        }
+    }
+
+    /// A command behind `--`; without one, behind so many operands where a number says so.
+    fn behind_dashes(&self, eval: &mut Eval<'_>) {
+        let dashes = self.arguments.iter().position(|word| word.literal().as_deref() == Some("--"));
+        match dashes {
+            Some(at) => {
+                let rest = self.arguments.get(at + 1..).unwrap_or_default();
+                // `capsh -- …` hands the rest to a shell.
+                let shell = (self.place.base == "capsh").then(|| text_word("bash", self.place.span));
+                self.inner(eval, &[shell.as_slice(), rest].concat());
+            }
+            None if self.runs.forms.ends_with(|c: char| c.is_ascii_digit()) => self.inner(eval, self.from(self.skip)),
+            None => {}
+        }
+    }
+
+    fn inner(&self, eval: &mut Eval<'_>, mut words: &[Word]) {
+        let Place { base, via, span, input } = self.place;
+        while let Some((first, rest)) = words.split_first() {
+            let text = first.literal().unwrap_or_default();
+            if is_assignment(&text) {
+                assign(eval, first, *span);
+            } else if text != "--" {
+                break;
+            }
+            words = rest;
+        }
+        if !words.is_empty() {
+            eval.inner(words.to_vec(), via, base, *span, input);
+        }
+    }
+
+    fn code(&self, eval: &mut Eval<'_>, words: &[Word]) {
+        if let Some(first) = words.first() {
+            let code = if words.len() == 1 { first.clone() } else { joined(words, self.place.span) };
+            eval.code(&code, None, self.place.base);
+        }
+    }
+
+    fn foreign(&self, eval: &mut Eval<'_>, code: &Word) {
+        eval.unresolved_with(UnresolvedKind::Code, self.place.base, code.span, mentions(code));
+    }
+
+    /// An interpreter: inline code, or a script and its arguments, or code on standard input.
+    fn script(&self, eval: &mut Eval<'_>) -> bool {
+        let mut plain = self.plain();
+        let edits = matches!(canonical(self.place.base), "perl" | "ruby") && self.options.has('i', "");
+        if self.options.values.iter().any(|(name, ..)| *name == "-m") {
+            let timed = |(name, _, module): &&(&str, &str, Word)| {
+                *name == "-m" && module.literal().as_deref() == Some("timeit")
+            };
+            if let Some((_, _, module)) = self.options.values.iter().find(timed) {
+                self.foreign(eval, module);
+            }
+            return false;
+        }
+        if self.options.of("x").next().is_none() {
+            let Some(file) = plain.next().filter(|word| word.literal().as_deref() != Some("-")) else {
+                self.standard_input(eval);
+                return true;
+            };
+            if self.kind == "f." && file.literal().is_none_or(|text| !text.contains('.')) {
+                return true;
+            }
+            match script_of(file, self.place.input) {
+                Script::File => script(eval, file, self.place.base, &Input::None),
+                Script::Text(_) | Script::Unknown => self.foreign(eval, file),
+            }
+        }
+        for operand in plain.filter(|word| edits || crate::programs::operands::looks_like_path(word)) {
+            eval.file(operand.clone(), if edits { Access::Write } else { Access::Read }, false);
+        }
+        true
+    }
+
+    /// Code on standard input.
+    fn standard_input(&self, eval: &mut Eval<'_>) {
+        let Place { base, span, input, .. } = self.place;
+        match (self.runs.input, input) {
+            ("s", Input::Text(text)) => eval.code(&text_word(text, *span), None, base),
+            ("s", Input::Unknown | Input::Paths(..)) if self.options.of("s").next().is_none() => {
+                eval.unresolved(UnresolvedKind::Script, base, *span);
+            }
+            ("!", Input::Text(text)) => effects::client(eval, base, &text_word(text, *span)),
+            ("x", Input::Text(text)) => {
+                let mentions = mentions(&text_word(text, *span));
+                eval.unresolved_with(UnresolvedKind::Code, &format!("{base} <input"), *span, mentions);
+            }
+            ("x", Input::Unknown | Input::Paths(..)) if !self.asks_only() => {
+                eval.unresolved(UnresolvedKind::Code, &format!("| {base}"), *span);
+            }
+            _ => {}
+        }
+    }
+
+    fn asks_only(&self) -> bool {
+        const INFORMS: [&str; 6] = ["--version", "-V", "-v", "--help", "-h", "-version"];
+        self.options.flags.iter().any(|flag| INFORMS.contains(&flag.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_has_its_columns() {
+        for line in TABLE.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+            let columns = line.split(" |").count();
+            assert!(columns == 4 || line.contains(" = "), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_name_stands_in_the_table_once() {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+        let halves = lines.filter_map(|line| line.split_once(" | ").or_else(|| line.split_once(" = ")));
+        let mut names: Vec<&str> = halves.flat_map(|(names, _)| names.split(',')).collect();
+        names.sort_unstable();
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
+}

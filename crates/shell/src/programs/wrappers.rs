@@ -1,0 +1,415 @@
+//! Wrappers whose inner command is more than a rest of words: `env -S`, `xargs`, `find -exec`, `ssh`, `flock`, `crontab`.
+//!
+//! All others are lines of `data/runs.txt`. Page: `spec/shell.md`.
+
+use writ_core::Span;
+
+use crate::action::{Access, NetTarget, Part, UnresolvedKind, Word};
+use crate::eval::command::{assign, host, is_assignment, is_flag, joined, text_word};
+use crate::eval::{Eval, Input};
+use crate::options::Options;
+use crate::programs::runs::{self, Place};
+
+/// Peels a wrapper off. False when `base` is none, or is more than one.
+pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], span: Span, input: &Input) -> bool {
+    let arguments = words.get(1..).unwrap_or_default();
+    let place = Place { base, via, span, input };
+    match base {
+        "env" | "printenv" => env(eval, arguments, &place),
+        "xargs" | "gxargs" | "parallel" => xargs(eval, arguments, &place),
+        "find" | "gfind" | "fd" | "fdfind" => find(eval, base, arguments, via, span),
+        "ssh" | "autossh" | "slogin" => ssh(eval, arguments, &place),
+        "flock" => flock(eval, arguments, &place),
+        "runuser" => runuser(eval, arguments, &place),
+        "at" | "batch" => at(eval, arguments, &place),
+        "crontab" => crontab(eval, arguments, &place),
+        "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" => {
+            containers(eval, arguments);
+            runs::run(eval, arguments, &place);
+        }
+        _ => return runs::run(eval, arguments, &place),
+    }
+    true
+}
+
+/// `at now`, `batch`: shell code on standard input or in a file. It runs later, elsewhere: always asked about.
+fn at(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, "-f=f -q -t -m=0 -M=0 -v=0", true);
+    crate::programs::effects::options(eval, &options, place);
+    let lists = ['l', 'd', 'r', 'c', 'V'].iter().any(|flag| options.has(*flag, "")) || options.of("f").next().is_some();
+    if lists {
+        return;
+    }
+    if let Input::Text(text) = place.input {
+        eval.code(&text_word(text, place.span), None, place.base);
+    }
+    eval.unresolved(UnresolvedKind::Script, place.base, place.span);
+}
+
+/// `crontab -`: behind five fields, or one that begins with `@`, shell code. It runs later, elsewhere: always asked about.
+fn crontab(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, "-u -s=0", true);
+    let mut plain = options.operands.iter().filter_map(|at| arguments.get(*at)).peekable();
+    if let Some(file) = plain.peek().filter(|file| file.literal().as_deref() != Some("-")) {
+        return eval.file((*file).clone(), Access::Read, false);
+    }
+    let named = plain.peek().is_some();
+    if !named && (matches!(place.input, Input::None) || !options.flags.is_empty()) {
+        return;
+    }
+    if let Input::Text(text) = place.input {
+        for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+            let fields = if line.starts_with('@') { 1 } else { 5 };
+            let mut rest = line;
+            for _ in 0..fields {
+                rest = rest.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
+            }
+            if !rest.is_empty() {
+                eval.code(&text_word(rest, place.span), None, place.base);
+            }
+        }
+    }
+    eval.unresolved(UnresolvedKind::Script, place.base, place.span);
+}
+
+const ENV: &str = "-u --unset -C=d --chdir=d -S=S --split-string=S -a --argv0 -i=0 -0=0 -v=0 -P --block-signal=? --default-signal=? \
+    --ignore-signal=? --ignore-environment=0 --null=0 --debug=0";
+
+fn env(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, ENV, false);
+    let mut at = options.operands.first().copied().unwrap_or(arguments.len());
+    while let Some(word) = arguments.get(at).filter(|word| is_assignment(&crate::options::lead(word))) {
+        assign(eval, word, place.span);
+        at += 1;
+    }
+    let rest = arguments.get(at..).unwrap_or_default();
+    let dir = options.of("d").next();
+    let split = options.of("S").next();
+    eval.in_dir(dir, |eval| match split {
+        Some(first) => {
+            let code = joined(&[std::slice::from_ref(first), rest].concat(), place.span);
+            let code = [&[Part::Text("env ".to_owned())], code.parts.as_slice()].concat();
+            eval.code(&Word { parts: code, span: first.span }, None, "env -S");
+        }
+        None if rest.is_empty() => {}
+        None => eval.inner(rest.to_vec(), place.via, "env", place.span, place.input),
+    });
+}
+
+const XARGS: &str = "-I=I -J=I -a=r -d=D -E -L -n -P -s -R -S -i=? -e=? -l=? -0=0 -r=0 -t=0 -p=0 -x=0 -o=0 --arg-file=r --delimiter=D --max-args \
+    --max-procs --max-chars --process-slot-var --replace=? --eof=? --max-lines=? --null=0 --no-run-if-empty=0 --verbose=0";
+const PARALLEL: &str = "-I=I -a=r --arg-file=r -j --jobs -N -n -L -P -C --colsep -d=D --delimiter=D -S --sshlogin --joblog=w --results=w --tmpdir \
+    --timeout --retries --delay --halt --memfree --load --nice --workdir -k=0 -0=0 -X=0 -m=0 -q=0 -r=0 -t=0 -u=0 --will-cite=0 --bar=0";
+
+fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let &Place { base, span, input, .. } = place;
+    let options = Options::read(arguments, if base == "parallel" { PARALLEL } else { XARGS }, false);
+    for (_, role, file) in &options.values {
+        match *role {
+            "r" if file.literal().as_deref() != Some("-") => eval.file(file.clone(), Access::Read, false),
+            "w" => eval.file(file.clone(), Access::Write, false),
+            _ => {}
+        }
+    }
+    let mut replace = options.of("I").next().and_then(Word::literal);
+    for flag in &options.flags {
+        let mark = if flag.starts_with("--") {
+            flag.strip_prefix("--replace=")
+        } else {
+            flag.split_once('i').map(|(_, mark)| mark)
+        };
+        if let Some(mark) = mark {
+            let mark = mark.trim_end_matches('=');
+            replace = Some(if mark.is_empty() { "{}".to_owned() } else { mark.to_owned() });
+        }
+    }
+    let start = options.operands.first().copied().unwrap_or(arguments.len());
+    let mut inner = arguments.get(start..).unwrap_or_default().to_vec();
+    let mut items: Vec<Word> = Vec::new();
+    if let Some(cut) = inner.iter().position(|word| word.literal().is_some_and(|text| text == ":::" || text == "::::"))
+    {
+        items = inner.split_off(cut).into_iter().skip(1).collect();
+    }
+    if base == "parallel" && replace.is_none() {
+        replace = Some("{}".to_owned());
+    }
+    let mut tree = false;
+    if items.is_empty() {
+        items = match input {
+            _ if options.of("r").next().is_some() => vec![Word { parts: vec![Part::Unknown], span }],
+            Input::Text(text) => split_items(text, options.of("D").next(), replace.is_some(), span),
+            Input::Paths(paths, below) => {
+                tree = *below;
+                paths.clone()
+            }
+            Input::None | Input::Unknown => vec![Word { parts: vec![Part::Unknown], span }],
+        };
+    }
+    if inner.is_empty() {
+        // `parallel` without a command runs its input's lines; `xargs` echoes them.
+        if base == "parallel" {
+            eval.code(&joined(&items, span), None, base);
+        }
+        return;
+    }
+    eval.trees += usize::from(tree);
+    each(eval, inner, items, replace, place);
+    eval.trees -= usize::from(tree);
+}
+
+/// Most items that a command is followed for.
+const MAX_ITEMS: usize = 64;
+
+fn each(eval: &mut Eval<'_>, inner: Vec<Word>, mut items: Vec<Word>, replace: Option<String>, place: &Place<'_>) {
+    if items.len() > MAX_ITEMS {
+        items.truncate(MAX_ITEMS);
+        items.push(Word { parts: vec![Part::Unknown], span: place.span });
+        eval.unresolved(UnresolvedKind::Limit, place.base, place.span);
+    }
+    match replace {
+        Some(mark) if inner.iter().any(|word| word.literal().is_some_and(|text| text.contains(&mark))) => {
+            for item in &items {
+                let words: Vec<Word> = inner.iter().map(|word| substitute(word, &mark, item)).collect();
+                eval.inner(words, place.via, place.base, place.span, &Input::None);
+            }
+        }
+        _ => eval.inner([inner, items].concat(), place.via, place.base, place.span, &Input::None),
+    }
+}
+
+/// The items of `xargs` in a text: words, or lines where they take a mark's place.
+fn split_items(text: &str, delimiter: Option<&Word>, lines: bool, span: Span) -> Vec<Word> {
+    let own = delimiter.and_then(Word::literal).and_then(|text| text.chars().next()).filter(|c| *c != '\\');
+    let parts = |c: char| if lines { c == '\n' } else { c.is_whitespace() };
+    let pieces = text.split(|c: char| parts(c) || c == '\0' || own == Some(c)).map(str::trim);
+    pieces
+        .filter(|item| !item.is_empty())
+        .take(MAX_ITEMS + 1)
+        .map(|item| text_word(item.trim_matches(['"', '\'']), span))
+        .collect()
+}
+
+/// `word` with `item` in place of `mark`.
+fn substitute(word: &Word, mark: &str, item: &Word) -> Word {
+    // Longest text that is put together.
+    const MAX: usize = 64 << 10;
+    let marks: usize =
+        word.parts.iter().map(|part| if let Part::Text(text) = part { text.matches(mark).count() } else { 0 }).sum();
+    if marks.saturating_mul(crate::programs::foreign::marked(item).len().max(16)) > MAX {
+        return Word { parts: vec![Part::Unknown], span: word.span };
+    }
+    let mut parts = Vec::new();
+    for part in &word.parts {
+        match part {
+            Part::Text(text) if text.contains(mark) => {
+                for (index, piece) in text.split(mark).enumerate() {
+                    if index > 0 {
+                        parts.extend(item.parts.iter().cloned());
+                    }
+                    parts.push(Part::Text(piece.to_owned()));
+                }
+            }
+            other => parts.push(other.clone()),
+        }
+    }
+    parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+    Word { parts, span: word.span }
+}
+
+fn find(eval: &mut Eval<'_>, base: &str, arguments: &[Word], via: &[String], span: Span) {
+    let starts_expression = |word: &Word| {
+        word.literal().is_some_and(|text| {
+            text.starts_with('-') && !matches!(text.as_str(), "-L" | "-P" | "-H") || text == "(" || text == "!"
+        })
+    };
+    let split = arguments.iter().position(starts_expression).unwrap_or(arguments.len());
+    let (before, rest) = arguments.split_at(split);
+    let mut roots: Vec<Word> = before.iter().filter(|word| !is_flag(word)).cloned().collect();
+    if base != "find" {
+        // `fd pattern roots…`
+        roots = roots.split_off(roots.len().min(1));
+    }
+    if roots.is_empty() {
+        roots.push(text_word(".", span));
+    }
+    for root in &roots {
+        eval.file(root.clone(), Access::List, true);
+    }
+    let name = rest
+        .iter()
+        .zip(rest.iter().skip(1))
+        .find(|(flag, _)| matches!(flag.literal().as_deref(), Some("-name" | "-iname")))
+        .map(|(_, name)| name.clone());
+    let found: Vec<Word> = roots.iter().map(|root| found_below(root, name.as_ref())).collect();
+    let tree = name.is_none();
+    let mut at = 0;
+    while let Some(word) = rest.get(at) {
+        match word.literal().as_deref() {
+            Some("-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch") => {
+                let tail = rest.get(at + 1..).unwrap_or_default();
+                let len = tail
+                    .iter()
+                    .position(|word| matches!(word.literal().as_deref(), Some(";" | "+")))
+                    .unwrap_or(tail.len());
+                let command = tail.get(..len).unwrap_or_default();
+                eval.trees += usize::from(tree);
+                for item in &found {
+                    let words: Vec<Word> = command.iter().map(|word| substitute(word, "{}", item)).collect();
+                    eval.inner(words, via, base, span, &Input::None);
+                }
+                eval.trees -= usize::from(tree);
+                at += len + 1;
+            }
+            Some("-delete") => found.iter().for_each(|item| eval.file(item.clone(), Access::Write, tree)),
+            Some("-fprint" | "-fprintf" | "-fls" | "-fprint0") => {
+                if let Some(file) = rest.get(at + 1) {
+                    eval.file(file.clone(), Access::Write, false);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    eval.output = Input::Paths(found, tree);
+}
+
+/// A tree's root, or the files of that name somewhere below it.
+fn found_below(root: &Word, name: Option<&Word>) -> Word {
+    let Some(name) = name.and_then(Word::literal) else { return root.clone() };
+    let mut parts = root.parts.clone();
+    parts.push(Part::Text("/".to_owned()));
+    parts.push(Part::Glob(format!("**/{name}")));
+    Word { parts, span: root.span }
+}
+
+const SSH: &str = "-b -c -D -E=w -e -F=r -I -i=r -J=h -L=L -l -m -M=0 -O -o=k -p -Q -R=L -S -W=h -w -B -P";
+
+fn ssh(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    let options = Options::read(arguments, SSH, false);
+    ssh_options(eval, &options, place);
+    let Some((target, rest)) = options.operands.first().and_then(|at| arguments.get(*at..)?.split_first()) else {
+        return;
+    };
+    let name = target.literal().map(|text| {
+        let text = text.trim_start_matches("ssh://").to_owned();
+        text.rsplit('@').next().unwrap_or_default().split([':', '/']).next().unwrap_or_default().to_owned()
+    });
+    let here = matches!(name.as_deref(), Some("localhost" | "127.0.0.1" | "0.0.0.0" | "0" | "" | "ip6-localhost"));
+    eval.net(name.map_or(NetTarget::Unknown, |name| host(&name, target.span)), target.span);
+    // Options may stand behind the host too.
+    let more = Options::read(rest, SSH, false);
+    ssh_options(eval, &more, place);
+    let command = more.operands.first().and_then(|at| rest.get(*at..)).unwrap_or_default();
+    eval.remote += usize::from(!here);
+    if let Some(first) = command.first() {
+        let code = if command.len() == 1 { first.clone() } else { joined(command, first.span) };
+        eval.code(&code, None, place.base);
+    } else if !options.has('N', "") && !more.has('N', "") && options.of("h").next().is_none() {
+        match place.input {
+            Input::Text(text) => eval.code(&text_word(text, place.span), None, place.base),
+            Input::Unknown | Input::Paths(..) => {
+                eval.unresolved(UnresolvedKind::Script, &format!("| {}", place.base), place.span)
+            }
+            Input::None => {}
+        }
+    }
+    eval.remote -= usize::from(!here);
+}
+
+fn ssh_options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
+    crate::programs::effects::options(eval, options, place);
+    for (name, _, value) in &options.values {
+        let Some(text) = value.literal().filter(|_| matches!(*name, "-L" | "-R")) else { continue };
+        // `[bind:]port:host:port`
+        if let Some(machine) = text.rsplit(':').nth(1).filter(|machine| machine.parse::<u16>().is_err()) {
+            eval.net(host(machine, value.span), value.span);
+        }
+    }
+    if options.values.iter().any(|(name, ..)| *name == "-I") {
+        eval.unresolved(UnresolvedKind::Code, "ssh -I", place.span);
+    }
+}
+
+/// Files of this machine that containers get to see.
+fn containers(eval: &mut Eval<'_>, arguments: &[Word]) {
+    for (flag, value) in arguments.iter().zip(arguments.iter().skip(1)) {
+        let text = value.literal().unwrap_or_default();
+        match flag.literal().as_deref() {
+            Some("-v" | "--volume") if text.starts_with(['/', '.', '~']) => volume(eval, &text, value.span),
+            Some("--mount") => mount(eval, &text, value.span),
+            _ => {}
+        }
+    }
+    for word in arguments {
+        let text = word.literal().unwrap_or_default();
+        if let Some(mounted) = text.strip_prefix("--mount=") {
+            mount(eval, mounted, word.span);
+        } else if let Some(text) = text.strip_prefix("--volume=").filter(|text| text.starts_with(['/', '.', '~'])) {
+            volume(eval, text, word.span);
+        }
+    }
+    let mut plain = arguments
+        .iter()
+        .filter(|word| !is_flag(word))
+        .skip_while(|word| word.literal().as_deref() == Some("container"));
+    let sub = plain.next().and_then(Word::literal);
+    if sub.as_deref() == Some("cp") {
+        for word in plain.filter(|word| word.literal().is_none_or(|text| !text.contains(':'))) {
+            eval.file(word.clone(), Access::Write, true);
+        }
+    } else if sub.as_deref().is_some_and(|sub| sub != "logs") {
+        for (flag, value) in arguments.iter().zip(arguments.iter().skip(1)) {
+            if matches!(flag.literal().as_deref(), Some("-f" | "--file" | "--env-file")) {
+                eval.file(value.clone(), Access::Read, false);
+            }
+        }
+    }
+}
+
+/// `path:where`, `path:where:ro`
+fn volume(eval: &mut Eval<'_>, text: &str, span: Span) {
+    let mut parts = text.split(':');
+    let path = parts.next().unwrap_or_default();
+    let only_read = parts.nth(1).is_some_and(|options| options.split(',').any(|option| option == "ro"));
+    eval.file(text_word(path, span), if only_read { Access::Read } else { Access::Write }, true);
+}
+
+/// `type=bind,src=path,dst=…`
+fn mount(eval: &mut Eval<'_>, text: &str, span: Span) {
+    let source = text.split(',').find_map(|field| field.strip_prefix("src=").or_else(|| field.strip_prefix("source=")));
+    if let Some(source) = source.filter(|_| text.contains("type=bind")) {
+        eval.file(text_word(source, span), Access::Write, true);
+    }
+}
+
+/// `flock file command`, `flock file -c code`.
+fn flock(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    const OPTIONS: &str = "-w -E -c=s --timeout --wait --conflict-exit-code --command=s";
+    let options = Options::read(arguments, OPTIONS, false);
+    let Some((lock, rest)) = options.operands.first().and_then(|at| arguments.get(*at..)?.split_first()) else {
+        return;
+    };
+    if lock.literal().is_none_or(|text| text.parse::<u32>().is_err()) {
+        eval.file(lock.clone(), Access::Write, false);
+    }
+    let more = Options::read(rest, OPTIONS, false);
+    crate::programs::effects::options(eval, &options, place);
+    crate::programs::effects::options(eval, &more, place);
+    if let Some(command) = more.operands.first().and_then(|at| rest.get(*at..)) {
+        eval.inner(command.to_vec(), place.via, place.base, place.span, place.input);
+    }
+}
+
+/// `runuser -u name command`, `runuser name -c code`.
+fn runuser(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
+    const OPTIONS: &str = "-u=U -g -G -s -w -c=s --user=U --group --supp-group --shell --command=s --session-command=s";
+    let options = Options::read(arguments, OPTIONS, false);
+    if options.of("U").next().is_none() {
+        let options = Options::read(arguments, OPTIONS, true);
+        return crate::programs::effects::options(eval, &options, place);
+    }
+    crate::programs::effects::options(eval, &options, place);
+    if let Some(command) = options.operands.first().and_then(|at| arguments.get(*at..)) {
+        eval.inner(command.to_vec(), place.via, place.base, place.span, place.input);
+    }
+}
