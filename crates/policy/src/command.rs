@@ -33,6 +33,8 @@ pub struct Candidate {
     base_text: String,
     normal: Normal,
     known_program: bool,
+    /// Some of its text is not known.
+    open: bool,
 }
 
 impl Candidate {
@@ -45,7 +47,8 @@ impl Candidate {
             None => text.clone(),
         };
         let known_program = command.words.first().is_some_and(|word| word.literal().is_some());
-        Self { text, base_text, normal: normal(&command.words), known_program }
+        let open = base_text.contains(UNKNOWN);
+        Self { text, base_text, normal: normal(&command.words), known_program, open }
     }
 
     /// The command as the shell would run it, for the answer.
@@ -126,7 +129,7 @@ impl Candidate {
 
     /// Whether some value of the unknown parts would make it match.
     fn might_be(&self, pattern: &str) -> bool {
-        self.base_text.contains(UNKNOWN) && meet(pattern, &self.base_text)
+        self.open && meet(pattern, &self.base_text)
     }
 }
 

@@ -52,15 +52,22 @@ impl World for Lexical {
 
 /// An absolute path without `.`, `..` and doubled slashes, as text: symlinks are not looked at.
 pub fn fold(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
+    let mut out = String::with_capacity(path.len() + 1);
+    // As an array, the slash is looked for letter by letter: names are too short for what `memchr` sets up.
+    for part in path.split(['/']) {
         match part {
             "" | "." => {}
-            ".." => drop(parts.pop()),
-            other => parts.push(other),
+            ".." => out.truncate(out.rfind('/').unwrap_or_default()),
+            other => {
+                out.push('/');
+                out.push_str(other);
+            }
         }
     }
-    format!("/{}", parts.join("/"))
+    if out.is_empty() {
+        out.push('/');
+    }
+    out
 }
 
 /// What a search ended with.

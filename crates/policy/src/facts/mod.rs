@@ -11,6 +11,8 @@ use writ_core::secret::mask;
 use writ_core::{Digest, Span, Subject, Timestamp};
 use writ_shell::{Access, UnresolvedKind};
 
+use crate::glob::split;
+
 /// What a call would touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -97,6 +99,14 @@ pub(crate) struct PathFact {
     pub subject: bool,
     pub kind: PathKind,
     pub span: Option<Span>,
+}
+
+impl PathFact {
+    /// What rules are held against, in segments: the path as written, where that differs, and as resolved.
+    pub fn spellings(&self) -> Vec<Vec<&str>> {
+        let written = (self.written != self.resolved).then(|| split(&self.written));
+        written.into_iter().chain([split(&self.resolved)]).collect()
+    }
 }
 
 /// How a path became known.

@@ -5,7 +5,7 @@ use writ_shell::Access;
 
 use super::{Judge, matched, path_match};
 use crate::facts::{Host, HostFact, PathFact, PathKind, access_word};
-use crate::glob::{Glob, split};
+use crate::glob::Glob;
 use crate::protect;
 use crate::rules::{PathRule, last_word, last_word_split};
 
@@ -17,10 +17,9 @@ impl Judge<'_> {
             return;
         }
         let files = &self.policy.files;
-        let (written, resolved) = (split(&fact.written), split(&fact.resolved));
-        let both: &[_] = if written == resolved { &[resolved] } else { &[written, resolved] };
+        let spellings = fact.spellings();
         let home = self.home();
-        let named = |rules| both.iter().find_map(|path| last_word_split(rules, path, home));
+        let named = |rules| spellings.iter().find_map(|path| last_word_split(rules, path, home));
         if fact.kind == PathKind::Into {
             self.might_overwrite(fact);
         }

@@ -8,7 +8,7 @@ use super::{Survey, allowed, hits};
 use crate::command::Candidate;
 use crate::facts::{Host, HostFact, PathFact, PathKind, SYNTAX, TextFact, UnresolvedFact, kind_word};
 use crate::protect::is_reserved;
-use crate::rules::last_word;
+use crate::rules::last_word_split;
 use crate::url::{self, Target};
 use crate::world::{Search, expand};
 
@@ -135,7 +135,8 @@ impl Survey<'_> {
     /// Whether a rule that forbids names a path.
     fn is_named(&self, fact: &PathFact) -> bool {
         let (files, home) = (&self.policy.files, self.setting.home.as_deref());
-        let listed = |rules| [&fact.written, &fact.resolved].iter().any(|path| last_word(rules, path, home).is_some());
+        let spellings = fact.spellings();
+        let listed = |rules| spellings.iter().any(|path| last_word_split(rules, path, home).is_some());
         listed(&files.deny)
             || (fact.access == Access::Write && listed(&files.read_only))
             || self.setting.violated(fact).is_some()
@@ -260,7 +261,7 @@ impl Survey<'_> {
         fact.kind = PathKind::Mentioned;
         let home = self.setting.home.as_deref();
         let deny = &self.policy.files.deny;
-        if [&fact.written, &fact.resolved].iter().any(|path| last_word(deny, path, home).is_some()) {
+        if fact.spellings().iter().any(|path| last_word_split(deny, path, home).is_some()) {
             self.facts.paths.push(fact);
         }
     }

@@ -278,7 +278,7 @@ fn hits(policy: &Policy, tool: &str, matches: impl Fn(&str) -> Option<bool>) -> 
         tool,
         Reading::Wide,
     ));
-    rules.filter_map(|(rule, pattern)| Some((rule.pointer.clone(), matches(pattern)?))).collect()
+    rules.filter_map(|(rule, pattern)| matches(pattern).map(|certain| (rule.pointer.clone(), certain))).collect()
 }
 
 fn allowed(policy: &Policy, tool: &str, matches: impl Fn(&str) -> bool) -> Option<String> {

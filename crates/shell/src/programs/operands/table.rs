@@ -1,6 +1,6 @@
 //! `data/programs.txt`, and a command's words told apart by it: options, their values, operands.
 //!
-//! The table is scanned as text, because a hook looks up a handful of programs and then ends.
+//! Only the programs' names are read beforehand: a hook looks up a handful of them and then ends.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -39,11 +39,11 @@ pub fn lookup(base: &str) -> Option<Program<'static>> {
 impl<'t> Program<'t> {
     /// What its operands are.
     pub fn shapes(self) -> impl Iterator<Item = &'t str> {
-        self.shapes.split_whitespace()
+        self.shapes.split_ascii_whitespace()
     }
 
     fn role(self, option: &str) -> Option<Role<'t>> {
-        self.options.split_whitespace().find_map(|entry| {
+        self.options.split_ascii_whitespace().find_map(|entry| {
             let rest = entry.strip_prefix(option)?;
             let glued = rest.starts_with('~');
             Some(Role { kinds: rest.strip_prefix(['=', '~'])?, glued })
@@ -53,7 +53,7 @@ impl<'t> Program<'t> {
     /// The role of a long option, which may be cut short as long as its beginning is known.
     fn long(self, option: &str) -> Option<Role<'t>> {
         let begins = || {
-            let name = self.options.split_whitespace().find(|entry| entry.starts_with(option))?;
+            let name = self.options.split_ascii_whitespace().find(|entry| entry.starts_with(option))?;
             self.role(name.split(['=', '~']).next()?)
         };
         self.role(option).or_else(|| if option.len() > 3 { begins() } else { None })
@@ -61,7 +61,7 @@ impl<'t> Program<'t> {
 
     /// Whether an option, alone or in a cluster, means everything below.
     fn is_tree(self, flag: &str) -> bool {
-        self.trees.split_whitespace().any(|tree| {
+        self.trees.split_ascii_whitespace().any(|tree| {
             let letter = tree.strip_prefix('-').filter(|letter| letter.len() == 1);
             let long = flag.starts_with("--");
             flag == tree
