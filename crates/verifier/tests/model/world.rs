@@ -340,12 +340,12 @@ impl<'a> World<'a> {
                 fs::remove_file(&path).unwrap();
                 self.reset(at, Disk::Missing);
             }
-            (1, Some(mut bytes)) => {
-                // It may be empty since the last time.
-                let place = self.dice.below(bytes.len().max(1));
+            // Damaged once more, it might be whole again.
+            (1, Some(mut bytes)) if disk != Disk::Damaged => {
+                let place = self.dice.below(bytes.len());
                 match self.dice.below(3) {
                     0 => bytes.truncate(place),
-                    1 if !bytes.is_empty() => bytes[place] ^= 1 << self.dice.below(8),
+                    1 => bytes[place] ^= 1 << self.dice.below(8),
                     _ => bytes.push(b'\n'),
                 }
                 fs::write(&path, bytes).unwrap();
