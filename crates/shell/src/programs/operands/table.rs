@@ -1,15 +1,11 @@
 //! `data/programs.txt`, and a command's words told apart by it: options, their values, operands.
-//!
-//! Only the programs' names are read beforehand: a hook looks up a handful of them and then ends.
-
-use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use super::looks_like_path;
 use crate::action::Word;
 use crate::eval::command::{is_flag, text_word};
 
-const TABLE: &str = include_str!("../../../data/programs.txt");
+/// Each name with the rest of its line; sorted by the build script.
+static LINES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/programs"));
 
 /// A program's line.
 #[derive(Clone, Copy)]
@@ -28,12 +24,14 @@ struct Role<'t> {
 
 /// Finds a program's line.
 pub fn lookup(base: &str) -> Option<Program<'static>> {
-    static LINES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
-        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('|'));
-        lines.flat_map(|(names, rest)| names.trim().split(',').map(move |name| (name, rest))).collect()
-    });
-    let mut columns = LINES.get(base)?.splitn(3, '|').map(str::trim);
+    let mut columns = row(LINES, base)?.splitn(3, '|').map(str::trim);
     Some(Program { shapes: columns.next()?, options: columns.next()?, trees: columns.next().unwrap_or_default() })
+}
+
+/// What stands behind a name in a sorted table.
+pub fn row<'t>(table: &[(&str, &'t str)], name: &str) -> Option<&'t str> {
+    let at = table.binary_search_by(|(own, _)| (*own).cmp(name)).ok()?;
+    table.get(at).map(|(_, rest)| *rest)
 }
 
 impl<'t> Program<'t> {
@@ -190,11 +188,7 @@ mod tests {
 
     #[test]
     fn every_program_stands_in_the_table_once() {
-        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('|'));
-        let mut names: Vec<&str> = lines.flat_map(|(names, _)| names.trim().split(',')).collect();
-        let all = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), all);
+        let twice = LINES.windows(2).find(|pair| pair[0].0 >= pair[1].0);
+        assert_eq!(twice, None);
     }
 }
