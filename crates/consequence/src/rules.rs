@@ -3,8 +3,7 @@
 //! Owns the files' grammar, which stands at the head of `data/shell/git.txt`. A file that does not read is a defect that the
 //! tests find; at run time its family knows nothing.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use writ_shell::{Command, Normal, Word, normal};
 
@@ -103,22 +102,32 @@ enum Mark {
 }
 
 /// Every family.
-pub fn families() -> &'static [Family] {
-    static FAMILIES: LazyLock<Vec<Family>> =
-        LazyLock::new(|| FILES.iter().map(|(name, text)| read(name, text).unwrap_or_default()).collect());
-    &FAMILIES
+pub fn families() -> impl Iterator<Item = &'static Family> {
+    (0..FILES.len()).filter_map(family)
 }
 
-/// The families that know a program.
+/// One family, read when it is first asked for: a hook needs few of them.
+fn family(at: usize) -> Option<&'static Family> {
+    static FAMILIES: [OnceLock<Family>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
+    let (name, text) = FILES.get(at)?;
+    Some(FAMILIES.get(at)?.get_or_init(|| read(name, text).unwrap_or_default()))
+}
+
+/// The families that know a program, in the order of the files.
 pub fn of(program: &str) -> impl Iterator<Item = &'static Family> {
-    static BY_PROGRAM: LazyLock<HashMap<&str, Vec<&Family>>> = LazyLock::new(|| {
-        let mut out: HashMap<&str, Vec<&Family>> = HashMap::new();
-        for family in families() {
-            family.programs.iter().for_each(|program| out.entry(program).or_default().push(family));
-        }
-        out
+    static HEADS: LazyLock<Vec<(&str, usize)>> = LazyLock::new(|| {
+        let heads = FILES.iter().enumerate().flat_map(|(at, (_, text))| {
+            let head = text.lines().take_while(|line| !line.starts_with('['));
+            let programs = head.filter_map(|line| line.strip_prefix("programs: "));
+            programs.flat_map(str::split_whitespace).map(move |program| (program, at))
+        });
+        let mut heads: Vec<_> = heads.collect();
+        heads.sort_unstable();
+        heads
     });
-    BY_PROGRAM.get(program).into_iter().flatten().copied()
+    let first = HEADS.partition_point(|(name, _)| *name < program);
+    let end = HEADS.partition_point(|(name, _)| *name <= program);
+    HEADS.get(first..end).unwrap_or_default().iter().filter_map(|(_, at)| family(*at))
 }
 
 /// A program's name as the families write it: `C:/Git/bin/Git.exe` is `git`, and `wrangler@3` is `wrangler`.
@@ -131,7 +140,7 @@ pub fn name_of(program: &str) -> String {
 
 /// A rule by its id.
 pub fn find(id: &str) -> Option<&'static Rule> {
-    families().iter().flat_map(|family| &family.rules).find(|rule| rule.id == id)
+    families().flat_map(|family| &family.rules).find(|rule| rule.id == id)
 }
 
 /// A command made ready for the rules.

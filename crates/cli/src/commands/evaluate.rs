@@ -283,7 +283,7 @@ fn sarif(report: &Report) -> Value {
 pub fn rules(command: &ConsequencesCommand) -> Result<(), Failure> {
     match command {
         ConsequencesCommand::List => {
-            for rule in rules::families().iter().flat_map(|family| &family.rules) {
+            for rule in rules::families().flat_map(|family| &family.rules) {
                 output::line(format!("{:<34} {:<5} {} {}", rule.id, tier_of(rule), rule.action, rule.target));
             }
             for known in terraform::supported() {

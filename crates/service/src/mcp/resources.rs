@@ -23,7 +23,7 @@ pub fn supported(arguments: &Object) -> Result<Value, Refusal> {
         }
         Value::Object(out)
     });
-    let families = rules::families().iter().filter_map(|family| {
+    let families = rules::families().filter_map(|family| {
         let whole = wanted(&[family.name]) || family.programs.iter().any(|program| wanted(&[program]));
         let rules: Vec<_> = family.rules.iter().filter(|rule| whole || wanted(&[&rule.id])).collect();
         if rules.is_empty() {
