@@ -187,6 +187,13 @@ fn evaluation_decision_and_execution_are_one_chain() {
     assert!(!verified(&place).0, "a kept attestation that is gone");
     fs::rename(folder.join("elsewhere"), &kept[1]).unwrap();
     assert!(verified(&place).0);
+    let database = place.folder.join("state/attestations.db");
+    let bytes = fs::read(&database).unwrap();
+    fs::write(&database, "no database").unwrap();
+    let (good, text) = verified(&place);
+    assert!(!good && text.contains("instance cannot be asked"), "what may know of a key that got out: {text}");
+    fs::write(&database, bytes).unwrap();
+    assert!(verified(&place).0);
     compromise(&place);
     let (good, text) = verified(&place);
     assert!(!good && text.contains("compromised"), "what a key signed before it got out: {text}");

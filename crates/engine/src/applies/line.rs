@@ -312,6 +312,9 @@ mod tests {
             "declare -x A=$(cp evil tfplan); terraform apply tfplan",
             "env -S 'cp evil tfplan'; terraform apply tfplan",
             "terraform providers mirror tfplan; terraform apply tfplan",
+            "TF_REATTACH_PROVIDERS='{}' terraform apply tfplan",
+            "export TF_CLI_CONFIG_FILE=evil.tfrc; terraform apply tfplan",
+            "env TF_DATA_DIR=evil terraform apply tfplan",
         ] {
             let found = found(line);
             assert!(!found.is_empty() && found.iter().all(|apply| apply.company.is_some()), "{line}: {found:?}");

@@ -30,7 +30,7 @@ pub struct Own<'a> {
     home: &'a Home,
     /// Whether the session is one of this machine, so that no other instance can have signed for it.
     here: bool,
-    registry: OnceCell<Option<Registry>>,
+    registry: OnceCell<Result<Option<Registry>, String>>,
 }
 
 impl<'a> Own<'a> {
@@ -39,13 +39,17 @@ impl<'a> Own<'a> {
         Self { home, here, registry: OnceCell::new() }
     }
 
-    /// Its registry, where it has one.
-    fn registry(&self) -> Option<&Registry> {
-        let read = || {
-            let state = self.home.state().ok().filter(|state| state.join(writ_store::instance::FILE).is_file())?;
-            Archive::open(state, None).ok()?.registry(Timestamp::now()).ok()?
-        };
-        self.registry.get_or_init(read).as_ref()
+    /// Its registry, where it has one. One that is there and cannot be read is no absent one: it may know of a key that got out.
+    fn registry(&self) -> Result<Option<&Registry>, String> {
+        let known = self.registry.get_or_init(|| {
+            let Some(state) = self.home.state().ok().filter(|state| state.join(writ_store::instance::FILE).is_file())
+            else {
+                return Ok(None);
+            };
+            let read = Archive::open(state, None).and_then(|mut archive| archive.registry(Timestamp::now()));
+            read.map_err(|error| format!("this machine's own instance cannot be asked: {error}"))
+        });
+        known.as_ref().map(Option::as_ref).map_err(String::clone)
     }
 }
 
@@ -70,7 +74,11 @@ pub fn check(rows: &[Row], folder: &Path, session: Option<&str>, own: &Own<'_>) 
     }
     let (outcome, findings, summary) = if chains.wrong.is_empty() {
         chains.told.truncate(MOST);
-        let known = if own.registry().is_some() { "" } else { ", as the registries kept with them have it" };
+        let known = if own.registry().is_ok_and(|own| own.is_some()) {
+            ""
+        } else {
+            ", as the registries kept with them have it"
+        };
         let summary = format!("{named} rows rest on attested verdicts, signed and about these calls{known}");
         (Outcome::Passed, chains.told, summary)
     } else {
@@ -205,7 +213,7 @@ impl<'a> Chains<'a> {
 
     /// What this machine knows of the key today; a key that got out proves nothing, whenever it signed.
     fn stands(&self, attestation: &Attestation, kept: &Registry) -> Result<(), String> {
-        let own = self.own.registry().filter(|own| own.instance() == kept.instance());
+        let own = self.own.registry()?.filter(|own| own.instance() == kept.instance());
         match own {
             Some(own) => own.check(attestation).map(|_state| ()).map_err(|error| error.to_string()),
             None if self.own.here => Err(format!("`{}` is not this machine's instance", kept.instance())),
