@@ -10,14 +10,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         let path = format!("data/{table}.txt");
         println!("cargo::rerun-if-changed={path}");
         let text = fs::read_to_string(&path)?;
-        let mut rows: Vec<(&str, &str)> = Vec::new();
+        let mut rows: Vec<(&str, Vec<&str>)> = Vec::new();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let halves = line.split_once(" |").or_else(|| line.split_once(" = "));
             let (names, rest) = halves.ok_or_else(|| format!("{path}: no columns: {line}"))?;
-            rows.extend(names.split(',').map(|name| (name, rest.trim_start())));
+            rows.extend(names.split(',').map(|name| (name, rest.splitn(3, '|').map(str::trim).collect())));
         }
         rows.sort_unstable();
-        fs::write(Path::new(&out).join(table), format!("&{rows:?}"))?;
+        let rows: String = rows.iter().map(|(name, columns)| format!("({name:?}, &{columns:?}),\n")).collect();
+        fs::write(Path::new(&out).join(table), format!("&[{rows}]"))?;
     }
     Ok(())
 }

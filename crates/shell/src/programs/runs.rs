@@ -14,8 +14,8 @@ use crate::programs::foreign::{Script, mentions, script_of};
 use crate::programs::interpreters::script;
 use crate::programs::operands::table::row;
 
-/// Each name with the rest of its line; sorted by the build script.
-static LINES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/runs"));
+/// Each name with the columns of its line, or with the name it goes by; sorted by the build script.
+static LINES: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/runs"));
 
 /// A program's line.
 #[derive(Clone, Copy)]
@@ -35,21 +35,20 @@ pub struct Place<'p> {
     pub input: &'p Input,
 }
 
-fn line(name: &str) -> Option<&'static str> {
-    row(LINES, name)
-}
-
 /// The name that a program's lines go by.
 fn canonical(base: &str) -> &str {
     let version = base.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
-    let known = if line(base).is_some() { base } else { version };
-    line(known).filter(|rest| !rest.contains('|')).unwrap_or(known)
+    let (known, found) = match row(LINES, base) {
+        None if version != base => (version, row(LINES, version)),
+        found => (base, found),
+    };
+    if let Some([other]) = found { other } else { known }
 }
 
 /// The line of a program, or of one of its subcommands.
 pub fn lookup(name: &str) -> Option<Runs> {
-    let mut columns = line(name)?.splitn(3, '|').map(str::trim);
-    Some(Runs { options: columns.next()?, forms: columns.next()?, input: columns.next().unwrap_or_default() })
+    let &[options, forms, input] = row(LINES, name)? else { return None };
+    Some(Runs { options, forms, input })
 }
 
 /// Follows what a program runs. True when nothing else is to be known about its operands.

@@ -4,8 +4,8 @@ use super::looks_like_path;
 use crate::action::Word;
 use crate::eval::command::{is_flag, text_word};
 
-/// Each name with the rest of its line; sorted by the build script.
-static LINES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/programs"));
+/// Each name with the columns of its line; sorted by the build script.
+static LINES: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/programs"));
 
 /// A program's line.
 #[derive(Clone, Copy)]
@@ -24,14 +24,15 @@ struct Role<'t> {
 
 /// Finds a program's line.
 pub fn lookup(base: &str) -> Option<Program<'static>> {
-    let mut columns = row(LINES, base)?.splitn(3, '|').map(str::trim);
-    Some(Program { shapes: columns.next()?, options: columns.next()?, trees: columns.next().unwrap_or_default() })
+    let columns = row(LINES, base)?;
+    let column = |at: usize| columns.get(at).copied().unwrap_or_default();
+    Some(Program { shapes: column(0), options: column(1), trees: column(2) })
 }
 
-/// What stands behind a name in a sorted table.
-pub fn row<'t>(table: &[(&str, &'t str)], name: &str) -> Option<&'t str> {
+/// The columns behind a name in a sorted table.
+pub fn row(table: &[(&str, &'static [&'static str])], name: &str) -> Option<&'static [&'static str]> {
     let at = table.binary_search_by(|(own, _)| (*own).cmp(name)).ok()?;
-    table.get(at).map(|(_, rest)| *rest)
+    table.get(at).map(|(_, columns)| *columns)
 }
 
 impl<'t> Program<'t> {
