@@ -13,7 +13,7 @@ use crate::shell::{TEN_COMMANDS, analyzed};
 
 /// Measures both.
 pub fn run() -> Result<Vec<Figure>> {
-    let env = Env { home: Some("/home/agent".to_owned()), cwd: Some("/work".to_owned()) };
+    let env = Env { home: Some("/home/agent".to_owned()), cwd: Some("/work".to_owned()), ..Env::default() };
     ensure!(shell::evaluate(TEN_COMMANDS, &env, &Blind).verdict() == Verdict::Allow, "an everyday line is not allowed");
     let line = per_call(|| shell::evaluate(black_box(TEN_COMMANDS), &env, &Blind));
     let text = plan(1000);

@@ -25,7 +25,7 @@ fn figure(name: &str, line: &str, commands: usize, bar: Bar) -> Result<Figure> {
 
 /// How long the analysis of a line takes, once it has found the commands that are there.
 pub fn analyzed(line: &str, commands: usize) -> Result<Duration> {
-    let env = Env { home: Some("/home/agent".to_owned()), cwd: Some("/work".to_owned()) };
+    let env = Env { home: Some("/home/agent".to_owned()), cwd: Some("/work".to_owned()), ..Env::default() };
     let found = analyze(line, &env).commands.len();
     ensure!(found == commands, "{found} commands found in a line that has {commands}: {line}");
     Ok(per_call(|| analyze(black_box(line), &env)))

@@ -8,7 +8,7 @@ use writ_core::json::{Limits, parse_with};
 use writ_shell::Env;
 
 fuzz_target!(|text: &str| {
-    let env = Env { home: Some("/home/a".to_owned()), cwd: Some("/work".to_owned()) };
+    let env = Env { home: Some("/home/a".to_owned()), cwd: Some("/work".to_owned()), ..Env::default() };
     drop(shell::evaluate(text, &env, &Blind).to_json());
     drop(sql::evaluate(text));
     if let Ok(value) = parse_with(text.as_bytes(), Limits::FOREIGN) {

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use writ_shell::{Env, analyze, normal};
 
 fuzz_target!(|line: &str| {
-    let env = Env { home: Some("/home/a".to_owned()), cwd: Some("/work".to_owned()) };
+    let env = Env { home: Some("/home/a".to_owned()), cwd: Some("/work".to_owned()), ..Env::default() };
     let analysis = analyze(line, &env);
     let commands = analysis.commands.iter().map(|command| command.span);
     let files = analysis.files.iter().map(|file| file.span);

@@ -5,7 +5,7 @@ use writ_core::json::Value;
 use writ_shell::Env;
 
 fn evaluate(line: &str) -> Report {
-    let env = Env { home: Some("/home/me".to_owned()), cwd: Some("/home/me/project".to_owned()) };
+    let env = Env { home: Some("/home/me".to_owned()), cwd: Some("/home/me/project".to_owned()), ..Env::default() };
     shell::evaluate(line, &env, &Blind)
 }
 
@@ -74,7 +74,7 @@ fn lines_that_lose_something_and_lines_that_do_not() {
 #[test]
 fn a_project_is_not_scratch_because_of_where_it_lies() {
     for cwd in ["/tmp/project", "/home/me/build/project"] {
-        let env = Env { home: Some("/home/me".to_owned()), cwd: Some(cwd.to_owned()) };
+        let env = Env { home: Some("/home/me".to_owned()), cwd: Some(cwd.to_owned()), ..Env::default() };
         let verdict = |line: &str| shell::evaluate(line, &env, &Blind).verdict();
         assert_ne!(verdict("rm -rf src"), Verdict::Allow, "{cwd}");
         assert_ne!(verdict("rm -rf ."), Verdict::Allow, "{cwd}");

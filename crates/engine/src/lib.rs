@@ -76,7 +76,8 @@ fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home) -> Loo
     if wanted.attested_apply.is_some()
         && let Some(Subject::Shell { line, cwd }) = Subject::of(call)
     {
-        let env = writ_shell::Env { home: setting.home.clone(), cwd: cwd.map(str::to_owned) };
+        let env =
+            writ_shell::Env { home: setting.home.clone(), cwd: cwd.map(str::to_owned), ..writ_shell::Env::default() };
         let (applies, found) = applies::find(line, &env, home.state.as_deref(), setting.now);
         (facts, proofs) = (facts.with_applies(applies), found);
     }

@@ -90,7 +90,8 @@ impl<'a> Subject<'a> {
 
     /// What it would do. `home` is the user's home directory; `eyes` see the disk, where it is the one the action would change.
     pub fn evaluate(&self, home: Option<&str>, eyes: &dyn Eyes) -> Result<Report, NoSubject> {
-        let env = |cwd: Option<&str>| Env { home: home.map(str::to_owned), cwd: cwd.map(str::to_owned) };
+        let env =
+            |cwd: Option<&str>| Env { home: home.map(str::to_owned), cwd: cwd.map(str::to_owned), ..Env::default() };
         match self {
             Self::Shell { line, cwd } => Ok(writ_consequence::shell::evaluate(line, &env(*cwd), eyes)),
             Self::Terraform { plan, state, .. } => {

@@ -171,7 +171,7 @@ fn join(words: &[Word]) -> String {
         for part in &word.parts {
             match part {
                 Part::Text(text) | Part::Glob(text) => out.push_str(text),
-                Part::Unknown => out.push_str(UNKNOWN),
+                Part::Unknown(_) => out.push_str(UNKNOWN),
             }
         }
     }

@@ -12,6 +12,8 @@ pub struct Env {
     pub home: Option<String>,
     /// `$PWD`: the directory the line starts in, absolute.
     pub cwd: Option<String>,
+    /// The work tree that it lies in, absolute: what `git rev-parse --show-toplevel` prints.
+    pub toplevel: Option<String>,
 }
 
 /// One piece of a word after quotes, escapes and known expansions are gone.
@@ -21,8 +23,98 @@ pub enum Part {
     Text(String),
     /// Unquoted glob text (`*`, `?`, `[a-z]`) that the shell would try to match against files.
     Glob(String),
-    /// Any text at all: an expansion whose value is not known.
-    Unknown,
+    /// Text that is not known before the line runs.
+    Unknown(Source),
+}
+
+impl Part {
+    /// Whether it is text that is not known.
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_))
+    }
+}
+
+/// Where text that is not known comes from, which says what it can be (R70).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Source {
+    /// Letters, digits, `-`, `_` and `:`, at least one: arithmetic, `$?`, `date +%s`, a commit's name. No dot, no slash.
+    Number,
+    /// The name of a file: no slash, neither `.` nor `..`, perhaps empty.
+    Name,
+    /// A value from outside the line, as of a variable that nobody in it assigned: anything without `..` in it.
+    Outside,
+    /// Each of the names of a listing, by its place in [`Analysis::listings`].
+    Listed(u16),
+    /// Any text, in one word: what the line itself decodes, reads or makes.
+    Any,
+    /// The same without quotes: any number of words.
+    Words,
+}
+
+impl Source {
+    /// What text of both, one behind the other, can be.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Listed(_), _) | (_, Self::Listed(_)) => Self::Any,
+            (one, other) => one.widest(other),
+        }
+    }
+
+    /// What is either of the two can be.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (one, other) if one == other => one,
+            (Self::Listed(_), _) | (_, Self::Listed(_)) => Self::Any,
+            (one, other) => one.widest(other),
+        }
+    }
+
+    fn widest(self, other: Self) -> Self {
+        let width = |source| match source {
+            Self::Number => 0,
+            Self::Name => 1,
+            Self::Outside => 2,
+            Self::Listed(_) | Self::Any => 3,
+            Self::Words => 4,
+        };
+        if width(self) >= width(other) { self } else { other }
+    }
+}
+
+/// Names that a listing prints: `ls`, `find`, `git ls-files`, `grep -l`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Listing {
+    /// The folder, or the file, as the program got it; a shell's glob is every folder it matches.
+    pub folder: Word,
+    /// The folders that the program may run in. Never empty.
+    pub dirs: Vec<Dir>,
+    /// What names must be like, all of it.
+    pub names: Vec<NameTest>,
+    /// Everything below the folder, not only what is in it.
+    pub tree: bool,
+    /// Names that begin with a dot, and what is below them.
+    pub hidden: bool,
+    /// What `.gitignore` and its like name is left out.
+    pub ignores: bool,
+    /// What stands in front of a name: the folder as written, and else nothing.
+    pub prefixed: bool,
+    /// Some may be missing, for a reason that is not known (`ls | grep x`).
+    pub narrowed: bool,
+}
+
+/// One test of a listing: `-name '*.rs'`, `! -path './x/*'`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NameTest {
+    /// Patterns of which one must match: `*` and `?` match a leading dot, and with `path` a slash too.
+    pub patterns: Vec<String>,
+    /// The path as printed is compared, not the last name.
+    pub path: bool,
+    /// Upper and lower case are alike.
+    pub folded: bool,
+    /// What matches is left out.
+    pub negated: bool,
 }
 
 /// A word the shell would pass on. A word that has several known values occurs as several commands.
@@ -42,7 +134,7 @@ impl Word {
         for part in &self.parts {
             match part {
                 Part::Text(text) | Part::Glob(text) => out.push_str(text),
-                Part::Unknown => return None,
+                Part::Unknown(_) => return None,
             }
         }
         Some(out)
@@ -187,9 +279,8 @@ pub struct Analysis {
     pub nets: Vec<NetUse>,
     /// What cannot be known.
     pub unresolved: Vec<Unresolved>,
-    /// Words whose parts that are not known (so many) are numbers, or come from outside the line: none is text that the line
-    /// itself reads or makes.
-    pub foreign: Vec<(Span, usize)>,
+    /// What parts that are [`Source::Listed`] stand for.
+    pub listings: Vec<Listing>,
     /// Why the line is no shell program, when it is none: the message and where.
     pub syntax_error: Option<(String, Span)>,
 }

@@ -140,7 +140,7 @@ fn spanned(span: Span) -> Object {
 fn show(word: &Word) -> String {
     let part = |part: &Part| match part {
         Part::Text(text) | Part::Glob(text) => text.clone(),
-        Part::Unknown => "…".to_owned(),
+        Part::Unknown(_) => "…".to_owned(),
     };
     word.parts.iter().map(part).collect()
 }

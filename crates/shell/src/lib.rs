@@ -13,8 +13,8 @@ mod parser;
 mod programs;
 
 pub use action::{
-    Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Normal, Part, Unresolved, UnresolvedKind,
-    Word,
+    Access, Analysis, Arrival, Command, Dir, Env, FileUse, Listing, NameTest, NetTarget, NetUse, Normal, Part, Source,
+    Unresolved, UnresolvedKind, Word,
 };
 pub use explain::{Explained, explain};
 pub use normal::normal;

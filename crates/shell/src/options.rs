@@ -154,7 +154,7 @@ fn whole(stem: &str, spec: &'static str) -> Option<(&'static str, &'static str)>
 pub fn lead(word: &Word) -> String {
     let known = word.parts.iter().map_while(|part| match part {
         Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
-        Part::Unknown => None,
+        Part::Unknown(_) => None,
     });
     known.collect()
 }
@@ -164,7 +164,7 @@ fn shown_len(word: &Word) -> usize {
         .iter()
         .map(|part| match part {
             Part::Text(text) | Part::Glob(text) => text.len(),
-            Part::Unknown => 1,
+            Part::Unknown(_) => 1,
         })
         .sum()
 }

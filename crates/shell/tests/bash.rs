@@ -84,7 +84,7 @@ const LINES: &[&str] = &[
 ];
 
 fn env() -> Env {
-    Env { home: Some("/home/user".to_owned()), cwd: Some("/work".to_owned()) }
+    Env { home: Some("/home/user".to_owned()), cwd: Some("/work".to_owned()), ..Env::default() }
 }
 
 #[test]

@@ -20,8 +20,11 @@ pub fn run(command: &ShellCommand) -> Result<(), Failure> {
         text.clear();
         std::io::stdin().take(MAX_BYTES).read_to_string(&mut text)?;
     }
-    let env =
-        Env { home: environment::home().user_text(), cwd: Some(environment::cwd()?.to_string_lossy().into_owned()) };
+    let env = Env {
+        home: environment::home().user_text(),
+        cwd: Some(environment::cwd()?.to_string_lossy().into_owned()),
+        ..Env::default()
+    };
     let explained = writ_shell::explain(&text, &env);
     match format.format {
         Format::Json => output::print_json(&explained.to_json()),

@@ -306,7 +306,7 @@ fn owners(analysis: &Analysis) -> HashMap<(usize, usize, Option<String>), &Comma
 fn text_of(word: &Word) -> Option<String> {
     let known = |part: &Part| match part {
         Part::Text(text) | Part::Glob(text) => Some(text.clone()),
-        Part::Unknown => None,
+        Part::Unknown(_) => None,
     };
     word.parts.iter().map(known).collect()
 }

@@ -226,7 +226,7 @@ mod tests {
     use writ_shell::analyze;
 
     fn found(line: &str) -> Vec<Apply> {
-        let env = Env { home: None, cwd: Some("/w".to_owned()) };
+        let env = Env { home: None, cwd: Some("/w".to_owned()), ..Env::default() };
         applies(&analyze(line, &env), &env)
     }
 

@@ -82,7 +82,7 @@ fn path(deed: &Deed) -> Option<PathBuf> {
 }
 
 fn command(line: &str, cwd: Option<&str>, home: Option<&str>) -> Option<Act> {
-    let env = Env { home: home.map(str::to_owned), cwd: cwd.map(str::to_owned) };
+    let env = Env { home: home.map(str::to_owned), cwd: cwd.map(str::to_owned), ..Env::default() };
     let analysis = analyze(line, &env);
     let known = analysis.syntax_error.is_none() && analysis.unresolved.is_empty();
     if !known || !analysis.commands.iter().all(is_quiet) {

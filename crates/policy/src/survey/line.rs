@@ -1,7 +1,9 @@
 //! A shell line's commands, files and hosts as facts (R20).
 
 use writ_core::{Span, Subject};
-use writ_shell::{Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Word, analyze};
+use writ_shell::{
+    Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Source, Word, analyze,
+};
 
 use super::paths::PATH_MAX;
 use super::{Survey, allowed, hits};
@@ -17,7 +19,7 @@ const UNKNOWN: &str = "writ-unknown";
 
 impl Survey<'_> {
     pub(super) fn shell(&mut self, line: &str) {
-        let env = Env { home: self.setting.home.clone(), cwd: Some(self.call.cwd.clone()) };
+        let env = Env { home: self.setting.home.clone(), cwd: Some(self.call.cwd.clone()), ..Env::default() };
         let analysis = analyze(line, &env);
         if let Some((message, span)) = &analysis.syntax_error {
             let what = message.clone();
@@ -52,7 +54,7 @@ impl Survey<'_> {
             NetTarget::Unknown => Host::Unknown,
             NetTarget::Host(word) => word.literal().map_or(Host::Unknown, |text| url::read_host(&text)),
             NetTarget::Url(word) => match word.literal().map(|text| url::read(&text)) {
-                None => partly_known(word, analysis),
+                None => partly_known(word),
                 Some(Target::Host(host)) => host,
                 Some(Target::File(path)) => {
                     let fact = self.path(&path, Access::Read, Some(net.span));
@@ -272,21 +274,21 @@ fn is_known(target: &NetTarget) -> bool {
 }
 
 /// A URL whose host is certain although its path (`https://x.com/$P`) or its port (`localhost:$PORT`) is not.
-fn partly_known(word: &Word, analysis: &Analysis) -> Host {
+fn partly_known(word: &Word) -> Host {
     let mut known = String::new();
     let mut behind = None;
     for part in &word.parts {
         match part {
-            Part::Unknown if behind.is_none() => behind = Some(String::new()),
-            Part::Unknown => {}
+            Part::Unknown(_) if behind.is_none() => behind = Some(String::new()),
+            Part::Unknown(_) => {}
             Part::Text(text) | Part::Glob(text) => behind.as_mut().unwrap_or(&mut known).push_str(text),
         }
     }
     let rest = known.split_once("://").map_or(known.as_str(), |(_, rest)| rest);
-    let unknown = word.parts.iter().filter(|part| **part == Part::Unknown).count();
     // A port that is any text may hold an `@`, and the host behind it: taken for one only on this machine, and where the line
     // did not make it.
-    let is_number = analysis.foreign.contains(&(word.span, unknown))
+    let harmless = |part: &Part| !matches!(part, Part::Unknown(Source::Listed(_) | Source::Any | Source::Words));
+    let is_number = word.parts.iter().all(harmless)
         && behind.is_some_and(|text| text.is_empty() || text.starts_with(['/', '?', '#']));
     let port = rest.split_once(':').filter(|(host, port)| {
         is_number
@@ -322,7 +324,7 @@ fn is_harmless_device(path: &str) -> bool {
 
 /// A path operand as text; `None` when nothing of it is known.
 fn path_text(word: &Word) -> Option<String> {
-    if word.parts.iter().all(|part| *part == Part::Unknown) {
+    if word.parts.iter().all(Part::is_unknown) {
         return None;
     }
     Some(
@@ -330,7 +332,7 @@ fn path_text(word: &Word) -> Option<String> {
             .iter()
             .map(|part| match part {
                 Part::Text(text) | Part::Glob(text) => text.as_str(),
-                Part::Unknown => UNKNOWN,
+                Part::Unknown(_) => UNKNOWN,
             })
             .collect(),
     )

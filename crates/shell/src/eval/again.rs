@@ -1,6 +1,6 @@
 //! Text that bash evaluates once more: subscripts, arithmetic, prompts.
 
-use crate::action::{Part, UnresolvedKind};
+use crate::action::{Part, Source, UnresolvedKind};
 use crate::eval::expand::Text;
 use crate::eval::{Eval, MAX_DEPTH};
 use crate::parser::embedded;
@@ -10,7 +10,7 @@ impl Eval<'_> {
     /// Expands a text as between double quotes: its substitutions run.
     pub(crate) fn again(&mut self, text: &Text, what: &str) {
         let known = known(text);
-        if text.contains(&Part::Unknown) {
+        if text.iter().any(Part::is_unknown) {
             self.unresolved(UnresolvedKind::Script, what, self.here);
         }
         if !(known.contains('$') || known.contains('`')) {
@@ -33,7 +33,7 @@ impl Eval<'_> {
 
     /// A text used as a variable's name or a number: the substitutions in its subscripts run.
     pub(crate) fn subscripts(&mut self, text: &Text) {
-        let text: Text = text.iter().filter(|part| **part != Part::Unknown).cloned().collect();
+        let text: Text = text.iter().filter(|part| !part.is_unknown()).cloned().collect();
         let known = known(&text);
         if known.contains('[') && (known.contains("$(") || known.contains('`')) {
             self.again(&text, "a subscript");
@@ -70,7 +70,7 @@ impl Eval<'_> {
         texts.iter().for_each(|text| self.number(text, 0));
         match (texts.pop(), texts.is_empty()) {
             (Some(only), true) => only,
-            _ => vec![Part::Unknown],
+            _ => vec![Part::Unknown(Source::Any)],
         }
     }
 }

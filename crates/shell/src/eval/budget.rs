@@ -1,6 +1,6 @@
 //! How much of a line is followed: steps for the whole analysis, and what happens when they are spent.
 
-use crate::action::{Part, UnresolvedKind};
+use crate::action::{Part, Source, UnresolvedKind};
 use crate::eval::Eval;
 use crate::eval::expand::{Fields, Text};
 
@@ -34,7 +34,7 @@ impl Eval<'_> {
         for fields in values {
             let bytes: usize = fields.iter().map(size).sum();
             if bytes > MAX_VALUE || fields.len() > MAX_FIELDS {
-                *fields = vec![vec![Part::Unknown]];
+                *fields = vec![vec![Part::Unknown(Source::Any)]];
                 self.limit("a value that is too long");
             }
             self.spend(1 + fields.len() + bytes / 16);
@@ -46,7 +46,7 @@ impl Eval<'_> {
 pub fn size(text: &Text) -> usize {
     let bytes = |part: &Part| match part {
         Part::Text(text) | Part::Glob(text) => text.len(),
-        Part::Unknown => 1,
+        Part::Unknown(_) => 1,
     };
     text.iter().map(bytes).sum()
 }

@@ -2,7 +2,7 @@
 
 use writ_core::Span;
 
-use crate::action::{Part, UnresolvedKind, Word};
+use crate::action::{Part, Source, UnresolvedKind, Word};
 use crate::eval::command::{is_flag, joined, text_word};
 use crate::eval::{Eval, Input, literal};
 use crate::parser::syntax::Assignment;
@@ -142,14 +142,14 @@ impl Eval<'_> {
             && let Some(name) = name.literal()
         {
             let text = crate::eval::output::printf(rest);
-            let value = text.map_or(Part::Unknown, Part::Text);
+            let value = text.map_or(Part::Unknown(Source::Any), Part::Text);
             self.set(&name, vec![vec![vec![value]]], false, span);
         }
     }
 
     fn forget(&mut self, name: &Word, span: Span) {
         if let Some(name) = name.literal() {
-            self.set(&name, vec![vec![vec![Part::Unknown]]], false, span);
+            self.set(&name, vec![vec![vec![Part::Unknown(Source::Any)]]], false, span);
         }
     }
 
@@ -215,7 +215,7 @@ impl Eval<'_> {
         let Some(name) = arguments.last().filter(|name| !is_flag(name)).and_then(Word::literal) else { return };
         let value = match input {
             Input::Text(text) => text.lines().map(|line| vec![Part::Text(line.to_owned())]).collect(),
-            Input::None | Input::Paths(..) | Input::Unknown => vec![vec![Part::Unknown]],
+            Input::None | Input::Paths(..) | Input::Unknown => vec![vec![Part::Unknown(Source::Any)]],
         };
         self.set(&name, vec![value], false, span);
     }

@@ -3,9 +3,7 @@
 //! A variable has a set of possible values; a word therefore has alternatives, and each alternative is a list of fields.
 //! Everything that might happen is kept, up to a bound beyond which the line is on record as too large. Page: `spec/shell.md`.
 
-use writ_core::Span;
-
-use crate::action::{Part, Word};
+use crate::action::{Part, Source, Word};
 use crate::eval::Eval;
 use crate::eval::braces;
 use crate::parser::syntax::{Param, RawPart, RawWord};
@@ -24,7 +22,6 @@ impl Eval<'_> {
     /// Every way a word may turn out.
     pub fn expand(&mut self, raw: &RawWord) -> Vec<Vec<Word>> {
         let span = self.span(raw.span.unwrap_or(self.here));
-        let tainted = std::mem::take(&mut self.tainted);
         let mut out: Vec<Fields> = vec![Vec::new()];
         match braces::unfold(&raw.parts) {
             None => out = self.fields(&raw.parts),
@@ -39,24 +36,7 @@ impl Eval<'_> {
             }
         }
         let word = |parts: Text| Word { parts: tidy(parts), span };
-        let out: Vec<Vec<Word>> = out.into_iter().map(|fields| fields.into_iter().map(word).collect()).collect();
-        self.note_origin(span, &out);
-        self.tainted |= tainted;
-        out
-    }
-
-    /// Keeps whether what is not known of a word comes from outside the line.
-    fn note_origin(&mut self, span: Span, words: &[Vec<Word>]) {
-        let unknown = |word: &Word| word.parts.iter().filter(|part| **part == Part::Unknown).count();
-        let counts: Vec<usize> = words.iter().flatten().map(unknown).filter(|count| *count > 0).collect();
-        if self.tainted {
-            self.foreign.insert(span, None);
-        } else if !counts.is_empty()
-            && let Some(known) = self.foreign.entry(span).or_insert_with(|| Some(Vec::new()))
-            && known.len() < 8
-        {
-            known.extend(counts.into_iter().take(8));
-        }
+        out.into_iter().map(|fields| fields.into_iter().map(word).collect()).collect()
     }
 
     /// The one text a word certainly is, as in an assignment or a here-document: not split.
@@ -84,7 +64,7 @@ impl Eval<'_> {
             let each: usize = values.iter().map(|(piece, _)| piece.size()).sum();
             if let [(only, guess)] = values.as_slice() {
                 if !self.spend(each * building.len()) {
-                    return vec![vec![vec![Part::Unknown]]];
+                    return vec![vec![vec![Part::Unknown(Source::Any)]]];
                 }
                 for base in &mut building {
                     base.add(only);
@@ -94,7 +74,7 @@ impl Eval<'_> {
             }
             let sizes: usize = building.iter().map(Building::size).sum();
             if !self.spend(each * building.len() + sizes * values.len()) {
-                return vec![vec![vec![Part::Unknown]]];
+                return vec![vec![vec![Part::Unknown(Source::Any)]]];
             }
             let mut next = Vec::new();
             for base in &building {
@@ -109,7 +89,7 @@ impl Eval<'_> {
                 self.limit("a word that may be too many things");
                 next.extend(building.first().map(|base| {
                     let mut rest = base.clone();
-                    rest.add(&Piece::Joined(vec![Part::Unknown]));
+                    rest.add(&Piece::Joined(vec![Part::Unknown(Source::Any)]));
                     rest
                 }));
             }
@@ -133,16 +113,13 @@ impl Eval<'_> {
                 one(Piece::Joined(vec![Part::Text("/dev/fd/63".to_owned())]))
             }
             RawPart::Arithmetic(parts) => {
-                let tainted = self.tainted;
                 self.arithmetic(parts);
-                self.tainted = tainted;
-                one(Piece::Quoted(vec![Part::Unknown]))
+                one(Piece::Quoted(vec![Part::Unknown(Source::Number)]))
             }
             RawPart::Command(node, quoted) => {
                 let value = self.static_output(node);
                 self.isolated(node);
-                self.tainted |= value.is_none();
-                let value = value.map_or_else(|| vec![Part::Unknown], |text| vec![Part::Text(text)]);
+                let value = value.map_or_else(|| vec![Part::Unknown(Source::Any)], |text| vec![Part::Text(text)]);
                 one(if *quoted { Piece::Quoted(value) } else { self.split(&[value]) })
             }
             RawPart::Param(param) => self.param(param, alone),
@@ -151,7 +128,7 @@ impl Eval<'_> {
 
     /// Unquoted values, split at `IFS`; globs in them count.
     pub(crate) fn split(&self, values: &[Text]) -> Piece {
-        let Some(separators) = self.separators() else { return Piece::Joined(vec![Part::Unknown]) };
+        let Some(separators) = self.separators() else { return Piece::Joined(vec![Part::Unknown(Source::Any)]) };
         let mut fields = Fields::new();
         for (at, value) in values.iter().enumerate() {
             let mut more = split(value, &separators);
@@ -205,7 +182,7 @@ impl Eval<'_> {
         if first && let Some(tail) = text.strip_prefix('~') {
             let user = tail.split('/').next().unwrap_or_default();
             if user.is_empty() {
-                out.push(self.home().map_or(Part::Unknown, Part::Text));
+                out.push(self.home().map_or(Part::Unknown(Source::Outside), Part::Text));
                 rest = tail;
             } else if user == "+" {
                 out.push(Part::Text(".".to_owned()));
@@ -315,7 +292,8 @@ fn split(text: &[Part], separators: &[char]) -> Fields {
     let mut fields: Fields = vec![Vec::new()];
     for part in text {
         let pieces: Vec<Part> = match part {
-            Part::Unknown => vec![Part::Unknown],
+            Part::Unknown(Source::Any) => vec![Part::Unknown(Source::Words)],
+            Part::Unknown(source) => vec![Part::Unknown(*source)],
             Part::Text(text) | Part::Glob(text) => {
                 let glob = |piece: &str| piece.contains(['*', '?', '[']);
                 let part =
@@ -358,7 +336,7 @@ fn tidy(parts: Text) -> Text {
             (Some(Part::Text(last)), Part::Text(text)) | (Some(Part::Glob(last)), Part::Glob(text)) => {
                 last.push_str(&text)
             }
-            (Some(Part::Unknown), Part::Unknown) => {}
+            (Some(Part::Unknown(last)), Part::Unknown(source)) => *last = last.with(source),
             (_, part) => out.push(part),
         }
     }

@@ -1,6 +1,6 @@
 //! Loops: word by word where the words are known, else until nothing changes any more.
 
-use crate::action::{Dir, Part};
+use crate::action::{Dir, Part, Source};
 use crate::eval::expand::{Fields, MAX_VALUES};
 use crate::eval::{Eval, Input, literal};
 use crate::parser::syntax::{Node, RawWord};
@@ -86,7 +86,7 @@ impl Eval<'_> {
                 break;
             }
             for name in grown {
-                self.put(&name, vec![vec![vec![Part::Unknown]]]);
+                self.put(&name, vec![vec![vec![Part::Unknown(Source::Any)]]]);
                 if !names.contains(&name) {
                     names.push(name);
                 }
@@ -97,7 +97,7 @@ impl Eval<'_> {
 
     /// What a loop runs through; without words, the positional parameters.
     fn loop_values(&mut self, words: Option<&[RawWord]>) -> Vec<Fields> {
-        let unknown = || vec![vec![Part::Unknown]];
+        let unknown = || vec![vec![Part::Unknown(Source::Any)]];
         let mut values: Vec<Fields> = Vec::new();
         match words {
             None => {

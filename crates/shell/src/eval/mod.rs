@@ -22,7 +22,7 @@ use std::hash::RandomState;
 
 use writ_core::Span;
 
-use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, UnresolvedKind, Word};
+use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, Source, UnresolvedKind, Word};
 use crate::eval::budget::MAX_STEPS;
 use crate::eval::expand::{Fields, Text};
 use crate::eval::vars::{Arguments, Change, Function};
@@ -83,10 +83,6 @@ pub struct Eval<'e> {
     pub(crate) quiet: usize,
     /// A program's name is expanded.
     pub(crate) naming: bool,
-    /// What is expanded holds text that is not known and that the line itself reads or makes.
-    pub(crate) tainted: bool,
-    /// By word, how many parts are not known; `None` where one is tainted.
-    pub(crate) foreign: HashMap<Span, Option<Vec<usize>>>,
     pub(crate) fixed: Option<Span>,
     /// The command that is looked at.
     pub(crate) here: Span,
@@ -124,8 +120,6 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         stepping: false,
         quiet: 0,
         naming: false,
-        tainted: false,
-        foreign: HashMap::new(),
         fixed: None,
         here: Span { start: 0, end: 0 },
         steps: MAX_STEPS,
@@ -135,9 +129,6 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         output: Input::None,
     };
     eval.node(node, &Input::None);
-    let counted =
-        |(span, counts): (Span, Option<Vec<usize>>)| counts.unwrap_or_default().into_iter().map(move |n| (span, n));
-    eval.out.foreign = eval.foreign.drain().flat_map(counted).collect();
     eval.out
 }
 
@@ -421,7 +412,7 @@ impl Eval<'_> {
         for part in &code.parts {
             match part {
                 Part::Text(known) | Part::Glob(known) => text.push_str(known),
-                Part::Unknown => text.push_str(" $__unknown "),
+                Part::Unknown(source) => text.push_str(&format!(" ${} ", stand_in(*source))),
             }
         }
         if code.literal().is_none() {
@@ -487,12 +478,35 @@ fn may_fail(redirect: &Redirect) -> bool {
     !matches!(redirect.kind, RedirectKind::Text | RedirectKind::Duplicate) && !null
 }
 
+/// The name of a variable that stands for text that is not known, where code is read that holds it.
+fn stand_in(source: Source) -> String {
+    match source {
+        Source::Listed(at) => format!("{STAND_IN}{at}"),
+        Source::Number | Source::Name | Source::Outside | Source::Any | Source::Words => {
+            format!("{STAND_IN}{source:?}")
+        }
+    }
+}
+
+/// The source that a variable's name stands for.
+pub fn stood_for(name: &str) -> Option<Source> {
+    Some(match name.strip_prefix(STAND_IN)? {
+        "Number" => Source::Number,
+        "Name" => Source::Name,
+        "Outside" => Source::Outside,
+        "Any" => Source::Any,
+        at => at.parse().map_or(Source::Words, Source::Listed),
+    })
+}
+
+const STAND_IN: &str = "__unknown_";
+
 /// A value that is certain.
 pub fn literal(text: &Text) -> Option<String> {
     text.iter()
         .map(|part| match part {
             Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
-            Part::Unknown => None,
+            Part::Unknown(_) => None,
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! What is not computed exactly becomes something not known, never empty and never the text itself.
 
-use crate::action::{Part, UnresolvedKind};
+use crate::action::{Part, Source, UnresolvedKind};
 use crate::eval::expand::{Fields, MAX_VALUES, Piece, Text};
 use crate::eval::pattern::Pattern;
 use crate::eval::{Eval, literal};
@@ -12,13 +12,11 @@ impl Eval<'_> {
     /// What a parameter may turn out as, and whether that is a guess at a name nobody assigned.
     pub(crate) fn param(&mut self, param: &Param, alone: bool) -> Vec<(Piece, bool)> {
         let key = param.key.as_ref().map(|key| self.key_text(key));
-        let outside = matches!(param.op, ParamOp::None) && key.is_none() && !param.indirect;
         let known = if param.indirect {
             Some(self.indirect(&param.name, key.as_ref()))
         } else {
             self.lookup(&param.name, key.as_ref())
         };
-        let outside = outside && known.is_none();
         let list = param.name == "@" || param.name.ends_with("[@]");
         let star = param.name == "*" || param.name.ends_with("[*]");
         let mut values = self.operated(param, known, alone, list || star);
@@ -27,10 +25,8 @@ impl Eval<'_> {
             values.push((unknown(), false));
             self.limit("a variable that may be too many things");
         }
-        let unknown = |(fields, _): &(Fields, bool)| fields.iter().flatten().any(|part| *part == Part::Unknown);
-        self.tainted |= !outside && values.iter().any(unknown);
         let between = self.separators().map(|all| all.first().map(char::to_string).unwrap_or_default());
-        let between = between.map_or(Part::Unknown, Part::Text);
+        let between = between.map_or(Part::Unknown(Source::Any), Part::Text);
         let piece = |eval: &Self, fields: Fields| match (param.quoted, list) {
             (true, true) => Piece::Fields(fields),
             (true, false) => Piece::Quoted(fields.join(&between)),
@@ -48,9 +44,11 @@ impl Eval<'_> {
                 }
                 match known {
                     Some(values) => sure(values),
-                    None if alone || list || self.is_environment(&param.name) => vec![(unknown(), false)],
+                    None if alone || list || self.is_environment(&param.name) => {
+                        vec![(of_source(outside(&param.name)), false)]
+                    }
                     // A name nobody assigned is most likely empty: `cu${x}rl` runs curl.
-                    None => vec![(Vec::new(), false), (unknown(), true)],
+                    None => vec![(Vec::new(), false), (of_source(Source::Outside), true)],
                 }
             }
             ParamOp::Default(parts, assigns) => {
@@ -191,7 +189,24 @@ impl Operation {
 }
 
 fn unknown() -> Fields {
-    vec![vec![Part::Unknown]]
+    of_source(Source::Any)
+}
+
+fn of_source(source: Source) -> Fields {
+    vec![vec![Part::Unknown(source)]]
+}
+
+/// What a parameter holds that nobody in the line assigned.
+fn outside(name: &str) -> Source {
+    match name {
+        "?" | "$" | "!" | "#" | "-" | "RANDOM" | "SRANDOM" | "SECONDS" | "LINENO" | "UID" | "EUID" | "PPID"
+        | "BASHPID" | "EPOCHSECONDS" => Source::Number,
+        "HOSTNAME" | "USER" | "LOGNAME" | "EPOCHREALTIME" => Source::Name,
+        "@" | "*" | "_" | "OLDPWD" | "DIRSTACK" | "BASH_COMMAND" | "BASH_EXECUTION_STRING" | "BASH_ARGV" | "REPLY" => {
+            Source::Any
+        }
+        _ => Source::Outside,
+    }
 }
 
 /// `:offset:length` of a text's characters, or of a list's elements.

@@ -24,7 +24,7 @@ impl Pattern {
                 Part::Text(text) => out.extend(text.chars().map(Piece::Char)),
                 Part::Glob(glob) if glob == "*" => out.push(Piece::Any),
                 Part::Glob(glob) if glob == "?" => out.push(Piece::One),
-                Part::Glob(_) | Part::Unknown => return None,
+                Part::Glob(_) | Part::Unknown(_) => return None,
             }
         }
         (out.len() <= LONGEST).then_some(Self(out))

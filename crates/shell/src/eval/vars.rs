@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use writ_core::Span;
 
-use crate::action::{Dir, Part, Word};
+use crate::action::{Dir, Part, Source, Word};
 use crate::eval::budget::MAX_FIELDS;
 use crate::eval::expand::{Fields, MAX_VALUES, Text};
-use crate::eval::{Eval, Input, MAX_DEPTH, literal};
+use crate::eval::{Eval, Input, MAX_DEPTH, literal, stood_for};
 use crate::parser::syntax::Node;
 
 /// What a name stood for before.
@@ -125,7 +125,7 @@ impl Eval<'_> {
         self.judge_assignment(name, &values, span);
         if self.shaped.contains(name) {
             values.iter().flatten().for_each(|value| self.number(value, 0));
-            values.push(vec![vec![Part::Unknown]]);
+            values.push(vec![vec![Part::Unknown(Source::Any)]]);
         }
         if let Some(target) = self.references.get(name).cloned() {
             self.references.remove(name);
@@ -154,7 +154,7 @@ impl Eval<'_> {
                 unique.push(value);
             }
             if unique.len() > MAX_VALUES {
-                unique = vec![vec![vec![Part::Unknown]]];
+                unique = vec![vec![vec![Part::Unknown(Source::Any)]]];
                 self.limit("a variable that may be too many things");
                 break;
             }
@@ -195,7 +195,7 @@ impl Eval<'_> {
             return known
                 .then(|| self.lookup(&target, key))
                 .flatten()
-                .or_else(|| Some(vec![vec![vec![Part::Unknown]]]));
+                .or_else(|| Some(vec![vec![vec![Part::Unknown(Source::Any)]]]));
         }
         let values = match key {
             Some(key) => self.element(base, key),
@@ -209,7 +209,7 @@ impl Eval<'_> {
         let size =
             |fields: &Fields| 1 + fields.iter().map(|text| 1 + crate::eval::budget::size(text) / 16).sum::<usize>();
         let cost = values.iter().flatten().map(size).sum();
-        if self.spend(cost) { values } else { Some(vec![vec![vec![Part::Unknown]]]) }
+        if self.spend(cost) { values } else { Some(vec![vec![vec![Part::Unknown(Source::Any)]]]) }
     }
 
     /// `${name[key]}`
@@ -234,6 +234,9 @@ impl Eval<'_> {
         }
         let here = [Dir::Start(String::new())];
         let fields = |words: &[Word]| words.iter().map(|word| word.parts.clone()).collect::<Fields>();
+        if let Some(source) = stood_for(name) {
+            return Some(vec![vec![vec![Part::Unknown(source)]]]);
+        }
         match name {
             "HOME" => self.home().map(text),
             "PWD" if self.dirs == here => self.cwd().map(text),
@@ -245,7 +248,7 @@ impl Eval<'_> {
                     return Some(vec![fields(all)]);
                 }
                 let suffixes = (0..=all.len().min(24)).map(|from| fields(all.get(from..).unwrap_or_default()));
-                Some(suffixes.chain((all.len() > 24).then(|| vec![vec![Part::Unknown]])).collect())
+                Some(suffixes.chain((all.len() > 24).then(|| vec![vec![Part::Unknown(Source::Any)]])).collect())
             }
             _ => {
                 let index: usize = name.parse().ok()?;
@@ -253,7 +256,7 @@ impl Eval<'_> {
                 let rest = arguments.words.get(index..).unwrap_or_default();
                 if arguments.loose && index > 0 {
                     let some = rest.iter().take(24).map(|word| vec![word.parts.clone()]);
-                    let more = (rest.len() > 24).then(|| vec![vec![Part::Unknown]]);
+                    let more = (rest.len() > 24).then(|| vec![vec![Part::Unknown(Source::Any)]]);
                     return Some(some.chain([Vec::new()]).chain(more).collect());
                 }
                 Some(vec![fields(rest.get(..1).unwrap_or_default())])
@@ -336,7 +339,7 @@ impl Eval<'_> {
 fn each(arrays: &[Fields]) -> Vec<Fields> {
     let mut out: Vec<Fields> = arrays.iter().flatten().take(MAX_VALUES).map(|text| vec![text.clone()]).collect();
     if arrays.iter().map(Vec::len).sum::<usize>() > MAX_VALUES {
-        out.push(vec![vec![Part::Unknown]]);
+        out.push(vec![vec![Part::Unknown(Source::Any)]]);
     }
     out.push(Vec::new());
     out

@@ -5,7 +5,7 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, Part, UnresolvedKind, Word};
+use crate::action::{Access, Part, Source, UnresolvedKind, Word};
 use crate::eval::command::{host, text_word};
 use crate::eval::{Eval, Input};
 use crate::options::Options;
@@ -241,8 +241,8 @@ impl Reader<'_, '_> {
                 Token::Sign(")") => depth -= 1,
                 Token::Text(text) => parts.push(Part::Text(text.clone())),
                 Token::Value | Token::Name(_) | Token::Sign(_) => {
-                    if parts.last() != Some(&Part::Unknown) {
-                        parts.push(Part::Unknown);
+                    if !parts.last().is_some_and(Part::is_unknown) {
+                        parts.push(Part::Unknown(Source::Any));
                     }
                 }
             }
@@ -259,7 +259,7 @@ impl Reader<'_, '_> {
                 self.at += 1;
                 self.expression()
             }
-            _ => Word { parts: vec![Part::Unknown], span: self.span },
+            _ => Word { parts: vec![Part::Unknown(Source::Any)], span: self.span },
         }
     }
 
@@ -307,7 +307,7 @@ impl Reader<'_, '_> {
             if let Some(name) = socket.split('/').nth(3) {
                 self.eval.net(host(name, self.span), self.span);
             }
-        } else if code.parts.iter().any(|part| *part != Part::Unknown) {
+        } else if code.parts.iter().any(|part| !part.is_unknown()) {
             self.eval.code(&code, None, self.base);
         } else {
             self.open = true;

@@ -4,7 +4,7 @@ use std::str::Chars;
 
 use writ_core::Span;
 
-use crate::action::{Part, Word};
+use crate::action::{Part, Source, Word};
 use crate::eval::Input;
 use crate::eval::command::text_word;
 
@@ -40,7 +40,7 @@ pub fn marked(word: &Word) -> String {
     for part in &word.parts {
         match part {
             Part::Text(text) | Part::Glob(text) => out.push_str(text),
-            Part::Unknown => out.push(MARK),
+            Part::Unknown(_) => out.push(MARK),
         }
     }
     out
@@ -51,7 +51,7 @@ pub fn revived(text: &str, span: Span) -> Word {
     let mut parts = Vec::new();
     for (at, piece) in text.split(MARK).enumerate() {
         if at > 0 {
-            parts.push(Part::Unknown);
+            parts.push(Part::Unknown(Source::Any));
         }
         if !piece.is_empty() {
             parts.push(Part::Text(piece.to_owned()));

@@ -105,7 +105,7 @@ pub fn shown(word: &Word) -> String {
         .iter()
         .map(|part| match part {
             Part::Text(text) | Part::Glob(text) => text.as_str(),
-            Part::Unknown => "…",
+            Part::Unknown(_) => "…",
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, Part, Word};
+use crate::action::{Access, Part, Source, Word};
 use crate::eval::Eval;
 use crate::eval::command::text_word;
 use crate::programs::operands::unpack;
@@ -33,7 +33,7 @@ pub fn run(eval: &mut Eval<'_>, arguments: &[Word], span: Span) {
         let listed = said
             .lists
             .iter()
-            .map(|list| Word { parts: vec![Part::Text("./".to_owned()), Part::Unknown], span: list.span });
+            .map(|list| Word { parts: vec![Part::Text("./".to_owned()), Part::Unknown(Source::Any)], span: list.span });
         let read: Vec<Word> = said.operands.into_iter().chain(listed).collect();
         eval.in_dir(said.dir.as_ref(), |eval| read.into_iter().for_each(|word| eval.file(word, Access::Read, true)));
     } else if said.modes.contains('x') {

@@ -4,7 +4,7 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, NetTarget, Part, UnresolvedKind, Word};
+use crate::action::{Access, NetTarget, Part, Source, UnresolvedKind, Word};
 use crate::eval::command::{assign, host, is_assignment, is_flag, joined, text_word};
 use crate::eval::{Eval, Input};
 use crate::options::Options;
@@ -136,13 +136,13 @@ fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let mut tree = false;
     if items.is_empty() {
         items = match input {
-            _ if options.of("r").next().is_some() => vec![Word { parts: vec![Part::Unknown], span }],
+            _ if options.of("r").next().is_some() => vec![Word { parts: vec![Part::Unknown(Source::Any)], span }],
             Input::Text(text) => split_items(text, options.of("D").next(), replace.is_some(), span),
             Input::Paths(paths, below) => {
                 tree = *below;
                 paths.clone()
             }
-            Input::None | Input::Unknown => vec![Word { parts: vec![Part::Unknown], span }],
+            Input::None | Input::Unknown => vec![Word { parts: vec![Part::Unknown(Source::Any)], span }],
         };
     }
     if inner.is_empty() {
@@ -163,7 +163,7 @@ const MAX_ITEMS: usize = 64;
 fn each(eval: &mut Eval<'_>, inner: Vec<Word>, mut items: Vec<Word>, replace: Option<String>, place: &Place<'_>) {
     if items.len() > MAX_ITEMS {
         items.truncate(MAX_ITEMS);
-        items.push(Word { parts: vec![Part::Unknown], span: place.span });
+        items.push(Word { parts: vec![Part::Unknown(Source::Any)], span: place.span });
         eval.unresolved(UnresolvedKind::Limit, place.base, place.span);
     }
     match replace {
@@ -196,7 +196,7 @@ fn substitute(word: &Word, mark: &str, item: &Word) -> Word {
     let marks: usize =
         word.parts.iter().map(|part| if let Part::Text(text) = part { text.matches(mark).count() } else { 0 }).sum();
     if marks.saturating_mul(crate::programs::foreign::marked(item).len().max(16)) > MAX {
-        return Word { parts: vec![Part::Unknown], span: word.span };
+        return Word { parts: vec![Part::Unknown(Source::Any)], span: word.span };
     }
     let mut parts = Vec::new();
     for part in &word.parts {

@@ -4,7 +4,7 @@ use writ_core::Span;
 
 use super::table::Split;
 use super::{all, is_url, placed};
-use crate::action::{Access, Arrival, Dir, Part, UnresolvedKind, Word};
+use crate::action::{Access, Arrival, Dir, Part, Source, UnresolvedKind, Word};
 use crate::eval::Eval;
 use crate::eval::command::text_word;
 
@@ -116,7 +116,7 @@ pub fn download(eval: &mut Eval<'_>, base: &str, split: &Split<'_>, span: Span) 
 
 /// The file name that a URL ends with, escapes read.
 fn url_name(url: &Word) -> Word {
-    let Some(text) = url.literal() else { return Word { parts: vec![Part::Unknown], span: url.span } };
+    let Some(text) = url.literal() else { return Word { parts: vec![Part::Unknown(Source::Any)], span: url.span } };
     let path = text.split(['?', '#']).next().unwrap_or_default();
     let path = path.split_once("://").map_or(path, |(_, rest)| rest);
     let name = path.split_once('/').and_then(|(_, path)| path.rsplit('/').next()).unwrap_or_default();
@@ -154,7 +154,7 @@ fn is_far(word: &Word) -> bool {
 pub fn is_folder(word: &Word) -> bool {
     let last = match word.parts.last() {
         Some(Part::Text(text) | Part::Glob(text)) => text.rsplit('/').next(),
-        Some(Part::Unknown) | None => None,
+        Some(Part::Unknown(_)) | None => None,
     };
     let whole = word.literal();
     matches!(last, Some("" | "." | ".."))

@@ -277,7 +277,7 @@ pub fn is_url(word: &Word) -> bool {
         .iter()
         .map(|part| match part {
             Part::Text(text) | Part::Glob(text) => text.as_str(),
-            Part::Unknown => "",
+            Part::Unknown(_) => "",
         })
         .collect();
     text.split_once("://").is_some_and(|(scheme, _)| {

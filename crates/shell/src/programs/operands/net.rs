@@ -6,7 +6,7 @@ use writ_core::Span;
 
 use super::table::{self, Split};
 use super::{base_of, is_url};
-use crate::action::{Command, NetTarget, NetUse, Part, Word};
+use crate::action::{Command, NetTarget, NetUse, Word};
 use crate::eval::command::{host as named, text_word};
 
 /// Most URLs that one of curl's patterns stands for.
@@ -75,7 +75,7 @@ impl Nets {
         if word.literal().is_some_and(|text| text == "-" || text.is_empty()) {
             return;
         }
-        let unknown = word.parts.iter().all(|part| *part == Part::Unknown);
+        let unknown = word.parts.iter().all(|part| part.is_unknown());
         self.add(if unknown { NetTarget::Unknown } else { NetTarget::Url(word.clone()) }, word.span);
     }
 
