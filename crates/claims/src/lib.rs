@@ -6,9 +6,11 @@
 
 mod acts;
 mod claim;
+mod file;
 mod gate;
 mod judge;
 mod paths;
+mod places;
 mod tree;
 
 pub use acts::{Act, Edit};
