@@ -9,6 +9,7 @@ pub mod capture;
 mod cast;
 mod lines;
 mod record;
+mod standing;
 mod switches;
 pub mod tests_run;
 
@@ -29,7 +30,9 @@ use crate::session::{Session, SessionError};
 use crate::state::State;
 use crate::{Home, governing};
 
+pub use crate::session::ungoverned;
 pub use record::PREDICATE_TYPE;
+pub use standing::{Enforced, enforced};
 pub use switches::{MAIN, Switches};
 use tests_run::Tests;
 
@@ -141,7 +144,7 @@ fn accepted(store: &Store, id: &SessionId) -> Option<writ_policy::Claims> {
 }
 
 /// The word of the policy that governs a folder.
-pub fn found(cwd: &Path) -> Option<writ_policy::Claims> {
+fn found(cwd: &Path) -> Option<writ_policy::Claims> {
     let path = governing::find(cwd)?;
     claims_in(&path, &governing::read(&path).ok()?)
 }
