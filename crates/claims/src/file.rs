@@ -16,7 +16,7 @@ use crate::acts::{Act, Story, ended_as, story};
 use crate::claim::{Looks, looks};
 use crate::judge::{Facts, FileVerdict, Landing, Weight};
 use crate::paths::{base_name, holds, plain};
-use crate::places::{alike_on_disk, around, places};
+use crate::places::{alike_on_disk, around, beside, places};
 use crate::tree::{
     Delta, GitError, Repository, changed_since, git_ignores, is_submodule, status_of, tracked, versions, written_since,
 };
@@ -188,8 +188,10 @@ impl<'a> Bench<'a> {
     /// The same name among the changes, in what HEAD and the stash held meanwhile, in another work tree.
     fn elsewhere(&self, claimed: &str, inside: &[String]) -> Option<FileVerdict> {
         let found = |reason: &str| Some(FileVerdict::new(claimed, Landing::Elsewhere, reason));
-        let name = plain(base_name(claimed));
-        if let Some(path) = self.facts.delta.changed.iter().find(|path| holds(path, &name)) {
+        let (name, front) = (plain(base_name(claimed)), plain(claimed));
+        // A name with a comma in it may have been read up to there.
+        let cut = |path: &str| plain(path).strip_prefix(&front).is_some_and(|rest| rest.starts_with([',', ';', ' ']));
+        if let Some(path) = self.facts.delta.changed.iter().find(|path| holds(path, &name) || cut(path)) {
             return found(&format!("a change of that name is at {path}"));
         }
         let mut written = self.facts.acts.iter().filter_map(Act::written).filter(|path| path.exists());
@@ -245,7 +247,10 @@ impl<'a> Bench<'a> {
     /// A place in a repository whose start nobody saw: one beside this, or inside it and ignored.
     fn other_repository(&self, claimed: &str, places: &[PathBuf]) -> Result<Option<FileVerdict>, String> {
         let Facts { before, after, repository, limits, .. } = self.facts;
-        for place in places {
+        let names = || places.iter().filter_map(|place| below(&repository.root, place));
+        let recent = beside(&repository.root).into_iter().filter(|other| self.is_recent(other));
+        let beside: Vec<PathBuf> = recent.flat_map(|other| names().map(move |name| other.root.join(name))).collect();
+        for place in places.iter().chain(&beside) {
             let Some(other) = around(place).into_iter().next().filter(|other| other.root != repository.root) else {
                 continue;
             };
@@ -271,6 +276,14 @@ impl<'a> Bench<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether somebody worked on a repository since the start, as far as its own files tell.
+    fn is_recent(&self, repository: &Repository) -> bool {
+        let own = ["index", "HEAD", "logs/HEAD", "refs/heads"].map(|name| repository.private.join(name));
+        let written = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
+        let tops = [repository.root.clone()];
+        own.iter().chain(&tops).filter_map(written).any(|written| self.since().is_none_or(|since| written >= since))
     }
 
     /// What was written since the start, here or in another work tree, and ends as the claimed path does.

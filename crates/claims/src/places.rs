@@ -55,6 +55,13 @@ fn bases<'a>(facts: &'a Facts<'_>, path: &Path) -> impl Iterator<Item = PathBuf>
     std::iter::once(root.clone()).chain(facts.folders.iter().cloned()).chain(above)
 }
 
+/// The repositories beside this one, at most 32.
+pub fn beside(root: &Path) -> Vec<Repository> {
+    let folders = root.parent().and_then(|above| fs::read_dir(above).ok()).into_iter().flatten().flatten().take(4096);
+    let others = folders.map(|entry| entry.path()).filter(|path| path != root);
+    others.filter_map(|path| Repository::at(&path)).take(32).collect()
+}
+
 /// The repositories that a place lies in, the innermost first.
 pub fn around(place: &Path) -> Vec<Repository> {
     place.ancestors().skip(1).filter(|folder| folder.is_dir()).filter_map(Repository::at).collect()

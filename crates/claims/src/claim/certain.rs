@@ -76,7 +76,7 @@ pub fn looks(name: &str) -> Looks {
 fn has_known_extension(base: &str, in_folder: bool) -> bool {
     let Some((stem, extension)) = base.rsplit_once('.').filter(|_| has_extension(base)) else { return false };
     let known = EXTENSIONS.split_whitespace().any(|known| known.eq_ignore_ascii_case(extension));
-    let told = in_folder || stem.contains('.');
+    let told = in_folder || stem.contains('.') && has_known_extension(stem, false);
     let code = told && CODE.split(' ').any(|known| known.eq_ignore_ascii_case(extension));
     (known || code) && !NO_FILES.iter().any(|name| name.eq_ignore_ascii_case(base))
 }
@@ -130,6 +130,7 @@ mod tests {
         }
         for word in [
             "pkg.mod",
+            "com.example.App",
             "x",
             "documentation",
             "console.log",

@@ -119,7 +119,7 @@ impl Draft {
     /// Reads entries. In a line of its own (`own`) a remark reaches to the end, else to the next path.
     fn line(&mut self, text: &str, own: bool) {
         let (mut tail, mut first) = (Tail::Entries, true);
-        let gone = self.gone || labels_removed(text);
+        let gone = self.gone || (own && labels_removed(text));
         for piece in split(unquoted(unbracketed(text))) {
             if self.found.len() + self.doubts.len() > 4 * MAX_FILES {
                 return;
