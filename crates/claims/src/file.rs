@@ -267,7 +267,12 @@ impl<'a> Bench<'a> {
                 return verdict(Landing::Elsewhere, "changed in another repository");
             }
             let history = self.history(&other);
-            let history = history.as_ref().as_ref().map_err(Clone::clone)?;
+            // Of a repository that is none of ours, not to know is no doubt.
+            let history = match history.as_ref() {
+                Ok(history) => history,
+                Err(_) if inside.is_none() => continue,
+                Err(why) => return Err(why.clone()),
+            };
             if below(&other.root, place).is_some_and(|path| history.values().any(|paths| paths.contains(&path))) {
                 return verdict(Landing::Elsewhere, "changed in a commit of another repository");
             }
