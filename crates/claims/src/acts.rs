@@ -39,6 +39,14 @@ impl Act {
             Self::Touched { .. } | Self::Unknown => None,
         }
     }
+
+    /// The files and folders that a command changed in a way that is not known.
+    pub fn touched(&self) -> Option<&[PathBuf]> {
+        match self {
+            Self::Touched { paths } => Some(paths),
+            Self::Wrote { .. } | Self::Edited { .. } | Self::Unknown => None,
+        }
+    }
 }
 
 /// One replacement.
@@ -68,16 +76,31 @@ pub enum Story {
 /// Tells the story of `path`. `disk` is what is there now, `None` when there is nothing; `unchanged` says that this is also
 /// what was there before the first act.
 pub fn story(acts: &[Act], path: &Path, disk: Option<&[u8]>, unchanged: bool) -> Story {
-    let disk_text = disk.map(|bytes| std::str::from_utf8(bytes).map(even));
-    let disk_text = match disk_text {
-        Some(Err(_)) => return if names(acts, path) { Story::Unclear } else { Story::Silent },
-        Some(Ok(text)) => Some(text),
-        None => None,
+    let Some(found) = Held::of(disk) else {
+        return if names(acts, path) { Story::Unclear } else { Story::Silent };
     };
-    // What the file held after each act, as far as it is known; the first is what it held before.
-    let before = if unchanged { disk_text.clone().map_or(Held::Nothing, Held::Text) } else { Held::Unknown };
+    let before = if unchanged { found.clone() } else { Held::Unknown };
+    let states = states(acts, path, before);
+    match states.split_last() {
+        _ if !names(acts, path) => Story::Silent,
+        Some((Held::Unknown, _)) | None => Story::Unclear,
+        Some((last, _)) if *last == found => Story::Kept,
+        // A formatter is nobody's loss.
+        Some((last, _)) if last.is_like(&found) => Story::Unclear,
+        Some((_, earlier)) if found == Held::Nothing || earlier.contains(&found) => Story::Lost,
+        Some(_) => Story::Unclear,
+    }
+}
+
+/// Whether the acts left `path` with this content, when it held `before` at their start.
+pub fn ended_as(acts: &[Act], path: &Path, before: Option<&[u8]>, content: &[u8]) -> bool {
+    let (Some(before), Some(content)) = (Held::of(before), Held::of(Some(content))) else { return true };
+    states(acts, path, before).last().is_some_and(|last| *last == content || last.is_like(&content))
+}
+
+/// What the file held after each act, as far as it is known; the first is what it held before.
+fn states(acts: &[Act], path: &Path, before: Held) -> Vec<Held> {
     let mut states = vec![before];
-    let mut written = false;
     for act in acts {
         let now = match act {
             Act::Wrote { path: own, content } if own == path => Held::Text(even(content)),
@@ -88,17 +111,9 @@ pub fn story(acts: &[Act], path: &Path, disk: Option<&[u8]>, unchanged: bool) ->
             Act::Unknown => Held::Unknown,
             Act::Wrote { .. } | Act::Edited { .. } | Act::Touched { .. } => continue,
         };
-        written |= matches!(act, Act::Wrote { .. } | Act::Edited { .. });
         states.push(now);
     }
-    let found = disk_text.map_or(Held::Nothing, Held::Text);
-    match states.split_last() {
-        _ if !written => Story::Silent,
-        Some((Held::Unknown, _)) | None => Story::Unclear,
-        Some((last, _)) if *last == found => Story::Kept,
-        Some((_, earlier)) if found == Held::Nothing || earlier.contains(&found) => Story::Lost,
-        Some(_) => Story::Unclear,
-    }
+    states
 }
 
 fn names(acts: &[Act], path: &Path) -> bool {
@@ -113,6 +128,23 @@ enum Held {
 }
 
 impl Held {
+    /// Nothing, or text; `None` for what is no text.
+    fn of(disk: Option<&[u8]>) -> Option<Self> {
+        match disk.map(std::str::from_utf8) {
+            None => Some(Self::Nothing),
+            Some(Ok(text)) => Some(Self::Text(even(text))),
+            Some(Err(_)) => None,
+        }
+    }
+
+    /// Whether both are texts that differ in nothing but what formatters choose.
+    fn is_like(&self, other: &Self) -> bool {
+        let letters = |text: &str| -> String {
+            text.chars().filter(|c| !c.is_whitespace() && !matches!(c, ',' | ';' | '"' | '\'' | '(' | ')')).collect()
+        };
+        matches!((self, other), (Self::Text(one), Self::Text(two)) if letters(one) == letters(two))
+    }
+
     fn edited(&self, edits: &[Edit]) -> Self {
         let Self::Text(text) = self else { return Self::Unknown };
         let mut text = text.clone();

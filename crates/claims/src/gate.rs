@@ -5,12 +5,15 @@
 
 use crate::judge::Verdict;
 
+/// What stands for every subagent in a list of agent types.
+pub const ALL: &str = "all";
+
 /// What may be enforced, and how often.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Enforcement {
     /// Whether a false DONE is blocked at all.
     pub on: bool,
-    /// The agent types it is about; empty for all.
+    /// The agent types it is about; empty, or [`ALL`] among them, for all.
     pub agents: Vec<String>,
     /// Blocks an agent gets at most.
     pub max_retries: u64,
@@ -123,7 +126,7 @@ pub fn decide(enforcement: &Enforcement, stop: &Stop<'_>, finding: Finding<'_>) 
     let agents = &enforcement.agents;
     let gates = [
         (!enforcement.on, Code::NotEnforcing),
-        (!agents.is_empty() && !agents.iter().any(|kind| kind == stop.kind), Code::AgentNotInScope),
+        (!agents.is_empty() && !agents.iter().any(|kind| kind == stop.kind || kind == ALL), Code::AgentNotInScope),
         (stop.agent.is_none_or(str::is_empty), Code::NoAgentId),
         (!finding.is_false(), Code::NotFalseDone),
         (matches!(finding, Finding::NoDelta { .. }), Code::DeltaUnreliable),
@@ -155,6 +158,9 @@ mod tests {
         assert_eq!(decide(&Enforcement::default(), &stop, judged), Code::NotEnforcing);
         assert_eq!(decide(&scoped, &stop, judged), Code::AgentNotInScope);
         assert_eq!(decide(&scoped, &Stop { kind: "writer", ..stop }, judged), Code::FalseDone);
+        let all = Enforcement { agents: vec![ALL.to_owned(), "main".to_owned()], ..on.clone() };
+        assert_eq!(decide(&all, &Stop { kind: "writer", ..stop }, judged), Code::FalseDone);
+        assert_eq!(decide(&all, &Stop { kind: "main", ..stop }, judged), Code::FalseDone);
         assert_eq!(decide(&on, &Stop { agent: None, ..stop }, judged), Code::NoAgentId);
         assert_eq!(decide(&on, &stop, Finding::Judged(&verdict(false, false, false))), Code::NotFalseDone);
         assert_eq!(decide(&on, &stop, Finding::NoDelta { done: true }), Code::DeltaUnreliable);

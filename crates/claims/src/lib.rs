@@ -6,14 +6,16 @@
 
 mod acts;
 mod claim;
+mod file;
 mod gate;
 mod judge;
 mod paths;
+mod places;
 mod tree;
 
 pub use acts::{Act, Edit};
 pub use claim::{Claim, Source, Status};
-pub use gate::{Code, Enforcement, Finding, Stop, decide};
+pub use gate::{ALL, Code, Enforcement, Finding, Stop, decide};
 pub use judge::{Facts, FileVerdict, Landing, Verdict, Weight, judge};
 pub use paths::resolved;
 pub use tree::{Delta, GitError, Limits, Repository, Snapshot, status_of};

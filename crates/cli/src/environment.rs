@@ -14,28 +14,29 @@ pub fn home() -> Home {
     let state = absolute("WRIT_STATE_DIR")
         .or_else(|| absolute("XDG_STATE_HOME").map(|dir| dir.join("writ")))
         .or_else(|| user.as_ref().map(|dir| dir.join(".local/state/writ")));
-    let claims = claims(user.as_deref());
+    let claims = claims(user.as_deref(), state.as_deref());
     let program = env::current_exe().ok();
     Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), program, claims }
 }
 
 /// The switches of the DONE-claim check (`spec/claims.md`). What does not read is as if unset.
-fn claims(user: Option<&Path>) -> Switches {
+fn claims(user: Option<&Path>, state: Option<&Path>) -> Switches {
     // Below nothing is nothing: whoever sets -1 wants no block.
     let number = |name: &str| {
         let number: i64 = env::var(name).ok()?.trim().parse().ok()?;
         u64::try_from(number.max(0)).ok()
     };
-    let folder = env::var_os("ATTEST_CAPTURE_DIR").map_or_else(|| PathBuf::from("fixtures/captured"), PathBuf::from);
+    // Never by itself in the work tree: what lies there changes what git says of the agent's work.
+    let named = env::var_os("ATTEST_CAPTURE_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = named.or_else(|| state.map(|state| state.join("captured")));
     let agents = env::var("ATTEST_ENFORCE_AGENTS").unwrap_or_default();
-    let agents = agents.split(',').map(str::trim).filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
     Switches {
         enforce: is_one("ATTEST_ENFORCE"),
-        agents,
+        agents: Switches::kinds(&agents),
         max_retries: number("ATTEST_MAX_RETRIES"),
         session_ceiling: number("ATTEST_SESSION_BLOCK_CEILING"),
         max_hash_bytes: number("ATTEST_MAX_HASH_BYTES"),
-        capture: is_one("ATTEST_CAPTURE").then_some(folder),
+        capture: folder.filter(|_| is_one("ATTEST_CAPTURE")),
         cast: absolute("CAST_DB_PATH").or_else(|| user.map(|dir| dir.join(".claude/cast.db"))),
     }
 }

@@ -47,13 +47,14 @@ pub(super) fn read(text: &str) -> Entry {
     if words::nothing(text) || is_place(text) {
         return Entry::Nothing;
     }
-    let text = without_verb(bare(text));
+    let (text, verb) = without_verb(bare(text));
     let Some((word, quoted, rest)) = token(text) else { return Entry::Doubt };
-    let Some(first) = path::path(&word, quoted) else {
+    let Some(mut first) = path::path(&word, quoted) else {
         return if quoted || rest.trim().is_empty() { Entry::Doubt } else { prose(text) };
     };
     let rest = after_place(rest).trim();
     if let Some(second) = renamed(&first, rest) {
+        first.gone = true;
         return Entry::Paths { paths: vec![first, second], tail: Tail::Entries };
     }
     let kind = rest_kind(rest);
@@ -74,6 +75,7 @@ pub(super) fn read(text: &str) -> Entry {
     if !sure || words::takes_back(rest) {
         return Entry::Doubt;
     }
+    first.gone = verb.is_some_and(words::is_removal) || words::says_gone(rest);
     Entry::Paths { paths: vec![first], tail }
 }
 
@@ -183,9 +185,9 @@ fn bare(text: &str) -> &str {
     text
 }
 
-/// Without `M`, `new file:`, `Added` and the like before a path that stands alone.
-fn without_verb(text: &str) -> &str {
-    let Some((verb, rest)) = text.split_once(|c: char| c.is_whitespace() || c == ':') else { return text };
+/// Without `M`, `new file:`, `Added` and the like before a path that stands alone; with that word.
+fn without_verb(text: &str) -> (&str, Option<&str>) {
+    let Some((verb, rest)) = text.split_once(|c: char| c.is_whitespace() || c == ':') else { return (text, None) };
     let rest = rest.trim_start();
     let rest = match rest.split_once(':') {
         Some((file, path)) if file.eq_ignore_ascii_case("file") => path.trim_start(),
@@ -196,7 +198,7 @@ fn without_verb(text: &str) -> &str {
         let alone = matches!(rest_kind(after_place(behind).trim()), Rest::End | Rest::Aside | Rest::Remark);
         alone && path::path(&word, quoted).is_some_and(|path| path.strong)
     });
-    if (letters || words::is_change(verb)) && lone { rest } else { text }
+    if (letters || words::is_change(verb)) && lone { (rest, Some(verb)) } else { (text, None) }
 }
 
 /// The new name, when what stands behind a path is an arrow and a path.

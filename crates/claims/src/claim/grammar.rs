@@ -41,7 +41,23 @@ pub(super) fn handoff(lines: &[Line<'_>]) -> Option<Claim> {
     let end = rest.iter().position(|line| plain(line) && second_heading(line.text).is_some()).unwrap_or(rest.len());
     let block = rest.get(..end)?;
     let rows = [rows(block), fenced(block)].into_iter().find(|rows| rows.iter().any(|row| pair(row).is_some()))?;
-    Some(read_block(&rows))
+    let mut claim = read_block(&rows);
+    if !rows.iter().any(|row| pair(row).is_some_and(|pair| pair.key == Key::Status)) {
+        claim.status = above(lines.get(..start - 1)?);
+    }
+    Some(claim)
+}
+
+/// The first `Status:` line above a block that has none of its own; an earlier block's is not meant.
+fn above(lines: &[Line<'_>]) -> Option<Status> {
+    let mut inside = false;
+    lines.iter().filter(|line| line.kind == Kind::Plain).find_map(|line| {
+        if second_heading(line.text).is_some() {
+            inside = is_handoff(line.text);
+        }
+        let pair = pair(line.text).filter(|pair| pair.key == Key::Status && !inside)?;
+        status(pair.value, false)
+    })
 }
 
 /// Tier 2: the first status and all files of lines of their own.
@@ -57,7 +73,7 @@ pub(super) fn lines(lines: &[Line<'_>]) -> Claim {
             Key::Status => status_found = status_found.or_else(|| status(pair.value, false)),
             Key::Files => {
                 let (entries, next) = gather(&rows, at, &pair);
-                listed.add(&entries);
+                listed.add(&entries, false);
                 rows.get(at..next).unwrap_or_default().iter().for_each(|row| tests.row(row));
                 at = next;
             }
@@ -72,6 +88,7 @@ pub(super) fn lines(lines: &[Line<'_>]) -> Claim {
         ran_tests: tests.ran(),
         source: if found { Source::Lines } else { Source::None },
         unparsed: listed.unparsed,
+        gone: listed.gone,
     }
 }
 
@@ -101,7 +118,8 @@ fn read_block(rows: &[&str]) -> Claim {
     }
     let seeds = lists.iter().any(|(key, _)| *key == Key::Files);
     let mut listed = Listed::default();
-    lists.iter().filter(|(key, _)| !seeds || *key == Key::Files).for_each(|(_, rows)| listed.add(rows));
+    let gone = |key: &Key| matches!(key, Key::Synonym(name) if name.split(' ').any(words::is_removal));
+    lists.iter().filter(|(key, _)| !seeds || *key == Key::Files).for_each(|(key, rows)| listed.add(rows, gone(key)));
     Claim {
         status: last_status,
         files: listed.files,
@@ -109,6 +127,7 @@ fn read_block(rows: &[&str]) -> Claim {
         ran_tests: tests.ran(),
         source: Source::Handoff,
         unparsed: listed.unparsed,
+        gone: listed.gone,
     }
 }
 
@@ -202,7 +221,7 @@ fn key(name: &str) -> Key {
         "files changed" | "changed files" | "modified files" | "files modified" => Key::Files,
         "files" | "files created" | "created files" | "files added" | "added files" | "new files" | "files updated"
         | "updated files" | "files edited" | "edited files" | "files touched" | "files written" | "files deleted"
-        | "deleted files" | "files removed" | "files renamed" => Key::Synonym(name),
+        | "deleted files" | "files removed" | "removed files" | "files renamed" | "renamed files" => Key::Synonym(name),
         "blockers" | "blocker" => Key::Blockers,
         "ran tests" | "tests" | "tests run" | "tests ran" | "test results" | "test result" | "testing"
         | "test status" => Key::Tests,

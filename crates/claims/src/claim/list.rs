@@ -2,12 +2,12 @@
 //!
 //! Separators inside quotes and brackets separate nothing. A bare word in a list that also holds prose is no path.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::MAX_FILES;
 use super::entry::{self, Entry, Tail};
 use super::outline::indent;
-use super::path;
+use super::path::{self, Path};
 use super::words;
 
 /// Longest entry that is kept as `unparsed`, in characters.
@@ -29,13 +29,15 @@ pub(super) enum Row<'a> {
 pub(super) struct Listed {
     pub files: Vec<String>,
     pub unparsed: Vec<String>,
+    /// Those of the files that are said to be gone.
+    pub gone: BTreeSet<String>,
     seen: HashSet<String>,
 }
 
 impl Listed {
-    /// Adds what a key's rows say.
-    pub(super) fn add(&mut self, rows: &[Row<'_>]) {
-        let mut draft = Draft::default();
+    /// Adds what a key's rows say; `gone` when the key itself says that these were removed.
+    pub(super) fn add(&mut self, rows: &[Row<'_>], gone: bool) {
+        let mut draft = Draft { gone, ..Draft::default() };
         let base = rows.iter().find_map(|row| if let Row::Bullet(line) = row { Some(indent(line)) } else { None });
         let deeper = |row: Option<&Row<'_>>| matches!(row, Some(Row::Bullet(line)) if Some(indent(line)) > base.map(|base| base + 1));
         let mut grouped = false;
@@ -47,17 +49,26 @@ impl Listed {
                 Row::Bullet(line) => {
                     let group = !deeper(Some(row)) && draft.group(line, deeper(rows.get(at + 1)));
                     grouped = group || (grouped && deeper(Some(row)));
+                    if group || !grouped {
+                        draft.gone = gone || (group && labels_removed(line));
+                    }
                     if !group {
                         draft.bullet(line);
                     }
                 }
             }
         }
-        for (name, strong) in draft.found {
-            if !strong && draft.prose {
-                draft.doubts.push(name);
-            } else if self.files.len() < MAX_FILES && self.seen.insert(name.clone()) {
-                self.files.push(name);
+        for path in draft.found {
+            if !path.strong && draft.prose {
+                draft.doubts.push(path.name);
+            } else if self.files.len() < MAX_FILES && self.seen.insert(path.name.clone()) {
+                if path.gone {
+                    self.gone.insert(path.name.clone());
+                }
+                self.files.push(path.name);
+            } else if !path.gone {
+                // Named again, as what is there: gone it is not.
+                self.gone.remove(&path.name);
             }
         }
         for doubt in draft.doubts {
@@ -73,15 +84,17 @@ impl Listed {
 pub(super) fn is_bare(line: &str) -> bool {
     let mut draft = Draft::default();
     draft.line(line, true);
-    draft.doubts.is_empty() && !draft.found.is_empty() && draft.found.iter().all(|(_, strong)| *strong)
+    draft.doubts.is_empty() && !draft.found.is_empty() && draft.found.iter().all(|path| path.strong)
 }
 
 /// A list while it is read.
 #[derive(Default)]
 struct Draft {
-    found: Vec<(String, bool)>,
+    found: Vec<Path>,
     doubts: Vec<String>,
     prose: bool,
+    /// Whether what is read now stands below a word such as `Deleted:`.
+    gone: bool,
 }
 
 impl Draft {
@@ -106,6 +119,7 @@ impl Draft {
     /// Reads entries. In a line of its own (`own`) a remark reaches to the end, else to the next path.
     fn line(&mut self, text: &str, own: bool) {
         let (mut tail, mut first) = (Tail::Entries, true);
+        let gone = self.gone || (own && labels_removed(text));
         for piece in split(unquoted(unbracketed(text))) {
             if self.found.len() + self.doubts.len() > 4 * MAX_FILES {
                 return;
@@ -118,7 +132,7 @@ impl Draft {
                         Tail::Remark => !own && path.strong,
                         Tail::Mentions => false,
                     });
-                    self.found.extend(counted.map(|path| (path.name, path.strong)));
+                    self.found.extend(counted.map(|path| Path { gone: path.gone || gone, ..path }));
                     tail = tail.max(opens);
                 }
                 Entry::Doubt | Entry::Prose if tail > Tail::Entries => {}
@@ -145,6 +159,16 @@ impl Draft {
     fn doubt(&mut self, text: &str) {
         self.doubts.push(text.trim().to_owned());
     }
+}
+
+/// Whether a line opens with `Deleted:` or its like: that holds for all of it, and for the bullets below it.
+fn labels_removed(line: &str) -> bool {
+    let text = words::bullet(line.trim_start()).unwrap_or(line).trim();
+    text.split_once(':').is_some_and(|(label, _)| {
+        let label = label.split_once('(').map_or(label, |(label, _)| label);
+        let mut words = label.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+        words.any(words::is_removal) && label.split_whitespace().nth(2).is_none()
+    })
 }
 
 /// Without the brackets around a whole list.

@@ -5,6 +5,7 @@
 //! changed; what is listed and is no path for certain is `unparsed`. Page: `spec/claims.md`, "The claim". Rulings: R50,
 //! R51, R53.
 
+mod certain;
 mod entry;
 mod grammar;
 mod list;
@@ -12,6 +13,10 @@ mod outline;
 mod path;
 mod testing;
 mod words;
+
+pub use certain::{Looks, looks};
+
+use std::collections::BTreeSet;
 
 use writ_core::json::{Object, Value};
 
@@ -83,6 +88,8 @@ pub struct Claim {
     pub source: Source,
     /// Entries of its lists that do not look like a path: they cannot be verified. At most 1000, long ones cut.
     pub unparsed: Vec<String>,
+    /// Those of `files` that it says are no longer there: deleted, or the old name of a rename.
+    pub gone: BTreeSet<String>,
 }
 
 impl Claim {

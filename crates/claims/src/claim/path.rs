@@ -13,11 +13,21 @@ pub(super) struct Path {
     pub name: String,
     /// Whether it looks like a path by itself; else it is a bare word such as `x`, a path by its place only.
     pub strong: bool,
+    /// Whether the text says that it is gone: deleted, or the old name of a rename.
+    pub gone: bool,
 }
 
 /// The path that a word is; `None` when it is none for certain. `quoted` words may hold spaces and end as they please.
 pub(super) fn path(word: &str, quoted: bool) -> Option<Path> {
     let word = if quoted { word.trim() } else { trimmed(word) };
+    let unescaped;
+    let (word, quoted) = match octal_decoded(word) {
+        Some(text) => {
+            unescaped = text;
+            (unescaped.as_str(), true)
+        }
+        None => (word, quoted),
+    };
     if word.is_empty() || word.len() > MAX_PATH || word.contains(|c: char| c.is_control()) {
         return None;
     }
@@ -52,7 +62,7 @@ pub(super) fn path(word: &str, quoted: bool) -> Option<Path> {
     let whole = if quoted { !is_command(&name) } else { !name.contains(char::is_whitespace) && !name.contains(':') };
     let bare =
         strong || (name.contains(char::is_alphanumeric) && name.chars().all(of_a_word) && !words::names_nothing(&name));
-    (whole && bare).then_some(Path { name, strong })
+    (whole && bare).then_some(Path { name, strong, gone: false })
 }
 
 /// Without the punctuation of the sentence around it.
@@ -154,6 +164,29 @@ fn is_command(name: &str) -> bool {
         "various", "some", "all",
     ];
     words.next().is_some() && (commands.contains(&first) || words::is_change(first) || first.contains(':'))
+}
+
+/// A name as git prints it in quotes, with its bytes in octal (`caf\303\251.txt`); `None` without any.
+fn octal_decoded(text: &str) -> Option<String> {
+    // Only what is no ASCII: `src\001_init.sql` is a path of Windows.
+    let octal = |digits: &str| {
+        digits.starts_with(['2', '3']) && digits.len() == 3 && digits.bytes().all(|byte| (b'0'..=b'7').contains(&byte))
+    };
+    let (mut bytes, mut rest, mut found) = (Vec::with_capacity(text.len()), text, false);
+    while let Some(c) = rest.chars().next() {
+        let digits = rest.get(1..4).filter(|digits| c == '\\' && octal(digits));
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                (rest, found) = (rest.get(4..).unwrap_or_default(), true);
+            }
+            None => {
+                bytes.extend(rest.get(..c.len_utf8()).unwrap_or_default().bytes());
+                rest = rest.get(c.len_utf8()..).unwrap_or_default();
+            }
+        }
+    }
+    found.then(|| String::from_utf8(bytes).ok()).flatten()
 }
 
 /// The text with its `%xx` read.

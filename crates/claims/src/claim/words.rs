@@ -32,7 +32,10 @@ const NO_NAME: &[&str] = &[
     "both",
     "but",
     "code",
+    "configuration",
     "complete",
+    "dependencies",
+    "documentation",
     "done",
     "e.g",
     "etc",
@@ -119,6 +122,7 @@ const CHANGE: &[&str] = &[
     "rewritten",
     "rewrote",
     "extended",
+    "dropped",
     "wrote",
     "written",
     "reworked",
@@ -127,6 +131,57 @@ const CHANGE: &[&str] = &[
     "lines",
     "lint",
     "formatted",
+];
+
+/// What says of a file that it is no longer there.
+const GONE: &[&str] = &[
+    "deleted", "removed", "delete", "remove", "dropped", "gone", "erased", "unlinked", "rm", "del", "moved", "renamed",
+];
+
+/// Words before and behind such a word that leave it what it says; another word behind it is what was removed from the file.
+const BEFORE_GONE: &[&str] = &[
+    "was",
+    "is",
+    "has",
+    "been",
+    "were",
+    "file",
+    "now",
+    "the",
+    "fully",
+    "git",
+    "completely",
+    "entirely",
+    "also",
+    "this",
+];
+const BEHIND_GONE: &[&str] = &[
+    "file",
+    "files",
+    "entirely",
+    "completely",
+    "fully",
+    "in",
+    "into",
+    "as",
+    "since",
+    "because",
+    "by",
+    "per",
+    "with",
+    "via",
+    "and",
+    "now",
+    "permanently",
+    "after",
+    "due",
+    "for",
+    "to",
+    "from",
+    "too",
+    "again",
+    "altogether",
+    "outright",
 ];
 
 /// What a remark opens with that takes the claim back.
@@ -195,6 +250,9 @@ const NAMES: &[&str] = &[
     "podfile",
     "fastfile",
     "agentfile",
+    "go.mod",
+    "go.sum",
+    "py.typed",
 ];
 
 fn among(words: &[&str], text: &str) -> bool {
@@ -238,11 +296,37 @@ pub(super) fn nothing(text: &str) -> bool {
 
 /// Whether a single word names no file, for all that it stands where a file should.
 pub(super) fn names_nothing(word: &str) -> bool {
+    if is_ticket(word) || is_release(word) {
+        return true;
+    }
     let number = word
         .trim_start_matches('v')
         .chars()
         .all(|c| c.is_ascii_digit() || matches!(c, '.' | ',' | '+' | '-' | '%' | '/'));
     number || among(NO_NAME, word) || among(CHANGE, word)
+}
+
+/// `JIRA-123`.
+fn is_ticket(word: &str) -> bool {
+    word.split_once('-').is_some_and(|(project, number)| {
+        let key = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+        project.len() > 1
+            && project.starts_with(|c: char| c.is_ascii_uppercase())
+            && project.chars().all(key)
+            && !number.is_empty()
+            && number.chars().all(|c| c.is_ascii_digit())
+    })
+}
+
+/// `requests==2.32.0`, `react@18`, `serde~=1.0`: a package with its version.
+fn is_release(word: &str) -> bool {
+    let version = |text: &str| text.trim_start_matches(['^', '~', 'v', '=']).starts_with(|c: char| c.is_ascii_digit());
+    let at = |mark: &str| word.rsplit_once(mark).is_some_and(|(name, rest)| !name.is_empty() && version(rest));
+    at("==")
+        || at("~=")
+        || (at("@")
+            && !word.contains('/')
+            && !word.rsplit_once('@').is_some_and(|(_, rest)| rest.chars().any(char::is_alphabetic)))
 }
 
 /// Whether the word is one that remarks open with, such as `added` or `lines`.
@@ -254,6 +338,40 @@ pub(super) fn is_change(word: &str) -> bool {
 pub(super) fn takes_back(remark: &str) -> bool {
     let remark = remark.trim_start_matches(|c: char| !c.is_alphanumeric());
     TAKEN_BACK.iter().any(|phrase| remark.get(..phrase.len()).is_some_and(|head| head.eq_ignore_ascii_case(phrase)))
+}
+
+/// Whether a word before a path says that it was removed: `Deleted`, `D`.
+pub(super) fn is_removal(word: &str) -> bool {
+    word == "D" || GONE.iter().take(7).any(|gone| gone.eq_ignore_ascii_case(word))
+}
+
+/// Whether a remark says that the file is no longer there: `(deleted)`, `removed in favour of b.py`, `created, then deleted`;
+/// `removed the imports` says no such thing.
+pub(super) fn says_gone(remark: &str) -> bool {
+    let words = || remark.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let undone = ["then", "later", "afterwards", "subsequently", "temporary", "temporarily", "temp"];
+    if words().any(|word| among(&undone, word)) && words().any(is_removal) {
+        return true;
+    }
+    if remark.trim_matches(|c: char| !c.is_alphanumeric()) == "D" {
+        return true;
+    }
+    let mut rest = remark;
+    loop {
+        rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+        let Some((word, behind)) = rest.split_at_checked(end) else { return false };
+        if among(GONE, word) {
+            let behind = behind.trim_start();
+            let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            let from = next.eq_ignore_ascii_case("from") && (word.starts_with(['m', 'M']) || word.starts_with("ren"));
+            return !from && !behind.starts_with('`') && (next.is_empty() || among(BEHIND_GONE, next));
+        }
+        if !among(BEFORE_GONE, word) {
+            return false;
+        }
+        rest = behind;
+    }
 }
 
 /// Whether the name is a file's by itself.

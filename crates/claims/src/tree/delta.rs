@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{GitError, Limits, Repository, Snapshot, git, is_marker};
 
@@ -34,12 +33,15 @@ impl Delta {
         for (marker, now) in after.files.iter().filter(|(path, _)| is_head(path)) {
             let prefix = marker.strip_suffix(".git/HEAD").unwrap_or_default();
             let wanted = || after.files.get(&format!("{prefix}.git/wanted"));
-            let Some(was) = before.files.get(marker).or_else(wanted) else {
-                changed.extend(moved(&root.join(prefix), prefix, "unborn", now, limits)?);
+            let was = before.files.get(marker).or_else(wanted).map_or("unborn", String::as_str);
+            if was == now {
                 continue;
-            };
-            if was != now {
-                changed.extend(moved(&root.join(prefix), prefix, was, now, limits)?);
+            }
+            match moved(&root.join(prefix), prefix, was, now, limits) {
+                Ok(paths) => changed.extend(paths),
+                Err(error) if prefix.is_empty() => return Err(error),
+                // Of a repository inside, the commit it was at may not be there: then all of it may have changed.
+                Err(_) => drop(changed.insert(prefix.trim_end_matches('/').to_owned())),
             }
         }
         let clean_before = before.dirty().all(|(path, _)| is_own(path));
@@ -91,7 +93,8 @@ fn moved(root: &Path, prefix: &str, from: &str, to: &str, limits: &Limits) -> Re
     let name = |commit: &str| commit.strip_prefix("commit:").unwrap_or(commit).to_owned();
     let (from, to) = (name(from), name(to));
     let long = [&from, &to].iter().any(|commit| commit.len() >= 64);
-    let tree = |commit: String| match (commit.as_str(), long) {
+    let none = |commit: &str| !commit.is_empty() && commit.bytes().all(|byte| byte == b'0');
+    let tree = |commit: String| match (if none(&commit) { "unborn" } else { commit.as_str() }, long) {
         ("unborn" | "empty", false) => EMPTY_TREE[0].to_owned(),
         ("unborn" | "empty", true) => EMPTY_TREE[1].to_owned(),
         _ => commit,
@@ -108,39 +111,11 @@ pub fn git_ignores(path: &Path, limits: &Limits) -> Result<bool, GitError> {
     let Some((folder, text)) = path.ancestors().skip(1).find(|above| above.is_dir()).zip(path.to_str()) else {
         return Ok(false);
     };
-    match git::run(folder, &["check-ignore", "-q", "--no-index", "--", text], limits.timeout) {
+    // Of what is not there, only a slash says that it is a folder.
+    let as_folder = format!("{text}/");
+    match git::run(folder, &["check-ignore", "--no-index", "--", text, &as_folder], limits.timeout) {
         Ok(_) => Ok(true),
         Err(GitError::Failed { .. }) => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// Whether a commit made since then that is not behind `before`, on any branch, in any log or stash, changed a path that
-/// ends in `name`.
-pub fn git_remembers(
-    before: &Snapshot,
-    since: Option<SystemTime>,
-    name: &str,
-    root: &Path,
-    limits: &Limits,
-) -> Result<bool, GitError> {
-    let since = since.and_then(|since| since.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs());
-    let (since, start) = (format!("--since={since}"), before.head().map(|head| format!("^{head}")));
-    let (file, folder) = (ending(name), ending(&format!("{name}/")) + "**");
-    let mut arguments = vec!["log", "--all", "--reflog", "--format=%H", "--max-count=1", &since];
-    arguments.extend(start.as_deref());
-    arguments.extend(["--", &file, &folder]);
-    git::run(root, &arguments, limits.timeout).map(|found| !found.is_empty())
-}
-
-/// The pathspec for whatever ends in `name`, in any case.
-fn ending(name: &str) -> String {
-    let mut out = String::from(":(top,icase,glob)**/");
-    for c in name.chars() {
-        if matches!(c, '*' | '?' | '[' | '\\') {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
 }

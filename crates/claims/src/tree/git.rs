@@ -3,7 +3,7 @@
 //! No lock is taken, no configured program is started that can be switched off, and a git that does not come to an end in time
 //! is killed. What git says is bounded.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -40,10 +40,16 @@ pub enum GitError {
 
 /// Runs `git` in `dir` and gives what it prints.
 pub fn run(dir: &Path, arguments: &[&str], timeout: Duration) -> Result<Vec<u8>, GitError> {
+    feed(dir, arguments, &[], timeout)
+}
+
+/// The same, with something to read.
+pub fn feed(dir: &Path, arguments: &[&str], input: &[u8], timeout: Duration) -> Result<Vec<u8>, GitError> {
     let name = arguments.first().copied().unwrap_or_default().to_owned();
     let mut command = Command::new("git");
     command.arg("--no-optional-locks").args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
-    command.args(arguments).current_dir(dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+    command.args(arguments).current_dir(dir).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     for (variable, _) in env::vars_os() {
         if variable.to_str().is_some_and(|variable| variable.starts_with("GIT_")) {
             command.env_remove(variable);
@@ -51,6 +57,11 @@ pub fn run(dir: &Path, arguments: &[&str], timeout: Duration) -> Result<Vec<u8>,
     }
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1").env("LC_ALL", "C");
     let mut child = command.spawn()?;
+    if let Some(mut pipe) = child.stdin.take() {
+        let input = input.to_owned();
+        // A git that ends early has its say in its exit code.
+        thread::spawn(move || pipe.write_all(&input).ok());
+    }
     let read = gather(&mut child);
     let answer = read.recv_timeout(timeout);
     if answer.is_err() {
@@ -107,14 +118,14 @@ impl Repository {
     /// The repository whose work tree `dir` lies in.
     pub fn around(dir: &Path) -> Result<Self, GitError> {
         let dir = dir.canonicalize()?;
-        let root = dir.ancestors().find(|folder| folder.join(".git").exists());
-        root.and_then(Self::at).ok_or(GitError::NoRepository(dir))
+        dir.ancestors().find_map(Self::at).ok_or(GitError::NoRepository(dir))
     }
 
-    /// The repository of the work tree whose top is `root`.
+    /// The repository of the work tree whose top is `root`. A folder `.git` without a HEAD is none to git either.
     pub fn at(root: &Path) -> Option<Self> {
         let entry = root.join(".git");
         let private = if entry.is_dir() {
+            fs::symlink_metadata(entry.join("HEAD")).ok()?;
             entry
         } else {
             let text = fs::read_to_string(&entry).ok()?;
@@ -125,6 +136,16 @@ impl Repository {
             Err(_) => private.clone(),
         };
         Some(Self { root: root.to_owned(), private, common })
+    }
+
+    /// Whether a branch, a tag or a remote's branch bears this name.
+    pub fn has_reference(&self, name: &str) -> bool {
+        let name = name.trim_matches('/');
+        let packed = fs::read_to_string(self.common.join("packed-refs")).unwrap_or_default();
+        ["heads", "tags", "remotes", "remotes/origin"].iter().any(|kind| {
+            let name = format!("refs/{kind}/{name}");
+            self.common.join(&name).exists() || packed.lines().any(|line| line.split(' ').nth(1) == Some(&name))
+        })
     }
 
     /// The newest stash.

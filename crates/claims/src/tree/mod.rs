@@ -7,6 +7,7 @@
 mod delta;
 mod disk;
 mod git;
+mod history;
 mod status;
 
 use std::collections::BTreeMap;
@@ -21,9 +22,10 @@ use std::time::Duration;
 use writ_core::Digest;
 use writ_core::json::{Object, Value};
 
-pub use delta::{Delta, git_ignores, git_remembers};
+pub use delta::{Delta, git_ignores};
 pub use disk::written_since;
 pub use git::{GitError, Repository};
+pub use history::{changed_since, versions};
 
 use status::{Kind, Status};
 
@@ -175,6 +177,24 @@ pub fn status_of(root: &Path, path: &Path, limits: &Limits) -> Option<Vec<String
     let bytes = git::run(root, &arguments, limits.timeout).ok()?;
     let records = bytes.split(|byte| *byte == 0).filter(|record| record.len() > 3);
     Some(records.map(|record| String::from_utf8_lossy(record.get(..2).unwrap_or_default()).into_owned()).collect())
+}
+
+/// Whether the index has a repository inside at this path.
+pub fn is_submodule(root: &Path, path: &str, limits: &Limits) -> Result<bool, GitError> {
+    let own = format!(":(top,literal){path}");
+    git::run(root, &["ls-files", "-z", "--stage", "--", &own], limits.timeout)
+        .map(|found| found.starts_with(b"160000 "))
+}
+
+/// A path of the index that is `path`, lies below it, or ends in it.
+pub fn tracked(root: &Path, path: &str, limits: &Limits) -> Result<Option<String>, GitError> {
+    let path = path.trim_start_matches("./").trim_end_matches('/');
+    let escaped: String =
+        path.chars().flat_map(|c| matches!(c, '*' | '?' | '[' | '\\').then_some('\\').into_iter().chain([c])).collect();
+    let (own, below) = (format!(":(top,icase,glob)**/{escaped}"), format!(":(top,icase,glob)**/{escaped}/**"));
+    let bytes = git::run(root, &["ls-files", "-z", "--", &own, &below], limits.timeout)?;
+    let first = bytes.split(|byte| *byte == 0).find(|name| !name.is_empty());
+    Ok(first.map(|name| String::from_utf8_lossy(name).into_owned()))
 }
 
 /// What a path holds now. What cannot be read is marked so, and so counts as different from what can.

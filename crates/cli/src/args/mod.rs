@@ -132,7 +132,8 @@ pub enum Command {
     Claim(ClaimCommand),
     /// List a session's claims next to the facts.
     #[command(
-        after_help = "Examples:\n  writ claims                the newest session of this repository\n  writ claims 7c0f… --format json"
+        after_help = "Examples:\n  writ claims                the newest session of this repository\n  writ claims 7c0f… --format json\n\nExit codes: 0, or \
+        3 when the last claim of an agent is false."
     )]
     Claims(ClaimsArgs),
     /// Say which policy governs here and how the newest session stands.

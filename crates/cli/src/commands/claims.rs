@@ -1,7 +1,9 @@
-//! `writ claims`: what the agents of a session said, next to what was found.
+//! `writ claims`: what the agents of a session said, next to what was found. The answer is no when the last word of one is false.
 
+use writ_core::SessionId;
 use writ_core::json::{Object, Value};
-use writ_engine::verify::claims::tell;
+use writ_engine::claims::ungoverned;
+use writ_engine::verify::claims::{is_false, last_of_each, tell};
 use writ_evidence::row::Row;
 
 use crate::args::{ClaimsArgs, Format};
@@ -13,7 +15,14 @@ use crate::output;
 /// Lists them.
 pub fn run(args: &ClaimsArgs) -> Result<(), Failure> {
     let store = store(&environment::home())?;
-    let id = session(&store, args.session.as_deref())?;
+    // Where no policy governs, a session's claims are kept under an id of their own.
+    let apart = args.session.as_ref().map(|named| ungoverned(&SessionId::new(named.as_str())));
+    let id = match apart.filter(|apart| store.exists(apart)) {
+        Some(apart) if !args.session.as_ref().is_some_and(|named| store.exists(&SessionId::new(named.as_str()))) => {
+            apart
+        }
+        _ => session(&store, args.session.as_deref())?,
+    };
     let rows = store.rows(&id).map_err(Failure::could_not)?;
     let claims: Vec<&Row> = rows.iter().filter(|row| row.detail.get("claim").is_some()).collect();
     match args.format.format {
@@ -21,7 +30,7 @@ pub fn run(args: &ClaimsArgs) -> Result<(), Failure> {
         Format::Human if claims.is_empty() => output::line("no claims on record"),
         Format::Human => claims.iter().for_each(|row| show(row)),
     }
-    Ok(())
+    if last_of_each(&claims).into_iter().any(is_false) { Err(Failure::No) } else { Ok(()) }
 }
 
 fn json(row: &Row) -> Value {
@@ -34,9 +43,6 @@ fn json(row: &Row) -> Value {
 }
 
 fn show(row: &Row) {
-    let is = |name: &str| {
-        row.detail.get("claim").and_then(|claim| claim.get(name)).and_then(Value::as_bool).unwrap_or(false)
-    };
     let text = output::plain(&tell(row));
-    output::line(if is("blocked") || is("falseDone") { output::bad(text) } else { text });
+    output::line(if is_false(row) { output::bad(text) } else { text });
 }

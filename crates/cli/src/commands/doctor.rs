@@ -33,6 +33,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     let home = environment::home();
     let cwd = environment::cwd()?;
     let mut findings = vec![state(&home), policy(&home, &cwd)];
+    findings.push(good(writ_engine::claims::enforced(&home, &cwd).text()));
     findings.extend(hooks(&home, &cwd));
     findings.push(client()?);
     if args.format == Format::Json {

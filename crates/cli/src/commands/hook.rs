@@ -1,13 +1,15 @@
 //! `writ hook`: standard input to standard output, and nothing that fails open in between.
 //!
 //! The client lets a tool run when a hook exits with 1, prints anything that is not one JSON object, or dies of a signal;
-//! so this file always prints one object, and where it cannot, exits with 2, which denies.
+//! so this file always prints one object, and where it cannot, exits with 2, which denies. At a stop 2 would send the agent back
+//! to work, so there, and at the other events that stop nothing, it exits with 0: what fails then fails open (R6).
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use writ_clients::claude_code::HookAnswer;
+use writ_clients::claude_code::{HookAnswer, event_hint};
 use writ_engine::hook;
 
 use crate::environment;
@@ -19,15 +21,20 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Exit code that denies whatever stands on standard output.
 const DENIES: u8 = 2;
 
+/// The exit code of a failure at the event that is being answered.
+static FAILED: AtomicU8 = AtomicU8::new(DENIES);
+
 /// Answers one call.
 pub fn run() -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
-        drop(writeln!(std::io::stderr(), "writ failed, and denies: {info}"));
+        let code = FAILED.load(Ordering::Relaxed);
+        let then = if code == DENIES { "denies" } else { "lets the agent stop" };
+        drop(writeln!(std::io::stderr(), "writ failed, and {then}: {info}"));
         // A panic would end in a signal, which lets the tool run.
         #[expect(clippy::exit, reason = "the only way to choose the exit code of a panic")]
-        std::process::exit(i32::from(DENIES))
+        std::process::exit(i32::from(code))
     }));
-    if print(&answer()) { ExitCode::SUCCESS } else { ExitCode::from(DENIES) }
+    if print(&answer()) { ExitCode::SUCCESS } else { ExitCode::from(FAILED.load(Ordering::Relaxed)) }
 }
 
 /// The same, when other words stood on the command line.
@@ -40,6 +47,9 @@ fn answer() -> String {
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     match std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes) {
         Ok(_) => {
+            if event_hint(&bytes).is_some_and(|event| HookAnswer::fails_open(&event)) {
+                FAILED.store(0, Ordering::Relaxed);
+            }
             let answer = hook::answer(&bytes, &environment::home(), &cwd);
             answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{note}")));
             answer.to_json()

@@ -16,6 +16,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     let governing = governing::find(&cwd).map(|path| policy::open(&path, None)).transpose()?;
     let store = store(&environment::home())?;
     let newest = human::newest(&store, governing::repository(&cwd)).map_err(Failure::could_not)?;
+    let claims = writ_engine::claims::enforced(&environment::home(), &cwd);
     let mut described = None;
     if let Some(id) = &newest {
         let first = store.first_row(id).map_err(Failure::could_not)?;
@@ -29,6 +30,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
             governing.as_ref().map_or(Value::Null, |governing| Value::Object(policy::summary(governing))),
         );
         out.push("session", described.map_or(Value::Null, Value::Object));
+        out.push("claims", claims.to_json());
         output::print_json(&Value::Object(out));
         return Ok(());
     }
@@ -58,5 +60,6 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         }
         None => output::line("session  none of this repository is on record"),
     }
+    output::line(format!("claims   {}", claims.text().trim_start_matches("claims are ")));
     Ok(())
 }

@@ -66,10 +66,21 @@ impl From<Answer> for HookAnswer {
 }
 
 impl HookAnswer {
-    /// The answer that stops whatever `event` is about; for an event that is not known (`None`) or that cannot be
-    /// stopped, the one that stops the most.
+    /// Whether a failure at this event must stop nothing: a stop that is refused sends the agent back to work, and a prompt that
+    /// is refused keeps the user from repairing what is broken.
+    pub fn fails_open(event: &str) -> bool {
+        let open =
+            ["Stop", "SubagentStop", "SubagentStart", "SessionStart", "SessionEnd", "UserPromptSubmit", "PreCompact"];
+        open.contains(&event)
+    }
+
+    /// The answer that stops whatever `event` is about; for an event that is not known (`None`) the one that stops the most. Of
+    /// an event that [fails open](Self::fails_open) the user is told.
     pub fn refuse(event: Option<&str>, reason: &str) -> Self {
         let reason = reason.to_owned();
+        if event.is_some_and(Self::fails_open) {
+            return Self::from(Answer::Silent).with_message(reason);
+        }
         match event {
             Some("PreToolUse") => Answer::PreToolUse { verdict: Verdict::Deny, reason },
             Some("PermissionRequest") => Answer::DenyPermission { reason },
@@ -192,6 +203,16 @@ mod tests {
             assert!(reason.len() <= TEXT_LIMIT && reason.len() > TEXT_LIMIT - 4);
             assert_eq!(reason.ends_with('…'), length > TEXT_LIMIT / 2);
         }
+    }
+
+    #[test]
+    fn a_stop_is_never_refused() {
+        assert_eq!(HookAnswer::refuse(Some("SubagentStop"), "no").to_json(), r#"{"systemMessage":"no"}"#);
+        assert_eq!(HookAnswer::refuse(None, "no").to_json(), r#"{"decision":"block","reason":"no"}"#);
+        assert!(HookAnswer::refuse(Some("PreToolUse"), "no").to_json().contains("deny"));
+        assert!(
+            !["PreToolUse", "PermissionRequest", "ConfigChange", "x"].iter().any(|event| HookAnswer::fails_open(event))
+        );
     }
 
     proptest::proptest! {

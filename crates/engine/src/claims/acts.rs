@@ -4,15 +4,21 @@
 //! named; anything else may have changed everything.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use writ_claims::{Act, Edit, resolved};
-use writ_clients::claude_code::story::{self, Deed, Story};
+use writ_claims::{Act, Edit, Repository, resolved};
+use writ_clients::claude_code::story::{self, Deed, EDITED, Story};
+use writ_core::Timestamp;
 use writ_core::json::Value;
 use writ_shell::{Access, Analysis, Command, Dir, Env, analyze};
 
 /// Programs that put nothing back: they read, or write only what they are told to.
 const QUIET: &str = include_str!("quiet.txt");
+
+/// Most folders of an agent that a claimed path is tried from.
+const MAX_FOLDERS: usize = 64;
 
 /// The acts of one agent, in order.
 pub fn of(story: &Story, home: Option<&str>) -> Vec<Act> {
@@ -30,15 +36,60 @@ fn is_lasting(deed: &Deed) -> bool {
     background || matches!(deed.tool.as_str(), "Agent" | "Task")
 }
 
-/// The files that the agents of these transcripts wrote.
-pub fn written(transcripts: &[PathBuf], home: Option<&str>) -> BTreeSet<PathBuf> {
-    let stories = transcripts.iter().filter_map(|path| story::read(path));
-    let deeds = stories.flat_map(|story| story.deeds);
-    let paths = |deed: Deed| match act(&deed, home) {
-        Some(Act::Touched { paths }) => paths,
-        _ => path(&deed).into_iter().collect(),
+/// The folders an agent worked in, absolute: those of its calls, and those its commands went to.
+pub fn folders(story: &Story, home: Option<&str>) -> Vec<PathBuf> {
+    let mut out: Vec<PathBuf> = Vec::new();
+    let mut add = |folder: PathBuf| {
+        if folder.is_absolute() && out.len() < MAX_FOLDERS && !out.contains(&folder) {
+            out.push(folder);
+        }
     };
-    deeds.flat_map(paths).collect()
+    for deed in &story.deeds {
+        let cwd = deed.cwd.clone().map(PathBuf::from).unwrap_or_default();
+        add(cwd.clone());
+        let line = deed.input.get("command").and_then(Value::as_str).filter(|_| deed.tool == "Bash");
+        let Some(line) = line.filter(|line| line.contains("cd ") || line.contains("-C")) else { continue };
+        let env = Env { home: home.map(str::to_owned), cwd: deed.cwd.clone() };
+        let analysis = analyze(line, &env);
+        let dirs = analysis.commands.iter().flat_map(|command| &command.dirs);
+        let dirs = dirs.chain(analysis.files.iter().flat_map(|file| &file.dirs));
+        for dir in dirs {
+            if let Dir::Start(dir) = dir {
+                add(resolved(&cwd.join(dir)));
+            }
+        }
+        for command in &analysis.commands {
+            let words: Vec<String> = command.words.iter().filter_map(writ_shell::Word::literal).collect();
+            let given = words.windows(2).filter_map(|pair| pair.split_first()).filter(|(option, _)| *option == "-C");
+            given.filter_map(|(_, folder)| folder.first()).for_each(|folder| add(resolved(&cwd.join(folder))));
+        }
+    }
+    out
+}
+
+/// What other agents did meanwhile.
+#[derive(Default)]
+pub struct Others {
+    /// The files they wrote, or ran commands on.
+    pub written: BTreeSet<PathBuf>,
+    /// Whether one ran a command that may have changed anything.
+    pub unknown: bool,
+}
+
+/// What the agents of these transcripts did since then. An agent that only waits for another one does nothing.
+pub fn others(transcripts: &[PathBuf], home: Option<&str>, since: Option<Timestamp>) -> Others {
+    let mut out = Others::default();
+    let deeds = transcripts.iter().filter_map(|path| story::read(path)).flat_map(|story| story.deeds);
+    let meanwhile = |deed: &Deed| deed.ended.is_none_or(|ended| since.is_none_or(|since| ended >= since));
+    for deed in deeds.filter(|deed| meanwhile(deed) && !matches!(deed.tool.as_str(), "Agent" | "Task")) {
+        match act(&deed, home) {
+            Some(Act::Touched { paths }) => out.written.extend(paths),
+            Some(Act::Unknown) => out.unknown = true,
+            Some(Act::Wrote { path, .. } | Act::Edited { path, .. }) => drop(out.written.insert(path)),
+            None => {}
+        }
+    }
+    out
 }
 
 fn act(deed: &Deed, home: Option<&str>) -> Option<Act> {
@@ -46,13 +97,14 @@ fn act(deed: &Deed, home: Option<&str>) -> Option<Act> {
     if deed.tool == "Bash" {
         return command(&text(&deed.input, "command"), deed.cwd.as_deref(), home);
     }
-    if !matches!(deed.tool.as_str(), "Write" | "Edit" | "MultiEdit" | "NotebookEdit") {
+    if !matches!(deed.tool.as_str(), "Write" | "Edit" | "MultiEdit" | "NotebookEdit" | EDITED) {
         return Some(Act::Unknown);
     }
     let path = path(deed)?;
     match deed.succeeded {
         Some(false) => return None,
         None => return Some(Act::Touched { paths: vec![path] }),
+        Some(true) if deed.altered => return Some(Act::Touched { paths: vec![path] }),
         Some(true) => {}
     }
     let edit = |value: &Value| Edit {
@@ -86,6 +138,9 @@ fn command(line: &str, cwd: Option<&str>, home: Option<&str>) -> Option<Act> {
     let analysis = analyze(line, &env);
     let known = analysis.syntax_error.is_none() && analysis.unresolved.is_empty();
     if !known || !analysis.commands.iter().all(is_quiet) {
+        return Some(Act::Unknown);
+    }
+    if analysis.commands.iter().any(|command| runs_git_hooks(command, Path::new(cwd.unwrap_or("/")), home)) {
         return Some(Act::Unknown);
     }
     let paths = writes(&analysis, Path::new(cwd.unwrap_or("/")));
@@ -129,6 +184,31 @@ fn is_quiet(command: &Command) -> bool {
             }
         };
         named && (own.peek().is_none() || own.any(given))
+    })
+}
+
+/// Whether a command has git run hooks that are there: a formatter before the commit, say.
+fn runs_git_hooks(command: &Command, cwd: &Path, home: Option<&str>) -> bool {
+    let words: Vec<String> = command.words.iter().filter_map(writ_shell::Word::literal).collect();
+    let is_git = words.first().is_some_and(|program| program.rsplit('/').next() == Some("git"));
+    if !is_git || !words.iter().any(|word| matches!(word.as_str(), "commit" | "push")) {
+        return false;
+    }
+    let dirs = command.dirs.iter().map(|dir| match dir {
+        Dir::Start(dir) => cwd.join(dir),
+        Dir::Unknown => cwd.to_owned(),
+    });
+    let mut repositories = dirs.filter_map(|dir| Repository::around(&dir).ok());
+    repositories.any(|repository| {
+        let configured =
+            |path: &Path| fs::read_to_string(path).is_ok_and(|text| text.to_ascii_lowercase().contains("hookspath"));
+        let hook = |entry: fs::DirEntry| {
+            let sample = entry.path().extension().is_some_and(|kind| kind == "sample");
+            !sample && entry.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        };
+        configured(&repository.common.join("config"))
+            || home.is_some_and(|home| configured(&Path::new(home).join(".gitconfig")))
+            || fs::read_dir(repository.common.join("hooks")).into_iter().flatten().flatten().any(hook)
     })
 }
 

@@ -1,7 +1,8 @@
 //! `ATTEST_CAPTURE=1`: copies of what the client sent, for those who look into a case. Off unless asked for: payloads and
-//! transcripts hold whatever the agent saw.
+//! transcripts hold whatever the agent saw. In a work tree the copies hide from git: they are nobody's work.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
 
 use writ_clients::claude_code::{Event, HookInput};
@@ -26,6 +27,9 @@ pub fn copy(payload: &[u8], input: &HookInput, home: &Home) {
         folder.join(format!("{}-{agent}.{suffix}", input.event.name()))
     };
     if fs::create_dir_all(folder).is_ok() {
+        if let Ok(mut ignore) = File::create_new(folder.join(".gitignore")) {
+            ignore.write_all(b"*\n").ok();
+        }
         fs::write(name("json"), payload).ok();
         let small = |path: &&str| fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= MAX_COPY);
         if let Some(path) = transcript.filter(small) {

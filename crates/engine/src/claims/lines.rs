@@ -53,10 +53,8 @@ pub fn reason(stopping: &Stopping, tests: Option<Tests>) -> String {
             out.push_str(&format!("\n- {} {}", file.claimed, file.reason));
         }
     }
-    match tests {
-        Some(Tests::Failed) => out.push_str("\n- tests are claimed to pass, and the last run on record failed"),
-        Some(Tests::NoneRan) => out.push_str("\n- tests are claimed, and no test run is on record"),
-        Some(Tests::Passed | Tests::Unclear) | None => {}
+    if let Some(against) = tests.and_then(Tests::against) {
+        out.push_str(&format!("\n- {against}"));
     }
     out.push_str("\nDo what is missing and look at the files again, or correct the claim: name what was not done.");
     out

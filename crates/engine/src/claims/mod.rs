@@ -9,29 +9,35 @@ pub mod capture;
 mod cast;
 mod lines;
 mod record;
+mod standing;
 mod switches;
 pub mod tests_run;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use writ_claims::{Claim, Delta, Facts, Finding, Limits, Repository, Snapshot, Status, Stop, Verdict, decide, judge};
+use writ_claims::{
+    Act, Claim, Delta, Facts, Finding, Limits, Repository, Snapshot, Source, Status, Stop, Verdict, decide, judge,
+};
 use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput, story};
 use writ_core::json::{self, Object, Value};
-use writ_core::{Digest, SessionId};
+use writ_core::{Digest, SessionId, Timestamp};
 use writ_store::{Store, plain};
 
 use crate::session::{Session, SessionError};
+use crate::state::State;
 use crate::{Home, governing};
 
+pub use crate::session::ungoverned;
 pub use record::PREDICATE_TYPE;
+pub use standing::{Enforced, enforced};
 pub use switches::{MAIN, Switches};
 use tests_run::Tests;
 
 /// The acts a transcript tells of; none when it cannot be read.
-pub fn acts_of(transcript: &Path, home: &Home) -> Vec<writ_claims::Act> {
+pub fn acts_of(transcript: &Path, home: &Home) -> Vec<Act> {
     story::read(transcript).map(|story| acts::of(&story, home.user_text().as_deref())).unwrap_or_default()
 }
 
@@ -103,7 +109,7 @@ fn kept_as(agent: &str) -> String {
 pub fn prepare(input: &HookInput, home: &Home, store: &Store, id: &SessionId) -> Prepared {
     match &input.event {
         Event::SubagentStart => key(input).map_or(Prepared::Nothing, |agent| began(agent, input, home)),
-        Event::UserPromptSubmit { .. } if home.claims.includes_main(Some(&policy(input))) => {
+        Event::UserPromptSubmit { .. } if home.claims.includes_main(Some(&policy(input, store, id))) => {
             began(MAIN.to_owned(), input, home)
         }
         Event::SubagentStop { transcript, last_message, again } => {
@@ -112,7 +118,7 @@ pub fn prepare(input: &HookInput, home: &Home, store: &Store, id: &SessionId) ->
                 Words { said: last_message.as_deref(), own: transcript.as_deref(), main: input.transcript.as_deref() };
             Prepared::Stopping(Box::new(stopping(input, home, store, id, (key(input), kind, *again), words)))
         }
-        Event::Stop { last_message, again } if home.claims.includes_main(Some(&policy(input))) => {
+        Event::Stop { last_message, again } if home.claims.includes_main(Some(&policy(input, store, id))) => {
             let words = Words { said: last_message.as_deref(), own: input.transcript.as_deref(), main: None };
             let agent = (Some(MAIN.to_owned()), MAIN.to_owned(), *again);
             Prepared::Stopping(Box::new(stopping(input, home, store, id, agent, words)))
@@ -121,15 +127,32 @@ pub fn prepare(input: &HookInput, home: &Home, store: &Store, id: &SessionId) ->
     }
 }
 
-/// The governing policy's word on claims; nothing where none governs, or it cannot be read: this check fails open.
-fn policy(input: &HookInput) -> writ_policy::Claims {
-    let path = governing::find(Path::new(&input.cwd));
-    let bytes = path.as_ref().and_then(|path| governing::read(path).ok());
-    let opened = path.zip(bytes).and_then(|(path, bytes)| {
-        let inner = governing::unwrap(&path, &bytes, || Ok(Vec::new())).ok()?.0;
-        writ_policy::Policy::parse(inner.as_deref().unwrap_or(&bytes), "/").ok()
-    });
-    opened.map(|policy| policy.claims().clone()).unwrap_or_default()
+/// The word on claims of the policy that the session was begun under, or that a human accepted since: the copy kept under its
+/// digest, wherever the agent works now and whatever became of the file. A session that has yet to begin has the one it will
+/// begin under. Nothing where none governs, or it cannot be read: this check fails open.
+fn policy(input: &HookInput, store: &Store, id: &SessionId) -> writ_policy::Claims {
+    accepted(store, id).or_else(|| found(Path::new(&input.cwd))).unwrap_or_default()
+}
+
+/// The word of the policy in a session's last state; `None` when the session has not begun.
+fn accepted(store: &Store, id: &SessionId) -> Option<writ_policy::Claims> {
+    let row = store.last_row(id).ok().flatten()?;
+    let Some(accepted) = State::from_detail(&row.detail)?.policy else { return Some(writ_policy::Claims::default()) };
+    let kept = store.folder(id).join(format!("policies/{}", accepted.file.hex()));
+    let bytes = governing::read(&kept).ok().filter(|bytes| Digest::of(bytes) == accepted.file);
+    Some(bytes.and_then(|bytes| claims_in(&kept, &bytes)).unwrap_or_default())
+}
+
+/// The word of the policy that governs a folder.
+fn found(cwd: &Path) -> Option<writ_policy::Claims> {
+    let path = governing::find(cwd)?;
+    claims_in(&path, &governing::read(&path).ok()?)
+}
+
+fn claims_in(path: &Path, bytes: &[u8]) -> Option<writ_policy::Claims> {
+    let inner = governing::unwrap(path, bytes, || Ok(Vec::new())).ok()?.0;
+    let policy = writ_policy::Policy::parse(inner.as_deref().unwrap_or(bytes), "/").ok()?;
+    Some(policy.claims().clone())
 }
 
 fn limits(home: &Home) -> Limits {
@@ -169,16 +192,19 @@ fn stopping(
         None => (from_transcript().unwrap_or_default(), "transcript"),
     };
     let claim = Claim::parse(&text);
-    let deeds = own.map(|story| acts::of(&story, home.user_text().as_deref())).unwrap_or_default();
+    let user = home.user_text();
+    let deeds = own.as_ref().map(|story| acts::of(story, user.as_deref())).unwrap_or_default();
+    let worked_in = own.map(|story| acts::folders(&story, user.as_deref())).unwrap_or_default();
+    let folders = [PathBuf::from(&input.cwd)].into_iter().chain(worked_in).collect();
     let judged = match agent.as_deref().map(|agent| kept(store, id, agent)) {
         None | Some(None) => Err(NoVerdict::NoSnapshot),
         Some(Some(Err(why))) => Err(NoVerdict::Unreliable(why)),
         Some(Some(Ok(start))) => {
-            let case = Case { input, home, start: &start, claim: &claim, acts: &deeds, words };
+            let case = Case { input, home, start: &start, claim: &claim, acts: &deeds, folders, words };
             case.judge().map_err(|error| NoVerdict::Unreliable(error.to_string()))
         }
     };
-    Stopping { agent, kind, again, claim, source, judged, policy: policy(input) }
+    Stopping { agent, kind, again, claim, source, judged, policy: policy(input, store, id) }
 }
 
 /// Everything of a case but its verdict.
@@ -187,7 +213,9 @@ struct Case<'a> {
     home: &'a Home,
     start: &'a Start,
     claim: &'a Claim,
-    acts: &'a [writ_claims::Act],
+    acts: &'a [Act],
+    /// Where a relative path may start, besides the top.
+    folders: Vec<PathBuf>,
     words: Words<'a>,
 }
 
@@ -196,31 +224,36 @@ impl Case<'_> {
         let limits = limits(self.home);
         let (after, repository) = Snapshot::take(&self.start.root, &limits)?;
         let delta = Delta::between(&self.start.snapshot, &after, &repository.root, &limits)?;
-        let folders = [PathBuf::from(&self.input.cwd)];
-        let against = |others: &BTreeSet<PathBuf>| {
-            judge(
-                self.claim,
-                &Facts {
-                    before: &self.start.snapshot,
-                    since: self.start.since,
-                    after: &after,
-                    delta: &delta,
-                    repository: &repository,
-                    folders: &folders,
-                    home: self.home.user.as_deref(),
-                    acts: self.acts,
-                    others,
-                    limits: &limits,
-                },
-            )
+        let against = |acts: &[Act], others: &BTreeSet<PathBuf>| {
+            let facts = Facts {
+                before: &self.start.snapshot,
+                since: self.start.since,
+                after: &after,
+                delta: &delta,
+                repository: &repository,
+                folders: &self.folders,
+                home: self.home.user.as_deref(),
+                acts,
+                others,
+                limits: &limits,
+            };
+            judge(self.claim, &facts)
         };
-        let mut verdict = against(&BTreeSet::new());
+        let mut verdict = against(self.acts, &BTreeSet::new());
         if verdict.proven {
-            // Somebody else may have written the same file since.
-            verdict = against(&acts::written(&self.other_transcripts(), self.home.user_text().as_deref()));
+            // Somebody else may have written the same file since, or have taken it back.
+            let others = acts::others(&self.other_transcripts(), self.home.user_text().as_deref(), self.since());
+            let unknown = others.unknown.then_some(Act::Unknown);
+            verdict = against(&self.acts.iter().cloned().chain(unknown).collect::<Vec<_>>(), &others.written);
         }
         let Repository { root, .. } = repository;
         Ok(Judged { verdict, after, root })
+    }
+
+    /// The start, with room for coarse clocks.
+    fn since(&self) -> Option<Timestamp> {
+        let since = self.start.since?.duration_since(UNIX_EPOCH).ok()?.as_millis();
+        Some(Timestamp::from_millis(i64::try_from(since).ok()?.saturating_sub(2_000)))
     }
 
     fn other_transcripts(&self) -> Vec<PathBuf> {
@@ -310,6 +343,9 @@ fn stopped(session: &mut Session<'_>, input: &HookInput, stopping: Stopping) -> 
     } else {
         Answer::Silent
     });
+    if stopping.claim.source != Source::None {
+        answer.message = Some(notes.join("\n"));
+    }
     answer.notes = notes;
     Ok(answer)
 }

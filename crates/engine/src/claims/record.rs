@@ -38,7 +38,8 @@ pub fn claim(stopping: &Stopping, code: Code, tests: Option<Tests>) -> Value {
             out.push("unclaimed", texts(&mut verdict.unclaimed.iter().map(String::as_str)));
             out.push("falseDone", Value::from(verdict.false_done));
             out.push("ambiguous", Value::from(verdict.ambiguous));
-            out.push("reason", Value::from(verdict.reason()));
+            let tests = tests.filter(|_| code.blocks() && !verdict.false_done).and_then(Tests::against);
+            out.push("reason", tests.map_or_else(|| Value::from(verdict.reason()), Value::from));
         }
         Err(why) => {
             let reason = match why {

@@ -28,6 +28,11 @@ pub struct Switches {
 }
 
 impl Switches {
+    /// Reads a list of agent types: `a, b`.
+    pub fn kinds(list: &str) -> Vec<String> {
+        list.split(',').map(str::trim).filter(|kind| !kind.is_empty()).map(str::to_owned).collect()
+    }
+
     /// What holds together with a policy. Either may turn enforcement on; a number from the environment wins, so that the
     /// kill switch works.
     pub fn with(&self, claims: Option<&Claims>) -> Enforcement {

@@ -66,6 +66,15 @@ impl Tests {
             Self::Unclear => "unclear",
         }
     }
+
+    /// What speaks against a claim that tests were run and pass.
+    pub const fn against(self) -> Option<&'static str> {
+        match self {
+            Self::Failed => Some("tests are claimed to pass, and the last run on record failed"),
+            Self::NoneRan => Some("tests are claimed, and no test run is on record"),
+            Self::Passed | Self::Unclear => None,
+        }
+    }
 }
 
 /// Looks for the agent's test runs among the rows. `agent` is `None` for the main agent.

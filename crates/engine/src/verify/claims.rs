@@ -65,7 +65,19 @@ fn truth(row: &Row, name: &str) -> bool {
     row.detail.get("claim").and_then(|claim| claim.get(name)).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// One line: who said what, and what became of each file.
+/// Whether a row's claim is false: a file or the tests say otherwise beyond doubt.
+pub fn is_false(row: &Row) -> bool {
+    truth(row, "falseDone") || truth(row, "blocked")
+}
+
+/// The last claim of each agent, in the order of the rows: what an agent said before it was sent back no longer counts.
+pub fn last_of_each<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
+    let agent = |row: &Row| row.detail.get("claim").and_then(|claim| claim.get("agent")).cloned();
+    let later = |at: usize, row: &Row| rows.iter().skip(at + 1).any(|other| agent(other) == agent(row));
+    rows.iter().enumerate().filter(|(at, row)| !later(*at, row)).map(|(_, row)| *row).collect()
+}
+
+/// One line: who said what, what became of each file, why the claim is false, and the code that decided.
 pub fn tell(row: &Row) -> String {
     let claim = row.detail.get("claim");
     let text = |name: &str| claim.and_then(|claim| claim.get(name)).and_then(Value::as_str);
@@ -77,7 +89,16 @@ pub fn tell(row: &Row) -> String {
     let files: Vec<String> = files.iter().take(20).map(file).collect();
     let files = if files.is_empty() { "no files".to_owned() } else { files.join(", ") };
     let tests = text("tests").map_or_else(String::new, |tests| format!("; tests claimed: {tests}"));
+    let why = if is_false(row) {
+        text("reason").map_or_else(String::new, |why| format!("; false: {why}"))
+    } else {
+        String::new()
+    };
+    let code = text("code").map_or_else(String::new, |code| format!(" [{code}]"));
     let end = if truth(row, "blocked") { " — sent back" } else { "" };
     let agent = text("agent").unwrap_or("an agent without an id");
-    format!("row {}: {agent} said {}: {files}{tests}{end}", row.sequence, text("status").unwrap_or("nothing"))
+    let kind = text("type").filter(|kind| !kind.is_empty() && *kind != agent);
+    let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
+    let said = text("status").unwrap_or("nothing");
+    format!("row {}: {agent}{kind} said {said}: {files}{tests}{why}{code}{end}", row.sequence)
 }

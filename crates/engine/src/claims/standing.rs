@@ -1,0 +1,136 @@
+//! Whether claims are enforced here, and who says so: the policy, the environment, or the client's settings.
+//!
+//! For people who ask; the hook itself has its environment from the client, which puts its settings' `env` there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use writ_claims::ALL;
+use writ_core::json::{self, Limits, Object, Value};
+
+use super::found;
+use super::switches::{MAIN, Switches};
+use crate::{Home, governing, protect};
+
+/// Longest settings file that is read.
+const MAX_SETTINGS: u64 = 4 << 20;
+
+/// What is enforced, and where that comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Enforced {
+    /// Whether a false DONE is sent back.
+    pub on: bool,
+    /// Who says so: `policy`, `ATTEST_ENFORCE`, `ATTEST_ENFORCE in <file>`.
+    pub from: Vec<String>,
+    /// The agent types it is about; empty for every subagent.
+    pub agents: Vec<String>,
+    /// Whether the main agent's stops are judged, too.
+    pub main: bool,
+}
+
+/// Finds out what is enforced in `cwd`.
+pub fn enforced(home: &Home, cwd: &Path) -> Enforced {
+    let policy = found(cwd);
+    let files = protect::places(home, governing::repository(cwd)).map(|places| {
+        let [managed, _] = places.managed;
+        [managed, places.local, places.project, places.user]
+    });
+    let files: Vec<PathBuf> = files.into_iter().flatten().collect();
+    let (mut switches, mut from) = (home.claims.clone(), Vec::new());
+    if policy.as_ref().is_some_and(|claims| claims.enforce) {
+        from.push("policy".to_owned());
+    }
+    match setting(&files, "ATTEST_ENFORCE") {
+        Some((file, value)) => {
+            switches.enforce = value == "1";
+            from.extend(switches.enforce.then(|| format!("ATTEST_ENFORCE in {}", file.display())));
+        }
+        None if switches.enforce => from.push("ATTEST_ENFORCE".to_owned()),
+        None => {}
+    }
+    if let Some((_, agents)) = setting(&files, "ATTEST_ENFORCE_AGENTS") {
+        switches.agents = Switches::kinds(&agents);
+    }
+    let enforcement = switches.with(policy.as_ref());
+    Enforced { on: enforcement.on, from, agents: enforcement.agents, main: switches.includes_main(policy.as_ref()) }
+}
+
+/// A variable in the strongest settings file that sets it.
+fn setting(files: &[PathBuf], name: &str) -> Option<(PathBuf, String)> {
+    files.iter().find_map(|file| {
+        let small = fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= MAX_SETTINGS);
+        let text = small.then(|| fs::read_to_string(file).ok()).flatten()?;
+        let settings = json::parse_with(text.trim_start_matches('\u{feff}').as_bytes(), Limits::FOREIGN).ok()?;
+        let value = settings.get("env")?.get(name)?;
+        let text = value.as_str().map(str::to_owned).or_else(|| value.as_u64().map(|number| number.to_string()))?;
+        Some((file.clone(), text))
+    })
+}
+
+impl Enforced {
+    /// One sentence.
+    pub fn text(&self) -> String {
+        if !self.on {
+            let main = if self.main { ", the main agent's too" } else { "" };
+            return format!(
+                "claims are reported{main}, not enforced (`\"claims\": {{\"enforce\": true}}` in the policy, or ATTEST_ENFORCE=1)"
+            );
+        }
+        let kinds: Vec<&str> = self.agents.iter().map(String::as_str).filter(|kind| *kind != MAIN).collect();
+        let about = match (kinds.as_slice(), self.main) {
+            _ if kinds.contains(&ALL) && self.main => "every subagent and the main agent".to_owned(),
+            _ if kinds.contains(&ALL) => "every subagent".to_owned(),
+            ([], true) => "the main agent".to_owned(),
+            ([], false) => "every subagent".to_owned(),
+            (kinds, true) => format!("{} and the main agent", kinds.join(", ")),
+            (kinds, false) => kinds.join(", "),
+        };
+        format!("claims are enforced for {about} ({})", self.from.join("; "))
+    }
+
+    /// `{enforced, from, agents, main}`
+    pub fn to_json(&self) -> Value {
+        let texts = |items: &[String]| Value::Array(items.iter().map(|item| Value::from(item.as_str())).collect());
+        let mut out = Object::new();
+        out.push("enforced", Value::from(self.on));
+        out.push("from", texts(&self.from));
+        out.push("agents", texts(&self.agents));
+        out.push("main", Value::from(self.main));
+        Value::Object(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_who_enforces() {
+        let folder = tempfile::tempdir().unwrap();
+        let (user, work) = (folder.path().join("home"), folder.path().join("work"));
+        for folder in [user.join(".claude"), work.join(".claude"), work.join(".git")] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let home = |enforce| Home {
+            user: Some(user.clone()),
+            claims: Switches { enforce, ..Switches::default() },
+            ..Home::default()
+        };
+        let nothing = enforced(&home(false), &work);
+        assert!(!nothing.on && nothing.from.is_empty() && nothing.text().contains("not enforced"), "{nothing:?}");
+        assert_eq!(enforced(&home(true), &work).from, ["ATTEST_ENFORCE"]);
+        let settings = user.join(".claude/settings.json");
+        fs::write(&settings, r#"{"env": {"ATTEST_ENFORCE": "1", "ATTEST_ENFORCE_AGENTS": "all, main"}}"#).unwrap();
+        let by_settings = enforced(&home(false), &work);
+        assert_eq!(by_settings.from, [format!("ATTEST_ENFORCE in {}", settings.display())]);
+        assert!(by_settings.text().contains("every subagent and the main agent"), "{}", by_settings.text());
+        // The project's file is the stronger one, and switches it off.
+        fs::write(work.join(".claude/settings.json"), r#"{"env": {"ATTEST_ENFORCE": "0"}}"#).unwrap();
+        assert!(!enforced(&home(true), &work).on);
+        fs::write(work.join(".aflock"), POLICY).unwrap();
+        let by_policy = enforced(&home(false), &work);
+        assert_eq!((by_policy.from, by_policy.on), (vec!["policy".to_owned()], true));
+    }
+
+    const POLICY: &str = r#"{"version": "1.0", "name": "p", "claims": {"enforce": true}}"#;
+}
