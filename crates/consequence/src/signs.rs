@@ -5,7 +5,6 @@
 use writ_shell::{Command, Word};
 
 use crate::rules::Subject;
-use crate::sql::without_comments;
 
 /// Words that take something away wherever they are the verb.
 const VERBS: [&str; 12] = [
@@ -143,6 +142,18 @@ pub fn is_statement(line: &str) -> bool {
         ] => true,
         _ => false,
     }
+}
+
+/// A statement without `/* … */`.
+fn without_comments(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("/*") {
+        out.push_str(before);
+        rest = after.split_once("*/").map_or("", |(_, rest)| rest);
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Whether a command turns bytes into other text than was written, or brings back what was run before.

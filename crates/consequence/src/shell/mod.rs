@@ -177,7 +177,7 @@ impl Findings<'_> {
                 let mut mutation =
                     self.mutation(found.tier, found.action, "table", &found.why, command.span, id, Origin::Rules);
                 mutation.intent.metadata.push("rule", Value::from(rule.id.as_str()));
-                mutation.recoverability.suggestions.push("From a dump or a backup of the database.".to_owned());
+                mutation.recoverability.suggestions.push(found.undo.to_owned());
                 self.mutations.push(mutation);
             }
         }
