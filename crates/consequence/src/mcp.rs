@@ -186,7 +186,7 @@ impl Arguments<'_> {
         let found = judge(doing, &place, Seen::default());
         let (least, action) = match doing {
             Doing::Delete => (Tier::Unrecoverable, "delete"),
-            _ => (Tier::FromBackup, "overwrite"),
+            Doing::Overwrite | Doing::Move | Doing::Permit => (Tier::FromBackup, "overwrite"),
         };
         if found.tier == Tier::Unrecoverable || found.tier == least {
             self.add(found.tier, action, &found.why, path.to_owned());
