@@ -30,6 +30,7 @@ const FILES: &[(&str, &str)] = &[
     ("macos", include_str!("../data/shell/macos.txt")),
     ("protection", include_str!("../data/shell/protection.txt")),
     ("secrets", include_str!("../data/shell/secrets.txt")),
+    ("vcs", include_str!("../data/shell/vcs.txt")),
     ("unseen", include_str!("../data/shell/unseen.txt")),
 ];
 

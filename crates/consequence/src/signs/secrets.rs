@@ -11,8 +11,10 @@ pub fn lists_environment(command: &Command) -> bool {
     if keys && program(command).is_some_and(|program| program.starts_with("gpg")) {
         return true;
     }
-    let alone = command.words.len() == 1;
-    program(command).is_some_and(|program| alone && matches!(program.as_str(), "env" | "printenv" | "set" | "export"))
+    let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
+    let alone = words.len() == 1 || words.len() == 2 && words.last().is_some_and(|last| last == "-p");
+    program(command)
+        .is_some_and(|program| alone && matches!(program.as_str(), "env" | "printenv" | "set" | "export" | "declare"))
 }
 
 /// Whether a command sends what it reads to the network.
@@ -27,6 +29,7 @@ pub fn sends_input(command: &Command) -> bool {
             command.words.iter().skip(1).filter_map(Word::literal).any(|word| {
                 word.ends_with("@-")
                     || word.ends_with("=-")
+                    || word.ends_with("<-")
                     || word == "/dev/stdin"
                     || matches!(word.as_str(), "-T-" | "--upload-file=-")
             }) || command.words.windows(2).any(|pair| match pair {
@@ -43,7 +46,7 @@ pub fn sends_input(command: &Command) -> bool {
 
 /// What a command prints that nobody else should read: where it stands, and what it is.
 pub fn prints_secret(command: &Command) -> Option<(Span, &'static str)> {
-    const PRINTERS: [(&str, &[&str], &str); 19] = [
+    const PRINTERS: [(&str, &[&str], &str); 20] = [
         ("kubectl", &["get", "secret"], "a secret of the cluster"),
         ("kubectl", &["get", "secrets"], "a secret of the cluster"),
         ("kubectl", &["config", "view"], "the cluster's credentials"),
@@ -60,6 +63,7 @@ pub fn prints_secret(command: &Command) -> Option<(Span, &'static str)> {
         ("gh", &["auth", "token"], "a token"),
         ("op", &["read"], "a secret"),
         ("pass", &["show"], "a password"),
+        ("sops", &["-d"], "a secret"),
         ("security", &["-w"], "a password"),
         ("docker", &["logs"], "what a container logged"),
         ("kubectl", &["logs"], "what a container logged"),
