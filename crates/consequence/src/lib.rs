@@ -18,5 +18,5 @@ pub use paths::{Blind, Eyes, Git, Seen};
 
 pub use report::{
     Actor, Confidence, Dependency, Effect, Evidence, Intent, Missing, Mutation, Origin, Recoverability, Report, Target,
-    Tier, Verdict,
+    Tier, Unseen, Verdict,
 };

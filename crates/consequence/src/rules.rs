@@ -5,7 +5,7 @@
 
 use std::sync::{LazyLock, OnceLock};
 
-use writ_shell::{Command, Normal, Word, normal};
+use writ_shell::{Command, Normal, Part, Word, normal};
 
 use crate::report::Tier;
 
@@ -28,7 +28,14 @@ const FILES: &[(&str, &str)] = &[
     ("services", include_str!("../data/shell/services.txt")),
     ("windows", include_str!("../data/shell/windows.txt")),
     ("macos", include_str!("../data/shell/macos.txt")),
+    ("protection", include_str!("../data/shell/protection.txt")),
+    ("secrets", include_str!("../data/shell/secrets.txt")),
+    ("vcs", include_str!("../data/shell/vcs.txt")),
+    ("unseen", include_str!("../data/shell/unseen.txt")),
 ];
+
+/// Stands in a word for what is not known of it.
+pub const UNKNOWN: &str = "\u{1}";
 
 /// What a rule's tier is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +46,8 @@ pub enum Judged {
     ByPath,
     /// As the statements it runs are judged.
     BySql,
+    /// Not at all: what it does stands where nobody looked.
+    Unseen,
 }
 
 /// One rule.
@@ -200,7 +209,7 @@ impl Subject {
             }
             Mark::Operand(pattern) => self.operands.iter().any(|own| fits(pattern, own)),
             Mark::Raw(pattern) => self.raw.iter().any(|own| fits(pattern, own)),
-            Mark::Unknown => self.operands.iter().any(|own| own.contains('\u{1}')),
+            Mark::Unknown => self.operands.iter().any(|own| own.contains(UNKNOWN)),
         }
     }
 }
@@ -266,8 +275,13 @@ fn without_values(words: &[String], globals: &str) -> Vec<String> {
     out
 }
 
+/// A word's text, with [`UNKNOWN`] for what is not known of it.
 fn text(word: &Word) -> String {
-    word.literal().unwrap_or_else(|| "\u{1}".to_owned())
+    let part = |part: &Part| match part {
+        Part::Text(text) | Part::Glob(text) => text.clone(),
+        Part::Unknown(_) => UNKNOWN.to_owned(),
+    };
+    word.parts.iter().map(part).collect()
 }
 
 impl Rule {
@@ -338,6 +352,7 @@ fn head_of(family: &str, head: &'static str) -> Option<Rule> {
     let tier = match words.next()? {
         "path" => Judged::ByPath,
         "sql" => Judged::BySql,
+        "unseen" => Judged::Unseen,
         number => Judged::As(Tier::of(number.parse().ok()?)?),
     };
     Some(Rule {

@@ -46,11 +46,12 @@ fn look(path: &Path, timeout: Duration) -> Seen {
     if path.to_string_lossy().contains(['*', '?', '[']) {
         return Seen::default();
     }
-    if fs::symlink_metadata(path).is_err() {
+    let Ok(found) = fs::metadata(path).or_else(|_broken| fs::symlink_metadata(path)) else {
         return absent(path);
-    }
+    };
+    let folder = found.is_dir();
     let Ok(repository) = Repository::around(path.parent().unwrap_or(path)) else {
-        return Seen { exists: Some(true), git: Some(Git::Outside) };
+        return Seen { exists: Some(true), git: Some(Git::Outside), folder };
     };
     let limits = Limits { timeout, ..Limits::default() };
     let states = status_of(&repository.root, path, &limits);
@@ -63,14 +64,14 @@ fn look(path: &Path, timeout: Duration) -> Seen {
             () => Git::Clean,
         }
     });
-    Seen { exists: Some(true), git: worst }
+    Seen { exists: Some(true), git: worst, folder }
 }
 
 /// What is not there says something only within a work tree: elsewhere the line may be meant for another machine, or for later.
 fn absent(path: &Path) -> Seen {
     let above = path.ancestors().skip(1).find(|above| above.is_dir());
     match above.map(Repository::around) {
-        Some(Ok(_)) => Seen { exists: Some(false), git: None },
+        Some(Ok(_)) => Seen { exists: Some(false), ..Seen::default() },
         _ => Seen::default(),
     }
 }

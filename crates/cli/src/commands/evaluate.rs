@@ -174,8 +174,19 @@ fn human(report: &Report, explain: bool) {
         Verdict::Warn => output::warn(word),
         Verdict::Escalate | Verdict::Block => output::bad(word),
     };
-    let Some(worst) = report.worst() else {
-        return output::line(format!("{word}  nothing is changed that could be lost"));
+    let unseen = |most: usize| {
+        for unseen in report.unseen.iter().take(most) {
+            let text = format!("`{}`: {}", unseen.what, unseen.why);
+            output::line(format!("  blind {}", output::plain(&text)));
+        }
+    };
+    let known = report.worst().filter(|worst| {
+        report.unseen.is_empty() || worst.recoverability.tier > writ_consequence::Tier::Reversible
+    });
+    let Some(worst) = known else {
+        let what = if report.unseen.is_empty() { "nothing is changed that could be lost" } else { "not looked into" };
+        output::line(format!("{word}  {what}"));
+        return unseen(MOST);
     };
     let more = report.mutations.len() - 1;
     let beside = if more > 0 { format!("  (and {more} more)") } else { String::new() };
@@ -196,6 +207,7 @@ fn human(report: &Report, explain: bool) {
     for risk in risks.filter_map(|risk| risk.get("reason").and_then(Value::as_str)).take(MOST) {
         output::line(format!("  risk  {}", output::plain(risk)));
     }
+    unseen(2);
 }
 
 /// What else is not allowed, the worst verdicts first.
@@ -363,6 +375,7 @@ fn tier_of(rule: &rules::Rule) -> String {
         rules::Judged::As(tier) => tier.number().to_string(),
         rules::Judged::ByPath => "path".to_owned(),
         rules::Judged::BySql => "sql".to_owned(),
+        rules::Judged::Unseen => "unseen".to_owned(),
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Seen {
     pub exists: Option<bool>,
     /// What git knows of it; of a folder, the worst in it.
     pub git: Option<Git>,
+    /// It is a folder.
+    pub folder: bool,
 }
 
 /// Who looks at paths. Two kinds: the disk (in the engine), and [`Blind`].
@@ -115,6 +117,9 @@ pub fn judge(doing: Doing, place: &Place<'_>, seen: Seen) -> Outcome {
     if doing == Doing::Move {
         return at(Tier::Reversible, "it can be moved back");
     }
+    if PASSING.iter().any(|folder| folder.trim_end_matches('/') == path.trim_end_matches('/')) && place.tree {
+        return at(Tier::FromBackup, &format!("what others keep in `{path}` for now goes, too"));
+    }
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let precious =
         PRECIOUS.contains(&name) || PRECIOUS_ENDINGS.iter().any(|end| name.ends_with(end)) || path.contains("/.git/");
@@ -133,10 +138,7 @@ fn by_evidence(place: &Place<'_>, seen: Seen, name: &str) -> Outcome {
     let own = place.cwd.filter(|_| inside).and_then(|cwd| path.strip_prefix(cwd)).unwrap_or(path);
     let made = own.split('/').any(|part| MADE_AGAIN.contains(&part)) || is_made_again(name);
     // Wherever it lies, nobody gives these names to anything else.
-    let surely = own.split('/').any(|part| {
-        MADE_AGAIN.contains(&part)
-            && (part.starts_with('.') || matches!(part, "node_modules" | "__pycache__" | "DerivedData"))
-    });
+    let surely = own.split('/').any(is_surely_made_again);
     let cache = place.home.and_then(|home| path.strip_prefix(home)).is_some_and(|rest| {
         CACHES.iter().any(|cache| rest.strip_prefix(cache).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
     });
@@ -193,6 +195,44 @@ fn by_evidence(place: &Place<'_>, seen: Seen, name: &str) -> Outcome {
         });
     }
     found
+}
+
+/// Whether a file records what was done on the machine: logs of the system, of containers, a shell's history.
+pub fn is_record(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let history = name.starts_with('.') && (name.ends_with("_history") || matches!(name, ".history" | ".lesshst"));
+    history
+        || ["/var/log/", "/var/lib/docker/containers/", "/var/audit/"].iter().any(|tree| path.starts_with(tree))
+        || matches!(path, "/var/run/utmp" | "/run/utmp")
+}
+
+/// Whether nobody gives this name to anything but what is made again.
+pub fn is_surely_made_again(name: &str) -> bool {
+    let surely = name.starts_with('.') || matches!(name, "node_modules" | "__pycache__" | "DerivedData");
+    surely && MADE_AGAIN.contains(&name)
+}
+
+/// Whether what is written to a place is made again, or kept by nobody: caches, logs, what a build or a test prints.
+pub fn is_kept_nowhere(place: &Place<'_>) -> bool {
+    const OUTPUTS: [&str; 14] = [
+        "log", "logs", "out", "output", "outputs", "stdout", "stderr", "result", "results", "report", "trace",
+        "errors", "err", "nohup",
+    ];
+    let path = place.path;
+    let own = place.cwd.and_then(|cwd| path.strip_prefix(cwd)).unwrap_or(path);
+    let name = own.rsplit('/').next().unwrap_or_default();
+    let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let output = stem.split(['-', '_']).any(|word| OUTPUTS.contains(&word));
+    let backup = name.ends_with(".bak") || name.ends_with(".orig") || name.ends_with('~');
+    let cache = place.home.and_then(|home| path.strip_prefix(home)).is_some_and(|rest| {
+        CACHES.iter().any(|cache| rest.strip_prefix(cache).is_some_and(|rest| rest.starts_with('/')))
+    });
+    passing(place)
+        || path.starts_with("/dev/")
+        || output
+        || cache
+        || own.split('/').any(|part| MADE_AGAIN.contains(&part))
+        || is_made_again(name) && !backup
 }
 
 /// Whether a build or a download makes what has this name.

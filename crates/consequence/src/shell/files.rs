@@ -1,10 +1,11 @@
 //! Paths that a line writes, and searches that delete.
 
-use writ_core::Span;
-use writ_shell::{Analysis, Command, Dir, Env, FileUse, Word};
+use writ_shell::{Analysis, Arrival, Command, Dir, Env, FileUse, Word};
 
+use super::over::{Over, lost};
+use super::unknown::{Aim, aim};
 use super::{Findings, text_of};
-use crate::paths::{Doing, Place, is_made_again, judge, land};
+use crate::paths::{Doing, Git, Place, Seen, is_made_again, judge, land};
 use crate::report::{Origin, Tier};
 use crate::rules;
 
@@ -15,7 +16,7 @@ const PERMITS: [&str; 5] = ["chmod", "chown", "chgrp", "setfacl", "chattr"];
 
 impl Findings<'_> {
     /// A path that is written.
-    pub(super) fn path(&mut self, file: &FileUse, owner: Option<&Command>) {
+    pub(super) fn path(&mut self, file: &FileUse, owner: Option<&Command>, analysis: &Analysis) {
         let program = owner.and_then(|command| command.words.first()).and_then(Word::literal).unwrap_or_default();
         let base = program.rsplit('/').next().unwrap_or_default();
         let has = |text: &str| {
@@ -34,7 +35,11 @@ impl Findings<'_> {
             "mv" | "rename" => Doing::Move,
             _ => Doing::Overwrite,
         };
-        let Some(path) = text_of(&file.path) else { return self.unknown_target(file, doing) };
+        let (path, glob, seen) = match aim(&file.path, analysis) {
+            Aim::Path { path, glob, seen } => (path, glob, seen),
+            Aim::Nothing => return,
+            Aim::Anything => return self.anything(file, doing, base),
+        };
         for dir in &file.dirs {
             let absolute = match dir {
                 Dir::Start(dir) => absolute(self.env, dir, &path),
@@ -50,11 +55,16 @@ impl Findings<'_> {
             let place = Place {
                 path: &absolute,
                 tree: file.tree,
-                glob: file.path.is_glob(),
+                glob,
                 cwd: self.env.cwd.as_deref(),
                 home: self.env.home.as_deref(),
             };
-            let found = judge(doing, &place, self.eyes.look(&absolute));
+            let look = if seen { self.eyes.look(&absolute) } else { Seen::default() };
+            let mut found = judge(doing, &place, look);
+            if doing == Doing::Overwrite && found.tier <= Tier::WithEffort {
+                let over = self.over(file, owner, analysis);
+                found = lost(over, &place, look).unwrap_or(found);
+            }
             // Without force, git takes only what it could give back.
             let kept = base == "git" && !["-f", "--force", "-rf", "-fr"].into_iter().any(has);
             if found.tier == Tier::Reversible || kept && found.tier == Tier::FromBackup {
@@ -72,10 +82,7 @@ impl Findings<'_> {
             mutation.recoverability.confidence = found.confidence;
             mutation.evidence = found.evidence;
             mutation.missing = found.missing;
-            mutation
-                .recoverability
-                .suggestions
-                .push("`git checkout -- <path>` where git has it, else a backup.".to_owned());
+            mutation.recoverability.suggestions.push(undo(doing, look, found.tier).to_owned());
             if self.seen.insert((mutation.recoverability.reasoning.clone(), file.span.start, file.span.end)) {
                 self.mutations.push(mutation);
             }
@@ -83,17 +90,50 @@ impl Findings<'_> {
     }
 
     /// Something that is copied, moved or linked to a path.
-    pub(super) fn arrival(&mut self, target: &FileUse) {
-        let Some(path) = text_of(&target.path) else { return };
-        for dir in &target.dirs {
+    pub(super) fn arrival(&mut self, arrival: &Arrival, analysis: &Analysis) {
+        let Aim::Path { path, seen, .. } = aim(&arrival.target.path, analysis) else { return };
+        let source = arrival.source.as_ref().and_then(text_of);
+        for dir in &arrival.target.dirs {
             let Dir::Start(dir) = dir else { continue };
-            let absolute = absolute(self.env, dir, &path);
+            let mut absolute = absolute(self.env, dir, &path);
+            let mut look = if seen { self.eyes.look(&absolute) } else { Seen::default() };
+            if look.folder {
+                // It lands in the folder, under its own name.
+                let Some(name) = source.as_deref().and_then(|source| source.trim_end_matches('/').rsplit('/').next())
+                else {
+                    continue;
+                };
+                absolute = format!("{absolute}/{name}");
+                look = self.eyes.look(&absolute);
+            }
             let (cwd, home) = (self.env.cwd.as_deref(), self.env.home.as_deref());
             let place = Place { path: &absolute, tree: false, glob: false, cwd, home };
-            if let Some(found) = land(&place) {
-                self.add(found.tier, "overwrite", "file", &found.why, target.span, Some(absolute), Origin::Rules);
+            let empties = source.as_deref() == Some("/dev/null") && !arrival.link;
+            let over = if empties { Over::Emptied } else { Over::Replaced };
+            let whole =
+                empties.then(|| judge(Doing::Overwrite, &place, look)).filter(|found| found.tier > Tier::WithEffort);
+            let Some(found) = whole.or_else(|| land(&place)).or_else(|| lost(over, &place, look)) else { continue };
+            let span = arrival.target.span;
+            if !self.seen.insert((found.why.clone(), span.start, span.end)) {
+                continue;
             }
+            let id = Some(absolute.clone());
+            let mut mutation = self.mutation(found.tier, "overwrite", "file", &found.why, span, id, Origin::Rules);
+            mutation.recoverability.confidence = found.confidence;
+            mutation.recoverability.suggestions.push(undo(Doing::Overwrite, look, found.tier).to_owned());
+            (mutation.evidence, mutation.missing) = (found.evidence, found.missing);
+            self.mutations.push(mutation);
         }
+    }
+
+    /// The command that runs another for each name it is fed: its operands stand nowhere in the line.
+    pub(super) fn fed_by<'a>(&self, analysis: &'a Analysis, file: &FileUse) -> Option<&'a Command> {
+        let unknown = file.path.literal().is_none();
+        let within = |command: &&Command| {
+            command.span.start <= file.span.start && file.span.end <= command.span.end && !command.via.is_empty()
+        };
+        let operand = |command: &&Command| command.words.iter().skip(1).any(|word| word.parts == file.path.parts);
+        analysis.commands.iter().filter(within).find(|command| unknown && operand(command))
     }
 
     /// What a search deletes when its names do not bound it.
@@ -121,28 +161,19 @@ impl Findings<'_> {
             self.add(Tier::FromBackup, "delete", "files", why, command.span, None, Origin::Rules);
         }
     }
+}
 
-    /// R36: something that destroys, aimed at nobody knows what.
-    fn unknown_target(&mut self, file: &FileUse, doing: Doing) {
-        if doing == Doing::Delete && file.tree && !self.is_scratch(file.span) {
-            let why = "a tree is removed, and which is not known before it runs";
-            self.add(Tier::NeedsReview, "delete", "folder", why, file.span, None, Origin::Rules);
-        }
-    }
-
-    /// Whether every variable in a part of the line was given the name of a scratch folder in it.
-    fn is_scratch(&self, span: Span) -> bool {
-        let text = self.line.get(span.start..span.end).unwrap_or_default();
-        let mut names = text.split('$').skip(1).map(|rest| {
-            let rest = rest.trim_start_matches('{');
-            rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default()
-        });
-        let scratch = |name: &str| {
-            ["", "\""].iter().any(|quote| self.line.contains(&format!("{name}={quote}$(mktemp")))
-                && self.line.matches(&format!("{name}=")).count() == 1
-        };
-        let mut names = names.by_ref().peekable();
-        names.peek().is_some() && names.all(|name| !name.is_empty() && scratch(name))
+/// What brings a thing back that this is done to.
+fn undo(doing: Doing, seen: Seen, tier: Tier) -> &'static str {
+    match (doing, seen.git) {
+        (Doing::Permit, _) => "Set the old owner and mode again (`stat` shows them before).",
+        (Doing::Move, _) => "Move it back.",
+        (_, Some(Git::Clean)) => "`git checkout -- <path>`.",
+        (_, Some(Git::Changed)) => "`git checkout -- <path>` brings back the last commit, not the changes since.",
+        (_, Some(Git::Ignored)) => "Build or download it again.",
+        (_, Some(Git::Untracked)) => "Only from a backup: no commit has it. `git stash -u` keeps it first.",
+        _ if tier == Tier::WithEffort => "Build or download it again, or take it from version control.",
+        _ => "From a backup, or from version control where it has it.",
     }
 }
 

@@ -1,7 +1,11 @@
 //! A shell line: every command it would run against the rules, every path it would write against the world.
 
 mod files;
+mod inside;
 mod network;
+mod over;
+mod statements;
+mod unknown;
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,42 +16,75 @@ use writ_shell::{Access, Analysis, Command, Env, Part, Word, analyze};
 use files::{DELETES, search_of};
 
 use crate::paths::{Doing, Eyes, Place, judge};
-use crate::report::{Confidence, Effect, Intent, Missing, Mutation, Origin, Recoverability, Report, Target, Tier};
+use crate::report::{
+    Confidence, Effect, Intent, Missing, Mutation, Origin, Recoverability, Report, Target, Tier, Unseen,
+};
 use crate::rules::{self, Judged, Rule, Subject};
 use crate::{signs, sql};
 
+/// Stands for a home that nobody named: `~` is judged without knowing whose it is.
+const SOME_HOME: &str = "/~";
+
 /// Evaluates a line.
 pub fn evaluate(line: &str, env: &Env, eyes: &dyn Eyes) -> Report {
+    if env.home.is_some() {
+        return evaluate_within(line, env, eyes, 0);
+    }
+    let env = Env { home: Some(SOME_HOME.to_owned()), ..env.clone() };
+    let mut report = evaluate_within(line, &env, eyes, 0);
+    let shown = |text: &mut String| *text = text.replace(SOME_HOME, "~");
+    for mutation in &mut report.mutations {
+        shown(&mut mutation.recoverability.reasoning);
+        mutation.intent.target.id.iter_mut().for_each(shown);
+    }
+    report
+}
+
+/// The same, so many commands deep.
+fn evaluate_within(line: &str, env: &Env, eyes: &dyn Eyes, depth: usize) -> Report {
     let analysis = analyze(line, env);
-    let mut out = Findings { line, env, eyes, mutations: Vec::new(), seen: HashSet::new() };
+    let mut out = Findings { line, env, eyes, depth, mutations: Vec::new(), unseen: Vec::new(), seen: HashSet::new() };
     let statement = signs::is_statement(line);
     if statement {
         out.statement();
     } else if let Some((_, span)) = &analysis.syntax_error {
         out.unread(*span);
+    } else if analysis.commands.is_empty() && analysis.files.is_empty() && analysis.unresolved.is_empty() {
+        let runs = line.lines().any(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
+        if !runs {
+            return Report::of_nothing();
+        }
     }
     for command in &analysis.commands {
         out.command(command, &analysis);
     }
     let owners = owners(&analysis);
     for file in analysis.files.iter().filter(|file| file.access == Access::Write) {
-        let owner = owners.get(&(file.span.start, file.span.end, text_of(&file.path)));
-        out.path(file, owner.copied().or_else(|| search_of(&analysis, file)));
+        let owner = owners.get(&(file.span.start, file.span.end, shown(&file.path)));
+        let owner = owner.copied().or_else(|| search_of(&analysis, file)).or_else(|| out.fed_by(&analysis, file));
+        out.path(file, owner, &analysis);
     }
     for arrival in analysis.arrivals.iter().filter(|arrival| !arrival.in_folder) {
-        out.arrival(&arrival.target);
+        out.arrival(arrival, &analysis);
     }
     out.network(&analysis);
+    out.code(&analysis);
     out.bomb();
+    if let Some(why) = signs::switches_off(line) {
+        let span = Span { start: 0, end: line.len() };
+        out.add(Tier::FromBackup, "unprotect", "machine", why, span, None, Origin::Rules);
+    }
     out.strangers(&analysis);
-    Report { mutations: out.mutations, cross_action_risks: None }
+    Report { mutations: out.mutations, cross_action_risks: None, unseen: out.unseen }
 }
 
 struct Findings<'a> {
     line: &'a str,
     env: &'a Env,
     eyes: &'a dyn Eyes,
+    depth: usize,
     mutations: Vec<Mutation>,
+    unseen: Vec<Unseen>,
     seen: HashSet<(String, usize, usize)>,
 }
 
@@ -72,8 +109,10 @@ impl Findings<'_> {
     }
 
     fn command(&mut self, command: &Command, analysis: &Analysis) {
-        let Some(program) = command.words.first().and_then(Word::literal) else { return };
+        let Some(first) = command.words.first() else { return };
+        let Some(program) = first.literal().or_else(|| unknown::name_behind(first)) else { return };
         let base = rules::name_of(&program);
+        self.writes_unknown(command, &base);
         self.elsewhere(command, &base, analysis);
         if base == "find" {
             self.search(command);
@@ -91,7 +130,24 @@ impl Findings<'_> {
                     Judged::As(tier) => self.rule(rule, tier, &subject.targets(skip), command.span),
                     Judged::BySql => self.sql(rule, command, analysis),
                     Judged::ByPath => {}
+                    Judged::Unseen => self.opaque(rule, command, analysis),
                 }
+            }
+        }
+    }
+
+    /// What a command runs that stands elsewhere.
+    fn opaque(&mut self, rule: &Rule, command: &Command, analysis: &Analysis) {
+        // A wrapper whose command is known was looked into.
+        if analysis.commands.iter().any(|inner| inner.words != command.words && wraps(command, inner)) {
+            return;
+        }
+        let words = command.words.iter().filter_map(text_of).filter(|word| !word.starts_with('-')).take(3);
+        let what = words.collect::<Vec<_>>().join(" ");
+        if self.seen.insert((rule.id.clone(), command.span.start, command.span.end)) {
+            self.not_looked_into(&what, rule.why, rule.target, command.span);
+            if let Some(mutation) = self.mutations.last_mut() {
+                mutation.intent.metadata.push("rule", Value::from(rule.id.as_str()));
             }
         }
     }
@@ -133,12 +189,20 @@ impl Findings<'_> {
     }
 
     fn rule(&mut self, rule: &Rule, tier: Tier, targets: &[String], span: Span) {
-        if !self.seen.insert((rule.id.clone(), span.start, span.end)) {
+        let unknown = targets.iter().any(|target| target.contains(rules::UNKNOWN));
+        let key = if unknown { format!("{}?", rule.id) } else { rule.id.clone() };
+        if !self.seen.insert((key, span.start, span.end)) {
             return;
         }
-        let unknown = targets.iter().any(|target| target.contains('\u{1}'));
         let id = targets.first().filter(|_| !unknown).cloned();
+        let tier = self.raised(rule, tier, targets);
         let mut mutation = self.mutation(tier, rule.action, rule.target, rule.why, span, id, Origin::Rules);
+        if tier == Tier::NeedsReview && unknown {
+            let text = self.line.get(span.start..span.end).unwrap_or_default();
+            let description = format!("what `{text}` is aimed at");
+            let effect = Effect::RequiresReview;
+            mutation.missing.push(Missing { key: "target".to_owned(), description, effect });
+        }
         mutation.intent.metadata.push("rule", Value::from(rule.id.as_str()));
         if !rule.undo.is_empty() {
             mutation.recoverability.suggestions.push(rule.undo.to_owned());
@@ -149,38 +213,6 @@ impl Findings<'_> {
             mutation.recoverability.confidence = Confidence::Medium;
         }
         self.mutations.push(mutation);
-    }
-
-    /// The statements among a client's arguments, and in what the line hands it.
-    fn sql(&mut self, rule: &Rule, command: &Command, analysis: &Analysis) {
-        let mut texts: Vec<String> = command.words.iter().skip(1).filter_map(Word::literal).collect();
-        let bare = texts.windows(2).position(|pair| match pair {
-            [flag, word] => matches!(flag.as_str(), "-c" | "-e" | "--command" | "-Q") && !word.contains(' '),
-            _ => false,
-        });
-        if let Some(rest) = bare.and_then(|at| texts.get(at + 1..)) {
-            let whole = rest.join(" ");
-            texts.extend(signs::is_statement(&whole).then_some(whole));
-        }
-        texts.extend(printed(analysis));
-        if let Some((_, document)) = self.line.split_once("<<").and_then(|(_, rest)| rest.split_once('\n')) {
-            texts.push(document.to_owned());
-        }
-        if let Some((_, text)) = self.line.split_once("<<<") {
-            texts.push(text.trim().trim_matches(['\'', '"']).to_owned());
-        }
-        for text in texts.iter().filter(|text| text.contains(' ')) {
-            let text =
-                text.split_once('=').filter(|(name, _)| name.starts_with("--")).map_or(text.as_str(), |(_, sql)| sql);
-            for found in sql::evaluate(text) {
-                let id = Some(found.name.clone());
-                let mut mutation =
-                    self.mutation(found.tier, found.action, "table", &found.why, command.span, id, Origin::Rules);
-                mutation.intent.metadata.push("rule", Value::from(rule.id.as_str()));
-                mutation.recoverability.suggestions.push("From a dump or a backup of the database.".to_owned());
-                self.mutations.push(mutation);
-            }
-        }
     }
 
     /// A function that calls itself twice in a pipe.
@@ -208,22 +240,24 @@ impl Findings<'_> {
 
     /// R36: programs that nobody knows are named, and nothing more.
     fn strangers(&mut self, analysis: &Analysis) {
-        if !self.mutations.is_empty() {
-            return;
-        }
         for command in &analysis.commands {
             let Some(program) = command.words.first().and_then(Word::literal) else { continue };
             let base = program.rsplit('/').next().unwrap_or_default();
-            if writ_shell::is_known(base) || rules::of(&rules::name_of(base)).next().is_some() {
+            if inside::RUNS.contains(&base) {
+                self.inside(command);
+            }
+            if writ_shell::is_known(base)
+                || rules::of(&rules::name_of(base)).next().is_some()
+                || inside::BUILTINS.contains(&base)
+            {
                 continue;
             }
-            let wraps = |other: &Command| {
-                other
-                    .words
-                    .first()
-                    .is_some_and(|first| command.words.iter().skip(1).any(|word| word.span == first.span))
-            };
-            if analysis.commands.iter().any(wraps) {
+            if analysis.commands.iter().any(|other| wraps(command, other)) {
+                continue;
+            }
+            let before = self.mutations.len();
+            self.inside(command);
+            if self.mutations.len() > before {
                 continue;
             }
             if signs::takes_away(command) {
@@ -232,12 +266,23 @@ impl Findings<'_> {
                 continue;
             }
             let why = format!("`{base}` is not known here");
-            let id = Some(base.to_owned());
-            let mut mutation =
-                self.mutation(Tier::Reversible, "run", "program", &why, command.span, id, Origin::Default);
-            mutation.recoverability.confidence = Confidence::Low;
-            self.mutations.push(mutation);
+            self.unseen(base, "the program is not known here");
+            if self.mutations.is_empty() {
+                let id = Some(base.to_owned());
+                let mut mutation =
+                    self.mutation(Tier::Reversible, "run", "program", &why, command.span, id, Origin::Default);
+                mutation.recoverability.confidence = Confidence::Low;
+                self.mutations.push(mutation);
+            }
         }
+    }
+
+    /// Where a finding stands.
+    #[expect(clippy::unused_self, reason = "spans are of the line that is evaluated")]
+    fn span(&self, span: Span) -> Object {
+        let mut metadata = Object::new();
+        metadata.push("span", Value::Array(vec![Value::from(span.start), Value::from(span.end)]));
+        metadata
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call for each finding, all of it data")]
@@ -259,8 +304,7 @@ impl Findings<'_> {
         id: Option<String>,
         source: Origin,
     ) -> Mutation {
-        let mut metadata = Object::new();
-        metadata.push("span", Value::Array(vec![Value::from(span.start), Value::from(span.end)]));
+        let metadata = self.span(span);
         Mutation {
             intent: Intent {
                 source: "shell",
@@ -296,10 +340,24 @@ fn printed(analysis: &Analysis) -> Vec<String> {
 }
 
 /// The command whose operand a path is; a redirection's target is nobody's.
-fn owners(analysis: &Analysis) -> HashMap<(usize, usize, Option<String>), &Command> {
+fn owners(analysis: &Analysis) -> HashMap<(usize, usize, String), &Command> {
     let words =
         analysis.commands.iter().flat_map(|command| command.words.iter().skip(1).map(move |word| (word, command)));
-    words.map(|(word, command)| ((word.span.start, word.span.end, text_of(word)), command)).collect()
+    words.map(|(word, command)| ((word.span.start, word.span.end, shown(word)), command)).collect()
+}
+
+/// Whether one command stands in the words of another.
+fn wraps(outer: &Command, inner: &Command) -> bool {
+    inner.words.first().is_some_and(|first| outer.words.iter().skip(1).any(|word| word.span == first.span))
+}
+
+/// A word's text, with a mark for what is not known of it.
+fn shown(word: &Word) -> String {
+    let part = |part: &Part| match part {
+        Part::Text(text) | Part::Glob(text) => text.clone(),
+        Part::Unknown(_) => rules::UNKNOWN.to_owned(),
+    };
+    word.parts.iter().map(part).collect()
 }
 
 /// A path's text; `None` when part of it is not known.

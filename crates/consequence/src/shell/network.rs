@@ -46,12 +46,18 @@ impl Findings<'_> {
             let why = "the environment leaves the machine, with every token in it";
             self.add(Tier::Unrecoverable, "disclose", "secret", why, span, None, Origin::Rules);
         }
+        let printed = analysis.commands.iter().find_map(signs::prints_secret);
+        if let Some((span, what)) = printed.filter(|_| analysis.commands.iter().any(signs::sends_input)) {
+            let why = format!("{what} leaves the machine; nothing takes it back");
+            self.add(Tier::Unrecoverable, "disclose", "secret", &why, span, None, Origin::Rules);
+        }
         let keys: HashSet<(usize, usize)> = analysis.commands.iter().flat_map(signs::own_keys).collect();
         let secret = |file: &&FileUse| {
             let name = file.path.literal().unwrap_or_default();
             file.access == Access::Read && signs::is_secret(&name) && !keys.contains(&(file.span.start, file.span.end))
         };
-        if fetches && let Some(file) = analysis.files.iter().find(secret) {
+        let sends = fetches || analysis.commands.iter().any(signs::sends_input);
+        if sends && let Some(file) = analysis.files.iter().find(secret) {
             let (span, name) = (file.span, file.path.literal());
             self.add(
                 Tier::Unrecoverable,

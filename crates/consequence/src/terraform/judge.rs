@@ -102,11 +102,12 @@ impl Notes {
     }
 
     fn judge_unknown(&mut self, change: &Change<'_>) {
-        if matches!(
-            change.action,
-            Action::Create | Action::Update | Action::Delete | Action::Replace | Action::ForgetAndCreate
-        ) {
-            let kind = change.kind;
+        let kind = change.kind;
+        if change.action == Action::Create {
+            let reason = format!("`{kind}` is not a type that is known; what is made new loses nothing");
+            self.find(Tier::Reversible, reason);
+        }
+        if matches!(change.action, Action::Update | Action::Delete | Action::Replace | Action::ForgetAndCreate) {
             self.find(Tier::NeedsReview, format!("`{kind}` is not a type that is known: names prove nothing"));
         }
     }
@@ -206,7 +207,7 @@ impl Notes {
         findings.sort_by_key(|(tier, _)| std::cmp::Reverse((tier.verdict(), *tier)));
         let tier = findings.first().map_or(Tier::NeedsReview, |(tier, _)| *tier);
         let reasons: Vec<&str> = findings.iter().map(|(_, reason)| reason.as_str()).collect();
-        let unknown = tier == Tier::NeedsReview;
+        let unknown = tier == Tier::NeedsReview || known.is_none();
         let recoverability = Recoverability {
             tier,
             reasoning: format!("`{}`: {}", change.address, reasons.join("; ")),

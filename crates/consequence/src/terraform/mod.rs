@@ -39,7 +39,7 @@ pub fn evaluate(plan: &Value, state: Option<&Value>) -> Result<Report, PlanError
     }
     let beside = beside::mutations(document, &plan)?;
     let mutations = judged.into_iter().map(|judged| judged.mutation).chain(beside).collect();
-    Ok(Report { mutations, cross_action_risks: Some(risks) })
+    Ok(Report { mutations, cross_action_risks: Some(risks), unseen: Vec::new() })
 }
 
 /// The known types, with the tier of a delete when nothing else is known, and why.

@@ -49,6 +49,7 @@ fn rule(rule: &rules::Rule) -> Value {
     let tier = match rule.tier {
         rules::Judged::As(tier) => Value::Number(f64::from(tier.number())),
         rules::Judged::ByPath => Value::from("path"),
+        rules::Judged::Unseen => Value::from("unseen"),
         rules::Judged::BySql => Value::from("sql"),
     };
     let mut out = Object::new();

@@ -2,17 +2,19 @@
 //!
 //! Hints only ever raise a tier: they are the server's word (R35).
 
+mod twins;
+
 use writ_core::json::{Object, Value};
-use writ_shell::Env;
+use writ_shell::{Env, analyze};
 
 use crate::paths::{Doing, Eyes, Place, Seen, judge};
-use crate::report::{Confidence, Intent, Mutation, Origin, Recoverability, Report, Target, Tier};
+use crate::report::{Confidence, Intent, Mutation, Origin, Recoverability, Report, Target, Tier, Unseen};
 use crate::{shell, sql};
 
 /// Verbs, what they do, and the tier where nothing better is known.
-const VERBS: &str = include_str!("../data/mcp/verbs.txt");
+const VERBS: &str = include_str!("../../data/mcp/verbs.txt");
 /// What arguments mean by their names.
-const ARGUMENTS: &str = include_str!("../data/mcp/arguments.txt");
+const ARGUMENTS: &str = include_str!("../../data/mcp/arguments.txt");
 /// Deepest nesting of arguments, and most of them, that are looked at.
 const MAX_DEPTH: usize = 16;
 const MAX_ARGUMENTS: usize = 2000;
@@ -42,9 +44,25 @@ pub fn evaluate(call: &Call<'_>, env: &Env, eyes: &dyn Eyes) -> Report {
         _ => None,
     };
     let money = words.iter().any(|word| is("money", word)) && verb.is_none_or(|(_, action, _)| action != "read");
-    let mut found = Arguments { env, eyes, doing, money, mutations: Vec::new(), left: MAX_ARGUMENTS };
+    let verb = match verb {
+        // `schedule_key_deletion`: what is asked for is what counts.
+        Some((_, "change" | "run", _)) | None if words.iter().any(|word| is("deletion", word)) => {
+            Some((Tier::FromBackup, "delete", "a deletion is asked for, and done later"))
+        }
+        Some((Tier::FromBackup, "delete", _)) if words.iter().any(|word| is("whole", word)) => {
+            Some((Tier::Unrecoverable, "delete", "it is deleted with everything in it"))
+        }
+        other => other,
+    };
+    let mut found =
+        Arguments { env, eyes, doing, money, mutations: Vec::new(), unseen: Vec::new(), left: MAX_ARGUMENTS };
     found.value(None, call.arguments, 0);
+    let reads = matches!(verb, Some((_, "read", _)));
+    for line in twins::lines(call, &words, reads) {
+        found.line(&line);
+    }
     report.mutations.append(&mut found.mutations);
+    report.unseen.append(&mut found.unseen);
     let hint = |name: &str| call.annotations.and_then(|hints| hints.get(name)).and_then(Value::as_bool);
     let known = report.mutations.iter().any(|mutation| mutation.recoverability.tier > Tier::WithEffort);
     match verb {
@@ -60,6 +78,7 @@ pub fn evaluate(call: &Call<'_>, env: &Env, eyes: &dyn Eyes) -> Report {
             let mut mutation = own(call, Tier::Reversible, "call", "the tool is not known here", Confidence::Low);
             mutation.recoverability.source = Origin::Default;
             report.mutations.push(mutation);
+            report.unseen.push(Unseen { what: call.tool.to_owned(), why: "the tool is not known here".to_owned() });
         }
         None => {}
     }
@@ -140,6 +159,7 @@ struct Arguments<'a> {
     /// The tool's name speaks of money, and it does not only read.
     money: bool,
     mutations: Vec<Mutation>,
+    unseen: Vec<Unseen>,
     left: usize,
 }
 
@@ -166,15 +186,47 @@ impl Arguments<'_> {
             for found in sql::evaluate(text) {
                 self.add(found.tier, found.action, &found.why, found.name);
             }
+        } else if is("code", name) {
+            self.code(text);
         } else if is("shell", name) {
-            let report = shell::evaluate(text, self.env, self.eyes);
-            self.mutations.extend(
-                report.mutations.into_iter().filter(|mutation| mutation.recoverability.source == Origin::Rules),
-            );
+            self.line(text);
         } else if is("path", name) {
             self.path(text);
         } else if let Ok(number) = text.parse() {
             self.amount(name, number);
+        }
+    }
+
+    /// A shell line, as it would be judged by itself.
+    fn line(&mut self, line: &str) {
+        let report = shell::evaluate(line, self.env, self.eyes);
+        let known = report.mutations.into_iter().filter(|it| it.recoverability.source == Origin::Rules);
+        for mutation in known.filter(|it| it.recoverability.tier > Tier::WithEffort) {
+            let same = |other: &Mutation| other.recoverability == mutation.recoverability;
+            if !self.mutations.iter().any(same) {
+                self.mutations.push(mutation);
+            }
+        }
+        let new = report.unseen.into_iter().filter(|unseen| !self.unseen.contains(unseen)).collect::<Vec<_>>();
+        self.unseen.extend(new);
+    }
+
+    /// Code of a language that nobody names: as a shell's where it is one, and as an interpreter's.
+    fn code(&mut self, code: &str) {
+        let analysis = analyze(code, self.env);
+        let shell = analysis.syntax_error.is_none() && !code.contains("import ") && !code.contains("require(");
+        if shell {
+            self.line(code);
+        }
+        let quoted = code.replace('\'', "'\\''");
+        for interpreter in ["python3", "node"] {
+            self.line(&format!("{interpreter} -c '{quoted}'"));
+        }
+        self.unseen.retain(|unseen| !unseen.what.contains(" -c"));
+        let unseen =
+            Unseen { what: "code".to_owned(), why: "the code is looked at for signs of danger only".to_owned() };
+        if !self.unseen.contains(&unseen) {
+            self.unseen.push(unseen);
         }
     }
 
@@ -186,7 +238,7 @@ impl Arguments<'_> {
         let found = judge(doing, &place, Seen::default());
         let (least, action) = match doing {
             Doing::Delete => (Tier::Unrecoverable, "delete"),
-            _ => (Tier::FromBackup, "overwrite"),
+            Doing::Overwrite | Doing::Move | Doing::Permit => (Tier::FromBackup, "overwrite"),
         };
         if found.tier == Tier::Unrecoverable || found.tier == least {
             self.add(found.tier, action, &found.why, path.to_owned());
@@ -219,64 +271,4 @@ impl Arguments<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use writ_core::json::parse;
-
-    use super::*;
-    use crate::paths::Blind;
-    use crate::report::Verdict;
-
-    fn verdict(tool: &str, arguments: &str) -> Verdict {
-        let arguments = parse(arguments.as_bytes()).unwrap();
-        let call = Call { tool, server: None, arguments: &arguments, annotations: None };
-        evaluate(&call, &Env::default(), &Blind).verdict()
-    }
-
-    #[test]
-    fn names_and_arguments_count() {
-        for (tool, arguments) in [
-            ("deleteFile", "{}"),
-            ("mcp__db__execute_sql", r#"{"sql":"DROP TABLE users"}"#),
-            ("bash", r#"{"command":"rm -rf /"}"#),
-            ("purge_queue", "{}"),
-            ("transfer_funds", r#"{"amount":100}"#),
-            ("http_request", r#"{"method":"DELETE","url":"https://x/y"}"#),
-            ("repo-destroy", "{}"),
-            ("DROPTable", "{}"),
-            ("create_payment", r#"{"amount":12,"currency":"EUR"}"#),
-            ("setBudget", r#"{"campaign":"x","budget":"100000"}"#),
-            ("write_file", r#"{"path":"/etc/passwd","content":"x"}"#),
-            ("delete_file", r#"{"path":"/etc/hosts"}"#),
-        ] {
-            assert_ne!(verdict(tool, arguments), Verdict::Allow, "{tool} {arguments}");
-        }
-        for (tool, arguments) in [
-            ("get_delete_status", "{}"),
-            ("list_files", "{}"),
-            ("mcp__db__execute_sql", r#"{"sql":"SELECT 1"}"#),
-            ("bash", r#"{"command":"ls"}"#),
-            ("search_deleted", "{}"),
-            ("frobnicate", "{}"),
-            ("list_payments", r#"{"amount":12}"#),
-            ("add_ingredient", r#"{"amount":2}"#),
-            ("create_payment_link", r#"{"amount":0}"#),
-            ("write_file", r#"{"path":"src/main.rs","content":"x"}"#),
-            ("create_directory", r#"{"path":"/home/me/project/new"}"#),
-            ("read_file", r#"{"path":"/etc/passwd"}"#),
-        ] {
-            assert_eq!(verdict(tool, arguments), Verdict::Allow, "{tool} {arguments}");
-        }
-    }
-
-    #[test]
-    fn hints_raise_and_never_lower() {
-        let arguments = Value::Null;
-        let with = |tool, hints: &str| {
-            let hints = parse(hints.as_bytes()).unwrap();
-            let call = Call { tool, server: None, arguments: &arguments, annotations: Some(&hints) };
-            evaluate(&call, &Env::default(), &Blind).verdict()
-        };
-        assert_eq!(with("frobnicate", r#"{"destructiveHint":true}"#), Verdict::Escalate);
-        assert_ne!(with("delete_all", r#"{"readOnlyHint":true,"destructiveHint":false}"#), Verdict::Allow);
-    }
-}
+mod tests;

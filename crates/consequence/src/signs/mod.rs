@@ -2,10 +2,13 @@
 //!
 //! Owns what may be said of a program by its words alone. A sign never says what would be lost, only that something would.
 
+mod secrets;
+
 use writ_shell::{Command, Word};
 
 use crate::rules::Subject;
-use crate::sql::without_comments;
+
+pub use secrets::{is_secret, lists_environment, own_keys, prints_secret, sends_input};
 
 /// Words that take something away wherever they are the verb.
 const VERBS: [&str; 12] = [
@@ -145,6 +148,40 @@ pub fn is_statement(line: &str) -> bool {
     }
 }
 
+/// A statement without `/* … */`.
+fn without_comments(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("/*") {
+        out.push_str(before);
+        rest = after.split_once("*/").map_or("", |(_, rest)| rest);
+    }
+    out.push_str(rest);
+    out
+}
+
+/// An assignment that stops a record or a check from now on, and what it stops.
+pub fn switches_off(line: &str) -> Option<&'static str> {
+    const SWITCHES: [(&str, &[&str], &str); 8] = [
+        ("HISTFILE=", &["", "/dev/null"], "what is run from now on leaves no record"),
+        ("HISTSIZE=", &["0", "-1"], "what is run from now on leaves no record"),
+        ("HISTFILESIZE=", &["0"], "what is run from now on leaves no record"),
+        ("SAVEHIST=", &["0"], "what is run from now on leaves no record"),
+        ("HISTCONTROL=", &["ignorespace:ignoredups:erasedups"], "what is run from now on leaves no record"),
+        ("NODE_TLS_REJECT_UNAUTHORIZED=", &["0"], "whoever stands in between can read and change what is fetched"),
+        ("PYTHONHTTPSVERIFY=", &["0"], "whoever stands in between can read and change what is fetched"),
+        ("GIT_SSL_NO_VERIFY=", &["1", "true"], "whoever stands in between can read and change what is fetched"),
+    ];
+    // Nearly no line has one of these names in it.
+    let words = line.split(|c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')'));
+    words.filter(|word| word.contains('=')).find_map(|word| {
+        SWITCHES.iter().find_map(|(name, values, why)| {
+            let value = word.strip_prefix(name)?.trim_matches(['"', '\'']);
+            values.contains(&value).then_some(*why)
+        })
+    })
+}
+
 /// Whether a command turns bytes into other text than was written, or brings back what was run before.
 pub fn disguises(command: &Command) -> bool {
     let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
@@ -175,103 +212,6 @@ pub fn is_interactive_shell(command: &Command) -> bool {
     let shell =
         program(command).is_some_and(|program| matches!(program.as_str(), "bash" | "sh" | "zsh" | "dash" | "ksh"));
     shell && command.words.iter().skip(1).filter_map(Word::literal).any(|word| word == "-i" || word == "-il")
-}
-
-/// Whether a command prints every variable, or keys.
-pub fn lists_environment(command: &Command) -> bool {
-    let keys = command.words.iter().filter_map(Word::literal).any(|word| word.starts_with("--export-secret-"));
-    if keys && program(command).is_some_and(|program| program.starts_with("gpg")) {
-        return true;
-    }
-    let alone = command.words.len() == 1;
-    program(command).is_some_and(|program| alone && matches!(program.as_str(), "env" | "printenv" | "set" | "export"))
-}
-
-/// Whether a command sends what it reads to the network.
-pub fn sends_input(command: &Command) -> bool {
-    match program(command).as_deref() {
-        Some("nc" | "ncat" | "netcat" | "socat") => true,
-        Some("curl" | "http" | "https" | "wget") => {
-            command.words.iter().skip(1).filter_map(Word::literal).any(|word| {
-                word.ends_with("@-") || word == "/dev/stdin" || matches!(word.as_str(), "-T-" | "--upload-file=-")
-            }) || command.words.windows(2).any(|pair| match pair {
-                [flag, value] => {
-                    matches!(flag.literal().as_deref(), Some("-T" | "--upload-file"))
-                        && value.literal().as_deref() == Some("-")
-                }
-                _ => false,
-            })
-        }
-        _ => false,
-    }
-}
-
-/// Where a command names the keys it proves itself with, or settings it takes in: those it does not send.
-pub fn own_keys(command: &Command) -> Vec<(usize, usize)> {
-    const FLAGS: [&str; 9] =
-        ["-E", "--key", "--cert", "--cacert", "--identity", "--kubeconfig", "--env-file", "--ssh-key", "--netrc-file"];
-    const COPIES: [&str; 4] = ["scp", "sftp", "rsync", "mosh"];
-    let span = |word: &Word| (word.span.start, word.span.end);
-    if matches!(
-        program(command).as_deref(),
-        Some(
-            "source"
-                | "."
-                | "ssh"
-                | "ssh-add"
-                | "ssh-keygen"
-                | "ssh-copy-id"
-                | "docker"
-                | "podman"
-                | "docker-compose"
-                | "openssl"
-                | "kubectl"
-                | "helm"
-        )
-    ) {
-        return command.words.iter().map(span).collect();
-    }
-    let copies = program(command).is_some_and(|program| COPIES.contains(&program.as_str()));
-    let after = command.words.windows(2).filter_map(|pair| match pair {
-        [flag, value] => {
-            let flag = flag.literal().unwrap_or_default();
-            let own = copies && matches!(flag.as_str(), "-i" | "-F") || FLAGS.contains(&flag.as_str());
-            own.then(|| span(value))
-        }
-        _ => None,
-    });
-    let glued = command.words.iter().filter(|word| {
-        word.literal().is_some_and(|word| word.split_once('=').is_some_and(|(flag, _)| FLAGS.contains(&flag)))
-    });
-    after.chain(glued.map(span)).collect()
-}
-
-/// Whether a file holds secrets, by its name.
-pub fn is_secret(path: &str) -> bool {
-    const NAMES: [&str; 13] = [
-        ".env",
-        "id_rsa",
-        "id_ed25519",
-        "id_ecdsa",
-        "credentials",
-        ".netrc",
-        "shadow",
-        ".pgpass",
-        "kubeconfig",
-        ".git-credentials",
-        ".ssh",
-        ".aws",
-        ".gnupg",
-    ];
-    const PATTERNS: [&str; 4] = [".env.example", ".env.sample", ".env.template", ".env.dist"];
-    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    if PATTERNS.contains(&name) || name.ends_with(".pub") || name.starts_with("known_hosts") {
-        return false;
-    }
-    NAMES.contains(&name)
-        || name.starts_with(".env.")
-        || name.ends_with(".pem")
-        || ["/.ssh/", "/.gnupg/", "/.kube/config", "/.aws/"].iter().any(|part| path.contains(part))
 }
 
 fn program(command: &Command) -> Option<String> {

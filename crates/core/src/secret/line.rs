@@ -1,0 +1,282 @@
+//! A line as it may be shown: by the shapes of tokens, by names of values, and by what programs do with their words.
+
+use super::pairs::masked;
+use super::programs::{Takes, feeds_secret, is_known, is_user, sets, takes};
+use super::{MASK, mask, names};
+
+/// Deepest text in quotes that is looked into.
+const MAX_DEPTH: usize = 4;
+
+/// A line or a sentence fit to be shown to others: its tokens masked, and the values that stand behind names of secrets
+/// (`PGPASSWORD=…`, `--token …`, `Authorization: …`, `"password": "…"`, `?token=…`), in addresses (`://user:…@`), and where programs
+/// take them (`mysql -p…`, `curl -u`, `sshpass -p`).
+pub fn hide(text: &str) -> String {
+    let text = mask(text);
+    // Most sentences have nothing that leads to a value.
+    if !text.bytes().any(|byte| matches!(byte, b':' | b'=' | b'-' | b'\'' | b'"' | b'<' | b'|' | b' ')) {
+        return text.into_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    let feeds = feeds_secret(&text);
+    line(&masked(&text), feeds, 0, &mut out);
+    out
+}
+
+/// What the words before say of the next one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Plain,
+    /// It is a secret.
+    Secret,
+    /// It is `user:secret`.
+    User,
+    /// It is a header.
+    Header,
+}
+
+/// What is known of the command a word stands in.
+struct Command<'a> {
+    program: &'a str,
+    said: Vec<&'a str>,
+    next: Next,
+}
+
+fn line(text: &str, feeds: bool, depth: usize, out: &mut String) {
+    let mut command = Command { program: "", said: Vec::new(), next: Next::Plain };
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if first.is_whitespace() || matches!(first, ';' | '|' | '&' | '(' | ')' | '`') {
+            if !matches!(first, ' ' | '\t' | '\r') {
+                command = Command { program: "", said: Vec::new(), next: Next::Plain };
+            }
+            out.push(first);
+            rest = rest.get(first.len_utf8()..).unwrap_or_default();
+            continue;
+        }
+        let end = word_end(rest);
+        let (word, after) = rest.split_at(end);
+        shown(word, &mut command, feeds, depth, out);
+        rest = after;
+    }
+}
+
+/// Where a word ends: quotes that close hold it together.
+fn word_end(text: &str) -> usize {
+    let mut letters = text.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => {
+                letters.next();
+            }
+            '\'' | '"' => {
+                let body = text.get(at + 1..).unwrap_or_default();
+                let closed = body.char_indices().find(|(end, c)| {
+                    *c == letter && !(letter == '"' && body.get(..*end).is_some_and(|body| body.ends_with('\\')))
+                });
+                if let Some((end, _)) = closed {
+                    let to = at + 1 + end;
+                    while letters.as_str().len() > text.len() - to - 1 {
+                        letters.next();
+                    }
+                }
+            }
+            _ if letter.is_whitespace() || matches!(letter, ';' | '|' | '&' | '(' | ')' | '`') => return at,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn shown<'a>(word: &'a str, command: &mut Command<'a>, feeds: bool, depth: usize, out: &mut String) {
+    let bare = word.trim_matches(['"', '\'']);
+    let next = std::mem::replace(&mut command.next, Next::Plain);
+    match next {
+        Next::Secret if !bare.starts_with('$') => return out.push_str(&quoted(word)),
+        Next::User => return out.push_str(&user(word)),
+        Next::Header => return out.push_str(&header(word)),
+        Next::Plain | Next::Secret => {}
+    }
+    let name = bare.rsplit('/').next().unwrap_or_default();
+    let assigns =
+        command.said.is_empty() && bare.split_once('=').is_some_and(|(name, _)| !name.contains(['-', '/', '.']));
+    if is_known(name) || command.program.is_empty() && !assigns && !bare.starts_with('-') && !is_wrapper(name) {
+        command.program = name;
+        command.said.clear();
+    }
+    match takes(command.program, &command.said, bare) {
+        Takes::Next => command.next = Next::Secret,
+        Takes::Glued(length) if !word.starts_with(['"', '\'']) => {
+            let (option, value) = word.split_at(length);
+            out.push_str(option);
+            return out.push_str(&if value.starts_with('$') { value.to_owned() } else { quoted(value) });
+        }
+        Takes::Glued(_) | Takes::Nothing => {}
+    }
+    if is_user(command.program, bare) {
+        command.next = Next::User;
+    } else if matches!(bare, "-H" | "--header" | "--proxy-header") {
+        command.next = Next::Header;
+    } else if bare.starts_with('-') && !bare.contains('=') && names::is_secret(bare.trim_start_matches('-'))
+        || sets(command.program, &command.said, bare)
+        || bare == "<<<" && feeds
+    {
+        command.next = Next::Secret;
+    } else if command.program == "htpasswd" && bare.starts_with('-') && bare.contains('b') {
+        command.said.push("-b");
+    }
+    let prints = feeds && matches!(command.program, "echo" | "printf") && command.program != name;
+    let positional =
+        !bare.starts_with('-') && !bare.starts_with('$') && !bare.starts_with('%') && !bare.starts_with('>');
+    let third = command.program == "htpasswd" && command.said.contains(&"-b") && positional && command.said.len() >= 3;
+    let phrase = command.program == "wpa_passphrase" && command.said.len() >= 2;
+    if prints && positional || third || phrase {
+        command.said.push(bare);
+        return out.push_str(&quoted(word));
+    }
+    command.said.push(bare);
+    if command.program.starts_with("sql")
+        && let Some(login) = login(word)
+    {
+        return out.push_str(&login);
+    }
+    out.push_str(&plain(word, feeds, depth));
+}
+
+/// `user/secret@database`, as Oracle's programs take it.
+fn login(word: &str) -> Option<String> {
+    let (user, rest) = word.split_once('/')?;
+    let (_, database) = rest.rsplit_once('@')?;
+    (!user.is_empty()).then(|| format!("{user}/{MASK}@{database}"))
+}
+
+/// Programs that run the one behind them.
+fn is_wrapper(name: &str) -> bool {
+    matches!(
+        name,
+        "sudo" | "env" | "time" | "nohup" | "exec" | "command" | "doas" | "xargs" | "watch" | "timeout" | "nice"
+    )
+}
+
+/// A word that no one before it speaks of.
+fn plain(word: &str, feeds: bool, depth: usize) -> String {
+    if let Some(shown) = glued_user(word).or_else(|| address(word)).or_else(|| random(word)) {
+        return shown;
+    }
+    // `bash -c "mysql -p…"`, or a header by itself.
+    let quote = word.chars().next().filter(|first| matches!(first, '"' | '\''));
+    let inner = quote.and_then(|quote| word.get(1..)?.strip_suffix(quote));
+    match inner.filter(|inner| inner.contains(char::is_whitespace) && depth < MAX_DEPTH) {
+        Some(inner) => {
+            let quote = quote.unwrap_or('"');
+            let mut out = String::from(quote);
+            line(inner, feeds, depth + 1, &mut out);
+            out.push(quote);
+            out
+        }
+        None => word.to_owned(),
+    }
+}
+
+/// `-uuser:secret`, `--user=user:secret`.
+fn glued_user(word: &str) -> Option<String> {
+    let long = ["--user=", "--proxy-user=", "--creds=", "--auth="].iter().find(|option| word.starts_with(**option));
+    let length = match long {
+        Some(option) => option.len(),
+        None if word.starts_with("-u") && word.contains(':') && !word.contains("://") => 2,
+        None => return None,
+    };
+    let (option, value) = word.split_at(length);
+    Some(format!("{option}{}", user(value)))
+}
+
+/// `user:secret`, `user%secret`; an identity of numbers is none.
+fn user(word: &str) -> String {
+    let bare = word.trim_matches(['"', '\'']);
+    let Some((name, secret)) = bare.split_once([':', '%', ',']) else { return word.to_owned() };
+    let numbers = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    if secret.is_empty() || numbers(name) && numbers(secret) || secret.starts_with('$') {
+        return word.to_owned();
+    }
+    let sign = bare.chars().nth(name.chars().count()).unwrap_or(':');
+    let quote = word.chars().next().filter(|first| matches!(first, '"' | '\'')).map(String::from).unwrap_or_default();
+    format!("{quote}{name}{sign}{MASK}{quote}")
+}
+
+/// `'X-Api-Key: …'`: a header's value is a secret when its name says so, or when it looks like one.
+fn header(word: &str) -> String {
+    let bare = word.trim_matches(['"', '\'']);
+    let Some((name, value)) = bare.split_once(':') else { return word.to_owned() };
+    let lower = name.to_ascii_lowercase();
+    let harmless = [
+        "accept",
+        "content-type",
+        "user-agent",
+        "host",
+        "origin",
+        "referer",
+        "content-length",
+        "cache-control",
+        "if-none-match",
+    ];
+    let secret = names::is_secret(name)
+        || ["key", "auth", "cookie", "session", "signature"].iter().any(|part| lower.contains(part));
+    let value = value.trim();
+    if harmless.contains(&lower.as_str()) || !secret || value.is_empty() || value.starts_with('$') {
+        return word.to_owned();
+    }
+    let quote = word.chars().next().filter(|first| matches!(first, '"' | '\'')).map(String::from).unwrap_or_default();
+    format!("{quote}{name}: {MASK}{quote}")
+}
+
+/// `scheme://user:secret@host`, and hooks whose path is the secret.
+fn address(word: &str) -> Option<String> {
+    const HOOKS: [&str; 6] = [
+        "hooks.slack.com/services/",
+        "/api/webhooks/",
+        "api.telegram.org/bot",
+        "webhook.office.com/",
+        "hooks.zapier.com/",
+        "maker.ifttt.com/",
+    ];
+    let (scheme, rest) = word.split_once("://")?;
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#', '"', '\'']).unwrap_or(rest.len()));
+    // A secret may hold `/`, `?` or `#`: what stands before the last `@` of the word belongs to it.
+    let (authority, path) = match (authority.contains('@'), rest.split_once('@')) {
+        (false, Some((front, behind))) if front.contains(':') && !front.contains(['=', ' ']) => {
+            let end = behind.find(['/', '?', '#', '"', '\'']).unwrap_or(behind.len());
+            rest.split_at(front.len() + 1 + end)
+        }
+        _ => (authority, path),
+    };
+    if let Some((user, host)) = authority.rsplit_once('@') {
+        let user = match user.split_once(':') {
+            Some((user, secret)) if !secret.starts_with('$') => format!("{user}:{MASK}"),
+            // A token alone: `https://TOKEN@host`.
+            None if user.len() >= 16 => MASK.to_owned(),
+            Some(_) | None => user.to_owned(),
+        };
+        return Some(format!("{scheme}://{user}@{host}{path}"));
+    }
+    let hook = HOOKS.iter().find_map(|hook| rest.find(hook).map(|at| at + hook.len()))?;
+    let end = rest.find(['"', '\'']).unwrap_or(rest.len()).max(hook);
+    Some(format!("{scheme}://{}{MASK}{}", rest.get(..hook)?, rest.get(end..)?))
+}
+
+/// Forty letters of the kind that clouds make keys of.
+fn random(word: &str) -> Option<String> {
+    let bare = word.trim_matches(['"', '\'']);
+    let of = |test: fn(&char) -> bool| bare.chars().filter(test).count();
+    let shape = (40..=88).contains(&bare.len())
+        && bare.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '+' | '='))
+        && of(char::is_ascii_digit) >= 2
+        && of(char::is_ascii_uppercase) >= 8
+        && of(char::is_ascii_lowercase) >= 8
+        && !bare.starts_with('/');
+    shape.then(|| quoted(word))
+}
+
+/// The mask in the word's own quotes, so that the line still reads.
+fn quoted(word: &str) -> String {
+    let quote = |c: Option<char>| c.filter(|c| matches!(c, '"' | '\'')).map(String::from).unwrap_or_default();
+    format!("{}{MASK}{}", quote(word.chars().next()), quote(word.chars().next_back().filter(|_| word.len() > 1)))
+}

@@ -1,0 +1,112 @@
+//! Names with their values, wherever they stand: `PASSWORD=…`, `"password": "…"`, `?token=…`, `Authorization: …`, `PASSWORD '…'`.
+
+use super::MASK;
+use super::names::{is_secret, is_secret_parameter};
+
+/// The text with the values of such names masked.
+pub(super) fn masked(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut before = ' ';
+    while let Some(at) = rest.find(is_name) {
+        out.push_str(rest.get(..at).unwrap_or_default());
+        before = rest.get(..at).and_then(|skipped| skipped.chars().next_back()).unwrap_or(before);
+        rest = rest.get(at..).unwrap_or_default();
+        let end = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        out.push_str(name);
+        let parameter = matches!(before, '?' | '&' | '#') && is_secret_parameter(name);
+        let name = name.trim_start_matches('-');
+        rest = if parameter || is_secret(name) || name == "IDENTIFIED" || name == "identified" {
+            value(name, after, &mut out)
+        } else {
+            after
+        };
+        before = out.chars().next_back().unwrap_or(' ');
+    }
+    out.push_str(rest);
+    out
+}
+
+fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
+/// Masks what follows a name, if it is its value; returns what comes after.
+fn value<'a>(name: &str, after: &'a str, out: &mut String) -> &'a str {
+    // What closes the name: a quote, perhaps escaped, a bracket.
+    let sign = after.trim_start_matches(['"', '\'', '\\', ']', ')']);
+    let sign = sign.trim_start_matches(' ');
+    let quoted_next = after.trim_start().starts_with('\'') && after.starts_with(char::is_whitespace);
+    let (skipped, value) = match sign.chars().next() {
+        Some(':' | '=') => {
+            let value = sign.trim_start_matches([':', '=', '>', '~']).trim_start_matches([' ', '\t']);
+            (after.len() - value.len(), value)
+        }
+        // `PASSWORD 'x'`, `IDENTIFIED BY 'x'` of SQL.
+        _ if quoted_next => (after.len() - after.trim_start().len(), after.trim_start()),
+        _ => {
+            let by = after.strip_prefix(" BY ").or(after.strip_prefix(" by "));
+            let Some(value) = by.filter(|value| value.starts_with(['\'', '"'])) else { return after };
+            (4, value)
+        }
+    };
+    // `IDENTIFIED = …`, and a name with nothing behind it.
+    if name.eq_ignore_ascii_case("identified") && !value.starts_with(['\'', '"']) || value.is_empty() {
+        return after;
+    }
+    out.push_str(after.get(..skipped).unwrap_or_default());
+    let header = name.eq_ignore_ascii_case("authorization") || name.to_ascii_lowercase().ends_with("cookie");
+    masked_value(value, header, out)
+}
+
+fn masked_value<'a>(value: &'a str, header: bool, out: &mut String) -> &'a str {
+    // `"…"`, `'…'`, `\"…\"`
+    let escaped = value.starts_with("\\\"");
+    let open = if escaped { "\\\"" } else { value.get(..1).filter(|first| matches!(*first, "\"" | "'")).unwrap_or("") };
+    if !open.is_empty() {
+        let body = value.get(open.len()..).unwrap_or_default();
+        let end = closing(body, open);
+        let (body, rest) = body.split_at(end.unwrap_or(body.len()));
+        out.push_str(open);
+        out.push_str(if body.is_empty() || is_expansion(body) && open == "\"" { body } else { MASK });
+        return rest;
+    }
+    if is_expansion(value) {
+        return value;
+    }
+    let ends = |c: char| match header {
+        true => matches!(c, '"' | '\'' | '\n' | '\r'),
+        false => {
+            c.is_whitespace()
+                || matches!(c, '"' | '\'' | ',' | ';' | '&' | '|' | ')' | '}' | ']' | '\\' | '<' | '>' | '`')
+        }
+    };
+    let end = value.find(ends).unwrap_or(value.len());
+    let (body, rest) = value.split_at(end);
+    let nothing =
+        matches!(body, "" | "true" | "false" | "null" | "none" | "None" | "yes" | "no" | "[secret]" | "{" | "[" | "*");
+    out.push_str(if nothing || body.starts_with(['{', '[']) && !body.starts_with("[secret]") { body } else { MASK });
+    rest
+}
+
+/// Where a quoted value ends.
+fn closing(body: &str, open: &str) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = body.get(from..)?.find(open) {
+        let at = from + at;
+        let escaped = open == "\"" && body.get(..at)?.ends_with('\\');
+        if !escaped {
+            return Some(at);
+        }
+        from = at + open.len();
+    }
+    None
+}
+
+/// `$X`, `${X}`, `$(…)`: no value, but where it comes from.
+fn is_expansion(text: &str) -> bool {
+    let mut letters = text.chars();
+    letters.next() == Some('$')
+        && letters.next().is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '_' | '{' | '('))
+}

@@ -1,0 +1,79 @@
+use super::*;
+
+#[test]
+fn lines_are_fit_to_be_shown() {
+    for (line, shown) in [
+        ("PGPASSWORD=hunter2 psql -c 'SELECT 1'", "PGPASSWORD=[secret] psql -c 'SELECT 1'"),
+        ("vault --token hunter2 rm  x", "vault --token [secret] rm  x"),
+        ("vault --token=\"hunter2\" rm", "vault --token=\"[secret]\" rm"),
+        ("curl -u me:hunter2 https://x/", "curl -u me:[secret] https://x/"),
+        ("psql postgres://me:hunter2@db:5/x?y", "psql postgres://me:[secret]@db:5/x?y"),
+        ("psql postgres://me:hun@ter2@db/x", "psql postgres://me:[secret]@db/x"),
+        ("curl -H 'Authorization: Bearer hunter2' x", "curl -H 'Authorization: [secret]' x"),
+        ("rm -rf /data && git push --force", "rm -rf /data && git push --force"),
+        ("docker run -p 80:80 -u 1000:1000 web", "docker run -p 80:80 -u 1000:1000 web"),
+        ("echo hunter2 | docker login --password-stdin x", "echo [secret] | docker login --password-stdin x"),
+    ] {
+        assert_eq!(hide(line), shown);
+    }
+}
+
+#[test]
+fn no_spelling_leaks() {
+    let mut leaks = Vec::new();
+    for line in include_str!("spellings.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let shown = hide(line);
+        if ["hunter2", "tr0ub4dor"].iter().any(|secret| shown.contains(secret)) {
+            leaks.push(shown);
+        }
+    }
+    assert!(leaks.is_empty(), "{} leak:\n{}", leaks.len(), leaks.join("\n"));
+}
+
+#[test]
+fn what_is_no_secret_stays() {
+    for line in [
+        "git commit -m 'token handling: done'",
+        "cp src/password_reset.rs src/tokens.rs",
+        "docker run -p 8080:80 --name web nginx",
+        "ssh -p 2222 host",
+        "mkdir -p a/b",
+        "export TOKEN=$(cat t)",
+        "mysql -u root -P 3306 -h db shop",
+        "PWD=/srv/app make",
+        "psql -U me -d shop -c 'SELECT 1'",
+        "tar -xzf a.tgz -C /srv",
+        "`/srv/a/b.txt` is in no commit",
+        "everything below `/data`, outside the project, is removed",
+        "rm -rf ~/.ssh/id_rsa",
+        "kubectl get secret db -o yaml",
+        "aws s3 cp a s3://b/c",
+        "max_tokens=100",
+        "curl -H 'Accept: application/json' https://x.example/a?page=2",
+        "password_file=/run/p",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "it's there, and it doesn't matter",
+    ] {
+        assert_eq!(hide(line), line);
+    }
+}
+
+#[test]
+fn tokens_are_masked_and_names_are_not() {
+    let token = format!("ghp_{}", "aB3".repeat(12));
+    assert_eq!(mask(&format!("/w/{token}/x")), "/w/[secret]/x");
+    assert_eq!(mask(&token), "[secret]");
+    assert_eq!(mask(&format!("a={token},b")), "a=[secret],b");
+    for plain in ["/w/src/ghp_short", "task-skeleton-of-a-very-long-file-name.rs", "sk-learn", "", "/usr/bin/git"] {
+        assert_eq!(mask(plain), plain);
+    }
+}
+
+#[test]
+fn long_texts_end() {
+    for text in
+        ["'".repeat(50_000), "\"a ".repeat(30_000), "-p ".repeat(50_000), "a=".repeat(50_000), "://".repeat(30_000)]
+    {
+        hide(&text);
+    }
+}
