@@ -32,7 +32,6 @@ pub(crate) enum Language {
     Php,
     Lua,
     R,
-    Jq,
 }
 
 impl Language {
@@ -46,7 +45,6 @@ impl Language {
             Self::Php => "php",
             Self::Lua => "lua",
             Self::R => "r",
-            Self::Jq => "jq",
         }
     }
 
@@ -100,7 +98,7 @@ pub(crate) fn read(language: Language, text: &str, around: &Around<'_>) -> Readi
         Language::Perl => perl::read(text, around),
         Language::Ruby => ruby::read(text, around),
         Language::Php => php::read(text, around),
-        Language::Lua | Language::R | Language::Jq => small::read(language, text),
+        Language::Lua | Language::R => small::read(language, text),
     }
 }
 

@@ -55,7 +55,7 @@ mod tests {
         for line in DATA.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
             let (head, words) = line.split_once(" | ").unwrap_or_default();
             let mut head = head.split(' ');
-            let known = ["python", "javascript", "perl", "ruby", "php", "lua", "r", "jq"];
+            let known = ["python", "javascript", "perl", "ruby", "php", "lua", "r"];
             assert!(head.next().is_some_and(|language| known.contains(&language)), "{line}");
             assert!(head.next().is_some() && !words.is_empty(), "{line}");
         }

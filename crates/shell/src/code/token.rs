@@ -80,6 +80,11 @@ impl Cursor {
         self.chars.get(self.at + by).copied()
     }
 
+    /// The character at a place.
+    pub fn char_at(&self, at: usize) -> Option<char> {
+        self.chars.get(at).copied()
+    }
+
     /// The next one.
     pub fn peek(&self) -> Option<char> {
         self.ahead(0)
@@ -138,6 +143,22 @@ impl Cursor {
         }
         Some(value)
     }
+}
+
+/// Whether all of a text is one number. What is glued to one may be a keyword or a member.
+pub fn is_number(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase().replace('_', "");
+    let lower = lower.strip_suffix(['j', 'n']).unwrap_or(&lower);
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(digits) = lower.strip_prefix(prefix) {
+            return !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
+        }
+    }
+    let (mantissa, exponent) = lower.split_once('e').unwrap_or((lower, "0"));
+    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    mantissa.len() > usize::from(mantissa.contains('.')) && digits(whole) && digits(fraction) && !exponent.is_empty() && digits(exponent)
 }
 
 /// Letters that names of code are read from; a name with any other letter is refused, because languages fold them.

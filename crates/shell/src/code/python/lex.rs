@@ -1,6 +1,6 @@
 //! Python's tokens. What could be read in two ways is refused.
 
-use crate::code::token::{Cursor, Kind, MAX_NESTING, Piece, Token, is_word};
+use crate::code::token::{Cursor, Kind, MAX_NESTING, Piece, Token, is_number, is_word};
 
 const SIGNS: [&str; 47] = [
     "**=", "//=", ">>=", "<<=", "...", ":=", "->", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
@@ -52,7 +52,9 @@ impl Lexer<'_> {
                 }
                 '"' | '\'' => out.push(self.text("")?),
                 c if c.is_ascii_digit() || (c == '.' && self.cursor.ahead(1).is_some_and(|c| c.is_ascii_digit())) => {
-                    out.push(Token::new(Kind::Value, self.number()));
+                    let number = self.number();
+                    is_number(&number).then_some(())?;
+                    out.push(Token::new(Kind::Value, number));
                 }
                 c if is_word(c) => {
                     let word = self.cursor.while_(is_word);

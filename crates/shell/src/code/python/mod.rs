@@ -9,6 +9,8 @@ mod imports;
 mod lex;
 mod values;
 
+pub(crate) use values::below;
+
 use std::cell::Cell;
 use std::collections::HashMap;
 
