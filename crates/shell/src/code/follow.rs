@@ -77,11 +77,9 @@ fn switches(language: Language, words: &[Word], options: &Options) -> Option<Str
             continue;
         }
         let long = text.split('=').next().unwrap_or_default();
-        if table::has(name, "options", long) {
-            continue;
-        }
         if text.starts_with("--") {
-            return None;
+            table::has(name, "options", long).then_some(())?;
+            continue;
         }
         for (at, letter) in text.char_indices().skip(1) {
             let known = table::role(name, "options", &format!("-{letter}"))?;

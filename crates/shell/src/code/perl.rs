@@ -41,11 +41,14 @@ pub(super) fn is_plain_name(word: &Word) -> bool {
     sure && !text.starts_with(['<', '>', '|', '+', '&', ' ', '\t', '\n']) && !text.ends_with(['|', ' ', '\t', '\n', '\0'])
 }
 
-/// Names of the program's own functions.
+/// Names of the program's own functions. One that Perl has itself stays Perl's.
 fn own_subs(text: &str) -> Vec<String> {
-    let words: Vec<&str> = text.split(|c: char| !is_word(c)).filter(|word| !word.is_empty()).collect();
-    let named = words.iter().zip(words.iter().skip(1)).filter(|(sub, _)| **sub == "sub");
-    named.map(|(_, name)| (*name).to_owned()).take(32).collect()
+    let named = text.match_indices("sub ").filter_map(|(at, sub)| {
+        let rest = text.get(at + sub.len()..)?.trim_start();
+        let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+        rest.get(..end).filter(|name| !name.is_empty() && !table::has(LANGUAGE, "reserved", name))
+    });
+    named.take(32).map(str::to_owned).collect()
 }
 
 /// What stands before the next token.
@@ -177,7 +180,9 @@ impl Reader<'_> {
             _ => ']',
         };
         let (operand, arrow) = (self.before == Before::Operand, self.before == Before::Arrow);
-        self.refs |= arrow && c != '(';
+        // `"name"->()` calls a function by its name.
+        (!(arrow && c == '(')).then_some(())?;
+        self.refs |= arrow;
         self.before = if c == '{' && (operand || arrow) { Before::Key } else { Before::Start };
         self.code(Some(close), depth + 1)?;
         // A block ends a statement; behind all else an operator follows.

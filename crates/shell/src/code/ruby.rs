@@ -27,8 +27,10 @@ pub fn read(text: &str, around: &Around<'_>) -> Reading {
     let Some(tokens) = lex::tokens(text) else { return Reading::default() };
     let mut own = HashSet::new();
     names(&tokens, &mut own, 0);
+    // Behind a bracket, in another block or before it is made, such a name is the method.
+    let reserved = own.iter().any(|name| table::has(LANGUAGE, "reserved", name));
     let opens = around.switches.contains(['n', 'p', 'i']);
-    let mut reader = Reader { own, around, out: Reading { harmless: true, ..Reading::default() }, opens };
+    let mut reader = Reader { own, around, out: Reading { harmless: !reserved, ..Reading::default() }, opens };
     reader.walk(&tokens, 0);
     if reader.opens {
         // What is put there is opened.

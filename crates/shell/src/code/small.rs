@@ -72,7 +72,9 @@ fn tokens(language: Language, text: &str) -> Option<Vec<Token>> {
 fn own_names(tokens: &[Token]) -> HashSet<&str> {
     let mut own = HashSet::new();
     let mut local = false;
+    let mut depth = 0i32;
     for (at, token) in tokens.iter().enumerate() {
+        depth += i32::from(token.is("(")) - i32::from(token.is(")"));
         let Some(name) = token.name() else {
             local &= token.is(",");
             continue;
@@ -80,7 +82,8 @@ fn own_names(tokens: &[Token]) -> HashSet<&str> {
         let next = tokens.get(at + 1);
         let before = at.checked_sub(1).and_then(|at| tokens.get(at));
         let member = before.is_some_and(|before| before.is(".") || before.is(":"));
-        let assigned = next.is_some_and(|next| next.is("=") || next.is("<-"));
+        // In brackets it names an argument.
+        let assigned = next.is_some_and(|next| (next.is("=") && depth == 0) || next.is("<-"));
         if (assigned || local) && !member {
             own.insert(name);
         }
@@ -101,6 +104,9 @@ fn is_harmless(language: &'static str, tokens: &[Token], at: usize, own: &HashSe
         let method = table::has(language, "methods", name);
         let data = own.contains(object) && !called && tokens.get(at + 1).is_none_or(|next| !next.is(":"));
         return listed || method || data;
+    }
+    if tokens.get(at + 1).is_some_and(|next| next.is("=")) && before.is_some_and(|it| it.is("(") || it.is(",")) && table::has(language, "arguments", name) {
+        return true;
     }
     let module = table::is_module(language, name);
     if module {

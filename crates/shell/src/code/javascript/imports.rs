@@ -2,7 +2,7 @@
 
 use super::{Import, LANGUAGE, Reader};
 use crate::action::Access;
-use crate::code::token::{Kind, Token, inside, past_bracket, split};
+use crate::code::token::{Kind, Token, past_bracket, split};
 use crate::code::{known, table};
 
 /// What a module's name stands for.
@@ -186,6 +186,11 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// How long the target of `x = require('name')` is; nothing where it is another declaration.
+pub fn target_len(tokens: &[Token]) -> usize {
+    required(tokens).map_or(0, |(target, _, _)| target.len())
+}
+
 /// `x = require('name')`: the target, the name, and what follows.
 fn required(tokens: &[Token]) -> Option<(&[Token], &str, &[Token])> {
     let end = match tokens.first()? {
@@ -195,6 +200,5 @@ fn required(tokens: &[Token]) -> Option<(&[Token], &str, &[Token])> {
     let rest = tokens.get(end..)?;
     let [equals, require, open, name, close, ..] = rest else { return None };
     let whole = equals.is("=") && require.named("require") && open.is("(") && name.kind == Kind::Text && close.is(")");
-    let _: Option<&[Token]> = inside(rest, 2);
     whole.then(|| (tokens.get(..end).unwrap_or_default(), name.text.as_str(), rest.get(5..).unwrap_or_default()))
 }

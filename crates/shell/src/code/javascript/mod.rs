@@ -135,6 +135,8 @@ impl<'t> Reader<'t> {
         match name {
             "new" => return self.new(tokens, at),
             "require" => return self.require(tokens, at),
+            // What an import makes was looked at with the imports.
+            "const" | "let" | "var" => return at + 1 + imports::target_len(tokens.get(at + 1..).unwrap_or_default()),
             "import" => return self.import_at(tokens, at),
             _ => {}
         }

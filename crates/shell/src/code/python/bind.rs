@@ -169,15 +169,15 @@ impl<'t> Bindings<'t> {
             self.members.insert(name);
             return self.bind(name, Binding::Is(values));
         }
-        targets.iter().for_each(|target| self.targets(target));
-        if targets.is_empty()
-            && let [name, colon, ..] = tokens
+        if let [name, colon, ..] = tokens
             && colon.is(":")
             && let Some(name) = name.name()
         {
+            // `name: type`, with a value or without.
             self.members.insert(name);
-            self.bind(name, Binding::Other);
+            return self.bind(name, Binding::Other);
         }
+        targets.iter().for_each(|target| self.targets(target));
     }
 
     /// The parameters of functions: what every call gives them, where each is a call by name.

@@ -84,7 +84,7 @@ impl Lexer<'_> {
                     out.push(Token::new(Kind::Value, "@"));
                 }
                 '/' if term => out.push(self.regex()?),
-                '/' | '%' | '<' | '&' | '*' | '?' | '[' | '-' | ':' if unclear && was_blank && matches!(c, '/' | '%' | '<' | '?') => return None,
+                '/' | '%' | '<' | '?' if unclear && was_blank && !term => return None,
                 '%' if term => out.push(self.percent()?),
                 '?' if term => return None,
                 '<' if term && self.cursor.starts_with("<<") => return None,
