@@ -251,7 +251,11 @@ impl Reader<'_> {
             return self.quote_like(&name, open, depth);
         }
         match name.as_str() {
-            "x" | "eq" | "ne" | "lt" | "gt" | "le" | "ge" | "cmp" | "and" | "or" | "not" | "xor" => self.before = Before::Start,
+            "x" | "eq" | "ne" | "lt" | "gt" | "le" | "ge" | "cmp" | "and" | "or" | "xor" => {
+                self.before = Before::Start;
+                return matches!(before, Before::Operand | Before::Block).then_some(());
+            }
+            "not" => self.before = Before::Start,
             "eval" | "do" => {
                 self.before = Before::Start;
                 return (self.cursor.peek() == Some('{')).then_some(());

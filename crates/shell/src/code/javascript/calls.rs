@@ -19,6 +19,10 @@ impl<'t> Reader<'t> {
     }
 
     fn touch(&mut self, role: &str, name: &str, given: &[&'t [Token]]) -> Option<()> {
+        // Commands are followed, and asked about all the same.
+        if matches!(role, "sh" | "cmd") {
+            self.refuse();
+        }
         match role {
             "r" => self.each_file(given.first()?, Access::Read, false),
             "w" => self.each_file(given.first()?, Access::Write, false),

@@ -198,7 +198,8 @@ impl<'t> Bindings<'t> {
                     continue;
                 };
                 match (&given, parameter.len()) {
-                    (Some(given), 1) => {
+                    // One that is never called by its name may be called by the language.
+                    (Some(given), 1) if !given.is_empty() => {
                         for call in given {
                             let keyed = call.iter().find_map(|words| match words {
                                 [name, equals, value @ ..] if name.named(own) && equals.is("=") => Some(value),

@@ -26,6 +26,10 @@ impl<'t> Reader<'t> {
 
     fn touch(&mut self, role: &str, name: &str, given: &[&'t [Token]], tokens: &'t [Token], at: usize) -> Option<()> {
         let own = || receiver(tokens, at);
+        // Commands are followed, and asked about all the same.
+        if matches!(role, "sh" | "cmd") {
+            self.refuse();
+        }
         match role {
             "r" => self.each_file(given.first(), Access::Read, false),
             "w" => self.each_file(given.first(), Access::Write, false),
