@@ -5,6 +5,7 @@
 //! silence; time and stack are bounded for any input. Page: `spec/shell.md`.
 
 mod action;
+mod code;
 mod eval;
 mod explain;
 mod normal;

@@ -204,12 +204,24 @@ impl<'a> Judge<'a> {
                     let rule = if self.policy.files.any() { "/files" } else { "/domains" };
                     self.say(Verdict::Ask, rule, matched, message, "a shorter command".to_owned());
                 }
-            } else if let Some(rule) = ruled {
+            } else if let Some(pointer) = ruled.map(|rule| rule.pointer.as_str()).or_else(|| self.may_break(&open.kind)) {
+                let pointer = pointer.to_owned();
                 let what = if open.what.is_empty() { String::new() } else { format!(" `{}`", open.what) };
                 let message = format!("what{what} does is not known before it runs ({})", open.kind);
                 let instead = "plain commands, or a script file".to_owned();
-                self.say(Verdict::Ask, &rule.pointer, matched, message, instead);
+                self.say(Verdict::Ask, &pointer, matched, message, instead);
             }
+        }
+    }
+
+    /// The rules about files or hosts that what runs unknown may break (R70).
+    fn may_break(&self, kind: &str) -> Option<&'static str> {
+        if !matches!(kind, "code" | "script" | "program") {
+            None
+        } else if self.policy.files.any() {
+            Some("/files")
+        } else {
+            self.policy.domains.any().then_some("/domains")
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{interpreters, makefile, runs};
 use crate::action::{Access, Part, UnresolvedKind, Word};
+use crate::code;
 use crate::eval::command::{assign, host, is_flag, joined, text_word};
 use crate::eval::{Eval, Input};
 use crate::options::{Options, tail};
@@ -24,6 +25,8 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
                     eval.code(&text_word(code, value.span), None, &what);
                 }
             }
+            // Read with the program's arguments.
+            "x" if code::Language::of(place.base).is_some() => {}
             "x" => eval.unresolved_with(UnresolvedKind::Code, &what, value.span, mentions(value)),
             "v" => editor(eval, &what, value),
             "!" => client(eval, place.base, value),

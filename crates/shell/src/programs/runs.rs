@@ -6,11 +6,12 @@
 use writ_core::Span;
 
 use crate::action::{Access, UnresolvedKind, Word};
+use crate::code;
 use crate::eval::command::{assign, is_assignment, joined, text_word};
 use crate::eval::{Eval, Input};
 use crate::options::Options;
 use crate::programs::effects;
-use crate::programs::foreign::{Script, mentions, script_of};
+use crate::programs::foreign::{Script, script_of};
 use crate::programs::interpreters::script;
 use crate::programs::operands::table::row;
 
@@ -92,6 +93,11 @@ fn follow(eval: &mut Eval<'_>, name: &str, runs: Runs, arguments: &[Word], place
             continue;
         }
         effects::options(eval, &options, place);
+        for (name, _, value) in options.values.iter().filter(|(_, role, _)| *role == "x") {
+            if code::Language::of(place.base).is_some() {
+                code::inline(eval, place.base, &format!("{} {name}", place.base), value, arguments, &options);
+            }
+        }
         let call = Call { runs, arguments, options: &options, kind, skip, doubts, place };
         let dir = options.of("d").next().cloned();
         eval.remote += usize::from(remote);
@@ -236,7 +242,8 @@ impl Call<'_> {
     }
 
     fn foreign(&self, eval: &mut Eval<'_>, code: &Word) {
-        eval.unresolved_with(UnresolvedKind::Code, self.place.base, code.span, mentions(code));
+        let Self { place, arguments, options, .. } = self;
+        code::inline(eval, place.base, place.base, code, arguments, options);
     }
 
     /// An interpreter: inline code, or a script and its arguments, or code on standard input.
@@ -281,8 +288,7 @@ impl Call<'_> {
             }
             ("!", Input::Text(text)) => effects::client(eval, base, &text_word(text, *span)),
             ("x", Input::Text(text)) => {
-                let mentions = mentions(&text_word(text, *span));
-                eval.unresolved_with(UnresolvedKind::Code, &format!("{base} <input"), *span, mentions);
+                code::standard_input(eval, base, text, *span, self.arguments, self.options);
             }
             ("x", Input::Unknown | Input::Paths(..)) if !self.asks_only() => {
                 eval.unresolved(UnresolvedKind::Code, &format!("| {base}"), *span);

@@ -1,0 +1,119 @@
+//! Code where it stands in a line: what is harmless is followed, what is not stays open.
+
+use writ_core::Span;
+
+use super::{Around, Language, Reading, read, table};
+use crate::action::{NetTarget, Part, Source, UnresolvedKind, Word};
+use crate::eval::{Eval, Input};
+use crate::options::{Options, lead};
+use crate::programs::foreign::mentions;
+
+/// Code in an option or an operand of a program. `arguments` are all of the program's words, `options` how they were read.
+pub(crate) fn inline(eval: &mut Eval<'_>, base: &str, what: &str, code: &Word, arguments: &[Word], options: &Options) {
+    let operands: Vec<Word> = options.operands.iter().filter_map(|at| arguments.get(*at)).cloned().collect();
+    let before = options.operands.first().copied().unwrap_or(arguments.len());
+    let switches = Language::of(base)
+        .and_then(|language| switches(language, arguments.get(..before).unwrap_or_default(), options));
+    follow(eval, base, what, code, &operands, switches);
+}
+
+/// Code on standard input.
+pub(crate) fn standard_input(eval: &mut Eval<'_>, base: &str, text: &str, span: Span, arguments: &[Word], options: &Options) {
+    let code = crate::eval::command::text_word(text, span);
+    inline(eval, base, &format!("{base} <input"), &code, arguments, options);
+}
+
+/// `switches` is `None` where an option does more than run the code.
+fn follow(eval: &mut Eval<'_>, base: &str, what: &str, code: &Word, operands: &[Word], switches: Option<String>) {
+    let open = |eval: &mut Eval<'_>| eval.unresolved_with(UnresolvedKind::Code, what, code.span, mentions(code));
+    let (Some(language), Some(text)) = (Language::of(base), certain(code)) else { return open(eval) };
+    let around = Around { arguments: operands, home: eval.home(), switches: switches.clone().unwrap_or_default() };
+    let reading = read(language, &text, &around);
+    if !reading.harmless || switches.is_none() {
+        open(eval);
+    }
+    apply(eval, base, reading, code.span);
+}
+
+/// Code as text; a number that is not known is some number.
+fn certain(code: &Word) -> Option<String> {
+    code.parts
+        .iter()
+        .map(|part| match part {
+            Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
+            Part::Unknown(Source::Number) => Some("1"),
+            Part::Unknown(_) => None,
+        })
+        .collect()
+}
+
+/// Puts on record what a piece of code touches and runs.
+fn apply(eval: &mut Eval<'_>, base: &str, reading: Reading, span: Span) {
+    let word = |parts| Word { parts, span };
+    for (path, access, tree) in reading.files {
+        eval.file(word(path), access, tree);
+    }
+    for url in reading.urls {
+        eval.net(NetTarget::Url(word(url)), span);
+    }
+    for code in reading.shells {
+        eval.code(&word(code), None, base);
+    }
+    for command in reading.commands {
+        let words = command.into_iter().map(word).collect();
+        eval.inner(words, &[], base, span, &Input::Unknown);
+    }
+}
+
+/// The letters of the options before the code; `None` where one of them is not on the list.
+fn switches(language: Language, words: &[Word], options: &Options) -> Option<String> {
+    let name = language.name();
+    let mut out = String::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let text = lead(word);
+        let value = options.values.iter().any(|(_, _, value)| value == word);
+        if text == "--" || !text.starts_with('-') || text.len() < 2 || value {
+            continue;
+        }
+        let long = text.split('=').next().unwrap_or_default();
+        if text.starts_with("--") {
+            table::has(name, "options", long).then_some(())?;
+            continue;
+        }
+        for (at, letter) in text.char_indices().skip(1) {
+            let known = table::role(name, "options", &format!("-{letter}"))?;
+            out.push(letter);
+            if known.is_empty() {
+                continue;
+            }
+            // The rest of the word, or the next one, is its value.
+            let glued = text.get(at + letter.len_utf8()..).unwrap_or_default();
+            let value = match (known, glued) {
+                ("code" | "digits", _) => break,
+                (_, "") => words.next()?.literal()?,
+                (_, glued) => glued.to_owned(),
+            };
+            if !tame(name, known, &value) {
+                return None;
+            }
+            break;
+        }
+    }
+    Some(out)
+}
+
+/// Whether an option's value does no more than its option says.
+fn tame(language: &'static str, role: &str, value: &str) -> bool {
+    match role {
+        "word" => value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
+        "module" => {
+            let (name, wanted) = value.split_once('=').unwrap_or((value, ""));
+            let simple = wanted.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ',' | '_' | ':'));
+            simple && table::has(language, "requires", name.trim_start_matches('-'))
+        }
+        "split" => !value.contains("(?") && value.len() < 16 && !value.contains(['$', '@']),
+        "setting" => table::has(language, "settings", value.split('=').next().unwrap_or_default()),
+        _ => false,
+    }
+}
