@@ -371,6 +371,5 @@ fn document(file: &Path) -> Result<Value, Failure> {
 }
 
 fn parsed(file: &Path, bytes: &[u8]) -> Result<Value, Failure> {
-    json::parse_with(input::decoded(bytes).as_bytes(), Limits::FOREIGN)
-        .map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))
+    input::json(&file.to_string_lossy(), input::decoded(bytes).as_bytes(), Limits::FOREIGN)
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use writ_clients::claude_code::HookAnswer;
+use writ_core::visible;
 use writ_engine::hook;
 
 use crate::environment;
@@ -22,7 +23,7 @@ const DENIES: u8 = 2;
 /// Answers one call.
 pub fn run() -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
-        drop(writeln!(std::io::stderr(), "writ failed, and denies: {info}"));
+        drop(writeln!(std::io::stderr(), "writ failed, and denies: {}", visible::lines(&info.to_string())));
         // A panic would end in a signal, which lets the tool run.
         #[expect(clippy::exit, reason = "the only way to choose the exit code of a panic")]
         std::process::exit(i32::from(DENIES))
@@ -41,7 +42,7 @@ fn answer() -> String {
     match std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes) {
         Ok(_) => {
             let answer = hook::answer(&bytes, &environment::home(), &cwd);
-            answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{note}")));
+            answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
             answer.to_json()
         }
         Err(error) => HookAnswer::refuse(None, &format!("writ cannot read its input: {error}")).to_json(),

@@ -1,12 +1,12 @@
 //! `writ keys`: make key pairs, and say whose policies you accept.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use writ_core::Timestamp;
 use writ_core::json::{Object, Value};
+use writ_core::{Timestamp, plain};
 use writ_engine::archive::Archive;
 use writ_engine::notary::NotaryError;
 use writ_engine::{Home, Trust};
@@ -19,6 +19,9 @@ use crate::args::{Format, InstanceArgs, KeyArgs, KeyKind, KeyListArgs, KeysComma
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
+
+/// Largest key file.
+const MAX_KEY: u64 = 1 << 20;
 
 /// Runs one of the key commands.
 pub fn run(command: KeysCommand) -> Result<(), Failure> {
@@ -50,7 +53,7 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
 fn life(command: &LifeCommand) -> Result<(), Failure> {
     let now = Timestamp::now();
     let change = |args: &KeyArgs, change: Change| {
-        attest::notary(&args.instance)?.change(&change, now).map_err(Failure::could_not)
+        attest::existing(&args.instance)?.change(&change, now).map_err(Failure::could_not)
     };
     let registry = match command {
         LifeCommand::Rotate { at, instance } => {
@@ -60,11 +63,11 @@ fn life(command: &LifeCommand) -> Result<(), Failure> {
         LifeCommand::Retire(args) => change(args, Change::Retire { id: args.id.clone() })?,
         LifeCommand::Compromise(args) => change(args, Change::Compromise { id: args.id.clone() })?,
         LifeCommand::Registry { history: true, instance } => {
-            attest::notary(instance)?.history().map_err(Failure::could_not)?.iter().for_each(output::line);
+            attest::existing(instance)?.history().map_err(Failure::could_not)?.iter().for_each(output::line);
             return Ok(());
         }
         LifeCommand::Registry { history: false, instance } => {
-            let registry = attest::notary(instance)?.registry(now).map_err(Failure::could_not)?;
+            let registry = attest::existing(instance)?.registry(now).map_err(Failure::could_not)?;
             output::print_json(&registry.to_json());
             return Ok(());
         }
@@ -91,7 +94,7 @@ pub fn public_key(path: &Path) -> Result<PublicKey, Failure> {
 }
 
 fn read_text(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure::could_not(format!("cannot read {}: {error}", path.display())))
+    plain::text(path, MAX_KEY).map_err(|error| Failure::could_not(format!("cannot read {}: {error}", path.display())))
 }
 
 fn generate(file: &Path, kind: KeyKind) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use writ_core::json::{Object, Value};
+use writ_core::visible;
 use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
 use writ_engine::{Trust, starter};
 use writ_evidence::dsse::Envelope;
@@ -60,17 +61,22 @@ fn report(error: GoverningError) -> Failure {
                 } else {
                     format!("{} ({}); {}", problem.message, pointer(&problem.pointer), problem.help)
                 };
-                LabeledSpan::new(Some(note), problem.span.start, problem.span.end.saturating_sub(problem.span.start))
+                LabeledSpan::new(
+                    Some(output::plain(&note)),
+                    problem.span.start,
+                    problem.span.end.saturating_sub(problem.span.start),
+                )
             });
             let first = source.problems().first();
             let place = first.map_or_else(String::new, |problem| format!(":{}:{}", problem.line, problem.column));
             let title = first.map_or_else(|| source.to_string(), |problem| problem.message.clone());
-            let diagnostic = MietteDiagnostic::new(format!("{}{place}: {title}", path.display())).with_labels(labels);
-            let source = NamedSource::new(path.to_string_lossy(), text).with_language("json");
+            let title = output::plain(&format!("{}{place}: {title}", path.display()));
+            let diagnostic = MietteDiagnostic::new(title).with_labels(labels);
+            let source = NamedSource::new(output::path(&path), visible::in_place(&text)).with_language("json");
             Failure::MalformedReport(Report::new(diagnostic).with_source_code(source))
         }
         GoverningError::NotTrusted { .. } | GoverningError::Envelope { .. } => {
-            output::note(format!("{} {error}", output::bad("error:")));
+            output::note(format!("{} {}", output::bad("error:"), output::plain(&error.to_string())));
             Failure::No
         }
         GoverningError::TooLarge { .. } => Failure::malformed(error),
@@ -112,12 +118,17 @@ fn check(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
         output::print_json(&Value::Object(out));
         return Ok(());
     }
-    output::line(format!("{} {} `{}` is valid", output::good("✓"), path.display(), governing.policy.name()));
+    output::line(format!(
+        "{} {} `{}` is valid",
+        output::good("✓"),
+        output::path(path),
+        output::plain(governing.policy.name())
+    ));
     for warning in &warnings {
-        output::line(format!("{} {warning}", output::warn("warning:")));
+        output::line(format!("{} {}", output::warn("warning:"), output::plain(warning)));
     }
     for pointer in &pending {
-        output::line(format!("{} {pointer}: not enforced yet", output::dim("–")));
+        output::line(format!("{} {}: not enforced yet", output::dim("–"), output::plain(pointer)));
     }
     Ok(())
 }
@@ -161,7 +172,7 @@ fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
         Signed::Stranger => output::warn("signed by a key you do not trust"),
         Signed::By(signers) => output::good(format!("signed by {}", signers.join(", "))),
     };
-    output::line(format!("{}  {}\n{signed}\n", governing.path.display(), governing.policy.digest()));
+    output::line(format!("{}  {}\n{signed}\n", output::path(&governing.path), governing.policy.digest()));
     output::bytes(document.as_bytes());
     Ok(())
 }
