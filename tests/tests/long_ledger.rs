@@ -32,7 +32,7 @@ fn with(detail: &Value, name: &str, value: Value) -> Value {
 
 /// Makes a session of `rows` rows out of a real one of a call and its result, with a transcript of all its calls, sealed.
 fn session(place: &Workplace, rows: u64) {
-    place.answer(&place.payload("SessionStart", r#","source":"startup""#));
+    place.start();
     place.allowed("first");
     let result = r#","tool_name":"Write","tool_input":{"file_path":"x"},"tool_use_id":"first","tool_response":"ok""#;
     place.answer(&place.payload("PostToolUse", result));

@@ -15,9 +15,9 @@ const MAX_BYTES: u64 = 256 << 20;
 /// The bytes of a file.
 pub fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     let too_long = || Failure::malformed(format!("{}: longer than {} MiB", file.display(), MAX_BYTES >> 20));
-    let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::FileTooLarge => too_long(),
-        _ => Failure::could_not(format!("{}: {error}", file.display())),
+    let failed = |error: std::io::Error| {
+        let why = || Failure::could_not(format!("{}: {error}", file.display()));
+        if error.kind() == ErrorKind::FileTooLarge { too_long() } else { why() }
     };
     let mut bytes = Vec::new();
     if file == Path::new("-") {

@@ -135,9 +135,13 @@ pub fn repository(cwd: &Path) -> &Path {
 
 /// Reads a policy file's bytes, bounded.
 pub fn read(path: &Path) -> Result<Vec<u8>, GoverningError> {
-    plain::read(path, MAX_BYTES).map_err(|source| match source.kind() {
-        ErrorKind::FileTooLarge => GoverningError::TooLarge { path: path.to_owned() },
-        _ => GoverningError::Unreadable { path: path.to_owned(), source },
+    plain::read(path, MAX_BYTES).map_err(|source| {
+        let path = path.to_owned();
+        if source.kind() == ErrorKind::FileTooLarge {
+            GoverningError::TooLarge { path }
+        } else {
+            GoverningError::Unreadable { path, source }
+        }
     })
 }
 

@@ -256,10 +256,7 @@ fn common(input: &HookInput, session: &Session<'_>) -> Object {
 
 /// What made the session begin here: the client's word for a start, or the event that found no record.
 fn began(event: &Event) -> &str {
-    match event {
-        Event::SessionStart { source } => source.as_deref().unwrap_or("startup"),
-        other => other.name(),
-    }
+    if let Event::SessionStart { source } = event { source.as_deref().unwrap_or("startup") } else { event.name() }
 }
 
 fn genesis(input: &HookInput, session: &Session<'_>, governing: &Governing) -> Result<Object, SessionError> {

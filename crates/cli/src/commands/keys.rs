@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use writ_core::Timestamp;
 use writ_core::json::{Object, Value};
-use writ_core::{Timestamp, plain};
 use writ_engine::archive::Archive;
 use writ_engine::notary::NotaryError;
 use writ_engine::{Home, Trust};
@@ -18,10 +18,8 @@ use super::attest;
 use crate::args::{Format, InstanceArgs, KeyArgs, KeyKind, KeyListArgs, KeysCommand, LifeCommand};
 use crate::environment;
 use crate::exit::Failure;
+use crate::input;
 use crate::output;
-
-/// Largest key file.
-const MAX_KEY: u64 = 1 << 20;
 
 /// Runs one of the key commands.
 pub fn run(command: KeysCommand) -> Result<(), Failure> {
@@ -94,7 +92,8 @@ pub fn public_key(path: &Path) -> Result<PublicKey, Failure> {
 }
 
 fn read_text(path: &Path) -> Result<String, Failure> {
-    plain::text(path, MAX_KEY).map_err(|error| Failure::could_not(format!("cannot read {}: {error}", path.display())))
+    let bytes = input::bytes(path)?;
+    String::from_utf8(bytes).map_err(|_bytes| Failure::malformed(format!("{} is no text", path.display())))
 }
 
 fn generate(file: &Path, kind: KeyKind) -> Result<(), Failure> {

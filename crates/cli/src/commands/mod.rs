@@ -16,6 +16,7 @@ mod ledger;
 mod mcp;
 mod policy;
 mod relying;
+mod sarif;
 mod serve;
 mod session;
 mod shell;

@@ -8,7 +8,7 @@ use writ_core::json::{Object, Value};
 use writ_core::visible;
 use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
 use writ_engine::{Trust, starter};
-use writ_evidence::dsse::Envelope;
+use writ_evidence::dsse::{Envelope, EnvelopeError};
 use writ_evidence::keys::SigningKey;
 use writ_policy::Policy;
 
@@ -207,20 +207,27 @@ fn verify(file: &Path, key_files: &[PathBuf], args: &FormatArgs) -> Result<(), F
     if pinned.is_empty() {
         pinned = Trust::open(environment::home().state.as_deref()).keys().map_err(Failure::could_not)?;
     }
-    let outcome = Envelope::parse(&bytes)
-        .map_err(|error| Failure::malformed(format!("{} is no DSSE envelope: {error}", file.display())))?;
-    let verified = outcome.verify(&pinned).ok().filter(|_| outcome.payload_type() == PAYLOAD_TYPE);
-    let signers: Vec<String> =
-        verified.iter().flat_map(|good| good.signers().iter().map(ToString::to_string)).collect();
+    let outcome = match Envelope::parse(&bytes) {
+        Ok(envelope) if envelope.payload_type() != PAYLOAD_TYPE => Err("it is no signed policy".to_owned()),
+        Ok(envelope) => envelope.verify(&pinned).map_err(|error| error.to_string()),
+        Err(error @ EnvelopeError::Base64 { .. }) => Err(error.to_string()),
+        Err(error) => {
+            return Err(Failure::malformed(format!("{} is no DSSE envelope: {error}", file.display())));
+        }
+    };
+    let signers = outcome.iter().flat_map(|good| good.signers().iter().map(ToString::to_string));
+    let signers: Vec<String> = signers.collect();
     if args.format == Format::Json {
         let mut out = Object::new();
-        out.push("verified", Value::from(verified.is_some()));
+        out.push("verified", Value::from(outcome.is_ok()));
         out.push("signers", Value::Array(signers.iter().map(|id| Value::from(id.as_str())).collect()));
+        out.push("why", Value::from(outcome.as_ref().err().map(String::as_str)));
         output::print_json(&Value::Object(out));
-    } else if verified.is_some() {
-        output::line(format!("{} signed by {}", output::good("✓"), signers.join(", ")));
     } else {
-        output::line(format!("{} no signature by any of the {} keys given or trusted", output::bad("✗"), pinned.len()));
+        output::line(match &outcome {
+            Ok(_) => format!("{} signed by {}", output::good("✓"), signers.join(", ")),
+            Err(why) => format!("{} {}", output::bad("✗"), output::plain(why)),
+        });
     }
-    if verified.is_some() { Ok(()) } else { Err(Failure::No) }
+    if outcome.is_ok() { Ok(()) } else { Err(Failure::No) }
 }

@@ -166,10 +166,11 @@ impl Report {
     pub fn verdict(&self) -> String {
         if self.chain_only && self.holds() && self.status != Status::Verified {
             return match self.status {
-                Status::UnknownKey => "the chain holds; signed by a key that is not known here".to_owned(),
-                Status::Empty => Status::Empty.explained().to_owned(),
-                _ => "the chain holds; nobody signed for it".to_owned(),
-            };
+                Status::UnknownKey => "the chain holds; signed by a key that is not known here",
+                Status::Empty => Status::Empty.explained(),
+                Status::Verified | Status::Unsigned | Status::Broken => "the chain holds; nobody signed for it",
+            }
+            .to_owned();
         }
         if !self.holds() {
             return format!("NOT VERIFIED: {}", self.status.explained());

@@ -112,7 +112,7 @@ mod tests {
             format!("{whole} and more").into_bytes(),
             format!("a stray \" {whole}").into_bytes(),
             format!("[{whole}]").into_bytes(),
-            whole[..whole.len() - 30].as_bytes().to_vec(),
+            whole.as_bytes()[..whole.len() - 30].to_vec(),
             [b"\xff\xfe".as_slice(), &utf16].concat(),
             [whole.as_bytes(), b"\xff\x80\0"].concat(),
             br#"{"session_id":"S","session_id":"S","x":"\ud800"#.to_vec(),
