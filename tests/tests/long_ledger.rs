@@ -34,6 +34,7 @@ fn with(detail: &Value, name: &str, value: Value) -> Value {
 fn session(place: &Workplace, rows: u64) {
     place.start();
     place.allowed("first");
+    assert_eq!(place.approved(), ["first"]);
     let result = r#","tool_name":"Write","tool_input":{"file_path":"x"},"tool_use_id":"first","tool_response":"ok""#;
     place.answer(&place.payload("PostToolUse", result));
     place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
@@ -122,4 +123,5 @@ fn a_long_ledger_needs_no_more_memory_than_a_short_one() {
     let (code, said, _, most) = measured(&place);
     assert_eq!(code, Some(3), "{said}");
     assert!(most < MOST_KILOBYTES && said.lines().count() < 120, "{most} kB: {said}");
+    assert_eq!(place.writ(&["ledger", "verify", ledger.to_str().unwrap()]).status.code(), Some(3));
 }

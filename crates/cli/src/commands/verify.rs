@@ -32,7 +32,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
         Some(name) => {
             let (store, id) = (store(&home)?, SessionId::new(name));
             if !store.exists(&id) && !store.is_known(&id) {
-                return Err(Failure::malformed(format!(
+                return Err(Failure::could_not(format!(
                     "no session `{name}` is on record, and no such folder is there"
                 )));
             }

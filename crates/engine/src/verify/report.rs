@@ -180,7 +180,7 @@ impl Report {
         match (exceptions.len(), self.open) {
             (0, None) => self.status.explained().to_owned(),
             (0, Some(_)) if self.status == Status::Empty => self.status.explained().to_owned(),
-            (0, Some(row)) => format!("verified up to row {row}: the session is still open"),
+            (0, Some(row)) => format!("verified up to row {}: the session is still open", row.saturating_sub(1)),
             (1..=TOLD, _) => format!("verified, except: {told}"),
             (more, _) => format!("verified, except: {told}; and {} more", more - TOLD),
         }
