@@ -35,21 +35,26 @@ fn is_own(file: &Path) -> bool {
     file == Path::new("/dev/stdin") || file.starts_with("/dev/fd") || file.starts_with("/proc/self/fd")
 }
 
-/// A JSON document of a file or an argument. What was read is quoted where it is none.
+/// A JSON document of a file, an argument or standard input. What was given in person is quoted where it is none; a file's content
+/// may be a secret.
 pub fn json(name: &str, bytes: &[u8], limits: Limits) -> Result<Value, Failure> {
-    json::parse_with(bytes, limits).map_err(|error| Failure::malformed(format!("{name}: {}", told(bytes, &error))))
+    let given = name.starts_with('-');
+    let told = |error: JsonError| if given { told(bytes, &error) } else { error.to_string() };
+    json::parse_with(bytes, limits).map_err(|error| Failure::malformed(format!("{name}: {}", told(error))))
 }
 
-/// What is wrong with a document, and what stands there.
+/// What is wrong with a document that was given in person, and what stands there.
 pub fn told(bytes: &[u8], error: &JsonError) -> String {
     let rest = bytes.get(error.offset()..).unwrap_or_default();
     let text = String::from_utf8_lossy(rest.get(..rest.len().min(QUOTED * 4)).unwrap_or_default()).into_owned();
     let line = text.lines().next().unwrap_or_default();
     let quoted: String = line.chars().take(QUOTED).collect();
-    match (bytes.trim_ascii().is_empty(), quoted.is_empty()) {
-        (true, _) => "it is empty, and no JSON".to_owned(),
-        (_, true) => format!("no JSON: {error}"),
-        (_, false) => format!("no JSON at `{quoted}`{}: {error}", if quoted == line { "" } else { "…" }),
+    let more = if quoted == line { "" } else { "…" };
+    match (bytes.trim_ascii().is_empty(), quoted.is_empty(), error.offset()) {
+        (true, ..) => "it is empty, and no JSON".to_owned(),
+        (_, true, _) => error.to_string(),
+        (_, _, 0) => format!("`{quoted}`{more} is no JSON"),
+        _ => format!("{error}, where `{quoted}`{more} stands"),
     }
 }
 

@@ -31,8 +31,8 @@ fn verify(args: &ClaimVerifyArgs) -> Result<(), Failure> {
     let claim = Claim::parse(&input::text(&args.claim_file)?);
     let before = input::text(&args.before)?;
     let unreadable = |why: String| Failure::could_not(format!("{}: {why}", args.before.display()));
-    let before = json::parse_with(before.as_bytes(), json::Limits::FOREIGN)
-        .map_err(|error| unreadable(input::told(before.as_bytes(), &error)))?;
+    let before =
+        json::parse_with(before.as_bytes(), json::Limits::FOREIGN).map_err(|error| unreadable(error.to_string()))?;
     let shape = || unreadable("expected {path: fingerprint}, as `writ claim snapshot` prints it".to_owned());
     let before = Snapshot::from_json(&before).ok_or_else(shape)?;
     let (after, repository) = Snapshot::take(&args.repo, &limits()).map_err(Failure::could_not)?;
