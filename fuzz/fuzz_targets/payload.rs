@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use writ_clients::claude_code::{event_hint, parse};
+use writ_clients::claude_code::{hints, parse};
 
 fuzz_target!(|bytes: &[u8]| {
-    drop(event_hint(bytes));
+    drop(hints(bytes));
     if let Ok(input) = parse(bytes) {
         assert!(!input.event.name().is_empty());
     }

@@ -43,11 +43,13 @@ fn a_stop_does_not_make_a_rewritten_history_whole() {
 #[test]
 fn another_sessions_record_is_not_this_one() {
     let place = Workplace::new("swapped");
+    place.start();
     place.allowed("one");
     let stop = place.payload("Stop", r#","stop_hook_active":false"#);
     place.answer(&stop);
-    let other = stop.replace(&format!(r#""session_id":"{SESSION}""#), r#""session_id":"other""#);
-    place.answer(&other);
+    for event in [&place.payload("SessionStart", r#","source":"startup""#), &stop] {
+        place.answer(&event.replace(&format!(r#""session_id":"{SESSION}""#), r#""session_id":"other""#));
+    }
     assert!(place.writ(&["verify", "other"]).status.success());
     let folder = place.session().with_file_name("other");
     fs::remove_dir_all(place.session()).unwrap();

@@ -92,6 +92,9 @@ fn a_planned_rotation_happens_by_itself_and_when_it_was_planned() {
     legal(&place);
 }
 
+/// What makes an instance where there was none: the first attestation.
+const FIRST: &[&str] = &["evaluate", "shell", "ls", "--attest"];
+
 fn said(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -117,7 +120,7 @@ fn a_key_that_is_not_the_published_one_signs_nothing() {
 fn a_first_start_that_is_killed_is_taken_up() {
     for round in 0..16 {
         let place = Workplace::new(&format!("killed-first-{round}"));
-        let mut running: Vec<_> = (0..2).map(|_| place.command(&["keys", "registry"]).spawn().unwrap()).collect();
+        let mut running: Vec<_> = (0..2).map(|_| place.command(FIRST).spawn().unwrap()).collect();
         std::thread::sleep(Duration::from_millis(round * 3));
         for child in &mut running {
             child.kill().unwrap();
@@ -129,7 +132,7 @@ fn a_first_start_that_is_killed_is_taken_up() {
     }
     // Exactly between the key and the registry that names it.
     let place = Workplace::new("killed-between");
-    assert!(place.writ(&["keys", "registry"]).status.success());
+    assert!(place.writ(FIRST).status.success());
     let key = legal(&place).pop().unwrap().keys()[0].clone();
     emptied(&place, "DELETE FROM registry");
     assert!(place.writ(&["evaluate", "shell", "ls", "--attest"]).status.success());
@@ -207,7 +210,7 @@ fn what_others_can_write_is_not_used() {
 #[test]
 fn a_rotation_that_cannot_be_planned_changes_nothing() {
     let place = Workplace::new("unplannable");
-    assert!(place.writ(&["keys", "registry"]).status.success());
+    assert!(place.writ(FIRST).status.success());
     let key = history(&place).pop().unwrap().active().unwrap().id.clone();
     assert!(place.writ(&["keys", "compromise", &key]).status.success());
     let before = history(&place);

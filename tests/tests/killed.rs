@@ -38,6 +38,7 @@ fn kill(place: &Workplace, id: &str, delay: Duration) -> (bool, bool) {
 #[test]
 fn no_answered_call_is_lost_to_500_kills() {
     let place = Workplace::new("killed");
+    place.start();
     let mut answered = BTreeSet::new();
     let start = Instant::now();
     for number in 0..TIMED {

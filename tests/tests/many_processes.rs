@@ -14,6 +14,7 @@ const CALLS: usize = 200;
 #[test]
 fn each_of_12800_answered_calls_has_one_row() {
     let place = Workplace::new("many-processes");
+    place.start();
     thread::scope(|scope| {
         for process in 0..PROCESSES {
             let place = &place;

@@ -105,7 +105,7 @@ fn a_database_is_reached_over_tls_that_it_proves() {
     let folder = Folder::new("serve-tls-database");
     let registry = |host: &str, more: &str, authority: Option<&Path>| {
         let mut command = Command::new(service_parts::command(&folder.state(), &[]).get_program());
-        command.args(["keys", "registry", "--database", &format!("{}?{more}", postgres.url(host))]);
+        command.args(["evaluate", "shell", "ls", "--attest", "--database", &format!("{}?{more}", postgres.url(host))]);
         command.env_clear().env("HOME", &folder.0).env("WRIT_STATE_DIR", folder.state());
         command.envs(authority.map(|path| ("SSL_CERT_FILE", path)));
         let output = command.output().unwrap();

@@ -12,7 +12,7 @@ use workplace::{SESSION, Workplace};
 /// A session with an allowed call, a denied one and a checkpoint.
 fn recorded(name: &str) -> Workplace {
     let place = Workplace::new(name);
-    place.answer(&place.payload("SessionStart", r#","source":"startup""#));
+    place.start();
     place.answer(&place.payload("UserPromptSubmit", r#","prompt":"write""#));
     place.allowed("one");
     let denied = place.answer(&place.write_call("two", ".env"));
@@ -52,7 +52,7 @@ fn every_flipped_byte_is_noticed() {
     let place = recorded("flipped");
     let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
     let policy = format!("policies/{}", name(policy_of(&place.session())));
-    let files = ["ledger.jsonl", "checkpoints", &policy];
+    let files = ["ledger.jsonl", "checkpoints", "ledger.pub", &policy];
     let threads = 4;
     thread::scope(|scope| {
         for share in 0..threads {

@@ -11,12 +11,13 @@ use crate::exit::Failure;
 /// Where Writ keeps its state: `$WRIT_STATE_DIR`, else `$XDG_STATE_HOME/writ`, else `~/.local/state/writ`.
 pub fn home() -> Home {
     let user = absolute("HOME");
-    let state = absolute("WRIT_STATE_DIR")
+    let state = resolved("WRIT_STATE_DIR")
         .or_else(|| absolute("XDG_STATE_HOME").map(|dir| dir.join("writ")))
         .or_else(|| user.as_ref().map(|dir| dir.join(".local/state/writ")));
     let claims = claims(user.as_deref(), state.as_deref());
     let program = env::current_exe().ok();
-    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), program, claims }
+    let project = absolute("CLAUDE_PROJECT_DIR");
+    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), program, project, claims }
 }
 
 /// The switches of the DONE-claim check (`spec/claims.md`). What does not read is as if unset.
@@ -67,6 +68,12 @@ pub fn below_agent() -> bool {
 /// The directory the process runs in, absolute.
 pub fn cwd() -> Result<PathBuf, Failure> {
     env::current_dir().map_err(|error| Failure::could_not(format!("cannot tell the current directory: {error}")))
+}
+
+/// A variable that holds a path; a relative one hangs off the current directory, as every path of a caller does.
+fn resolved(name: &str) -> Option<PathBuf> {
+    let path = env::var_os(name).map(PathBuf::from).filter(|path| !path.as_os_str().is_empty())?;
+    std::path::absolute(path).ok()
 }
 
 /// A variable that holds an absolute path; anything else there is as if unset.

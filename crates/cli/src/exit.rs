@@ -39,7 +39,7 @@ impl Failure {
             Self::No => ExitCode::from(3),
             Self::Malformed(error) => say(&error, 4),
             Self::MalformedReport(report) => {
-                output::note(format!("{report:?}"));
+                output::report(&format!("{report:?}"));
                 ExitCode::from(4)
             }
         }
@@ -59,6 +59,19 @@ impl From<std::io::Error> for Failure {
 }
 
 fn say(error: &anyhow::Error, code: u8) -> ExitCode {
-    output::note(format!("{} {error:#}", output::bad("error:")));
+    output::note(format!("{} {}", output::bad("error:"), output::plain(&format!("{error:#}"))));
     ExitCode::from(code)
+}
+
+/// Help on standard output, or what is wrong with the command line on standard error.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    if error.use_stderr() {
+        let text = text.to_string();
+        let words = text.strip_prefix("error: ").unwrap_or(&text);
+        output::note(format!("{} {}", output::bad("error:"), words.trim_end()));
+    } else {
+        output::help(&text.ansi().to_string());
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -1,8 +1,11 @@
 //! Files that arguments name, and standard input for `-`: read whole, or refused when they are too long.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
+
+use writ_core::json::{self, JsonError, Limits, Value};
+use writ_core::plain;
 
 use crate::exit::Failure;
 
@@ -11,19 +14,52 @@ const MAX_BYTES: u64 = 256 << 20;
 
 /// The bytes of a file.
 pub fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |error: std::io::Error| Failure::could_not(format!("{}: {error}", file.display()));
+    let too_long = || Failure::malformed(format!("{}: longer than {} MiB", file.display(), MAX_BYTES >> 20));
+    let failed = |error: std::io::Error| {
+        let why = || Failure::could_not(format!("{}: {error}", file.display()));
+        if error.kind() == ErrorKind::FileTooLarge { too_long() } else { why() }
+    };
     let mut bytes = Vec::new();
-    let limit = MAX_BYTES + 1;
     if file == Path::new("-") {
-        std::io::stdin().take(limit).read_to_end(&mut bytes).map_err(failed)?;
+        std::io::stdin().take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    } else if is_own(file) {
+        File::open(file).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)).map_err(failed)?;
     } else {
-        File::open(file).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(failed)?;
+        return plain::read(file, MAX_BYTES).map_err(failed);
     }
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Failure::malformed(format!("{}: longer than {} MiB", file.display(), MAX_BYTES >> 20)));
-    }
-    Ok(bytes)
+    if bytes.len() as u64 > MAX_BYTES { Err(too_long()) } else { Ok(bytes) }
 }
+
+/// Whether it names what this process was given open, as a shell's `<(…)` does. Any other pipe may have nobody at its other end.
+fn is_own(file: &Path) -> bool {
+    file == Path::new("/dev/stdin") || file.starts_with("/dev/fd") || file.starts_with("/proc/self/fd")
+}
+
+/// A JSON document of a file, an argument or standard input. What was given in person is quoted where it is none; a file's content
+/// may be a secret.
+pub fn json(name: &str, bytes: &[u8], limits: Limits) -> Result<Value, Failure> {
+    let given = name.starts_with('-');
+    let told = |error: JsonError| if given { told(bytes, &error) } else { error.to_string() };
+    json::parse_with(bytes, limits).map_err(|error| Failure::malformed(format!("{name}: {}", told(error))))
+}
+
+/// What is wrong with a document that was given in person, and what stands there.
+pub fn told(bytes: &[u8], error: &JsonError) -> String {
+    let rest = bytes.get(error.offset()..).unwrap_or_default();
+    let text = String::from_utf8_lossy(rest.get(..rest.len().min(QUOTED * 4)).unwrap_or_default()).into_owned();
+    let line = text.lines().next().unwrap_or_default();
+    let quoted: String = line.chars().take(QUOTED).collect();
+    let more = if quoted == line { "" } else { "…" };
+    match (bytes.trim_ascii().is_empty(), quoted.is_empty(), error.offset()) {
+        (true, ..) => "it is empty, and no JSON".to_owned(),
+        (_, true, _) => error.to_string(),
+        (_, _, 0) => format!("`{quoted}`{more} is no JSON"),
+        _ => format!("{error}, where `{quoted}`{more} stands"),
+    }
+}
+
+/// Most letters of a document that an error quotes.
+const QUOTED: usize = 40;
 
 /// The text of a file; what is not UTF-8 in it is replaced.
 pub fn text(file: &Path) -> Result<String, Failure> {

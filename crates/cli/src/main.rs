@@ -12,14 +12,16 @@ mod output;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == "hook") && words.next().is_none() {
         return commands::hook::run();
     }
-    let args = args::Args::parse();
+    output::color(args::color(std::env::args_os()));
+    let args = match args::parse() {
+        Ok(args) => args,
+        Err(error) => return exit::usage(&error),
+    };
     match commands::run(args) {
         Ok(()) if output::lost() => exit::Failure::could_not("standard output could not take everything").report(),
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! Words that every room shares: digests, canonical JSON, tool calls, decisions, ids.
 //!
-//! This crate does no I/O beyond reading the clock and depends on no other room. Its invariant: two values that are
+//! This crate does no I/O beyond reading the clock and opening plain files ([`plain`]), and depends on no other room. Its invariant: two values that are
 //! equal canonicalise to the same bytes, and bytes that parse are never silently lossy about names (duplicate keys,
 //! lone surrogates and trailing bytes are errors). Format page: `spec/canonical-json.md`.
 
@@ -9,8 +9,10 @@ mod decision;
 mod digest;
 mod id;
 pub mod json;
+pub mod plain;
 pub mod secret;
 mod time;
+pub mod visible;
 
 pub use call::ToolCall;
 pub use decision::{Decision, Matched, Reason, Span, Subject, Verdict};

@@ -135,9 +135,14 @@ pub fn repository(cwd: &Path) -> &Path {
 
 /// Reads a policy file's bytes, bounded.
 pub fn read(path: &Path) -> Result<Vec<u8>, GoverningError> {
-    let unreadable = |source| GoverningError::Unreadable { path: path.to_owned(), source };
-    let bytes = plain::read(path, MAX_BYTES).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_BYTES { Err(GoverningError::TooLarge { path: path.to_owned() }) } else { Ok(bytes) }
+    plain::read(path, MAX_BYTES).map_err(|source| {
+        let path = path.to_owned();
+        if source.kind() == ErrorKind::FileTooLarge {
+            GoverningError::TooLarge { path }
+        } else {
+            GoverningError::Unreadable { path, source }
+        }
+    })
 }
 
 /// Opens the policy at `path`. `root` overrides the folder its relative patterns hang off.

@@ -6,12 +6,17 @@
 
 use std::path::Path;
 
-use writ_clients::claude_code::{self, Answer, Event, HookAnswer, HookInput};
-use writ_core::Timestamp;
+use writ_clients::claude_code::{self, Answer, Event, Hints, HookAnswer, HookInput, PayloadError};
+use writ_core::json::{Object, Value};
+use writ_core::{Digest, SessionId, Timestamp};
+use writ_evidence::row::RowDecision;
 use writ_store::Store;
 
 use crate::session::{self, Session, SessionError};
 use crate::{Home, call, claims, governing, lifecycle};
+
+/// The event of a row about a payload that could not be read.
+pub const UNREADABLE: &str = "unreadable-payload";
 
 /// Answers one hook call. `cwd` is the process's own directory, used only when the payload does not say.
 pub fn answer(bytes: &[u8], home: &Home, cwd: &Path) -> HookAnswer {
@@ -20,14 +25,57 @@ pub fn answer(bytes: &[u8], home: &Home, cwd: &Path) -> HookAnswer {
             claims::capture::copy(bytes, &input, home);
             respond(&input, home)
         }
-        Err(error) => {
-            if governing::find(cwd).is_none() {
-                return Answer::Silent.into();
-            }
-            let why = format!("writ denies what it cannot read: {error}. Run `writ doctor`");
-            HookAnswer::refuse(claude_code::event_hint(bytes).as_deref(), &why)
+        Err(error) => unreadable(bytes, &error, home, cwd),
+    }
+}
+
+/// A payload that cannot be read, of a session under policy, is denied and on record: whoever can make one such payload must not
+/// get a call past its policy with it, nor off the record.
+fn unreadable(bytes: &[u8], error: &PayloadError, home: &Home, cwd: &Path) -> HookAnswer {
+    let hints = claude_code::hints(bytes);
+    let store = home.state().ok().and_then(|state| Store::open(state.to_owned()).ok());
+    let is_known = |id: &&SessionId| store.as_ref().is_some_and(|store| store.exists(id) || store.is_known(id));
+    let known = hints.sessions.iter().find(is_known);
+    let places = hints.cwds.iter().map(Path::new).chain([cwd]).chain(home.project.as_deref());
+    let governed = places.into_iter().find(|place| place.is_absolute() && governing::find(place).is_some());
+    if known.is_none() && governed.is_none() {
+        return Answer::Silent.into();
+    }
+    let mut why = format!("writ denies what it cannot read: {error}. Run `writ doctor`");
+    if let Some((store, id)) = store.as_ref().zip(known.or(hints.sessions.first())) {
+        let input = HookInput {
+            session: id.clone(),
+            transcript: None,
+            cwd: governed.unwrap_or(cwd).to_string_lossy().into_owned(),
+            agent: None,
+            permission_mode: None,
+            prompt_id: None,
+            event: Event::Other(hints.event.clone().unwrap_or_else(|| UNREADABLE.to_owned())),
+        };
+        let recorded = Session::open(store, id, &input, home, Timestamp::now())
+            .and_then(|mut session| record_unreadable(&mut session, bytes, &hints));
+        if let Err(error) = recorded {
+            why = format!("{why}. It is not on record: {error}");
         }
     }
+    HookAnswer::refuse(hints.event.as_deref(), &why)
+}
+
+/// The row of such a payload. One that may be about a call counts as a denied one.
+fn record_unreadable(session: &mut Session<'_>, bytes: &[u8], hints: &Hints) -> Result<u64, SessionError> {
+    let mut detail = Object::new();
+    detail.push("payload", Value::from(Digest::of(bytes).to_string()));
+    detail.push("bytes", Value::from(bytes.len() as u64));
+    detail.push("hint", Value::from(hints.event.as_deref()));
+    let mut draft = session.event(UNREADABLE, detail);
+    if hints.event.as_deref().is_none_or(|event| event == "PreToolUse") {
+        session.state.denied += 1;
+        draft.decision = RowDecision::Denied;
+        draft.denial_reason = Some(format!("writ:{UNREADABLE}"));
+        draft.call_id.clone_from(&hints.call_id);
+        draft.tool_name.clone_from(&hints.tool);
+    }
+    session.append(draft)
 }
 
 /// The answer to an event that could not be dealt with: where a call can be stopped, stop it; elsewhere tell the user.
@@ -54,7 +102,7 @@ fn dispatch(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> 
     let known = match home.state() {
         Ok(state) => {
             let store = Store::open(state.to_owned())?;
-            store.exists(id) || store.was_sealed(id)
+            store.exists(id) || store.is_known(id)
         }
         Err(_) => false,
     };

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use writ_clients::claude_code::HookInput;
+use writ_clients::claude_code::{Event, HookInput};
 use writ_core::json::{Object, Value};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
@@ -48,8 +48,8 @@ pub enum SessionError {
     /// The policy that the session began under is gone and nothing was recorded yet.
     #[error("the policy vanished while the session was being opened: put it back and try again")]
     Vanished,
-    /// The session was sealed here before, and its rows are gone.
-    #[error("the record of this session is gone although it was sealed before: put {} back, or start a new session", folder.display())]
+    /// The session began here before, and its rows are gone.
+    #[error("the record of this session is gone although it began here before: put {} back, or start a new session", folder.display())]
     Lost {
         /// Where its folder was.
         folder: PathBuf,
@@ -102,7 +102,7 @@ impl<'a> Session<'a> {
                 guard,
             });
         }
-        if store.was_sealed(id) {
+        if store.is_known(id) {
             return Err(SessionError::Lost { folder: store.folder(id) });
         }
         if id.as_str().ends_with(UNGOVERNED) {
@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
         let mut session = Self { store, id: id.clone(), state, setting, now, home, fresh: true, guard };
         session.keep_policy(&governing)?;
         let draft = session.event("session-start", genesis(input, &session, &governing)?);
-        session.append(draft)?;
+        session.begin(draft, &input.cwd)?;
         Ok(session)
     }
 
@@ -137,8 +137,15 @@ impl<'a> Session<'a> {
         session.guard.keep(PUBLIC_KEY, key.public().to_pem().as_bytes())?;
         detail.push("key", Value::from(key.public().key_id().to_string()));
         let draft = session.event("session-start", detail);
-        session.append(draft)?;
+        session.begin(draft, &input.cwd)?;
         Ok(session)
+    }
+
+    /// Writes the genesis row. What is remembered apart from it comes after: a crash in between leaves a session that is known by
+    /// its rows, never one that is known and has none.
+    fn begin(&mut self, draft: Draft, cwd: &str) -> Result<(), SessionError> {
+        self.append(draft)?;
+        Ok(self.store.remember(&self.id, cwd, self.now)?)
     }
 
     /// Opens a session that exists, for a human's command.
@@ -247,9 +254,15 @@ fn common(input: &HookInput, session: &Session<'_>) -> Object {
     out
 }
 
+/// What made the session begin here: the client's word for a start, or the event that found no record.
+fn began(event: &Event) -> &str {
+    if let Event::SessionStart { source } = event { source.as_deref().unwrap_or("startup") } else { event.name() }
+}
+
 fn genesis(input: &HookInput, session: &Session<'_>, governing: &Governing) -> Result<Object, SessionError> {
     let mut out = common(input, session);
     out.push("transcript", Value::from(input.transcript.as_deref()));
+    out.push("began", Value::from(began(&input.event)));
     out.push("setting", protect::to_json(&session.setting));
     if let Signed::By(signers) = &governing.signed {
         out.push("signers", Value::Array(signers.iter().map(|id| Value::from(id.as_str())).collect()));

@@ -42,6 +42,12 @@ pub enum EnvelopeError {
         /// What it should be.
         expected: &'static str,
     },
+    /// A payload or signature that is no base64 any more: whoever signs writes nothing else.
+    #[error("`{member}` is not padded base64: the envelope was tampered with")]
+    Base64 {
+        /// Its name.
+        member: &'static str,
+    },
 }
 
 /// Why an envelope's word cannot be taken.
@@ -54,7 +60,7 @@ pub enum VerifyError {
         keys: usize,
     },
     /// It says that a given key signed it, and that is not so.
-    #[error("the signature that names key {keyid} is wrong")]
+    #[error("the signature that names key {keyid} is wrong: the envelope was tampered with")]
     Wrong {
         /// The key.
         keyid: String,
@@ -204,7 +210,7 @@ fn member<'a>(value: &'a Value, name: &'static str) -> Result<&'a str, EnvelopeE
 
 fn base64(text: &str, name: &'static str) -> Result<Vec<u8>, EnvelopeError> {
     let engine = if text.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
-    engine.decode(text).map_err(|_not_base64| EnvelopeError::Member { member: name, expected: "padded base64" })
+    engine.decode(text).map_err(|_not_base64| EnvelopeError::Base64 { member: name })
 }
 
 #[cfg(test)]

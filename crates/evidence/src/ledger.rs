@@ -1,21 +1,22 @@
 //! A whole ledger and its checkpoints, checked: chain, tree, signatures, consistency, uncovered tail (R40, R42).
 //!
-//! Pure over bytes. Names the first row that is wrong and why. Never believes a checkpoint that no given key signed. Page:
-//! `spec/ledger.md`.
+//! Pure over bytes. Names the first row that is wrong and why. Never believes a checkpoint that no given key signed. Invariant: a
+//! [`Checker`] keeps no row, so its memory is that of the piece it was last given. Page: `spec/ledger.md`.
 
+use std::collections::BTreeMap;
 use std::thread;
 
 use writ_core::Digest;
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, NoteError};
 use crate::keys::PublicKey;
 use crate::merkle::{Tree, leaf_in};
 use crate::raw::RawRow;
+use crate::row::Row;
+use crate::tally::{MOST, Tally};
 
-/// From this size on, rows are checked on two threads.
-const PARALLEL_BYTES: usize = 1 << 20;
-/// Most findings of one kind in a report.
-const MAX_FINDINGS: usize = 20;
+/// From this size on, the rows of a piece are checked on two threads.
+const PARALLEL_BYTES: usize = 1 << 18;
 
 /// What a ledger and its checkpoints are worth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct LedgerReport {
     pub problems: Vec<String>,
     /// How many checkpoints hold.
     pub checkpoints: usize,
+    /// How many checkpoints another key than the given one signed, or would have, where none was given.
+    pub strangers: usize,
     /// What is wrong with checkpoints.
     pub checkpoint_problems: Vec<String>,
     /// Where the history disagrees with a checkpoint, or with one seen before.
@@ -34,11 +37,12 @@ pub struct LedgerReport {
     pub covered: u64,
 }
 
-/// One line's share of the work: its place in the chain, its hashes.
+/// One line's share of the work: its place in the chain, its hashes, the row where it is wanted.
 struct Checked<'a> {
-    row: Option<RawRow<'a>>,
+    raw: Option<RawRow<'a>>,
     sealed: bool,
     leaf: Digest,
+    row: Option<Row>,
 }
 
 /// Checks a ledger. `seen` is the last checkpoint that was seen of it, wherever that was kept.
@@ -49,22 +53,165 @@ pub fn verify_ledger(
     origin: Option<&str>,
     seen: Option<&[u8]>,
 ) -> LedgerReport {
-    let mut report = LedgerReport::default();
-    let (lines, torn) = lines(bytes);
-    let tree = !notes.is_empty() || seen.is_some();
-    let checked = check_all(bytes.len(), &lines, tree);
-    report.rows = checked.len() as u64;
-    chain(&checked, &mut report.problems);
-    if !torn.is_empty() {
-        report.problems.push(format!("line {}: cut off before its end", checked.len() + 1));
+    let mut checker = Checker::new(notes, key, origin, seen);
+    let (whole, torn) = bytes.split_at(bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+    checker.piece(whole, None);
+    checker.finish(!torn.is_empty())
+}
+
+/// A ledger that is checked piece by piece.
+#[derive(Debug)]
+pub struct Checker {
+    report: LedgerReport,
+    problems: Tally,
+    /// Checkpoints whose signature holds, with their number.
+    signed: Vec<(usize, Checkpoint)>,
+    /// The checkpoint last seen, where its signature holds.
+    seen: Option<Checkpoint>,
+    /// The sizes whose roots are wanted; the roots as they are come by.
+    roots: BTreeMap<u64, Option<Digest>>,
+    tree: Tree,
+    /// The seal and the number that the next row has to follow.
+    before: Vec<u8>,
+    expected: u64,
+    /// Whether every line so far was a row.
+    readable: bool,
+}
+
+impl Checker {
+    /// Checks the signatures of the checkpoints; the rows come after.
+    pub fn new(notes: &[u8], key: Option<&PublicKey>, origin: Option<&str>, seen: Option<&[u8]>) -> Self {
+        let mut report = LedgerReport::default();
+        let signed = signed(&mut report, notes, key, origin);
+        let last = seen.map(|seen| {
+            let read = std::str::from_utf8(seen).ok().zip(key).map(|(note, key)| Checkpoint::verify(note, key));
+            read.and_then(Result::ok)
+        });
+        if last == Some(None) {
+            report.consistency_problems.push("the checkpoint last seen here cannot be checked".to_owned());
+        }
+        let seen = last.flatten();
+        let sizes = signed.iter().map(|(_, found)| found.size).chain(seen.as_ref().map(|seen| seen.size));
+        let mut roots: BTreeMap<u64, Option<Digest>> = sizes.map(|size| (size, None)).collect();
+        let tree = Tree::default();
+        roots.entry(0).and_modify(|root| *root = Some(tree.root()));
+        Self {
+            report,
+            problems: Tally::default(),
+            signed,
+            seen,
+            roots,
+            tree,
+            before: "0".repeat(64).into_bytes(),
+            expected: 0,
+            readable: true,
+        }
     }
-    report.problems.truncate(MAX_FINDINGS);
-    let leaves: Vec<Digest> = checked.iter().map(|line| line.leaf).collect();
-    checkpoints(&mut report, &leaves, notes, key, origin);
-    if let Some(seen) = seen {
-        against_seen(&mut report, &leaves, seen, key);
+
+    /// Takes the next lines, each with its end. Adds their rows to `rows`, up to the first line that is none.
+    pub fn piece(&mut self, bytes: &[u8], rows: Option<&mut Vec<Row>>) {
+        let (lines, _) = lines(bytes);
+        let work = Work { tree: !self.roots.is_empty(), rows: rows.is_some() && self.readable };
+        let mut checked = check_all(bytes.len(), &lines, work);
+        self.chain(&checked);
+        if work.tree {
+            for line in &checked {
+                self.tree.push_leaf(line.leaf);
+                let size = self.tree.size();
+                if let Some(root) = self.roots.get_mut(&size) {
+                    *root = Some(self.tree.root());
+                }
+            }
+        }
+        let whole = checked.iter().take_while(|line| line.row.is_some()).count();
+        self.readable &= !work.rows || whole == checked.len();
+        if let Some(rows) = rows {
+            rows.extend(checked.iter_mut().take(whole).filter_map(|line| line.row.take()));
+        }
     }
-    report
+
+    /// A line that is longer than any row may be: nothing behind it is looked at.
+    pub fn endless(&mut self) {
+        self.report.problems.push(format!("line {}: longer than a row may be", self.report.rows + 1));
+    }
+
+    /// How many whole lines there were so far.
+    pub const fn rows(&self) -> u64 {
+        self.report.rows
+    }
+
+    /// What it all comes to. `torn` says that bytes without a line end came last.
+    pub fn finish(mut self, torn: bool) -> LedgerReport {
+        if torn {
+            self.report.problems.push(format!("line {}: cut off before its end", self.report.rows + 1));
+        }
+        self.report.problems.splice(0..0, self.problems.texts());
+        self.consistency();
+        self.against_seen();
+        self.report.checkpoint_problems.truncate(MOST);
+        self.report.consistency_problems.truncate(MOST);
+        self.report
+    }
+
+    fn chain(&mut self, lines: &[Checked<'_>]) {
+        for line in lines {
+            let index = self.report.rows;
+            self.report.rows += 1;
+            let Some(row) = &line.raw else {
+                self.problems.add(index, "edited: not in the form a row is written in");
+                self.expected += 1;
+                continue;
+            };
+            if row.sequence != self.expected {
+                self.problems.apart(out_of_place(index, row.sequence, self.expected));
+            } else if row.prev_hash != self.before {
+                self.problems.add(index, "does not follow the row before it: one of the two was edited");
+            }
+            if !line.sealed {
+                self.problems.add(index, "edited: its entryHash does not fit its content");
+            }
+            self.before.clear();
+            self.before.extend_from_slice(row.entry_hash);
+            self.expected = row.sequence.saturating_add(1);
+        }
+    }
+
+    /// The signed checkpoints against the rows, and against each other.
+    fn consistency(&mut self) {
+        let mut before = 0;
+        for (number, found) in std::mem::take(&mut self.signed) {
+            let shrunk = (found.size < before).then(|| format!("covers fewer rows than the one before ({before})"));
+            match self.disagreement(&found).or(shrunk) {
+                Some(why) => {
+                    let problem = format!("checkpoint {number} over {} rows: {why}", found.size);
+                    self.report.consistency_problems.push(problem);
+                }
+                None => {
+                    self.report.checkpoints += 1;
+                    self.report.covered = self.report.covered.max(found.size);
+                }
+            }
+            before = before.max(found.size);
+        }
+    }
+
+    fn against_seen(&mut self) {
+        let Some(seen) = self.seen.take() else { return };
+        let which = format!("the checkpoint over {} rows that was", seen.size);
+        if let Some(why) = self.disagreement(&seen) {
+            self.report.consistency_problems.push(format!("{which} last seen here: {why}"));
+        } else if self.report.covered < seen.size {
+            self.report.checkpoint_problems.push(format!("{which} seen here is missing"));
+        }
+    }
+
+    fn disagreement(&self, found: &Checkpoint) -> Option<String> {
+        if found.size > self.report.rows {
+            return Some(format!("the ledger has only {}: its tail was cut", self.report.rows));
+        }
+        let root = self.roots.get(&found.size).copied().flatten();
+        (root != Some(found.root)).then(|| "another root: rows it covers were changed".to_owned())
+    }
 }
 
 /// The whole lines, without their ends, and what comes after the last line end.
@@ -87,61 +234,45 @@ fn line_end(bytes: &[u8]) -> Option<usize> {
     Some(skipped * 64 + rest.iter().position(|&byte| byte == b'\n')?)
 }
 
-fn check_all<'a>(size: usize, lines: &[&'a [u8]], tree: bool) -> Vec<Checked<'a>> {
+/// What is wanted of each line beside its place in the chain.
+#[derive(Clone, Copy)]
+struct Work {
+    /// Its leaf hash, a third of the work, which is left out where no checkpoint needs it.
+    tree: bool,
+    /// The row it holds.
+    rows: bool,
+}
+
+fn check_all<'a>(size: usize, lines: &[&'a [u8]], work: Work) -> Vec<Checked<'a>> {
     if size < PARALLEL_BYTES {
-        return check(lines, tree);
+        return check(lines, work);
     }
     let (front, back) = lines.split_at(lines.len() / 2);
     thread::scope(|scope| {
-        let back_half = scope.spawn(|| check(back, tree));
-        let mut all = check(front, tree);
+        let back_half = scope.spawn(|| check(back, work));
+        let mut all = check(front, work);
         match back_half.join() {
             Ok(rest) => all.extend(rest),
-            Err(_) => all.extend(check(back, tree)),
+            Err(_) => all.extend(check(back, work)),
         }
         all
     })
 }
 
-/// Checks lines by themselves. The leaf hashes, a third of the work, are left out where no checkpoint needs them.
-fn check<'a>(lines: &[&'a [u8]], tree: bool) -> Vec<Checked<'a>> {
+/// Checks lines by themselves.
+fn check<'a>(lines: &[&'a [u8]], work: Work) -> Vec<Checked<'a>> {
     let mut room = Vec::new();
     let one = |line: &&'a [u8]| {
-        let row = RawRow::scan(line);
-        let sealed = row.as_ref().is_some_and(|row| row.is_sealed(&mut room));
-        let leaf = if tree { leaf_in(line, &mut room) } else { Digest::ZERO };
-        Checked { row, sealed, leaf }
+        let raw = RawRow::scan(line);
+        let sealed = raw.as_ref().is_some_and(|raw| raw.is_sealed(&mut room));
+        let leaf = if work.tree { leaf_in(line, &mut room) } else { Digest::ZERO };
+        let row = raw.as_ref().filter(|_| work.rows && sealed).and_then(|raw| Row::from_raw(raw).ok());
+        Checked { raw, sealed, leaf, row }
     };
     lines.iter().map(one).collect()
 }
 
-fn chain(rows: &[Checked<'_>], problems: &mut Vec<String>) {
-    let zeros = "0".repeat(64).into_bytes();
-    let mut prev_hash: &[u8] = &zeros;
-    let mut expected = 0u64;
-    for (index, line) in rows.iter().enumerate() {
-        if problems.len() >= MAX_FINDINGS {
-            return;
-        }
-        let Some(row) = &line.row else {
-            problems.push(format!("row {index} (line {}): edited: not in the form a row is written in", index + 1));
-            expected += 1;
-            continue;
-        };
-        if row.sequence != expected {
-            problems.push(out_of_place(index, row.sequence, expected));
-        } else if row.prev_hash != prev_hash {
-            problems.push(format!("row {index}: does not follow the row before it: one of the two was edited"));
-        }
-        if !line.sealed {
-            problems.push(format!("row {index}: edited: its entryHash does not fit its content"));
-        }
-        prev_hash = row.entry_hash;
-        expected = row.sequence.saturating_add(1);
-    }
-}
-
-fn out_of_place(index: usize, found: u64, expected: u64) -> String {
+fn out_of_place(index: u64, found: u64, expected: u64) -> String {
     let line = index + 1;
     if found > expected {
         format!(
@@ -153,96 +284,37 @@ fn out_of_place(index: usize, found: u64, expected: u64) -> String {
     }
 }
 
-fn checkpoints(
+/// The checkpoints whose signature holds and that are of this log.
+fn signed(
     report: &mut LedgerReport,
-    leaves: &[Digest],
     notes: &[u8],
     key: Option<&PublicKey>,
     origin: Option<&str>,
-) {
+) -> Vec<(usize, Checkpoint)> {
     let (notes, rest) = split_notes(notes);
     if !rest.is_empty() {
         report.checkpoint_problems.push("the checkpoints end in bytes that are no checkpoint".to_owned());
     }
-    let mut good: Vec<(usize, Checkpoint)> = Vec::new();
+    let mut good = Vec::new();
     for (index, note) in notes.iter().enumerate() {
         let number = index + 1;
         let Some(key) = key else {
+            report.strangers += usize::from(Checkpoint::read(note).is_ok());
             report.checkpoint_problems.push(format!("checkpoint {number}: no key is known to check it with"));
             continue;
         };
         match Checkpoint::verify(note, key) {
-            Err(error) => report.checkpoint_problems.push(format!("checkpoint {number}: {error}")),
+            Err(error) => {
+                report.strangers += usize::from(error == NoteError::OtherKey);
+                report.checkpoint_problems.push(format!("checkpoint {number}: {error}"));
+            }
             Ok(found) if origin.is_some_and(|origin| origin != found.origin) => {
                 report.checkpoint_problems.push(format!("checkpoint {number}: belongs to `{}`", found.origin));
             }
             Ok(found) => good.push((number, found)),
         }
     }
-    let roots = roots_at(leaves, good.iter().map(|(_, found)| found.size));
-    let mut before = 0;
-    for (number, found) in &good {
-        let problem = disagreement(found, leaves.len() as u64, &roots);
-        let shrunk = (found.size < before).then(|| format!("covers fewer rows than the one before ({before})"));
-        match problem.or(shrunk) {
-            Some(why) => {
-                report.consistency_problems.push(format!("checkpoint {number} over {} rows: {why}", found.size))
-            }
-            None => {
-                report.checkpoints += 1;
-                report.covered = report.covered.max(found.size);
-            }
-        }
-        before = before.max(found.size);
-    }
-    report.checkpoint_problems.truncate(MAX_FINDINGS);
-    report.consistency_problems.truncate(MAX_FINDINGS);
-}
-
-fn against_seen(report: &mut LedgerReport, leaves: &[Digest], seen: &[u8], key: Option<&PublicKey>) {
-    let Some(Ok(seen)) = std::str::from_utf8(seen).ok().zip(key).map(|(note, key)| Checkpoint::verify(note, key))
-    else {
-        report.consistency_problems.push("the checkpoint last seen here cannot be checked".to_owned());
-        return;
-    };
-    let roots = roots_at(leaves, std::iter::once(seen.size));
-    if let Some(why) = disagreement(&seen, leaves.len() as u64, &roots) {
-        report
-            .consistency_problems
-            .push(format!("the checkpoint over {} rows that was last seen here: {why}", seen.size));
-    } else if report.covered < seen.size {
-        report
-            .checkpoint_problems
-            .push(format!("the checkpoint over {} rows that was seen here is missing", seen.size));
-    }
-}
-
-fn disagreement(found: &Checkpoint, rows: u64, roots: &[(u64, Digest)]) -> Option<String> {
-    if found.size > rows {
-        return Some(format!("the ledger has only {rows}: its tail was cut"));
-    }
-    let root = roots.iter().find(|(size, _)| *size == found.size).map(|(_, root)| *root);
-    (root != Some(found.root)).then(|| "another root: rows it covers were changed".to_owned())
-}
-
-/// The tree's roots at these sizes, in one pass over the leaves.
-fn roots_at(leaves: &[Digest], sizes: impl Iterator<Item = u64>) -> Vec<(u64, Digest)> {
-    let mut wanted: Vec<u64> = sizes.collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    let mut tree = Tree::default();
-    let mut leaves = leaves.iter();
-    let mut out = Vec::new();
-    for size in wanted {
-        while tree.size() < size {
-            match leaves.next() {
-                Some(&leaf) => tree.push_leaf(leaf),
-                None => return out,
-            }
-        }
-        out.push((size, tree.root()));
-    }
-    out
+    good
 }
 
 /// The notes in a file of them, and what is left over: a note torn by a crash.

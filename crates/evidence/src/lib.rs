@@ -14,3 +14,4 @@ pub mod merkle;
 mod raw;
 pub mod registry;
 pub mod row;
+pub mod tally;

@@ -216,6 +216,11 @@ impl Row {
         if !raw.is_sealed(&mut Vec::new()) {
             return Err(RowError::Edited);
         }
+        Self::from_raw(&raw)
+    }
+
+    /// The row that a line's pieces make. Whether they are sealed is the caller's affair.
+    pub(crate) fn from_raw(raw: &RawRow<'_>) -> Result<Self, RowError> {
         Ok(Self {
             sequence: raw.sequence,
             timestamp: text(raw.timestamp)?

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use writ_core::plain;
+
 use crate::error::{StoreError, io};
-use crate::plain;
 
 /// Mode of every file: the owner's alone.
 const FILE_MODE: u32 = 0o600;

@@ -9,22 +9,23 @@ mod error;
 mod guard;
 pub mod instance;
 mod key;
-pub mod plain;
 mod tail;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use writ_core::SessionId;
-use writ_core::json::Value;
+use writ_core::json::{self, Object, Value};
+use writ_core::{SessionId, Timestamp};
 use writ_evidence::keys::{PublicKey, SigningKey};
 use writ_evidence::row::{MAX_LINE, Row};
 
 pub use error::StoreError;
 pub use guard::{LedgerGuard, Session, Torn};
+pub use writ_core::plain;
 
 use error::io;
 
@@ -119,7 +120,7 @@ impl Store {
 
     /// The last checkpoint note that was signed for this session on this machine.
     pub fn head(&self, id: &SessionId) -> Result<Option<Vec<u8>>, StoreError> {
-        durable::read(&self.root.join("heads").join(id.file_name()), MAX_SMALL)
+        durable::read(&self.head_path(id), MAX_SMALL)
     }
 
     /// Whether a checkpoint of this session was signed here: it then has rows, or somebody took them away.
@@ -144,9 +145,50 @@ impl Store {
 
     /// Folders of the store that others than the owner may write to, and so put other evidence in its place.
     pub fn exposed(&self) -> Vec<PathBuf> {
-        let folders = ["", "sessions", "keys", "heads"].map(|name| self.root.join(name));
+        let folders = ["", "sessions", "keys", HEADS, BEGUN].map(|name| self.root.join(name));
         let writable = |path: &PathBuf| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o022 != 0);
         folders.into_iter().filter(writable).collect()
+    }
+
+    /// Keeps, apart from the session, where and when it began. Durable on return.
+    pub fn remember(&self, id: &SessionId, cwd: &str, at: Timestamp) -> Result<(), StoreError> {
+        let mut out = Object::new();
+        out.push("cwd", Value::from(cwd));
+        out.push("session", Value::from(id.as_str()));
+        out.push("started", Value::from(at.to_string()));
+        let text = json::canonical(&Value::Object(out));
+        durable::replace(&self.root.join(BEGUN).join(id.file_name()), text.as_bytes())
+    }
+
+    /// Whether this session began here, or a checkpoint of it was signed here: it then has rows, or somebody took them away.
+    pub fn is_known(&self, id: &SessionId) -> bool {
+        self.was_sealed(id) || self.root.join(BEGUN).join(id.file_name()).symlink_metadata().is_ok()
+    }
+
+    /// Every session that began or was sealed here, whether or not its rows are still there.
+    pub fn known(&self) -> Result<Vec<Known>, StoreError> {
+        let mut found: BTreeMap<String, Known> = BTreeMap::new();
+        for folder in [HEADS, BEGUN] {
+            let path = self.root.join(folder);
+            let entries = match fs::read_dir(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                other => other.map_err(io("list", &path))?,
+            };
+            for entry in entries {
+                let entry = entry.map_err(io("list", &path))?;
+                let Ok(name) = entry.file_name().into_string() else { continue };
+                if name.starts_with('.') {
+                    continue;
+                }
+                let known = found.entry(name.clone()).or_insert_with(|| Known::named(&self.root, &name));
+                if folder == HEADS {
+                    known.sealed = entry.metadata().and_then(|head| head.modified()).ok();
+                } else {
+                    known.began(durable::read(&entry.path(), MAX_SMALL)?.as_deref());
+                }
+            }
+        }
+        Ok(found.into_values().collect())
     }
 
     fn ledger(&self, id: &SessionId) -> PathBuf {
@@ -154,7 +196,7 @@ impl Store {
     }
 
     fn head_path(&self, id: &SessionId) -> PathBuf {
-        self.root.join("heads").join(id.file_name())
+        self.root.join(HEADS).join(id.file_name())
     }
 
     /// The id whose folder is called `name`. A folder name that holds a digest does not say it; the genesis row does.
@@ -173,6 +215,46 @@ impl Store {
         &self.root
     }
 }
+
+/// A session as the store knows it apart from its record.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Its folder, whether or not it is there.
+    pub folder: PathBuf,
+    /// Its id, where its name or its beginning says it.
+    pub id: Option<SessionId>,
+    /// Where it began.
+    pub cwd: Option<String>,
+    /// When it began.
+    pub started: Option<Timestamp>,
+    /// When a checkpoint of it was last signed.
+    pub sealed: Option<SystemTime>,
+}
+
+impl Known {
+    fn named(root: &Path, name: &str) -> Self {
+        let id = Some(SessionId::new(name)).filter(|id| id.file_name() == name);
+        Self { folder: root.join("sessions").join(name), id, cwd: None, started: None, sealed: None }
+    }
+
+    fn began(&mut self, bytes: Option<&[u8]>) {
+        let Some(value) = bytes.and_then(|bytes| json::parse(bytes).ok()) else { return };
+        let text = |name: &str| value.get(name).and_then(Value::as_str);
+        self.cwd = text("cwd").map(str::to_owned);
+        self.started = text("started").and_then(|text| Timestamp::parse(text).ok());
+        self.id = text("session").map(SessionId::new).or_else(|| self.id.take());
+    }
+
+    /// Whether it has rows.
+    pub fn has_rows(&self) -> bool {
+        self.folder.join(LEDGER).metadata().is_ok_and(|found| found.is_file() && found.len() > 0)
+    }
+}
+
+/// Where the beginnings of sessions are kept, apart from the sessions.
+const BEGUN: &str = "begun";
+/// Where the last checkpoint of each session is kept.
+const HEADS: &str = "heads";
 
 /// The ledger's name in a session's folder.
 const LEDGER: &str = "ledger.jsonl";

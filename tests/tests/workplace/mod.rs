@@ -67,6 +67,11 @@ impl Workplace {
         text
     }
 
+    /// Starts the session, as the client does before anything else.
+    pub fn start(&self) {
+        self.answer(&self.payload("SessionStart", r#","source":"startup""#));
+    }
+
     /// Runs the hook on a call that the policy allows.
     pub fn allowed(&self, id: &str) {
         let text = self.answer(&self.write_call(id, "src/module.rs"));

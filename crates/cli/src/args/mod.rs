@@ -6,9 +6,10 @@ mod evaluate;
 mod policy;
 mod serve;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub use attestation::{
     AttestArgs, AttestationCommand, GateArgs, InstanceArgs, KeyArgs, KeyListArgs, LifeCommand, TrustArgs,
@@ -34,8 +35,34 @@ pub struct Args {
     pub command: Command,
 }
 
+/// The command line, with colours in help and errors as it says itself.
+pub fn parse() -> Result<Args, clap::Error> {
+    let choice = match color(std::env::args_os()) {
+        Color::Auto => clap::ColorChoice::Auto,
+        Color::Always => clap::ColorChoice::Always,
+        Color::Never => clap::ColorChoice::Never,
+    };
+    Args::command().color(choice).try_get_matches().and_then(|matches| Args::from_arg_matches(&matches))
+}
+
+/// What the words say of colours, before they are known to make sense: help and errors obey it too.
+pub fn color(words: impl Iterator<Item = OsString>) -> Color {
+    let mut words = words.skip(1).take_while(|word| word != "--");
+    while let Some(word) = words.next() {
+        let value = match word.to_str().and_then(|word| word.strip_prefix("--color")) {
+            Some("") => words.next(),
+            Some(rest) => rest.strip_prefix('=').map(OsString::from),
+            None => None,
+        };
+        if let Some(choice) = value.and_then(|value| Color::from_str(value.to_str()?, false).ok()) {
+            return choice;
+        }
+    }
+    Color::Auto
+}
+
 /// When to use colours.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal only.
     Auto,
@@ -145,7 +172,7 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  writ verify                         the newest session of this repository\n  writ verify 7c0f…                   \
         a session by its id\n  writ verify ./evidence --key k.pem   a folder someone gave you, under a key you know\n\nExit codes: 0 verified, \
-        3 not verified, 4 no evidence there."
+        1 a file cannot be read, 3 not verified, or with exceptions, 4 no evidence there, or none any more."
     )]
     Verify(VerifyArgs),
     /// Print a completion script for your shell.
@@ -244,6 +271,10 @@ pub struct VerifyArgs {
     /// The client's transcript, when it is not where the session says.
     #[arg(long)]
     pub transcript: Option<PathBuf>,
+    /// Exit with 0 also where the record does not speak for everything: a field that nothing enforced, a claim that is false, a
+    /// beginning in the middle of the session.
+    #[arg(long)]
+    pub allow_absent: bool,
     #[command(flatten)]
     pub format: FormatArgs,
 }

@@ -135,4 +135,6 @@ pub struct WhyArgs {
     /// The tool's input, as JSON.
     #[arg(long, requires = "tool")]
     pub input: Option<String>,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }

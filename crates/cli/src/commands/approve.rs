@@ -21,16 +21,21 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
             output::line(format!(
                 "{}  {}  {}  {}",
                 output::bold(call.name()),
-                call.tool,
+                output::plain(&call.tool),
                 call.asked,
-                call.rules.join(", ")
+                output::plain(&call.rules.join(", "))
             ));
         }
         return Ok(());
     };
     human_present("approve a call")?;
     let call = human::approve(&store, &id, name, &home).map_err(Failure::could_not)?;
-    output::line(format!("{} {} {} may run once within 30 minutes", output::good("✓"), call.tool, call.name()));
+    output::line(format!(
+        "{} {} {} may run once within 30 minutes",
+        output::good("✓"),
+        output::plain(&call.tool),
+        call.name()
+    ));
     Ok(())
 }
 
@@ -42,9 +47,10 @@ pub fn accept(named: Option<&str>) -> Result<(), Failure> {
     let id = session(&store, named)?;
     let governing = human::accept(&store, &id, &home).map_err(Failure::could_not)?;
     output::line(format!(
-        "{} session {id} now runs under {} {}",
+        "{} session {} now runs under {} {}",
         output::good("✓"),
-        governing.path.display(),
+        output::plain(id.as_str()),
+        output::path(&governing.path),
         governing.file
     ));
     Ok(())

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use writ_consequence::Report;
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Digest, Timestamp};
+use writ_engine::archive::Archive;
 use writ_engine::matter::{self, Subject};
 use writ_engine::notary::{Matter, Notary, NotaryError};
 use writ_evidence::attestation::{Attestation, Failure as Refusal, FailureCode};
@@ -54,6 +55,21 @@ pub fn notary(args: &InstanceArgs) -> Result<Notary, Failure> {
     let home = environment::home();
     let state = home.state().map_err(Failure::could_not)?;
     Notary::open(state, args.database.as_deref(), None).map_err(Failure::could_not)
+}
+
+/// The notary of the instance that is there: what only looks, or names a key, begins none.
+pub fn existing(args: &InstanceArgs) -> Result<Notary, Failure> {
+    let home = environment::home();
+    let state = home.state().map_err(Failure::could_not)?;
+    let none = || Failure::could_not("no key attests here yet: `writ keys rotate` makes the first");
+    if args.database.is_none() && !state.join(writ_store::instance::FILE).is_file() {
+        return Err(none());
+    }
+    let mut archive = Archive::open(state, args.database.as_deref()).map_err(Failure::could_not)?;
+    match archive.registry(Timestamp::now()).map_err(Failure::could_not)? {
+        Some(_) => notary(args),
+        None => Err(none()),
+    }
 }
 
 /// Reads an attestation, or a report that holds one.

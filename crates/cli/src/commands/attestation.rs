@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use writ_core::json::{self, Limits, Object, Value};
+use writ_core::json::{Limits, Object, Value};
 use writ_core::{Digest, Timestamp};
 use writ_engine::attested::{self, Action, Place, Terms};
 use writ_engine::matter::Subject;
@@ -44,9 +44,9 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
             Ok(())
         }
         AttestationCommand::Show { id, instance } => {
-            let found = attest::notary(instance)?.find(id).map_err(Failure::could_not)?;
+            let found = attest::existing(instance)?.find(id).map_err(Failure::could_not)?;
             let found = found.ok_or_else(|| Failure::could_not(format!("no attestation `{id}` was issued here")))?;
-            output::line(found.document);
+            output::document(&found.document);
             Ok(())
         }
     }
@@ -117,9 +117,7 @@ impl Named {
             (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => return Ok(Err(why)),
         };
         let document = |file: &Option<PathBuf>, bytes: &[u8]| {
-            let parsed = json::parse_with(bytes, Limits::FOREIGN);
-            let name = file.as_deref().unwrap_or(Path::new("-")).display();
-            parsed.map_err(|error| Failure::malformed(format!("{name}: {error}")))
+            input::json(&file.as_deref().unwrap_or(Path::new("-")).to_string_lossy(), bytes, Limits::FOREIGN)
         };
         let call = call.map(|bytes| document(&args.call, &bytes)).transpose()?;
         if let Some(call) = &call {

@@ -11,6 +11,7 @@ use crate::args::DecideArgs;
 use crate::commands::policy::open;
 use crate::environment;
 use crate::exit::Failure;
+use crate::input;
 use crate::output;
 
 /// Longest line of standard input.
@@ -66,11 +67,11 @@ pub fn folder(governing: &Governing, root: Option<&Path>) -> Result<String, Fail
 
 /// Reads a tool's input.
 pub fn input_value(text: &str) -> Result<Value, Failure> {
-    json::parse_with(text.as_bytes(), Limits::FOREIGN).map_err(|error| Failure::malformed(format!("--input: {error}")))
+    input::json("--input", text.as_bytes(), Limits::FOREIGN)
 }
 
 fn read_call(line: &[u8], root: &str) -> Result<ToolCall, String> {
-    let value = json::parse_with(line, Limits::FOREIGN).map_err(|error| error.to_string())?;
+    let value = json::parse_with(line, Limits::FOREIGN).map_err(|error| input::told(line, &error))?;
     let tool = value.get("tool").and_then(Value::as_str).ok_or("no member `tool` with a tool's name")?;
     let input = value.get("input").cloned().ok_or("no member `input`")?;
     let cwd = match value.get("cwd") {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use writ_clients::claude_code::settings::inspect;
 use writ_core::json::{Object, Value};
+use writ_core::plain;
 use writ_engine::{Home, Trust, governing, protect};
 
 use crate::args::{Format, FormatArgs};
@@ -12,6 +13,9 @@ use crate::commands::init::client_version;
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
+
+/// Largest settings file.
+const MAX_SETTINGS: u64 = 64 << 20;
 
 /// One question, its answer, and the remedy when the answer is bad.
 struct Finding {
@@ -41,9 +45,9 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     } else {
         for finding in &findings {
             let mark = if finding.good { output::good('✓') } else { output::bad('✗') };
-            output::line(format!("{mark} {}", finding.text));
+            output::line(format!("{mark} {}", output::plain(&finding.text)));
             if !finding.remedy.is_empty() {
-                output::line(format!("    {} {}", output::dim("mend it:"), finding.remedy));
+                output::line(format!("    {} {}", output::dim("mend it:"), output::plain(&finding.remedy)));
             }
         }
     }
@@ -96,7 +100,7 @@ fn hooks(home: &Home, cwd: &Path) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut installed: Vec<&PathBuf> = Vec::new();
     for path in files {
-        let Ok(text) = fs::read_to_string(path) else { continue };
+        let Ok(text) = plain::text(path, MAX_SETTINGS) else { continue };
         match inspect(Some(&text)) {
             Err(error) => findings.push(bad(
                 format!("{}: {error}, and ignores every hook in it", path.display()),

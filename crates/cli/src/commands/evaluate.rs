@@ -9,6 +9,7 @@ use writ_engine::Sight;
 use writ_engine::matter::{self, NoSubject, Subject};
 
 use super::attest::{self, Attester};
+use super::sarif::{self, Place};
 use crate::args::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 use crate::exit::Failure;
 use crate::{environment, input, output};
@@ -34,12 +35,12 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
         let response = response.map_err(Failure::could_not)?;
         Ok((report, response))
     };
-    let mut beside = None;
+    let (mut beside, mut said) = (None, None);
     let (report, response) = match command {
         EvaluateCommand::Shell { line, cwd, .. } => {
-            let line = if line == "-" { input::text(Path::new("-"))? } else { line.clone() };
+            let line = &*said.insert(if line == "-" { input::text(Path::new("-"))? } else { line.clone() });
             let cwd = folder(cwd.as_deref())?;
-            seal(&Subject::Shell { line: &line, cwd: Some(&cwd) })?
+            seal(&Subject::Shell { line, cwd: Some(&cwd) })?
         }
         EvaluateCommand::Terraform { file, state, .. } => {
             let file = Path::new(file);
@@ -71,9 +72,10 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
     if let (Some(to), Some(response)) = (written, &response) {
         attest::write(response, to)?;
     }
+    let place = Place { uri: uri(command), text: said.as_deref() };
     match how.format {
         ReportFormat::Json => output::print_json(response.as_ref().unwrap_or(&report.to_json())),
-        ReportFormat::Sarif => output::print_json(&sarif(&report)),
+        ReportFormat::Sarif => output::print_json(&sarif::log(&report, &place)),
         ReportFormat::Human => {
             human(&report, how.explain);
             if let Some(attestation) = response.as_ref().and_then(|response| response.get("attestation")) {
@@ -84,6 +86,15 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
         }
     }
     if fails(report.verdict(), how.fail_on) { Err(Failure::No) } else { Ok(()) }
+}
+
+/// Where a finding is, for a log.
+fn uri(command: &EvaluateCommand) -> &str {
+    match command {
+        EvaluateCommand::Shell { line, .. } if line != "-" => "command-line",
+        EvaluateCommand::Terraform { file, .. } | EvaluateCommand::Mcp { file, .. } if file != "-" => file,
+        EvaluateCommand::Shell { .. } | EvaluateCommand::Terraform { .. } | EvaluateCommand::Mcp { .. } => "stdin",
+    }
 }
 
 fn batch(command: &EvaluateCommand, how: &EvaluateArgs) -> Result<(), Failure> {
@@ -99,7 +110,7 @@ fn batch(command: &EvaluateCommand, how: &EvaluateArgs) -> Result<(), Failure> {
             continue;
         }
         let report = json::parse_with(&line, Limits::FOREIGN)
-            .map_err(|error| error.to_string())
+            .map_err(|error| input::told(&line, &error))
             .and_then(|value| one(command, &value, attester.as_mut()));
         match report {
             Ok((verdict, report)) => {
@@ -180,9 +191,9 @@ fn human(report: &Report, explain: bool) {
             output::line(format!("  blind {}", output::plain(&text)));
         }
     };
-    let known = report.worst().filter(|worst| {
-        report.unseen.is_empty() || worst.recoverability.tier > writ_consequence::Tier::Reversible
-    });
+    let known = report
+        .worst()
+        .filter(|worst| report.unseen.is_empty() || worst.recoverability.tier > writ_consequence::Tier::Reversible);
     let Some(worst) = known else {
         let what = if report.unseen.is_empty() { "nothing is changed that could be lost" } else { "not looked into" };
         output::line(format!("{word}  {what}"));
@@ -225,7 +236,8 @@ fn others(report: &Report, worst: &Mutation) {
     }
 }
 
-fn target(mutation: &Mutation) -> String {
+/// What is hit, in a word or two.
+pub fn target(mutation: &Mutation) -> String {
     let target = &mutation.intent.target;
     let kind = target.kind.as_deref().unwrap_or("something");
     output::plain(&target.id.as_deref().map_or_else(|| kind.to_owned(), |id| format!("{kind} {id}")))
@@ -256,39 +268,6 @@ fn details(mutation: &Mutation) {
     for missing in &mutation.missing {
         shown("missing", format!("{}: {} ({})", missing.key, missing.description, missing.effect.as_str()));
     }
-}
-
-/// SARIF 2.1.0: a result for each finding above `allow`.
-fn sarif(report: &Report) -> Value {
-    let object = |members: Vec<(&str, Value)>| {
-        Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
-    };
-    let result = |mutation: &Mutation| {
-        let verdict = mutation.recoverability.tier.verdict();
-        let level = match verdict {
-            Verdict::Allow => "none",
-            Verdict::Warn => "warning",
-            Verdict::Escalate | Verdict::Block => "error",
-        };
-        let rule = mutation.intent.metadata.get("rule").and_then(Value::as_str).unwrap_or("writ/consequence");
-        let text = format!("{} {}: {}", mutation.intent.action, target(mutation), mutation.recoverability.reasoning);
-        object(vec![
-            ("ruleId", Value::from(rule)),
-            ("level", Value::from(level)),
-            ("message", object(vec![("text", Value::from(text))])),
-        ])
-    };
-    let found = report.mutations.iter().filter(|mutation| mutation.recoverability.tier.verdict() > Verdict::Allow);
-    let driver = object(vec![("name", Value::from("writ")), ("version", Value::from(env!("CARGO_PKG_VERSION")))]);
-    let run = object(vec![
-        ("tool", object(vec![("driver", driver)])),
-        ("results", Value::Array(found.map(result).collect())),
-    ]);
-    object(vec![
-        ("$schema", Value::from("https://json.schemastore.org/sarif-2.1.0.json")),
-        ("version", Value::from("2.1.0")),
-        ("runs", Value::Array(vec![run])),
-    ])
 }
 
 /// Lists and shows rules.
@@ -384,6 +363,5 @@ fn document(file: &Path) -> Result<Value, Failure> {
 }
 
 fn parsed(file: &Path, bytes: &[u8]) -> Result<Value, Failure> {
-    json::parse_with(input::decoded(bytes).as_bytes(), Limits::FOREIGN)
-        .map_err(|error| Failure::malformed(format!("{}: {error}", file.display())))
+    input::json(&file.to_string_lossy(), input::decoded(bytes).as_bytes(), Limits::FOREIGN)
 }

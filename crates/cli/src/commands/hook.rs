@@ -7,9 +7,10 @@
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::OnceLock;
 
-use writ_clients::claude_code::{HookAnswer, event_hint};
+use writ_clients::claude_code::{HookAnswer, hints};
+use writ_core::visible;
 use writ_engine::hook;
 
 use crate::environment;
@@ -21,20 +22,20 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Exit code that denies whatever stands on standard output.
 const DENIES: u8 = 2;
 
-/// The exit code of a failure at the event that is being answered.
-static FAILED: AtomicU8 = AtomicU8::new(DENIES);
+/// The payload that is being answered; a failure asks it which event it is about.
+static PAYLOAD: OnceLock<Vec<u8>> = OnceLock::new();
 
 /// Answers one call.
 pub fn run() -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
-        let code = FAILED.load(Ordering::Relaxed);
+        let code = failed();
         let then = if code == DENIES { "denies" } else { "lets the agent stop" };
-        drop(writeln!(std::io::stderr(), "writ failed, and {then}: {info}"));
+        drop(writeln!(std::io::stderr(), "writ failed, and {then}: {}", visible::lines(&info.to_string())));
         // A panic would end in a signal, which lets the tool run.
         #[expect(clippy::exit, reason = "the only way to choose the exit code of a panic")]
         std::process::exit(i32::from(code))
     }));
-    if print(&answer()) { ExitCode::SUCCESS } else { ExitCode::from(FAILED.load(Ordering::Relaxed)) }
+    if print(&answer()) { ExitCode::SUCCESS } else { ExitCode::from(failed()) }
 }
 
 /// The same, when other words stood on the command line.
@@ -42,16 +43,19 @@ pub fn from_command() -> Result<(), Failure> {
     if print(&answer()) { Ok(()) } else { Err(Failure::could_not("standard output is closed")) }
 }
 
+/// The exit code of a failure at the event that is being answered.
+fn failed() -> u8 {
+    let event = PAYLOAD.get().and_then(|bytes| hints(bytes).event);
+    if event.is_some_and(|event| HookAnswer::fails_open(&event)) { 0 } else { DENIES }
+}
+
 fn answer() -> String {
     let mut bytes = Vec::new();
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     match std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes) {
         Ok(_) => {
-            if event_hint(&bytes).is_some_and(|event| HookAnswer::fails_open(&event)) {
-                FAILED.store(0, Ordering::Relaxed);
-            }
-            let answer = hook::answer(&bytes, &environment::home(), &cwd);
-            answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{note}")));
+            let answer = hook::answer(PAYLOAD.get_or_init(|| bytes), &environment::home(), &cwd);
+            answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
             answer.to_json()
         }
         Err(error) => HookAnswer::refuse(None, &format!("writ cannot read its input: {error}")).to_json(),

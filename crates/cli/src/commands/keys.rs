@@ -1,6 +1,6 @@
 //! `writ keys`: make key pairs, and say whose policies you accept.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use super::attest;
 use crate::args::{Format, InstanceArgs, KeyArgs, KeyKind, KeyListArgs, KeysCommand, LifeCommand};
 use crate::environment;
 use crate::exit::Failure;
+use crate::input;
 use crate::output;
 
 /// Runs one of the key commands.
@@ -50,7 +51,7 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
 fn life(command: &LifeCommand) -> Result<(), Failure> {
     let now = Timestamp::now();
     let change = |args: &KeyArgs, change: Change| {
-        attest::notary(&args.instance)?.change(&change, now).map_err(Failure::could_not)
+        attest::existing(&args.instance)?.change(&change, now).map_err(Failure::could_not)
     };
     let registry = match command {
         LifeCommand::Rotate { at, instance } => {
@@ -60,11 +61,11 @@ fn life(command: &LifeCommand) -> Result<(), Failure> {
         LifeCommand::Retire(args) => change(args, Change::Retire { id: args.id.clone() })?,
         LifeCommand::Compromise(args) => change(args, Change::Compromise { id: args.id.clone() })?,
         LifeCommand::Registry { history: true, instance } => {
-            attest::notary(instance)?.history().map_err(Failure::could_not)?.iter().for_each(output::line);
+            attest::existing(instance)?.history().map_err(Failure::could_not)?.iter().for_each(output::line);
             return Ok(());
         }
         LifeCommand::Registry { history: false, instance } => {
-            let registry = attest::notary(instance)?.registry(now).map_err(Failure::could_not)?;
+            let registry = attest::existing(instance)?.registry(now).map_err(Failure::could_not)?;
             output::print_json(&registry.to_json());
             return Ok(());
         }
@@ -91,7 +92,8 @@ pub fn public_key(path: &Path) -> Result<PublicKey, Failure> {
 }
 
 fn read_text(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure::could_not(format!("cannot read {}: {error}", path.display())))
+    let bytes = input::bytes(path)?;
+    String::from_utf8(bytes).map_err(|_bytes| Failure::malformed(format!("{} is no text", path.display())))
 }
 
 fn generate(file: &Path, kind: KeyKind) -> Result<(), Failure> {

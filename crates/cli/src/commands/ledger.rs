@@ -3,21 +3,25 @@
 use std::path::Path;
 
 use writ_core::json::{Object, Value};
+use writ_core::plain;
 use writ_engine::verify;
 use writ_evidence::row::{Row, RowDecision};
 
 use crate::args::{Format, LedgerCommand};
-use crate::commands::verify::print;
+use crate::commands::verify::show;
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
+
+/// Largest ledger that is shown.
+const MAX_LEDGER: u64 = 1 << 30;
 
 /// Shows or verifies a ledger file.
 pub fn run(command: &LedgerCommand) -> Result<(), Failure> {
     match command {
         LedgerCommand::Show { file, format } => {
-            let bytes =
-                std::fs::read(file).map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
+            let bytes = plain::read(file, MAX_LEDGER);
+            let bytes = bytes.map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
             let (rows, wrong) = Row::parse_all(&bytes);
             show_rows(&rows, format.format);
             match wrong {
@@ -28,7 +32,8 @@ pub fn run(command: &LedgerCommand) -> Result<(), Failure> {
         LedgerCommand::Verify { file, format } => {
             let folder = file.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
             let report = verify::ledger(file, folder, &environment::home()).map_err(Failure::could_not)?;
-            print(&report, format.format)
+            show(&report, format.format);
+            if report.holds() { Ok(()) } else { Err(Failure::No) }
         }
     }
 }

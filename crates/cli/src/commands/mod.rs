@@ -16,6 +16,7 @@ mod ledger;
 mod mcp;
 mod policy;
 mod relying;
+mod sarif;
 mod serve;
 mod session;
 mod shell;
@@ -25,17 +26,12 @@ mod why;
 
 use clap::CommandFactory;
 
-use crate::args::{Args, Color, Command};
+use crate::args::{Args, Command};
 use crate::exit::Failure;
 use crate::output;
 
 /// Runs one command.
 pub fn run(args: Args) -> Result<(), Failure> {
-    match args.color {
-        Color::Auto => {}
-        Color::Always => anstream::ColorChoice::Always.write_global(),
-        Color::Never => anstream::ColorChoice::Never.write_global(),
-    }
     match args.command {
         Command::Demo(args) => demo::run(&args),
         Command::Init(args) => init::run(&args),

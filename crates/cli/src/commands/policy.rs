@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use writ_core::json::{Object, Value};
+use writ_core::visible;
 use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
 use writ_engine::{Trust, starter};
-use writ_evidence::dsse::Envelope;
+use writ_evidence::dsse::{Envelope, EnvelopeError};
 use writ_evidence::keys::SigningKey;
 use writ_policy::Policy;
 
@@ -60,17 +61,22 @@ fn report(error: GoverningError) -> Failure {
                 } else {
                     format!("{} ({}); {}", problem.message, pointer(&problem.pointer), problem.help)
                 };
-                LabeledSpan::new(Some(note), problem.span.start, problem.span.end.saturating_sub(problem.span.start))
+                LabeledSpan::new(
+                    Some(output::plain(&note)),
+                    problem.span.start,
+                    problem.span.end.saturating_sub(problem.span.start),
+                )
             });
             let first = source.problems().first();
             let place = first.map_or_else(String::new, |problem| format!(":{}:{}", problem.line, problem.column));
             let title = first.map_or_else(|| source.to_string(), |problem| problem.message.clone());
-            let diagnostic = MietteDiagnostic::new(format!("{}{place}: {title}", path.display())).with_labels(labels);
-            let source = NamedSource::new(path.to_string_lossy(), text).with_language("json");
+            let title = output::plain(&format!("{}{place}: {title}", path.display()));
+            let diagnostic = MietteDiagnostic::new(title).with_labels(labels);
+            let source = NamedSource::new(output::path(&path), visible::in_place(&text)).with_language("json");
             Failure::MalformedReport(Report::new(diagnostic).with_source_code(source))
         }
         GoverningError::NotTrusted { .. } | GoverningError::Envelope { .. } => {
-            output::note(format!("{} {error}", output::bad("error:")));
+            output::note(format!("{} {}", output::bad("error:"), output::plain(&error.to_string())));
             Failure::No
         }
         GoverningError::TooLarge { .. } => Failure::malformed(error),
@@ -112,12 +118,17 @@ fn check(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
         output::print_json(&Value::Object(out));
         return Ok(());
     }
-    output::line(format!("{} {} `{}` is valid", output::good("✓"), path.display(), governing.policy.name()));
+    output::line(format!(
+        "{} {} `{}` is valid",
+        output::good("✓"),
+        output::path(path),
+        output::plain(governing.policy.name())
+    ));
     for warning in &warnings {
-        output::line(format!("{} {warning}", output::warn("warning:")));
+        output::line(format!("{} {}", output::warn("warning:"), output::plain(warning)));
     }
     for pointer in &pending {
-        output::line(format!("{} {pointer}: not enforced yet", output::dim("–")));
+        output::line(format!("{} {}: not enforced yet", output::dim("–"), output::plain(pointer)));
     }
     Ok(())
 }
@@ -161,7 +172,7 @@ fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
         Signed::Stranger => output::warn("signed by a key you do not trust"),
         Signed::By(signers) => output::good(format!("signed by {}", signers.join(", "))),
     };
-    output::line(format!("{}  {}\n{signed}\n", governing.path.display(), governing.policy.digest()));
+    output::line(format!("{}  {}\n{signed}\n", output::path(&governing.path), governing.policy.digest()));
     output::bytes(document.as_bytes());
     Ok(())
 }
@@ -196,20 +207,27 @@ fn verify(file: &Path, key_files: &[PathBuf], args: &FormatArgs) -> Result<(), F
     if pinned.is_empty() {
         pinned = Trust::open(environment::home().state.as_deref()).keys().map_err(Failure::could_not)?;
     }
-    let outcome = Envelope::parse(&bytes)
-        .map_err(|error| Failure::malformed(format!("{} is no DSSE envelope: {error}", file.display())))?;
-    let verified = outcome.verify(&pinned).ok().filter(|_| outcome.payload_type() == PAYLOAD_TYPE);
-    let signers: Vec<String> =
-        verified.iter().flat_map(|good| good.signers().iter().map(ToString::to_string)).collect();
+    let outcome = match Envelope::parse(&bytes) {
+        Ok(envelope) if envelope.payload_type() != PAYLOAD_TYPE => Err("it is no signed policy".to_owned()),
+        Ok(envelope) => envelope.verify(&pinned).map_err(|error| error.to_string()),
+        Err(error @ EnvelopeError::Base64 { .. }) => Err(error.to_string()),
+        Err(error) => {
+            return Err(Failure::malformed(format!("{} is no DSSE envelope: {error}", file.display())));
+        }
+    };
+    let signers = outcome.iter().flat_map(|good| good.signers().iter().map(ToString::to_string));
+    let signers: Vec<String> = signers.collect();
     if args.format == Format::Json {
         let mut out = Object::new();
-        out.push("verified", Value::from(verified.is_some()));
+        out.push("verified", Value::from(outcome.is_ok()));
         out.push("signers", Value::Array(signers.iter().map(|id| Value::from(id.as_str())).collect()));
+        out.push("why", Value::from(outcome.as_ref().err().map(String::as_str)));
         output::print_json(&Value::Object(out));
-    } else if verified.is_some() {
-        output::line(format!("{} signed by {}", output::good("✓"), signers.join(", ")));
     } else {
-        output::line(format!("{} no signature by any of the {} keys given or trusted", output::bad("✗"), pinned.len()));
+        output::line(match &outcome {
+            Ok(_) => format!("{} signed by {}", output::good("✓"), signers.join(", ")),
+            Err(why) => format!("{} {}", output::bad("✗"), output::plain(why)),
+        });
     }
-    if verified.is_some() { Ok(()) } else { Err(Failure::No) }
+    if outcome.is_ok() { Ok(()) } else { Err(Failure::No) }
 }

@@ -40,7 +40,7 @@ fn list(args: &FormatArgs) -> Result<(), Failure> {
         return Ok(());
     }
     for item in &items {
-        let text = |name| item.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |name| output::plain(item.get(name).and_then(Value::as_str).unwrap_or_default());
         let count = |name| item.get(name).and_then(Value::as_u64).unwrap_or_default();
         let counts = format!("{} allowed, {} asked, {} denied", count("calls"), count("asked"), count("denied"));
         output::line(format!(

@@ -37,15 +37,15 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     match &governing {
         Some(governing) => output::line(format!(
             "policy   `{}`  {}  {}",
-            governing.policy.name(),
-            governing.path.display(),
+            output::plain(governing.policy.name()),
+            output::path(&governing.path),
             governing.signed.as_str()
         )),
         None => output::line("policy   none: every call is allowed and nothing is recorded (`writ init` writes one)"),
     }
     match &described {
         Some(session) => {
-            let text = |name| session.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text = |name| output::plain(session.get(name).and_then(Value::as_str).unwrap_or_default());
             let count = |name| session.get(name).and_then(Value::as_u64).unwrap_or_default();
             output::line(format!(
                 "session  {}  since {}\n         {} rows: {} allowed, {} asked, {} denied, {} prompts",

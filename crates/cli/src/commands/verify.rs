@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use writ_core::SessionId;
+use writ_core::json::{Object, Value};
+use writ_engine::governing;
 use writ_engine::verify::{self, Options, Outcome, Report};
 
 use crate::args::{Format, VerifyArgs};
-use crate::commands::approve::{session, store};
+use crate::commands::approve::store;
 use crate::commands::keys::public_key;
 use crate::environment;
 use crate::exit::Failure;
@@ -15,34 +17,71 @@ use crate::output;
 /// Verifies a session or a folder of evidence.
 pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let home = environment::home();
-    let options =
-        Options { key: args.key.as_deref().map(public_key).transpose()?, transcript: args.transcript.clone() };
-    let folder = args.target.as_deref().map(Path::new).filter(|path| path.is_dir());
-    let report = match folder {
-        Some(folder) => verify::folder(folder, &home, &options),
-        None => {
-            let store = store(&home)?;
-            let id: SessionId = session(&store, args.target.as_deref())?;
+    let options = Options {
+        key: args.key.as_deref().map(public_key).transpose()?,
+        transcript: args.transcript.clone(),
+        progress: Some(output::progress),
+    };
+    let report = match args.target.as_deref() {
+        Some(folder) if Path::new(folder).is_dir() => verify::folder(Path::new(folder), &home, &options),
+        Some(name) if Path::new(name).exists() => {
+            let why =
+                format!("{name} is no folder: give the folder of evidence, or `writ ledger verify` the ledger alone");
+            return Err(Failure::could_not(why));
+        }
+        Some(name) => {
+            let (store, id) = (store(&home)?, SessionId::new(name));
+            if !store.exists(&id) && !store.is_known(&id) {
+                return Err(Failure::could_not(format!(
+                    "no session `{name}` is on record, and no such folder is there"
+                )));
+            }
             verify::session(&store, &id, &home, &options)
         }
+        None => {
+            let store = store(&home)?;
+            let cwd = environment::cwd()?;
+            verify::newest(&store, governing::repository(&cwd))
+                .and_then(|id| verify::session(&store, &id, &home, &options))
+        }
     };
-    print(&report.map_err(failure)?, args.format.format)
+    match report {
+        Ok(report) => {
+            show(&report, args.format.format);
+            if report.verified() || args.allow_absent && report.holds() { Ok(()) } else { Err(Failure::No) }
+        }
+        Err(error) => Err(failure(error, args.format.format)),
+    }
 }
 
-fn failure(error: verify::VerifyError) -> Failure {
+fn failure(error: verify::VerifyError, format: Format) -> Failure {
     match error {
-        verify::VerifyError::NoLedger { .. } | verify::VerifyError::Lost { .. } => Failure::malformed(error),
+        verify::VerifyError::Lost { ref session, .. } => {
+            if format == Format::Json {
+                output::print_json(&lost(session));
+            }
+            Failure::malformed(error)
+        }
+        verify::VerifyError::NoLedger { .. } | verify::VerifyError::NoSession { .. } => Failure::malformed(error),
         verify::VerifyError::Io { .. } | verify::VerifyError::Store(_) => Failure::could_not(error),
     }
 }
 
-/// Prints a report; the answer is no when anything failed.
-pub fn print(report: &Report, format: Format) -> Result<(), Failure> {
+/// What there is to say of a record that is gone.
+fn lost(session: &str) -> Value {
+    let mut out = Object::new();
+    out.push("verified", Value::from(false));
+    out.push("status", Value::from("lost"));
+    out.push("session", Value::from(session));
+    Value::Object(out)
+}
+
+/// Prints a report.
+pub fn show(report: &Report, format: Format) {
     match format {
         Format::Json => output::print_json(&report.to_json()),
         Format::Human => human(report),
     }
-    if report.verified() { Ok(()) } else { Err(Failure::No) }
 }
 
 /// The report for people.
@@ -56,11 +95,16 @@ pub fn human(report: &Report) {
             Outcome::Absent => output::dim(phase.outcome.mark()),
         };
         let standing = output::dim(format!("[{}]", phase.standing.as_str()));
-        output::line(format!("{mark} {:<12} {} {standing}", phase.name, phase.summary));
+        output::line(format!("{mark} {:<12} {} {standing}", phase.name, output::plain(&phase.summary)));
         for finding in &phase.findings {
             output::line(format!("    {}", output::plain(finding)));
         }
     }
-    let verdict = if report.verified() { output::good("verified") } else { output::bad("NOT VERIFIED") };
+    let verdict = output::plain(&report.verdict());
+    let verdict = match (report.verified(), report.holds()) {
+        (true, _) => output::good(verdict),
+        (_, true) => output::warn(verdict),
+        _ => output::bad(verdict),
+    };
     output::line(format!("\n{verdict}"));
 }

@@ -1,9 +1,10 @@
 //! `writ why`: one decision in prose, the matched part underlined.
 
 use writ_core::json::{Object, Value};
-use writ_core::{Decision, Reason, Span, ToolCall, Verdict};
+use writ_core::{Decision, Reason, Span, ToolCall, Verdict, visible};
+use writ_engine::governing::Governing;
 
-use crate::args::WhyArgs;
+use crate::args::{Format, WhyArgs};
 use crate::commands::decide::{decide, folder, input_value};
 use crate::commands::policy::{given_or_found, open};
 use crate::exit::Failure;
@@ -19,8 +20,26 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
     };
     let call = ToolCall { tool, input, cwd };
     let decision = decide(&governing, &call);
-    output::line(prose(&call, &decision, governing.policy.name()));
+    match args.format.format {
+        Format::Json => output::print_json(&json(&call, &decision, &governing)),
+        Format::Human => output::line(prose(&call, &decision, governing.policy.name())),
+    }
     if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) }
+}
+
+/// The decision with what it is about.
+fn json(call: &ToolCall, decision: &Decision, governing: &Governing) -> Value {
+    let mut policy = Object::new();
+    policy.push("name", Value::from(governing.policy.name()));
+    policy.push("path", Value::from(governing.path.to_string_lossy().as_ref()));
+    policy.push("digest", Value::from(governing.policy.digest().to_string()));
+    let mut out = Object::new();
+    out.push("tool", Value::from(call.tool.as_str()));
+    out.push("input", call.input.clone());
+    out.push("policy", Value::Object(policy));
+    let Value::Object(decided) = decision.to_json() else { return Value::Object(out) };
+    decided.iter().for_each(|(name, value)| out.push(name, value.clone()));
+    Value::Object(out)
 }
 
 fn bash(line: &str) -> Value {
@@ -36,7 +55,7 @@ fn prose(call: &ToolCall, decision: &Decision, policy: &str) -> String {
         Verdict::Ask => output::warn("ask"),
         Verdict::Deny => output::bad("deny"),
     };
-    let mut out = format!("{verdict}  {} under policy `{policy}`", call.tool);
+    let mut out = format!("{verdict}  {} under policy `{}`", output::plain(&call.tool), output::plain(policy));
     if decision.reasons.is_empty() {
         out.push_str("\n\nNo rule speaks against it.");
     }
@@ -48,12 +67,17 @@ fn prose(call: &ToolCall, decision: &Decision, policy: &str) -> String {
 }
 
 fn explain(call: &ToolCall, reason: &Reason) -> String {
-    let mut out = format!("{} {}: {}", output::dim("rule"), output::bold(&reason.rule), reason.message);
+    let mut out = format!(
+        "{} {}: {}",
+        output::dim("rule"),
+        output::bold(output::plain(&reason.rule)),
+        output::plain(&reason.message)
+    );
     if let (Some(line), Some(span)) = (call.text("command"), reason.matched.span) {
         out.push_str(&underlined(line, span));
     }
     if !reason.instead.is_empty() {
-        out.push_str(&format!("\n  {} {}", output::dim("to allow it:"), reason.instead));
+        out.push_str(&format!("\n  {} {}", output::dim("to allow it:"), output::plain(&reason.instead)));
     }
     out
 }
@@ -65,12 +89,13 @@ fn underlined(text: &str, span: Span) -> String {
     for line in text.split_inclusive('\n') {
         let end = start + line.len();
         if span.start < end && span.end > start {
-            let visible = line.trim_end_matches('\n');
-            let marks: String = visible
+            // Made visible in place: the marks below stand where they should.
+            let shown = visible::in_place(line.trim_end_matches('\n'));
+            let marks: String = shown
                 .char_indices()
                 .map(|(at, _)| if (span.start..span.end).contains(&(start + at)) { '^' } else { ' ' })
                 .collect();
-            out.push_str(&format!("\n    {visible}\n    {}", output::bad(marks.trim_end())));
+            out.push_str(&format!("\n    {shown}\n    {}", output::bad(marks.trim_end())));
         }
         start = end;
     }

@@ -5,10 +5,8 @@
 //! every text in an answer is at most [`TEXT_LIMIT`] bytes and free of control characters. Format page:
 //! `spec/clients/claude-code.md`.
 
-use std::borrow::Cow;
-
-use writ_core::Verdict;
 use writ_core::json::{Object, Value, compact};
+use writ_core::{Verdict, visible};
 
 /// The longest reason, message or context in an answer, in bytes; longer texts are cut and end in `…`.
 pub const TEXT_LIMIT: usize = 4096;
@@ -134,29 +132,14 @@ fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
 }
 
 fn bounded(text: &str) -> Value {
-    let text = printable(text);
+    // A file's name must not repaint the user's terminal.
+    let text = visible::lines(text);
     if text.len() <= TEXT_LIMIT {
         return Value::String(text.into_owned());
     }
     let room = TEXT_LIMIT - '…'.len_utf8();
     let kept = text.char_indices().take_while(|(at, c)| at + c.len_utf8() <= room).map(|(_, c)| c);
     Value::String(kept.chain(std::iter::once('…')).collect())
-}
-
-/// Control characters and direction overrides as visible escapes: a file name must not repaint the user's terminal.
-fn printable(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(hidden) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if hidden(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
-    }
-    Cow::Owned(out)
-}
-
-fn hidden(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -194,7 +177,7 @@ mod tests {
     #[test]
     fn texts_are_bounded_and_visible() {
         let json = deny("a\u{1b}[2Jb\u{202e}c\r\n\"d\"").to_json();
-        assert!(!json.chars().any(hidden) && !json.contains('\n'));
+        assert!(!json.chars().any(visible::is_unseen));
         assert!(json.contains(r#"a\\u{1b}[2Jb\\u{202e}c\\u{d}\n\"d\""#), "{json}");
         for length in [TEXT_LIMIT / 2, TEXT_LIMIT / 2 + 1, TEXT_LIMIT * 3] {
             let parsed = parse(deny(&"ü".repeat(length)).to_json().as_bytes()).unwrap();

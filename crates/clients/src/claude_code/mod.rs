@@ -1,7 +1,7 @@
 //! Claude Code: hooks, settings and transcripts, as measured with version 2.1.329.
 //!
 //! Owns the mapping between this client's JSON and Writ's words. Refuses to guess: bytes that are not what the client
-//! sends are an error, and [`payload::event_hint`] says as much as can still be said. The invariant: an answer is
+//! sends are an error, and [`payload::hints`] says as much as can still be said. The invariant: an answer is
 //! exactly one JSON object, because this client takes anything else for plain text and lets the tool run. Format page:
 //! `spec/clients/claude-code.md`.
 
@@ -15,7 +15,7 @@ pub mod version;
 
 pub use answer::{Answer, HookAnswer};
 pub use outcome::{Outcome, batch_outcome};
-pub use payload::{Agent, BatchCall, Event, HookInput, PayloadError, ToolUse, event_hint, parse};
+pub use payload::{Agent, BatchCall, Event, Hints, HookInput, PayloadError, ToolUse, hints, parse};
 pub use version::ClientVersion;
 
 /// The events that Writ listens to, in the order in which [`settings::install`] writes them.

@@ -272,23 +272,8 @@ fn flag(payload: &Value, member: &str) -> bool {
     payload.get(member).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// The event that a payload which [`parse`] refused seems to be about; `None` when nothing or several different things
-/// can be read from it. Good for choosing the words of a refusal, not for a decision: the text may be an agent's.
-pub fn event_hint(bytes: &[u8]) -> Option<String> {
-    const NAME: &[u8] = b"\"hook_event_name\"";
-    let mut found: Option<&[u8]> = None;
-    for (at, _) in bytes.windows(NAME.len()).enumerate().filter(|(_, window)| *window == NAME) {
-        let rest = bytes.get(at + NAME.len()..)?.trim_ascii_start().strip_prefix(b":")?;
-        let word = rest.trim_ascii_start().strip_prefix(b"\"")?;
-        let word = word.get(..word.iter().position(|byte| !byte.is_ascii_alphabetic())?)?;
-        if found.is_some_and(|earlier| earlier != word) {
-            return None;
-        }
-        found = Some(word);
-    }
-    let word = std::str::from_utf8(found?).ok()?;
-    (1..=64).contains(&word.len()).then(|| word.to_owned())
-}
-
+mod lenient;
 #[cfg(test)]
 mod tests;
+
+pub use lenient::{Hints, hints};

@@ -5,12 +5,11 @@
 //! a call whose result is an error, or missing, is marked so. Limits are those of [`super::transcript`].
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use writ_core::Timestamp;
 use writ_core::json::{Limits, Object, Value, parse_with};
+use writ_core::{Timestamp, plain};
 
 /// The tool of a [`Deed`] that a hook other than Writ's did: a formatter, say. Nothing is known of it.
 pub const HOOK: &str = "a hook";
@@ -85,11 +84,11 @@ pub struct Story {
 
 /// Reads a transcript; `None` when there is none that can be read.
 pub fn read(path: &Path) -> Option<Story> {
-    let found = path.metadata().ok()?;
-    if !found.is_file() || found.len() > FILE_LIMIT {
+    let file = plain::open(path).ok()?;
+    if file.metadata().ok()?.len() > FILE_LIMIT {
         return None;
     }
-    let mut reader = BufReader::new(File::open(path).ok()?.take(FILE_LIMIT));
+    let mut reader = BufReader::new(file.take(FILE_LIMIT));
     let mut story = Story { whole: true, ..Story::default() };
     let mut open = HashMap::new();
     let mut line = Vec::new();

@@ -11,7 +11,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use writ_core::json::{Limits, Value, canonical, parse_with};
-use writ_core::{Digest, Timestamp};
+use writ_core::{Digest, Timestamp, plain};
 
 use super::outcome::{Outcome, transcript_outcome};
 
@@ -98,7 +98,7 @@ impl Session {
 #[derive(Debug, thiserror::Error)]
 pub enum TranscriptError {
     /// The file system says no.
-    #[error("cannot read the transcript {}", path.display())]
+    #[error("cannot read the transcript {}: {source}", path.display())]
     Io {
         /// Which file or folder.
         path: PathBuf,
@@ -127,41 +127,116 @@ pub fn read_session(main: &Path) -> Result<Session, TranscriptError> {
 /// Reads one transcript file.
 pub fn read_file(path: &Path) -> Result<Transcript, TranscriptError> {
     let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
-    // A pipe put where a transcript should be would hold the reader up for ever.
-    let found = fs::metadata(path).map_err(failed)?;
-    if !found.is_file() {
-        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
-    }
-    let file = File::open(path).map_err(failed)?;
-    if found.len() > FILE_LIMIT {
+    read(open(path)?).map_err(failed)
+}
+
+fn open(path: &Path) -> Result<BufReader<io::Take<File>>, TranscriptError> {
+    let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
+    let file = plain::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.len() > FILE_LIMIT {
         return Err(TranscriptError::TooLarge { path: path.to_owned() });
     }
-    read(BufReader::new(file.take(FILE_LIMIT))).map_err(failed)
+    Ok(BufReader::new(file.take(FILE_LIMIT)))
 }
 
 /// Reads one transcript, line by line. Memory is that of the longest line and of the calls found.
-pub fn read(mut reader: impl BufRead) -> io::Result<Transcript> {
+pub fn read(reader: impl BufRead) -> io::Result<Transcript> {
     let mut transcript = Transcript::default();
     let mut open: HashMap<String, usize> = HashMap::new();
+    let mut unreadable = Vec::new();
+    let (lines, torn) = walk(reader, |line, told| match told {
+        Told::Call(call) => transcript.add(call, &mut open),
+        Told::Result(result) => transcript.settle(&result, &open),
+        Told::Nothing => unreadable.push(line),
+    })?;
+    Ok(Transcript { unreadable, lines, torn, ..transcript })
+}
+
+/// One thing that a transcript tells.
+pub enum Told<'a> {
+    /// The model made a call.
+    Call(Call),
+    /// A call came to its end.
+    Result(Ended<'a>),
+    /// A line, or a call in it, that cannot be read.
+    Nothing,
+}
+
+/// A call's result.
+pub struct Ended<'a> {
+    /// The call's id.
+    pub call_id: &'a str,
+    result: &'a Value,
+    decision: Option<&'a Value>,
+}
+
+impl Ended<'_> {
+    /// What became of the call of `tool`.
+    pub fn outcome(&self, tool: &str) -> Outcome {
+        transcript_outcome(tool, self.result, self.decision)
+    }
+}
+
+/// Tells of the session's calls and results in the order of the files, and keeps none: memory is that of the longest line.
+/// Returns whether every line could be read.
+pub fn tell(main: &Path, mut take: impl FnMut(Told<'_>)) -> Result<bool, TranscriptError> {
+    let mut whole = true;
+    let mut one = |path: &Path| {
+        let told = |_line, told: Told<'_>| {
+            whole &= !matches!(told, Told::Nothing);
+            take(told);
+        };
+        let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
+        walk(open(path)?, told).map(|(_, torn)| torn).map_err(failed)
+    };
+    let mut torn = one(main)?;
+    for (path, _) in subagent_files(main)? {
+        torn |= one(&path)?;
+    }
+    Ok(whole && !torn)
+}
+
+/// Reads line by line. Returns how many lines there are, and whether the last was cut off.
+fn walk(mut reader: impl BufRead, mut take: impl FnMut(u64, Told<'_>)) -> io::Result<(u64, bool)> {
+    let (mut lines, mut torn) = (0, false);
     let mut line = Vec::new();
     loop {
         line.clear();
         let length = (&mut reader).take(LINE_LIMIT).read_until(b'\n', &mut line)?;
         if length == 0 {
-            return Ok(transcript);
+            return Ok((lines, torn));
         }
-        transcript.lines += 1;
+        lines += 1;
         let ended = line.last() == Some(&b'\n');
         match parse_with(&line, Limits::FOREIGN) {
-            Ok(entry) if entry.as_object().is_some() => transcript.take(&entry, &mut open),
+            Ok(entry) if entry.as_object().is_some() => blocks(&entry, lines, |told| take(lines, told)),
             _ if line.trim_ascii().is_empty() => {}
             _ if ended || !reader.fill_buf()?.is_empty() => {
-                transcript.unreadable.push(transcript.lines);
+                take(lines, Told::Nothing);
                 if !ended {
                     skip_line(&mut reader)?;
                 }
             }
-            _ => transcript.torn = true,
+            _ => torn = true,
+        }
+    }
+}
+
+fn blocks(entry: &Value, line: u64, mut take: impl FnMut(Told<'_>)) {
+    let content = entry.get("message").and_then(|message| message.get("content")).and_then(Value::as_array);
+    for block in content.unwrap_or_default() {
+        let kind = block.get("type").and_then(Value::as_str);
+        match kind {
+            Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
+                take(call(entry, block, line, kind != Some("tool_use")).map_or(Told::Nothing, Told::Call));
+            }
+            Some("tool_result") => {
+                if let Some(call_id) = block.get("tool_use_id").and_then(Value::as_str) {
+                    let decision = entry.get("permissionDecision");
+                    take(Told::Result(Ended { call_id, result: block, decision }));
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -179,24 +254,6 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
 }
 
 impl Transcript {
-    fn take(&mut self, entry: &Value, open: &mut HashMap<String, usize>) {
-        let content = entry.get("message").and_then(|message| message.get("content")).and_then(Value::as_array);
-        for block in content.unwrap_or_default() {
-            let kind = block.get("type").and_then(Value::as_str);
-            match kind {
-                Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
-                    if let Some(call) = call(entry, block, self.lines, kind != Some("tool_use")) {
-                        self.add(call, open);
-                    } else {
-                        self.unreadable.push(self.lines);
-                    }
-                }
-                Some("tool_result") => self.settle(entry, block, open),
-                _ => {}
-            }
-        }
-    }
-
     /// A resumed conversation may repeat earlier lines; the first one counts. Another call under the same id is a call.
     fn add(&mut self, call: Call, open: &mut HashMap<String, usize>) {
         let earlier = open.get(&call.call_id).and_then(|&at| self.calls.get(at));
@@ -206,11 +263,9 @@ impl Transcript {
         }
     }
 
-    fn settle(&mut self, entry: &Value, result: &Value, open: &HashMap<String, usize>) {
-        let id = result.get("tool_use_id").and_then(Value::as_str);
-        let index = id.and_then(|id| open.get(id));
-        if let Some(call) = index.and_then(|&index| self.calls.get_mut(index)) {
-            let outcome = transcript_outcome(&call.tool, result, entry.get("permissionDecision"));
+    fn settle(&mut self, ended: &Ended<'_>, open: &HashMap<String, usize>) {
+        if let Some(call) = open.get(ended.call_id).and_then(|&index| self.calls.get_mut(index)) {
+            let outcome = ended.outcome(&call.tool);
             call.outcome.get_or_insert(outcome);
         }
     }
@@ -231,6 +286,17 @@ fn call(entry: &Value, block: &Value, line: u64, server_side: bool) -> Option<Ca
 }
 
 fn subagents(main: &Path) -> Result<Vec<Subagent>, TranscriptError> {
+    let read = |(path, id): (PathBuf, String)| {
+        let meta = read_meta(&path.with_extension("meta.json"));
+        let member = |name| meta.as_ref()?.get(name)?.as_str().map(str::to_owned);
+        let (kind, spawned_by) = (member("agentType"), member("toolUseId"));
+        Ok(Subagent { id, kind, spawned_by, transcript: read_file(&path)?, path })
+    };
+    subagent_files(main)?.into_iter().map(read).collect()
+}
+
+/// The subagents' transcripts and their ids, sorted by id.
+fn subagent_files(main: &Path) -> Result<Vec<(PathBuf, String)>, TranscriptError> {
     let folder = main.with_extension("").join("subagents");
     let failed = |source| TranscriptError::Io { path: folder.clone(), source };
     let entries = match fs::read_dir(&folder) {
@@ -244,17 +310,9 @@ fn subagents(main: &Path) -> Result<Vec<Subagent>, TranscriptError> {
         if found.len() == SUBAGENT_LIMIT {
             return Err(TranscriptError::TooMany { path: folder });
         }
-        let meta = read_meta(&path.with_extension("meta.json"));
-        let member = |name| meta.as_ref()?.get(name)?.as_str().map(str::to_owned);
-        found.push(Subagent {
-            id,
-            kind: member("agentType"),
-            spawned_by: member("toolUseId"),
-            transcript: read_file(&path)?,
-            path,
-        });
+        found.push((path, id));
     }
-    found.sort_by(|a, b| a.id.cmp(&b.id));
+    found.sort_by(|(_, a), (_, b)| a.cmp(b));
     Ok(found)
 }
 
@@ -264,9 +322,7 @@ fn subagent_id(path: &Path) -> Option<String> {
 
 /// What the client noted beside a subagent's transcript. Not having it costs only the link to the spawning call.
 fn read_meta(path: &Path) -> Option<Value> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(1 << 20).read_to_end(&mut bytes).ok()?;
-    parse_with(&bytes, Limits::FOREIGN).ok()
+    parse_with(&plain::read(path, 1 << 20).ok()?, Limits::FOREIGN).ok()
 }
 
 #[cfg(test)]

@@ -171,7 +171,7 @@ impl Parser<'_> {
             self.at += word.len();
             return Ok(value);
         }
-        Err(JsonError::Expected { expected: word, at: self.at })
+        Err(JsonError::Expected { expected: "a JSON value", at: self.at })
     }
 
     fn deeper(&self, depth: usize) -> Result<usize, JsonError> {

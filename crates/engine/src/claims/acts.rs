@@ -49,7 +49,7 @@ pub fn folders(story: &Story, home: Option<&str>) -> Vec<PathBuf> {
         add(cwd.clone());
         let line = deed.input.get("command").and_then(Value::as_str).filter(|_| deed.tool == "Bash");
         let Some(line) = line.filter(|line| line.contains("cd ") || line.contains("-C")) else { continue };
-        let env = Env { home: home.map(str::to_owned), cwd: deed.cwd.clone() };
+        let env = Env { home: home.map(str::to_owned), cwd: deed.cwd.clone(), ..Env::default() };
         let analysis = analyze(line, &env);
         let dirs = analysis.commands.iter().flat_map(|command| &command.dirs);
         let dirs = dirs.chain(analysis.files.iter().flat_map(|file| &file.dirs));

@@ -7,6 +7,7 @@ use writ_core::json::{self, Value};
 use writ_evidence::dsse::Envelope;
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
+use writ_evidence::tally::Tally;
 
 use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
@@ -15,30 +16,77 @@ use crate::claims::PREDICATE_TYPE;
 /// Most claims that the summary tells one by one.
 const MOST: usize = 50;
 
-/// Checks the claims on record; nothing when there are none.
-pub fn check(rows: &[Row], folder: &Path, key: Option<&PublicKey>) -> Option<Phase> {
-    let claims: Vec<&Row> = rows.iter().filter(|row| event(row) == "claim").collect();
-    if claims.is_empty() {
-        return None;
+/// The claims on record, checked one by one.
+pub struct Claims<'a> {
+    folder: &'a Path,
+    key: Option<&'a PublicKey>,
+    count: u64,
+    false_done: u64,
+    blocked: u64,
+    told: Vec<String>,
+    wrong: Tally,
+    /// False claims that stand: agent and line. One that was sent back falls when the agent then says what is so.
+    standing: Vec<(String, bool, String)>,
+}
+
+impl<'a> Claims<'a> {
+    /// Claims whose statements lie in `folder`, signed with `key`.
+    pub fn of(folder: &'a Path, key: Option<&'a PublicKey>) -> Self {
+        let (told, standing) = (Vec::new(), Vec::new());
+        Self { folder, key, count: 0, false_done: 0, blocked: 0, told, wrong: Tally::new(), standing }
     }
-    let wrong = claims.iter().filter_map(|row| {
-        let error = statement(row, folder, key).err()?;
-        Some(format!("row {}: {error}", row.sequence))
-    });
-    let wrong: Vec<String> = wrong.collect();
-    let is = |name: &str| claims.iter().filter(|row| truth(row, name)).count();
-    let (outcome, findings, summary) = if wrong.is_empty() {
+
+    /// Takes the next row.
+    pub fn row(&mut self, row: &Row) {
+        if event(row) != "claim" {
+            return;
+        }
+        self.count += 1;
+        self.false_done += u64::from(truth(row, "falseDone"));
+        self.blocked += u64::from(truth(row, "blocked"));
+        if self.told.len() < MOST {
+            self.told.push(tell(row));
+        }
+        if let Err(why) = statement(row, self.folder, self.key) {
+            self.wrong.add(row.sequence, &why);
+        }
+        let agent = row.detail.get("claim").and_then(|claim| claim.get("agent")).and_then(Value::as_str);
+        let agent = agent.unwrap_or_default();
+        if !truth(row, "falseDone") {
+            self.standing.retain(|(other, blocked, _)| !blocked || other != agent);
+        } else if self.standing.len() < MOST {
+            self.standing.push((agent.to_owned(), truth(row, "blocked"), tell(row)));
+        }
+    }
+
+    /// One phase on the claims, one on those that are false; nothing when there are none.
+    pub fn phases(self) -> Vec<Phase> {
+        if self.count == 0 {
+            return Vec::new();
+        }
+        let phase = |outcome, summary, findings| Phase {
+            name: "claims",
+            outcome,
+            standing: Standing::Observed,
+            summary,
+            findings,
+        };
+        if self.wrong.total() > 0 {
+            let summary = "a claim is not what was recorded".to_owned();
+            return vec![phase(Outcome::Failed, summary, self.wrong.texts())];
+        }
         let summary = format!(
             "{} claims with their signed statements: {} false, {} sent back",
-            claims.len(),
-            is("falseDone"),
-            is("blocked")
+            self.count, self.false_done, self.blocked
         );
-        (Outcome::Passed, claims.iter().take(MOST).map(|row| tell(row)).collect(), summary)
-    } else {
-        (Outcome::Failed, wrong, "a claim is not what was recorded".to_owned())
-    };
-    Some(Phase { name: "claims", outcome, standing: Standing::Observed, summary, findings })
+        let mut phases = vec![phase(Outcome::Passed, summary, self.told)];
+        if !self.standing.is_empty() {
+            let summary = format!("{} claims are false and stand", self.standing.len());
+            let findings = self.standing.into_iter().map(|(_, _, told)| told).collect();
+            phases.push(Phase { name: "false claims", ..phase(Outcome::Absent, summary, findings) });
+        }
+        phases
+    }
 }
 
 fn statement(row: &Row, folder: &Path, key: Option<&PublicKey>) -> Result<(), String> {

@@ -1,28 +1,52 @@
 //! The client's transcript against the ledger: which calls did no row see?
 //!
 //! The transcript is the client's own word and can be edited, so it proves nothing by itself; it can only accuse. A call that
-//! it holds and the ledger does not was not observed.
+//! it holds and the ledger does not was not observed. Neither file is held in memory: of a call there are 32 bytes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use writ_clients::claude_code::Outcome;
-use writ_clients::claude_code::transcript::{self, TranscriptError};
+use writ_clients::claude_code::transcript::{self, Call, Ended, Told, TranscriptError};
+use writ_core::Digest;
 use writ_core::json::Value;
 use writ_evidence::row::{Row, RowDecision};
+use writ_evidence::tally::Tally;
 
 use super::report::{self, Phase, Standing};
+
+/// Most unobserved calls that a report names.
+const MOST: usize = 1000;
 
 /// What the ledger knows of calls.
 #[derive(Default)]
 pub struct Seen {
-    /// Calls with a row from before they ran, or one that says they never could: their tool and what became of them.
-    decided: HashMap<String, (String, RowDecision)>,
-    /// Ids of calls with a result row.
-    finished: HashSet<String>,
+    /// Calls with a row from before they ran, or one that says they never could.
+    decided: HashMap<u128, Decided>,
+    /// Names of tools, and the number each has in `decided`.
+    tools: HashMap<String, u32>,
     /// Calls that were denied and have a result all the same.
-    pub ran_though_denied: Vec<String>,
+    ran_though_denied: Tally,
+}
+
+/// What a row says of a call, and what the transcript says of it.
+struct Decided {
+    tool: u32,
+    denied: bool,
+    /// Whether a result of it was told.
+    settled: bool,
+    /// What call the transcript tells of, as a digest's beginning; 0 before it does.
+    told: u64,
+}
+
+/// Calls that no row saw, as `tool call-id`: some of them, and how many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unobserved {
+    /// The first of them.
+    pub calls: Vec<String>,
+    /// How many.
+    pub count: u64,
 }
 
 impl Seen {
@@ -31,89 +55,137 @@ impl Seen {
         let Some(id) = &row.call_id else { return };
         match row.decision {
             RowDecision::Completed | RowDecision::Failed => {
-                if self.decided.get(id).is_some_and(|(_, decision)| *decision == RowDecision::Denied) {
-                    self.ran_though_denied.push(format!("{} {id}", row.tool_name.as_deref().unwrap_or("?")));
+                if self.decided.get(&name(id)).is_some_and(|decided| decided.denied) {
+                    let tool = row.tool_name.as_deref().unwrap_or("?");
+                    self.ran_though_denied.apart(format!("{tool} {id}: denied, and it ran all the same"));
                 }
-                self.finished.insert(id.clone());
             }
             RowDecision::Approved | RowDecision::Asked | RowDecision::Denied | RowDecision::Hallucinated => {
-                let tool = row.tool_name.clone().unwrap_or_default();
-                self.decided.insert(id.clone(), (tool, row.decision));
+                let tool = self.tool(row.tool_name.as_deref().unwrap_or_default());
+                let denied = row.decision == RowDecision::Denied;
+                self.decided.insert(name(id), Decided { tool, denied, settled: false, told: 0 });
             }
             RowDecision::Checkpoint => {}
         }
     }
+
+    /// The number of a tool, under the name the client uses today.
+    fn tool(&mut self, tool: &str) -> u32 {
+        let tool = if tool == "Task" { "Agent" } else { tool };
+        if let Some(number) = self.tools.get(tool) {
+            return *number;
+        }
+        let number = u32::try_from(self.tools.len()).unwrap_or(u32::MAX);
+        self.tools.insert(tool.to_owned(), number);
+        number
+    }
 }
 
-/// Compares. Returns the phase and the unobserved calls as `tool call-id`.
-pub fn check(path: Option<&Path>, seen: &Seen) -> (Phase, Vec<String>) {
-    let absent = |why: String| (phase(report::Outcome::Absent, why, Vec::new()), Vec::new());
+/// The 128 bits that stand for a call id: whoever finds two ids with the same finds collisions of SHA-256.
+fn name(id: &str) -> u128 {
+    let digest = Digest::of(id.as_bytes());
+    u128::from_le_bytes(digest.as_bytes().first_chunk().copied().unwrap_or_default())
+}
+
+/// A transcript on its way past the ledger.
+struct Pass<'a> {
+    seen: &'a mut Seen,
+    /// Calls that the ledger does not have, which a resumed conversation may repeat.
+    unknown: HashMap<u128, u64>,
+    calls: u64,
+    server_side: u64,
+    unobserved: Unobserved,
+    findings: Tally,
+}
+
+impl Pass<'_> {
+    fn call(&mut self, call: &Call) {
+        let id = name(&call.call_id);
+        let what = Digest::of(format!("{} {}", call.tool, call.input).as_bytes());
+        let what = u64::from_le_bytes(what.as_bytes().first_chunk().copied().unwrap_or_default()).max(1);
+        let tool = self.seen.tool(&call.tool);
+        let decided = self.seen.decided.get_mut(&id);
+        let known = decided.as_ref().map(|decided| decided.tool);
+        let told = decided.map_or_else(|| self.unknown.entry(id).or_default(), |decided| &mut decided.told);
+        if *told == what {
+            return;
+        }
+        *told = what;
+        self.calls += 1;
+        if call.server_side {
+            self.server_side += 1;
+            return;
+        }
+        if known != Some(tool) {
+            self.unobserved.count += 1;
+            let text = format!("{} {}", call.tool, call.call_id);
+            if known.is_some() {
+                self.findings.apart(format!("{text}: that id is on record as a call of another tool"));
+            }
+            self.findings.apart(format!("unobserved: {text}"));
+            if self.unobserved.calls.len() < MOST {
+                self.unobserved.calls.push(text);
+            }
+        }
+    }
+
+    fn result(&mut self, ended: &Ended<'_>) {
+        let Some(decided) = self.seen.decided.get_mut(&name(ended.call_id)) else { return };
+        if decided.told == 0 || std::mem::replace(&mut decided.settled, true) || !decided.denied {
+            return;
+        }
+        let number = decided.tool;
+        let tool = self.seen.tools.iter().find(|(_, known)| **known == number).map_or("?", |(tool, _)| tool);
+        if ended.outcome(tool) == Outcome::Completed {
+            self.findings.apart(format!("{tool} {}: denied, but the transcript shows a result", ended.call_id));
+        }
+    }
+}
+
+/// Compares. Returns the phase and the unobserved calls.
+pub fn check(path: Option<&Path>, mut seen: Seen) -> (Phase, Unobserved) {
+    let absent = |why: String| (phase(report::Outcome::Absent, why, Vec::new()), Unobserved::default());
     let Some(path) = path else { return absent("the session names no transcript".to_owned()) };
-    let read = match transcript::read_session(path) {
-        Ok(read) => read,
+    let findings = std::mem::take(&mut seen.ran_though_denied);
+    let unobserved = Unobserved::default();
+    let mut pass = Pass { seen: &mut seen, unknown: HashMap::new(), calls: 0, server_side: 0, unobserved, findings };
+    let told = transcript::tell(path, |told| match told {
+        Told::Call(call) => pass.call(&call),
+        Told::Result(ended) => pass.result(&ended),
+        Told::Nothing => {}
+    });
+    let Pass { calls, server_side, unobserved, mut findings, .. } = pass;
+    match told {
+        Ok(true) => {}
+        Ok(false) => findings.apart("parts of the transcript cannot be read".to_owned()),
         // A transcript that never was, or was tidied away, accuses nobody; one that cannot be read hides something.
         Err(TranscriptError::Io { path: at, source }) if at == path && source.kind() == ErrorKind::NotFound => {
-            return absent(format!("there is no transcript {}", path.display()));
+            let why = format!("there is no transcript {}", path.display());
+            return if findings.total() == 0 { absent(why) } else { failed(why, &findings, unobserved) };
         }
         Err(error) => {
-            let why = "the transcript cannot be read".to_owned();
-            return (phase(report::Outcome::Failed, why, vec![error.to_string()]), Vec::new());
-        }
-    };
-    let mut unobserved = Vec::new();
-    let mut findings: Vec<String> =
-        seen.ran_though_denied.iter().map(|call| format!("{call}: denied, and it ran all the same")).collect();
-    let (mut calls, mut server_side) = (0u64, 0u64);
-    for call in read.calls() {
-        calls += 1;
-        if call.server_side {
-            server_side += 1;
-            continue;
-        }
-        match seen.decided.get(&call.call_id) {
-            None => unobserved.push(format!("{} {}", call.tool, call.call_id)),
-            Some((tool, _)) if current(tool) != current(&call.tool) => {
-                unobserved.push(format!("{} {}", call.tool, call.call_id));
-                findings.push(format!("{} is on record as a call of `{tool}`, not of `{}`", call.call_id, call.tool));
-            }
-            Some((_, RowDecision::Denied)) if call.outcome == Some(Outcome::Completed) => {
-                findings.push(format!("{} {}: denied, but the transcript shows a result", call.tool, call.call_id));
-            }
-            Some(_) => {}
+            findings.apart(error.to_string());
+            return failed("the transcript cannot be read".to_owned(), &findings, unobserved);
         }
     }
-    let told: HashSet<&str> = read.calls().map(|call| call.call_id.as_str()).collect();
-    let untold = seen.decided.keys().filter(|id| !told.contains(id.as_str())).count();
-    findings.extend(unobserved.iter().map(|call| format!("unobserved: {call}")));
-    if !read.is_whole() {
-        findings.push("parts of the transcript cannot be read".to_owned());
+    let untold = seen.decided.values().filter(|decided| decided.told == 0).count();
+    if findings.total() > 0 {
+        let summary = format!("{} of {calls} calls of the transcript have no row", unobserved.count);
+        return failed(summary, &findings, unobserved);
     }
-    if findings.is_empty() && untold > 0 {
+    if untold > 0 {
         let why = format!("the transcript is not whole: it lacks {untold} calls that are on record");
-        return (phase(report::Outcome::Absent, why, Vec::new()), unobserved);
+        return absent(why);
     }
-    if findings.is_empty() {
-        let beside = if server_side > 0 {
-            format!(", {server_side} of them run by the model's provider, unseen by any hook")
-        } else {
-            String::new()
-        };
-        return (
-            phase(
-                report::Outcome::Passed,
-                format!("all {calls} calls of the transcript are on record{beside}"),
-                findings,
-            ),
-            unobserved,
-        );
+    let mut summary = format!("all {calls} calls of the transcript are on record");
+    if server_side > 0 {
+        summary.push_str(&format!(", {server_side} of them run by the model's provider, unseen by any hook"));
     }
-    let summary = format!("{} of {calls} calls of the transcript have no row", unobserved.len());
-    (phase(report::Outcome::Failed, summary, findings), unobserved)
+    (phase(report::Outcome::Passed, summary, Vec::new()), unobserved)
 }
 
-/// The name the client uses today.
-fn current(tool: &str) -> &str {
-    if tool == "Task" { "Agent" } else { tool }
+fn failed(summary: String, findings: &Tally, unobserved: Unobserved) -> (Phase, Unobserved) {
+    (phase(report::Outcome::Failed, summary, findings.texts()), unobserved)
 }
 
 const fn phase(outcome: report::Outcome, summary: String, findings: Vec<String>) -> Phase {

@@ -4,46 +4,60 @@
 //! accepted one. The judging is the hook's own ([`writ_policy::judge`]); nothing here knows a rule.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use writ_core::json::Value;
 use writ_core::{Digest, Verdict};
 use writ_evidence::row::{Row, RowDecision};
+use writ_evidence::tally::Tally;
 use writ_policy::{Facts, Policy, Setting, judge};
 
+use super::policies::{self, Kept};
+use super::report::{Outcome, Phase, Standing};
 use crate::call::{self, POLICY_CHANGED, POLICY_UNUSABLE};
-use crate::governing;
+use crate::hook::UNREADABLE;
 use crate::protect;
 use crate::state::State;
 
 /// Follows a ledger's rows in order.
 pub struct Replay<'a> {
-    policies: &'a HashMap<Digest, Vec<u8>>,
+    policies: &'a Kept,
     parsed: HashMap<Digest, Policy>,
     setting: Option<Setting>,
     before: Option<State>,
     /// Decisions that came out the same.
-    pub decided: u64,
-    /// What did not, row by row.
-    pub findings: Vec<String>,
+    decided: u64,
+    /// What did not.
+    findings: Tally,
 }
 
 impl<'a> Replay<'a> {
-    /// Starts before the genesis row. `policies` are the kept policy files by digest.
-    pub fn new(policies: &'a HashMap<Digest, Vec<u8>>) -> Self {
-        Self { policies, parsed: HashMap::new(), setting: None, before: None, decided: 0, findings: Vec::new() }
+    /// Starts before the genesis row.
+    pub fn new(policies: &'a Kept) -> Self {
+        Self { policies, parsed: HashMap::new(), setting: None, before: None, decided: 0, findings: Tally::default() }
     }
 
-    /// Takes the next row.
-    pub fn row(&mut self, row: &Row) {
+    /// Takes the next row, and the state it holds.
+    pub fn row(&mut self, row: &Row, after: Option<State>) {
         if self.setting.is_none() {
             self.setting = protect::recorded(&row.detail);
         }
-        let after = State::from_detail(&row.detail);
         if let Err(why) = self.check(row, after.as_ref()) {
-            self.findings.push(format!("row {}: {why}", row.sequence));
+            self.findings.add(row.sequence, &why);
         }
         self.before = after.or(self.before.take());
+    }
+
+    /// What it comes to.
+    pub fn phase(self) -> Phase {
+        let counts = self.before.as_ref().map_or_else(String::new, |state| {
+            format!(" ({} allowed, {} asked, {} denied)", state.calls, state.asked, state.denied)
+        });
+        let (outcome, summary) = match self.findings.total() {
+            0 => (Outcome::Passed, format!("{} decisions come out the same{counts}", self.decided)),
+            wrong => (Outcome::Failed, format!("{wrong} rows do not follow from the record")),
+        };
+        let findings = self.findings.texts();
+        Phase { name: "decisions", outcome, standing: Standing::Advised, summary, findings }
     }
 
     fn check(&mut self, row: &Row, after: Option<&State>) -> Result<(), String> {
@@ -58,6 +72,7 @@ impl<'a> Replay<'a> {
                 self.decide_again(row, &before, &mut expected)?;
                 self.decided += 1;
             }
+            (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
             (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
             (RowDecision::Checkpoint, "grant") => expected.grants.clone_from(&after.grants),
             (RowDecision::Checkpoint, "claim") => claim(row, &mut expected)?,
@@ -124,12 +139,7 @@ impl<'a> Replay<'a> {
         let accepted = state.policy.as_ref().ok_or("no policy governed")?;
         let digest = accepted.file;
         if !self.parsed.contains_key(&digest) {
-            let bytes = self.policies.get(&digest).ok_or_else(|| format!("the policy {digest} was not kept"))?;
-            let inner =
-                governing::unwrap(&accepted.path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
-            let root = accepted.path.parent().unwrap_or(Path::new("/")).to_string_lossy();
-            let policy = Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())?;
-            self.parsed.insert(digest, policy);
+            self.parsed.insert(digest, policies::document(accepted, self.policies)?);
         }
         self.parsed.get(&digest).ok_or_else(|| "no policy".to_owned())
     }

@@ -5,12 +5,15 @@ use std::fs;
 use std::path::Path;
 
 use writ_core::Digest;
-use writ_evidence::row::Row;
+use writ_policy::Policy;
 
 use super::report::{Outcome, Phase, Standing};
 use crate::governing::{self, Signed};
 use crate::state::{PolicyRef, State};
 use crate::{Home, Trust};
+
+/// Most policies that a session keeps, and most that its rows name.
+const MOST: usize = 1000;
 
 /// The policy files kept with a session.
 pub struct Kept {
@@ -23,7 +26,7 @@ pub struct Kept {
 /// Reads `policies/`.
 pub fn read(folder: &Path) -> Kept {
     let mut out = Kept { kept: HashMap::new(), changed: Vec::new() };
-    for entry in fs::read_dir(folder.join("policies")).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(folder.join("policies")).into_iter().flatten().flatten().take(MOST) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Ok(bytes) = governing::read(&entry.path()) else { continue };
         let digest = Digest::of(&bytes);
@@ -36,31 +39,46 @@ pub fn read(folder: &Path) -> Kept {
     out
 }
 
-/// Checks every policy that a row says governed.
-pub fn check(rows: &[Row], policies: &Kept, home: &Home) -> Phase {
-    let mut named: Vec<PolicyRef> = Vec::new();
-    let mut ungoverned = false;
-    for state in rows.iter().filter_map(|row| State::from_detail(&row.detail)) {
-        match state.policy {
-            Some(policy) if !named.contains(&policy) => named.push(policy),
-            Some(_) => {}
-            None => ungoverned = true,
+/// The policies that rows say governed.
+#[derive(Default)]
+pub struct Named {
+    policies: Vec<PolicyRef>,
+    more: bool,
+    ungoverned: bool,
+}
+
+impl Named {
+    /// Takes the state of the next row.
+    pub fn row(&mut self, state: &State) {
+        match &state.policy {
+            None => self.ungoverned = true,
+            Some(policy) if self.policies.last() == Some(policy) || self.policies.contains(policy) => {}
+            Some(_) if self.policies.len() == MOST => self.more = true,
+            Some(policy) => self.policies.push(policy.clone()),
         }
     }
+}
+
+/// Checks every policy that a row says governed.
+pub fn check(named: &Named, policies: &Kept, home: &Home) -> Phase {
+    let Named { policies: named, more, ungoverned } = named;
     let mut findings: Vec<String> =
         policies.changed.iter().map(|name| format!("the kept policy {name} is not what its name says")).collect();
     let mut good = Vec::new();
-    for policy in &named {
+    if *more {
+        findings.push(format!("the rows name more than {MOST} policies"));
+    }
+    for policy in named {
         match one(policy, policies, home) {
             Ok(text) => good.push(text),
             Err(why) => findings.push(format!("policy `{}` {}: {why}", policy.name, policy.file)),
         }
     }
-    if named.is_empty() && ungoverned && findings.is_empty() {
+    if named.is_empty() && *ungoverned && findings.is_empty() {
         let summary = "no policy governed: only claims are on record".to_owned();
         return Phase { name: "policy", outcome: Outcome::Absent, standing: Standing::Observed, summary, findings };
     }
-    if named.is_empty() || ungoverned {
+    if named.is_empty() || *ungoverned {
         findings.push("a row names no policy".to_owned());
     }
     let (outcome, summary) = if findings.is_empty() {
@@ -69,6 +87,35 @@ pub fn check(rows: &[Row], policies: &Kept, home: &Home) -> Phase {
         (Outcome::Failed, "the policy is not the one on record".to_owned())
     };
     Phase { name: "policy", outcome, standing: Standing::Observed, summary, findings }
+}
+
+/// One phase for each field of these policies that nothing in a session enforces (R75).
+pub fn absent(named: &Named, policies: &Kept) -> Vec<Phase> {
+    let mut fields: Vec<String> = Vec::new();
+    for policy in named.policies.iter().filter_map(|named| document(named, policies).ok()) {
+        for pointer in policy.not_enforced() {
+            let field = pointer.trim_start_matches('/').to_owned();
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+    }
+    let one = |field: String| Phase {
+        name: "enforcement",
+        outcome: Outcome::Absent,
+        standing: Standing::Observed,
+        summary: format!("nothing in this session enforced `{field}`"),
+        findings: Vec::new(),
+    };
+    fields.into_iter().map(one).collect()
+}
+
+/// The policy that a row names, from the bytes that were kept.
+pub fn document(named: &PolicyRef, policies: &Kept) -> Result<Policy, String> {
+    let bytes = policies.kept.get(&named.file).ok_or_else(|| format!("the policy {} was not kept", named.file))?;
+    let inner = governing::unwrap(&named.path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
+    let root = named.root().to_string_lossy();
+    Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())
 }
 
 fn one(named: &PolicyRef, policies: &Kept, home: &Home) -> Result<String, String> {

@@ -2,6 +2,8 @@
 
 use writ_core::json::{Object, Value};
 
+use super::coverage::Unobserved;
+
 /// How a claim is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
@@ -70,6 +72,50 @@ pub struct Phase {
     pub findings: Vec<String>,
 }
 
+/// What a record is worth as a whole (R76). One that is gone is an error: there is nothing to report on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// Nothing failed, and a key that the verifier pinned, or their own, signed for it.
+    Verified,
+    /// Nothing failed, and nobody signed.
+    Unsigned,
+    /// Signed, by a key that nobody here knows.
+    UnknownKey,
+    /// Something does not hold.
+    Broken,
+    /// There are no rows, and nothing says that there ever were.
+    Empty,
+}
+
+impl Status {
+    /// `verified`, `unsigned`, `unknown key`, `broken` or `empty`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Unsigned => "unsigned",
+            Self::UnknownKey => "unknown key",
+            Self::Broken => "broken",
+            Self::Empty => "empty",
+        }
+    }
+
+    const fn explained(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Unsigned => "unsigned: no checkpoint says that this record is whole",
+            Self::UnknownKey => "unknown key: whoever signed this is not known here (give --key)",
+            Self::Broken => "broken: the record does not hold",
+            Self::Empty => "empty: nothing is on record",
+        }
+    }
+}
+
+/// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
+const EXCEPTIONS: [&str; 3] = ["beginning", "enforcement", "false claims"];
+
+/// Most exceptions that the last line tells.
+const TOLD: usize = 5;
+
 /// A whole verification.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -77,16 +123,67 @@ pub struct Report {
     pub session: Option<String>,
     /// How many rows there are.
     pub rows: u64,
-    /// Calls in the transcript that no row saw, as `tool call-id`.
-    pub unobserved: Vec<String>,
+    /// What it is worth.
+    pub status: Status,
+    /// The key that the checkpoints were checked with.
+    pub key: Option<String>,
+    /// Whether the verifier, and not the folder, brought that key.
+    pub pinned: bool,
+    /// The first row that no checkpoint covers.
+    pub open: Option<u64>,
+    /// Whether a ledger alone was looked at, for its chain.
+    pub chain_only: bool,
+    /// Calls in the transcript that no row saw.
+    pub unobserved: Unobserved,
     /// The phases in order.
     pub phases: Vec<Phase>,
 }
 
 impl Report {
-    /// Whether nothing failed.
+    /// What the record does not speak for although it holds.
+    pub fn exceptions(&self) -> impl Iterator<Item = &str> {
+        let absent = |phase: &&Phase| phase.outcome == Outcome::Absent && EXCEPTIONS.contains(&phase.name);
+        self.phases.iter().filter(absent).map(|phase| phase.summary.as_str())
+    }
+
+    /// Whether the record holds, under a key that is known here, without exception.
     pub fn verified(&self) -> bool {
-        self.phases.iter().all(|phase| phase.outcome != Outcome::Failed)
+        self.holds() && self.exceptions().next().is_none()
+    }
+
+    /// Whether it holds, whatever it does not speak for. Of a ledger alone only its chain is asked.
+    pub fn holds(&self) -> bool {
+        match self.status {
+            Status::Verified | Status::Empty => true,
+            Status::Unsigned | Status::UnknownKey => {
+                self.chain_only && self.phases.iter().all(|phase| phase.outcome != Outcome::Failed)
+            }
+            Status::Broken => false,
+        }
+    }
+
+    /// The last line: what it all comes to.
+    pub fn verdict(&self) -> String {
+        if self.chain_only && self.holds() && self.status != Status::Verified {
+            return match self.status {
+                Status::UnknownKey => "the chain holds; signed by a key that is not known here",
+                Status::Empty => Status::Empty.explained(),
+                Status::Verified | Status::Unsigned | Status::Broken => "the chain holds; nobody signed for it",
+            }
+            .to_owned();
+        }
+        if !self.holds() {
+            return format!("NOT VERIFIED: {}", self.status.explained());
+        }
+        let exceptions: Vec<&str> = self.exceptions().collect();
+        let told = exceptions.iter().take(TOLD).copied().collect::<Vec<_>>().join("; ");
+        match (exceptions.len(), self.open) {
+            (0, None) => self.status.explained().to_owned(),
+            (0, Some(_)) if self.status == Status::Empty => self.status.explained().to_owned(),
+            (0, Some(row)) => format!("verified up to row {}: the session is still open", row.saturating_sub(1)),
+            (1..=TOLD, _) => format!("verified, except: {told}"),
+            (more, _) => format!("verified, except: {told}; and {} more", more - TOLD),
+        }
     }
 
     /// The report as JSON. Shape: `spec/verify.md`.
@@ -102,11 +199,16 @@ impl Report {
             Value::Object(out)
         };
         let mut coverage = Object::new();
-        coverage.push("unobserved", texts(&self.unobserved));
+        coverage.push("unobserved", texts(&self.unobserved.calls));
+        coverage.push("count", Value::from(self.unobserved.count));
         let mut out = Object::new();
-        out.push("verified", Value::from(self.verified()));
+        out.push("verified", Value::from(self.status == Status::Verified && self.verified()));
+        out.push("status", Value::from(self.status.as_str()));
+        out.push("except", Value::Array(self.exceptions().map(Value::from).collect()));
         out.push("session", Value::from(self.session.as_deref()));
         out.push("rows", Value::from(self.rows));
+        out.push("key", Value::from(self.key.as_deref()));
+        out.push("pinned", Value::from(self.pinned));
         out.push("phases", Value::Array(self.phases.iter().map(phase).collect()));
         out.push("coverage", Value::Object(coverage));
         Value::Object(out)

@@ -9,6 +9,7 @@ use writ_core::{Digest, Timestamp};
 use writ_evidence::attestation::Attestation;
 use writ_evidence::registry::Registry;
 use writ_evidence::row::{Row, RowDecision};
+use writ_evidence::tally::Tally;
 use writ_policy::Facts;
 
 use super::decisions::event;
@@ -53,79 +54,81 @@ impl<'a> Own<'a> {
     }
 }
 
-/// Checks the attestations that rows name; nothing when none does.
-pub fn check(rows: &[Row], folder: &Path, session: Option<&str>, own: &Own<'_>) -> Option<Phase> {
-    let mut chains = Chains {
-        folder,
-        session,
-        own,
-        evaluations: HashMap::new(),
-        ends: HashMap::new(),
-        told: Vec::new(),
-        wrong: Vec::new(),
-    };
-    for row in rows.iter().filter(|row| matches!(row.decision, RowDecision::Completed | RowDecision::Failed)) {
-        let word = if row.decision == RowDecision::Completed { "ran" } else { "ran and failed" };
-        chains.ends.extend(row.call_id.as_deref().map(|id| (id, word)));
-    }
-    let named = rows.iter().filter(|row| chains.row(row)).count();
-    if named == 0 {
-        return None;
-    }
-    let (outcome, findings, summary) = if chains.wrong.is_empty() {
-        chains.told.truncate(MOST);
-        let known = if own.registry().is_ok_and(|own| own.is_some()) {
-            ""
-        } else {
-            ", as the registries kept with them have it"
-        };
-        let summary = format!("{named} rows rest on attested verdicts, signed and about these calls{known}");
-        (Outcome::Passed, chains.told, summary)
-    } else {
-        (Outcome::Failed, chains.wrong, "a row does not rest on the verdict it names".to_owned())
-    };
-    Some(Phase { name: "verdicts", outcome, standing: Standing::Observed, summary, findings })
-}
-
-struct Chains<'a> {
+/// The attestations that rows name, checked one by one.
+pub struct Chains<'a> {
     folder: &'a Path,
-    session: Option<&'a str>,
+    session: Option<String>,
     own: &'a Own<'a>,
     /// The evaluation of a tool's input, newest: an approval rests on it.
-    evaluations: HashMap<(String, String), Digest>,
-    /// What came of each call.
-    ends: HashMap<&'a str, &'static str>,
-    told: Vec<String>,
-    wrong: Vec<String>,
+    evaluations: HashMap<Digest, Digest>,
+    named: u64,
+    /// The first of them, told: row, words, call and decision, and what came of the call.
+    told: Vec<Told>,
+    wrong: Tally,
+}
+
+struct Told {
+    row: u64,
+    text: String,
+    call: Option<String>,
+    decision: RowDecision,
+    end: &'static str,
 }
 
 impl<'a> Chains<'a> {
-    /// Checks one row. Returns whether it names an attestation.
-    fn row(&mut self, row: &'a Row) -> bool {
-        let mut named = false;
-        let mut outcomes = Vec::new();
-        if row.detail.get("attestation").is_some() {
-            named = true;
-            outcomes.push(if event(row) == "grant" { self.approval(row) } else { self.evaluation(row) });
-        }
-        let facts = row.detail.get("facts").and_then(|facts| Facts::from_json(facts).ok());
-        for apply in facts.iter().flat_map(Facts::applies).filter(|apply| apply.verdict.is_some()) {
-            named = true;
-            outcomes.push(self.apply(row, apply));
-        }
-        for outcome in outcomes {
-            match outcome {
-                Ok(text) => self.told.push(format!("row {}: {text} — {}", row.sequence, self.end(row))),
-                Err(why) => self.wrong.push(format!("row {}: {why}", row.sequence)),
-            }
-        }
-        named
+    /// Chains whose documents lie in `folder`, about the session of that id.
+    pub fn of(folder: &'a Path, session: Option<String>, own: &'a Own<'a>) -> Self {
+        let (evaluations, told, wrong) = (HashMap::new(), Vec::new(), Tally::new());
+        Self { folder, session, own, evaluations, named: 0, told, wrong }
     }
 
-    /// What the decision was, and what came of the call.
-    fn end(&self, row: &Row) -> String {
-        let ran = row.call_id.as_deref().and_then(|id| self.ends.get(id));
-        format!("{}{}", row.decision, ran.map_or_else(String::new, |ran| format!(", {ran}")))
+    /// Takes the next row.
+    pub fn row(&mut self, row: &Row) {
+        if matches!(row.decision, RowDecision::Completed | RowDecision::Failed) {
+            let end = if row.decision == RowDecision::Completed { ", ran" } else { ", ran and failed" };
+            let ended = self.told.iter_mut().filter(|told| told.call.is_some() && told.call == row.call_id);
+            ended.for_each(|told| told.end = end);
+        }
+        let mut outcomes = Vec::new();
+        if row.detail.get("attestation").is_some() {
+            outcomes.push(if event(row) == "grant" { self.approval(row) } else { self.evaluation(row) });
+        }
+        let facts = row.detail.get("facts").filter(|facts| facts.get("applies").is_some());
+        let facts = facts.and_then(|facts| Facts::from_json(facts).ok());
+        for apply in facts.iter().flat_map(Facts::applies).filter(|apply| apply.verdict.is_some()) {
+            outcomes.push(self.apply(row, apply));
+        }
+        self.named += u64::from(!outcomes.is_empty());
+        for outcome in outcomes {
+            match outcome {
+                Ok(text) if self.told.len() < MOST => {
+                    let (call, decision) = (row.call_id.clone(), row.decision);
+                    self.told.push(Told { row: row.sequence, text, call, decision, end: "" });
+                }
+                Ok(_) => {}
+                Err(why) => self.wrong.add(row.sequence, &why),
+            }
+        }
+    }
+
+    /// What it comes to; nothing when no row names an attestation.
+    pub fn phase(self) -> Option<Phase> {
+        if self.named == 0 {
+            return None;
+        }
+        let (outcome, findings, summary) = if self.wrong.total() == 0 {
+            let known = if self.own.registry().is_ok_and(|own| own.is_some()) {
+                ""
+            } else {
+                ", as the registries kept with them have it"
+            };
+            let told = |told: Told| format!("row {}: {} — {}{}", told.row, told.text, told.decision, told.end);
+            let summary = format!("{} rows rest on attested verdicts, signed and about these calls{known}", self.named);
+            (Outcome::Passed, self.told.into_iter().map(told).collect(), summary)
+        } else {
+            (Outcome::Failed, self.wrong.texts(), "a row does not rest on the verdict it names".to_owned())
+        };
+        Some(Phase { name: "verdicts", outcome, standing: Standing::Observed, summary, findings })
     }
 
     fn evaluation(&mut self, row: &Row) -> Result<String, String> {
@@ -145,7 +148,8 @@ impl<'a> Chains<'a> {
         if tier != judged {
             return Err("its attestation tells of another tier than its facts".to_owned());
         }
-        self.evaluations.insert(key(row), attestation.digest());
+        let input = row.detail.get("input").and_then(Value::as_str).unwrap_or_default();
+        self.evaluations.insert(key(row.tool_name.as_deref().unwrap_or_default(), input), attestation.digest());
         let verdict = attested::verdict(&attestation).ok_or("its attestation holds no verdict")?;
         Ok(format!("verdict {} by {} ({state})", verdict.as_str(), attestation.key_id()))
     }
@@ -162,7 +166,7 @@ impl<'a> Chains<'a> {
         if input.get("tool_input").and_then(Value::as_str) != Some(text("input")) {
             return Err("its attestation approves another call".to_owned());
         }
-        let evaluated = self.evaluations.get(&(text("tool").to_owned(), text("input").to_owned()));
+        let evaluated = self.evaluations.get(&key(text("tool"), text("input")));
         let parent = attestation.text("parent_attestation").and_then(|text| Digest::parse(text).ok());
         if parent.is_none() || evaluated.copied() != parent {
             return Err("its approval does not rest on the evaluation of that call".to_owned());
@@ -223,7 +227,7 @@ impl<'a> Chains<'a> {
 
     /// What is signed on the way of a call is signed for its session, then.
     fn about(&self, attestation: &Attestation, row: &Row) -> Result<(), String> {
-        if attestation.input().get("session").and_then(Value::as_str) != self.session {
+        if attestation.input().get("session").and_then(Value::as_str) != self.session.as_deref() {
             return Err("its attestation is about another session".to_owned());
         }
         let apart = attestation.timestamp().millis().saturating_sub(row.timestamp.millis());
@@ -234,7 +238,7 @@ impl<'a> Chains<'a> {
     }
 }
 
-fn key(row: &Row) -> (String, String) {
-    let input = row.detail.get("input").and_then(Value::as_str).unwrap_or_default();
-    (row.tool_name.clone().unwrap_or_default(), input.to_owned())
+/// What stands for a tool and its input: the input is a digest already, and holds no space.
+fn key(tool: &str, input: &str) -> Digest {
+    Digest::of(format!("{input} {tool}").as_bytes())
 }

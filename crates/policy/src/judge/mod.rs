@@ -204,7 +204,8 @@ impl<'a> Judge<'a> {
                     let rule = if self.policy.files.any() { "/files" } else { "/domains" };
                     self.say(Verdict::Ask, rule, matched, message, "a shorter command".to_owned());
                 }
-            } else if let Some(pointer) = ruled.map(|rule| rule.pointer.as_str()).or_else(|| self.may_break(&open.kind)) {
+            } else if let Some(pointer) = ruled.map(|rule| rule.pointer.as_str()).or_else(|| self.may_break(&open.kind))
+            {
                 let pointer = pointer.to_owned();
                 let what = if open.what.is_empty() { String::new() } else { format!(" `{}`", open.what) };
                 let message = format!("what{what} does is not known before it runs ({})", open.kind);

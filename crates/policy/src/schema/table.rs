@@ -121,7 +121,11 @@ const CONSEQUENCES: &[Field] = &[
 
 const CLAIMS: &[Field] = &[
     field("enforce", Kind::Truth, "Send an agent back to work whose DONE is false beyond doubt."),
-    field("agents", TEXTS, "The agent types this is about; `all` is every subagent, `main` the main agent. Absent: every subagent."),
+    field(
+        "agents",
+        TEXTS,
+        "The agent types this is about; `all` is every subagent, `main` the main agent. Absent: every subagent.",
+    ),
     field("maxRetries", Kind::Count, "How often one agent is sent back; 1 when left out."),
     field("sessionCeiling", Kind::Count, "How often agents are sent back in a session; 10 when left out."),
     field("tests", Kind::Truth, "Also send back who says that tests passed when they did not."),

@@ -18,7 +18,14 @@ pub(crate) fn inline(eval: &mut Eval<'_>, base: &str, what: &str, code: &Word, a
 }
 
 /// Code on standard input.
-pub(crate) fn standard_input(eval: &mut Eval<'_>, base: &str, text: &str, span: Span, arguments: &[Word], options: &Options) {
+pub(crate) fn standard_input(
+    eval: &mut Eval<'_>,
+    base: &str,
+    text: &str,
+    span: Span,
+    arguments: &[Word],
+    options: &Options,
+) {
     let code = crate::eval::command::text_word(text, span);
     inline(eval, base, &format!("{base} <input"), &code, arguments, options);
 }

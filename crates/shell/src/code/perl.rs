@@ -10,9 +10,9 @@ use crate::action::{Access, Part, Source, Word};
 const LANGUAGE: &str = "perl";
 /// Operators, longest first where one begins another.
 const SIGNS: [&str; 57] = [
-    "<=>", "**=", "||=", "&&=", "//=", "...", "<<=", ">>=", "=>", "->", "==", "!=", "=~", "!~", "<=", ">=", "&&", "||", "//", "++", "--",
-    "+=", "-=", "*=", "/=", ".=", "%=", "x=", "&=", "|=", "^=", "..", "::", "**", "<<", ">>", "+", "-", "*", "/", "%", "=", "<", ">", "!",
-    "~", "\\", "?", ":", ".", ",", ";", "(", ")", "[", "]", "^",
+    "<=>", "**=", "||=", "&&=", "//=", "...", "<<=", ">>=", "=>", "->", "==", "!=", "=~", "!~", "<=", ">=", "&&", "||",
+    "//", "++", "--", "+=", "-=", "*=", "/=", ".=", "%=", "x=", "&=", "|=", "^=", "..", "::", "**", "<<", ">>", "+",
+    "-", "*", "/", "%", "=", "<", ">", "!", "~", "\\", "?", ":", ".", ",", ";", "(", ")", "[", "]", "^",
 ];
 /// Variables by a sign that nothing is opened or run by.
 const SPECIAL: &str = "_&+./,;!@\\\"0";
@@ -22,14 +22,28 @@ pub fn read(text: &str, around: &Around<'_>) -> Reading {
     let switches = &around.switches;
     let Some(mut cursor) = Cursor::new(text) else { return Reading::default() };
     let loops = switches.contains(['n', 'p', 'i']);
-    let mut reader = Reader { cursor: &mut cursor, loops, refs: false, arguments: false, before: Before::Start, own: own_subs(text), strict: switches.contains('M') };
+    let mut reader = Reader {
+        cursor: &mut cursor,
+        loops,
+        refs: false,
+        arguments: false,
+        before: Before::Start,
+        own: own_subs(text),
+        strict: switches.contains('M'),
+    };
     let harmless = reader.code(None, 0).is_some() && reader.cursor.peek().is_none();
     let (opens, refs, uses) = (reader.loops, reader.refs, reader.arguments);
     let mut out = Reading { harmless: harmless && !(opens && (refs || uses)), ..Reading::default() };
     if opens {
         out.harmless &= around.arguments.iter().all(is_plain_name);
         let access = if switches.contains('i') { Access::Write } else { Access::Read };
-        out.files.extend(around.arguments.iter().filter(|word| word.literal().as_deref() != Some("-")).map(|word| (word.parts.clone(), access, false)));
+        out.files.extend(
+            around
+                .arguments
+                .iter()
+                .filter(|word| word.literal().as_deref() != Some("-"))
+                .map(|word| (word.parts.clone(), access, false)),
+        );
     }
     out
 }
@@ -37,8 +51,13 @@ pub fn read(text: &str, around: &Around<'_>) -> Reading {
 /// Whether Perl opens exactly the file of this name.
 pub(super) fn is_plain_name(word: &Word) -> bool {
     let sure = word.parts.iter().all(|part| !matches!(part, Part::Unknown(Source::Any | Source::Words)));
-    let text: String = word.parts.iter().map(|part| if let Part::Text(text) | Part::Glob(text) = part { text.as_str() } else { "x" }).collect();
-    sure && !text.starts_with(['<', '>', '|', '+', '&', ' ', '\t', '\n']) && !text.ends_with(['|', ' ', '\t', '\n', '\0'])
+    let text: String = word
+        .parts
+        .iter()
+        .map(|part| if let Part::Text(text) | Part::Glob(text) = part { text.as_str() } else { "x" })
+        .collect();
+    sure && !text.starts_with(['<', '>', '|', '+', '&', ' ', '\t', '\n'])
+        && !text.ends_with(['|', ' ', '\t', '\n', '\0'])
 }
 
 /// Names of the program's own functions. One that Perl has itself stays Perl's.
@@ -200,7 +219,9 @@ impl Reader<'_> {
         if sigil == '$' && self.cursor.starts_with("#") {
             self.cursor.at += 1;
         }
-        while self.cursor.peek() == Some('$') && self.cursor.ahead(1).is_some_and(|c| is_word(c) || c == '$' || c == '{') {
+        while self.cursor.peek() == Some('$')
+            && self.cursor.ahead(1).is_some_and(|c| is_word(c) || c == '$' || c == '{')
+        {
             self.refs = true;
             self.cursor.at += 1;
         }
@@ -247,7 +268,10 @@ impl Reader<'_> {
             return table::has(LANGUAGE, "methods", &name).then_some(());
         }
         if matches!(name.as_str(), "q" | "qq" | "qw" | "m" | "qr" | "s" | "tr" | "y") {
-            let open = self.cursor.peek().filter(|c| !is_word(*c) && !(blank && *c == '#') && !matches!(c, ',' | ';' | ')'))?;
+            let open = self
+                .cursor
+                .peek()
+                .filter(|c| !is_word(*c) && !(blank && *c == '#') && !matches!(c, ',' | ';' | ')'))?;
             return self.quote_like(&name, open, depth);
         }
         match name.as_str() {
@@ -280,7 +304,8 @@ impl Reader<'_> {
     /// `use Name qw(a b);`
     fn module(&mut self) -> Option<()> {
         let name = self.cursor.while_(|c| is_word(c) || matches!(c, ':' | '.'));
-        let version = name.trim_start_matches('v').chars().all(|c| c.is_ascii_digit() || c == '.' || c == '_') && !name.is_empty();
+        let version = name.trim_start_matches('v').chars().all(|c| c.is_ascii_digit() || c == '.' || c == '_')
+            && !name.is_empty();
         self.strict |= name == "strict";
         self.before = Before::Start;
         (version || table::has(LANGUAGE, "requires", &name)).then_some(())
@@ -352,9 +377,18 @@ impl Reader<'_> {
             // The replacement is code.
             1 => {
                 let mut inner = Cursor::new(&second)?;
-                let mut reader = Reader { cursor: &mut inner, loops: self.loops, refs: false, arguments: false, before: Before::Start, own: self.own.clone(), strict: self.strict };
+                let mut reader = Reader {
+                    cursor: &mut inner,
+                    loops: self.loops,
+                    refs: false,
+                    arguments: false,
+                    before: Before::Start,
+                    own: self.own.clone(),
+                    strict: self.strict,
+                };
                 reader.code(None, depth + MAX_NESTING)?;
-                (self.refs, self.arguments, self.loops) = (self.refs || reader.refs, self.arguments || reader.arguments, self.loops || reader.loops);
+                (self.refs, self.arguments, self.loops) =
+                    (self.refs || reader.refs, self.arguments || reader.arguments, self.loops || reader.loops);
                 Some(())
             }
             _ => None,

@@ -6,9 +6,9 @@ use crate::action::{Access, Part};
 
 const LANGUAGE: &str = "php";
 const SIGNS: [&str; 55] = [
-    "<=>", "===", "!==", "**=", "??=", "...", "<<=", ">>=", "?->", "=>", "->", "==", "!=", "<=", ">=", "&&", "||", "??", "++", "--", "+=",
-    "-=", "*=", "/=", ".=", "%=", "|=", "&=", "^=", "**", "<<", ">>", "::", "+", "-", "*", "/", "%", "=", "<", ">", "!", ".", ",", ";",
-    "(", ")", "[", "]", "{", "}", "?", ":", "&", "|",
+    "<=>", "===", "!==", "**=", "??=", "...", "<<=", ">>=", "?->", "=>", "->", "==", "!=", "<=", ">=", "&&", "||",
+    "??", "++", "--", "+=", "-=", "*=", "/=", ".=", "%=", "|=", "&=", "^=", "**", "<<", ">>", "::", "+", "-", "*", "/",
+    "%", "=", "<", ">", "!", ".", ",", ";", "(", ")", "[", "]", "{", "}", "?", ":", "&", "|",
 ];
 
 /// Reads a program.
@@ -147,7 +147,9 @@ fn touch(role: &str, given: &[&[Token]], out: &mut Reading) -> Option<()> {
         "fn" | "fn2" => {
             let place = usize::from(role == "fn2");
             let function = given.get(place);
-            let own = function.and_then(|words| words.first()).is_some_and(|first| first.named("fn") || first.named("function") || first.named("static"));
+            let own = function
+                .and_then(|words| words.first())
+                .is_some_and(|first| first.named("fn") || first.named("function") || first.named("static"));
             let none = function.is_none() && role == "fn2";
             return (own || none).then_some(());
         }

@@ -61,8 +61,13 @@ fn names<'t>(tokens: &'t [Token], own: &mut HashSet<&'t str>, depth: usize) {
             Kind::Name => {
                 let member = before.is_some_and(|before| before.is(".") || before.is("&.") || before.is("::"));
                 let lower = token.text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-                let assigned = next.is_some_and(|next| matches!(next.text.as_str(), "=" | "+=" | "-=" | "*=" | "||=" | "<<=" | "/=") && next.kind == Kind::Sign);
-                let listed = next.is_some_and(|next| next.is(",")) && tokens.get(at + 2).is_some_and(|it| it.kind == Kind::Name) && tokens.get(at + 3).is_some_and(|it| it.is("=") || it.is(","));
+                let assigned = next.is_some_and(|next| {
+                    matches!(next.text.as_str(), "=" | "+=" | "-=" | "*=" | "||=" | "<<=" | "/=")
+                        && next.kind == Kind::Sign
+                });
+                let listed = next.is_some_and(|next| next.is(","))
+                    && tokens.get(at + 2).is_some_and(|it| it.kind == Kind::Name)
+                    && tokens.get(at + 3).is_some_and(|it| it.is("=") || it.is(","));
                 let defined = before.is_some_and(|before| before.named("def") || before.named("for"));
                 let second = before.is_some_and(|before| before.is(",")) && assigned;
                 if lower && !member && (bars || assigned || defined || listed || second) {
@@ -108,7 +113,9 @@ impl<'t> Reader<'t> {
                     }
                     at += 1;
                 }
-                Kind::Sign if token.text == ":" && before.is_some_and(|before| before.is(".") || before.is("::")) => self.refuse(),
+                Kind::Sign if token.text == ":" && before.is_some_and(|before| before.is(".") || before.is("::")) => {
+                    self.refuse()
+                }
                 Kind::Name => {
                     at = self.name(tokens, at);
                     continue;
@@ -124,7 +131,8 @@ impl<'t> Reader<'t> {
         let before = at.checked_sub(1).and_then(|at| tokens.get(at));
         let next = tokens.get(at + 1);
         if before.is_some_and(|before| before.is(".") || before.is("&.")) {
-            if !table::has(LANGUAGE, "methods", name) || (matches!(name, "reduce" | "inject") && !sums(tokens, at + 1)) {
+            if !table::has(LANGUAGE, "methods", name) || (matches!(name, "reduce" | "inject") && !sums(tokens, at + 1))
+            {
                 self.refuse();
             }
             return at + 1;
@@ -178,7 +186,11 @@ impl<'t> Reader<'t> {
             Some("input") => self.opens = true,
             Some(role) => {
                 let open = tokens.get(at + 2);
-                let list = if open.is_some_and(|open| open.is("(")) { inside(tokens, at + 2).unwrap_or_default() } else { rest_of(tokens, at + 2) };
+                let list = if open.is_some_and(|open| open.is("(")) {
+                    inside(tokens, at + 2).unwrap_or_default()
+                } else {
+                    rest_of(tokens, at + 2)
+                };
                 if self.touch(role, &arguments(list)).is_none() {
                     self.refuse();
                 }
@@ -225,13 +237,23 @@ impl<'t> Reader<'t> {
 
 /// Whether `reduce` and `inject` get no method by a name that is not listed.
 fn sums(tokens: &[Token], open: usize) -> bool {
-    let list = if tokens.get(open).is_some_and(|it| it.is("(")) { inside(tokens, open).unwrap_or_default() } else { &[] };
-    let bare = tokens.get(open).is_some_and(|next| next.kind == Kind::Name && !next.named("do") || matches!(next.kind, Kind::Text | Kind::Mixed(_)));
-    !bare && list.iter().all(|token| match token.kind {
-        Kind::Value => token.text != "symbol" && !token.text.starts_with(':') || matches!(token.text.as_str(), ":+" | ":-" | ":*" | ":|" | ":&" | ":<<" | ":gcd" | ":lcm" | ":merge"),
-        Kind::Sign => !token.is("&"),
-        _ => false,
-    })
+    let list =
+        if tokens.get(open).is_some_and(|it| it.is("(")) { inside(tokens, open).unwrap_or_default() } else { &[] };
+    let bare = tokens.get(open).is_some_and(|next| {
+        next.kind == Kind::Name && !next.named("do") || matches!(next.kind, Kind::Text | Kind::Mixed(_))
+    });
+    !bare
+        && list.iter().all(|token| match token.kind {
+            Kind::Value => {
+                token.text != "symbol" && !token.text.starts_with(':')
+                    || matches!(
+                        token.text.as_str(),
+                        ":+" | ":-" | ":*" | ":|" | ":&" | ":<<" | ":gcd" | ":lcm" | ":merge"
+                    )
+            }
+            Kind::Sign => !token.is("&"),
+            _ => false,
+        })
 }
 
 /// Up to the end of the statement.
@@ -255,7 +277,12 @@ fn before(token: Option<&Token>, own: bool) -> Before {
     match token.kind {
         Kind::Text | Kind::Mixed(_) | Kind::Value => Before::Operand,
         Kind::Name if own => Before::Operand,
-        Kind::Name if table::has(LANGUAGE, "keywords", &token.text) && !matches!(token.text.as_str(), "end" | "self" | "nil" | "true" | "false") => Before::Start,
+        Kind::Name
+            if table::has(LANGUAGE, "keywords", &token.text)
+                && !matches!(token.text.as_str(), "end" | "self" | "nil" | "true" | "false") =>
+        {
+            Before::Start
+        }
         Kind::Name if matches!(token.text.as_str(), "end" | "self" | "nil" | "true" | "false") => Before::Operand,
         Kind::Name => Before::Name,
         Kind::Sign if matches!(token.text.as_str(), ")" | "]" | "}") => Before::Operand,

@@ -6,8 +6,8 @@ use super::token::{Cursor, Kind, Token, is_number, is_word};
 use super::{Language, Reading, table};
 
 const SIGNS: [&str; 34] = [
-    "<-", "->", "==", "~=", "!=", "<=", ">=", "..", "//", "&&", "||", "+", "-", "*", "/", "%", "^", "#", "<", ">", "=", "(", ")", "[", "]",
-    "{", "}", ",", ";", ":", ".", "!", "&", "|",
+    "<-", "->", "==", "~=", "!=", "<=", ">=", "..", "//", "&&", "||", "+", "-", "*", "/", "%", "^", "#", "<", ">", "=",
+    "(", ")", "[", "]", "{", "}", ",", ";", ":", ".", "!", "&", "|",
 ];
 
 /// Reads a program.
@@ -105,7 +105,10 @@ fn is_harmless(language: &'static str, tokens: &[Token], at: usize, own: &HashSe
         let data = own.contains(object) && !called && tokens.get(at + 1).is_none_or(|next| !next.is(":"));
         return listed || method || data;
     }
-    if tokens.get(at + 1).is_some_and(|next| next.is("=")) && before.is_some_and(|it| it.is("(") || it.is(",")) && table::has(language, "arguments", name) {
+    if tokens.get(at + 1).is_some_and(|next| next.is("="))
+        && before.is_some_and(|it| it.is("(") || it.is(","))
+        && table::has(language, "arguments", name)
+    {
         return true;
     }
     let module = table::is_module(language, name);

@@ -17,10 +17,13 @@ fn table(own: impl Fn(&'static str) -> Option<&'static str>) -> Table {
     let mut table = Table::new();
     for line in DATA.lines().filter(|line| !line.starts_with('#')) {
         let Some((head, words)) = line.split_once(" | ") else { continue };
-        let Some((language, kind)) = head.split_once(' ').and_then(|(language, kind)| Some((language, own(kind)?))) else {
+        let Some((language, kind)) = head.split_once(' ').and_then(|(language, kind)| Some((language, own(kind)?)))
+        else {
             continue;
         };
-        let word = |word: &'static str| word.rsplit_once(':').filter(|(name, _)| !name.is_empty() && !name.ends_with(':')).unwrap_or((word, ""));
+        let word = |word: &'static str| {
+            word.rsplit_once(':').filter(|(name, _)| !name.is_empty() && !name.ends_with(':')).unwrap_or((word, ""))
+        };
         table.entry((language, kind)).or_default().extend(words.split(' ').map(word));
     }
     table

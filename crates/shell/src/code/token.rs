@@ -158,7 +158,11 @@ pub fn is_number(text: &str) -> bool {
     let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
     let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    mantissa.len() > usize::from(mantissa.contains('.')) && digits(whole) && digits(fraction) && !exponent.is_empty() && digits(exponent)
+    mantissa.len() > usize::from(mantissa.contains('.'))
+        && digits(whole)
+        && digits(fraction)
+        && !exponent.is_empty()
+        && digits(exponent)
 }
 
 /// Letters that names of code are read from; a name with any other letter is refused, because languages fold them.

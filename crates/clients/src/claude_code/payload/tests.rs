@@ -99,7 +99,7 @@ fn refuses_what_it_cannot_act_on() {
 
 #[test]
 fn hints_at_the_event_of_a_broken_payload() {
-    let hint = |text: &str| event_hint(text.as_bytes());
+    let hint = |text: &str| hints(text.as_bytes()).event;
     assert_eq!(hint(r#"{"hook_event_name": "PreToolUse", "tool_input": {"cut of"#).as_deref(), Some("PreToolUse"));
     assert_eq!(hint(r#"{"x":"\"hook_event_name\":\"Stop\"","hook_event_name":"PreToolUse"#), None);
     let forged = r#"{"x":"\"hook_event_name\":\"Stop\"","hook_event_name":"PreToolUse"}}"#;
@@ -113,10 +113,10 @@ fn hints_at_the_event_of_a_broken_payload() {
 proptest::proptest! {
     #[test]
     fn never_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), cut in 0usize..400) {
-        drop((parse(&bytes), event_hint(&bytes)));
+        drop((parse(&bytes), hints(&bytes)));
         let whole = format!("{{{COMMON},\"hook_event_name\":\"PreToolUse\",{CALL}}}");
         let part = &whole.as_bytes()[..cut.min(whole.len())];
         proptest::prop_assert_eq!(parse(part).is_ok(), part.len() == whole.len());
-        let _ = event_hint(part);
+        drop(hints(part));
     }
 }

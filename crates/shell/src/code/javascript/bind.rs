@@ -53,7 +53,10 @@ fn read<'t>(tokens: &'t [Token], out: &mut Bindings<'t>, nesting: usize) {
                     }
                     parameters(rest.get(usize::from(named.is_some())..).unwrap_or_default(), out);
                 }
-                "catch" if rest.first().is_some_and(|open| open.is("(")) && !before.is_some_and(|it| it.is(".") || it.is("?.")) => {
+                "catch"
+                    if rest.first().is_some_and(|open| open.is("("))
+                        && !before.is_some_and(|it| it.is(".") || it.is("?.")) =>
+                {
                     parameters(rest, out);
                 }
                 "import" => import(rest, out),

@@ -116,7 +116,8 @@ impl<'t> Reader<'t> {
             Some(Import::Listed(full)) => full.clone(),
             Some(Import::Data | Import::Opaque) => return None,
             None if name == "require" => {
-                let module = tokens.get(2).filter(|name| name.kind == Kind::Text)?.text.replace("node:", "").replace('/', ".");
+                let module =
+                    tokens.get(2).filter(|name| name.kind == Kind::Text)?.text.replace("node:", "").replace('/', ".");
                 at = 4;
                 module
             }
@@ -124,7 +125,11 @@ impl<'t> Reader<'t> {
             None => return None,
         };
         while table::is_module(LANGUAGE, &full) {
-            let Some(member) = tokens.get(at + 1).and_then(Token::name).filter(|_| tokens.get(at).is_some_and(|dot| dot.is("."))) else { break };
+            let Some(member) =
+                tokens.get(at + 1).and_then(Token::name).filter(|_| tokens.get(at).is_some_and(|dot| dot.is(".")))
+            else {
+                break;
+            };
             full = format!("{full}.{member}");
             at += 2;
         }
@@ -205,7 +210,8 @@ impl<'t> Reader<'t> {
                 for next in more {
                     let next = self.values(next, depth + 1)?;
                     // `join` puts an absolute path below, `resolve` begins with it: both are looked at.
-                    let rooted = |value: &Value| matches!(value.first(), Some(Part::Text(text)) if text.starts_with('/'));
+                    let rooted =
+                        |value: &Value| matches!(value.first(), Some(Part::Text(text)) if text.starts_with('/'));
                     if next.iter().any(rooted) {
                         return None;
                     }

@@ -22,7 +22,9 @@ impl<'t> Reader<'t> {
     /// Whether a name is made by nothing but imports.
     pub(super) fn is_import_only(&self, name: &str) -> bool {
         let own = |binding: &super::Binding<'_>| match binding {
-            super::Binding::Is(value) => value.first().is_some_and(|first| first.named("require")) || self.path_of(value).is_some(),
+            super::Binding::Is(value) => {
+                value.first().is_some_and(|first| first.named("require")) || self.path_of(value).is_some()
+            }
             super::Binding::Other => true,
             super::Binding::Each(_) => false,
         };
@@ -43,7 +45,9 @@ impl<'t> Reader<'t> {
                 let found = match (found, rest) {
                     (Import::Listed(full), [dot, member, ..]) if dot.is(".") => {
                         let longer = format!("{full}.{}", member.text);
-                        if !table::is_module(LANGUAGE, &longer) || rest.get(2).is_some_and(|next| next.is(".") || next.is("(")) {
+                        if !table::is_module(LANGUAGE, &longer)
+                            || rest.get(2).is_some_and(|next| next.is(".") || next.is("("))
+                        {
                             continue;
                         }
                         Import::Listed(longer)
@@ -73,7 +77,9 @@ impl<'t> Reader<'t> {
                     let import = match &import {
                         Import::Listed(full) => {
                             let longer = format!("{full}.{}", member.text);
-                            if table::member(LANGUAGE, full, &member.text).is_none() && !table::is_module(LANGUAGE, &longer) {
+                            if table::member(LANGUAGE, full, &member.text).is_none()
+                                && !table::is_module(LANGUAGE, &longer)
+                            {
                                 self.refuse();
                             }
                             Import::Listed(longer)
@@ -131,7 +137,10 @@ impl<'t> Reader<'t> {
     /// `require('x')` where it stands, with what follows. Returns where to go on.
     pub(super) fn require(&mut self, tokens: &'t [Token], at: usize) -> usize {
         let dot = tokens.get(at + 1).is_some_and(|dot| dot.is("."));
-        if dot && tokens.get(at + 2).is_some_and(|it| it.named("resolve")) && tokens.get(at + 3).is_some_and(|open| open.is("(")) {
+        if dot
+            && tokens.get(at + 2).is_some_and(|it| it.named("resolve"))
+            && tokens.get(at + 3).is_some_and(|open| open.is("("))
+        {
             return at + 3;
         }
         let name = match tokens.get(at + 1..at + 4) {
@@ -164,7 +173,8 @@ impl<'t> Reader<'t> {
 
     /// Whether `const x = ` or `const {…} = ` stands before `at`, as [`Reader::import_all`] reads it.
     fn is_made_here(&self, tokens: &[Token], at: usize) -> bool {
-        let declares = |at: usize| tokens.get(at).is_some_and(|it| ["const", "let", "var"].iter().any(|word| it.named(word)));
+        let declares =
+            |at: usize| tokens.get(at).is_some_and(|it| ["const", "let", "var"].iter().any(|word| it.named(word)));
         let Some(target) = at.checked_sub(2) else { return false };
         match tokens.get(target) {
             Some(name) if name.name().is_some() => target.checked_sub(1).is_some_and(declares),

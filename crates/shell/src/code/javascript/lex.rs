@@ -3,9 +3,9 @@
 use crate::code::token::{Cursor, Kind, MAX_NESTING, Piece, Token, is_number};
 
 const SIGNS: [&str; 58] = [
-    ">>>=", "...", "===", "!==", "**=", "<<=", ">>=", ">>>", "&&=", "||=", "??=", "=>", "==", "!=", "<=", ">=", "&&", "||", "??", "?.",
-    "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<", ">>", "**", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!", "<",
-    ">", "(", ")", "[", "]", "{", "}", ",", ":", ".", ";", "=", "?", "@",
+    ">>>=", "...", "===", "!==", "**=", "<<=", ">>=", ">>>", "&&=", "||=", "??=", "=>", "==", "!=", "<=", ">=", "&&",
+    "||", "??", "?.", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<", ">>", "**", "+", "-", "*", "/",
+    "%", "&", "|", "^", "~", "!", "<", ">", "(", ")", "[", "]", "{", "}", ",", ":", ".", ";", "=", "?", "@",
 ];
 
 /// Keywords behind which an expression begins.
@@ -82,8 +82,11 @@ impl Lexer<'_> {
                     let sign = self.cursor.sign(&SIGNS)?;
                     match sign {
                         "(" | "[" | "{" => {
-                            let head = out.last().is_some_and(|last| ["if", "while", "for", "with"].iter().any(|name| last.named(name)));
-                            let member = out.len() > 1 && out.get(out.len() - 2).is_some_and(|before| before.is(".") || before.is("?."));
+                            let head = out
+                                .last()
+                                .is_some_and(|last| ["if", "while", "for", "with"].iter().any(|name| last.named(name)));
+                            let member = out.len() > 1
+                                && out.get(out.len() - 2).is_some_and(|before| before.is(".") || before.is("?."));
                             brackets.push((sign.chars().next()?, head && !member && sign == "("));
                         }
                         ")" | "]" | "}" => {
@@ -174,7 +177,10 @@ impl Lexer<'_> {
             first @ '0'..='7' => {
                 let mut value = first.to_digit(8)?;
                 for _ in 0..2 {
-                    let Some(digit) = self.cursor.peek().and_then(|c| c.to_digit(8)).filter(|d| value * 8 + d < 256) else { break };
+                    let Some(digit) = self.cursor.peek().and_then(|c| c.to_digit(8)).filter(|d| value * 8 + d < 256)
+                    else {
+                        break;
+                    };
                     value = value * 8 + digit;
                     self.cursor.at += 1;
                 }
@@ -254,7 +260,8 @@ fn without_soft_lines(tokens: Vec<Token>) -> Vec<Token> {
                 Kind::Text | Kind::Value | Kind::Mixed(_) => true,
                 Kind::Line => false,
             };
-            let soft = brackets.last() == Some(&true) || !out.last().is_some_and(ends) || !tokens.peek().is_none_or(begins);
+            let soft =
+                brackets.last() == Some(&true) || !out.last().is_some_and(ends) || !tokens.peek().is_none_or(begins);
             if soft {
                 continue;
             }

@@ -6,14 +6,16 @@ use crate::code::token::{Kind, Token, inside, past_bracket};
 
 /// Methods that return no function, whatever they are called on.
 const PLAIN: [&str; 15] = [
-    "split", "map", "filter", "slice", "sort", "reverse", "concat", "match", "flat", "flatMap", "keys", "values", "entries", "toSorted", "trim",
+    "split", "map", "filter", "slice", "sort", "reverse", "concat", "match", "flat", "flatMap", "keys", "values",
+    "entries", "toSorted", "trim",
 ];
 
 /// Whether the program gives one of these names another meaning.
 pub fn redefines(tokens: &[Token]) -> bool {
     tokens.iter().enumerate().any(|(at, token)| {
         let own = matches!(token.kind, Kind::Name | Kind::Text) && PLAIN.contains(&token.text.as_str());
-        let member = at.checked_sub(1).and_then(|at| tokens.get(at)).is_some_and(|before| before.is(".") || before.is("?."));
+        let member =
+            at.checked_sub(1).and_then(|at| tokens.get(at)).is_some_and(|before| before.is(".") || before.is("?."));
         own && tokens.get(at + 1).is_some_and(|next| next.is(":") || next.is("=") || (next.is("(") && !member))
     })
 }
@@ -66,7 +68,10 @@ impl<'t> Reader<'t> {
         // `process.argv[1]`, `process.env[name]`
         let data = member && matches!(before, "argv" | "env" | "versions");
         let listed = |name: &str| table::is_module(LANGUAGE, name) && !self.bindings.contains_key(name);
-        !data && !member && (listed(before) || matches!(self.imports.get(before), Some(super::Import::Listed(_) | super::Import::Opaque)))
+        !data
+            && !member
+            && (listed(before)
+                || matches!(self.imports.get(before), Some(super::Import::Listed(_) | super::Import::Opaque)))
     }
 
     /// Whether what stands before the bracket is a name that only ever holds data.
@@ -75,7 +80,9 @@ impl<'t> Reader<'t> {
         let before = at.checked_sub(2).and_then(|at| tokens.get(at));
         if before.is_some_and(|before| before.is(".") || before.is("?.")) {
             let object = at.checked_sub(3).and_then(|at| tokens.get(at)).and_then(Token::name);
-            return object == Some("process") && matches!(name, "env" | "argv" | "versions") && !self.bindings.contains_key("process");
+            return object == Some("process")
+                && matches!(name, "env" | "argv" | "versions")
+                && !self.bindings.contains_key("process");
         }
         if self.imports.get(name) == Some(&super::Import::Data) {
             return true;
@@ -104,7 +111,9 @@ impl<'t> Reader<'t> {
             [require] if require.named("require") => {
                 matches!(inside(tokens, open), Some([name]) if name.kind == Kind::Text && name.text.ends_with(".json"))
             }
-            [.., dot, method] => simple && (dot.is(".") || dot.is("?.")) && self.own_methods && PLAIN.contains(&method.text.as_str()),
+            [.., dot, method] => {
+                simple && (dot.is(".") || dot.is("?.")) && self.own_methods && PLAIN.contains(&method.text.as_str())
+            }
             _ => false,
         }
     }
@@ -120,7 +129,8 @@ impl<'t> Reader<'t> {
                 Kind::Value if token.text != "//" => {}
                 Kind::Sign if matches!(token.text.as_str(), "+" | "-" | "*" | "/" | "%" | "(" | ")" | "++" | "--") => {}
                 Kind::Name => {
-                    let length = tokens.get(at + 1).is_some_and(|dot| dot.is(".")) && tokens.get(at + 2).is_some_and(|it| it.named("length"));
+                    let length = tokens.get(at + 1).is_some_and(|dot| dot.is("."))
+                        && tokens.get(at + 2).is_some_and(|it| it.named("length"));
                     let counts = || {
                         let own = |binding: &Binding<'t>| match binding {
                             Binding::Is(value) => value.len() < 8 && self.is_number(value, depth + 1),
@@ -176,8 +186,12 @@ fn is_primitive(tokens: &[Token]) -> bool {
         }
         // `(counts[x] || 0) + 1`
         [.., sign, number] => {
-            let enclosed = matches!(tokens, [open, ..] if open.is("(")) && past_bracket(tokens, 0) == Some(tokens.len() - 2);
-            number.kind == Kind::Value && number.text != "//" && (sign.is("+") || sign.is("-") || sign.is("*")) && (enclosed || !has_operator(tokens.get(..tokens.len() - 2).unwrap_or_default()))
+            let enclosed =
+                matches!(tokens, [open, ..] if open.is("(")) && past_bracket(tokens, 0) == Some(tokens.len() - 2);
+            number.kind == Kind::Value
+                && number.text != "//"
+                && (sign.is("+") || sign.is("-") || sign.is("*"))
+                && (enclosed || !has_operator(tokens.get(..tokens.len() - 2).unwrap_or_default()))
         }
         _ => false,
     }

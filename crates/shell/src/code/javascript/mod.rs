@@ -70,7 +70,8 @@ impl<'t> Reader<'t> {
     fn own_names(&mut self) {
         let bad = |name: &&&str| {
             let name = **name;
-            let known = table::has(LANGUAGE, "reserved", name) || table::has(LANGUAGE, "names", name) || is_global(name);
+            let known =
+                table::has(LANGUAGE, "reserved", name) || table::has(LANGUAGE, "names", name) || is_global(name);
             let escapes = table::has(LANGUAGE, "escapes", name);
             let imported = self.imports.contains_key(name) && !self.is_import_only(name);
             escapes || imported || (known && !self.imports.contains_key(name))
@@ -125,7 +126,8 @@ impl<'t> Reader<'t> {
             self.member(tokens, at);
             return at + 1;
         }
-        let key = next.is_some_and(|next| next.is(":")) && before.is_some_and(|before| before.is("{") || before.is(",") || before.kind == Kind::Line);
+        let key = next.is_some_and(|next| next.is(":"))
+            && before.is_some_and(|before| before.is("{") || before.is(",") || before.kind == Kind::Line);
         if key {
             if table::has(LANGUAGE, "escapes", name) {
                 self.refuse();
@@ -140,7 +142,10 @@ impl<'t> Reader<'t> {
             "import" => return self.import_at(tokens, at),
             _ => {}
         }
-        if name == "of" && before.is_some_and(|before| before.is("]") || before.is("}")) && !members::is_declared_before(tokens, at) {
+        if name == "of"
+            && before.is_some_and(|before| before.is("]") || before.is("}"))
+            && !members::is_declared_before(tokens, at)
+        {
             self.refuse();
         }
         if table::has(LANGUAGE, "keywords", name) {
@@ -220,8 +225,13 @@ impl<'t> Reader<'t> {
     /// A member of a value: not one that leads out, and if it is called, a listed one.
     fn member(&mut self, tokens: &'t [Token], at: usize) {
         let Some(token) = tokens.get(at) else { return };
-        let called = tokens.get(at + 1).is_some_and(|next| next.is("(") || next.is("?.") && tokens.get(at + 2).is_some_and(|open| open.is("(")));
-        if table::has(LANGUAGE, "escapes", &token.text) || token.text.starts_with("__") || (called && !table::has(LANGUAGE, "methods", &token.text)) {
+        let called = tokens
+            .get(at + 1)
+            .is_some_and(|next| next.is("(") || next.is("?.") && tokens.get(at + 2).is_some_and(|open| open.is("(")));
+        if table::has(LANGUAGE, "escapes", &token.text)
+            || token.text.starts_with("__")
+            || (called && !table::has(LANGUAGE, "methods", &token.text))
+        {
             self.refuse();
         }
     }

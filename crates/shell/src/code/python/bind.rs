@@ -146,7 +146,11 @@ impl<'t> Bindings<'t> {
 
     /// What stands before a colon: `def f(a, b)`, `class A(B)`.
     fn header(&mut self, tokens: &'t [Token]) {
-        let tokens = if tokens.first().is_some_and(|first| first.named("async")) { tokens.get(1..).unwrap_or_default() } else { tokens };
+        let tokens = if tokens.first().is_some_and(|first| first.named("async")) {
+            tokens.get(1..).unwrap_or_default()
+        } else {
+            tokens
+        };
         if let [keyword, name, ..] = tokens
             && (keyword.named("def") || keyword.named("class"))
             && let Some(name) = name.name()
@@ -184,7 +188,9 @@ impl<'t> Bindings<'t> {
     fn functions(&mut self, tokens: &'t [Token]) {
         let mut left = MAX_FUNCTIONS;
         for (at, token) in tokens.iter().enumerate() {
-            let (Some(name), Some(open)) = (tokens.get(at + 1).and_then(Token::name), tokens.get(at + 2)) else { continue };
+            let (Some(name), Some(open)) = (tokens.get(at + 1).and_then(Token::name), tokens.get(at + 2)) else {
+                continue;
+            };
             if !token.named("def") || !open.is("(") {
                 continue;
             }
@@ -205,9 +211,11 @@ impl<'t> Bindings<'t> {
                                 [name, equals, value @ ..] if name.named(own) && equals.is("=") => Some(value),
                                 _ => None,
                             });
-                            let positional = call.get(place).copied().filter(|words| !words.get(1).is_some_and(|it| it.is("=")));
+                            let positional =
+                                call.get(place).copied().filter(|words| !words.get(1).is_some_and(|it| it.is("=")));
                             let value = keyed.or(positional);
-                            let starred = call.iter().any(|words| words.first().is_some_and(|it| it.is("*") || it.is("**")));
+                            let starred =
+                                call.iter().any(|words| words.first().is_some_and(|it| it.is("*") || it.is("**")));
                             self.bind(own, value.filter(|_| !starred).map_or(Binding::Other, Binding::Is));
                         }
                     }
@@ -253,8 +261,10 @@ fn mentions(pieces: &[crate::code::token::Piece], name: &str) -> bool {
 
 /// Whether what stands before a colon is the head of a block. One with a `lambda` in it is not told apart, and is no head.
 fn is_head(tokens: &[Token]) -> bool {
-    const HEADS: [&str; 14] =
-        ["if", "elif", "else", "for", "while", "try", "except", "finally", "with", "def", "class", "async", "match", "case"];
+    const HEADS: [&str; 14] = [
+        "if", "elif", "else", "for", "while", "try", "except", "finally", "with", "def", "class", "async", "match",
+        "case",
+    ];
     let first = tokens.first().and_then(Token::name);
     first.is_some_and(|name| HEADS.contains(&name)) && !tokens.iter().any(|token| token.named("lambda"))
 }

@@ -7,8 +7,20 @@ use crate::code::{Value, known, sql, table, text_of};
 
 /// Arguments of `subprocess`' functions that change neither what runs nor where.
 const TAME: [&str; 14] = [
-    "capture_output", "text", "check", "shell", "stdout", "stderr", "stdin", "timeout", "universal_newlines", "encoding", "errors",
-    "bufsize", "close_fds", "start_new_session",
+    "capture_output",
+    "text",
+    "check",
+    "shell",
+    "stdout",
+    "stderr",
+    "stdin",
+    "timeout",
+    "universal_newlines",
+    "encoding",
+    "errors",
+    "bufsize",
+    "close_fds",
+    "start_new_session",
 ];
 
 impl<'t> Reader<'t> {
@@ -147,7 +159,9 @@ impl<'t> Reader<'t> {
                 // A request made before.
                 let made = first.first().filter(|_| first.len() == 1).and_then(Token::name);
                 let requests = self.bindings.names.get(made?)?.iter().all(|binding| match binding {
-                    super::Binding::Is(value) => self.path_of(value).is_some_and(|(path, _)| path == "urllib.request.Request"),
+                    super::Binding::Is(value) => {
+                        self.path_of(value).is_some_and(|(path, _)| path == "urllib.request.Request")
+                    }
                     super::Binding::Each(_) | super::Binding::Other => false,
                 });
                 return (requests && name.ends_with("urlopen")).then_some(());
@@ -171,7 +185,11 @@ impl<'t> Reader<'t> {
         let keyed = given.iter().all(|words| words.get(1).is_some_and(|equals| equals.is("=")));
         let tame = match name {
             "copy" => given.is_empty(),
-            _ => keyed || (given.len() >= 2 && !given.iter().any(|words| words.first().is_some_and(|star| star.is("*") || star.is("**")))),
+            _ => {
+                keyed
+                    || (given.len() >= 2
+                        && !given.iter().any(|words| words.first().is_some_and(|star| star.is("*") || star.is("**"))))
+            }
         };
         if !tame && (name == "copy" || self.touch("pww", name, &given, tokens, at).is_none()) {
             self.refuse();
@@ -215,7 +233,9 @@ fn receiver(tokens: &[Token], at: usize) -> Option<&[Token]> {
             }
             start = open;
             let called = open.checked_sub(1).and_then(|at| tokens.get(at)).is_some_and(|before| {
-                before.kind == Kind::Name && !table::has(LANGUAGE, "keywords", &before.text) || before.is(")") || before.is("]")
+                before.kind == Kind::Name && !table::has(LANGUAGE, "keywords", &before.text)
+                    || before.is(")")
+                    || before.is("]")
             });
             if !called {
                 break;

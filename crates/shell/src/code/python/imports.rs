@@ -23,7 +23,9 @@ impl Reader<'_> {
     /// `a.b as c`
     fn import(&mut self, tokens: &[Token]) {
         let cut = tokens.iter().position(|token| token.named("as"));
-        let Some(name) = dotted(tokens.get(..cut.unwrap_or(tokens.len())).unwrap_or_default()) else { return self.refuse() };
+        let Some(name) = dotted(tokens.get(..cut.unwrap_or(tokens.len())).unwrap_or_default()) else {
+            return self.refuse();
+        };
         let first = name.split('.').next().unwrap_or_default().to_owned();
         let (own, full) = match cut.and_then(|cut| tokens.get(cut + 1)).and_then(Token::name) {
             Some(own) if cut.is_some_and(|cut| tokens.len() == cut + 2) => (own.to_owned(), name.clone()),

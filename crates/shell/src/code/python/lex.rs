@@ -11,7 +11,8 @@ const SIGNS: [&str; 47] = [
 /// The tokens of a program; `None` where it is no Python that can be read with certainty.
 pub fn tokens(text: &str) -> Option<Vec<Token>> {
     // An encoding named in the first two lines makes other text of it.
-    let mut first = text.split(['\n', '\r']).take(2).map(|line| line.trim_start_matches(['\u{feff}', ' ', '\t', '\u{c}']));
+    let mut first =
+        text.split(['\n', '\r']).take(2).map(|line| line.trim_start_matches(['\u{feff}', ' ', '\t', '\u{c}']));
     if first.any(|line| line.starts_with('#') && line.contains("coding")) {
         return None;
     }

@@ -43,8 +43,14 @@ struct Reader<'t> {
 pub fn read(text: &str, around: &Around<'_>) -> Reading {
     let Some(tokens) = lex::tokens(text) else { return Reading::default() };
     let bindings = Bindings::of(&tokens);
-    let mut reader =
-        Reader { tokens: &tokens, bindings, imports: HashMap::new(), around, out: Reading { harmless: true, ..Reading::default() }, steps: Cell::new(400_000) };
+    let mut reader = Reader {
+        tokens: &tokens,
+        bindings,
+        imports: HashMap::new(),
+        around,
+        out: Reading { harmless: true, ..Reading::default() },
+        steps: Cell::new(400_000),
+    };
     reader.import_all();
     reader.own_names();
     reader.walk(&tokens, 0);
@@ -59,13 +65,17 @@ impl<'t> Reader<'t> {
 
     /// Names that the program makes may not be those that mean something else.
     fn own_names(&mut self) {
-        let reserved = |name: &&str| table::has(LANGUAGE, "reserved", name) || name.starts_with("__") || self.imports.contains_key(*name);
+        let reserved = |name: &&str| {
+            table::has(LANGUAGE, "reserved", name) || name.starts_with("__") || self.imports.contains_key(*name)
+        };
         // A method may be called `__init__`, a loop's variable may not.
         let defined = |name: &&str| {
             let pairs = self.tokens.iter().zip(self.tokens.iter().skip(1));
             let defs = pairs.filter(|(_, own)| own.named(name)).filter(|(def, _)| def.named("def")).count();
             let made = self.bindings.names.get(*name).map_or(0, Vec::len);
-            name.starts_with("__") && defs == made && self.bindings.names.get(*name).is_some_and(|all| all.iter().all(|it| matches!(it, Binding::Other)))
+            name.starts_with("__")
+                && defs == made
+                && self.bindings.names.get(*name).is_some_and(|all| all.iter().all(|it| matches!(it, Binding::Other)))
         };
         let bad = self.bindings.names.keys().any(|name| reserved(&name) && !defined(&name));
         if bad {
@@ -129,7 +139,9 @@ impl<'t> Reader<'t> {
             Some(Import::Opaque) => {
                 let shown = tokens.get(at + 1).is_some_and(|dot| dot.is("."))
                     && tokens.get(at + 2).is_some_and(|member| table::has(LANGUAGE, "opaque", &member.text))
-                    && !tokens.get(at + 3).is_some_and(|next| next.is("(") || next.is(".") || next.is("=") || next.is("["));
+                    && !tokens
+                        .get(at + 3)
+                        .is_some_and(|next| next.is("(") || next.is(".") || next.is("=") || next.is("["));
                 let printed = at.checked_sub(2).is_some_and(|from| {
                     matches!(tokens.get(from..at + 2), Some([print, open, _, close]) if print.named("print") && open.is("(") && close.is(")"))
                 });
@@ -209,7 +221,8 @@ impl<'t> Reader<'t> {
             Some("" | "pl") => {}
             Some(role) => self.call(role, name, tokens, at + 1, at),
             None if self.bindings.members.contains(name) && !is_reflective(name) => {}
-            None if matches!(name, "__name__" | "__init__" | "__doc__" | "__version__") && (!called || name == "__init__") => {}
+            None if matches!(name, "__name__" | "__init__" | "__doc__" | "__version__")
+                && (!called || name == "__init__") => {}
             None => self.refuse(),
         }
     }
@@ -217,7 +230,8 @@ impl<'t> Reader<'t> {
 
 /// Members of frames, code, generators and tracebacks.
 fn is_reflective(name: &str) -> bool {
-    ["__", "f_", "gi_", "cr_", "ag_", "tb_", "co_", "func_", "im_"].iter().any(|start| name.starts_with(start)) || name == "mro"
+    ["__", "f_", "gi_", "cr_", "ag_", "tb_", "co_", "func_", "im_"].iter().any(|start| name.starts_with(start))
+        || name == "mro"
 }
 
 /// Whether a bracket behind this token is a call or a subscript.

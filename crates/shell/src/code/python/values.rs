@@ -217,7 +217,11 @@ impl<'t> Reader<'t> {
                 let patterns = self.values(given.first()?, depth + 1).filter(|_| whole)?;
                 let named = |words: &&[Token]| words.first().is_some_and(|name| name.named("recursive"));
                 let known = given.iter().skip(1).all(|words| named(&words));
-                return patterns.iter().map(|pattern| pattern_of("", &text_of(pattern)?)).collect::<Option<_>>().filter(|_| known);
+                return patterns
+                    .iter()
+                    .map(|pattern| pattern_of("", &text_of(pattern)?))
+                    .collect::<Option<_>>()
+                    .filter(|_| known);
             }
             if path == "os.listdir" && past_bracket(rest, 0) == Some(rest.len()) {
                 return Some(vec![vec![Part::Glob("*".to_owned())], vec![Part::Glob(".*".to_owned())]]);
@@ -265,7 +269,11 @@ impl<'t> Reader<'t> {
 /// A pattern below a folder.
 fn pattern_of(folder: &str, pattern: &str) -> Option<Value> {
     let mut out = if folder.is_empty() { Value::new() } else { known(&format!("{folder}/")) };
-    out.push(if pattern.contains(['*', '?', '[']) { Part::Glob(pattern.to_owned()) } else { Part::Text(pattern.to_owned()) });
+    out.push(if pattern.contains(['*', '?', '[']) {
+        Part::Glob(pattern.to_owned())
+    } else {
+        Part::Text(pattern.to_owned())
+    });
     Some(out)
 }
 

@@ -6,12 +6,13 @@ use super::before;
 use crate::code::token::{Cursor, Kind, MAX_NESTING, Piece, Token, is_number, is_word};
 
 const SIGNS: [&str; 53] = [
-    "<=>", "===", "**=", "||=", "&&=", "...", "<<=", ">>=", "=>", "->", "==", "!=", "=~", "!~", "<=", ">=", "&&", "||", "&.", "&:", "::",
-    "**", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "<<", ">>", "..", "+", "-", "*", "/", "%", "=", "<", ">", "!", "?", ":", ".", ",",
-    ";", "(", ")", "[", "]", "{", "}", "|",
+    "<=>", "===", "**=", "||=", "&&=", "...", "<<=", ">>=", "=>", "->", "==", "!=", "=~", "!~", "<=", ">=", "&&", "||",
+    "&.", "&:", "::", "**", "+=", "-=", "*=", "/=", "%=", "|=", "&=", "<<", ">>", "..", "+", "-", "*", "/", "%", "=",
+    "<", ">", "!", "?", ":", ".", ",", ";", "(", ")", "[", "]", "{", "}", "|",
 ];
 /// Global variables that open and run nothing.
-const GLOBALS: [&str; 14] = ["$stdin", "$stdout", "$stderr", "$_", "$0", "$1", "$2", "$3", "$4", "$5", "$6", "$~", "$,", "$/"];
+const GLOBALS: [&str; 14] =
+    ["$stdin", "$stdout", "$stderr", "$_", "$0", "$1", "$2", "$3", "$4", "$5", "$6", "$~", "$,", "$/"];
 
 /// What stands before the next token.
 #[derive(Clone, Copy, PartialEq)]
@@ -57,7 +58,8 @@ impl Lexer<'_> {
             let spaced = self.cursor.ahead(1).is_none_or(char::is_whitespace);
             // `name /x/` may divide, or match; `name /x` and `name / x` are told apart by their blanks.
             let unclear = state == Before::Name && !(blank && spaced);
-            let term = state == Before::Start || (state == Before::Name && blank && !spaced && takes_values(out.last()));
+            let term =
+                state == Before::Start || (state == Before::Name && blank && !spaced && takes_values(out.last()));
             let was_blank = std::mem::replace(&mut blank, false);
             match c {
                 '\n' => {
@@ -88,7 +90,9 @@ impl Lexer<'_> {
                 '%' if term => out.push(self.percent()?),
                 '?' if term => return None,
                 '<' if term && self.cursor.starts_with("<<") => return None,
-                ':' if self.cursor.ahead(1).is_some_and(|c| is_word(c) && !c.is_ascii_digit()) && !out.last().is_some_and(|_| state != Before::Start && !was_blank) => {
+                ':' if self.cursor.ahead(1).is_some_and(|c| is_word(c) && !c.is_ascii_digit())
+                    && !out.last().is_some_and(|_| state != Before::Start && !was_blank) =>
+                {
                     self.cursor.at += 1;
                     let name = self.cursor.while_(|c| is_word(c) || matches!(c, '?' | '!'));
                     out.push(Token::new(Kind::Value, format!(":{name}")));
@@ -107,7 +111,9 @@ impl Lexer<'_> {
                 c if c.is_ascii_digit() => out.push(self.number()?),
                 c if is_word(c) => {
                     let mut name = self.cursor.while_(is_word);
-                    if matches!(self.cursor.peek(), Some('?' | '!')) && !self.cursor.ahead(1).is_some_and(|c| c == '=' && self.cursor.ahead(2) != Some('=')) {
+                    if matches!(self.cursor.peek(), Some('?' | '!'))
+                        && !self.cursor.ahead(1).is_some_and(|c| c == '=' && self.cursor.ahead(2) != Some('='))
+                    {
                         name.extend(self.cursor.next());
                     }
                     self.note(&name, &out);
@@ -311,8 +317,28 @@ impl Lexer<'_> {
 /// Names behind which a value stands.
 fn takes_values(last: Option<&Token>) -> bool {
     const TAKING: [&str; 22] = [
-        "puts", "print", "p", "pp", "printf", "match", "match?", "split", "gsub", "sub", "scan", "grep", "raise", "format", "sprintf", "warn", "grep_v",
-        "start_with?", "delete", "include?", "gsub!", "sub!",
+        "puts",
+        "print",
+        "p",
+        "pp",
+        "printf",
+        "match",
+        "match?",
+        "split",
+        "gsub",
+        "sub",
+        "scan",
+        "grep",
+        "raise",
+        "format",
+        "sprintf",
+        "warn",
+        "grep_v",
+        "start_with?",
+        "delete",
+        "include?",
+        "gsub!",
+        "sub!",
     ];
     last.and_then(Token::name).is_some_and(|name| TAKING.contains(&name))
 }

@@ -1,0 +1,105 @@
+//! A report as SARIF 2.1.0, for code scanning: a rule for each kind of finding, a place for each finding.
+
+use writ_consequence::{Mutation, Report, Verdict, rules};
+use writ_core::json::Value;
+
+/// What was evaluated, as a place in a log names it.
+pub struct Place<'a> {
+    /// The file, or a word for what is none.
+    pub uri: &'a str,
+    /// Its text, where findings name bytes of it.
+    pub text: Option<&'a str>,
+}
+
+/// A result for each finding above `allow`.
+pub fn log(report: &Report, place: &Place<'_>) -> Value {
+    let found: Vec<&Mutation> =
+        report.mutations.iter().filter(|found| found.recoverability.tier.verdict() > Verdict::Allow).collect();
+    let mut known: Vec<&str> = Vec::new();
+    for id in found.iter().map(|found| rule(found)) {
+        if !known.contains(&id) {
+            known.push(id);
+        }
+    }
+    let results = found.iter().map(|found| result(found, known.iter().position(|id| *id == rule(found)), place));
+    let driver = object([
+        ("name", Value::from("writ")),
+        ("version", Value::from(env!("CARGO_PKG_VERSION"))),
+        ("informationUri", Value::from(env!("CARGO_PKG_REPOSITORY"))),
+        ("rules", Value::Array(known.iter().map(|id| described(id)).collect())),
+    ]);
+    let run = object([
+        ("tool", object([("driver", driver)])),
+        ("columnKind", Value::from("unicodeCodePoints")),
+        ("results", Value::Array(results.collect())),
+    ]);
+    object([
+        ("$schema", Value::from("https://json.schemastore.org/sarif-2.1.0.json")),
+        ("version", Value::from("2.1.0")),
+        ("runs", Value::Array(vec![run])),
+    ])
+}
+
+fn rule(found: &Mutation) -> &str {
+    found.intent.metadata.get("rule").and_then(Value::as_str).unwrap_or("writ/consequence")
+}
+
+fn described(id: &str) -> Value {
+    let known = rules::find(id);
+    let short = known.map_or_else(|| id.to_owned(), |rule| format!("{} {}", rule.action, rule.target));
+    let mut out = vec![("id", Value::from(id)), ("shortDescription", text(short))];
+    if let Some(rule) = known {
+        out.push(("fullDescription", text(rule.why.to_owned())));
+        if !rule.undo.is_empty() {
+            out.push(("help", text(rule.undo.to_owned())));
+        }
+    }
+    object(out)
+}
+
+fn result(found: &Mutation, index: Option<usize>, place: &Place<'_>) -> Value {
+    let level = match found.recoverability.tier.verdict() {
+        Verdict::Allow => "none",
+        Verdict::Warn => "warning",
+        Verdict::Escalate | Verdict::Block => "error",
+    };
+    let target = super::evaluate::target(found);
+    let said = format!("{} {target}: {}", found.intent.action, found.recoverability.reasoning);
+    let mut physical = vec![("artifactLocation", object([("uri", Value::from(place.uri))]))];
+    physical.extend(region(found, place.text).map(|region| ("region", region)));
+    let logical = object([("fullyQualifiedName", Value::from(target))]);
+    let location = object([("physicalLocation", object(physical)), ("logicalLocations", Value::Array(vec![logical]))]);
+    object([
+        ("ruleId", Value::from(rule(found))),
+        ("ruleIndex", Value::from(index.unwrap_or_default())),
+        ("level", Value::from(level)),
+        ("message", text(said)),
+        ("locations", Value::Array(vec![location])),
+    ])
+}
+
+/// Lines and columns, both from 1, of the bytes that a finding names.
+fn region(found: &Mutation, text: Option<&str>) -> Option<Value> {
+    let span = found.intent.metadata.get("span").and_then(Value::as_array)?;
+    let at = |index: usize| span.get(index).and_then(Value::as_u64).and_then(|at| usize::try_from(at).ok());
+    let point = |end: usize| {
+        let before = text?.get(..end)?;
+        let line = before.matches('\n').count() + 1;
+        Some((line, before.rsplit('\n').next().unwrap_or_default().chars().count() + 1))
+    };
+    let ((line, column), (end_line, end_column)) = (point(at(0)?)?, point(at(1)?)?);
+    Some(object([
+        ("startLine", Value::from(line)),
+        ("startColumn", Value::from(column)),
+        ("endLine", Value::from(end_line)),
+        ("endColumn", Value::from(end_column)),
+    ]))
+}
+
+fn text(text: String) -> Value {
+    object([("text", Value::from(text))])
+}
+
+fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}

@@ -1,0 +1,444 @@
+//! A folder of evidence: whose key it is checked with, and its ledger on its way through the codecs.
+//!
+//! Owns the reading of the ledger. Refuses to hold it: a piece is checked on threads of its own while the rows of the piece before
+//! are followed. Invariant: a key counts as pinned only when the verifier, not the folder, brought it.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+
+use writ_core::json::Value;
+use writ_core::{Digest, SessionId};
+use writ_evidence::checkpoint::origin;
+use writ_evidence::keys::PublicKey;
+use writ_evidence::ledger::{Checker, LedgerReport};
+use writ_evidence::row::{MAX_LINE, Row};
+use writ_store::{Store, StoreError, plain};
+
+use super::report::{Outcome, Phase, Report, Standing, Status};
+use super::{Options, VerifyError, decisions, optional, session_id};
+use crate::session::PUBLIC_KEY;
+use crate::{Home, Trust};
+
+/// Largest ledger that is read: about three million rows.
+const MAX_LEDGER: u64 = 4 << 30;
+/// Bytes read at once; far more than a line may have.
+const PIECE: usize = 512 << 10;
+
+/// What lies in the folder, and what is known of it here.
+pub struct Evidence {
+    path: PathBuf,
+    file: File,
+    len: u64,
+    genesis: Option<Row>,
+    notes: Vec<u8>,
+    /// The last checkpoint of it that was signed on this machine.
+    head: Result<Option<Vec<u8>>, String>,
+    key: Option<PublicKey>,
+    used: KeyUsed,
+    /// What is wrong with the key that the folder brings.
+    key_problems: Vec<String>,
+    /// The session it should be, where it was asked for by its id.
+    expected: Option<SessionId>,
+    /// Whether the folder holds nothing that says there ever was a row.
+    bare: bool,
+    progress: Option<fn(u64, u64)>,
+}
+
+/// Which key the checkpoints were checked with, and why that one.
+enum KeyUsed {
+    Given(Digest),
+    Trusted(Digest),
+    Machine(Digest),
+    Folder(Digest),
+    None,
+}
+
+impl KeyUsed {
+    const fn is_pinned(&self) -> bool {
+        matches!(self, Self::Given(_) | Self::Trusted(_) | Self::Machine(_))
+    }
+
+    const fn id(&self) -> Option<Digest> {
+        match self {
+            Self::Given(id) | Self::Trusted(id) | Self::Machine(id) | Self::Folder(id) => Some(*id),
+            Self::None => None,
+        }
+    }
+}
+
+impl fmt::Display for KeyUsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Given(id) => write!(f, "by the given key {id}"),
+            Self::Trusted(id) => write!(f, "by key {id}, which you trust"),
+            Self::Machine(id) => write!(f, "by this machine's ledger key {id} (custody: file of the agent's own user)"),
+            Self::Folder(id) => write!(f, "by key {id}, which the folder itself brings: give --key to pin it"),
+            Self::None => f.write_str("by no key that is known here"),
+        }
+    }
+}
+
+/// What came of reading the ledger.
+pub struct Checked {
+    report: LedgerReport,
+    events: Events,
+    /// Nothing is on record, and nothing says there ever was.
+    empty: bool,
+}
+
+impl Checked {
+    /// Whether there are no rows.
+    pub const fn is_empty(&self) -> bool {
+        self.report.rows == 0
+    }
+}
+
+/// The rows that tell how the session stands.
+#[derive(Default)]
+struct Events {
+    /// The numbers of the rows in which the agent stopped.
+    stops: Vec<u64>,
+    /// The last row that shows the session going on.
+    last_act: Option<u64>,
+    ended: bool,
+}
+
+impl Events {
+    fn row(&mut self, row: &Row) {
+        match decisions::event(row) {
+            "stop" => self.stops.push(row.sequence),
+            "prompt" | "tool-call" => self.last_act = Some(row.sequence),
+            "session-end" => self.ended = true,
+            _ => {}
+        }
+    }
+
+    /// A stop that no checkpoint covers although the session went on after it: every stop is sealed before that.
+    fn unsealed_stop(&self, covered: u64) -> Option<u64> {
+        let stop = *self.stops.iter().find(|stop| **stop >= covered)?;
+        self.last_act.is_some_and(|act| act > stop).then_some(stop)
+    }
+}
+
+impl Evidence {
+    /// Opens a ledger and what lies beside it. A ledger that is verified whole brings the key that was pinned at its start.
+    pub fn open(
+        file: &Path,
+        folder: &Path,
+        home: &Home,
+        options: &Options,
+        expected: Option<&SessionId>,
+    ) -> Result<Self, VerifyError> {
+        let io = |source| VerifyError::Io { path: file.to_owned(), source };
+        let open = match plain::open(file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(VerifyError::NoLedger { path: folder.to_owned() });
+            }
+            other => other.map_err(io)?,
+        };
+        let len = open.metadata().map_err(io)?.len();
+        if len > MAX_LEDGER {
+            let why = format!("larger than {} GiB", MAX_LEDGER >> 30);
+            return Err(io(std::io::Error::new(ErrorKind::FileTooLarge, why)));
+        }
+        let genesis = first_row(file).map_err(io)?;
+        let own = genesis.as_ref().and_then(session_id);
+        let id = expected.cloned().or(own);
+        let head = id.as_ref().map_or(Ok(None), |id| last_seen(home, id)).map_err(|error| error.to_string());
+        let here = expected.is_some() || !matches!(head, Ok(None));
+        let brought = optional(&folder.join(PUBLIC_KEY))?;
+        let notes = optional(&folder.join("checkpoints"))?;
+        let bare = brought.is_none() && notes.is_none() && head == Ok(None) && options.key.is_none();
+        let bare = bare && !folder.join("policies").exists();
+        let (key, used) = pick_key(brought.as_deref(), home, options, here);
+        let mut key_problems = Vec::new();
+        if let Some(genesis) = &genesis {
+            key_problems = other_key(genesis, brought.as_deref(), key.as_ref());
+        }
+        Ok(Self {
+            path: file.to_owned(),
+            file: open,
+            len,
+            genesis,
+            notes: notes.unwrap_or_default(),
+            head,
+            key,
+            used,
+            key_problems,
+            expected: expected.cloned(),
+            bare,
+            progress: options.progress,
+        })
+    }
+
+    /// Reads the ledger to its end, and gives each row up to the first line that is none. `key_file` says that the key has to lie
+    /// beside the ledger.
+    pub fn read(&self, key_file: bool, take: &mut dyn FnMut(&Row)) -> Result<Checked, VerifyError> {
+        let name = self.expected.clone().or_else(|| self.genesis.as_ref().and_then(session_id));
+        let name = name.as_ref().map(origin);
+        let head = self.head.as_ref().ok().and_then(Option::as_deref);
+        let mut checker = Checker::new(&self.notes, self.key.as_ref(), name.as_deref(), head);
+        let mut events = Events::default();
+        let torn = thread::scope(|scope| {
+            // One piece waits while another is followed, so that neither thread waits for the other for long.
+            let (send, receive) = mpsc::sync_channel(1);
+            let checker = &mut checker;
+            let reading = scope.spawn(move || self.pieces(checker, &send));
+            for (done, rows) in receive {
+                for row in &rows {
+                    events.row(row);
+                    take(row);
+                }
+                if let Some(progress) = self.progress {
+                    progress(done, self.len);
+                }
+            }
+            reading.join().unwrap_or_else(|_| Err(std::io::Error::other("the reading thread ended")))
+        });
+        let torn = torn.map_err(|source| VerifyError::Io { path: self.path.clone(), source })?;
+        let mut report = checker.finish(torn);
+        if let Err(error) = &self.head {
+            report.consistency_problems.push(format!("the last checkpoint seen here cannot be read: {error}"));
+        }
+        let own = self.genesis.as_ref().and_then(session_id);
+        if let (Some(expected), Some(own)) = (&self.expected, &own)
+            && expected != own
+        {
+            report.problems.push(format!("this is the record of session {own}, not of {expected}"));
+        }
+        let optional = |problem: &&String| key_file || !problem.ends_with(NOT_THERE);
+        report.checkpoint_problems.extend(self.key_problems.iter().filter(optional).cloned());
+        let empty = report.rows == 0 && self.bare && report.problems.is_empty();
+        Ok(Checked { report, events, empty })
+    }
+
+    /// Checks piece after piece and sends their rows. Returns whether the last line has no end.
+    fn pieces(&self, checker: &mut Checker, send: &mpsc::SyncSender<(u64, Vec<Row>)>) -> std::io::Result<bool> {
+        let mut reader = (&self.file).take(self.len);
+        let mut piece: Vec<u8> = Vec::with_capacity(PIECE + MAX_LINE);
+        let mut done = 0;
+        loop {
+            let read = reader.by_ref().take(PIECE as u64).read_to_end(&mut piece)?;
+            done += read as u64;
+            let whole = piece.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+            let mut rows = Vec::new();
+            checker.piece(piece.get(..whole).unwrap_or_default(), Some(&mut rows));
+            piece.drain(..whole);
+            if send.send((done, rows)).is_err() || read == 0 {
+                return Ok(!piece.is_empty());
+            }
+            if piece.len() > MAX_LINE {
+                checker.endless();
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The first row.
+    pub const fn genesis(&self) -> Option<&Row> {
+        self.genesis.as_ref()
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> Option<String> {
+        self.genesis.as_ref().and_then(session_id).map(|id| id.to_string())
+    }
+
+    /// The key it is checked with.
+    pub const fn key(&self) -> Option<&PublicKey> {
+        self.key.as_ref()
+    }
+
+    /// Whether an earlier checkpoint of it was signed on this machine.
+    pub const fn is_seen(&self) -> bool {
+        matches!(self.head, Ok(Some(_)))
+    }
+
+    /// The report that these phases make.
+    pub fn report(&self, checked: &Checked, phases: Vec<Phase>) -> Report {
+        let status = self.status(checked, &phases);
+        let open = (checked.report.covered < checked.report.rows).then_some(checked.report.covered);
+        Report {
+            session: self.id(),
+            rows: checked.report.rows,
+            status,
+            key: self.used.id().map(|id| id.to_string()),
+            pinned: self.used.is_pinned(),
+            open,
+            chain_only: false,
+            unobserved: super::coverage::Unobserved::default(),
+            phases,
+        }
+    }
+
+    /// A signature counts when it is there and its key is pinned (R76).
+    fn status(&self, checked: &Checked, phases: &[Phase]) -> Status {
+        let report = &checked.report;
+        let failed = |phase: &&Phase| phase.outcome == Outcome::Failed;
+        let about_key = |phase: &&Phase| matches!(phase.name, "checkpoints" | "tail");
+        if checked.empty {
+            return Status::Empty;
+        }
+        if phases.iter().filter(failed).any(|phase| !about_key(&phase)) {
+            return Status::Broken;
+        }
+        if report.checkpoints == 0 && report.strangers > 0 {
+            return Status::UnknownKey;
+        }
+        if report.checkpoints == 0 && report.checkpoint_problems.is_empty() {
+            return Status::Unsigned;
+        }
+        match phases.iter().find(failed) {
+            Some(_) => Status::Broken,
+            None if self.used.is_pinned() => Status::Verified,
+            None => Status::UnknownKey,
+        }
+    }
+
+    /// A record that begins in the middle of its session: what came before was not recorded, or was taken away with all that knew
+    /// of it.
+    pub fn beginning(&self) -> Option<Phase> {
+        let began = self.genesis.as_ref()?.detail.get("began").and_then(Value::as_str)?;
+        if matches!(began, "startup" | "clear") {
+            return None;
+        }
+        Some(Phase {
+            name: "beginning",
+            outcome: Outcome::Absent,
+            standing: Standing::Observed,
+            summary: format!(
+                "the record begins in the middle of the session (`{began}`): nothing is known of what came before"
+            ),
+            findings: Vec::new(),
+        })
+    }
+
+    /// The four questions that the codecs answer.
+    pub fn chain_phases(&self, checked: &Checked) -> Vec<Phase> {
+        vec![rows(&checked.report), self.checkpoints(checked), self.consistency(&checked.report), tail(checked)]
+    }
+
+    fn checkpoints(&self, Checked { report, events, .. }: &Checked) -> Phase {
+        let notes = report.checkpoints;
+        let (outcome, summary) = if !report.checkpoint_problems.is_empty() {
+            (Outcome::Failed, format!("not every checkpoint holds ({})", self.used))
+        } else if notes == 0 {
+            let outcome = if events.ended { Outcome::Failed } else { Outcome::Absent };
+            (outcome, "no checkpoint: nobody signed for this record".to_owned())
+        } else {
+            let outcome = if self.used.is_pinned() { Outcome::Passed } else { Outcome::Absent };
+            (outcome, format!("{notes} signed {}", self.used))
+        };
+        observed("checkpoints", outcome, summary, report.checkpoint_problems.clone())
+    }
+
+    fn consistency(&self, report: &LedgerReport) -> Phase {
+        let consistent = report.consistency_problems.is_empty();
+        let (outcome, summary) = match (consistent, report.checkpoints) {
+            (false, _) => (Outcome::Failed, "history was rewritten"),
+            (true, 0) => (Outcome::Absent, "there are no checkpoints to compare"),
+            (true, _) if self.is_seen() => {
+                (Outcome::Passed, "each checkpoint extends the one before, and the last one seen here")
+            }
+            (true, _) => (Outcome::Passed, "each checkpoint extends the one before; none was seen here before"),
+        };
+        observed("consistency", outcome, summary.to_owned(), report.consistency_problems.clone())
+    }
+}
+
+fn rows(report: &LedgerReport) -> Phase {
+    let (outcome, summary) = match (report.problems.is_empty(), report.rows) {
+        (false, _) => (Outcome::Failed, "the chain is broken".to_owned()),
+        (true, 0) => (Outcome::Absent, "no rows: nothing is on record".to_owned()),
+        (true, rows) => (Outcome::Passed, format!("{rows} rows, each sealed to the one before")),
+    };
+    observed("rows", outcome, summary, report.problems.clone())
+}
+
+fn tail(Checked { report, events, .. }: &Checked) -> Phase {
+    let (rows, covered) = (report.rows, report.covered);
+    let (outcome, summary) = if covered >= rows {
+        (Outcome::Passed, "every row is covered by a checkpoint".to_owned())
+    } else if events.ended {
+        (Outcome::Failed, format!("tail not covered since row {covered}, though the session ended"))
+    } else if let Some(stop) = events.unsealed_stop(covered) {
+        let summary =
+            format!("tail not covered since row {covered}, though the agent stopped at row {stop} and went on");
+        (Outcome::Failed, summary)
+    } else {
+        (Outcome::Absent, format!("tail not covered since row {covered}: the session is still open"))
+    };
+    observed("tail", outcome, summary, Vec::new())
+}
+
+const fn observed(name: &'static str, outcome: Outcome, summary: String, findings: Vec<String>) -> Phase {
+    Phase { name, outcome, standing: Standing::Observed, summary, findings }
+}
+
+/// The first line, where it is a row.
+fn first_row(file: &Path) -> std::io::Result<Option<Row>> {
+    let mut line = Vec::new();
+    plain::open(file)?.take(MAX_LINE as u64 + 1).read_to_end(&mut line)?;
+    Ok(line.iter().position(|&byte| byte == b'\n').and_then(|end| Row::parse(line.get(..end)?).ok()))
+}
+
+/// The given key, else this machine's where the session was seen here, else the folder's own.
+fn pick_key(brought: Option<&[u8]>, home: &Home, options: &Options, here: bool) -> (Option<PublicKey>, KeyUsed) {
+    if let Some(key) = &options.key {
+        return (Some(key.clone()), KeyUsed::Given(key.key_id()));
+    }
+    let machine = home.state().ok().and_then(|state| Store::open(state.to_owned()).ok()?.public_key());
+    let brought = brought.and_then(|pem| PublicKey::from_pem(std::str::from_utf8(pem).ok()?).ok());
+    let trusted = || Trust::open(home.state.as_deref()).keys().unwrap_or_default();
+    match (machine, brought) {
+        (Some(machine), brought) if here || brought.as_ref() == Some(&machine) => {
+            let id = machine.key_id();
+            (Some(machine), KeyUsed::Machine(id))
+        }
+        (_, Some(brought)) => {
+            let id = brought.key_id();
+            let used = if trusted().contains(&brought) { KeyUsed::Trusted(id) } else { KeyUsed::Folder(id) };
+            (Some(brought), used)
+        }
+        (_, None) => (None, KeyUsed::None),
+    }
+}
+
+/// The last checkpoint of this session that was seen on this machine.
+fn last_seen(home: &Home, id: &SessionId) -> Result<Option<Vec<u8>>, StoreError> {
+    match home.state() {
+        Ok(state) => Store::open(state.to_owned())?.head(id),
+        Err(_) => Ok(None),
+    }
+}
+
+/// How the problem ends that a folder without a key has.
+const NOT_THERE: &str = "is not there";
+
+/// The key that the genesis row names, and the bytes that lie beside the ledger, where they are not the key used.
+fn other_key(genesis: &Row, brought: Option<&[u8]>, key: Option<&PublicKey>) -> Vec<String> {
+    let mut out = Vec::new();
+    let named = genesis.detail.get("key").and_then(Value::as_str);
+    match (named, key) {
+        (Some(named), Some(key)) if named != key.key_id().to_string() => {
+            out.push(format!("the genesis row names another key: {named}"));
+        }
+        (None, _) => out.push("the genesis row names no key".to_owned()),
+        (Some(_), _) => {}
+    }
+    match brought {
+        None => out.push(format!("{PUBLIC_KEY} {NOT_THERE}")),
+        Some(brought) => {
+            let read = std::str::from_utf8(brought).ok().and_then(|pem| PublicKey::from_pem(pem).ok());
+            let read = read.filter(|read| read.to_pem().as_bytes() == brought);
+            if read.is_none_or(|read| named != Some(read.key_id().to_string().as_str())) {
+                out.push(format!("{PUBLIC_KEY} does not hold the key that was pinned at the start, byte for byte"));
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,127 @@
+//! A long session is verified in the memory of a short one: the ledger is read piece by piece.
+//!
+//! `WRIT_LEDGER_ROWS=500000 cargo nextest run -p writ-tests --test long_ledger --no-capture` measures a whole one.
+
+#[cfg(test)]
+mod workplace;
+
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use workplace::{SESSION, Workplace};
+use writ_core::SessionId;
+use writ_core::json::{Object, Value};
+use writ_evidence::checkpoint::{Checkpoint, origin};
+use writ_evidence::keys::SigningKey;
+use writ_evidence::merkle::Tree;
+use writ_evidence::row::{Draft, Row, RowDecision};
+
+/// Most memory that verifying may take, in kilobytes, however long the ledger.
+const MOST_KILOBYTES: u64 = 64 << 10;
+
+fn with(detail: &Value, name: &str, value: Value) -> Value {
+    let members = detail.as_object().unwrap().iter().filter(|(known, _)| *known != name);
+    let mut out: Object = members.map(|(known, value)| (known.to_owned(), value.clone())).collect();
+    out.push(name, value);
+    Value::Object(out)
+}
+
+/// Makes a session of `rows` rows out of a real one of a call and its result, with a transcript of all its calls, sealed.
+fn session(place: &Workplace, rows: u64) {
+    place.start();
+    place.allowed("first");
+    assert_eq!(place.approved(), ["first"]);
+    let result = r#","tool_name":"Write","tool_input":{"file_path":"x"},"tool_use_id":"first","tool_response":"ok""#;
+    place.answer(&place.payload("PostToolUse", result));
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    let folder = place.session();
+    let (real, wrong) = Row::parse_all(&fs::read(folder.join("ledger.jsonl")).unwrap());
+    assert!(wrong.is_none() && real.len() == 4, "{wrong:?}");
+    let key = place.folder.join("state/keys/ledger.pem");
+    let key = SigningKey::from_pem(&fs::read_to_string(key).unwrap()).unwrap();
+    let mut ledger = BufWriter::new(fs::File::create(folder.join("ledger.jsonl")).unwrap());
+    let transcript = real[0].detail.get("transcript").and_then(Value::as_str).unwrap();
+    let mut transcript = BufWriter::new(fs::File::create(Path::new(transcript)).unwrap());
+    let (mut tree, mut last) = (Tree::default(), None);
+    let draft = |row: &Row, call: u64| {
+        let state = row.detail.get("state").unwrap();
+        Draft {
+            timestamp: row.timestamp,
+            call_id: row.call_id.as_ref().map(|_| format!("toolu_{call:020}")),
+            tool_name: row.tool_name.clone(),
+            decision: row.decision,
+            denial_reason: None,
+            result_hash: row.result_hash,
+            detail: with(&row.detail, "state", with(state, "calls", Value::from(call))),
+        }
+    };
+    for number in 0..rows {
+        let (row, call) = match number {
+            0 => (&real[0], 0),
+            last if last + 1 == rows => (&real[3], (rows - 2).div_ceil(2)),
+            odd if odd % 2 == 1 => (&real[1], odd.div_ceil(2)),
+            even => (&real[2], even / 2),
+        };
+        let (sealed, mut line) = Row::seal_line(last.as_ref(), draft(row, call)).unwrap();
+        tree.push(line.as_bytes());
+        line.push('\n');
+        ledger.write_all(line.as_bytes()).unwrap();
+        if sealed.decision == RowDecision::Approved {
+            let id = sealed.call_id.as_deref().unwrap();
+            let block =
+                format!(r#"{{"type":"tool_use","id":"{id}","name":"Write","input":{{"file_path":"x{call}"}}}}"#);
+            writeln!(transcript, r#"{{"type":"assistant","message":{{"content":[{block}]}}}}"#).unwrap();
+        }
+        last = Some(sealed);
+    }
+    let origin = origin(&SessionId::new(SESSION));
+    let note = Checkpoint { origin, size: tree.size(), root: tree.root() }.sign(&key).unwrap();
+    fs::write(folder.join("checkpoints"), &note).unwrap();
+    fs::write(place.folder.join("state/heads").join(SESSION), &note).unwrap();
+}
+
+/// Verifies, and says the exit code, what was printed, the time, and the most memory in kilobytes.
+fn measured(place: &Workplace) -> (Option<i32>, String, Duration, u64) {
+    let start = Instant::now();
+    let out = place.folder.join("report");
+    let stdout = fs::File::create(&out).unwrap();
+    let mut child = place.command(&["verify", SESSION]).stdin(Stdio::null()).stdout(stdout).spawn().unwrap();
+    let mut most = 0;
+    let code = loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let now = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        most = most.max(now.unwrap_or(0));
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.code();
+        }
+        thread::sleep(Duration::from_millis(2));
+    };
+    (code, fs::read_to_string(out).unwrap(), start.elapsed(), most)
+}
+
+#[test]
+fn a_long_ledger_needs_no_more_memory_than_a_short_one() {
+    let rows = std::env::var("WRIT_LEDGER_ROWS").map_or(6000, |rows| rows.parse().unwrap());
+    let place = Workplace::new("long-ledger");
+    session(&place, rows);
+    let (code, said, took, most) = measured(&place);
+    println!("{rows} rows: {took:?}, {most} kB");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(&format!("{rows} rows")) && said.contains("calls of the transcript are on record"), "{said}");
+    assert!(most < MOST_KILOBYTES, "{most} kB: {said}");
+    // One byte in the middle: the same findings many times are one line.
+    let ledger = place.session().join("ledger.jsonl");
+    let mut bytes = fs::read(&ledger).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&ledger, bytes).unwrap();
+    let (code, said, _, most) = measured(&place);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(most < MOST_KILOBYTES && said.lines().count() < 120, "{most} kB: {said}");
+    assert_eq!(place.writ(&["ledger", "verify", ledger.to_str().unwrap()]).status.code(), Some(3));
+}

@@ -1,0 +1,413 @@
+//! What a record is worth: each state of `writ verify` with the twin that is not in it.
+
+#[cfg(test)]
+mod workplace;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use workplace::{SESSION, Workplace};
+
+const PROMPT: &str = r#","prompt":"write""#;
+const STOP: &str = r#","stop_hook_active":false"#;
+
+/// A session with an allowed call, sealed.
+fn recorded(name: &str) -> Workplace {
+    let place = Workplace::new(name);
+    whole(&place);
+    place
+}
+
+fn whole(place: &Workplace) {
+    place.start();
+    place.answer(&place.payload("UserPromptSubmit", PROMPT));
+    place.allowed("one");
+    place.answer(&place.payload("Stop", STOP));
+}
+
+fn copy(place: &Workplace, name: &str) -> PathBuf {
+    let to = place.folder.join(name);
+    assert!(Command::new("cp").arg("-r").arg(place.session()).arg(&to).status().unwrap().success());
+    to
+}
+
+/// The exit code and the last line.
+fn verify(place: &Workplace, args: &[&str]) -> (i32, String) {
+    let output = place.writ(&[&["verify"], args].concat());
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8(said).unwrap();
+    (output.status.code().unwrap(), said.lines().last().unwrap_or_default().to_owned())
+}
+
+fn report(place: &Workplace, args: &[&str]) -> Value {
+    serde_json::from_slice(&place.writ(&[&["verify", "--format", "json"], args].concat()).stdout).unwrap()
+}
+
+/// Another machine's state: it knows neither the session nor its key.
+fn auditor(place: &Workplace, args: &[&str]) -> (i32, String) {
+    let mut command = place.command(&[&["verify"], args].concat());
+    let output = command.env("WRIT_STATE_DIR", place.folder.join("auditor")).output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (output.status.code().unwrap(), said.lines().last().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn verified_needs_a_signature_by_a_key_that_is_known_here() {
+    let place = recorded("states-signed");
+    assert_eq!(verify(&place, &[SESSION]), (0, "verified".to_owned()));
+    assert_eq!(report(&place, &[SESSION])["pinned"], true);
+    let folder = copy(&place, "evidence");
+    let path = folder.to_str().unwrap();
+    let key = folder.join("ledger.pub");
+    let key = key.to_str().unwrap();
+    assert_eq!(auditor(&place, &[path, "--key", key]), (0, "verified".to_owned()));
+    let (code, last) = auditor(&place, &[path]);
+    assert!(code == 3 && last.starts_with("NOT VERIFIED: unknown key"), "{code} {last}");
+
+    // Unsigned, with every key.
+    fs::write(folder.join("checkpoints"), "").unwrap();
+    for args in [vec![path], vec![path, "--key", key]] {
+        let (code, last) = auditor(&place, &args);
+        assert!(code == 3 && last.starts_with("NOT VERIFIED: unsigned"), "{code} {last}");
+    }
+    let ledger = folder.join("ledger.jsonl");
+    let chain = place.writ(&["ledger", "verify", ledger.to_str().unwrap()]);
+    assert!(!String::from_utf8_lossy(&chain.stdout).lines().any(|line| line.starts_with("verified")));
+
+    // A key that another holds.
+    place.writ(&["keys", "generate", place.folder.join("other").to_str().unwrap()]);
+    let other = place.folder.join("other.pub");
+    let (code, last) = auditor(&place, &[place.session().to_str().unwrap(), "--key", other.to_str().unwrap()]);
+    assert!(code == 3 && last.starts_with("NOT VERIFIED: unknown key"), "{code} {last}");
+}
+
+#[test]
+fn an_open_session_is_verified_as_far_as_it_is_signed() {
+    let place = recorded("states-open");
+    place.allowed("two");
+    assert_eq!(place.approved(), ["one", "two"]);
+    let (code, last) = verify(&place, &[SESSION]);
+    assert_eq!((code, last.as_str()), (0, "verified up to row 3: the session is still open"));
+    let fresh = Workplace::new("states-unsealed");
+    fresh.start();
+    fresh.allowed("one");
+    let (code, last) = verify(&fresh, &[SESSION]);
+    assert!(code == 3 && last.starts_with("NOT VERIFIED: unsigned"), "{code} {last}");
+}
+
+#[test]
+fn the_key_beside_the_ledger_is_the_one_pinned_at_the_start_byte_for_byte() {
+    let place = recorded("states-key");
+    let folder = copy(&place, "evidence");
+    let file = folder.join("ledger.pub");
+    let good = fs::read(&file).unwrap();
+    let changes: [&dyn Fn() -> Option<Vec<u8>>; 5] = [
+        &|| Some(vec![0xff; 9]),
+        &|| Some([good.as_slice(), b"\n"].concat()),
+        &|| Some(String::from_utf8(good.clone()).unwrap().replace('\n', "\r\n").into_bytes()),
+        &|| Some(Vec::new()),
+        &|| None,
+    ];
+    for (number, change) in changes.iter().enumerate() {
+        match change() {
+            Some(bytes) => fs::write(&file, bytes).unwrap(),
+            None => fs::remove_file(&file).unwrap(),
+        }
+        assert_eq!(verify(&place, &[folder.to_str().unwrap()]).0, 3, "change {number}");
+    }
+    fs::write(&file, good).unwrap();
+    assert_eq!(verify(&place, &[folder.to_str().unwrap()]).0, 0);
+}
+
+#[test]
+fn a_lost_session_is_never_taken_for_an_older_one() {
+    let place = recorded("states-lost");
+    let second = |event: &str, more: &str| place.payload(event, more).replace(SESSION, "second");
+    place.answer(&second("SessionStart", r#","source":"startup""#));
+    assert!(verify(&place, &[]).1.starts_with("NOT VERIFIED: unsigned"), "the newest session, open");
+    place.answer(&second("Stop", STOP));
+    assert_eq!(verify(&place, &[]), (0, "verified".to_owned()));
+    let state = place.folder.join("state");
+    fs::rename(state.join("sessions/second"), place.folder.join("aside")).unwrap();
+    for args in [&[][..], &["second"]] {
+        let (code, last) = verify(&place, args);
+        assert!(code == 4 && last.contains("lost"), "{code} {last}");
+    }
+    assert_eq!(report(&place, &[])["status"], "lost");
+    assert_eq!(verify(&place, &[SESSION]).0, 0, "the older one, when it is named");
+    // What is known apart from the head is enough, and so is the head alone.
+    fs::rename(state.join("heads/second"), place.folder.join("head")).unwrap();
+    assert_eq!(verify(&place, &[]).0, 4);
+    fs::rename(place.folder.join("head"), state.join("heads/second")).unwrap();
+    fs::remove_file(state.join("begun/second")).unwrap();
+    assert_eq!(verify(&place, &[]).0, 4);
+    // It cannot begin anew either.
+    let again = place.answer(&second("PreToolUse", r#","tool_name":"Read","tool_input":{},"tool_use_id":"x""#));
+    assert!(again.contains(r#""permissionDecision":"deny""#), "{again}");
+    fs::remove_dir_all(state.join("sessions/second")).unwrap();
+    fs::rename(place.folder.join("aside"), state.join("sessions/second")).unwrap();
+    assert_eq!(verify(&place, &[]).0, 0);
+}
+
+#[test]
+fn without_a_session_there_is_nothing_to_verify() {
+    let place = Workplace::new("states-none");
+    assert_eq!((verify(&place, &[]).0, verify(&place, &["nobody"]).0), (4, 1));
+    assert!(!place.folder.join("state").exists(), "looking makes nothing");
+}
+
+#[test]
+fn a_record_that_begins_in_the_middle_is_told() {
+    let place = recorded("states-anew");
+    fs::remove_dir_all(place.folder.join("state")).unwrap();
+    place.allowed("two");
+    place.answer(&place.payload("Stop", STOP));
+    let (code, last) = verify(&place, &[SESSION]);
+    assert!(code == 3 && last.starts_with("verified, except: the record begins in the middle"), "{code} {last}");
+    assert_eq!(verify(&place, &[SESSION, "--allow-absent"]).0, 0);
+    // A new session of the same repository is whole.
+    let fresh = recorded("states-anew-not");
+    assert_eq!(verify(&fresh, &[SESSION]).0, 0);
+}
+
+#[test]
+fn a_field_that_nothing_enforces_is_an_exception() {
+    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["**/.env"]},"limits":{"maxTurns":5}}"#;
+    let place = Workplace::new("states-absent");
+    fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+    whole(&place);
+    let (code, last) = verify(&place, &[SESSION]);
+    assert_eq!((code, last.as_str()), (3, "verified, except: nothing in this session enforced `limits`"));
+    assert_eq!(verify(&place, &[SESSION, "--allow-absent"]).0, 0);
+    let told = report(&place, &[SESSION]);
+    assert_eq!((&told["verified"], &told["status"]), (&Value::Bool(false), &Value::from("verified")));
+    // A broken record is broken with and without the switch.
+    let ledger = place.session().join("ledger.jsonl");
+    let text = fs::read_to_string(&ledger).unwrap();
+    fs::write(&ledger, text.replacen("APPROVED", "DENIED", 1)).unwrap();
+    let (code, last) = verify(&place, &[SESSION, "--allow-absent"]);
+    assert!(code == 3 && last.starts_with("NOT VERIFIED: broken"), "{code} {last}");
+}
+
+#[test]
+fn a_claim_that_is_false_and_stands_is_an_exception() {
+    let git = |place: &Workplace, args: &[&str]| {
+        let at = place.folder.join("repository");
+        let who = ["-c", "user.name=x", "-c", "user.email=x@example.invalid"];
+        assert!(Command::new("git").current_dir(at).args(who).args(args).status().unwrap().success());
+    };
+    for (name, files, code) in [("false", "src/never.rs", 3), ("true", "src/new.rs", 0)] {
+        let place = Workplace::new(&format!("states-claim-{name}"));
+        git(&place, &["add", "-A"]);
+        git(&place, &["commit", "-qm", "one"]);
+        place.start();
+        let agent = r#","agent_id":"a1","agent_type":"worker""#;
+        place.answer(&place.payload("SubagentStart", agent));
+        fs::write(place.folder.join("repository/src/new.rs"), "x\n").unwrap();
+        let words = format!(r"Status: DONE\nFiles changed: {files}");
+        let stop = format!(r#"{agent},"stop_hook_active":false,"last_assistant_message":"{words}""#);
+        place.answer(&place.payload("SubagentStop", &stop));
+        place.answer(&place.payload("Stop", STOP));
+        let (found, last) = verify(&place, &[SESSION]);
+        assert_eq!(found, code, "{name}: {last}");
+        assert_eq!(last.contains("claims are false"), code == 3, "{name}: {last}");
+    }
+}
+
+#[test]
+fn an_empty_ledger_is_what_it_is() {
+    let place = recorded("states-empty");
+    let folder = place.folder.join("empty");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("ledger.jsonl"), "").unwrap();
+    let ledger = folder.join("ledger.jsonl");
+    assert_eq!(place.writ(&["ledger", "verify", ledger.to_str().unwrap()]).status.code(), Some(0));
+    let (code, last) = verify(&place, &[folder.to_str().unwrap()]);
+    assert!(code == 0 && last.starts_with("empty"), "{code} {last}");
+    // One whose rows were taken away is not empty.
+    let robbed = copy(&place, "robbed");
+    fs::write(robbed.join("ledger.jsonl"), "").unwrap();
+    assert_eq!(verify(&place, &[robbed.to_str().unwrap()]).0, 3);
+    let key = place.session().join("ledger.pub");
+    assert_eq!(verify(&place, &[folder.to_str().unwrap(), "--key", key.to_str().unwrap()]).0, 3);
+}
+
+#[test]
+fn a_payload_that_cannot_be_read_is_denied_and_on_record() {
+    let place = Workplace::new("states-unreadable");
+    place.start();
+    place.allowed("one");
+    let whole = place.write_call("two", "src/x.rs");
+    let whole = whole.as_str();
+    let rest = whole.strip_suffix('}').unwrap();
+    let deep = format!("{rest},\"x\":{}1{}}}", "[".repeat(3000), "]".repeat(3000));
+    let utf16: Vec<u8> = whole.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let broken: Vec<Vec<u8>> = vec![
+        rest.as_bytes().to_vec(),
+        format!("\u{feff}{rest}").into_bytes(),
+        format!("{whole} {whole}").into_bytes(),
+        format!("{rest},\"cwd\":\"/\"}}").into_bytes(),
+        format!("{rest},\"x\":\"\\ud800\"}}").into_bytes(),
+        deep.into_bytes(),
+        format!("[{whole}]").into_bytes(),
+        format!("{rest},\"x\":\"\0\"}}").into_bytes(),
+        [rest.as_bytes(), b",\"x\":\"\xff\"}"].concat(),
+        [b"\xff\xfe".as_slice(), &utf16].concat(),
+    ];
+    // Where no policy is to be found above the client's folder, the session is still known.
+    let nested = place.folder.join("repository/src/nested");
+    fs::create_dir_all(nested.join(".git")).unwrap();
+    for (number, bytes) in broken.iter().enumerate() {
+        let text = bytes_answer(&place, bytes, &nested);
+        assert!(text.contains("deny") || text.contains(r#""decision":"block""#), "{number}: {text}");
+    }
+    let rows = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap();
+    let told = rows.matches(r#""event":"unreadable-payload""#).count();
+    assert_eq!(told, broken.len(), "{rows}");
+    place.answer(&place.payload("Stop", STOP));
+    assert_eq!(verify(&place, &[SESSION]), (0, "verified".to_owned()));
+
+    // Without a session that can be read the folder finds the policy; where there is none, nothing is said.
+    let repository = place.folder.join("repository");
+    assert!(bytes_answer(&place, b"{", &repository).contains("block"));
+    assert_eq!(bytes_answer(&place, b"{", &nested), "{}");
+}
+
+fn bytes_answer(place: &Workplace, payload: &[u8], at: &Path) -> String {
+    use std::io::Write;
+    let mut child = place.command(&["hook"]).current_dir(at).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(payload).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn what_is_no_plain_file_ends_in_an_error_that_names_it() {
+    let place = recorded("states-files");
+    let pipe = place.folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let pipe = pipe.to_str().unwrap();
+    let folder = copy(&place, "evidence");
+    let evidence = folder.to_str().unwrap();
+    for other in [pipe, "/dev/zero", "/proc/self/pagemap", evidence] {
+        for args in [
+            vec!["verify", SESSION, "--transcript", other],
+            vec!["verify", SESSION, "--key", other],
+            vec!["ledger", "show", other],
+            vec!["ledger", "verify", other],
+            vec!["policy", "check", other],
+            vec!["policy", "verify", other],
+            vec!["keys", "trust", other],
+            vec!["evaluate", "terraform", other],
+            vec!["evaluate", "mcp", other],
+            vec!["attestation", "verify", other],
+            vec!["gate", "--require-attestation", other, "--command", "x"],
+            vec!["claim", "verify", "--claim-file", other, "--before", other],
+            vec!["decide", "--policy", other, "--tool", "Read", "--input", "{}"],
+        ] {
+            let output = place.writ(&args);
+            let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            assert!(!output.status.success() && said.contains(other), "{args:?}: {said}");
+        }
+    }
+    for name in ["ledger.jsonl", "checkpoints", "ledger.pub"] {
+        let file = folder.join(name);
+        let good = fs::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+        let (code, last) = verify(&place, &[evidence]);
+        assert!(code == 1 && last.contains(name), "{code} {last}");
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, good).unwrap();
+    }
+    assert_eq!(verify(&place, &[evidence]).0, 0);
+    // What the process was given open is no stranger's pipe.
+    let words = "\"$WRIT\" evaluate mcp <(echo '{\"tool\":\"read\",\"arguments\":{}}')";
+    let writ = place.command(&[]).get_program().to_owned();
+    let own = Command::new("bash").args(["-c", words]).env("WRIT", writ).output().unwrap();
+    assert!(own.status.success(), "{}", String::from_utf8_lossy(&own.stderr));
+}
+
+#[test]
+fn a_key_that_only_is_asked_for_is_not_made() {
+    let place = Workplace::new("states-prints");
+    for args in [
+        &["keys", "registry"][..],
+        &["keys", "registry", "--history"],
+        &["keys", "retire", "typo"],
+        &["keys", "list"],
+        &["attestation", "show", "typo"],
+        &["status"],
+        &["session", "list"],
+    ] {
+        place.writ(args);
+        assert!(!place.folder.join("state").exists(), "{args:?}");
+    }
+    assert!(place.writ(&["keys", "rotate"]).status.success());
+    assert!(place.writ(&["keys", "registry"]).status.success());
+    let relative = place.command(&["keys", "rotate"]).env("WRIT_STATE_DIR", "here").output().unwrap();
+    assert!(relative.status.success() && place.folder.join("repository/here").is_dir());
+}
+
+#[test]
+fn names_paint_nothing() {
+    let policy = r#"{"version":"1.0","name":"x\n\u001b[2J\u009b2J\u202everified","files":{"deny":["**/.env"]}}"#;
+    let place = Workplace::new("states-escapes");
+    fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+    whole(&place);
+    let denied = place.answer(&place.write_call("two", ".env"));
+    assert!(denied.contains("deny") && !denied.chars().any(|c| c.is_control() || c == '\u{202e}'), "{denied}");
+    fs::write(place.folder.join("bad.aflock"), "{\"version\":\"1.0\",\"name\":\"\u{9b}2J\u{202e}\",\"nope\":1}")
+        .unwrap();
+    let bad = place.folder.join("bad.aflock");
+    for args in [
+        &["verify", SESSION][..],
+        &["status"],
+        &["session", "list"],
+        &["session", "show"],
+        &["policy", "check"],
+        &["policy", "check", bad.to_str().unwrap()],
+        &["why", "cat \u{1b}[2J.env"],
+        &["verify", "\u{1b}[2J"],
+        &["\u{1b}[2J"],
+        &["decide", "--policy", ".aflock", "--tool", "Read", "--input", "\u{1b}[2J"],
+    ] {
+        let output = place.writ(&[&["--color", "always"], args].concat());
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        let unseen = |c: char| matches!(c, '\u{9b}' | '\u{202e}');
+        assert!(!said.contains("\u{1b}[2J") && !said.chars().any(unseen), "{args:?}: {said:?}");
+        assert!(!said.lines().any(|line| line.starts_with("verified")) || args == ["verify", SESSION], "{said}");
+        let plain = place.writ(&[&["--color", "never"], args].concat());
+        assert!(![plain.stdout, plain.stderr].concat().contains(&0x1b), "{args:?}");
+    }
+    let help = place.writ(&["--color=never", "verify", "--help"]);
+    assert!(help.status.success() && !help.stdout.contains(&0x1b));
+    let help = place.writ(&["verify", "--help", "--color", "always"]);
+    assert!(help.stdout.contains(&0x1b));
+}
+
+#[test]
+fn answers_for_programs_have_what_programs_need() {
+    let place = Workplace::new("states-formats");
+    let why = place.writ(&["why", "--format", "json", "cat .env"]);
+    let why: Value = serde_json::from_slice(&why.stdout).unwrap();
+    assert_eq!((why["decision"].as_str(), why["tool"].as_str()), (Some("deny"), Some("Bash")), "{why}");
+    let sarif = place.writ(&["evaluate", "shell", "--format", "sarif", "echo é; git push --force"]);
+    let sarif: Value = serde_json::from_slice(&sarif.stdout).unwrap();
+    let run = &sarif["runs"][0];
+    let result = &run["results"][0];
+    let rule = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+    assert_eq!(run["tool"]["driver"]["rules"][rule]["id"], result["ruleId"]);
+    let place_of = &result["locations"][0]["physicalLocation"];
+    assert_eq!(
+        (&place_of["region"]["startLine"], &place_of["region"]["startColumn"]),
+        (&1.into(), &9.into()),
+        "{result}"
+    );
+    assert!(place_of["artifactLocation"]["uri"].is_string());
+    let nope = place.writ(&["decide", "--policy", ".aflock", "--tool", "Read", "--input", "nope"]);
+    assert!(String::from_utf8_lossy(&nope.stderr).contains("`nope`"), "{}", String::from_utf8_lossy(&nope.stderr));
+}
