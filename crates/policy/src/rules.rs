@@ -3,6 +3,8 @@
 //! "Deny reads wide, allow reads narrow" (R12) lives here: the same text becomes a wider pattern in `deny` and `readOnly` than
 //! in `allow`. Page: `spec/policy.md`.
 
+use writ_shell::Access;
+
 use crate::glob::{Glob, GlobError, split};
 use crate::url;
 
@@ -15,6 +17,43 @@ pub enum Reading {
     Narrow,
 }
 
+/// Which uses of a path a rule is about. What `Read:path`, `Write:path` and `Edit:path` say among `tools` holds for shell lines
+/// too (R15, R78), so those entries are rules about files as well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// Every use: an entry of a `files` list.
+    Any,
+    /// `Read:path`: reads, by any tool.
+    Reads,
+    /// `Write:path`: writes in a shell line.
+    Writes,
+    /// `Edit:path`: changes of what is there, in a shell line or by writing the file anew.
+    Changes,
+}
+
+impl Scope {
+    const ALL: [Self; 4] = [Self::Any, Self::Reads, Self::Writes, Self::Changes];
+
+    /// What a path rule about `tool` says of other tools' uses of the path; `None` where it says nothing.
+    pub fn of_tool(tool: &str) -> Option<Self> {
+        match tool {
+            "Read" => Some(Self::Reads),
+            "Write" => Some(Self::Writes),
+            "Edit" | "MultiEdit" => Some(Self::Changes),
+            _ => None,
+        }
+    }
+
+    /// Whether uses of this kind can be meant.
+    pub fn covers(self, access: Access) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Reads => matches!(access, Access::Read | Access::Exec),
+            Self::Writes | Self::Changes => access == Access::Write,
+        }
+    }
+}
+
 /// One path pattern of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRule {
@@ -22,6 +61,8 @@ pub struct PathRule {
     pub pointer: String,
     /// `!pattern`: takes back what earlier patterns said.
     pub negated: bool,
+    /// The uses it is about.
+    pub scope: Scope,
     pattern: Pattern,
 }
 
@@ -56,7 +97,7 @@ impl PathRule {
         } else {
             Pattern::Glob(Glob::below(root, &wide)?)
         };
-        Ok(Self { pointer, negated, pattern })
+        Ok(Self { pointer, negated, scope: Scope::Any, pattern })
     }
 
     fn with<T>(&self, home: Option<&str>, ask: impl FnOnce(&Glob) -> T) -> Option<T> {
@@ -64,6 +105,11 @@ impl PathRule {
             Pattern::Glob(glob) => Some(ask(glob)),
             Pattern::Home(glob) => Some(ask(&glob.under(home?))),
         }
+    }
+
+    /// The same pattern about other uses.
+    pub fn scoped(&self, scope: Scope) -> Self {
+        Self { scope, ..self.clone() }
     }
 
     /// Whether it matches an absolute path.
@@ -105,7 +151,21 @@ pub fn last_word<'a>(rules: &'a [PathRule], path: &str, home: Option<&str>) -> O
 
 /// [`last_word`] on a path that [`split`] has split.
 pub fn last_word_split<'a>(rules: &'a [PathRule], path: &[&str], home: Option<&str>) -> Option<&'a PathRule> {
-    rules.iter().rfind(|rule| rule.matches_split(path, home)).filter(|rule| !rule.negated)
+    last_word_of(rules, path, home, |_| true)
+}
+
+/// The same among rules of some scopes. A `!pattern` takes back only what rules of its own scope said.
+pub fn last_word_of<'a>(
+    rules: &'a [PathRule],
+    path: &[&str],
+    home: Option<&str>,
+    meant: impl Fn(Scope) -> bool,
+) -> Option<&'a PathRule> {
+    let last = |scope: &Scope| {
+        let own = rules.iter().filter(|rule| rule.scope == *scope);
+        own.rev().find(|rule| rule.matches_split(path, home)).filter(|rule| !rule.negated)
+    };
+    Scope::ALL.iter().filter(|scope| meant(**scope)).find_map(last)
 }
 
 /// One entry of a `tools` list: `Tool` or `Tool:pattern`.
@@ -192,6 +252,14 @@ impl ToolRule {
             Some(pattern) => Some(Acting::Text(pattern.to_owned())),
         };
         Ok(Self { pointer, tool: tool.to_owned(), subject })
+    }
+
+    /// The path pattern, where it has one.
+    pub const fn path(&self) -> Option<&PathRule> {
+        match &self.subject {
+            Some(Acting::Path(path)) => Some(path),
+            Some(Acting::Text(_)) | None => None,
+        }
     }
 
     /// Whether the rule is about `tool`.

@@ -29,6 +29,8 @@ pub struct Facts {
     pub(crate) applies: Vec<Apply>,
     /// Why its verdict could not be attested, where the policy asks for that.
     pub(crate) unattested: Option<String>,
+    /// It holds a token of a known shape, where the policy asks for that.
+    pub(crate) token: bool,
 }
 
 /// An infrastructure plan that is applied.
@@ -97,6 +99,8 @@ pub(crate) struct PathFact {
     pub tree: bool,
     /// It is what the tool acts on, so that `Tool:pattern` rules see it.
     pub subject: bool,
+    /// There is no such file yet; said only where a rule is about changes of what is there.
+    pub new: bool,
     pub kind: PathKind,
     pub span: Option<Span>,
 }

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
 
 use crate::facts::{Apply, Facts, LIMIT, PathFact, PathKind, SEARCH, SYNTAX, TextFact};
-use crate::policy::Policy;
+use crate::policy::{Enforce, Policy};
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
 
@@ -30,6 +30,7 @@ pub fn judge(policy: &Policy, setting: &Setting, facts: &Facts) -> Decision {
     facts.paths.iter().for_each(|fact| judge.path(fact));
     facts.hosts.iter().for_each(|fact| judge.host(fact));
     judge.loss();
+    judge.token();
     judge.unattested();
     facts.applies.iter().for_each(|apply| judge.apply(apply));
     let mut seen = HashSet::new();
@@ -44,6 +45,27 @@ fn sameness(reason: &Reason) -> (String, Verdict, Subject, Option<Span>, String)
     let keeps_text = !matches!(matched.subject, Subject::Command | Subject::Unresolved);
     let text = if keeps_text { matched.text.clone() } else { String::new() };
     (reason.rule.clone(), reason.verdict, matched.subject, matched.span, text)
+}
+
+/// What becomes of a decision under a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enforced {
+    /// What the client is told.
+    pub decision: Decision,
+    /// What it would have been told, where the policy only observes and that would have been stricter.
+    pub observed: Option<Verdict>,
+}
+
+/// Under a policy that observes, a decision stops nothing but what would touch the policy, the record, its keys or the hooks.
+pub fn enforce(policy: &Policy, decision: Decision) -> Enforced {
+    if policy.enforce() == Enforce::Decide {
+        return Enforced { decision, observed: None };
+    }
+    let judged = decision.verdict;
+    let stays = |reason: &Reason| reason.verdict == Verdict::Allow || reason.rule == protect::RULE;
+    let decision = Decision::from_reasons(decision.reasons.into_iter().filter(stays).collect());
+    let observed = (judged > decision.verdict).then_some(judged);
+    Enforced { decision, observed }
 }
 
 struct Judge<'a> {
@@ -96,6 +118,15 @@ impl<'a> Judge<'a> {
             message,
             "an action that can be undone: `writ evaluate --explain` says what is lost".to_owned(),
         );
+    }
+
+    /// A token that the call would show to whoever reads its command, URL or arguments.
+    fn token(&mut self) {
+        let Some(verdict) = self.policy.tokens.filter(|_| self.facts.token) else { return };
+        let matched = matched(Subject::Tool, &self.facts.tool, None);
+        let message = "a token of a known shape stands in what it sends or runs".to_owned();
+        let instead = "a variable, or the program's own login, in the token's place".to_owned();
+        self.say(verdict, "/tokens", matched, message, instead);
     }
 
     /// A plan is applied only with a verdict on exactly this file that holds now.
