@@ -3,10 +3,12 @@
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Digest, Timestamp, Verdict};
 
+use crate::enforce::Enforce;
 use crate::error::{Found, PolicyError, did_you_mean};
 use crate::facts::{Host, HostFact};
-use crate::rules::{Acting, HostRule, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, Scope, TEXT_TOOLS, ToolRule};
+use crate::rules::{Acting, HostRule, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolRule};
 use crate::schema::{self, Kind, join};
+use crate::scope::Scope;
 use crate::url;
 
 /// A checked policy. There is no other way to get one than [`Policy::parse`].
@@ -24,25 +26,6 @@ pub struct Policy {
     enforce: Enforce,
     document: Value,
     warnings: Vec<String>,
-}
-
-/// The `enforce` member: what becomes of a decision.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Enforce {
-    /// It is given to the client.
-    #[default]
-    Decide,
-    /// It is recorded, and stops nothing but what would touch the record itself.
-    Observe,
-}
-
-impl Enforce {
-    fn read(document: &Value) -> Self {
-        match document.get("enforce").and_then(Value::as_str) {
-            Some("observe") => Self::Observe,
-            _ => Self::Decide,
-        }
-    }
 }
 
 /// The `consequences` member: tiers whose verdicts ask or deny. Absent members are `None`.
@@ -240,20 +223,18 @@ impl Policy {
         self.enforce
     }
 
-    /// The text of the rule at a pointer, as it stands in the document: `Bash:git push --force*`, or a number as text.
+    /// The text of the rule at a pointer: an entry of a list as it stands (`Bash:git push --force*`), a member with its name
+    /// (`ask: 3`).
     pub fn rule_text(&self, pointer: &str) -> Option<String> {
-        let mut at = &self.document;
+        let (mut at, mut named) = (&self.document, None);
         for name in pointer.strip_prefix('/')?.split('/') {
-            at = match at.as_array() {
-                Some(items) => items.get(name.parse::<usize>().ok()?)?,
-                None => at.get(&name.replace("~1", "/").replace("~0", "~"))?,
+            (at, named) = match at.as_array() {
+                Some(items) => (items.get(name.parse::<usize>().ok()?)?, None),
+                None => (at.get(&name.replace("~1", "/").replace("~0", "~"))?, Some(name)),
             };
         }
-        match at {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-        }
+        let text = at.as_str().map(str::to_owned).or_else(|| Some(at.as_u64()?.to_string()))?;
+        Some(named.map_or_else(|| text.clone(), |name| format!("{name}: {text}")))
     }
 
     /// Pointers of the fields in this document that nothing acts on yet.

@@ -2,6 +2,8 @@
 
 use writ_core::json::{Object, Value};
 use writ_core::{Decision, Reason, Span, ToolCall, Verdict};
+use writ_engine::cite;
+use writ_policy::{Enforce, Policy};
 
 use crate::args::WhyArgs;
 use crate::commands::decide::{decide, folder, input_value};
@@ -19,7 +21,7 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
     };
     let call = ToolCall { tool, input, cwd };
     let decision = decide(&governing, &call);
-    output::line(prose(&call, &decision, governing.policy.name()));
+    output::line(prose(&call, &decision, &governing.policy));
     if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) }
 }
 
@@ -30,25 +32,29 @@ fn bash(line: &str) -> Value {
 }
 
 /// The whole answer.
-fn prose(call: &ToolCall, decision: &Decision, policy: &str) -> String {
+fn prose(call: &ToolCall, decision: &Decision, policy: &Policy) -> String {
     let verdict = match decision.verdict {
         Verdict::Allow => output::good("allow"),
         Verdict::Ask => output::warn("ask"),
         Verdict::Deny => output::bad("deny"),
     };
-    let mut out = format!("{verdict}  {} under policy `{policy}`", call.tool);
+    let mut out = format!("{verdict}  {} under policy `{}`", call.tool, policy.name());
+    if policy.enforce() == Enforce::Observe && decision.verdict > Verdict::Allow {
+        out.push_str("\n\nThe policy observes: only what would touch the policy, the record or the hooks is stopped.");
+    }
     if decision.reasons.is_empty() {
         out.push_str("\n\nNo rule speaks against it.");
     }
     for reason in &decision.reasons {
         out.push_str("\n\n");
-        out.push_str(&explain(call, reason));
+        out.push_str(&explain(call, reason, policy));
     }
     out
 }
 
-fn explain(call: &ToolCall, reason: &Reason) -> String {
-    let mut out = format!("{} {}: {}", output::dim("rule"), output::bold(&reason.rule), reason.message);
+fn explain(call: &ToolCall, reason: &Reason, policy: &Policy) -> String {
+    let mut out =
+        format!("{} {}: {}", output::dim("rule"), output::bold(cite(Some(policy), &reason.rule)), reason.message);
     if let (Some(line), Some(span)) = (call.text("command"), reason.matched.span) {
         out.push_str(&underlined(line, span));
     }

@@ -1,8 +1,12 @@
-//! A starter policy fitted to what a repository holds: its languages, lock files and secrets.
+//! A starter policy fitted to what a repository holds: its languages, packages and secrets.
 //!
 //! Owns the knowledge of what to look for; writes nothing itself. The result always parses as a policy without
-//! warnings, which a test checks.
+//! warnings, and lets daily work in eight kinds of repositories pass, which tests check. Page: `spec/starter.md`.
 
+mod packages;
+mod rules;
+
+use std::fs;
 use std::path::Path;
 
 use writ_core::json::{self, Object, Value};
@@ -11,66 +15,52 @@ use writ_core::json::{self, Object, Value};
 struct Toolchain {
     marker: &'static str,
     name: &'static str,
-    lock_files: &'static [&'static str],
+    /// What sends the repository's work to others, or acts on what others use.
     publish: &'static [&'static str],
 }
 
 const TOOLCHAINS: &[Toolchain] = &[
-    Toolchain {
-        marker: "Cargo.toml",
-        name: "Rust",
-        lock_files: &["Cargo.lock"],
-        publish: &["cargo publish", "cargo yank"],
-    },
+    Toolchain { marker: "Cargo.toml", name: "Rust", publish: &["cargo publish", "cargo yank"] },
     Toolchain {
         marker: "package.json",
         name: "JavaScript",
-        lock_files: &["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock"],
-        publish: &["npm publish", "pnpm publish", "yarn publish", "bun publish"],
+        publish: &[
+            "npm publish",
+            "npm unpublish",
+            "pnpm publish",
+            "yarn publish",
+            "yarn npm publish",
+            "bun publish",
+            "lerna publish",
+        ],
     },
-    Toolchain {
-        marker: "pyproject.toml",
-        name: "Python",
-        lock_files: &["uv.lock", "poetry.lock", "Pipfile.lock"],
-        publish: &["twine upload", "uv publish", "poetry publish"],
-    },
-    Toolchain { marker: "requirements.txt", name: "Python", lock_files: &[], publish: &["twine upload"] },
-    Toolchain { marker: "go.mod", name: "Go", lock_files: &["go.sum"], publish: &[] },
-    Toolchain { marker: "Gemfile", name: "Ruby", lock_files: &["Gemfile.lock"], publish: &["gem push"] },
-    Toolchain { marker: "composer.json", name: "PHP", lock_files: &["composer.lock"], publish: &[] },
-    Toolchain { marker: "pom.xml", name: "Java", lock_files: &[], publish: &["mvn deploy"] },
-    Toolchain { marker: "mix.exs", name: "Elixir", lock_files: &["mix.lock"], publish: &["mix hex.publish"] },
-    Toolchain { marker: "flake.nix", name: "Nix", lock_files: &["flake.lock"], publish: &[] },
-    Toolchain { marker: "main.tf", name: "Terraform", lock_files: &[".terraform.lock.hcl"], publish: &[] },
+    Toolchain { marker: "pyproject.toml", name: "Python", publish: PYTHON },
+    Toolchain { marker: "setup.py", name: "Python", publish: PYTHON },
+    Toolchain { marker: "requirements.txt", name: "Python", publish: PYTHON },
+    Toolchain { marker: "go.mod", name: "Go", publish: &["goreleaser release"] },
+    Toolchain { marker: "Gemfile", name: "Ruby", publish: &["gem push"] },
+    Toolchain { marker: "composer.json", name: "PHP", publish: &[] },
+    Toolchain { marker: "pom.xml", name: "Java", publish: &["mvn deploy", "mvn release*"] },
+    Toolchain { marker: "build.gradle", name: "Java", publish: GRADLE },
+    Toolchain { marker: "build.gradle.kts", name: "Java", publish: GRADLE },
+    Toolchain { marker: "mix.exs", name: "Elixir", publish: &["mix hex.publish"] },
+    Toolchain { marker: "flake.nix", name: "Nix", publish: &[] },
+    Toolchain { marker: "main.tf", name: "Terraform", publish: TERRAFORM },
+    Toolchain { marker: "versions.tf", name: "Terraform", publish: TERRAFORM },
+    Toolchain { marker: "Chart.yaml", name: "Helm", publish: &["helm push", "helm install", "helm upgrade"] },
 ];
-
-/// Secrets every repository is likely to meet.
-const SECRETS: &[&str] = &[
-    "**/.env",
-    "**/.env.*",
-    "!**/.env.example",
-    "!**/.env.sample",
-    "!**/.env.template",
-    "**/*.pem",
-    "**/*.key",
-    "**/id_rsa",
-    "**/id_ed25519",
-    "**/.netrc",
-    "~/.ssh/**",
-    "~/.aws/**",
-    "~/.gnupg/**",
-];
-
-/// Secrets named only where they are found: file or folder at the root, and the rule for it.
-const FOUND_SECRETS: &[(&str, &str)] = &[
-    ("secrets", "**/secrets/**"),
-    ("credentials.json", "**/credentials.json"),
-    ("service-account.json", "**/service-account*.json"),
-    (".npmrc", "**/.npmrc"),
-    (".pypirc", "**/.pypirc"),
-    ("terraform.tfstate", "**/*.tfstate"),
-    (".kube", "**/.kube/**"),
-    (".vault-token", "**/.vault-token"),
+const PYTHON: &[&str] = &["twine upload", "uv publish", "poetry publish", "hatch publish", "flit publish"];
+const GRADLE: &[&str] = &["gradle publish*", "gradlew publish*"];
+const TERRAFORM: &[&str] = &[
+    "terraform apply",
+    "terraform destroy",
+    "terraform import",
+    "terraform state rm",
+    "terraform state mv",
+    "tofu apply",
+    "tofu destroy",
+    "terragrunt apply",
+    "terragrunt destroy",
 ];
 
 /// A starter policy and what it was fitted to.
@@ -78,37 +68,47 @@ const FOUND_SECRETS: &[(&str, &str)] = &[
 pub struct Starter {
     /// The policy as indented JSON with a final newline.
     pub text: String,
-    /// What was found, for the user: `Rust`, `Cargo.lock`, `secrets/`.
+    /// What was found, for the user: `Rust`, `5 packages`, `secrets/`.
     pub found: Vec<String>,
 }
 
-/// Looks at the top of `root` and writes a policy for it.
-pub fn starter(root: &Path) -> Starter {
+/// Looks at `root` and the packages below it, and writes a policy for them. One that observes stops nothing.
+pub fn starter(root: &Path, observe: bool) -> Starter {
     let mut found = Vec::new();
-    let mut read_only: Vec<&str> = Vec::new();
-    let mut approval = vec!["Bash:git push", "Bash:rm -rf *", "Bash:sudo *"];
-    for chain in TOOLCHAINS.iter().filter(|chain| root.join(chain.marker).exists()) {
-        note(&mut found, chain.name);
-        for lock in chain.lock_files.iter().filter(|lock| root.join(lock).exists()) {
-            note(&mut found, lock);
-            read_only.push(lock);
+    let mut asked: Vec<&str> = rules::ASKED.to_vec();
+    let mut denied: Vec<&str> = rules::CREDENTIALS.to_vec();
+    let mut count = 0;
+    for folder in packages::folders(root) {
+        let chains = TOOLCHAINS.iter().filter(|chain| folder.join(chain.marker).exists());
+        let mut is_package = false;
+        for chain in chains {
+            is_package = true;
+            note(&mut found, chain.name);
+            asked.extend(chain.publish);
         }
-        approval.extend(chain.publish.iter().copied());
-    }
-    let mut denied: Vec<&str> = SECRETS.to_vec();
-    for (name, rule) in FOUND_SECRETS.iter().filter(|(name, _)| root.join(name).exists()) {
-        note(&mut found, name);
-        denied.push(rule);
-    }
-    let mut approvals: Vec<String> = Vec::new();
-    for rule in approval {
-        let rule = if rule.starts_with("Bash:") { rule.to_owned() } else { format!("Bash:{rule}") };
-        if !approvals.contains(&rule) {
-            approvals.push(rule);
+        count += usize::from(is_package && folder != root);
+        for (name, rule) in rules::FOUND.iter().filter(|(name, _)| folder.join(name).exists()) {
+            note(&mut found, name);
+            denied.push(rule);
         }
+        if holds_login(&folder.join(".npmrc")) {
+            note(&mut found, ".npmrc");
+            denied.push("**/.npmrc");
+        }
+    }
+    match count {
+        0 => {}
+        1 => found.push("1 package below".to_owned()),
+        more => found.push(format!("{more} packages below")),
     }
     let name = root.file_name().map_or_else(|| "policy".to_owned(), |name| name.to_string_lossy().into_owned());
-    Starter { text: render(&name, approvals, &denied, &read_only), found }
+    Starter { text: render(&name, &asked, &denied, observe), found }
+}
+
+/// Whether an `.npmrc` holds more than settings.
+fn holds_login(npmrc: &Path) -> bool {
+    fs::read_to_string(npmrc)
+        .is_ok_and(|text| ["_authToken", "_auth", "_password"].iter().any(|key| text.contains(key)))
 }
 
 fn note(found: &mut Vec<String>, what: &str) {
@@ -117,20 +117,46 @@ fn note(found: &mut Vec<String>, what: &str) {
     }
 }
 
-fn render(name: &str, approvals: Vec<String>, denied: &[&str], read_only: &[&str]) -> String {
-    let list = |items: &[&str]| Value::Array(items.iter().map(|&item| Value::from(item)).collect());
+fn render(name: &str, asked: &[&str], denied: &[&str], observe: bool) -> String {
+    let reads = rules::UNREAD.iter().map(|rule| format!("Read:{rule}"));
+    let kept = rules::UNREAD.iter().map(|rule| format!("Edit:{rule}"));
+    let starts = rules::STARTS_HERE.iter().flat_map(|rule| [format!("Write:{rule}"), format!("Edit:{rule}")]);
     let mut tools = Object::new();
-    tools.push("deny", list(&["Bash:git push --force*", "Bash:mkfs*", "Bash:shutdown*"]));
-    tools.push("requireApproval", Value::Array(approvals.into_iter().map(Value::from).collect()));
+    tools.push("deny", list(commands(rules::NEVER).chain(reads)));
+    tools.push("requireApproval", list(commands(asked).chain(starts).chain(kept)));
     let mut files = Object::new();
-    files.push("deny", list(denied));
-    if !read_only.is_empty() {
-        files.push("readOnly", list(read_only));
-    }
+    files.push("deny", list(denied.iter().map(ToString::to_string)));
+    files.push("readOnly", list(rules::STARTS.iter().map(ToString::to_string)));
+    let mut domains = Object::new();
+    domains.push("deny", list(rules::METADATA.iter().map(ToString::to_string)));
+    let mut consequences = Object::new();
+    consequences.push("ask", Value::from(3u64));
+    consequences.push("deny", Value::from(4u64));
     let mut policy = Object::new();
     policy.push("version", Value::from("1.0"));
     policy.push("name", Value::from(name));
+    if observe {
+        policy.push("enforce", Value::from("observe"));
+    }
     policy.push("tools", Value::Object(tools));
     policy.push("files", Value::Object(files));
+    policy.push("domains", Value::Object(domains));
+    policy.push("tokens", Value::from("ask"));
+    policy.push("consequences", Value::Object(consequences));
     json::pretty(&Value::Object(policy)) + "\n"
+}
+
+fn commands<'a>(patterns: &'a [&str]) -> impl Iterator<Item = String> + 'a {
+    patterns.iter().map(|pattern| format!("Bash:{pattern}"))
+}
+
+/// A list in which each text stands once.
+fn list(items: impl Iterator<Item = String>) -> Value {
+    let mut out: Vec<String> = Vec::new();
+    for item in items {
+        if !out.contains(&item) {
+            out.push(item);
+        }
+    }
+    Value::Array(out.into_iter().map(Value::from).collect())
 }

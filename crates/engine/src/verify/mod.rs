@@ -99,7 +99,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let policies = policies::read(folder);
     let mut phases = vec![policies::check(&evidence.rows, &policies, home)];
     phases.extend(evidence.chain_phases());
-    phases.push(evidence.decisions(&policies.kept));
+    phases.extend(evidence.decisions(&policies.kept));
     let own = verdicts::Own::of(home, id.is_some() || evidence.seen);
     phases.extend(verdicts::check(&evidence.rows, folder, evidence.id().as_deref(), &own));
     phases.extend(claims::check(&evidence.rows, folder, evidence.public.as_ref()));
@@ -242,7 +242,8 @@ impl Evidence {
         self.rows.iter().any(|row| decisions::event(row) == "session-end")
     }
 
-    fn decisions(&self, policies: &HashMap<Digest, Vec<u8>>) -> Phase {
+    /// The decisions, and what a policy that observes let run although it would have been stopped.
+    fn decisions(&self, policies: &HashMap<Digest, Vec<u8>>) -> Vec<Phase> {
         let mut replay = decisions::Replay::new(policies);
         self.rows.iter().for_each(|row| replay.row(row));
         let good = replay.findings.is_empty();
@@ -256,7 +257,16 @@ impl Evidence {
             format!("{} rows do not follow from the record", replay.findings.len())
         };
         let outcome = if good { Outcome::Passed } else { Outcome::Failed };
-        Phase { name: "decisions", outcome, standing: Standing::Advised, summary, findings: replay.findings }
+        let observed = replay.observed.any.then(|| Phase {
+            name: "enforcement",
+            outcome: Outcome::Absent,
+            standing: Standing::Observed,
+            summary: replay.observed.summary(),
+            findings: replay.observed.lines(),
+        });
+        let decisions =
+            Phase { name: "decisions", outcome, standing: Standing::Advised, summary, findings: replay.findings };
+        std::iter::once(decisions).chain(observed).collect()
     }
 
     fn coverage(&self, options: &Options) -> (Phase, Vec<String>) {

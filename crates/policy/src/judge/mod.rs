@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
 
 use crate::facts::{Apply, Facts, LIMIT, PathFact, PathKind, SEARCH, SYNTAX, TextFact};
-use crate::policy::{Enforce, Policy};
+use crate::policy::Policy;
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
 
@@ -45,27 +45,6 @@ fn sameness(reason: &Reason) -> (String, Verdict, Subject, Option<Span>, String)
     let keeps_text = !matches!(matched.subject, Subject::Command | Subject::Unresolved);
     let text = if keeps_text { matched.text.clone() } else { String::new() };
     (reason.rule.clone(), reason.verdict, matched.subject, matched.span, text)
-}
-
-/// What becomes of a decision under a policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Enforced {
-    /// What the client is told.
-    pub decision: Decision,
-    /// What it would have been told, where the policy only observes and that would have been stricter.
-    pub observed: Option<Verdict>,
-}
-
-/// Under a policy that observes, a decision stops nothing but what would touch the policy, the record, its keys or the hooks.
-pub fn enforce(policy: &Policy, decision: Decision) -> Enforced {
-    if policy.enforce() == Enforce::Decide {
-        return Enforced { decision, observed: None };
-    }
-    let judged = decision.verdict;
-    let stays = |reason: &Reason| reason.verdict == Verdict::Allow || reason.rule == protect::RULE;
-    let decision = Decision::from_reasons(decision.reasons.into_iter().filter(stays).collect());
-    let observed = (judged > decision.verdict).then_some(judged);
-    Enforced { decision, observed }
 }
 
 struct Judge<'a> {

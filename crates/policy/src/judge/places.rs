@@ -7,7 +7,8 @@ use super::{Judge, matched, path_match};
 use crate::facts::{Host, HostFact, PathFact, PathKind, access_word};
 use crate::glob::Glob;
 use crate::protect::{self, is_below};
-use crate::rules::{PathRule, Scope, last_word, last_word_of};
+use crate::rules::{PathRule, last_word, last_word_of};
+use crate::scope::Scope;
 
 const AMBIGUOUS: &str = "writ:ambiguous-url";
 

@@ -6,7 +6,8 @@ use writ_shell::Access;
 use super::{MOST_TREES, Survey};
 use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
 use crate::glob::{Glob, split};
-use crate::rules::{Acting, PathRule, Reading, Scope, last_word_of};
+use crate::rules::{Acting, PathRule, Reading, last_word_of};
+use crate::scope::Scope;
 use crate::world::{Search, expand, find_below, fold};
 
 /// Why a path is refused.
