@@ -130,6 +130,14 @@ pub fn last_word_of<'a>(
     Scope::ALL.iter().filter(|scope| meant(**scope)).find_map(last)
 }
 
+/// Whether the list names a path and then takes it back: what it says is no secret.
+pub fn takes_back(rules: &[PathRule], path: &str, home: Option<&str>) -> bool {
+    let path = split(path);
+    let own = rules.iter().filter(|rule| rule.scope == Scope::Any);
+    let last = own.rev().find(|rule| rule.matches_split(&path, home));
+    last.is_some_and(|rule| rule.negated) && last_word_split(rules, &path, home).is_none()
+}
+
 /// One entry of a `tools` list: `Tool` or `Tool:pattern`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRule {

@@ -367,6 +367,35 @@ fn edits_are_changes_of_what_is_there() {
     );
 }
 
+/// A file made from one that the list takes back shows nothing; one that is there is not replaced, and nothing else is copied.
+#[test]
+fn templates_may_be_copied_where_nothing_is() {
+    const SECRETS: &str =
+        r#"{"version":"1.0","name":"x","files":{"deny":["**/.env","**/.env.*","!**/.env.example","keys/**"]}}"#;
+    check(
+        SECRETS,
+        &[
+            (bash("cp .env.example .env"), "allow"),
+            (bash("cp -n ./.env.example ./.env"), "allow"),
+            (bash("mv .env.example .env"), "allow"),
+            (bash("install -m 600 .env.example .env.local"), "allow"),
+            (bash("cd src && cp .env.example .env"), "allow"),
+            (bash("cp src/deep/x/.env.example src/deep/x/.env"), "deny"),
+            (bash("cp notes.md .env"), "deny"),
+            (bash("cp .env.prod .env"), "deny"),
+            (bash("cp .env.example keys/a"), "allow"),
+            (bash("cp keys/a .env"), "deny"),
+            (bash("ln .env.example .env"), "allow"),
+            (bash("ln -s .env.example .env"), "deny"),
+            (bash("cp .env.example notes.md .env"), "deny"),
+            (bash("cp $X .env"), "deny"),
+            (bash("echo A=1 > .env"), "deny"),
+            (bash("cp .env.example .aflock"), "deny"),
+            (call("Write", r#"{"file_path":".env","content":"x"}"#), "deny"),
+        ],
+    );
+}
+
 /// A policy that observes decides as any other; only what protects the record is enforced.
 #[test]
 fn observing_stops_nothing_but_what_touches_the_record() {

@@ -76,7 +76,7 @@ pub struct Starter {
 pub fn starter(root: &Path, observe: bool) -> Starter {
     let mut found = Vec::new();
     let mut asked: Vec<&str> = rules::ASKED.to_vec();
-    let mut denied: Vec<&str> = rules::CREDENTIALS.to_vec();
+    let mut denied: Vec<&str> = [rules::SECRETS, rules::CREDENTIALS].concat();
     let mut count = 0;
     for folder in packages::folders(root) {
         let chains = TOOLCHAINS.iter().filter(|chain| folder.join(chain.marker).exists());
@@ -118,8 +118,8 @@ fn note(found: &mut Vec<String>, what: &str) {
 }
 
 fn render(name: &str, asked: &[&str], denied: &[&str], observe: bool) -> String {
-    let reads = rules::UNREAD.iter().map(|rule| format!("Read:{rule}"));
-    let kept = rules::UNREAD.iter().map(|rule| format!("Edit:{rule}"));
+    let reads = rules::KEYS.iter().map(|rule| format!("Read:{rule}"));
+    let kept = rules::KEYS.iter().map(|rule| format!("Edit:{rule}"));
     let starts = rules::STARTS_HERE.iter().flat_map(|rule| [format!("Write:{rule}"), format!("Edit:{rule}")]);
     let mut tools = Object::new();
     tools.push("deny", list(commands(rules::NEVER).chain(reads)));

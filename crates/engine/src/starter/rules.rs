@@ -2,18 +2,24 @@
 //!
 //! Each list is one kind of danger. What is denied has no place in an agent's daily work; what asks has one now and then.
 
-/// Secrets in a repository: nobody reads them, and what holds them may be made anew (`cp .env.example .env`).
-pub const UNREAD: &[&str] = &[
+/// Secrets in a repository: nobody reads or writes them. What is taken back may be copied to a place that is free
+/// (`cp .env.example .env`).
+pub const SECRETS: &[&str] = &[
     "**/.env",
     "**/.env.*",
+    "!**/.env.{example,sample,template,dist,defaults,schema,d.ts}",
+    "!**/.env.*.{example,sample,template}",
+    "**/id_{rsa,dsa,ecdsa,ed25519}",
+    "**/.{netrc,pgpass,git-credentials,pypirc,vault-token}",
+];
+
+/// Keys in a repository: nobody reads them, a human is asked before one that is there changes. Packages and builds bring
+/// certificates and test keys of their own, which go with the folder they are in (`rm -rf node_modules`).
+pub const KEYS: &[&str] = &[
     "**/*.pem",
     "**/*.key",
     "**/*.{p12,pfx,jks,keystore,kdbx}",
-    "**/id_{rsa,dsa,ecdsa,ed25519}",
-    "**/.{netrc,pgpass,git-credentials,pypirc,vault-token}",
-    "!**/.env.{example,sample,template,dist,defaults,schema,d.ts,test.example}",
     "!**/*.{example,sample,template}",
-    // Packages bring certificates and test keys of their own; nothing of the user's lies there.
     "!**/{node_modules,.venv,venv,site-packages,dist-packages,.terraform,.tox}/**",
     "!**/cacert.pem",
 ];

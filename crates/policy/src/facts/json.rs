@@ -190,7 +190,7 @@ impl PathFact {
 }
 
 impl PathKind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Named,
         Self::Glob,
         Self::ExpandedGlob,
@@ -198,6 +198,7 @@ impl PathKind {
         Self::Mentioned,
         Self::Argument,
         Self::Into,
+        Self::Copied,
         Self::Unlikely,
     ];
 
@@ -210,6 +211,7 @@ impl PathKind {
             Self::Mentioned => "mentioned",
             Self::Argument => "argument",
             Self::Into => "into",
+            Self::Copied => "copied",
             Self::Unlikely => "unlikely",
         }
     }

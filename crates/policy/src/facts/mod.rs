@@ -130,6 +130,8 @@ pub(crate) enum PathKind {
     Argument,
     /// A folder that files with names nobody knows are written into.
     Into,
+    /// A file that is not there yet, made as a copy of one that the list of denied files takes back.
+    Copied,
     /// Named, but touched only if a `cd` fails: `allow` lists need not name it.
     Unlikely,
 }

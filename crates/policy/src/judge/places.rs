@@ -27,7 +27,8 @@ impl Judge<'_> {
         if fact.kind == PathKind::Into {
             self.might_overwrite(fact);
         }
-        let denied = named(&files.deny).or_else(|| self.reaches(fact, &files.deny));
+        let made = fact.kind == PathKind::Copied;
+        let denied = named(&files.deny).or_else(|| self.reaches(fact, &files.deny)).filter(|_| !made);
         if let Some(rule) = denied {
             let pointer = rule.pointer.clone();
             let message = format!("`{}` is denied ({})", fact.resolved, access_word(fact.access));

@@ -6,6 +6,7 @@
 
 mod line;
 mod paths;
+mod template;
 
 use self::paths::TOO_LONG;
 use std::collections::{HashMap, HashSet};

@@ -125,7 +125,7 @@ impl Survey<'_> {
     }
 
     /// Whether surely nothing is there yet.
-    fn is_new(&self, path: &str) -> bool {
+    pub(super) fn is_new(&self, path: &str) -> bool {
         let (folder, name) = path.rsplit_once('/').unwrap_or_default();
         let folder = if folder.is_empty() { "/" } else { folder };
         match self.world.list(folder) {
