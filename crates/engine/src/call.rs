@@ -4,7 +4,7 @@ use writ_clients::claude_code::{Answer, HookAnswer, HookInput, ToolUse};
 use writ_core::json::{self, Object, Value};
 use writ_core::{Decision, Digest, Matched, Reason, Subject, ToolCall, Verdict};
 use writ_evidence::row::RowDecision;
-use writ_policy::judge;
+use writ_policy::{Enforced, Policy, enforce, judge};
 
 use crate::claims::tests_run;
 use crate::matter;
@@ -36,7 +36,7 @@ pub fn short(digest: Digest) -> String {
 pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> Result<HookAnswer, SessionError> {
     let tool = call.tool.as_str();
     let digest = input_digest(&call.input);
-    let Considered { mut decision, mut detail, proofs } =
+    let Considered { mut decision, mut detail, proofs, policy } =
         decide(session, input, tool, &call.input, Some(&call.call_id));
     for proof in &proofs {
         proof.keep(session)?;
@@ -46,9 +46,14 @@ pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> R
         decision = approved(decision);
         detail.push("granted", Value::from(true));
     }
-    count(session, decision.verdict);
     detail.push("input", Value::from(digest.to_string()));
     detail.push("rules", rules(&decision));
+    let Enforced { decision, observed } = told(policy.as_ref(), decision);
+    if let Some(verdict) = observed {
+        detail.push("observed", Value::from(verdict.as_str()));
+        session.state.observed += 1;
+    }
+    count(session, decision.verdict);
     detail.push("standing", Value::from("advised"));
     describe(input, &mut detail);
     if tool == "Bash" {
@@ -62,7 +67,7 @@ pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> R
     draft.tool_name = Some(tool.to_owned());
     draft.denial_reason = denial(&decision);
     session.append(draft)?;
-    Ok(reply(session, input, &decision, digest))
+    Ok(reply(session, input, policy.as_ref(), &decision, digest))
 }
 
 /// Answers a permission prompt: a call the policy denies is refused there too, everything else is left to the human.
@@ -72,17 +77,21 @@ pub fn permission(
     tool: &str,
     arguments: &Value,
 ) -> Result<HookAnswer, SessionError> {
-    let decision = decide(session, input, tool, arguments, None).decision;
+    let Considered { decision: judged, policy, .. } = decide(session, input, tool, arguments, None);
+    let Enforced { decision, observed } = told(policy.as_ref(), judged.clone());
     let mut detail = Object::new();
     detail.push("tool", Value::from(tool));
     detail.push("input", Value::from(input_digest(arguments).to_string()));
     detail.push("verdict", Value::from(decision.verdict.as_str()));
-    detail.push("rules", rules(&decision));
+    detail.push("rules", rules(&judged));
+    if let Some(verdict) = observed {
+        detail.push("observed", Value::from(verdict.as_str()));
+    }
     describe(input, &mut detail);
     let draft = session.event("permission-request", detail);
     session.append(draft)?;
     Ok(match decision.verdict {
-        Verdict::Deny => Answer::DenyPermission { reason: explain(session, &decision) }.into(),
+        Verdict::Deny => Answer::DenyPermission { reason: explain(session, policy.as_ref(), &decision) }.into(),
         Verdict::Ask | Verdict::Allow => Answer::Silent.into(),
     })
 }
@@ -128,6 +137,16 @@ struct Considered {
     decision: Decision,
     detail: Object,
     proofs: Vec<Proof>,
+    /// The policy it was judged by; `None` where that could not be had.
+    policy: Option<Policy>,
+}
+
+/// What the client is told. A policy that cannot be had observes nothing: the refusal stands.
+fn told(policy: Option<&Policy>, decision: Decision) -> Enforced {
+    match policy {
+        Some(policy) => enforce(policy, decision),
+        None => Enforced { decision, observed: None },
+    }
 }
 
 /// Decides a call. A call that is about to run, and so has an id, is attested where the policy wants that.
@@ -141,7 +160,7 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
                 detail.push("found", Value::from(found.to_string()));
             }
             let decision = Decision::from_reasons(vec![blocked_reason(session, blocked)]);
-            return Considered { decision, detail, proofs: Vec::new() };
+            return Considered { decision, detail, proofs: Vec::new(), policy: None };
         }
     };
     let call = ToolCall { tool: tool.to_owned(), input: arguments.clone(), cwd: input.cwd.clone() };
@@ -158,7 +177,8 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
         }
     }
     detail.push("facts", facts.to_json());
-    Considered { decision: judge(&governing.policy, &session.setting, &facts), detail, proofs }
+    let decision = judge(&governing.policy, &session.setting, &facts);
+    Considered { decision, detail, proofs, policy: Some(governing.policy) }
 }
 
 fn blocked_reason(session: &Session<'_>, blocked: Blocked) -> Reason {
@@ -222,24 +242,42 @@ fn denial(decision: &Decision) -> Option<String> {
     Some(format!("{} {}{met}", reason.rule, reason.matched.subject.as_str()))
 }
 
-fn reply(session: &Session<'_>, input: &HookInput, decision: &Decision, digest: Digest) -> HookAnswer {
+fn reply(
+    session: &Session<'_>,
+    input: &HookInput,
+    policy: Option<&Policy>,
+    decision: &Decision,
+    digest: Digest,
+) -> HookAnswer {
     match decision.verdict {
-        Verdict::Deny => Answer::PreToolUse { verdict: Verdict::Deny, reason: explain(session, decision) }.into(),
+        Verdict::Deny => {
+            Answer::PreToolUse { verdict: Verdict::Deny, reason: explain(session, policy, decision) }.into()
+        }
         Verdict::Ask => {
             let grant =
                 format!("If nobody is asked here, a human lets it run once with `writ approve {}`", short(digest));
-            let reason = format!("{}\n{grant}", explain(session, decision));
+            let reason = format!("{}\n{grant}", explain(session, policy, decision));
             Answer::PreToolUse { verdict: Verdict::Ask, reason }.into()
         }
         // A policy grants what it names. What it merely does not forbid, and anything in plan mode, is the client's affair.
         Verdict::Allow if decision.reasons.is_empty() || input.permission_mode.as_deref() == Some("plan") => {
             Answer::Silent.into()
         }
-        Verdict::Allow => Answer::PreToolUse { verdict: Verdict::Allow, reason: explain(session, decision) }.into(),
+        Verdict::Allow => {
+            Answer::PreToolUse { verdict: Verdict::Allow, reason: explain(session, policy, decision) }.into()
+        }
     }
 }
 
-fn explain(session: &Session<'_>, decision: &Decision) -> String {
+/// A rule as a person wants it: its text, and where it stands.
+pub fn cite(policy: Option<&Policy>, rule: &str) -> String {
+    match policy.and_then(|policy| policy.rule_text(rule)) {
+        Some(text) => format!("`{text}`, {rule}"),
+        None => rule.to_owned(),
+    }
+}
+
+fn explain(session: &Session<'_>, policy: Option<&Policy>, decision: &Decision) -> String {
     let mut out = String::new();
     for reason in decision.reasons.iter().filter(|reason| reason.verdict == decision.verdict).take(3) {
         if !out.is_empty() {
@@ -248,7 +286,7 @@ fn explain(session: &Session<'_>, decision: &Decision) -> String {
         out.push_str(&format!(
             "writ: {} ({} in policy `{}`)",
             reason.message,
-            reason.rule,
+            cite(policy, &reason.rule),
             session.state.policy_name()
         ));
         if !reason.instead.is_empty() {

@@ -7,18 +7,22 @@ use std::path::PathBuf;
 use writ_core::json::{Object, Value};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::attestation::Attestation;
-use writ_evidence::row::RowDecision;
+use writ_evidence::row::{Row, RowDecision};
+use writ_policy::Policy;
 use writ_store::{Store, plain};
 
 use crate::Home;
-use crate::call::{APPROVED, short};
+use crate::call::{APPROVED, cite, short};
 use crate::governing::{self, Governing};
 use crate::proof::{Proof, attestation_file};
 use crate::session::{Session, SessionError};
-use crate::state::{Grant, PolicyRef};
+use crate::shown::Shown;
+use crate::state::{Grant, PolicyRef, State};
 use crate::trust::Trust;
 use crate::verdicts::{self, VerdictError};
 
+/// Largest policy that was kept.
+const MAX_POLICY: u64 = 4 << 20;
 /// Largest attestation that was kept.
 const MAX_ATTESTATION: u64 = 64 << 20;
 /// How long a grant lasts.
@@ -33,8 +37,10 @@ pub struct Waiting {
     pub input: Digest,
     /// When it was asked.
     pub asked: Timestamp,
-    /// The rules that asked.
+    /// The rules that asked, each with its text: `ask `Bash:git push`, /tools/requireApproval/0`.
     pub rules: Vec<String>,
+    /// What it would run, touch and contact.
+    pub shown: Shown,
     /// The attested evaluation it was asked about with, if there is one.
     pub evaluation: Option<Digest>,
 }
@@ -64,6 +70,14 @@ pub enum HumanError {
     /// The approval could not be attested.
     #[error("the approval could not be attested: {0}")]
     Verdict(#[from] VerdictError),
+    /// No grant, or more than one, has that name.
+    #[error("{matches} approvals match `{name}`: `writ approve --list` shows them")]
+    NoSuchGrant {
+        /// What was asked for.
+        name: String,
+        /// How many match.
+        matches: usize,
+    },
     /// No waiting call, or more than one, has that name.
     #[error("{matches} waiting calls match `{name}`")]
     NoSuchCall {
@@ -77,7 +91,9 @@ pub enum HumanError {
 /// The calls of a session that wait for a human, newest last.
 pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, HumanError> {
     let mut out: Vec<Waiting> = Vec::new();
-    for row in store.rows(id)? {
+    let rows = store.rows(id)?;
+    let policy = rows.last().and_then(|row| kept_policy(store, id, row));
+    for row in rows {
         let text = |name| row.detail.get(name).and_then(Value::as_str);
         let (Some(tool), Some(input)) = (&row.tool_name, text("input").and_then(|text| Digest::parse(text).ok()))
         else {
@@ -85,14 +101,58 @@ pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, HumanError
         };
         out.retain(|waiting| waiting.input != input || waiting.tool != *tool);
         if row.decision == RowDecision::Asked {
-            let rules = row.detail.get("rules").and_then(Value::as_array).unwrap_or_default();
-            let rules = rules.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            let shown = Shown::of(&row);
+            let rules = shown.rules.iter().map(|rule| cited(policy.as_ref(), rule)).collect();
             let named = row.detail.get("attestation").and_then(|named| named.get("digest")).and_then(Value::as_str);
             let evaluation = named.and_then(|text| Digest::parse(text).ok());
-            out.push(Waiting { tool: tool.clone(), input, asked: row.timestamp, rules, evaluation });
+            out.push(Waiting { tool: tool.clone(), input, asked: row.timestamp, rules, shown, evaluation });
         }
     }
     Ok(out)
+}
+
+/// `ask /tools/deny/0` with the rule's own text.
+fn cited(policy: Option<&Policy>, rule: &str) -> String {
+    match rule.split_once(' ') {
+        Some((verdict, pointer)) => format!("{verdict} {}", cite(policy, pointer)),
+        None => rule.to_owned(),
+    }
+}
+
+/// The policy that a row was decided under, as the session keeps it.
+pub fn kept_policy(store: &Store, id: &SessionId, row: &Row) -> Option<Policy> {
+    let accepted = State::from_detail(&row.detail)?.policy?;
+    let path = store.folder(id).join("policies").join(accepted.file.hex());
+    let bytes = plain::read(&path, MAX_POLICY).ok()?;
+    let inner = governing::unwrap(&accepted.path, &bytes, || Ok(Vec::new())).ok()?.0;
+    Policy::parse(inner.as_deref().unwrap_or(&bytes), &accepted.root().to_string_lossy()).ok()
+}
+
+/// What a human granted in this session and was not used yet, oldest first; those that have ended too.
+pub fn granted(store: &Store, id: &SessionId) -> Result<Vec<Grant>, HumanError> {
+    let last = store.last_row(id)?;
+    Ok(last.and_then(|row| State::from_detail(&row.detail)).map(|state| state.grants).unwrap_or_default())
+}
+
+/// Takes a grant back, before it was used. `name` begins the digest of the call's input.
+pub fn revoke(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<Grant, HumanError> {
+    let mut session = Session::resume(store, id, home, Timestamp::now())?;
+    let hits: Vec<Grant> = session.state.grants.iter().filter(|grant| begins(grant, name)).cloned().collect();
+    let (Some(grant), 1) = (hits.first().cloned(), hits.len()) else {
+        return Err(HumanError::NoSuchGrant { name: name.to_owned(), matches: hits.len() });
+    };
+    if let Some(at) = session.state.grants.iter().position(|other| *other == grant) {
+        session.state.grants.remove(at);
+    }
+    let mut detail = Object::new();
+    detail.push("grant", grant.to_json());
+    let draft = session.event("grant-revoked", detail);
+    session.append(draft)?;
+    Ok(grant)
+}
+
+fn begins(grant: &Grant, name: &str) -> bool {
+    !name.is_empty() && grant.input.hex().starts_with(name)
 }
 
 /// Lets the waiting call whose digest starts with `name` run once, within half an hour.

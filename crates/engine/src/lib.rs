@@ -18,10 +18,12 @@ pub mod install;
 mod lifecycle;
 pub mod matter;
 pub mod notary;
+pub mod observed;
 mod proof;
 pub mod protect;
 mod seal;
 mod session;
+pub mod shown;
 mod sight;
 pub mod starter;
 pub mod state;
@@ -35,6 +37,7 @@ use writ_core::json::Value;
 use writ_core::{Decision, Timestamp, ToolCall};
 use writ_policy::{Facts, Loss, Policy, Setting};
 
+pub use call::cite;
 pub use disk::Disk;
 pub use governing::Governing;
 pub use home::{Home, NoStateDir};
@@ -68,7 +71,7 @@ fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home) -> Loo
     if wanted.any() {
         let subject = Subject::of(call);
         report = subject.and_then(|subject| subject.evaluate(setting.home.as_deref(), &Sight::default()).ok());
-        facts = match report.as_ref().and_then(loss) {
+        facts = match report.as_ref().and_then(loss).filter(|_| !only_asks(&call.tool)) {
             Some(loss) => facts.with_loss(loss),
             None => facts,
         };
@@ -82,6 +85,14 @@ fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home) -> Loo
         (facts, proofs) = (facts.with_applies(applies), found);
     }
     Looked { facts, report, proofs }
+}
+
+/// Whether it is one of Writ's own tools (`writ mcp serve`): asking what an action would lose loses nothing.
+fn only_asks(tool: &str) -> bool {
+    let named = tool.strip_prefix("mcp__").and_then(|rest| rest.rsplit_once("__"));
+    named.is_some_and(|(server, name)| {
+        server.rsplit(['_', '-']).any(|part| part == "writ") && name.starts_with("recourse_")
+    })
 }
 
 /// The worst of what would be lost.

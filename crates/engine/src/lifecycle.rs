@@ -6,9 +6,15 @@ use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput};
 use writ_core::Digest;
 use writ_core::json::{Object, Value};
 
+use writ_policy::Enforce;
+
 use crate::claims::{self, Prepared};
+use crate::observed::Observed;
 use crate::session::{Session, SessionError};
 use crate::{call, seal, sweep};
+
+/// Most lines that a message at the end has.
+const TOLD: usize = 8;
 
 /// Records an event that is no call, and does what belongs to it: sweep for calls no hook saw, seal at a stop.
 pub fn record(
@@ -70,16 +76,38 @@ pub fn record(
     if sealing {
         seal::seal(session)?;
     }
+    if matches!(event, Event::SessionEnd { .. }) {
+        return Ok(farewell(session, answer));
+    }
     Ok(answer)
+}
+
+/// Tells the user at the end what a policy that observes would have stopped.
+fn farewell(session: &Session<'_>, answer: HookAnswer) -> HookAnswer {
+    let observes =
+        session.policy().ok().map(|governing| governing.policy).filter(|policy| policy.enforce() == Enforce::Observe);
+    let Some((policy, rows)) = observes.and_then(|policy| Some((policy, session.rows().ok()?))) else { return answer };
+    let observed = Observed::of(rows.iter(), &policy);
+    let lines: Vec<String> = observed.lines().into_iter().take(TOLD).collect();
+    let ours = format!("writ: {}\n{}", observed.summary(), lines.join("\n"));
+    let message = answer.message.iter().map(String::as_str).chain([ours.trim_end()]).collect::<Vec<_>>().join("\n");
+    answer.with_message(message)
 }
 
 /// Tells the user, once, which policy governs; loudly when nobody they trust signed it.
 fn welcome(session: &Session<'_>) -> HookAnswer {
     let Some(policy) = &session.state.policy else { return Answer::Silent.into() };
-    let message = match policy.signed.as_str() {
-        "trusted" => return Answer::Silent.into(),
-        "unknown-key" => format!("writ: policy `{}` is signed, but not by a key you trust", policy.name),
-        _ => format!("writ: policy `{}` is not signed", policy.name),
+    let observes = session.policy().is_ok_and(|governing| governing.policy.enforce() == Enforce::Observe);
+    let trusted = match policy.signed.as_str() {
+        "trusted" => None,
+        "unknown-key" => Some(format!("writ: policy `{}` is signed, but not by a key you trust", policy.name)),
+        _ => Some(format!("writ: policy `{}` is not signed", policy.name)),
     };
-    HookAnswer::from(Answer::Silent).with_message(message)
+    let observing = observes
+        .then(|| format!("writ: policy `{}` only observes: calls are recorded, and none is stopped", policy.name));
+    let messages: Vec<String> = trusted.into_iter().chain(observing).collect();
+    if messages.is_empty() {
+        return Answer::Silent.into();
+    }
+    HookAnswer::from(Answer::Silent).with_message(messages.join("\n"))
 }

@@ -50,6 +50,10 @@ fn look(path: &Path, timeout: Duration) -> Seen {
         return absent(path);
     };
     let folder = found.is_dir();
+    // Git says nothing of its own folder, and that is no praise: what is in it is in no commit.
+    if path.components().any(|part| part.as_os_str() == ".git") {
+        return Seen { exists: Some(true), git: Some(Git::Outside), folder };
+    }
     let Ok(repository) = Repository::around(path.parent().unwrap_or(path)) else {
         return Seen { exists: Some(true), git: Some(Git::Outside), folder };
     };

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use writ_core::json::{Object, Value};
 use writ_core::{Digest, Timestamp};
 
+use crate::call::short;
 use crate::governing::Governing;
 
 /// The policy a session runs under, as a human last accepted it.
@@ -86,6 +87,11 @@ impl Grant {
         Value::Object(out)
     }
 
+    /// The name `writ approve` takes.
+    pub fn name(&self) -> String {
+        short(self.input)
+    }
+
     /// Reads a grant.
     pub fn from_json(value: &Value) -> Option<Self> {
         let text = |name| value.get(name).and_then(Value::as_str);
@@ -108,6 +114,8 @@ pub struct State {
     pub asked: u64,
     /// Calls that were denied.
     pub denied: u64,
+    /// Calls that ran and would have been stopped, had the policy not only observed.
+    pub observed: u64,
     /// Human prompts so far.
     pub turns: u64,
     /// Human approvals not used yet.
@@ -129,7 +137,16 @@ pub struct StateError {
 impl State {
     /// A fresh session under `policy`, if there is one.
     pub const fn fresh(policy: Option<PolicyRef>) -> Self {
-        Self { policy, calls: 0, asked: 0, denied: 0, turns: 0, grants: Vec::new(), blocks: BTreeMap::new() }
+        Self {
+            policy,
+            calls: 0,
+            asked: 0,
+            denied: 0,
+            observed: 0,
+            turns: 0,
+            grants: Vec::new(),
+            blocks: BTreeMap::new(),
+        }
     }
 
     /// How policy is called, for people.
@@ -144,6 +161,9 @@ impl State {
         out.push("calls", Value::from(self.calls));
         out.push("asked", Value::from(self.asked));
         out.push("denied", Value::from(self.denied));
+        if self.observed > 0 {
+            out.push("observed", Value::from(self.observed));
+        }
         out.push("turns", Value::from(self.turns));
         out.push("grants", Value::Array(self.grants.iter().map(Grant::to_json).collect()));
         if !self.blocks.is_empty() {
@@ -169,6 +189,7 @@ impl State {
             calls: count("calls")?,
             asked: count("asked")?,
             denied: count("denied")?,
+            observed: count("observed").unwrap_or_default(),
             turns: count("turns")?,
             grants: state.get("grants")?.as_array()?.iter().map(Grant::from_json).collect::<Option<_>>()?,
             blocks: blocks.map(|(agent, count)| Some((agent.to_owned(), count.as_u64()?))).collect::<Option<_>>()?,

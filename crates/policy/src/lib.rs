@@ -5,6 +5,7 @@
 //! [`Facts`] — so that the second can be done again, years later, from the record. Page: `spec/policy.md`.
 
 mod command;
+mod enforce;
 mod error;
 mod facts;
 mod glob;
@@ -13,10 +14,12 @@ mod policy;
 mod protect;
 mod rules;
 mod schema;
+mod scope;
 mod survey;
 mod url;
 mod world;
 
+pub use enforce::{Enforce, Enforced, enforce};
 pub use error::{PolicyError, Problem};
 pub use facts::{Apply, Facts, FactsError, Host, Loss, PlanVerdict};
 pub use glob::{Glob, GlobError};

@@ -1,12 +1,14 @@
 //! A policy: parsed, checked and compiled in one step.
 
 use writ_core::json::{self, Limits, Object, Value};
-use writ_core::{Digest, Timestamp};
+use writ_core::{Digest, Timestamp, Verdict};
 
+use crate::enforce::Enforce;
 use crate::error::{Found, PolicyError, did_you_mean};
 use crate::facts::{Host, HostFact};
-use crate::rules::{HostRule, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolRule};
+use crate::rules::{Acting, HostRule, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolRule};
 use crate::schema::{self, Kind, join};
+use crate::scope::Scope;
 use crate::url;
 
 /// A checked policy. There is no other way to get one than [`Policy::parse`].
@@ -20,6 +22,8 @@ pub struct Policy {
     pub(crate) domains: Domains,
     claims: Claims,
     consequences: Consequences,
+    pub(crate) tokens: Option<Verdict>,
+    enforce: Enforce,
     document: Value,
     warnings: Vec<String>,
 }
@@ -102,6 +106,10 @@ pub(crate) struct Files {
     pub allow: Option<Vec<PathRule>>,
     pub deny: Vec<PathRule>,
     pub read_only: Vec<PathRule>,
+    /// What needs a human's yes: `tools.requireApproval` alone says so.
+    pub approval: Vec<PathRule>,
+    /// The folder that relative patterns hang off.
+    pub root: String,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -111,6 +119,23 @@ pub(crate) struct Domains {
 }
 
 impl Files {
+    /// Takes over what `Read:path`, `Write:path` and `Edit:path` among `tools` say of other tools and of shell lines.
+    fn with_tools(mut self, tools: &Tools) -> Self {
+        let scoped = |rules: &[ToolRule]| -> Vec<PathRule> {
+            let scoped = rules.iter().filter_map(|rule| match (&rule.subject, Scope::of_tool(&rule.tool)) {
+                (Some(Acting::Path(path)), Some(scope)) => Some(path.scoped(scope)),
+                _ => None,
+            });
+            scoped.collect()
+        };
+        let (reads, writes): (Vec<_>, Vec<_>) =
+            scoped(&tools.deny).into_iter().partition(|rule| rule.scope == Scope::Reads);
+        self.deny.extend(reads);
+        self.read_only.extend(writes);
+        self.approval = scoped(&tools.approval);
+        self
+    }
+
     pub const fn any(&self) -> bool {
         self.allow.is_some() || !self.deny.is_empty() || !self.read_only.is_empty()
     }
@@ -148,6 +173,14 @@ impl Policy {
             return Err(PolicyError::from_found(&text, reader.found));
         }
         let member = |name: &str| document.get(name).and_then(Value::as_str).map(str::to_owned);
+        let enforce = Enforce::read(&document);
+        let mut claims = Claims::read(&document);
+        claims.enforce &= enforce == Enforce::Decide;
+        let tokens = match document.get("tokens").and_then(Value::as_str) {
+            Some("ask") => Some(Verdict::Ask),
+            Some("deny") => Some(Verdict::Deny),
+            _ => None,
+        };
         let expires = member("expires").and_then(|text| Some((Timestamp::parse(&text).ok()?, text)));
         Ok(Self {
             digest: Digest::of(bytes),
@@ -156,8 +189,10 @@ impl Policy {
             tools,
             files,
             domains,
-            claims: Claims::read(&document),
+            claims,
             consequences,
+            tokens,
+            enforce,
             warnings: reader.warnings,
             document,
         })
@@ -181,6 +216,25 @@ impl Policy {
     /// What an agent's DONE is worth.
     pub const fn claims(&self) -> &Claims {
         &self.claims
+    }
+
+    /// What becomes of its decisions.
+    pub const fn enforce(&self) -> Enforce {
+        self.enforce
+    }
+
+    /// The text of the rule at a pointer: an entry of a list as it stands (`Bash:git push --force*`), a member with its name
+    /// (`ask: 3`).
+    pub fn rule_text(&self, pointer: &str) -> Option<String> {
+        let (mut at, mut named) = (&self.document, None);
+        for name in pointer.strip_prefix('/')?.split('/') {
+            (at, named) = match at.as_array() {
+                Some(items) => (items.get(name.parse::<usize>().ok()?)?, None),
+                None => (at.get(&name.replace("~1", "/").replace("~0", "~"))?, Some(name)),
+            };
+        }
+        let text = at.as_str().map(str::to_owned).or_else(|| Some(at.as_u64()?.to_string()))?;
+        Some(named.map_or_else(|| text.clone(), |name| format!("{name}: {text}")))
     }
 
     /// Pointers of the fields in this document that nothing acts on yet.
@@ -209,7 +263,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn rules(&mut self, document: &Value) -> (Tools, Files, Domains) {
-        let rules = (self.tools(document), self.files(document), self.domains(document));
+        let tools = self.tools(document);
+        let files = self.files(document).with_tools(&tools);
+        let rules = (tools, files, self.domains(document));
         self.functionaries(document.get("functionaries"), "/functionaries");
         self.sublayouts(document);
         rules
@@ -272,6 +328,8 @@ impl Reader<'_> {
             allow: list("allow", Reading::Narrow),
             deny: list("deny", Reading::Wide).unwrap_or_default(),
             read_only: list("readOnly", Reading::Wide).unwrap_or_default(),
+            approval: Vec::new(),
+            root: self.root.to_owned(),
         }
     }
 

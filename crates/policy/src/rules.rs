@@ -4,6 +4,7 @@
 //! in `allow`. Page: `spec/policy.md`.
 
 use crate::glob::{Glob, GlobError, split};
+use crate::scope::Scope;
 use crate::url;
 
 /// How a list reads its patterns.
@@ -22,6 +23,8 @@ pub struct PathRule {
     pub pointer: String,
     /// `!pattern`: takes back what earlier patterns said.
     pub negated: bool,
+    /// The uses it is about.
+    pub scope: Scope,
     pattern: Pattern,
 }
 
@@ -56,7 +59,7 @@ impl PathRule {
         } else {
             Pattern::Glob(Glob::below(root, &wide)?)
         };
-        Ok(Self { pointer, negated, pattern })
+        Ok(Self { pointer, negated, scope: Scope::Any, pattern })
     }
 
     fn with<T>(&self, home: Option<&str>, ask: impl FnOnce(&Glob) -> T) -> Option<T> {
@@ -64,6 +67,11 @@ impl PathRule {
             Pattern::Glob(glob) => Some(ask(glob)),
             Pattern::Home(glob) => Some(ask(&glob.under(home?))),
         }
+    }
+
+    /// The same pattern about other uses.
+    pub fn scoped(&self, scope: Scope) -> Self {
+        Self { scope, ..self.clone() }
     }
 
     /// Whether it matches an absolute path.
@@ -105,7 +113,29 @@ pub fn last_word<'a>(rules: &'a [PathRule], path: &str, home: Option<&str>) -> O
 
 /// [`last_word`] on a path that [`split`] has split.
 pub fn last_word_split<'a>(rules: &'a [PathRule], path: &[&str], home: Option<&str>) -> Option<&'a PathRule> {
-    rules.iter().rfind(|rule| rule.matches_split(path, home)).filter(|rule| !rule.negated)
+    last_word_of(rules, path, home, |_| true)
+}
+
+/// The same among rules of some scopes. A `!pattern` takes back only what rules of its own scope said.
+pub fn last_word_of<'a>(
+    rules: &'a [PathRule],
+    path: &[&str],
+    home: Option<&str>,
+    meant: impl Fn(Scope) -> bool,
+) -> Option<&'a PathRule> {
+    let last = |scope: &Scope| {
+        let own = rules.iter().filter(|rule| rule.scope == *scope);
+        own.rev().find(|rule| rule.matches_split(path, home)).filter(|rule| !rule.negated)
+    };
+    Scope::ALL.iter().filter(|scope| meant(**scope)).find_map(last)
+}
+
+/// Whether the list names a path and then takes it back: what it says is no secret.
+pub fn takes_back(rules: &[PathRule], path: &str, home: Option<&str>) -> bool {
+    let path = split(path);
+    let own = rules.iter().filter(|rule| rule.scope == Scope::Any);
+    let last = own.rev().find(|rule| rule.matches_split(&path, home));
+    last.is_some_and(|rule| rule.negated) && last_word_split(rules, &path, home).is_none()
 }
 
 /// One entry of a `tools` list: `Tool` or `Tool:pattern`.
@@ -192,6 +222,14 @@ impl ToolRule {
             Some(pattern) => Some(Acting::Text(pattern.to_owned())),
         };
         Ok(Self { pointer, tool: tool.to_owned(), subject })
+    }
+
+    /// The path pattern, where it has one.
+    pub const fn path(&self) -> Option<&PathRule> {
+        match &self.subject {
+            Some(Acting::Path(path)) => Some(path),
+            Some(Acting::Text(_)) | None => None,
+        }
     }
 
     /// Whether the rule is about `tool`.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Decision, Timestamp, ToolCall};
-use writ_policy::{Entry, Facts, Policy, Protected, Resolved, Setting, World, decide, judge, survey};
+use writ_policy::{Entry, Facts, Policy, Protected, Resolved, Setting, World, decide, enforce, judge, survey};
 
 const ROOT: &str = "/w";
 
@@ -332,4 +332,93 @@ fn every_refusal_says_rule_place_and_remedy() {
         assert!(!reason.instead.is_empty() && !reason.message.is_empty());
         assert!(!reason.message.ends_with('.'), "{reason:?}");
     }
+}
+
+/// `Edit:path` is about what is there: making it anew is no change of it.
+#[test]
+fn edits_are_changes_of_what_is_there() {
+    const EDITS: &str = r#"{"version":"1.0","name":"x","tools":{"deny":["Edit:lib/**","Read:src/**","Read:!src/b.txt"],
+        "requireApproval":["Edit:**/.env","Edit:docs/**","Write:ci/**"]}}"#;
+    let write = |path: &str| call("Write", &format!(r#"{{"file_path":"{path}","content":"x"}}"#));
+    check(
+        EDITS,
+        &[
+            (bash("echo A=1 > .env"), "allow"),
+            (bash("cp a .env"), "allow"),
+            (bash("echo A=1 > linked/x/.env"), "ask"),
+            (write(".env"), "allow"),
+            (write("src/deep/x/.env"), "ask"),
+            (bash("sed -i s/a/b/ docs/guide.md"), "ask"),
+            (bash("echo x >> docs/new.md"), "allow"),
+            (bash("rm -r docs"), "ask"),
+            (bash("sed -i s/a/b/ lib/one.c"), "deny"),
+            (bash("echo x > lib/three.c"), "allow"),
+            (bash("cat lib/one.c"), "allow"),
+            (bash("cat src/a.rs"), "deny"),
+            (bash("cat src/b.txt"), "allow"),
+            (bash("cat linked/x/.env"), "deny"),
+            (call("Grep", r#"{"pattern":"x","path":"src"}"#), "deny"),
+            (call("Read", r#"{"file_path":"src/b.txt"}"#), "allow"),
+            (call("Edit", r#"{"file_path":"lib/one.c","old_string":"a","new_string":"b"}"#), "deny"),
+            (bash("git checkout main"), "allow"),
+            (bash("rm -rf ci"), "ask"),
+            (bash("echo x > ci/new.yml"), "ask"),
+        ],
+    );
+}
+
+/// A file made from one that the list takes back shows nothing; one that is there is not replaced, and nothing else is copied.
+#[test]
+fn templates_may_be_copied_where_nothing_is() {
+    const SECRETS: &str =
+        r#"{"version":"1.0","name":"x","files":{"deny":["**/.env","**/.env.*","!**/.env.example","keys/**"]}}"#;
+    check(
+        SECRETS,
+        &[
+            (bash("cp .env.example .env"), "allow"),
+            (bash("cp -n ./.env.example ./.env"), "allow"),
+            (bash("mv .env.example .env"), "allow"),
+            (bash("install -m 600 .env.example .env.local"), "allow"),
+            (bash("cd src && cp .env.example .env"), "allow"),
+            (bash("cp src/deep/x/.env.example src/deep/x/.env"), "deny"),
+            (bash("cp notes.md .env"), "deny"),
+            (bash("cp .env.prod .env"), "deny"),
+            (bash("cp .env.example keys/a"), "allow"),
+            (bash("cp keys/a .env"), "deny"),
+            (bash("ln .env.example .env"), "allow"),
+            (bash("ln -s .env.example .env"), "deny"),
+            (bash("cp .env.example notes.md .env"), "deny"),
+            (bash("cp $X .env"), "deny"),
+            (bash("echo A=1 > .env"), "deny"),
+            (bash("cp .env.example .aflock"), "deny"),
+            (call("Write", r#"{"file_path":".env","content":"x"}"#), "deny"),
+        ],
+    );
+}
+
+/// A policy that observes decides as any other; only what protects the record is enforced.
+#[test]
+fn observing_stops_nothing_but_what_touches_the_record() {
+    let policy = r#"{"version":"1.0","name":"x","enforce":"observe","tools":{"deny":["Bash:curl *"],"requireApproval":["Bash:git push"]},
+        "files":{"deny":["**/.env"]}}"#;
+    let parsed = Policy::parse(policy.as_bytes(), ROOT).unwrap();
+    for (line, judged, told) in [
+        ("curl https://x.example", "deny", "allow"),
+        ("git push", "ask", "allow"),
+        ("cat src/deep/x/.env", "deny", "allow"),
+        ("ls", "allow", "allow"),
+        ("echo {} > .aflock", "deny", "deny"),
+        ("curl https://x.example; rm -r /h/.writ", "deny", "deny"),
+        ("writ approve 12", "deny", "deny"),
+        ("cat /h/.writ/keys/ledger.pem", "deny", "deny"),
+    ] {
+        let decision = decided(policy, &bash(line));
+        assert_eq!(decision.verdict.as_str(), judged, "{line}");
+        let enforced = enforce(&parsed, decision);
+        assert_eq!(enforced.decision.verdict.as_str(), told, "{line}");
+        assert_eq!(enforced.observed.map(|verdict| verdict.as_str()), (judged != told).then_some(judged), "{line}");
+    }
+    let decides = Policy::parse(policy.replace("observe", "decide").as_bytes(), ROOT).unwrap();
+    let enforced = enforce(&decides, decided(policy, &bash("git push")));
+    assert_eq!((enforced.decision.verdict.as_str(), enforced.observed), ("ask", None));
 }

@@ -122,7 +122,8 @@ pub enum Command {
     Shell(ShellCommand),
     /// Let one asked call run once. Only a human at a terminal can.
     #[command(
-        after_help = "Examples:\n  writ approve              list what waits for approval\n  writ approve 3f9a1c02     let that call run once"
+        after_help = "Examples:\n  writ approve              list what waits for approval\n  writ approve 3f9a1c02     let that call run once\n  writ \
+        approve --list       what was approved and has not run yet\n  writ approve --revoke 3f9a1c02"
     )]
     Approve(ApproveArgs),
     /// List and show recorded sessions.
@@ -204,6 +205,9 @@ pub struct InitArgs {
     /// Take the hooks out again and put the settings file back.
     #[arg(long)]
     pub undo: bool,
+    /// Write a policy that decides and records everything, and stops nothing.
+    #[arg(long, conflicts_with = "undo")]
+    pub observe: bool,
     /// Version of the agent client, when it is not to be asked for it (`2.1.329`).
     #[arg(long, value_name = "VERSION")]
     pub client_version: Option<String>,
@@ -224,7 +228,14 @@ pub enum ShellCommand {
 #[derive(ClapArgs, Debug)]
 pub struct ApproveArgs {
     /// The call's short digest, from the denial; lists what waits when left out.
+    #[arg(conflicts_with_all = ["list", "revoke"])]
     pub call: Option<String>,
+    /// List what was approved and has not run yet.
+    #[arg(long)]
+    pub list: bool,
+    /// Take an approval back before it is used: the short digest that `--list` shows.
+    #[arg(long, value_name = "ID", conflicts_with = "list")]
+    pub revoke: Option<String>,
     /// The session; the newest of this repository when left out.
     #[arg(long)]
     pub session: Option<String>,

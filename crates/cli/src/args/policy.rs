@@ -16,6 +16,9 @@ pub enum PolicyCommand {
         /// Replace an existing file.
         #[arg(long)]
         force: bool,
+        /// Decide and record everything, and stop nothing (`"enforce": "observe"`).
+        #[arg(long)]
+        observe: bool,
     },
     /// Check a policy, and list what nothing enforces yet.
     Check {

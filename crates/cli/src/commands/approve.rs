@@ -2,7 +2,8 @@
 
 use std::io::IsTerminal;
 
-use writ_core::SessionId;
+use writ_core::{SessionId, Timestamp};
+use writ_engine::human::Waiting;
 use writ_engine::{Home, governing, human};
 use writ_store::Store;
 
@@ -16,26 +17,58 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
     let home = environment::home();
     let store = store(&home)?;
     let id = session(&store, args.session.as_deref())?;
+    if args.list {
+        return granted(&store, &id);
+    }
+    if let Some(name) = &args.revoke {
+        human_present("take an approval back")?;
+        let grant = human::revoke(&store, &id, name, &home).map_err(Failure::could_not)?;
+        output::line(format!("{} {} {} may not run any more", output::good("✓"), grant.tool, grant.name()));
+        return Ok(());
+    }
     let Some(name) = &args.call else {
-        for call in human::waiting(&store, &id).map_err(Failure::could_not)? {
-            output::line(format!(
-                "{}  {}  {}  {}",
-                output::bold(call.name()),
-                output::plain(&call.tool),
-                call.asked,
-                output::plain(&call.rules.join(", "))
-            ));
-        }
+        human::waiting(&store, &id).map_err(Failure::could_not)?.iter().for_each(show);
         return Ok(());
     };
     human_present("approve a call")?;
     let call = human::approve(&store, &id, name, &home).map_err(Failure::could_not)?;
+    show(&call);
     output::line(format!(
         "{} {} {} may run once within 30 minutes",
         output::good("✓"),
         output::plain(&call.tool),
         call.name()
     ));
+    Ok(())
+}
+
+/// What a call would do, and which rules want a human's yes. Its text is on no record (R8): the client shows that.
+fn show(call: &Waiting) {
+    output::line(format!("{}  {}  {}", output::bold(call.name()), output::plain(&call.tool), call.asked));
+    let unresolved: Vec<String> = call.shown.unresolved.iter().map(|kind| format!("{kind} is not known")).collect();
+    let loss: Vec<String> = call.shown.loss.iter().cloned().collect();
+    let lists = [
+        ("programs", &call.shown.programs),
+        ("paths", &call.shown.paths),
+        ("hosts", &call.shown.hosts),
+        ("unknown", &unresolved),
+        ("loses", &loss),
+        ("rules", &call.rules),
+    ];
+    for (name, items) in lists {
+        for (at, item) in items.iter().enumerate() {
+            let head = if at == 0 { name } else { "" };
+            output::line(format!("  {}  {}", output::dim(format!("{head:<8}")), output::plain(item)));
+        }
+    }
+}
+
+fn granted(store: &Store, id: &SessionId) -> Result<(), Failure> {
+    let now = Timestamp::now();
+    for grant in human::granted(store, id).map_err(Failure::could_not)? {
+        let ends = if grant.until >= now { "until" } else { "ended" };
+        output::line(format!("{}  {}  {ends} {}", output::bold(grant.name()), output::plain(&grant.tool), grant.until));
+    }
     Ok(())
 }
 

@@ -26,7 +26,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
         return Ok(());
     }
-    write_policy(governing::repository(&cwd), &cwd)?;
+    write_policy(governing::repository(&cwd), &cwd, args.observe)?;
     let version = client_version(args.client_version.as_deref())?;
     let spec = HookSpec { command: command()?, on_failure_block: version.is_none_or(ClientVersion::blocks_on_failure) };
     let outcome = install::install(&settings, &spec, &home).map_err(failure)?;
@@ -52,12 +52,15 @@ pub fn settings_path(home: &Home, cwd: &Path, user: bool) -> Result<PathBuf, Fai
     Ok(if user { places.user } else { places.project })
 }
 
-fn write_policy(root: &Path, cwd: &Path) -> Result<(), Failure> {
+fn write_policy(root: &Path, cwd: &Path, observe: bool) -> Result<(), Failure> {
     if let Some(path) = governing::find(cwd) {
         output::line(format!("{} policy {} is there already", output::good("✓"), path.display()));
+        if observe {
+            output::line("  to observe first, put `\"enforce\": \"observe\"` into it");
+        }
         return Ok(());
     }
-    let starter = starter::starter(root);
+    let starter = starter::starter(root, observe);
     let path = root.join(".aflock");
     fs::write(&path, &starter.text).map_err(|error| Failure::could_not(format!("{}: {error}", path.display())))?;
     output::line(format!("{} wrote {}{}", output::good("✓"), path.display(), found(&starter.found)));

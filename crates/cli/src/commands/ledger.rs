@@ -4,8 +4,10 @@ use std::path::Path;
 
 use writ_core::json::{Object, Value};
 use writ_core::plain;
-use writ_engine::verify;
+use writ_engine::shown::Shown;
+use writ_engine::{cite, verify};
 use writ_evidence::row::{Row, RowDecision};
+use writ_policy::Policy;
 
 use crate::args::{Format, LedgerCommand};
 use crate::commands::verify::show;
@@ -23,7 +25,7 @@ pub fn run(command: &LedgerCommand) -> Result<(), Failure> {
             let bytes = plain::read(file, MAX_LEDGER);
             let bytes = bytes.map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
             let (rows, wrong) = Row::parse_all(&bytes);
-            show_rows(&rows, format.format);
+            show_rows(&rows, None, format.format);
             match wrong {
                 None => Ok(()),
                 Some(error) => Err(Failure::malformed(format!("{}: {error}", file.display()))),
@@ -38,8 +40,16 @@ pub fn run(command: &LedgerCommand) -> Result<(), Failure> {
     }
 }
 
-/// Rows for people, one a line, or as a JSON array.
-pub fn show_rows(rows: &[Row], format: Format) {
+/// `deny /tools/deny/0` with the rule's own text, where the policy is at hand.
+fn cited(policy: Option<&Policy>, rule: &str) -> String {
+    match rule.split_once(' ') {
+        Some((verdict, pointer)) => format!("{verdict} {}", cite(policy, pointer)),
+        None => rule.to_owned(),
+    }
+}
+
+/// Rows for people, one a line with programs, paths, hosts and rules, or as a JSON array.
+pub fn show_rows(rows: &[Row], policy: Option<&Policy>, format: Format) {
     if format == Format::Json {
         output::print_json(&Value::Array(rows.iter().map(Row::to_json).collect()));
         return;
@@ -55,13 +65,18 @@ pub fn show_rows(rows: &[Row], format: Format) {
         let detail = row.detail.as_object();
         let text =
             |name| detail.and_then(|detail: &Object| detail.get(name)).and_then(Value::as_str).unwrap_or_default();
-        let what = output::plain(row.tool_name.as_deref().unwrap_or_else(|| text("event")));
-        let why = row.denial_reason.as_deref().unwrap_or_default();
+        let shown = Shown::of(row);
+        let what = if row.tool_name.is_some() { shown.summary() } else { text("event").to_owned() };
+        let observed = text("observed");
+        let observed = if observed.is_empty() { String::new() } else { format!("  would be {observed}") };
+        let rules: Vec<String> = shown.rules.iter().map(|rule| cited(policy, rule)).collect();
         output::line(format!(
-            "{:>5}  {}  {word}  {what}  {}",
+            "{:>5}  {}  {word}  {}{}  {}",
             row.sequence,
             row.timestamp,
-            output::dim(output::plain(why))
+            output::plain(&what),
+            output::warn(observed),
+            output::dim(output::plain(&rules.join("; ")))
         ));
     }
 }

@@ -21,7 +21,7 @@ use crate::output;
 /// Runs one of the policy commands.
 pub fn run(command: PolicyCommand) -> Result<(), Failure> {
     match command {
-        PolicyCommand::New { file, force } => new(&file, force),
+        PolicyCommand::New { file, force, observe } => new(&file, force, observe),
         PolicyCommand::Check { file, format } => check(&given_or_found(file)?, &format),
         PolicyCommand::Show { file, format } => show(&given_or_found(file)?, &format),
         PolicyCommand::Sign { file, key, output } => sign(&file, &key, output),
@@ -88,8 +88,8 @@ fn pointer(pointer: &str) -> &str {
     if pointer.is_empty() { "the whole document" } else { pointer }
 }
 
-fn new(file: &Path, force: bool) -> Result<(), Failure> {
-    let starter = starter::starter(&environment::cwd()?);
+fn new(file: &Path, force: bool, observe: bool) -> Result<(), Failure> {
+    let starter = starter::starter(&environment::cwd()?, observe);
     if file == Path::new("-") {
         output::bytes(starter.text.as_bytes());
         return Ok(());

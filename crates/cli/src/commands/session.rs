@@ -1,6 +1,7 @@
 //! `writ session`: what is on record.
 
 use writ_core::json::{Object, Value};
+use writ_engine::human;
 use writ_engine::state::State;
 use writ_evidence::row::Row;
 
@@ -19,7 +20,8 @@ pub fn run(command: &SessionCommand) -> Result<(), Failure> {
             let store = store(&environment::home())?;
             let id = session(&store, named.as_deref())?;
             let rows = store.rows(&id).map_err(Failure::could_not)?;
-            ledger::show_rows(&rows, format.format);
+            let policy = rows.last().and_then(|last| human::kept_policy(&store, &id, last));
+            ledger::show_rows(&rows, policy.as_ref(), format.format);
             Ok(())
         }
     }
@@ -69,6 +71,7 @@ pub fn describe(first: &Row, last: &Row) -> Object {
     out.push("calls", count(|state| state.calls));
     out.push("asked", count(|state| state.asked));
     out.push("denied", count(|state| state.denied));
+    out.push("observed", count(|state| state.observed));
     out.push("turns", count(|state| state.turns));
     out
 }

@@ -1,7 +1,9 @@
 //! `writ status`: which policy governs here, and how the newest session stands.
 
 use writ_core::json::{Object, Value};
+use writ_engine::observed::Observed;
 use writ_engine::{governing, human};
+use writ_policy::Enforce;
 
 use crate::args::{Format, FormatArgs};
 use crate::commands::approve::store;
@@ -23,6 +25,13 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         let last = store.last_row(id).map_err(Failure::could_not)?;
         described = first.zip(last).map(|(first, last)| session::describe(&first, &last));
     }
+    let observed = match (&governing, &newest) {
+        (Some(governing), Some(id)) if governing.policy.enforce() == Enforce::Observe => {
+            let rows = store.rows(id).map_err(Failure::could_not)?;
+            Some(Observed::of(rows.iter(), &governing.policy))
+        }
+        _ => None,
+    };
     if args.format == Format::Json {
         let mut out = Object::new();
         out.push(
@@ -31,6 +40,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         );
         out.push("session", described.map_or(Value::Null, Value::Object));
         out.push("claims", claims.to_json());
+        out.push("observed", observed.map_or(Value::Null, |observed| observed.to_json()));
         output::print_json(&Value::Object(out));
         return Ok(());
     }
@@ -61,5 +71,9 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         None => output::line("session  none of this repository is on record"),
     }
     output::line(format!("claims   {}", claims.text().trim_start_matches("claims are ")));
+    if let Some(observed) = observed {
+        output::line(format!("observe  {}", observed.summary()));
+        observed.lines().iter().for_each(|line| output::line(format!("         {}", output::plain(line))));
+    }
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 use writ_core::json::{Object, Value};
 use writ_core::{Decision, Reason, Span, ToolCall, Verdict, visible};
+use writ_engine::cite;
 use writ_engine::governing::Governing;
+use writ_policy::{Enforce, Policy};
 
 use crate::args::{Format, WhyArgs};
 use crate::commands::decide::{decide, folder, input_value};
@@ -22,7 +24,7 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
     let decision = decide(&governing, &call);
     match args.format.format {
         Format::Json => output::print_json(&json(&call, &decision, &governing)),
-        Format::Human => output::line(prose(&call, &decision, governing.policy.name())),
+        Format::Human => output::line(prose(&call, &decision, &governing.policy)),
     }
     if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) }
 }
@@ -49,28 +51,31 @@ fn bash(line: &str) -> Value {
 }
 
 /// The whole answer.
-fn prose(call: &ToolCall, decision: &Decision, policy: &str) -> String {
+fn prose(call: &ToolCall, decision: &Decision, policy: &Policy) -> String {
     let verdict = match decision.verdict {
         Verdict::Allow => output::good("allow"),
         Verdict::Ask => output::warn("ask"),
         Verdict::Deny => output::bad("deny"),
     };
-    let mut out = format!("{verdict}  {} under policy `{}`", output::plain(&call.tool), output::plain(policy));
+    let mut out = format!("{verdict}  {} under policy `{}`", output::plain(&call.tool), output::plain(policy.name()));
+    if policy.enforce() == Enforce::Observe && decision.verdict > Verdict::Allow {
+        out.push_str("\n\nThe policy observes: only what would touch the policy, the record or the hooks is stopped.");
+    }
     if decision.reasons.is_empty() {
         out.push_str("\n\nNo rule speaks against it.");
     }
     for reason in &decision.reasons {
         out.push_str("\n\n");
-        out.push_str(&explain(call, reason));
+        out.push_str(&explain(call, reason, policy));
     }
     out
 }
 
-fn explain(call: &ToolCall, reason: &Reason) -> String {
+fn explain(call: &ToolCall, reason: &Reason, policy: &Policy) -> String {
     let mut out = format!(
         "{} {}: {}",
         output::dim("rule"),
-        output::bold(output::plain(&reason.rule)),
+        output::bold(output::plain(&cite(Some(policy), &reason.rule))),
         output::plain(&reason.message)
     );
     if let (Some(line), Some(span)) = (call.text("command"), reason.matched.span) {

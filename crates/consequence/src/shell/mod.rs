@@ -15,7 +15,7 @@ use writ_shell::{Access, Analysis, Command, Env, Part, Word, analyze};
 
 use files::{DELETES, search_of};
 
-use crate::paths::{Doing, Eyes, Place, judge};
+use crate::paths::{Doing, Eyes, Git, Place, judge};
 use crate::report::{
     Confidence, Effect, Intent, Missing, Mutation, Origin, Recoverability, Report, Target, Tier, Unseen,
 };
@@ -24,6 +24,8 @@ use crate::{signs, sql};
 
 /// Stands for a home that nobody named: `~` is judged without knowing whose it is.
 const SOME_HOME: &str = "/~";
+/// The rule about named files that are put back as git has them.
+const DISCARD: &str = "git/discard";
 
 /// Evaluates a line.
 pub fn evaluate(line: &str, env: &Env, eyes: &dyn Eyes) -> Report {
@@ -127,6 +129,7 @@ impl Findings<'_> {
                     continue;
                 }
                 match rule.tier {
+                    Judged::As(_) if rule.id == DISCARD && self.are_clean(&subject.targets(skip)) => {}
                     Judged::As(tier) => self.rule(rule, tier, &subject.targets(skip), command.span),
                     Judged::BySql => self.sql(rule, command, analysis),
                     Judged::ByPath => {}
@@ -150,6 +153,17 @@ impl Findings<'_> {
                 mutation.intent.metadata.push("rule", Value::from(rule.id.as_str()));
             }
         }
+    }
+
+    /// Whether git has all the named files as they are, so that putting them back loses nothing.
+    fn are_clean(&self, targets: &[String]) -> bool {
+        let Some(cwd) = self.env.cwd.as_deref() else { return false };
+        let clean = |target: &String| {
+            let known = !target.contains(['\u{1}', '*', '?', '[', ':', '~']);
+            let place = if target.starts_with('/') { target.clone() } else { format!("{cwd}/{target}") };
+            known && self.eyes.look(&place).git == Some(Git::Clean)
+        };
+        !targets.is_empty() && targets.iter().all(clean)
     }
 
     /// An interpreter that reads its code from a here-document, as if the code stood in its arguments.

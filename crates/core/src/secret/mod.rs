@@ -116,6 +116,26 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Whether a text holds a token: something of a known shape, with letters and digits as chance mixes them. `npm_config_cache` and
+/// `sk-learn-like-names` have the beginning alone.
+pub fn has_token(text: &str) -> bool {
+    text.split(|c| !is_token(c) && c != '.').any(|run| run.len() >= SHORTEST && is_mixed(run))
+}
+
+/// A run that begins as a token does, and goes on as one.
+fn is_mixed(run: &str) -> bool {
+    let tails = SHAPES.iter().filter_map(|(start, least)| {
+        let tail = run.strip_prefix(start)?.split('.').next()?;
+        (tail.len() >= *least).then_some(tail)
+    });
+    let mut tails = tails.chain(run.split('.').skip(1).filter(|tail| tail.len() >= SHORTEST && is_mixed(tail)));
+    tails.any(|tail| {
+        let digits = tail.bytes().filter(u8::is_ascii_digit).count();
+        let longest = tail.split(['-', '_']).map(str::len).max().unwrap_or_default();
+        digits >= 2 && longest >= 10 || tail.len() == 16 && tail.bytes().all(|byte| byte.is_ascii_uppercase())
+    })
+}
+
 fn is_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }

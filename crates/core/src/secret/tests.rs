@@ -70,6 +70,27 @@ fn tokens_are_masked_and_names_are_not() {
 }
 
 #[test]
+fn tokens_are_told_from_names_that_begin_like_them() {
+    let long = "aB3".repeat(12);
+    for start in ["ghp_", "glpat-", "npm_", "hf_", "sk-", "sk-proj-", "eyJ", "xoxb-", "hvs.", "ya29."] {
+        assert!(has_token(&format!("curl -H 'Authorization: Bearer {start}{long}' x")), "{start}");
+    }
+    assert!(has_token("?key=AKIAABCDEFGHIJKLMNOP&x") && has_token("AKIA2E0A8F3B244C9986"));
+    assert!(has_token(&format!("https://x.example/a.ghp_{long}")));
+    for plain in [
+        "npm_config_fetch_retry_mintimeout=1 npm ci",
+        "pip install sk-something-with-a-very-long-name-2",
+        "pypi-attestations-and-other-long-names",
+        "eyJ",
+        "AKIA",
+        "cat hf_transformers_checkpoint_of_a_model",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    ] {
+        assert!(!has_token(plain), "{plain}");
+    }
+}
+
+#[test]
 fn long_texts_end() {
     for text in
         ["'".repeat(50_000), "\"a ".repeat(30_000), "-p ".repeat(50_000), "a=".repeat(50_000), "://".repeat(30_000)]

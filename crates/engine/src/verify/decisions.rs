@@ -9,14 +9,15 @@ use writ_core::json::Value;
 use writ_core::{Digest, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
-use writ_policy::{Facts, Policy, Setting, judge};
+use writ_policy::{Enforce, Enforced, Facts, Policy, Setting, enforce, judge};
 
 use super::policies::{self, Kept};
 use super::report::{Outcome, Phase, Standing};
 use crate::call::{self, POLICY_CHANGED, POLICY_UNUSABLE};
 use crate::hook::UNREADABLE;
+use crate::observed::Observed;
 use crate::protect;
-use crate::state::State;
+use crate::state::{Grant, State};
 
 /// Follows a ledger's rows in order.
 pub struct Replay<'a> {
@@ -24,6 +25,8 @@ pub struct Replay<'a> {
     parsed: HashMap<Digest, Policy>,
     setting: Option<Setting>,
     before: Option<State>,
+    /// What a policy that observes let run.
+    observed: Observed,
     /// Decisions that came out the same.
     decided: u64,
     /// What did not.
@@ -33,7 +36,15 @@ pub struct Replay<'a> {
 impl<'a> Replay<'a> {
     /// Starts before the genesis row.
     pub fn new(policies: &'a Kept) -> Self {
-        Self { policies, parsed: HashMap::new(), setting: None, before: None, decided: 0, findings: Tally::default() }
+        Self {
+            policies,
+            parsed: HashMap::new(),
+            setting: None,
+            before: None,
+            observed: Observed::default(),
+            decided: 0,
+            findings: Tally::default(),
+        }
     }
 
     /// Takes the next row, and the state it holds.
@@ -48,7 +59,7 @@ impl<'a> Replay<'a> {
     }
 
     /// What it comes to.
-    pub fn phase(self) -> Phase {
+    pub fn phases(self) -> Vec<Phase> {
         let counts = self.before.as_ref().map_or_else(String::new, |state| {
             format!(" ({} allowed, {} asked, {} denied)", state.calls, state.asked, state.denied)
         });
@@ -57,7 +68,16 @@ impl<'a> Replay<'a> {
             wrong => (Outcome::Failed, format!("{wrong} rows do not follow from the record")),
         };
         let findings = self.findings.texts();
-        Phase { name: "decisions", outcome, standing: Standing::Advised, summary, findings }
+        let decisions = Phase { name: "decisions", outcome, standing: Standing::Advised, summary, findings };
+        // What a policy that observes let run although it would have been stopped.
+        let observed = self.observed.any.then(|| Phase {
+            name: "enforcement",
+            outcome: Outcome::Absent,
+            standing: Standing::Observed,
+            summary: self.observed.summary(),
+            findings: self.observed.lines(),
+        });
+        std::iter::once(decisions).chain(observed).collect()
     }
 
     fn check(&mut self, row: &Row, after: Option<&State>) -> Result<(), String> {
@@ -75,6 +95,7 @@ impl<'a> Replay<'a> {
             (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
             (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
             (RowDecision::Checkpoint, "grant") => expected.grants.clone_from(&after.grants),
+            (RowDecision::Checkpoint, "grant-revoked") => revoked(row, &mut expected)?,
             (RowDecision::Checkpoint, "claim") => claim(row, &mut expected)?,
             (RowDecision::Checkpoint, "policy-accepted") => expected.policy = after.policy.clone(),
             _ => {}
@@ -132,6 +153,16 @@ impl<'a> Replay<'a> {
         if call::rules(&decision) != *row.detail.get("rules").unwrap_or(&Value::Null) {
             return Err("deciding again names other rules".to_owned());
         }
+        let Enforced { decision, observed } = enforce(policy, decision);
+        let told = row.detail.get("observed").and_then(Value::as_str);
+        if told != observed.map(Verdict::as_str) {
+            return Err("whether it was only observed does not follow from its policy".to_owned());
+        }
+        expected.observed += u64::from(observed.is_some());
+        let observes = policy.enforce() == Enforce::Observe;
+        if let Some(policy) = before.policy.as_ref().and_then(|accepted| self.parsed.get(&accepted.file)) {
+            self.observed.take(row, policy, observes);
+        }
         Ok(decision.verdict)
     }
 
@@ -143,6 +174,15 @@ impl<'a> Replay<'a> {
         }
         self.parsed.get(&digest).ok_or_else(|| "no policy".to_owned())
     }
+}
+
+/// A grant that a human took back is gone, and no other.
+fn revoked(row: &Row, expected: &mut State) -> Result<(), String> {
+    let grant = row.detail.get("grant").and_then(Grant::from_json).ok_or("it names no grant")?;
+    let at =
+        expected.grants.iter().position(|known| *known == grant).ok_or("the grant it takes back was never given")?;
+    expected.grants.remove(at);
+    Ok(())
 }
 
 /// A claim counts only when its agent was sent back.
@@ -163,4 +203,55 @@ pub fn event(row: &Row) -> &str {
 fn recorded_rules(row: &Row) -> Vec<String> {
     let rules = row.detail.get("rules").and_then(Value::as_array).unwrap_or_default();
     rules.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Home, hook};
+    use writ_core::{SessionId, json};
+    use writ_store::Store;
+
+    const POLICY: &[u8] = br#"{"version":"1.0","name":"x","enforce":"observe","tools":{"deny":["Bash:curl *"]}}"#;
+
+    fn rows() -> Vec<Row> {
+        let folder = tempfile::tempdir().unwrap();
+        let repo = folder.path().join("repo");
+        std::fs::create_dir_all(repo.join(".git")).unwrap();
+        std::fs::write(repo.join(".aflock"), POLICY).unwrap();
+        let home =
+            Home { state: Some(folder.path().join("state")), user: Some(folder.path().into()), ..Home::default() };
+        for (id, line) in [("1", "curl x.example"), ("2", "ls")] {
+            let payload = format!(
+                r#"{{"session_id":"s","cwd":"{}","hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"{id}","tool_input":{{"command":"{line}"}}}}"#,
+                repo.display()
+            );
+            assert_eq!(hook::answer(payload.as_bytes(), &home, &repo).to_json(), "{}");
+        }
+        Store::open(folder.path().join("state")).unwrap().rows(&SessionId::new("s")).unwrap()
+    }
+
+    fn findings(rows: &[Row]) -> Vec<String> {
+        let policies = HashMap::from([(Digest::of(POLICY), POLICY.to_vec())]);
+        let mut replay = Replay::new(&policies);
+        rows.iter().for_each(|row| replay.row(row));
+        replay.findings
+    }
+
+    /// A row that says otherwise of being observed than its policy does is found, in either direction.
+    #[test]
+    fn what_was_observed_follows_from_the_policy() {
+        let rows = rows();
+        assert_eq!(findings(&rows), [] as [String; 0]);
+        for (from, to) in [
+            (r#""observed":"deny""#, r#""observed":"ask""#),
+            (r#""observed":"deny","#, ""),
+            (r#""event":"tool-call""#, r#""event":"tool-call","observed":"ask""#),
+        ] {
+            let mut changed = rows.clone();
+            let row = changed.iter_mut().rfind(|row| json::compact(&row.detail).contains(from)).unwrap();
+            row.detail = json::parse(json::compact(&row.detail).replace(from, to).as_bytes()).unwrap();
+            assert!(!findings(&changed).is_empty(), "{from} → {to}");
+        }
+    }
 }

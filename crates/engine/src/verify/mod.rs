@@ -129,7 +129,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     }
     let mut phases = vec![policies::check(&named, &kept, home)];
     phases.extend(evidence.chain_phases(&checked));
-    phases.push(replay.phase());
+    phases.extend(replay.phases());
     phases.extend(chains.phase());
     phases.extend(claims.phases());
     phases.extend(evidence.beginning());

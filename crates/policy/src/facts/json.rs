@@ -35,6 +35,7 @@ impl Facts {
         if let Some(why) = &self.unattested {
             out.push("unattested", Value::from(why.as_str()));
         }
+        flag(&mut out, "token", self.token);
         Value::Object(out)
     }
 
@@ -69,6 +70,7 @@ impl Facts {
                 .collect::<Option<_>>()
                 .ok_or(FactsError("applies"))?,
             unattested: text(value, "unattested"),
+            token: is(value, "token"),
         })
     }
 }
@@ -164,6 +166,7 @@ impl PathFact {
         out.push("access", Value::from(access_word(self.access)));
         flag(&mut out, "tree", self.tree);
         flag(&mut out, "subject", self.subject);
+        flag(&mut out, "new", self.new);
         if self.kind != PathKind::Named {
             out.push("kind", Value::from(self.kind.as_str()));
         }
@@ -179,6 +182,7 @@ impl PathFact {
             access: ACCESS.iter().find(|(_, word)| text(value, "access").as_deref() == Some(*word))?.0,
             tree: is(value, "tree"),
             subject: is(value, "subject"),
+            new: is(value, "new"),
             kind: PathKind::parse(text(value, "kind").as_deref())?,
             span: span(value),
         })
@@ -186,7 +190,7 @@ impl PathFact {
 }
 
 impl PathKind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Named,
         Self::Glob,
         Self::ExpandedGlob,
@@ -194,6 +198,7 @@ impl PathKind {
         Self::Mentioned,
         Self::Argument,
         Self::Into,
+        Self::Copied,
         Self::Unlikely,
     ];
 
@@ -206,6 +211,7 @@ impl PathKind {
             Self::Mentioned => "mentioned",
             Self::Argument => "argument",
             Self::Into => "into",
+            Self::Copied => "copied",
             Self::Unlikely => "unlikely",
         }
     }

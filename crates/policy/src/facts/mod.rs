@@ -29,6 +29,8 @@ pub struct Facts {
     pub(crate) applies: Vec<Apply>,
     /// Why its verdict could not be attested, where the policy asks for that.
     pub(crate) unattested: Option<String>,
+    /// It holds a token of a known shape, where the policy asks for that.
+    pub(crate) token: bool,
 }
 
 /// An infrastructure plan that is applied.
@@ -97,6 +99,8 @@ pub(crate) struct PathFact {
     pub tree: bool,
     /// It is what the tool acts on, so that `Tool:pattern` rules see it.
     pub subject: bool,
+    /// There is no such file yet; said only where a rule is about changes of what is there.
+    pub new: bool,
     pub kind: PathKind,
     pub span: Option<Span>,
 }
@@ -126,6 +130,8 @@ pub(crate) enum PathKind {
     Argument,
     /// A folder that files with names nobody knows are written into.
     Into,
+    /// A file that is not there yet, made as a copy of one that the list of denied files takes back.
+    Copied,
     /// Named, but touched only if a `cd` fails: `allow` lists need not name it.
     Unlikely,
 }

@@ -30,6 +30,7 @@ pub fn judge(policy: &Policy, setting: &Setting, facts: &Facts) -> Decision {
     facts.paths.iter().for_each(|fact| judge.path(fact));
     facts.hosts.iter().for_each(|fact| judge.host(fact));
     judge.loss();
+    judge.token();
     judge.unattested();
     facts.applies.iter().for_each(|apply| judge.apply(apply));
     let mut seen = HashSet::new();
@@ -96,6 +97,15 @@ impl<'a> Judge<'a> {
             message,
             "an action that can be undone: `writ evaluate --explain` says what is lost".to_owned(),
         );
+    }
+
+    /// A token that the call would show to whoever reads its command, URL or arguments.
+    fn token(&mut self) {
+        let Some(verdict) = self.policy.tokens.filter(|_| self.facts.token) else { return };
+        let matched = matched(Subject::Tool, &self.facts.tool, None);
+        let message = "a token of a known shape stands in what it sends or runs".to_owned();
+        let instead = "a variable, or the program's own login, in the token's place".to_owned();
+        self.say(verdict, "/tokens", matched, message, instead);
     }
 
     /// A plan is applied only with a verdict on exactly this file that holds now.

@@ -6,8 +6,9 @@ use writ_shell::Access;
 use super::{Judge, matched, path_match};
 use crate::facts::{Host, HostFact, PathFact, PathKind, access_word};
 use crate::glob::Glob;
-use crate::protect;
-use crate::rules::{PathRule, last_word, last_word_split};
+use crate::protect::{self, is_below};
+use crate::rules::{PathRule, last_word, last_word_of};
+use crate::scope::Scope;
 
 const AMBIGUOUS: &str = "writ:ambiguous-url";
 
@@ -16,14 +17,18 @@ impl Judge<'_> {
         if fact.kind == PathKind::Argument {
             return;
         }
-        let files = &self.policy.files;
+        let (files, facts) = (&self.policy.files, self.facts);
+        let tool = facts.tool.as_str();
         let spellings = fact.spellings();
         let home = self.home();
-        let named = |rules| spellings.iter().find_map(|path| last_word_split(rules, path, home));
+        let named = |rules| {
+            spellings.iter().find_map(|path| last_word_of(rules, path, home, |scope| is_meant(tool, scope, fact)))
+        };
         if fact.kind == PathKind::Into {
             self.might_overwrite(fact);
         }
-        let denied = named(&files.deny).or_else(|| self.reaches(fact, &files.deny));
+        let made = fact.kind == PathKind::Copied;
+        let denied = named(&files.deny).or_else(|| self.reaches(fact, &files.deny)).filter(|_| !made);
         if let Some(rule) = denied {
             let pointer = rule.pointer.clone();
             let message = format!("`{}` is denied ({})", fact.resolved, access_word(fact.access));
@@ -55,14 +60,31 @@ impl Judge<'_> {
                 return;
             }
         }
+        let above_all = fact.tree && is_below(&files.root, &fact.resolved);
+        let reached = || self.reaches(fact, &files.approval).filter(|_| !above_all);
+        if let Some(rule) = named(&files.approval).or_else(reached) {
+            let pointer = rule.pointer.clone();
+            self.path_asks(fact, &pointer);
+        }
         self.path_allowed(fact);
+    }
+
+    fn path_asks(&mut self, fact: &PathFact, pointer: &str) {
+        let message = format!("`{}` needs approval ({})", fact.resolved, access_word(fact.access));
+        let instead = format!("remove the rule at {pointer}, or leave this path out");
+        self.say(Verdict::Ask, pointer, path_match(fact), message, instead);
     }
 
     /// Files whose names nobody knows, into a folder that has something below it which may not be written.
     fn might_overwrite(&mut self, fact: &PathFact) {
         let home = self.home();
-        let rules = self.policy.files.deny.iter().chain(&self.policy.files.read_only);
-        let below = rules.filter(|rule| rule.is_anchored_below(&fact.resolved, home)).map(|rule| rule.pointer.as_str());
+        let (files, facts) = (&self.policy.files, self.facts);
+        let tool = facts.tool.as_str();
+        let approval = files.approval.iter().filter(|_| !is_below(&files.root, &fact.resolved));
+        let rules = files.deny.iter().chain(&files.read_only).chain(approval);
+        let below = rules
+            .filter(|rule| is_meant(tool, rule.scope, fact) && rule.is_anchored_below(&fact.resolved, home))
+            .map(|rule| rule.pointer.as_str());
         let protected = self.setting.protected_below(&fact.resolved).map(|_| protect::RULE);
         for rule in below.chain(protected) {
             let message =
@@ -74,14 +96,16 @@ impl Judge<'_> {
 
     /// A tree or a shell glob that takes in something the list names.
     fn reaches<'b>(&self, fact: &PathFact, rules: &'b [PathRule]) -> Option<&'b PathRule> {
-        let home = self.home();
+        let (home, tool) = (self.home(), self.facts.tool.as_str());
         let content = matches!(fact.access, Access::Read | Access::Write);
         if fact.kind == PathKind::Into {
             return None;
         }
         if fact.tree
             && content
-            && let Some(rule) = rules.iter().find(|rule| rule.is_anchored_below(&fact.resolved, home))
+            && let Some(rule) = rules
+                .iter()
+                .find(|rule| is_meant(tool, rule.scope, fact) && rule.is_anchored_below(&fact.resolved, home))
         {
             return Some(rule);
         }
@@ -89,7 +113,7 @@ impl Judge<'_> {
             return None;
         }
         let word = Glob::parse(&fact.written).ok()?;
-        rules.iter().find(|rule| rule.meets(&word, home))
+        rules.iter().find(|rule| is_meant(tool, rule.scope, fact) && rule.meets(&word, home))
     }
 
     fn path_allowed(&mut self, fact: &PathFact) {
@@ -146,4 +170,15 @@ impl Judge<'_> {
             );
         }
     }
+}
+
+/// Whether a rule of this scope is about this use by `tool`. What a tool acts on is held against the rules that name the tool
+/// elsewhere ([`Judge::tools`]); writing a file that is there anew changes it.
+fn is_meant(tool: &str, scope: Scope, fact: &PathFact) -> bool {
+    scope.covers(fact.access)
+        && match scope {
+            Scope::Any | Scope::Reads => true,
+            Scope::Writes => !fact.subject,
+            Scope::Changes => !fact.new && (!fact.subject || tool == "Write"),
+        }
 }

@@ -10,8 +10,10 @@ impl Judge<'_> {
     pub(super) fn tools(&mut self) {
         let tools = &self.policy.tools;
         for (rules, verdict) in [(&tools.deny, Verdict::Deny), (&tools.approval, Verdict::Ask)] {
-            for rule in rules.iter().filter(|rule| rule.is_about(&self.facts.tool, Reading::Wide)) {
-                self.against(rule, verdict);
+            let taken_back = |rule: &&ToolRule| rule.path().is_some_and(|path| path.negated);
+            for rule in rules.iter().filter(|rule| rule.is_about(&self.facts.tool, Reading::Wide) && !taken_back(rule))
+            {
+                self.against(rule, rules, verdict);
             }
         }
         if let Some(rules) = &tools.allow {
@@ -20,7 +22,7 @@ impl Judge<'_> {
     }
 
     /// A `deny` or `requireApproval` rule about this tool.
-    fn against(&mut self, rule: &ToolRule, verdict: Verdict) {
+    fn against(&mut self, rule: &ToolRule, rules: &[ToolRule], verdict: Verdict) {
         let word = if verdict == Verdict::Deny { "is denied" } else { "needs approval" };
         let instead = format!("remove the rule at {}", rule.pointer);
         let facts = self.facts;
@@ -33,8 +35,13 @@ impl Judge<'_> {
             Some(Acting::Text(_)) => self.against_texts(rule, verdict, word, &instead),
             Some(Acting::Path(path)) => {
                 let home = self.home();
+                let taken_back = |it: &str| {
+                    let later = rules.iter().skip_while(|other| other.pointer != rule.pointer);
+                    let own = later.filter(|other| other.tool == rule.tool);
+                    own.filter_map(ToolRule::path).any(|other| other.negated && other.matches(it, home))
+                };
                 let hit = |fact: &&PathFact| {
-                    [&fact.written, &fact.resolved].iter().any(|it| path.matches(it, home))
+                    [&fact.written, &fact.resolved].iter().any(|it| path.matches(it, home) && !taken_back(it))
                         || (fact.tree && path.is_anchored_below(&fact.resolved, home))
                 };
                 for fact in facts.paths.iter().filter(|fact| fact.subject).filter(hit) {

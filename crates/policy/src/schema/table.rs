@@ -192,6 +192,16 @@ pub const ROOT: &[Field] = &[
         Kind::Object(CONSEQUENCES),
         "What may be lost: tiers 1 to 5 of `writ evaluate`. An extension: spec/consequence.md.",
     )),
+    enforced(field(
+        "tokens",
+        Kind::Word(&["ask", "deny"]),
+        "What becomes of a call whose command, URL or arguments to a server hold a token of a known shape. An extension.",
+    )),
+    enforced(field(
+        "enforce",
+        Kind::Word(&["decide", "observe"]),
+        "`observe` decides and records, and stops only what would touch the policy, the record, its keys or the hooks. An extension.",
+    )),
     enforced(field("claims", Kind::Object(CLAIMS), "What an agent's DONE is worth. An extension: spec/claims.md.")),
     field("requiredAttestations", TEXTS, "Steps that must leave an attestation."),
     field("attestationDir", Kind::Text, "Where attestations go."),

@@ -102,10 +102,18 @@ impl Survey<'_> {
             return Vec::new();
         }
         let base = |dir: &Dir| match dir {
-            Dir::Start(dir) => Some(self.absolute(&self.call.cwd, dir)),
+            Dir::Start(_) => self.start(dir),
             Dir::Unknown => (text.starts_with('/') || text.starts_with("~/")).then(|| "/".to_owned()),
         };
         file.dirs.iter().filter_map(base).map(|base| self.absolute(&base, &text)).collect()
+    }
+
+    /// A folder that a command may run in, absolute; `None` where it is not known.
+    pub(super) fn start(&self, dir: &Dir) -> Option<String> {
+        match dir {
+            Dir::Start(dir) => Some(self.absolute(&self.call.cwd, dir)),
+            Dir::Unknown => None,
+        }
     }
 
     fn touch(&mut self, file: &FileUse, absolute: &str, is_glob: bool) {
@@ -170,6 +178,10 @@ impl Survey<'_> {
                 _ => vec![place],
             };
             for path in &written {
+                if let Some(fact) = self.template(arrival, path) {
+                    self.facts.paths.push(fact);
+                    continue;
+                }
                 self.touch(target, path, target.path.is_glob());
                 if let Some(source) = arrival.source.as_ref().filter(|_| arrival.link) {
                     self.link(target, path, source);

@@ -6,12 +6,13 @@
 
 mod line;
 mod paths;
+mod template;
 
 use self::paths::TOO_LONG;
 use std::collections::{HashMap, HashSet};
 
 use writ_core::json::Value;
-use writ_core::{Subject, ToolCall, Verdict};
+use writ_core::{Subject, ToolCall, Verdict, secret};
 use writ_shell::Access;
 
 use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, TextFact, UnresolvedFact};
@@ -19,7 +20,7 @@ use crate::glob::unfold;
 use crate::judge::judge;
 use crate::policy::Policy;
 use crate::protect::Setting;
-use crate::rules::{Acting, Reading, ToolRule, text_matches};
+use crate::rules::{Acting, PATH_TOOLS, Reading, ToolRule, text_matches};
 use crate::url::{self, Target};
 use crate::world::{Search, World, fold};
 
@@ -42,6 +43,7 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
     if let Err(why) = survey.call() {
         survey.facts.malformed = Some(why);
     }
+    survey.facts.token = policy.tokens.is_some() && survey.shows_token();
     survey.shorten();
     survey.facts.mask();
     survey.facts
@@ -118,6 +120,14 @@ impl Survey<'_> {
             self.fetch(&url);
         }
         Ok(())
+    }
+
+    /// Whether a token stands where others get to see it: in a command, a URL, a search, the input of a server's tool. What is
+    /// written into a file or said to a subagent stays here.
+    fn shows_token(&self) -> bool {
+        let tool = self.call.tool.as_str();
+        let local = PATH_TOOLS.contains(&tool) || matches!(tool, "Task" | "Agent" | "TodoWrite");
+        !local && holds_token(&self.call.input)
     }
 
     /// Keeps the record small without changing what it decides: each fact is judged alone, and the first of each verdict stay.
@@ -241,6 +251,15 @@ impl Survey<'_> {
         let allowed = allowed(self.policy, tool, matches);
         let text = name.clone();
         self.facts.texts.push(TextFact { subject, name, span: None, hits, allowed, reserved: false, text });
+    }
+}
+
+fn holds_token(input: &Value) -> bool {
+    match input {
+        Value::String(text) => secret::has_token(text),
+        Value::Array(items) => items.iter().any(holds_token),
+        Value::Object(members) => members.iter().any(|(name, member)| secret::has_token(name) || holds_token(member)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -5,8 +5,9 @@ use writ_shell::Access;
 
 use super::{MOST_TREES, Survey};
 use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
-use crate::glob::Glob;
-use crate::rules::{Acting, PathRule, Reading, last_word};
+use crate::glob::{Glob, split};
+use crate::rules::{Acting, PathRule, Reading, last_word_of};
+use crate::scope::Scope;
 use crate::world::{Search, expand, find_below, fold};
 
 /// Why a path is refused.
@@ -29,7 +30,8 @@ impl Survey<'_> {
         let reads = matches!(fact.access, Access::Read | Access::Write);
         let files = &self.policy.files;
         let ruled = fact.subject && self.has_path_rules();
-        if !fact.tree || !reads || (files.deny.is_empty() && files.read_only.is_empty() && !ruled) {
+        let unruled = files.deny.is_empty() && files.read_only.is_empty() && files.approval.is_empty();
+        if !fact.tree || !reads || (unruled && !ruled) {
             return;
         }
         let home = self.setting.home.as_deref();
@@ -44,8 +46,11 @@ impl Survey<'_> {
             })
         };
         let denied = |path: &str| {
-            let forbidden = last_word(&files.deny, path, home).is_some()
-                || (fact.access == Access::Write && last_word(&files.read_only, path, home).is_some())
+            let path_parts = split(path);
+            let named = |rules| last_word_of(rules, &path_parts, home, |scope| scope.covers(fact.access)).is_some();
+            let forbidden = named(&files.deny)
+                || (fact.access == Access::Write && named(&files.read_only))
+                || (fact.access == Access::Read && named(&files.approval))
                 || (ruled && self.is_ruled(path));
             forbidden && searched(path)
         };
@@ -114,7 +119,26 @@ impl Survey<'_> {
     pub(super) fn path(&self, absolute: &str, access: Access, span: Option<Span>) -> PathFact {
         let absolute = &self.without_proc(absolute);
         let resolved = self.world.resolve(absolute).path;
-        PathFact { written: fold(absolute), resolved, access, tree: false, subject: false, kind: PathKind::Named, span }
+        let new = access == Access::Write && self.is_changed(&resolved) && self.is_new(&resolved);
+        let written = fold(absolute);
+        PathFact { written, resolved, access, tree: false, subject: false, new, kind: PathKind::Named, span }
+    }
+
+    /// Whether surely nothing is there yet.
+    pub(super) fn is_new(&self, path: &str) -> bool {
+        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+        let folder = if folder.is_empty() { "/" } else { folder };
+        match self.world.list(folder) {
+            Some(entries) => entries.iter().all(|entry| entry.name != name),
+            None => !self.world.resolve(folder).is_dir,
+        }
+    }
+
+    /// Whether a rule is about changes of this path: only then it matters whether it is there.
+    fn is_changed(&self, path: &str) -> bool {
+        let files = &self.policy.files;
+        let rules = files.read_only.iter().chain(&files.approval);
+        rules.filter(|rule| rule.scope == Scope::Changes).any(|rule| rule.matches(path, self.setting.home.as_deref()))
     }
 
     /// `/proc/<process>/cwd` and `/proc/<process>/root` lead to folders that are known; the links themselves are another

@@ -29,6 +29,7 @@ use crate::eval::vars::{Arguments, Change, Function};
 use crate::parser::parse;
 use crate::parser::syntax::{Assignment, Next, Node, RawPart, Redirect, RedirectKind, Simple};
 use crate::programs::linked::Links;
+use crate::programs::mounts::Mounts;
 
 /// Deepest nesting of code in code and of calls.
 pub const MAX_DEPTH: usize = 12;
@@ -71,6 +72,8 @@ pub struct Eval<'e> {
     pub(crate) depth: usize,
     /// Above zero where files are another machine's.
     pub(crate) remote: usize,
+    /// What of this machine is seen there.
+    pub(crate) mounts: Mounts,
     /// Above zero where an operand stands for a whole tree (`find -exec`).
     pub(crate) trees: usize,
     /// Above zero in another shell, which need not know this one's functions.
@@ -114,6 +117,7 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         weak: 0,
         depth: 0,
         remote: 0,
+        mounts: Mounts::default(),
         trees: 0,
         strange: 0,
         repeats: 0,

@@ -57,10 +57,16 @@ impl Eval<'_> {
     }
 
     pub(crate) fn file(&mut self, path: Word, access: Access, tree: bool) {
-        if self.remote > 0 || self.quiet > 0 || path.parts.is_empty() {
+        if self.quiet > 0 || path.parts.is_empty() {
             return;
         }
         let tree = tree || (self.trees > 0 && access != Access::List);
+        if self.remote > 0 {
+            for (path, dirs, access) in self.mounts.outside(&path, &self.dirs, access, tree) {
+                self.file_in(path, access, tree, dirs);
+            }
+            return;
+        }
         if access != Access::List {
             for from in self.linked_from(&path) {
                 self.file_in(Word { parts: vec![Part::Text(from)], span: path.span }, access, tree, vec![start()]);
@@ -72,10 +78,14 @@ impl Eval<'_> {
 
     /// A use of a file here, which is put on record by whoever asks; `None` where files are not looked at.
     pub(crate) fn place(&self, path: Word, access: Access, tree: bool) -> Option<FileUse> {
-        if self.remote > 0 || self.quiet > 0 || path.parts.is_empty() {
+        if self.quiet > 0 || path.parts.is_empty() {
             return None;
         }
         let tree = tree || (self.trees > 0 && access != Access::List);
+        if self.remote > 0 {
+            let (path, dirs, access) = self.mounts.outside(&path, &self.dirs, access, tree).into_iter().next()?;
+            return Some(FileUse { span: path.span, path, dirs, unlikely: Vec::new(), access, tree });
+        }
         let (span, dirs, unlikely) = (path.span, self.dirs.clone(), self.unlikely.clone());
         Some(FileUse { path, dirs, unlikely, access, tree, span })
     }

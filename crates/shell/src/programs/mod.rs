@@ -8,6 +8,7 @@ pub(crate) mod git_code;
 pub(crate) mod interpreters;
 pub(crate) mod linked;
 pub(crate) mod makefile;
+pub(crate) mod mounts;
 pub(crate) mod operands;
 pub(crate) mod runs;
 pub(crate) mod sed;

@@ -101,8 +101,13 @@ fn follow(eval: &mut Eval<'_>, name: &str, runs: Runs, arguments: &[Word], place
         let call = Call { runs, arguments, options: &options, kind, skip, doubts, place };
         let dir = options.of("d").next().cloned();
         eval.remote += usize::from(remote);
+        let inside = eval.mounts.start().filter(|_| remote);
+        let outside = inside.map(|inside| std::mem::replace(&mut eval.dirs, inside));
         let mut done = false;
         eval.in_dir(dir.as_ref(), |eval| done = call.operands(eval));
+        if let Some(outside) = outside {
+            eval.dirs = outside;
+        }
         eval.remote -= usize::from(remote);
         return done;
     }

@@ -8,6 +8,7 @@ use crate::action::{Access, NetTarget, Part, Source, UnresolvedKind, Word};
 use crate::eval::command::{assign, host, is_assignment, is_flag, joined, text_word};
 use crate::eval::{Eval, Input};
 use crate::options::Options;
+use crate::programs::mounts::Mounts;
 use crate::programs::runs::{self, Place};
 
 /// Peels a wrapper off. False when `base` is none, or is more than one.
@@ -25,7 +26,10 @@ pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], spa
         "crontab" => crontab(eval, arguments, &place),
         "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" => {
             containers(eval, arguments);
+            let mounts = Mounts::of(eval, arguments);
+            let before = std::mem::replace(&mut eval.mounts, mounts);
             runs::run(eval, arguments, &place);
+            eval.mounts = before;
         }
         _ => return runs::run(eval, arguments, &place),
     }
@@ -332,22 +336,6 @@ fn ssh_options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
 
 /// Files of this machine that containers get to see.
 fn containers(eval: &mut Eval<'_>, arguments: &[Word]) {
-    for (flag, value) in arguments.iter().zip(arguments.iter().skip(1)) {
-        let text = value.literal().unwrap_or_default();
-        match flag.literal().as_deref() {
-            Some("-v" | "--volume") if text.starts_with(['/', '.', '~']) => volume(eval, &text, value.span),
-            Some("--mount") => mount(eval, &text, value.span),
-            _ => {}
-        }
-    }
-    for word in arguments {
-        let text = word.literal().unwrap_or_default();
-        if let Some(mounted) = text.strip_prefix("--mount=") {
-            mount(eval, mounted, word.span);
-        } else if let Some(text) = text.strip_prefix("--volume=").filter(|text| text.starts_with(['/', '.', '~'])) {
-            volume(eval, text, word.span);
-        }
-    }
     let mut plain = arguments
         .iter()
         .filter(|word| !is_flag(word))
@@ -363,22 +351,6 @@ fn containers(eval: &mut Eval<'_>, arguments: &[Word]) {
                 eval.file(value.clone(), Access::Read, false);
             }
         }
-    }
-}
-
-/// `path:where`, `path:where:ro`
-fn volume(eval: &mut Eval<'_>, text: &str, span: Span) {
-    let mut parts = text.split(':');
-    let path = parts.next().unwrap_or_default();
-    let only_read = parts.nth(1).is_some_and(|options| options.split(',').any(|option| option == "ro"));
-    eval.file(text_word(path, span), if only_read { Access::Read } else { Access::Write }, true);
-}
-
-/// `type=bind,src=path,dst=…`
-fn mount(eval: &mut Eval<'_>, text: &str, span: Span) {
-    let source = text.split(',').find_map(|field| field.strip_prefix("src=").or_else(|| field.strip_prefix("source=")));
-    if let Some(source) = source.filter(|_| text.contains("type=bind")) {
-        eval.file(text_word(source, span), Access::Write, true);
     }
 }
 
