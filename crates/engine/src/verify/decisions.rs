@@ -232,10 +232,10 @@ mod tests {
     }
 
     fn findings(rows: &[Row]) -> Vec<String> {
-        let policies = HashMap::from([(Digest::of(POLICY), POLICY.to_vec())]);
+        let policies = Kept::of(HashMap::from([(Digest::of(POLICY), POLICY.to_vec())]));
         let mut replay = Replay::new(&policies);
-        rows.iter().for_each(|row| replay.row(row));
-        replay.findings
+        rows.iter().for_each(|row| replay.row(row, State::from_detail(&row.detail)));
+        replay.findings.texts()
     }
 
     /// A row that says otherwise of being observed than its policy does is found, in either direction.

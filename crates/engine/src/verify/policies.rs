@@ -23,6 +23,13 @@ pub struct Kept {
     changed: Vec<String>,
 }
 
+#[cfg(test)]
+impl Kept {
+    pub(super) const fn of(kept: HashMap<Digest, Vec<u8>>) -> Self {
+        Self { kept, changed: Vec::new() }
+    }
+}
+
 /// Reads `policies/`.
 pub fn read(folder: &Path) -> Kept {
     let mut out = Kept { kept: HashMap::new(), changed: Vec::new() };
