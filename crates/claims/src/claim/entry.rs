@@ -4,7 +4,7 @@
 
 use super::MAX_FILES;
 use super::path::{self, Path};
-use super::words;
+use super::{removal, words};
 
 /// What an entry says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,7 +75,7 @@ pub(super) fn read(text: &str) -> Entry {
     if !sure || words::takes_back(rest) {
         return Entry::Doubt;
     }
-    first.gone = verb.is_some_and(words::is_removal) || words::says_gone(rest);
+    first.gone = verb.is_some_and(removal::is_removal) || removal::says_gone(rest);
     Entry::Paths { paths: vec![first], tail }
 }
 
