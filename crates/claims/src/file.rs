@@ -16,7 +16,7 @@ use crate::acts::{Act, Story, ended_as, story};
 use crate::claim::{Looks, looks};
 use crate::judge::{Facts, FileVerdict, Landing, Weight};
 use crate::paths::{base_name, holds, plain};
-use crate::places::{alike_on_disk, around, beside, places};
+use crate::places::{alike_on_disk, around, beside, places, submodules};
 use crate::tree::{
     Delta, GitError, Repository, changed_since, git_ignores, is_submodule, status_of, tracked, versions, written_since,
 };
@@ -230,7 +230,10 @@ impl<'a> Bench<'a> {
             return verdict(Landing::Elsewhere, &format!("a file of that name was written: {}", path.display()));
         }
         let name = plain(base_name(claimed));
-        for repository in inside.iter().flat_map(|path| self.repositories(&repository.root.join(path))) {
+        let submodules = submodules(&repository.root).into_iter().filter(|inner| self.is_recent(inner));
+        for repository in
+            inside.iter().flat_map(|path| self.repositories(&repository.root.join(path))).chain(submodules)
+        {
             let history = self.history(&repository);
             let history = history.as_ref().as_ref().map_err(Clone::clone)?;
             if history.values().flatten().any(|path| holds(path, &name)) {

@@ -62,6 +62,13 @@ pub fn beside(root: &Path) -> Vec<Repository> {
     others.filter_map(|path| Repository::at(&path)).take(32).collect()
 }
 
+/// The submodules that `.gitmodules` names and that are there, at most 64.
+pub fn submodules(root: &Path) -> Vec<Repository> {
+    let text = fs::read_to_string(root.join(".gitmodules")).unwrap_or_default();
+    let paths = text.lines().filter_map(|line| line.trim().strip_prefix("path")?.trim_start().strip_prefix('='));
+    paths.take(64).filter_map(|path| Repository::at(&folded(&root.join(path.trim())))).collect()
+}
+
 /// The repositories that a place lies in, the innermost first.
 pub fn around(place: &Path) -> Vec<Repository> {
     place.ancestors().skip(1).filter(|folder| folder.is_dir()).filter_map(Repository::at).collect()

@@ -56,15 +56,15 @@ pub fn looks(name: &str) -> Looks {
         rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '{')
     });
     let place = name.starts_with("path/to/") || name.contains("/path/to/");
-    if expanded || place || name.contains("()") {
+    // `scripts in package.json`, `GET /users.json`: quoted, and still prose.
+    let prose = [" in ", " of ", " from ", " for ", " /"].iter().any(|words| name.contains(words));
+    if expanded || place || prose || name.contains("()") {
         return Looks::Word;
     }
     let file = words::known_name(base) || is_dotfile(base) || has_known_extension(base, above.is_some());
     match above {
         // `example.org/a.js` is an address unless there is such a folder.
-        Some(above) if above.split('/').next().is_some_and(|first| first.contains('.') && !first.starts_with('.')) => {
-            Looks::Path
-        }
+        Some(above) if above.split('/').next().is_some_and(is_host) => Looks::Path,
         Some(_) if file || folder => Looks::File,
         Some(_) => Looks::Path,
         None if file => Looks::File,
@@ -73,9 +73,17 @@ pub fn looks(name: &str) -> Looks {
     }
 }
 
+fn is_host(first: &str) -> bool {
+    first == "localhost" || (first.contains('.') && !first.starts_with('.'))
+}
+
 fn has_known_extension(base: &str, in_folder: bool) -> bool {
     let Some((stem, extension)) = base.rsplit_once('.').filter(|_| has_extension(base)) else { return false };
     let known = EXTENSIONS.split_whitespace().any(|known| known.eq_ignore_ascii_case(extension));
+    // `U.S`, `Ph.D`; `run.R` is a file.
+    if stem.len() < 3 && extension.len() == 1 && extension.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return false;
+    }
     let told = in_folder || stem.contains('.') && has_known_extension(stem, false);
     let code = told && CODE.split(' ').any(|known| known.eq_ignore_ascii_case(extension));
     (known || code) && !NO_FILES.iter().any(|name| name.eq_ignore_ascii_case(base))
@@ -131,6 +139,8 @@ mod tests {
         for word in [
             "pkg.mod",
             "com.example.App",
+            "U.S",
+            "scripts in package.json",
             "x",
             "documentation",
             "console.log",

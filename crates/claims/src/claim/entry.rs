@@ -4,7 +4,7 @@
 
 use super::MAX_FILES;
 use super::path::{self, Path};
-use super::words;
+use super::{removal, words};
 
 /// What an entry says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,7 +75,7 @@ pub(super) fn read(text: &str) -> Entry {
     if !sure || words::takes_back(rest) {
         return Entry::Doubt;
     }
-    first.gone = verb.is_some_and(words::is_removal) || words::says_gone(rest);
+    first.gone = verb.is_some_and(removal::is_removal) || removal::says_gone(rest);
     Entry::Paths { paths: vec![first], tail }
 }
 
@@ -107,7 +107,18 @@ fn token(text: &str) -> Option<(String, bool, &str)> {
 /// `[a.py](src/a.py)`: the target when it leads into the tree, else the text.
 fn link(text: &str) -> Option<(String, bool, &str)> {
     let (label, rest) = text.strip_prefix('[')?.split_once("](")?;
-    let (target, rest) = rest.split_once(')')?;
+    // A path may have brackets of its own: `app/(group)/page.tsx`.
+    let mut depth = 1_usize;
+    let end = rest.char_indices().find(|(_, c)| {
+        depth = match c {
+            '(' => depth + 1,
+            ')' => depth - 1,
+            _ => depth,
+        };
+        depth == 0
+    });
+    let (target, rest) = rest.split_at_checked(end?.0)?;
+    let rest = rest.get(1..)?;
     let label = label.trim_matches(['`', '*', ' ']);
     let target = target.trim().trim_start_matches('<').split(['>', ' ']).next().unwrap_or_default();
     let target = target.split('#').next().unwrap_or_default();
@@ -175,7 +186,8 @@ fn bare(text: &str) -> &str {
             let plain = !inner.contains([*open, *close]);
             let sure =
                 matches!(open, '(' | '[') || path::path(inner.trim_matches('`'), true).is_some_and(|path| path.strong);
-            (plain && sure && !(*open == '*' && inner.starts_with(['.', '/']))).then_some(inner)
+            let markup = *open == '<' && inner.ends_with('/');
+            (plain && sure && !markup && !(*open == '*' && inner.starts_with(['.', '/']))).then_some(inner)
         });
         match inner {
             Some(inner) => text = inner,

@@ -5,8 +5,8 @@
 use super::list::{self, Listed, Row};
 use super::outline::{Kind, Line, indent, second_heading};
 use super::testing::{self, Said};
-use super::words;
 use super::{Claim, Source, Status};
+use super::{removal, words};
 
 /// Longest key that can be one of ours.
 const MAX_KEY: usize = 64;
@@ -118,7 +118,7 @@ fn read_block(rows: &[&str]) -> Claim {
     }
     let seeds = lists.iter().any(|(key, _)| *key == Key::Files);
     let mut listed = Listed::default();
-    let gone = |key: &Key| matches!(key, Key::Synonym(name) if name.split(' ').any(words::is_removal));
+    let gone = |key: &Key| matches!(key, Key::Synonym(name) if name.split(' ').any(removal::is_removal));
     lists.iter().filter(|(key, _)| !seeds || *key == Key::Files).for_each(|(key, rows)| listed.add(rows, gone(key)));
     Claim {
         status: last_status,

@@ -8,7 +8,7 @@ use super::MAX_FILES;
 use super::entry::{self, Entry, Tail};
 use super::outline::indent;
 use super::path::{self, Path};
-use super::words;
+use super::{removal, words};
 
 /// Longest entry that is kept as `unparsed`, in characters.
 const MAX_DOUBT: usize = 200;
@@ -167,7 +167,7 @@ fn labels_removed(line: &str) -> bool {
     text.split_once(':').is_some_and(|(label, _)| {
         let label = label.split_once('(').map_or(label, |(label, _)| label);
         let mut words = label.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
-        words.any(words::is_removal) && label.split_whitespace().nth(2).is_none()
+        words.any(removal::is_removal) && label.split_whitespace().nth(2).is_none()
     })
 }
 

@@ -11,6 +11,7 @@ mod grammar;
 mod list;
 mod outline;
 mod path;
+mod removal;
 mod testing;
 mod words;
 

@@ -133,57 +133,6 @@ const CHANGE: &[&str] = &[
     "formatted",
 ];
 
-/// What says of a file that it is no longer there.
-const GONE: &[&str] = &[
-    "deleted", "removed", "delete", "remove", "dropped", "gone", "erased", "unlinked", "rm", "del", "moved", "renamed",
-];
-
-/// Words before and behind such a word that leave it what it says; another word behind it is what was removed from the file.
-const BEFORE_GONE: &[&str] = &[
-    "was",
-    "is",
-    "has",
-    "been",
-    "were",
-    "file",
-    "now",
-    "the",
-    "fully",
-    "git",
-    "completely",
-    "entirely",
-    "also",
-    "this",
-];
-const BEHIND_GONE: &[&str] = &[
-    "file",
-    "files",
-    "entirely",
-    "completely",
-    "fully",
-    "in",
-    "into",
-    "as",
-    "since",
-    "because",
-    "by",
-    "per",
-    "with",
-    "via",
-    "and",
-    "now",
-    "permanently",
-    "after",
-    "due",
-    "for",
-    "to",
-    "from",
-    "too",
-    "again",
-    "altogether",
-    "outright",
-];
-
 /// What a remark opens with that takes the claim back.
 const TAKEN_BACK: &[&str] = &[
     "unchanged",
@@ -255,7 +204,7 @@ const NAMES: &[&str] = &[
     "py.typed",
 ];
 
-fn among(words: &[&str], text: &str) -> bool {
+pub(super) fn among(words: &[&str], text: &str) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
@@ -338,40 +287,6 @@ pub(super) fn is_change(word: &str) -> bool {
 pub(super) fn takes_back(remark: &str) -> bool {
     let remark = remark.trim_start_matches(|c: char| !c.is_alphanumeric());
     TAKEN_BACK.iter().any(|phrase| remark.get(..phrase.len()).is_some_and(|head| head.eq_ignore_ascii_case(phrase)))
-}
-
-/// Whether a word before a path says that it was removed: `Deleted`, `D`.
-pub(super) fn is_removal(word: &str) -> bool {
-    word == "D" || GONE.iter().take(7).any(|gone| gone.eq_ignore_ascii_case(word))
-}
-
-/// Whether a remark says that the file is no longer there: `(deleted)`, `removed in favour of b.py`, `created, then deleted`;
-/// `removed the imports` says no such thing.
-pub(super) fn says_gone(remark: &str) -> bool {
-    let words = || remark.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let undone = ["then", "later", "afterwards", "subsequently", "temporary", "temporarily", "temp"];
-    if words().any(|word| among(&undone, word)) && words().any(is_removal) {
-        return true;
-    }
-    if remark.trim_matches(|c: char| !c.is_alphanumeric()) == "D" {
-        return true;
-    }
-    let mut rest = remark;
-    loop {
-        rest = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
-        let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
-        let Some((word, behind)) = rest.split_at_checked(end) else { return false };
-        if among(GONE, word) {
-            let behind = behind.trim_start();
-            let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-            let from = next.eq_ignore_ascii_case("from") && (word.starts_with(['m', 'M']) || word.starts_with("ren"));
-            return !from && !behind.starts_with('`') && (next.is_empty() || among(BEHIND_GONE, next));
-        }
-        if !among(BEFORE_GONE, word) {
-            return false;
-        }
-        rest = behind;
-    }
 }
 
 /// Whether the name is a file's by itself.

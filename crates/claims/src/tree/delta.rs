@@ -100,7 +100,8 @@ fn moved(root: &Path, prefix: &str, from: &str, to: &str, limits: &Limits) -> Re
         _ => commit,
     };
     let (from, to) = (tree(from), tree(to));
-    let arguments = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", "--no-commit-id", &from, &to];
+    let same = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", "--no-commit-id", "--ignore-submodules=none"];
+    let arguments = [same.as_slice(), &[&from, &to]].concat();
     let bytes = git::run(root, &arguments, limits.timeout)?;
     let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     Ok(paths.map(|path| format!("{prefix}{}", String::from_utf8_lossy(path))).collect())
