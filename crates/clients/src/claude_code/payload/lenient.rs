@@ -35,7 +35,7 @@ pub fn hints(bytes: &[u8]) -> Hints {
     let mut rest = text.as_slice();
     while let Some(at) = rest.iter().position(|&byte| byte == b'"') {
         rest = rest.get(at + 1..).unwrap_or_default();
-        let Some((name, after)) = string(rest, 64) else { continue };
+        let Some((name, after)) = name(rest) else { continue };
         let Some((_, values)) = found.iter_mut().find(|(wanted, _)| *wanted == name) else { continue };
         let value = after.trim_ascii_start().strip_prefix(b":").map(<[u8]>::trim_ascii_start);
         let value = value.and_then(|after| string(after.strip_prefix(b"\"")?, LONGEST));
@@ -54,6 +54,16 @@ pub fn hints(bytes: &[u8]) -> Hints {
         call_id: only(calls).filter(|id| id.len() <= 256),
         tool: only(tools).filter(|tool| tool.len() <= 256),
     }
+}
+
+/// A short string that may be a member's name. Looks at few bytes: a hook that takes too long lets the tool run, and a payload may be
+/// nothing but quotes.
+fn name(bytes: &[u8]) -> Option<(String, &[u8])> {
+    let end = bytes.iter().take(64).position(|&byte| byte == b'"')?;
+    let word = bytes.get(..end)?;
+    let plain = word.first().is_some_and(u8::is_ascii_alphabetic) && !word.contains(&b'\\');
+    let spelled = word.windows(2).any(|pair| pair == b"\\u");
+    if plain || spelled { string(bytes, 64) } else { None }
 }
 
 /// A string from behind its opening quote to its closing one, and what comes after. What is no text in it is replaced.
@@ -120,6 +130,16 @@ mod tests {
             [b"{\"x\":".as_slice(), &b"[".repeat(100_000), b",\"session_id\":\"S\""].concat(),
         ] {
             assert_eq!(session(&bytes), ["S"], "{}", String::from_utf8_lossy(&bytes));
+        }
+    }
+
+    #[test]
+    fn a_payload_of_quotes_is_looked_through_in_no_time() {
+        for unit in ["\"", "\\\"", "\\\"s", "\\\"\\u0001", "\"s\":"] {
+            let bytes = unit.repeat(8 << 20);
+            let start = std::time::Instant::now();
+            assert!(hints(bytes.as_bytes()).sessions.is_empty());
+            assert!(start.elapsed().as_secs() < 10, "{unit}: {:?}", start.elapsed());
         }
     }
 
