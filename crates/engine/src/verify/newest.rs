@@ -60,12 +60,14 @@ fn candidate(store: &Store, id: SessionId, apart: Option<&Known>, here: impl Fn(
     // A row that does not read is the record's own trouble, which its verification tells.
     let genesis = store.first_row(&id).ok().flatten();
     let cwd = genesis.as_ref().and_then(|genesis| genesis.detail.get("cwd")).and_then(Value::as_str);
-    if !apart.and_then(|known| known.cwd.as_deref()).or(cwd).is_some_and(here) {
+    // One that was sealed here, and does not say where it began any more, may have begun here.
+    if !apart.and_then(|known| known.cwd.as_deref()).or(cwd).map_or(apart.is_some(), here) {
         return None;
     }
-    let started = apart.and_then(|known| known.started).or(genesis.map(|genesis| genesis.timestamp))?;
+    let began = genesis.as_ref().map(|genesis| genesis.timestamp);
     let row = store.last_row(&id).ok().flatten().map(|row| row.timestamp);
     let sealed = apart.and_then(|known| known.sealed).and_then(moment);
+    let started = apart.and_then(|known| known.started).or(began).or(sealed)?;
     let last = [row, sealed].into_iter().flatten().fold(started, Timestamp::max);
     Some(Candidate { id, started, last })
 }
