@@ -104,8 +104,8 @@ fn welcome(session: &Session<'_>) -> HookAnswer {
         "unknown-key" => Some(format!("writ: policy `{name}` is signed, but not by a key you trust")),
         _ => Some(format!("writ: policy `{name}` is not signed")),
     };
-    let observing = observes
-        .then(|| format!("writ: policy `{name}` only observes: calls are recorded, and none is stopped"));
+    let observing =
+        observes.then(|| format!("writ: policy `{name}` only observes: calls are recorded, and none is stopped"));
     let messages: Vec<String> = trusted.into_iter().chain(observing).collect();
     if messages.is_empty() {
         return Answer::Silent.into();
