@@ -143,6 +143,26 @@ fn a_lost_session_is_never_taken_for_an_older_one() {
     fs::rename(place.folder.join("head"), state.join("heads/second")).unwrap();
     fs::remove_file(state.join("begun/second")).unwrap();
     assert_eq!(verify(&place, &[]).0, 4);
+    // Another record in its place is not its own, and neither is one that cannot be read taken for nothing.
+    let older = place.session();
+    assert!(Command::new("cp").arg("-rp").arg(&older).arg(state.join("sessions/second")).status().unwrap().success());
+    assert_eq!(verify(&place, &[]).0, 4);
+    fs::remove_dir_all(state.join("sessions/second")).unwrap();
+    assert!(
+        Command::new("cp")
+            .arg("-rp")
+            .arg(place.folder.join("aside"))
+            .arg(state.join("sessions/second"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    let ledger = state.join("sessions/second/ledger.jsonl");
+    let text = fs::read_to_string(&ledger).unwrap();
+    fs::write(&ledger, text.replacen("sequence", "Sequence", 1)).unwrap();
+    assert!(Command::new("touch").args(["-d", "2001-01-01"]).arg(&ledger).status().unwrap().success());
+    assert_eq!(verify(&place, &[]).0, 3);
+    fs::remove_dir_all(state.join("sessions/second")).unwrap();
     // It cannot begin anew either.
     let again = place.answer(&second("PreToolUse", r#","tool_name":"Read","tool_input":{},"tool_use_id":"x""#));
     assert!(again.contains(r#""permissionDecision":"deny""#), "{again}");

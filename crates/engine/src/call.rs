@@ -2,7 +2,7 @@
 
 use writ_clients::claude_code::{Answer, HookAnswer, HookInput, ToolUse};
 use writ_core::json::{self, Object, Value};
-use writ_core::{Decision, Digest, Matched, Reason, Subject, ToolCall, Verdict};
+use writ_core::{Decision, Digest, Matched, Reason, Subject, ToolCall, Verdict, visible};
 use writ_evidence::row::RowDecision;
 use writ_policy::{Enforced, Policy, enforce, judge};
 
@@ -285,12 +285,12 @@ fn explain(session: &Session<'_>, policy: Option<&Policy>, decision: &Decision) 
         }
         out.push_str(&format!(
             "writ: {} ({} in policy `{}`)",
-            reason.message,
-            cite(policy, &reason.rule),
-            session.state.policy_name()
+            visible::line(&reason.message),
+            visible::line(&cite(policy, &reason.rule)),
+            visible::line(session.state.policy_name())
         ));
         if !reason.instead.is_empty() {
-            out.push_str(&format!(". To allow it: {}", reason.instead));
+            out.push_str(&format!(". To allow it: {}", visible::line(&reason.instead)));
         }
     }
     out

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput};
-use writ_core::Digest;
 use writ_core::json::{Object, Value};
+use writ_core::{Digest, visible};
 
 use writ_policy::Enforce;
 
@@ -97,14 +97,15 @@ fn farewell(session: &Session<'_>, answer: HookAnswer) -> HookAnswer {
 /// Tells the user, once, which policy governs; loudly when nobody they trust signed it.
 fn welcome(session: &Session<'_>) -> HookAnswer {
     let Some(policy) = &session.state.policy else { return Answer::Silent.into() };
+    let name = visible::line(&policy.name);
     let observes = session.policy().is_ok_and(|governing| governing.policy.enforce() == Enforce::Observe);
     let trusted = match policy.signed.as_str() {
         "trusted" => None,
-        "unknown-key" => Some(format!("writ: policy `{}` is signed, but not by a key you trust", policy.name)),
-        _ => Some(format!("writ: policy `{}` is not signed", policy.name)),
+        "unknown-key" => Some(format!("writ: policy `{name}` is signed, but not by a key you trust")),
+        _ => Some(format!("writ: policy `{name}` is not signed")),
     };
-    let observing = observes
-        .then(|| format!("writ: policy `{}` only observes: calls are recorded, and none is stopped", policy.name));
+    let observing =
+        observes.then(|| format!("writ: policy `{name}` only observes: calls are recorded, and none is stopped"));
     let messages: Vec<String> = trusted.into_iter().chain(observing).collect();
     if messages.is_empty() {
         return Answer::Silent.into();

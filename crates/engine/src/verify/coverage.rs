@@ -16,6 +16,8 @@ use writ_evidence::tally::Tally;
 
 use super::report::{self, Phase, Standing};
 
+/// Most calls without a row whose repetition is noticed: a transcript may be anything.
+const ROOM: usize = 1 << 20;
 /// Most unobserved calls that a report names.
 const MOST: usize = 1000;
 
@@ -106,11 +108,14 @@ impl Pass<'_> {
         let tool = self.seen.tool(&call.tool);
         let decided = self.seen.decided.get_mut(&id);
         let known = decided.as_ref().map(|decided| decided.tool);
-        let told = decided.map_or_else(|| self.unknown.entry(id).or_default(), |decided| &mut decided.told);
-        if *told == what {
+        let room = self.unknown.len() < ROOM || self.unknown.contains_key(&id);
+        let told = match decided {
+            Some(decided) => Some(&mut decided.told),
+            None => room.then(|| self.unknown.entry(id).or_default()),
+        };
+        if told.is_some_and(|told| std::mem::replace(told, what) == what) {
             return;
         }
-        *told = what;
         self.calls += 1;
         if call.server_side {
             self.server_side += 1;

@@ -289,7 +289,9 @@ impl Evidence {
         if report.checkpoints == 0 && report.strangers > 0 {
             return Status::UnknownKey;
         }
-        if report.checkpoints == 0 && report.checkpoint_problems.is_empty() {
+        if report.covered == 0 && report.rows > 0 && report.checkpoint_problems.is_empty()
+            || report.checkpoints == 0 && report.checkpoint_problems.is_empty()
+        {
             return Status::Unsigned;
         }
         match phases.iter().find(failed) {

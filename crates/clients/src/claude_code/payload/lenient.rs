@@ -8,6 +8,8 @@ use writ_core::SessionId;
 
 /// Most values of one member that are looked at.
 const MOST: usize = 32;
+/// Most names spelled with escapes that are looked at.
+const MOST_SPELLED: usize = 10_000;
 /// Longest value.
 const LONGEST: usize = 4096;
 
@@ -32,10 +34,10 @@ pub fn hints(bytes: &[u8]) -> Hints {
         ["session_id", "cwd", "hook_event_name", "tool_use_id", "tool_name"].map(|name| (name, Vec::new()));
     // UTF-16 in place of UTF-8 is ASCII with NUL bytes in between.
     let text: Vec<u8> = bytes.iter().copied().filter(|&byte| byte != 0).collect();
-    let mut rest = text.as_slice();
+    let (mut rest, mut spellings) = (text.as_slice(), MOST_SPELLED);
     while let Some(at) = rest.iter().position(|&byte| byte == b'"') {
         rest = rest.get(at + 1..).unwrap_or_default();
-        let Some((name, after)) = string(rest, 64) else { continue };
+        let Some((name, after)) = name(rest, &mut spellings) else { continue };
         let Some((_, values)) = found.iter_mut().find(|(wanted, _)| *wanted == name) else { continue };
         let value = after.trim_ascii_start().strip_prefix(b":").map(<[u8]>::trim_ascii_start);
         let value = value.and_then(|after| string(after.strip_prefix(b"\"")?, LONGEST));
@@ -54,6 +56,20 @@ pub fn hints(bytes: &[u8]) -> Hints {
         call_id: only(calls).filter(|id| id.len() <= 256),
         tool: only(tools).filter(|tool| tool.len() <= 256),
     }
+}
+
+/// A short string that may be a member's name. Looks at few bytes: a hook that takes too long lets the tool run, and a payload may be
+/// nothing but quotes.
+fn name<'a>(bytes: &'a [u8], spellings: &mut usize) -> Option<(String, &'a [u8])> {
+    let end = bytes.iter().take(64).position(|&byte| byte == b'"')?;
+    let word = bytes.get(..end)?;
+    let plain = word.first().is_some_and(u8::is_ascii_alphabetic) && !word.contains(&b'\\');
+    if !plain {
+        let spelled = *spellings > 0 && word.windows(2).any(|pair| pair == b"\\u");
+        *spellings -= usize::from(spelled);
+        return spelled.then(|| string(bytes, 64)).flatten();
+    }
+    Some((std::str::from_utf8(word).ok()?.to_owned(), bytes.get(end + 1..)?))
 }
 
 /// A string from behind its opening quote to its closing one, and what comes after. What is no text in it is replaced.
@@ -120,6 +136,16 @@ mod tests {
             [b"{\"x\":".as_slice(), &b"[".repeat(100_000), b",\"session_id\":\"S\""].concat(),
         ] {
             assert_eq!(session(&bytes), ["S"], "{}", String::from_utf8_lossy(&bytes));
+        }
+    }
+
+    #[test]
+    fn a_payload_of_quotes_is_looked_through_in_no_time() {
+        for unit in ["\"", "\\\"", "\\\"s", "\\\"\\u0001", "\"s\":"] {
+            let bytes = unit.repeat((32 << 20) / unit.len());
+            let start = std::time::Instant::now();
+            assert!(hints(bytes.as_bytes()).sessions.is_empty());
+            assert!(start.elapsed().as_secs() < 10, "{unit}: {:?}", start.elapsed());
         }
     }
 
