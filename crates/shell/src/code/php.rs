@@ -139,7 +139,7 @@ fn token(tokens: &[Token], at: usize, out: &mut Reading) -> Option<()> {
 fn touch(role: &str, given: &[&[Token]], out: &mut Reading) -> Option<()> {
     let writes = |mode: &&[Token]| !matches!(mode, [text] if text.kind == Kind::Text && matches!(text.text.as_str(), "r" | "rb"));
     let access = match role {
-        "open" if given.get(1).is_some_and(|mode| writes(mode)) => Access::Write,
+        "open" if given.get(1).is_some_and(writes) => Access::Write,
         "r" | "open" => Access::Read,
         "w" => Access::Write,
         "l" => return Some(()),

@@ -77,7 +77,7 @@ fn read<'t>(tokens: &'t [Token], out: &mut Bindings<'t>, nesting: usize) {
                     parameters(rest_with(tokens, at, end), out);
                 }
             }
-            _ => {}
+            Kind::Text | Kind::Mixed(_) | Kind::Value | Kind::Sign | Kind::Line => {}
         }
     }
 }
@@ -108,7 +108,7 @@ pub fn expression(tokens: &[Token]) -> &[Token] {
                 _ => {}
             },
             Kind::Line if depth == 0 => return tokens.get(..at).unwrap_or_default(),
-            _ => {}
+            Kind::Name | Kind::Text | Kind::Mixed(_) | Kind::Value | Kind::Line => {}
         }
     }
     tokens

@@ -76,7 +76,7 @@ impl<'t> Bindings<'t> {
                     self.statement(tokens.get(start..at).unwrap_or_default());
                     start = at + 1;
                 }
-                _ => {}
+                Kind::Name | Kind::Text | Kind::Mixed(_) | Kind::Value | Kind::Line => {}
             }
             self.inner(tokens, start, at, nesting);
         }
@@ -254,7 +254,7 @@ fn mentions(pieces: &[crate::code::token::Piece], name: &str) -> bool {
         crate::code::token::Piece::Text(_) => false,
         crate::code::token::Piece::Code(code) => code.iter().any(|token| match &token.kind {
             Kind::Mixed(pieces) => mentions(pieces, name),
-            _ => token.named(name),
+            Kind::Name | Kind::Text | Kind::Value | Kind::Sign | Kind::Line => token.named(name),
         }),
     })
 }
