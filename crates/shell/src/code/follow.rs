@@ -3,7 +3,7 @@
 use writ_core::Span;
 
 use super::{Around, Language, Reading, read, table};
-use crate::action::{NetTarget, Part, Source, UnresolvedKind, Word};
+use crate::action::{NetTarget, UnresolvedKind, Word};
 use crate::eval::command::text_word;
 use crate::eval::{Eval, Input};
 use crate::options::{Options, lead};
@@ -34,7 +34,7 @@ pub(crate) fn standard_input(
 /// `switches` is `None` where an option does more than run the code.
 fn follow(eval: &mut Eval<'_>, base: &str, what: &str, code: &Word, operands: &[Word], switches: Option<String>) {
     let open = |eval: &mut Eval<'_>| eval.unresolved_with(UnresolvedKind::Code, what, code.span, mentions(code));
-    let (Some(language), Some(text)) = (Language::of(base), certain(code)) else { return open(eval) };
+    let (Some(language), Some(text)) = (Language::of(base), code.literal()) else { return open(eval) };
     let around = Around { arguments: operands, home: eval.home(), switches: switches.clone().unwrap_or_default() };
     let reading = read(language, &text, &around);
     if !reading.harmless || switches.is_none() {
@@ -76,18 +76,6 @@ pub(crate) fn script(
         eval.out.mentions.extend(mentioned);
     }
     apply(eval, base, reading, span);
-}
-
-/// Code as text; a number that is not known is some number.
-fn certain(code: &Word) -> Option<String> {
-    code.parts
-        .iter()
-        .map(|part| match part {
-            Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
-            Part::Unknown(Source::Number) => Some("1"),
-            Part::Unknown(_) => None,
-        })
-        .collect()
 }
 
 /// Puts on record what a piece of code touches and runs.
