@@ -150,7 +150,8 @@ fn touch(role: &str, given: &[&[Token]], out: &mut Reading) -> Option<()> {
             let own = function
                 .and_then(|words| words.first())
                 .is_some_and(|first| first.named("fn") || first.named("function") || first.named("static"));
-            let none = function.is_none() && role == "fn2";
+            let spread = given.iter().any(|words| words.first().is_some_and(|first| first.is("...")));
+            let none = function.is_none() && role == "fn2" && !spread;
             return (own || none).then_some(());
         }
         _ => return None,

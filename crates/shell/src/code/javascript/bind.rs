@@ -66,6 +66,11 @@ fn read<'t>(tokens: &'t [Token], out: &mut Bindings<'t>, nesting: usize) {
                         bind(out, name, Binding::Other);
                     } else if !member && rest.first().is_some_and(|next| next.is("=")) && !is_declared(before) {
                         bind(out, name, Binding::Is(expression(rest.get(1..).unwrap_or_default())));
+                    } else if before.is_some_and(|before| before.is("("))
+                        && rest.first().is_some_and(|next| next.named("of") || next.named("in"))
+                    {
+                        // `for (name of …)` without a declaration.
+                        bind(out, name, Binding::Other);
                     } else if !member && rest.first().is_some_and(|next| UPDATES.iter().any(|sign| next.is(sign))) {
                         bind(out, name, Binding::Other);
                     }
