@@ -97,6 +97,27 @@ fn a_pipe_where_the_policy_should_be_denies() {
 }
 
 #[test]
+fn what_the_agent_wrote_is_judged_when_it_runs() {
+    let place = Workplace::new("authored");
+    place.start();
+    let script = place.folder.join("repository/src/run.sh");
+    let run = r#"{"command":"bash src/run.sh"}"#;
+    let wrote = |text: &str| {
+        fs::write(&script, text).unwrap();
+        let input = format!(r#"{{"file_path":"{}","content":"x"}}"#, script.display());
+        let members = format!(r#","tool_name":"Write","tool_input":{input},"tool_response":{{}},"tool_use_id":"w""#);
+        place.answer(&place.payload("PostToolUse", &members));
+    };
+    fs::write(&script, "cat .env\n").unwrap();
+    assert!(!denied(&call(&place, "Bash", run)), "a script that the agent did not write is not looked into");
+    wrote("cat .env\n");
+    assert!(denied(&call(&place, "Bash", run)), "the agent wrote it");
+    assert!(denied(&call(&place, "Bash", r#"{"command":"cp src/run.sh src/b && sh src/b"}"#)), "by another name");
+    wrote("cat src/module.rs\n");
+    assert!(!denied(&call(&place, "Bash", run)), "what it names now is allowed");
+}
+
+#[test]
 fn a_token_is_nowhere_in_the_state() {
     let place = Workplace::new("token");
     let token = format!("ghp_{}", "aB3xY9".repeat(6));

@@ -6,6 +6,7 @@ use writ_core::{Decision, Digest, Matched, Reason, Subject, ToolCall, Verdict, v
 use writ_evidence::row::RowDecision;
 use writ_policy::{Enforced, Policy, enforce, judge};
 
+use crate::authored;
 use crate::claims::tests_run;
 use crate::matter;
 use crate::proof::Proof;
@@ -116,6 +117,7 @@ pub fn after(
     draft.tool_name = Some(call.tool.clone());
     draft.result_hash = Some(result);
     session.append(draft)?;
+    authored::remember(session, input, call, outcome.is_ok())?;
     Ok(Answer::Silent.into())
 }
 
@@ -165,7 +167,7 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
     };
     let call = ToolCall { tool: tool.to_owned(), input: arguments.clone(), cwd: input.cwd.clone() };
     let Looked { mut facts, report, mut proofs } =
-        crate::look(&governing.policy, &call, &session.setting, session.home);
+        crate::look(&governing.policy, &call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
     let wanted = id.filter(|_| governing.policy.consequences().attest);
     if let (Some(id), Some(report), Some(subject)) = (wanted, report, matter::Subject::of(&call)) {
         match verdicts::attest(session, id, &subject, input_digest(arguments), &report) {

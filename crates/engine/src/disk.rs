@@ -7,6 +7,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+use crate::authored;
+
 use writ_policy::{Entry, Protected, Resolved, Setting, World};
 
 /// Most symlinks on the way to one path; the kernel's own limit.
@@ -17,6 +19,8 @@ const MAX_LINKS: usize = 40;
 pub struct Disk {
     /// Device, number and path of the protected files that are there.
     guarded: Vec<(u64, u64, String)>,
+    /// The session's folder, which knows what the agent wrote.
+    session: Option<PathBuf>,
 }
 
 impl Disk {
@@ -26,7 +30,13 @@ impl Disk {
             let found = fs::metadata(&protected.path).ok().filter(|found| found.is_file() && found.nlink() > 1)?;
             Some((found.dev(), found.ino(), protected.path.clone()))
         };
-        Self { guarded: setting.protected.iter().filter_map(of).collect() }
+        Self { guarded: setting.protected.iter().filter_map(of).collect(), session: None }
+    }
+
+    /// The same, remembering what the agent of a session wrote.
+    #[must_use]
+    pub fn remembering(self, session: Option<&Path>) -> Self {
+        Self { session: session.map(Path::to_owned), ..self }
     }
 
     fn first_name(&self, found: &Metadata) -> Option<&str> {
@@ -54,6 +64,10 @@ impl World for Disk {
             is_dir: entry.file_type().is_ok_and(|kind| kind.is_dir()),
         });
         Some(entries.collect())
+    }
+
+    fn authored(&self, path: &str) -> Option<String> {
+        authored::text(self.session.as_deref()?, Path::new(path))
     }
 }
 

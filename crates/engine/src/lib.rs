@@ -7,6 +7,7 @@
 pub mod applies;
 pub mod archive;
 pub mod attested;
+mod authored;
 mod call;
 pub mod claims;
 mod disk;
@@ -32,6 +33,8 @@ mod trust;
 mod verdicts;
 pub mod verify;
 
+use std::path::Path;
+
 use writ_consequence::Report;
 use writ_core::json::Value;
 use writ_core::{Decision, Timestamp, ToolCall};
@@ -50,7 +53,7 @@ use proof::Proof;
 /// Decides one call under a policy, now, on this machine's file system, without a session and without a record.
 pub fn decide(governing: &Governing, call: &ToolCall, home: &Home) -> Decision {
     let setting = protect::setting(home, &governing.path, Timestamp::now());
-    let looked = look(&governing.policy, call, &setting, home);
+    let looked = look(&governing.policy, call, &setting, home, None);
     writ_policy::judge(&governing.policy, &setting, &looked.facts)
 }
 
@@ -64,8 +67,9 @@ struct Looked {
 }
 
 /// What a call would touch on this machine; where the policy asks for it, what would be lost and which plans are applied.
-fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home) -> Looked {
-    let mut facts = writ_policy::survey(policy, call, setting, &Disk::guarding(setting));
+/// `session` is its folder, where there is one: what its agent wrote is looked into when it is run.
+fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home, session: Option<&Path>) -> Looked {
+    let mut facts = writ_policy::survey(policy, call, setting, &Disk::guarding(setting).remembering(session));
     let wanted = policy.consequences();
     let (mut report, mut proofs) = (None, Vec::new());
     if wanted.any() {

@@ -34,6 +34,11 @@ pub trait World {
     fn resolve(&self, path: &str) -> Resolved;
     /// A folder's entries; `None` when it cannot be listed.
     fn list(&self, dir: &str) -> Option<Vec<Entry>>;
+    /// The text of a file, if the agent itself wrote exactly it in this session.
+    fn authored(&self, path: &str) -> Option<String> {
+        let _: &str = path;
+        None
+    }
 }
 
 /// A world in which nothing exists: paths are folded as text.

@@ -281,6 +281,10 @@ pub struct Analysis {
     pub unresolved: Vec<Unresolved>,
     /// What parts that are [`Source::Listed`] stand for.
     pub listings: Vec<Listing>,
+    /// Texts in code that the agent wrote before, and that look like paths or URLs. They count against deny rules only.
+    pub mentions: Vec<Word>,
+    /// Texts that the line writes into files, as far as they are known.
+    pub written: Vec<String>,
     /// Why the line is no shell program, when it is none: the message and where.
     pub syntax_error: Option<(String, Span)>,
 }

@@ -23,9 +23,21 @@ pub use normal::normal;
 /// Reads `line` as bash would and lists what it would run, touch and contact. Never fails: what cannot be read is
 /// in [`Analysis::syntax_error`], what cannot be known in [`Analysis::unresolved`].
 pub fn analyze(line: &str, env: &Env) -> Analysis {
+    analyze_with(line, env, &eval::written::Nothing)
+}
+
+/// What the agent itself wrote into files before the line: such a file is followed when it runs. Two implementations: none,
+/// and a policy's view of the disk.
+pub trait Sources {
+    /// The text of the file at an absolute path, if the agent wrote exactly it.
+    fn authored(&self, path: &str) -> Option<String>;
+}
+
+/// [`analyze`] with what the agent wrote before.
+pub fn analyze_with(line: &str, env: &Env, sources: &dyn Sources) -> Analysis {
     match parser::parse(line, None, 0) {
         Ok(node) => {
-            let mut analysis = eval::run(&node, env);
+            let mut analysis = eval::run(&node, env, sources);
             // Commands that only a wrapper follows name hosts too.
             for net in analysis.commands.iter().flat_map(programs::operands::hosts) {
                 if !analysis.nets.contains(&net) {

@@ -2,7 +2,7 @@
 
 use writ_core::{Span, Subject};
 use writ_shell::{
-    Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Source, Word, analyze,
+    Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Source, Sources, Word, analyze_with,
 };
 
 use super::paths::PATH_MAX;
@@ -12,15 +12,24 @@ use crate::facts::{Host, HostFact, PathFact, PathKind, SYNTAX, TextFact, Unresol
 use crate::protect::is_reserved;
 use crate::rules::last_word_split;
 use crate::url::{self, Target};
-use crate::world::{Search, expand};
+use crate::world::{Search, World, expand};
 
 /// Stands for an unknown part of a path. Holds no slash and no dot.
 const UNKNOWN: &str = "writ-unknown";
 
+/// What the agent wrote, as the world knows it.
+struct Authored<'w>(&'w dyn World);
+
+impl Sources for Authored<'_> {
+    fn authored(&self, path: &str) -> Option<String> {
+        self.0.authored(path)
+    }
+}
+
 impl Survey<'_> {
     pub(super) fn shell(&mut self, line: &str) {
         let env = Env { home: self.setting.home.clone(), cwd: Some(self.call.cwd.clone()), ..Env::default() };
-        let analysis = analyze(line, &env);
+        let analysis = analyze_with(line, &env, &Authored(self.world));
         if let Some((message, span)) = &analysis.syntax_error {
             let what = message.clone();
             self.facts.unresolved.push(UnresolvedFact { kind: SYNTAX.to_owned(), what, span: Some(*span) });
@@ -39,6 +48,9 @@ impl Survey<'_> {
         }
         for net in &analysis.nets {
             self.net(net, &analysis);
+        }
+        for word in &analysis.mentions {
+            self.mention(word);
         }
         for open in &analysis.unresolved {
             let kind = kind_word(open.kind).to_owned();

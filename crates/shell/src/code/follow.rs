@@ -3,7 +3,8 @@
 use writ_core::Span;
 
 use super::{Around, Language, Reading, read, table};
-use crate::action::{NetTarget, Part, Source, UnresolvedKind, Word};
+use crate::action::{NetTarget, UnresolvedKind, Word};
+use crate::eval::command::text_word;
 use crate::eval::{Eval, Input};
 use crate::options::{Options, lead};
 use crate::programs::foreign::mentions;
@@ -26,14 +27,14 @@ pub(crate) fn standard_input(
     arguments: &[Word],
     options: &Options,
 ) {
-    let code = crate::eval::command::text_word(text, span);
+    let code = text_word(text, span);
     inline(eval, base, &format!("{base} <input"), &code, arguments, options);
 }
 
 /// `switches` is `None` where an option does more than run the code.
 fn follow(eval: &mut Eval<'_>, base: &str, what: &str, code: &Word, operands: &[Word], switches: Option<String>) {
     let open = |eval: &mut Eval<'_>| eval.unresolved_with(UnresolvedKind::Code, what, code.span, mentions(code));
-    let (Some(language), Some(text)) = (Language::of(base), certain(code)) else { return open(eval) };
+    let (Some(language), Some(text)) = (Language::of(base), code.literal()) else { return open(eval) };
     let around = Around { arguments: operands, home: eval.home(), switches: switches.clone().unwrap_or_default() };
     let reading = read(language, &text, &around);
     if !reading.harmless || switches.is_none() {
@@ -42,16 +43,39 @@ fn follow(eval: &mut Eval<'_>, base: &str, what: &str, code: &Word, operands: &[
     apply(eval, base, reading, code.span);
 }
 
-/// Code as text; a number that is not known is some number.
-fn certain(code: &Word) -> Option<String> {
-    code.parts
-        .iter()
-        .map(|part| match part {
-            Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
-            Part::Unknown(Source::Number) => Some("1"),
-            Part::Unknown(_) => None,
-        })
-        .collect()
+/// A script file's text. What the agent wrote `earlier` is judged by what it names; what this line wrote, like code in it.
+pub(crate) fn script(
+    eval: &mut Eval<'_>,
+    base: &str,
+    path: &str,
+    text: &str,
+    span: Span,
+    arguments: Option<Vec<Word>>,
+    earlier: bool,
+) {
+    let what = format!("{base} {path}");
+    let mentioned = mentions(&text_word(text, span));
+    let Some(language) = Language::of(base) else {
+        return if earlier {
+            eval.out.mentions.extend(mentioned);
+        } else {
+            eval.unresolved_with(UnresolvedKind::Script, &what, span, mentioned);
+        };
+    };
+    // The first argument is the script's own name; `process.argv` holds it, `sys.argv[1]` is the one behind.
+    let skip = usize::from(language != Language::JavaScript);
+    let operands: Vec<Word> = arguments.unwrap_or_default().into_iter().skip(skip).collect();
+    let around = Around { arguments: &operands, home: eval.home(), switches: String::new() };
+    let reading = read(language, text, &around);
+    if !reading.harmless && !earlier {
+        eval.unresolved_with(UnresolvedKind::Code, &what, span, mentioned);
+    } else if !reading.harmless {
+        if reading.computes {
+            eval.unresolved(UnresolvedKind::Code, &what, span);
+        }
+        eval.out.mentions.extend(mentioned);
+    }
+    apply(eval, base, reading, span);
 }
 
 /// Puts on record what a piece of code touches and runs.
@@ -66,6 +90,7 @@ fn apply(eval: &mut Eval<'_>, base: &str, reading: Reading, span: Span) {
     for code in reading.shells {
         eval.code(&word(code), None, base);
     }
+    eval.run_modules(base, &reading.modules, span);
     for command in reading.commands {
         let words = command.into_iter().map(word).collect();
         eval.inner(words, &[], base, span, &Input::Unknown);

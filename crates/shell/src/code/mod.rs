@@ -15,7 +15,7 @@ mod sql;
 mod table;
 mod token;
 
-pub(crate) use follow::{inline, standard_input};
+pub(crate) use follow::{inline, script, standard_input};
 
 use crate::action::{Access, Part, Word};
 
@@ -86,6 +86,8 @@ pub(crate) struct Reading {
     pub shells: Vec<Value>,
     /// Commands that it runs.
     pub commands: Vec<Vec<Value>>,
+    /// What it runs is made while it runs.
+    pub computes: bool,
     /// Modules that it loads, by their first name; a file of that name is run where there is one.
     pub modules: Vec<String>,
 }

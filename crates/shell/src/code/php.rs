@@ -139,7 +139,7 @@ fn token(tokens: &[Token], at: usize, out: &mut Reading) -> Option<()> {
 fn touch(role: &str, given: &[&[Token]], out: &mut Reading) -> Option<()> {
     let writes = |mode: &&[Token]| !matches!(mode, [text] if text.kind == Kind::Text && matches!(text.text.as_str(), "r" | "rb"));
     let access = match role {
-        "open" if given.get(1).is_some_and(|mode| writes(mode)) => Access::Write,
+        "open" if given.get(1).is_some_and(writes) => Access::Write,
         "r" | "open" => Access::Read,
         "w" => Access::Write,
         "l" => return Some(()),
@@ -150,7 +150,8 @@ fn touch(role: &str, given: &[&[Token]], out: &mut Reading) -> Option<()> {
             let own = function
                 .and_then(|words| words.first())
                 .is_some_and(|first| first.named("fn") || first.named("function") || first.named("static"));
-            let none = function.is_none() && role == "fn2";
+            let spread = given.iter().any(|words| words.first().is_some_and(|first| first.is("...")));
+            let none = function.is_none() && role == "fn2" && !spread;
             return (own || none).then_some(());
         }
         _ => return None,

@@ -53,6 +53,17 @@ pub fn member(language: &'static str, module: &str, word: &str) -> Option<&'stat
 mod tests {
     use super::*;
 
+    /// The page has a row for each language, made from the data.
+    #[test]
+    fn the_page_names_every_module() {
+        let page = include_str!("../../../../spec/shell.md");
+        for (language, module) in MODULES.keys().filter(|(language, _)| *language != "php") {
+            let first = module.split(['.', ':']).next().unwrap_or_default();
+            let named = page.contains(&format!("`{first}`")) || matches!(first, "modules" | "__future__");
+            assert!(named, "{language} {module}");
+        }
+    }
+
     #[test]
     fn every_line_names_a_language_and_a_kind() {
         for line in DATA.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {

@@ -196,6 +196,22 @@ pub fn inside(tokens: &[Token], open: usize) -> Option<&[Token]> {
     tokens.get(open + 1..end - 1)
 }
 
+/// Where such a token first stands outside all brackets, or a bracket closes that is not open.
+pub fn outside(tokens: &[Token], fits: impl Fn(&Token) -> bool) -> Option<usize> {
+    let mut depth = 0i32;
+    tokens.iter().position(|token| {
+        let found = depth == 0 && fits(token);
+        if token.kind == Kind::Sign {
+            match token.text.as_str() {
+                "(" | "[" | "{" => depth += 1,
+                ")" | "]" | "}" => depth -= 1,
+                _ => {}
+            }
+        }
+        found || depth < 0
+    })
+}
+
 /// Tokens cut at an operator outside all brackets.
 pub fn split<'t>(tokens: &'t [Token], sign: &str) -> Vec<&'t [Token]> {
     let mut out = Vec::new();

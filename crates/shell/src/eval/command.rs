@@ -34,8 +34,11 @@ impl Eval<'_> {
         let base = name.rsplit('/').next().unwrap_or_default().to_owned();
         if name.contains('/') && !is_system(&name) {
             self.file(first.clone(), Access::Exec, false);
+            self.run_file(first, "", Some(words.clone()));
         }
         let arguments = words.get(1..).unwrap_or_default();
+        self.run_by_name(&base, arguments, span);
+        self.keeps_texts(&base);
         if self.builtin(&base, arguments, span, input) || self.wrapper(&base, &words, via, span, input) {
             return;
         }
@@ -45,6 +48,9 @@ impl Eval<'_> {
             return;
         }
         operands::run(self, &base, arguments, span);
+        if base == "tee" {
+            self.note_tee(arguments, input);
+        }
         if matches!(base.as_str(), "cat" | "tee" | "sort" | "uniq" | "head" | "tail" | "grep")
             && matches!(input, Input::Paths(..))
         {

@@ -16,16 +16,19 @@ pub(crate) mod params;
 pub(crate) mod pattern;
 pub(crate) mod record;
 pub(crate) mod vars;
+pub(crate) mod written;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
 
 use writ_core::Span;
 
+use crate::Sources;
 use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, Source, UnresolvedKind, Word};
 use crate::eval::budget::MAX_STEPS;
 use crate::eval::expand::{Fields, Text};
 use crate::eval::vars::{Arguments, Change, Function};
+use crate::eval::written::Written;
 use crate::parser::parse;
 use crate::parser::syntax::{Assignment, Next, Node, RawPart, Redirect, RedirectKind, Simple};
 use crate::programs::linked::Links;
@@ -63,6 +66,9 @@ pub struct Eval<'e> {
     pub(crate) shaped: HashSet<String>,
     pub(crate) aliases: HashMap<String, String>,
     pub(crate) links: Links,
+    /// What the line wrote into files, and what stood there before.
+    pub(crate) written: Written,
+    pub(crate) sources: &'e dyn Sources,
     pub(crate) arguments: Option<Arguments>,
     pub(crate) dirs: Vec<Dir>,
     /// Where commands run if a `cd` in the midst of a chain failed (`cd x && a; b`).
@@ -99,7 +105,7 @@ pub struct Eval<'e> {
 }
 
 /// Walks a whole line.
-pub fn run(node: &Node, env: &Env) -> Analysis {
+pub fn run(node: &Node, env: &Env, sources: &dyn Sources) -> Analysis {
     let mut eval = Eval {
         env,
         out: Analysis::default(),
@@ -111,6 +117,8 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         shaped: HashSet::new(),
         aliases: HashMap::new(),
         links: Links::default(),
+        written: Written::default(),
+        sources,
         arguments: None,
         dirs: vec![Dir::Start(String::new())],
         unlikely: Vec::new(),
@@ -133,6 +141,7 @@ pub fn run(node: &Node, env: &Env) -> Analysis {
         output: Input::None,
     };
     eval.node(node, &Input::None);
+    eval.out.written = std::mem::take(&mut eval.written.kept);
     eval.out
 }
 
@@ -175,6 +184,7 @@ impl Eval<'_> {
                 } else {
                     self.node(inner, &inner_input);
                 }
+                self.note_redirects(redirects, inner, input);
             }
         }
     }
@@ -285,6 +295,9 @@ impl Eval<'_> {
             self.declared(&words, &simple.assignments);
             self.command(words, &[], span, &input);
         }
+        if !simple.redirects.is_empty() {
+            self.note_simple(simple, &input);
+        }
         self.weak -= usize::from(several) + usize::from(may_fail);
         for (name, before) in lent.into_iter().zip(before) {
             self.put(&name, before.unwrap_or_else(|| vec![Fields::new()]));
@@ -323,8 +336,10 @@ impl Eval<'_> {
                     RedirectKind::Write | RedirectKind::ReadWrite | RedirectKind::Text => Access::Write,
                 };
                 if access == Access::Read {
-                    input = Some(Input::Unknown);
+                    input = Some(self.text_in(&word).map_or(Input::Unknown, Input::Text));
                 }
+                // What is written is known once the command was walked.
+                self.written.keeping = redirect.kind == RedirectKind::Write;
                 if let Some(host) = word.literal().and_then(|text| socket(&text)) {
                     let target = NetTarget::Host(Word { parts: vec![Part::Text(host)], span: word.span });
                     self.net(target, word.span);

@@ -67,6 +67,9 @@ impl Eval<'_> {
             }
             return;
         }
+        if access == Access::Write {
+            self.note_write(&path);
+        }
         if access != Access::List {
             for from in self.linked_from(&path) {
                 self.file_in(Word { parts: vec![Part::Text(from)], span: path.span }, access, tree, vec![start()]);

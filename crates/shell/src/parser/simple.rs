@@ -152,7 +152,11 @@ impl Parser<'_> {
         }
         self.blanks();
         match self.word()? {
-            Some(word) => Ok(Some(Redirect { kind, word })),
+            Some(word) => {
+                let own = self.text.get(save..save + digits).unwrap_or_default();
+                let other = !matches!((own, kind), ("", _) | ("0", RedirectKind::Read) | ("1", RedirectKind::Write));
+                Ok(Some(Redirect { kind, word, appends: form.ends_with(">>"), other }))
+            }
             None => self.fail("a redirection's target is missing"),
         }
     }
@@ -185,6 +189,7 @@ impl Parser<'_> {
         self.documents_end = Some(end);
         let span = self.span(start);
         let parts = if expands { embedded(&body, span, self.depth)? } else { vec![RawPart::Quoted(body)] };
-        Ok(Redirect { kind: RedirectKind::Text, word: RawWord { parts, span: Some(span) } })
+        let word = RawWord { parts, span: Some(span) };
+        Ok(Redirect { kind: RedirectKind::Text, word, appends: false, other: false })
     }
 }

@@ -91,6 +91,17 @@ pub struct Redirect {
     pub kind: RedirectKind,
     /// The file, or the text.
     pub word: RawWord,
+    /// It writes behind what the file holds.
+    pub appends: bool,
+    /// It redirects another descriptor than standard output, or than standard input.
+    pub other: bool,
+}
+
+impl Redirect {
+    /// Whether it writes to nowhere.
+    pub fn discards(&self) -> bool {
+        matches!(self.word.parts.as_slice(), [RawPart::Plain(path)] if path == "/dev/null")
+    }
 }
 
 /// What a redirection does.

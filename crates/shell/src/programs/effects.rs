@@ -34,7 +34,7 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
             "m" => makefile::text(eval, &what, value),
             "M" => match script_of(value, place.input) {
                 Script::Text(text) => makefile::text(eval, &what, &text_word(&text, value.span)),
-                Script::File => {}
+                Script::File => eval.run_file(value, "make", None),
                 Script::Unknown => eval.unresolved(UnresolvedKind::Script, &what, value.span),
             },
             "f" => interpreters::script(eval, value, place.base, place.input),

@@ -10,6 +10,11 @@ use crate::eval::{Eval, Input};
 
 const SHELLS: [&str; 9] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "mksh", "fish", "rbash"];
 
+/// Whether a program is a shell.
+pub fn is_shell(base: &str) -> bool {
+    SHELLS.contains(&base)
+}
+
 /// Deals with an interpreter. False when `base` is none, or it only runs a plain operand of another kind.
 pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input: &Input) -> bool {
     if SHELLS.contains(&base) {
@@ -67,7 +72,7 @@ fn shell(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input:
             let what = format!("{base} -c");
             eval.code(text, Some(list), &what);
         }
-        Some(file) if !reads_input => script(eval, file, base, input),
+        Some(file) if !reads_input => script_with(eval, file, base, input, Some(rest.to_vec())),
         _ => {
             // `bash -s a b`: the code on standard input gets the arguments.
             let zero = text_word(base, span);
@@ -87,6 +92,11 @@ fn feed(eval: &mut Eval<'_>, base: &str, span: Span, input: &Input, arguments: O
 
 /// A script file: read, not looked into. What is no file at all is code that is not known.
 pub fn script(eval: &mut Eval<'_>, file: &Word, what: &str, input: &Input) {
+    script_with(eval, file, what, input, None);
+}
+
+/// The same with the words that the script gets, its own name first.
+fn script_with(eval: &mut Eval<'_>, file: &Word, what: &str, input: &Input, arguments: Option<Vec<Word>>) {
     match file.literal().as_deref() {
         Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => feed(eval, what, file.span, input, None),
         Some(path) if path.starts_with("/dev/fd/") || path.starts_with("/proc/") => {
@@ -95,6 +105,7 @@ pub fn script(eval: &mut Eval<'_>, file: &Word, what: &str, input: &Input) {
         _ => {
             eval.file(file.clone(), Access::Read, false);
             eval.file(file.clone(), Access::Exec, false);
+            eval.run_file(file, what, arguments);
         }
     }
 }

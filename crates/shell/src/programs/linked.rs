@@ -64,6 +64,7 @@ impl Eval<'_> {
                     if matches!(base, "ln" | "link") {
                         self.links.paths.push((from.clone(), to.clone()));
                     }
+                    self.note_copy(&from, &to);
                     self.links.programs.push((from, to));
                 }
             }
@@ -112,7 +113,7 @@ impl Eval<'_> {
     }
 
     /// Where a path may lie, seen from the folder the line starts in.
-    fn places(&self, path: &str) -> Vec<String> {
+    pub(crate) fn places(&self, path: &str) -> Vec<String> {
         let cwd = self.start_dir().unwrap_or_default();
         let short = |path: String| match path.strip_prefix(&cwd).and_then(|rest| rest.strip_prefix('/')) {
             Some(rest) if !cwd.is_empty() => rest.to_owned(),

@@ -96,3 +96,42 @@ fn variables(recipe: &str) -> String {
     }
     out
 }
+
+/// A makefile with the variables that it sets itself, and those that make knows, put in.
+pub fn with_variables(text: &str) -> String {
+    // More variables and longer texts than these are left as they are.
+    const MAX: (usize, usize) = (64, 64 << 10);
+    let known = [
+        ("CC", "cc"),
+        ("CXX", "g++"),
+        ("AR", "ar"),
+        ("RM", "rm -f"),
+        ("MAKE", "make"),
+        ("SHELL", "sh"),
+        ("PYTHON", "python3"),
+    ];
+    let own = text.lines().filter(|line| !line.starts_with('\t')).filter_map(definition);
+    let mut variables: Vec<(&str, &str)> = own.take(MAX.0).collect();
+    variables.extend(known.iter().filter(|(name, _)| !text.contains(&format!("{name} "))));
+    let mut out = text.to_owned();
+    // A value may name others.
+    for _ in 0..3 {
+        for (name, value) in &variables {
+            for mark in [format!("$({name})"), format!("${{{name}}}")] {
+                if out.contains(&mark) && out.len() + out.matches(&mark).count() * value.len() < MAX.1 {
+                    out = out.replace(&mark, value);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// `NAME := value`
+fn definition(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once('=')?;
+    let name = name.trim_end_matches([':', '?', '+']).trim();
+    let name = name.strip_prefix("export ").unwrap_or(name).trim();
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    plain.then(|| (name, value.trim()))
+}

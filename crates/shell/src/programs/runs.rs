@@ -274,7 +274,10 @@ impl Call<'_> {
             }
             match script_of(file, self.place.input) {
                 Script::File => script(eval, file, self.place.base, &Input::None),
-                Script::Text(_) | Script::Unknown => self.foreign(eval, file),
+                Script::Text(text) => {
+                    code::standard_input(eval, self.place.base, &text, file.span, self.arguments, self.options);
+                }
+                Script::Unknown => eval.unresolved(UnresolvedKind::Code, self.place.base, file.span),
             }
         }
         for operand in plain.filter(|word| edits || crate::programs::operands::looks_like_path(word)) {

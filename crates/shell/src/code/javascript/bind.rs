@@ -66,6 +66,11 @@ fn read<'t>(tokens: &'t [Token], out: &mut Bindings<'t>, nesting: usize) {
                         bind(out, name, Binding::Other);
                     } else if !member && rest.first().is_some_and(|next| next.is("=")) && !is_declared(before) {
                         bind(out, name, Binding::Is(expression(rest.get(1..).unwrap_or_default())));
+                    } else if before.is_some_and(|before| before.is("("))
+                        && rest.first().is_some_and(|next| next.named("of") || next.named("in"))
+                    {
+                        // `for (name of …)` without a declaration.
+                        bind(out, name, Binding::Other);
                     } else if !member && rest.first().is_some_and(|next| UPDATES.iter().any(|sign| next.is(sign))) {
                         bind(out, name, Binding::Other);
                     }
@@ -77,7 +82,7 @@ fn read<'t>(tokens: &'t [Token], out: &mut Bindings<'t>, nesting: usize) {
                     parameters(rest_with(tokens, at, end), out);
                 }
             }
-            _ => {}
+            Kind::Text | Kind::Mixed(_) | Kind::Value | Kind::Sign | Kind::Line => {}
         }
     }
 }
@@ -108,7 +113,7 @@ pub fn expression(tokens: &[Token]) -> &[Token] {
                 _ => {}
             },
             Kind::Line if depth == 0 => return tokens.get(..at).unwrap_or_default(),
-            _ => {}
+            Kind::Name | Kind::Text | Kind::Mixed(_) | Kind::Value | Kind::Line => {}
         }
     }
     tokens

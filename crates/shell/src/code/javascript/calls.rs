@@ -14,6 +14,7 @@ impl<'t> Reader<'t> {
     pub(super) fn call(&mut self, role: &str, name: &str, tokens: &'t [Token], open: usize) {
         let given = tokens.get(open).filter(|token| token.is("(")).and_then(|_| inside(tokens, open)).map(arguments);
         if given.and_then(|given| self.touch(role, name, &given)).is_none() {
+            self.out.computes |= matches!(role, "sh" | "cmd");
             self.refuse();
         }
     }

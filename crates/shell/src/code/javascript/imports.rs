@@ -11,7 +11,7 @@ fn module(name: &str) -> Import {
         return Import::Data;
     }
     let plain = name.strip_prefix("node:").unwrap_or(name).replace('/', ".");
-    if name != "" && !name.starts_with(['.', '/']) && table::member(LANGUAGE, "modules", &plain).is_some() {
+    if !name.starts_with(['.', '/']) && table::member(LANGUAGE, "modules", &plain).is_some() {
         Import::Listed(plain)
     } else {
         Import::Opaque

@@ -80,24 +80,7 @@ impl Lexer<'_> {
                 }
                 _ => {
                     let sign = self.cursor.sign(&SIGNS)?;
-                    match sign {
-                        "(" | "[" | "{" => {
-                            let head = out
-                                .last()
-                                .is_some_and(|last| ["if", "while", "for", "with"].iter().any(|name| last.named(name)));
-                            let member = out.len() > 1
-                                && out.get(out.len() - 2).is_some_and(|before| before.is(".") || before.is("?."));
-                            brackets.push((sign.chars().next()?, head && !member && sign == "("));
-                        }
-                        ")" | "]" | "}" => {
-                            let (open, head) = brackets.pop()?;
-                            if !matches!((open, sign), ('(', ")") | ('[', "]") | ('{', "}")) {
-                                return None;
-                            }
-                            condition = head;
-                        }
-                        _ => {}
-                    }
+                    condition = bracket(sign, &out, &mut brackets)?.unwrap_or(condition);
                     out.push(Token::new(Kind::Sign, sign));
                 }
             }
@@ -206,6 +189,25 @@ impl Lexer<'_> {
         }
         self.cursor.while_(|c| c.is_ascii_alphabetic());
         Some(())
+    }
+}
+
+/// Opens or closes a bracket; when one closes, whether it held a condition.
+fn bracket(sign: &str, out: &[Token], brackets: &mut Vec<(char, bool)>) -> Option<Option<bool>> {
+    match sign {
+        "(" | "[" | "{" => {
+            let heads = ["if", "while", "for", "with"];
+            let head = out.last().is_some_and(|last| heads.iter().any(|name| last.named(name)));
+            let member =
+                out.len() > 1 && out.get(out.len() - 2).is_some_and(|before| before.is(".") || before.is("?."));
+            brackets.push((sign.chars().next()?, head && !member && sign == "("));
+            Some(None)
+        }
+        ")" | "]" | "}" => {
+            let (open, head) = brackets.pop()?;
+            matches!((open, sign), ('(', ")") | ('[', "]") | ('{', "}")).then_some(Some(head))
+        }
+        _ => Some(None),
     }
 }
 

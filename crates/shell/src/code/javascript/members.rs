@@ -145,7 +145,7 @@ impl<'t> Reader<'t> {
                         return false;
                     }
                 }
-                _ => return false,
+                Kind::Text | Kind::Mixed(_) | Kind::Value | Kind::Sign | Kind::Line => return false,
             }
             at += 1;
         }
@@ -177,7 +177,7 @@ impl<'t> Reader<'t> {
 fn is_primitive(tokens: &[Token]) -> bool {
     let plain = |token: &Token| match token.kind {
         Kind::Text | Kind::Value | Kind::Mixed(_) => true,
-        _ => matches!(token.text.as_str(), "true" | "false" | "null" | "undefined"),
+        Kind::Name | Kind::Sign | Kind::Line => matches!(token.text.as_str(), "true" | "false" | "null" | "undefined"),
     };
     match tokens {
         [only] => plain(only),

@@ -135,7 +135,7 @@ impl<'t> Reader<'t> {
             return at + 1;
         }
         match name {
-            "new" => return self.new(tokens, at),
+            "new" => return self.construct(tokens, at),
             "require" => return self.require(tokens, at),
             // What an import makes was looked at with the imports.
             "const" | "let" | "var" => return at + 1 + imports::target_len(tokens.get(at + 1..).unwrap_or_default()),
@@ -169,6 +169,7 @@ impl<'t> Reader<'t> {
         } else if is_global(name) {
             return self.chain(name.to_owned(), tokens, at + 1);
         } else {
+            self.out.computes |= matches!(name, "eval" | "Function" | "child_process");
             self.refuse();
         }
         at + 1
@@ -184,6 +185,7 @@ impl<'t> Reader<'t> {
         }
         let (module, member) = full.rsplit_once('.').unwrap_or(("", &full));
         let assigned = tokens.get(at).is_some_and(|next| next.is("="));
+        self.out.computes |= full == "child_process";
         match table::member(LANGUAGE, module, member) {
             // `new Date()` and `Number(x)` are names too.
             None if module.is_empty() && table::has(LANGUAGE, "callable", member) => {}
@@ -205,7 +207,7 @@ impl<'t> Reader<'t> {
     }
 
     /// `new Name(…)`: a listed class.
-    fn new(&mut self, tokens: &'t [Token], at: usize) -> usize {
+    fn construct(&mut self, tokens: &'t [Token], at: usize) -> usize {
         let class = tokens.get(at + 1).and_then(Token::name);
         if class.is_some_and(|class| table::has(LANGUAGE, "classes", class) && !self.bindings.contains_key(class))
             && !tokens.get(at + 2).is_some_and(|next| next.is(".") || next.is("["))

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::code::token::{Kind, Token, arguments, inside, past_bracket, split};
+use crate::code::token::{Kind, Token, arguments, inside, outside, past_bracket, split};
 
 /// How a name gets a value.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl<'t> Bindings<'t> {
                     self.statement(tokens.get(start..at).unwrap_or_default());
                     start = at + 1;
                 }
-                _ => {}
+                Kind::Name | Kind::Text | Kind::Mixed(_) | Kind::Value | Kind::Line => {}
             }
             self.inner(tokens, start, at, nesting);
         }
@@ -105,17 +105,17 @@ impl<'t> Bindings<'t> {
         match token.name() {
             Some("for") => self.each(rest),
             Some("lambda") => {
-                let end = rest.iter().position(|token| token.is(":")).unwrap_or(0);
+                let end = outside(rest, |token| token.is(":")).unwrap_or(rest.len());
                 self.targets(rest.get(..end).unwrap_or_default());
             }
             // The names of imports are looked at with these.
             Some("as") if tokens.get(start).is_some_and(|first| first.named("import") || first.named("from")) => {}
             Some("as") => {
-                let end = rest.iter().position(|token| token.is(",") || token.is(":") || token.kind == Kind::Line);
+                let end = outside(rest, |token| token.is(",") || token.is(":") || token.kind == Kind::Line);
                 self.targets(rest.get(..end.unwrap_or(rest.len())).unwrap_or_default());
             }
             Some("case" | "global" | "nonlocal" | "del") => {
-                let end = rest.iter().position(|token| token.is(":") || token.is(";") || token.kind == Kind::Line);
+                let end = outside(rest, |token| token.is(":") || token.is(";") || token.kind == Kind::Line);
                 self.targets(rest.get(..end.unwrap_or(rest.len())).unwrap_or_default());
             }
             _ => {}
@@ -124,7 +124,7 @@ impl<'t> Bindings<'t> {
 
     /// `name in expression` behind a `for`.
     fn each(&mut self, rest: &'t [Token]) {
-        let Some(cut) = rest.iter().position(|token| token.named("in")) else { return };
+        let Some(cut) = outside(rest, |token| token.named("in")) else { return };
         let target = rest.get(..cut).unwrap_or_default();
         let values = rest.get(cut + 1..).unwrap_or_default();
         let mut depth = 0i32;
@@ -254,7 +254,7 @@ fn mentions(pieces: &[crate::code::token::Piece], name: &str) -> bool {
         crate::code::token::Piece::Text(_) => false,
         crate::code::token::Piece::Code(code) => code.iter().any(|token| match &token.kind {
             Kind::Mixed(pieces) => mentions(pieces, name),
-            _ => token.named(name),
+            Kind::Name | Kind::Text | Kind::Value | Kind::Sign | Kind::Line => token.named(name),
         }),
     })
 }

@@ -32,6 +32,7 @@ impl<'t> Reader<'t> {
                 self.touch(role, name, &given, tokens, at).is_some()
             });
         if !done {
+            self.out.computes |= matches!(role, "sh" | "cmd");
             self.refuse();
         }
     }

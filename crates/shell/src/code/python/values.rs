@@ -77,7 +77,7 @@ impl<'t> Reader<'t> {
                 }
                 Some(out)
             }
-            _ => None,
+            Kind::Name | Kind::Value | Kind::Sign | Kind::Line => None,
         }
     }
 
@@ -216,7 +216,7 @@ impl<'t> Reader<'t> {
                 let whole = past_bracket(rest, 0) == Some(rest.len());
                 let patterns = self.values(given.first()?, depth + 1).filter(|_| whole)?;
                 let named = |words: &&[Token]| words.first().is_some_and(|name| name.named("recursive"));
-                let known = given.iter().skip(1).all(|words| named(&words));
+                let known = given.iter().skip(1).all(named);
                 return patterns
                     .iter()
                     .map(|pattern| pattern_of("", &text_of(pattern)?))

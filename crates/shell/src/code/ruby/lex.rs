@@ -66,7 +66,7 @@ impl Lexer<'_> {
                     self.cursor.at += 1;
                     blank = true;
                     let goes_on = self.cursor.peek().is_some_and(|_| self.leads_on());
-                    if brackets == 0 && !goes_on || out.last().is_some_and(|last| !last.is(",")) && !goes_on {
+                    if !goes_on && (brackets == 0 || out.last().is_some_and(|last| !last.is(","))) {
                         out.push(Token::new(Kind::Line, ""));
                     }
                 }
@@ -90,32 +90,10 @@ impl Lexer<'_> {
                 '%' if term => out.push(self.percent()?),
                 '?' if term => return None,
                 '<' if term && self.cursor.starts_with("<<") => return None,
-                ':' if self.cursor.ahead(1).is_some_and(|c| is_word(c) && !c.is_ascii_digit())
-                    && !out.last().is_some_and(|_| state != Before::Start && !was_blank) =>
-                {
-                    self.cursor.at += 1;
-                    let name = self.cursor.while_(|c| is_word(c) || matches!(c, '?' | '!'));
-                    out.push(Token::new(Kind::Value, format!(":{name}")));
-                }
-                ':' if self.cursor.starts_with(":\"") || self.cursor.starts_with(":'") => {
-                    // `"a": 1` is a key, `:"a b"` is a name of any text.
-                    (state == Before::Operand && !was_blank).then_some(())?;
-                    self.cursor.at += 1;
-                    out.push(Token::new(Kind::Sign, ":"));
-                }
-                ':' if state == Before::Start && !self.cursor.starts_with("::") => {
-                    self.cursor.at += 1;
-                    let sign = self.cursor.sign(&["+", "-", "*", "|", "&", "<<", "/", "%", "=="])?;
-                    out.push(Token::new(Kind::Value, format!(":{sign}")));
-                }
+                ':' if self.begins_symbol(state, was_blank) => out.push(self.symbol(state, was_blank)?),
                 c if c.is_ascii_digit() => out.push(self.number()?),
                 c if is_word(c) => {
-                    let mut name = self.cursor.while_(is_word);
-                    if matches!(self.cursor.peek(), Some('?' | '!'))
-                        && !self.cursor.ahead(1).is_some_and(|c| c == '=' && self.cursor.ahead(2) != Some('='))
-                    {
-                        name.extend(self.cursor.next());
-                    }
+                    let name = self.name();
                     self.note(&name, &out);
                     out.push(Token::new(Kind::Name, name));
                 }
@@ -136,6 +114,36 @@ impl Lexer<'_> {
             }
         }
         (!embedded && brackets == 0).then_some(out)
+    }
+
+    /// Whether a colon begins a name, or stands behind a key in quotes.
+    fn begins_symbol(&self, state: Before, blank: bool) -> bool {
+        let letter = self.cursor.ahead(1).is_some_and(|c| is_word(c) && !c.is_ascii_digit());
+        let quoted = self.cursor.starts_with(":\"") || self.cursor.starts_with(":'");
+        let start = state == Before::Start;
+        quoted || if letter { start || blank } else { start && !self.cursor.starts_with("::") }
+    }
+
+    /// `:name`, `:+`; `"a": 1` is a key, `:"a b"` is a name of any text.
+    fn symbol(&mut self, state: Before, blank: bool) -> Option<Token> {
+        self.cursor.at += 1;
+        if matches!(self.cursor.peek(), Some('"' | '\'')) {
+            return (state == Before::Operand && !blank).then(|| Token::new(Kind::Sign, ":"));
+        }
+        if self.cursor.peek().is_some_and(is_word) {
+            return Some(Token::new(Kind::Value, format!(":{}", self.name())));
+        }
+        let sign = self.cursor.sign(&["+", "-", "*", "|", "&", "<<", "/", "%", "=="])?;
+        Some(Token::new(Kind::Value, format!(":{sign}")))
+    }
+
+    fn name(&mut self) -> String {
+        let mut name = self.cursor.while_(is_word);
+        let assigned = self.cursor.ahead(1) == Some('=') && self.cursor.ahead(2) != Some('=');
+        if matches!(self.cursor.peek(), Some('?' | '!')) && !assigned {
+            name.extend(self.cursor.next());
+        }
+        name
     }
 
     /// Whether the next line goes on with a member.

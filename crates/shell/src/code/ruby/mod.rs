@@ -8,9 +8,9 @@ mod lex;
 use std::collections::HashSet;
 
 use self::lex::Before;
-use super::token::{Kind, MAX_NESTING, Piece, Token, arguments, inside};
-use super::{Around, Reading, Value, joined, known, table, text_of};
 use crate::action::Access;
+use crate::code::token::{Kind, MAX_NESTING, Piece, Token, arguments, inside};
+use crate::code::{Around, Reading, Value, joined, known, table, text_of};
 
 const LANGUAGE: &str = "ruby";
 
@@ -28,7 +28,12 @@ pub fn read(text: &str, around: &Around<'_>) -> Reading {
     let mut own = HashSet::new();
     names(&tokens, &mut own, 0);
     // Behind a bracket, in another block or before it is made, such a name is the method.
-    let reserved = own.iter().any(|name| table::has(LANGUAGE, "reserved", name));
+    let made_twice = |name: &&str| {
+        let pairs = tokens.iter().zip(tokens.iter().skip(1));
+        pairs.clone().any(|(def, own)| def.named("def") && own.named(name))
+            && pairs.clone().any(|(own, next)| own.named(name) && (next.is("=") || next.is("|") || next.is(",")))
+    };
+    let reserved = own.len() > 256 || own.iter().any(|name| table::has(LANGUAGE, "reserved", name) || made_twice(name));
     let opens = around.switches.contains(['n', 'p', 'i']);
     let mut reader = Reader { own, around, out: Reading { harmless: !reserved, ..Reading::default() }, opens };
     reader.walk(&tokens, 0);
@@ -36,7 +41,7 @@ pub fn read(text: &str, around: &Around<'_>) -> Reading {
         // What is put there is opened.
         reader.out.harmless &= !tokens.iter().any(|token| token.named("ARGV"));
         let access = if around.switches.contains('i') { Access::Write } else { Access::Read };
-        reader.out.harmless &= around.arguments.iter().all(super::perl::is_plain_name);
+        reader.out.harmless &= around.arguments.iter().all(crate::code::perl::is_plain_name);
         let operands = around.arguments.iter().filter(|word| word.literal().as_deref() != Some("-"));
         reader.out.files.extend(operands.map(|word| (word.parts.clone(), access, false)));
     }
@@ -81,7 +86,7 @@ fn names<'t>(tokens: &'t [Token], own: &mut HashSet<&'t str>, depth: usize) {
             Kind::Sign if token.text == "->" && next.is_some_and(|open| open.is("(")) => {
                 own.extend(inside(tokens, at + 1).unwrap_or_default().iter().filter_map(Token::name));
             }
-            _ => {}
+            Kind::Text | Kind::Mixed(_) | Kind::Value | Kind::Sign | Kind::Line => {}
         }
     }
 }
@@ -252,7 +257,7 @@ fn sums(tokens: &[Token], open: usize) -> bool {
                     )
             }
             Kind::Sign => !token.is("&"),
-            _ => false,
+            Kind::Name | Kind::Text | Kind::Mixed(_) | Kind::Line => false,
         })
 }
 

@@ -3,9 +3,11 @@
 //! Perl cannot be told into tokens without running it; what needs more than what stands before it is refused. With `-n`, `-p`
 //! and `<>` the operands are opened as Perl opens names, where a `|` runs a command.
 
-use super::token::{Cursor, MAX_NESTING, is_number, is_word};
-use super::{Around, Reading, table};
+mod text;
+
 use crate::action::{Access, Part, Source, Word};
+use crate::code::token::{Cursor, MAX_NESTING, is_number, is_word};
+use crate::code::{Around, Reading, table};
 
 const LANGUAGE: &str = "perl";
 /// Operators, longest first where one begins another.
@@ -49,7 +51,7 @@ pub fn read(text: &str, around: &Around<'_>) -> Reading {
 }
 
 /// Whether Perl opens exactly the file of this name.
-pub(super) fn is_plain_name(word: &Word) -> bool {
+pub(crate) fn is_plain_name(word: &Word) -> bool {
     let sure = word.parts.iter().all(|part| !matches!(part, Part::Unknown(Source::Any | Source::Words)));
     let text: String = word
         .parts
@@ -271,7 +273,7 @@ impl Reader<'_> {
             let open = self
                 .cursor
                 .peek()
-                .filter(|c| !is_word(*c) && !(blank && *c == '#') && !matches!(c, ',' | ';' | ')'))?;
+                .filter(|c| !(is_word(*c) || (blank && *c == '#') || matches!(c, ',' | ';' | ')')))?;
             return self.quote_like(&name, open, depth);
         }
         match name.as_str() {
@@ -398,92 +400,5 @@ impl Reader<'_> {
     fn flags(&mut self) -> Option<()> {
         let flags = self.cursor.while_(|c| c.is_ascii_alphabetic());
         (!flags.contains('e')).then_some(())
-    }
-
-    /// A regular expression that runs no code.
-    fn pattern(&mut self, text: &str) -> Option<()> {
-        let code = text.match_indices("(?").any(|(at, _)| {
-            let next = text.get(at + 2..).and_then(|rest| rest.chars().next());
-            !next.is_some_and(|next| ":=!<>|imsxn^#-P".contains(next))
-        });
-        if code || text.contains("(*{") || text.contains("(**{") {
-            return None;
-        }
-        self.interpolated(text, true)
-    }
-
-    /// Only variables, with plain subscripts, stand in a text.
-    fn interpolated(&mut self, text: &str, pattern: bool) -> Option<()> {
-        let mut chars = text.chars().peekable();
-        while let Some(c) = chars.next() {
-            match c {
-                '\\' => drop(chars.next()),
-                '$' | '@' => {
-                    let Some(next) = chars.peek().copied() else { continue };
-                    if c == '@' && !(is_word(next) || matches!(next, '{' | '$')) {
-                        continue;
-                    }
-                    if pattern && matches!(next, ')' | '|' | ' ' | '\n') {
-                        continue;
-                    }
-                    let mut name = String::new();
-                    if next == '{' {
-                        chars.next();
-                        while let Some(c) = chars.next_if(|c| *c != '}') {
-                            name.push(c);
-                        }
-                        chars.next()?;
-                        let own = name.strip_prefix('$').inspect(|_| self.refs = true).unwrap_or(&name);
-                        (!own.is_empty() && own.chars().all(is_word)).then_some(())?;
-                    } else {
-                        while let Some(c) = chars.next_if(|c| *c == '$') {
-                            name.push(c);
-                            self.refs = true;
-                        }
-                        let start = name.len();
-                        while let Some(c) = chars.next_if(|c| is_word(*c) || *c == ':') {
-                            name.push(c);
-                        }
-                        if name.len() == start && c == '$' && start == 0 {
-                            chars.next_if(|c| SPECIAL.contains(*c))?;
-                        }
-                    }
-                    let argv = name.trim_start_matches('$').trim_end_matches(':') == "ARGV";
-                    self.arguments |= argv && (c == '@' || chars.peek() == Some(&'['));
-                    subscripts(&mut chars)?;
-                }
-                _ => {}
-            }
-        }
-        Some(())
-    }
-}
-
-/// `[0]`, `[$i]`, `{key}`, `{$key}`, `->[0]` behind a variable in a text.
-fn subscripts(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<()> {
-    loop {
-        let mut ahead = chars.clone();
-        if ahead.next() == Some('-') && ahead.next() == Some('>') && matches!(ahead.peek(), Some('[' | '{')) {
-            chars.nth(1);
-        }
-        let close = match chars.peek() {
-            Some('[') => ']',
-            Some('{') => '}',
-            _ => return Some(()),
-        };
-        chars.next();
-        let mut inner = String::new();
-        loop {
-            match chars.next()? {
-                c if c == close => break,
-                c => inner.push(c),
-            }
-        }
-        let plain = inner.trim_matches(['\'', '"', '-']);
-        let own = plain.strip_prefix('$').unwrap_or(plain);
-        let simple = own.chars().all(|c| is_word(c) || (close == '}' && matches!(c, ' ' | ',')));
-        let number = close == '}' || inner.starts_with('$') || plain.chars().all(|c| c.is_ascii_digit());
-        // In a pattern, `[…]` behind a variable may be a set: letters alone run nothing there either, unless they name a function.
-        (simple && number).then_some(())?;
     }
 }

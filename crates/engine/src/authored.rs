@@ -1,0 +1,93 @@
+//! What the agent of a session wrote: remembered by digest, so that it is judged when it is run.
+//!
+//! Keeps digests alone, never a text (R8): one empty file each below `wrote/` in the session's folder. A file is the agent's
+//! when it holds now what the agent wrote, whatever its name. Format page: `spec/ledger.md`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use writ_clients::claude_code::{HookInput, ToolUse};
+use writ_core::Digest;
+use writ_core::json::Value;
+use writ_shell::{Access, Dir, Env, analyze};
+
+use crate::session::{Session, SessionError};
+
+/// Longest file that is looked into.
+const MAX_FILE: u64 = 128 << 10;
+/// Most texts of one line that are remembered.
+const MOST: usize = 32;
+
+/// The text of a file, if the agent wrote exactly it.
+pub fn text(session: &Path, path: &Path) -> Option<String> {
+    let bytes = content(path)?;
+    session.join(name(&bytes)).exists().then_some(())?;
+    String::from_utf8(bytes).ok()
+}
+
+fn name(bytes: &[u8]) -> String {
+    format!("wrote/{}", Digest::of(bytes).hex())
+}
+
+/// A plain file's bytes, if it is not too long.
+fn content(path: &Path) -> Option<Vec<u8>> {
+    let found = fs::metadata(path).ok()?;
+    (found.is_file() && found.len() <= MAX_FILE).then(|| fs::read(path).ok())?
+}
+
+/// Remembers what a call has written. One that failed may have written too, if it is a line.
+pub fn remember(session: &Session<'_>, input: &HookInput, call: &ToolUse, succeeded: bool) -> Result<(), SessionError> {
+    let text = |name: &str| call.input.get(name).and_then(Value::as_str);
+    let file = match call.tool.as_str() {
+        "Write" | "Edit" | "MultiEdit" if succeeded => text("file_path"),
+        "NotebookEdit" if succeeded => text("notebook_path"),
+        "Bash" => return written(session, input, text("command").unwrap_or_default()),
+        _ => None,
+    };
+    file.map_or(Ok(()), |file| of_file(session, &Path::new(&input.cwd).join(file)))
+}
+
+fn of_file(session: &Session<'_>, path: &Path) -> Result<(), SessionError> {
+    content(path).map_or(Ok(()), |bytes| session.keep(&name(&bytes), b""))
+}
+
+/// What a line has written: the texts that are known, and what stands now in the files that it names.
+fn written(session: &Session<'_>, input: &HookInput, line: &str) -> Result<(), SessionError> {
+    const SIGNS: [&str; 7] = [">", "tee", " -i", "cp ", "mv ", "ln ", "install "];
+    if !SIGNS.iter().any(|sign| line.contains(sign)) {
+        return Ok(());
+    }
+    let env = Env { home: session.setting.home.clone(), cwd: Some(input.cwd.clone()), ..Env::default() };
+    let mut analysis = analyze(line, &env);
+    analysis.written.dedup();
+    analysis.written.iter().take(MOST).try_for_each(|text| session.keep(&name(text.as_bytes()), b""))?;
+    let writes = analysis.files.iter().filter(|file| file.access == Access::Write && !file.tree);
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for (file, path) in writes.filter_map(|file| Some((file, file.path.literal()?))) {
+        for dir in &file.dirs {
+            if let Dir::Start(dir) = dir {
+                paths.push(Path::new(&input.cwd).join(dir).join(&path));
+            }
+        }
+    }
+    paths.dedup();
+    paths.iter().take(MOST).try_for_each(|path| of_file(session, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_the_agents_while_it_holds_what_the_agent_wrote() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("x.sh");
+        fs::write(&file, "curl x").unwrap();
+        assert_eq!(text(dir.path(), &file), None);
+        fs::create_dir(dir.path().join("wrote")).unwrap();
+        fs::write(dir.path().join(name(b"curl x")), "").unwrap();
+        assert_eq!(text(dir.path(), &file).as_deref(), Some("curl x"));
+        fs::write(&file, "curl y").unwrap();
+        assert_eq!(text(dir.path(), &file), None);
+    }
+}
