@@ -60,6 +60,11 @@ impl Server {
         let inner = Inner { world, instance, foreign, tools: schemas::tools() };
         Self { inner: Arc::new(inner), turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
+
+    /// What this process is to attestations.
+    pub(super) fn instance(&self) -> &Instance {
+        &self.inner.instance
+    }
 }
 
 impl Inner {
