@@ -39,6 +39,9 @@ fn serve(args: McpServeArgs) -> Result<(), Failure> {
     let url = args.base_url.clone().unwrap_or_else(|| format!("http://{bound}"));
     let server = server(&args, World::Elsewhere, Some((&url, args.base_url.is_some())))?;
     output::note(format!("listening on http://{bound}{}", mcp::PATH));
+    if let Some(kept) = server.url().filter(|kept| args.attest && *kept != url.trim_end_matches('/')) {
+        output::note(format!("{} attestations are found at {kept}: `--base-url` moves them", output::warn("warning:")));
+    }
     mcp::serve_http(server, listener, &HttpSetting { names: args.allow_host, access }).map_err(Failure::could_not)
 }
 

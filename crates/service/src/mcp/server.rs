@@ -61,6 +61,14 @@ impl Server {
         Self { inner: Arc::new(inner), turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
+    /// The base URL of the instance that attests here.
+    pub fn url(&self) -> Option<&str> {
+        match &self.inner.instance {
+            Instance::Here { desk, .. } => Some(desk.url()),
+            Instance::None | Instance::Broken(_) => None,
+        }
+    }
+
     /// What this process is to attestations.
     pub(super) fn instance(&self) -> &Instance {
         &self.inner.instance
