@@ -35,4 +35,10 @@ echo "$result"
 if [ -n "${GITHUB_OUTPUT:-}" ]; then
     printf 'result=%s\n' "$(tr -d '\n' <<<"$result")" >>"$GITHUB_OUTPUT"
 fi
+# A program that ends well and says nothing, or something else, has not let anything pass.
+said=$(tr -d ' \t\r\n' <<<"$result")
+if [ "$code" -eq 0 ] && { [[ $said != *'"passes":true'* ]] || [[ $said != *'"valid":true'* ]]; }; then
+    echo "writ ended well and did not say that the attestation passes: stopped" >&2
+    code=3
+fi
 exit "$code"

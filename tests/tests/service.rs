@@ -92,7 +92,7 @@ fn every_refusal_is_json() {
     let unknown = r#"{"source":"shell","input":"ls","options":{"chain":"x"}}"#;
     assert_eq!(
         server.client().evaluate(unknown).json()["error"]["message"],
-        "`options` has no member `chain`; it takes `cwd`, `state`, `chain_id`, `parent_attestation`"
+        "`options` has no member `chain`; it takes `cwd`, `home`, `state`, `chain_id`, `parent_attestation`, `hash_only`"
     );
     let deep = format!(r#"{{"source":"shell","input":{}1{}}}"#, "[".repeat(300), "]".repeat(300));
     assert_eq!(server.client().evaluate(&deep).code(), "malformed");
@@ -476,5 +476,58 @@ fn spans_reach_a_collector() {
     assert!(spans.iter().all(|span| nanos(span, "startTimeUnixNano") <= nanos(span, "endTimeUnixNano")));
     // A collector that is gone holds nothing up.
     assert_eq!(Client::new(server.address).evaluate(LINE).status, 200);
+    server.stop();
+}
+
+#[test]
+fn a_request_names_one_host() {
+    let folder = Folder::new("serve-hosts");
+    let server = Server::start(&folder.state(), &[]);
+    for (head, status) in [
+        ("GET /api/health HTTP/1.1\r\n\r\n", 400),
+        ("GET /api/health HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", 400),
+        ("GET /api/health HTTP/1.1\r\nhost: a\r\nhost: a\r\n\r\n", 400),
+        ("GET /api/health HTTP/1.1\r\nhost: a\r\n\r\n", 200),
+    ] {
+        let mut client = server.client();
+        client.send(head.as_bytes()).unwrap();
+        assert_eq!(client.read(false).unwrap().status, status, "{head}");
+    }
+    server.stop();
+}
+
+/// Whose home it is may be said, and `~` is judged where it is not.
+#[test]
+fn a_home_is_judged_named_or_not() {
+    let folder = Folder::new("serve-home");
+    let server = Server::start(&folder.state(), &["--attest"]);
+    let mut client = server.client();
+    for body in [
+        r#"{"source":"shell","input":"rm -rf ~"}"#,
+        r#"{"source":"shell","input":"rm -rf $HOME"}"#,
+        r#"{"source":"shell","input":"rm -rf /home/me","options":{"home":"/home/me"}}"#,
+        r#"{"source":"shell","input":{"command":"rm -rf ~","home":"/home/me","cwd":"/srv"}}"#,
+    ] {
+        assert_eq!(client.evaluate(body).json()["riskAssessment"], "block", "{body}");
+    }
+    let unknown = client.evaluate(r#"{"source":"shell","input":"rm $(cat list)"}"#).json();
+    assert_eq!(unknown["riskAssessment"], "escalate");
+    assert_eq!(unknown["mutations"][0]["missingEvidence"][0]["key"], "target");
+    let blind = client.evaluate(r#"{"source":"shell","input":"make deploy"}"#).json();
+    assert_eq!(
+        (&blind["riskAssessment"], &blind["notLookedInto"][0]["what"]),
+        (&"allow".into(), &"make deploy".into())
+    );
+    let panics = client.evaluate(r#"{"source":"shell","input":"psql -c 'CREATE EXTERNAL TABLE foo (id INT)'"}"#);
+    assert_eq!(panics.json()["riskAssessment"], "allow");
+    for wrong in [r#"{"home":"me"}"#, r#"{"cwd":"src"}"#, r#"{"hash_only":1}"#] {
+        let body = format!(r#"{{"source":"shell","input":"ls","options":{wrong}}}"#);
+        assert_eq!(client.evaluate(&body).code(), "malformed", "{body}");
+    }
+    let hashed =
+        r#"{"source":"shell","input":"rm -rf /srv/confidential","options":{"hash_only":true,"cwd":"/srv/inner"}}"#;
+    let hashed = client.evaluate(hashed).text();
+    assert!(!hashed.contains("confidential") && !hashed.contains("/srv/inner"), "{hashed}");
+    assert!(hashed.contains("cwd_hash") && hashed.contains("unrecoverable"), "{hashed}");
     server.stop();
 }

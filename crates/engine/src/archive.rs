@@ -44,6 +44,16 @@ impl Archive {
         Ok(self.database.find(id)?)
     }
 
+    /// Shows every attestation until `see` has seen enough.
+    pub fn each(&mut self, see: &mut dyn FnMut(Record) -> bool) -> Result<(), NotaryError> {
+        Ok(self.database.each(see)?)
+    }
+
+    /// Forgets attestations by their ids. Returns how many there were.
+    pub fn forget(&mut self, ids: &[String]) -> Result<usize, NotaryError> {
+        Ok(self.database.forget(ids)?)
+    }
+
     /// Work that can be done beside the signing, so that no signature waits for it.
     pub fn tidy(&mut self) -> Result<(), NotaryError> {
         Ok(self.database.tidy()?)

@@ -136,9 +136,16 @@ pub fn covers(attestation: &Attestation, action: &Action<'_>) -> bool {
 /// Whether the action happens where the attestation says. A line has to be somewhere; of a call and its server the attestation need not say.
 fn is_there(attestation: &Attestation, action: &Action<'_>) -> Result<(), Unmet> {
     let at = attestation.input().get("cwd");
+    let hashed = attestation.input().get("cwd_hash").and_then(Value::as_str);
     let (Action::Line(_, place) | Action::Call(_, place)) = action else { return Ok(()) };
     if at.is_none() && matches!(action, Action::Call(..)) || at.and_then(Value::as_str).is_some_and(|at| place.is(at)) {
         return Ok(());
+    }
+    if let Some(hashed) = hashed.filter(|_| at.is_none()) {
+        let names = std::iter::once(&place.named).chain(&place.real);
+        let here = names.map(|name| matter::folder_hash(name).to_string()).any(|hash| hash == hashed);
+        let elsewhere = || Unmet::Elsewhere { attested: hashed.to_owned(), here: place.named.clone() };
+        return here.then_some(()).ok_or_else(elsewhere);
     }
     let attested = at.and_then(Value::as_str).map(str::to_owned);
     Err(attested.map_or(Unmet::Nowhere, |attested| Unmet::Elsewhere { attested, here: place.named.clone() }))

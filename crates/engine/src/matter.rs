@@ -39,6 +39,23 @@ pub enum Subject<'a> {
     },
 }
 
+/// How much of its input an attestation shows: it may be fetched by anybody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Detail {
+    /// The input with its secrets hidden.
+    #[default]
+    Hidden,
+    /// Digests alone; of the report what names nothing of the input.
+    HashOnly,
+}
+
+impl Detail {
+    /// Digests alone where that is asked for.
+    pub const fn hash_only(only: bool) -> Self {
+        if only { Self::HashOnly } else { Self::Hidden }
+    }
+}
+
 /// Why a request holds nothing that can be evaluated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
@@ -102,16 +119,21 @@ impl<'a> Subject<'a> {
     }
 
     /// The `input` of its attestation.
-    pub fn attested(&self) -> Value {
+    pub fn attested(&self, detail: Detail) -> Value {
         let mut out = Object::new();
+        let whole = detail == Detail::Hidden;
         let mut text = |name: &str, value: String| out.push(name, Value::from(value));
         match self {
             Self::Shell { line, cwd } => {
                 text("source", "shell".to_owned());
-                text("input", hide(line));
+                if whole {
+                    text("input", hide(line));
+                }
                 text("hash", line_hash(line).to_string());
-                if let Some(cwd) = cwd {
-                    text("cwd", hide(cwd));
+                match cwd {
+                    Some(cwd) if whole => text("cwd", hide(cwd)),
+                    Some(cwd) => text("cwd_hash", folder_hash(cwd).to_string()),
+                    None => {}
                 }
             }
             Self::Terraform { hash, plan_file, .. } => {
@@ -123,8 +145,10 @@ impl<'a> Subject<'a> {
             }
             Self::Mcp { call, .. } => {
                 text("source", "mcp".to_owned());
-                text("tool", hide(call.tool));
-                if let Some(server) = call.server {
+                if whole {
+                    text("tool", hide(call.tool));
+                }
+                if let Some(server) = call.server.filter(|_| whole) {
                     text("server", hide(server));
                 }
                 text("hash", call_hash(call).to_string());
@@ -137,6 +161,11 @@ impl<'a> Subject<'a> {
 /// The hash of a shell line: of its bytes as they are.
 pub fn line_hash(line: &str) -> Digest {
     Digest::of(line.as_bytes())
+}
+
+/// The hash of a folder: of its name as it is shown.
+pub fn folder_hash(cwd: &str) -> Digest {
+    Digest::of(hide(cwd).as_bytes())
 }
 
 /// The hash of a plan's document.
@@ -154,8 +183,36 @@ pub fn call_hash(call: &mcp::Call<'_>) -> Digest {
 }
 
 /// The report as it is attested and shown beside its attestation: no secret in any of its texts.
-pub fn output(report: &Report) -> Value {
-    hidden(report.to_json())
+pub fn output(report: &Report, detail: Detail) -> Value {
+    match detail {
+        Detail::Hidden => hidden(report.to_json()),
+        Detail::HashOnly => nameless(None, hidden(report.to_json())),
+    }
+}
+
+/// Without what is taken from the input: names, texts, values, and what a sentence puts in backticks.
+fn nameless(name: Option<&str>, value: Value) -> Value {
+    const OWN: [&str; 10] =
+        ["id", "name", "raw", "before", "after", "value", "targetId", "addresses", "previousAddress", "replacedFor"];
+    match value {
+        Value::String(text) if name == Some("what") || text.contains('`') => Value::String(without_quotes(&text)),
+        Value::Array(items) => Value::Array(items.into_iter().map(|item| nameless(name, item)).collect()),
+        Value::Object(object) => {
+            let kept = object.into_iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
+            Value::Object(kept.map(|(name, value)| (name.clone(), nameless(Some(&name), value))).collect())
+        }
+        plain => plain,
+    }
+}
+
+/// `… `x` …` as `… `[hidden]` …`; a text without backticks is all of the input.
+fn without_quotes(text: &str) -> String {
+    let pieces = text.split('`').enumerate();
+    if !text.contains('`') {
+        return "[hidden]".to_owned();
+    }
+    let shown = pieces.map(|(at, piece)| if at % 2 == 1 { "[hidden]" } else { piece });
+    shown.collect::<Vec<_>>().join("`")
 }
 
 fn hidden(value: Value) -> Value {

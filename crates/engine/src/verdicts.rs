@@ -8,7 +8,7 @@ use writ_core::Digest;
 use writ_core::json::{self, Object, Value};
 use writ_evidence::attestation::Attestation;
 
-use crate::matter::{self, Subject};
+use crate::matter::{self, Detail, Subject};
 use crate::notary::{Matter, Notary, NotaryError, SHELF_LIFE_SECONDS};
 use crate::proof::Proof;
 use crate::session::Session;
@@ -35,14 +35,16 @@ pub fn attest(
     input: Digest,
     report: &Report,
 ) -> Result<Proof, VerdictError> {
-    let Value::Object(mut attested) = subject.attested() else { return Err(NotaryError::Unsettled.into()) };
+    let Value::Object(mut attested) = subject.attested(Detail::Hidden) else {
+        return Err(NotaryError::Unsettled.into());
+    };
     about(&mut attested, session, input);
     attested.push("call", Value::from(call_id));
     issue(
         session,
         Matter {
             input: Value::Object(attested),
-            output: matter::output(report),
+            output: matter::output(report, Detail::Hidden),
             seconds: SHELF_LIFE_SECONDS,
             chain_id: None,
             parent: None,

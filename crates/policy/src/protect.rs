@@ -100,6 +100,8 @@ pub fn is_reserved(command: &Candidate) -> bool {
             match next() {
                 Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
+                // Both take a protection away from those who rely on attestations.
+                Some("attestation") => matches!(next(), Some("refresh" | "prune") | None),
                 // What an agent has a program of its choice say of a plan is not attested.
                 Some("evaluate") => {
                     let plan = operands.iter().any(|word| word.as_deref().is_none_or(|word| word == "terraform"));
@@ -139,6 +141,9 @@ mod tests {
             "writ policy $X",
             "writ keys new",
             "writ keys rotate",
+            "writ attestation refresh https://writ.example",
+            "writ attestation prune --ended 1s",
+            "writ attestation $X",
             "writ evaluate terraform tfplan --attest --expires 7d",
             "CLAUDECODE= setsid -f writ evaluate --attest-to=x terraform tfplan",
             "sudo writ init --undo",
@@ -161,6 +166,8 @@ mod tests {
             "writ evaluate terraform tfplan",
             "writ evaluate shell 'rm -r x' --attest",
             "writ keys registry",
+            "writ attestation list",
+            "writ attestation verify a.json",
             "writ shell explain 'writ init'",
             "writ --color always verify",
             "kill 12",

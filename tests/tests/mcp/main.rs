@@ -398,6 +398,45 @@ fn what_cannot_be_served_is_said() {
     };
     assert_eq!(run(&["--http", "example.com:80"]), Some(2));
     assert_eq!(run(&["--allow-host", "a.example"]), Some(2));
+    // Beyond this machine only with tokens, and attestations only where others find them.
+    assert_eq!(run(&["--http", "0.0.0.0:0"]), Some(2));
+    assert_eq!(run(&["--http", "[::]:0", "--attest"]), Some(2));
+    assert_eq!(run(&["--http", "0.0.0.0:0", "--attest", "--token-file", "/nowhere"]), Some(2));
     let taken = Http::start(&folder, &[]);
     assert_eq!(run(&["--http", &format!("127.0.0.1:{}", taken.port)]), Some(1));
+}
+
+#[test]
+fn what_its_urls_promise_is_served_to_everybody() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("promise");
+    let (tokens, token) = (folder.join("tokens"), "a".repeat(32));
+    std::fs::write(&tokens, &token).unwrap();
+    std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let server = Http::start(&folder, &["--attest", "--token-file", tokens.to_str().unwrap()]);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "recourse_evaluate_shell", "arguments": { "command": "rm -rf ~/x", "home": "/home/me" }, "_meta": meta() } });
+    let body = call.to_string();
+    assert_eq!(server.post(body.as_bytes(), &[]).0, 401);
+    assert_eq!(server.post(body.as_bytes(), &[("Authorization", "Bearer wrong")]).0, 401);
+    let bearer = format!("Bearer {token}");
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "recourse_evaluate_shell"),
+    ];
+    let answer = server.ask(&call, &headers);
+    let attestation = &report(&answer["result"])["attestation"];
+    let uri = attestation["attestation_uri"].as_str().unwrap();
+    let path = uri.strip_prefix(&format!("http://127.0.0.1:{}", server.port)).expect("its own address");
+    let (status, copy) = server.get(path);
+    assert_eq!((status, serde_json::from_str::<Value>(&copy).unwrap()), (200, attestation.clone()));
+    let (status, registry) = server.get("/.well-known/recourse-keys.json");
+    assert_eq!(status, 200);
+    assert!(registry.contains(attestation["key_id"].as_str().unwrap()));
+    for path in ["/.well-known/attestations/0123456789abcdef0123456789abcdef.json", "/.well-known/attestations/x.json"]
+    {
+        assert_eq!(server.get(path).0, 404, "{path}");
+    }
 }

@@ -165,6 +165,18 @@ impl Http {
         (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
     }
 
+    /// Status and body of one GET.
+    pub fn get(&self, path: &str) -> (u16, String) {
+        let request = format!("GET {path} HTTP/1.1\r\nConnection: close\r\nHost: 127.0.0.1:{}\r\n\r\n", self.port);
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        drop(stream.read_to_string(&mut answer));
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+    }
+
     pub fn ask(&self, message: &Value, headers: &[(&str, &str)]) -> Value {
         let (status, body) = self.post(message.to_string().as_bytes(), headers);
         assert_eq!(status, 200, "{body}");

@@ -27,6 +27,9 @@ pub struct AttestArgs {
     /// How long the verdict holds: `90s`, `15m`, `2h`, `7d`.
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = seconds, requires = "attest")]
     pub expires: i64,
+    /// Leave the input out of the attestation: its digests alone stand there, and the report names nothing of it.
+    #[arg(long, requires = "attest")]
+    pub hash_only: bool,
     /// The attestation this one rests on: it becomes its parent, and both share a chain.
     #[arg(long, value_name = "FILE", requires = "attest")]
     pub parent: Option<PathBuf>,
@@ -66,6 +69,28 @@ pub enum AttestationCommand {
         /// Why.
         #[arg(long, value_name = "TEXT")]
         because: Option<String>,
+    },
+    /// List the attestations that were issued here, the newest first.
+    List {
+        /// Most that are shown.
+        #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+        most: usize,
+        #[command(flatten)]
+        format: FormatArgs,
+        #[command(flatten)]
+        instance: InstanceArgs,
+    },
+    /// Forget attestations that ended long ago. Whoever holds a copy can still verify it.
+    #[command(after_help = "Example:\n  writ attestation prune --ended 90d\n\nFor people: an agent may not run it.")]
+    Prune {
+        /// How long ago they ended at least.
+        #[arg(long, value_name = "TIME", default_value = "30d", value_parser = seconds)]
+        ended: i64,
+        /// Say how many, and forget none.
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        instance: InstanceArgs,
     },
     /// Print an attestation that was issued here.
     Show {

@@ -74,9 +74,15 @@ pub enum McpCommand {
 
 #[derive(ClapArgs, Debug)]
 pub struct McpServeArgs {
-    /// Serve over streamable HTTP at this address. Nobody is asked who they are: keep it on this machine.
+    /// Serve over streamable HTTP at this address. Beyond this machine only with `--token-file`.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub http: Option<SocketAddr>,
+    /// File of access tokens, one a line, that only its owner can read.
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub token_file: Option<PathBuf>,
+    /// Where others reach it: scheme, host and port that attestations are found at.
+    #[arg(long, value_name = "URL", requires_all = ["http", "attest"])]
+    pub base_url: Option<String>,
     /// Another name it is reached by, as `host` or `host:port`. May be given more than once.
     #[arg(long, value_name = "NAME", requires = "http")]
     pub allow_host: Vec<String>,

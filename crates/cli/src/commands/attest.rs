@@ -6,7 +6,7 @@ use writ_consequence::Report;
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Digest, Timestamp};
 use writ_engine::archive::Archive;
-use writ_engine::matter::{self, Subject};
+use writ_engine::matter::{self, Detail, Subject};
 use writ_engine::notary::{Matter, Notary, NotaryError};
 use writ_evidence::attestation::{Attestation, Failure as Refusal, FailureCode};
 
@@ -20,6 +20,7 @@ pub struct Attester {
     notary: Notary,
     seconds: i64,
     parent: Option<Attestation>,
+    detail: Detail,
 }
 
 impl Attester {
@@ -29,15 +30,20 @@ impl Attester {
             return Ok(None);
         }
         let parent = args.parent.as_deref().map(read).transpose()?;
-        Ok(Some(Self { notary: notary(&args.instance)?, seconds: args.expires, parent }))
+        Ok(Some(Self {
+            notary: notary(&args.instance)?,
+            seconds: args.expires,
+            parent,
+            detail: Detail::hash_only(args.hash_only),
+        }))
     }
 
     /// The report with its attestation beside it, durable.
     pub fn attest(&mut self, subject: &Subject<'_>, report: &Report) -> Result<Value, NotaryError> {
-        let output = matter::output(report);
+        let output = matter::output(report, self.detail);
         let chain_id = self.parent.as_ref().and_then(|parent| parent.text("chain_id")).map(str::to_owned);
         let matter = Matter {
-            input: subject.attested(),
+            input: subject.attested(self.detail),
             output: output.clone(),
             seconds: self.seconds,
             chain_id,

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 
 use writ_core::json::{Limits, Object, Value};
 use writ_core::{Digest, Timestamp};
+use writ_engine::archive::Archive;
 use writ_engine::attested::{self, Action, Place, Terms};
 use writ_engine::matter::Subject;
 use writ_evidence::attestation::{Attestation, Failure as Unverified, FailureCode};
+use writ_store::instance::Record;
 use writ_verifier::{Mode, Outcome, Refusal};
 
 use super::attest;
 use super::relying::{self, Acts, Party};
-use crate::args::{AttestationCommand, Format, GateArgs};
+use crate::args::{AttestationCommand, Format, GateArgs, InstanceArgs};
 use crate::exit::Failure;
 use crate::{environment, input, output};
 
@@ -39,10 +41,13 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
             outcome.refusal.map_or(Ok(()), |refusal| Err(refused(refusal)))
         }
         AttestationCommand::Refresh { instance, operator, because } => {
+            for_people("refreshes a registry")?;
             let (discarded, accepted) = relying::refresh(instance, operator.as_deref(), because.as_deref())?;
             output::line(format!("{} registry version {accepted} taken, {discarded} discarded", output::good("✓")));
             Ok(())
         }
+        AttestationCommand::List { most, format, instance } => list(*most, format.format, instance),
+        AttestationCommand::Prune { ended, dry_run, instance } => prune(*ended, *dry_run, instance),
         AttestationCommand::Show { id, instance } => {
             let found = attest::existing(instance)?.find(id).map_err(Failure::could_not)?;
             let found = found.ok_or_else(|| Failure::could_not(format!("no attestation `{id}` was issued here")))?;
@@ -50,6 +55,94 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// What takes a protection away is no agent's.
+fn for_people(what: &str) -> Result<(), Failure> {
+    if environment::below_agent() {
+        return Err(Failure::could_not(format!(
+            "an agent's client runs this, and a human {what}: use a terminal of your own"
+        )));
+    }
+    Ok(())
+}
+
+/// What this machine's instance published, if there is one: looking makes nothing.
+fn archive(args: &InstanceArgs) -> Result<Option<Archive>, Failure> {
+    let home = environment::home();
+    let state = home.state().map_err(Failure::could_not)?;
+    if args.database.is_none() && !state.join(writ_store::instance::FILE).exists() {
+        return Ok(None);
+    }
+    Archive::open(state, args.database.as_deref()).map(Some).map_err(Failure::could_not)
+}
+
+fn list(most: usize, format: Format, instance: &InstanceArgs) -> Result<(), Failure> {
+    let mut found: Vec<Attestation> = Vec::new();
+    if let Some(mut archive) = archive(instance)? {
+        let mut see = |record: Record| {
+            found.extend(Attestation::parse(record.document.as_bytes()));
+            true
+        };
+        archive.each(&mut see).map_err(Failure::could_not)?;
+    }
+    found.sort_by_key(|attestation| std::cmp::Reverse(attestation.timestamp()));
+    found.truncate(most);
+    let verdict =
+        |attestation: &Attestation| attested::verdict(attestation).map_or("-", writ_consequence::Verdict::as_str);
+    let source =
+        |attestation: &Attestation| attestation.input().get("source").and_then(Value::as_str).unwrap_or("-").to_owned();
+    if format == Format::Json {
+        let row = |attestation: &Attestation| {
+            let mut out = Object::new();
+            out.push("id", Value::from(attestation.id()));
+            out.push("timestamp", Value::from(attestation.timestamp().to_string()));
+            out.push("expires_at", attestation.expires_at().map_or(Value::Null, |end| Value::from(end.to_string())));
+            out.push("source", Value::from(source(attestation)));
+            out.push("riskAssessment", Value::from(verdict(attestation)));
+            out.push("key_id", Value::from(attestation.key_id()));
+            Value::Object(out)
+        };
+        output::print_json(&Value::Array(found.iter().map(row).collect()));
+        return Ok(());
+    }
+    if found.is_empty() {
+        output::line("nothing was attested here");
+    }
+    for attestation in &found {
+        let (id, at) = (attestation.id(), attestation.timestamp());
+        let line =
+            format!("{id}  {at}  {:<9} {:<8} {}", source(attestation), verdict(attestation), attestation.key_id());
+        output::line(output::plain(&line));
+    }
+    Ok(())
+}
+
+fn prune(ended: i64, dry_run: bool, instance: &InstanceArgs) -> Result<(), Failure> {
+    for_people("forgets attestations")?;
+    let Some(mut archive) = archive(instance)? else {
+        output::line("nothing was attested here");
+        return Ok(());
+    };
+    let before = Timestamp::now().millis().saturating_sub(ended.saturating_mul(1000));
+    let mut over = Vec::new();
+    let mut see = |record: Record| {
+        let end = Attestation::parse(record.document.as_bytes()).ok();
+        // One without an end is as old as its timestamp.
+        let end = end.map(|it| it.expires_at().unwrap_or_else(|| it.timestamp()).millis());
+        if end.is_some_and(|end| end < before) {
+            over.push(record.id);
+        }
+        true
+    };
+    archive.each(&mut see).map_err(Failure::could_not)?;
+    if dry_run {
+        output::line(format!("{} would be forgotten", over.len()));
+        return Ok(());
+    }
+    let gone = archive.forget(&over).map_err(Failure::could_not)?;
+    output::line(format!("{} {gone} forgotten", output::good("✓")));
+    Ok(())
 }
 
 /// Lets an action pass, or not. Its nonce is used up last: an attestation that does not cover the action keeps it.

@@ -47,6 +47,13 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
     }
 }
 
+/// How long a key should stay deprecated before it is retired (the protocol's section on rotation).
+const RETENTION_DAYS: i64 = 90;
+
+fn days_between(from: Timestamp, to: Timestamp) -> i64 {
+    to.millis().saturating_sub(from.millis()) / 86_400_000
+}
+
 /// Changes the registry of the keys that sign attestations, or prints it.
 fn life(command: &LifeCommand) -> Result<(), Failure> {
     let now = Timestamp::now();
@@ -58,7 +65,21 @@ fn life(command: &LifeCommand) -> Result<(), Failure> {
             attest::notary(instance)?.rotate(*at, now).map_err(Failure::could_not)?
         }
         LifeCommand::Deprecate(args) => change(args, Change::Deprecate { id: args.id.clone() })?,
-        LifeCommand::Retire(args) => change(args, Change::Retire { id: args.id.clone() })?,
+        LifeCommand::Retire(args) => {
+            let registry = change(args, Change::Retire { id: args.id.clone() })?;
+            let key = registry.keys().iter().find(|key| key.id == args.id);
+            if let Some(days) = key.and_then(|key| key.deprecated_at).map(|at| days_between(at, now))
+                && days < RETENTION_DAYS
+            {
+                output::note(format!(
+                    "{} `{}` was deprecated {days} days ago: a key should stay deprecated for {RETENTION_DAYS}, because \
+                     what it signed can no longer be fetched once it is retired",
+                    output::warn("warning:"),
+                    args.id
+                ));
+            }
+            registry
+        }
         LifeCommand::Compromise(args) => change(args, Change::Compromise { id: args.id.clone() })?,
         LifeCommand::Registry { history: true, instance } => {
             attest::existing(instance)?.history().map_err(Failure::could_not)?.iter().for_each(output::line);

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use writ_service::mcp::{self, HttpSetting, Instance, Server, World};
+use writ_service::mcp::{self, Access, HttpSetting, Instance, Server, World};
 
 use super::relying;
 use crate::args::{McpCommand, McpServeArgs};
@@ -18,31 +18,44 @@ pub fn run(command: McpCommand) -> Result<(), Failure> {
 }
 
 fn serve(args: McpServeArgs) -> Result<(), Failure> {
+    let Some(address) = args.http else {
+        let cwd = environment::cwd()?.to_string_lossy().into_owned();
+        let world = World::Here { home: environment::home().user_text(), cwd: Some(cwd) };
+        let server = server(&args, world, None)?;
+        return mcp::serve_stdio(server).map_err(Failure::could_not);
+    };
+    let local = address.ip().to_canonical().is_loopback();
+    if !local && args.token_file.is_none() {
+        let why = "is not loopback: give `--token-file`, so that not everybody who reaches it can ask";
+        return Err(Failure::Usage(format!("{address} {why}")));
+    }
+    if !local && args.attest && args.base_url.is_none() {
+        return Err(Failure::Usage(format!("{address} is not loopback: give `--base-url`, where others reach it")));
+    }
+    let access = args.token_file.as_deref().map(Access::read).transpose().map_err(Failure::could_not)?;
+    let listener = TcpListener::bind(address)
+        .map_err(|error| Failure::could_not(format!("cannot listen on {address}: {error}")))?;
+    let bound = listener.local_addr()?;
+    let url = args.base_url.clone().unwrap_or_else(|| format!("http://{bound}"));
+    let server = server(&args, World::Elsewhere, Some((&url, args.base_url.is_some())))?;
+    output::note(format!("listening on http://{bound}{}", mcp::PATH));
+    if let Some(kept) = server.url().filter(|kept| args.attest && *kept != url.trim_end_matches('/')) {
+        output::note(format!("{} attestations are found at {kept}: `--base-url` moves them", output::warn("warning:")));
+    }
+    mcp::serve_http(server, listener, &HttpSetting { names: args.allow_host, access }).map_err(Failure::could_not)
+}
+
+/// The tools, with what this process is to attestations.
+fn server(args: &McpServeArgs, world: World, url: Option<(&str, bool)>) -> Result<Server, Failure> {
     let home = environment::home();
     let instance = match home.state() {
         Ok(state) => {
-            Instance::open(state, args.instance.database.as_deref(), args.attest).map_err(Failure::could_not)?
+            let url = url.map(|(url, told)| (url.trim_end_matches('/'), told));
+            Instance::open(state, args.instance.database.as_deref(), args.attest, url).map_err(Failure::could_not)?
         }
         Err(error) if args.attest => return Err(Failure::could_not(error)),
         Err(_) => Instance::None,
     };
     let foreign = if args.trust.is_empty() { mcp::nobody_trusted() } else { relying::foreign(&args.trust)? };
-    let server = |world| Server::new(world, instance, foreign);
-    let Some(address) = args.http else {
-        let cwd = environment::cwd()?.to_string_lossy().into_owned();
-        let world = World::Here { home: home.user_text(), cwd: Some(cwd) };
-        return mcp::serve_stdio(server(world)).map_err(Failure::could_not);
-    };
-    let listener = TcpListener::bind(address)
-        .map_err(|error| Failure::could_not(format!("cannot listen on {address}: {error}")))?;
-    let bound = listener.local_addr()?;
-    if !bound.ip().is_loopback() {
-        output::note(format!(
-            "{} {bound} can be reached from other machines, and asks nobody who they are",
-            output::warn("warning:")
-        ));
-    }
-    output::note(format!("listening on http://{bound}{}", mcp::PATH));
-    let setting = HttpSetting { names: args.allow_host };
-    mcp::serve_http(server(World::Elsewhere), listener, &setting).map_err(Failure::could_not)
+    Ok(Server::new(world, instance, foreign))
 }

@@ -52,6 +52,11 @@ impl Desk {
         Ok((Self(sender), [desk, tidier]))
     }
 
+    /// Whether nobody works there any more.
+    pub fn is_gone(&self) -> bool {
+        self.0.is_closed()
+    }
+
     /// The attestation's canonical document, durable.
     pub async fn attest(&self, prepared: Prepared) -> Result<String, Refusal> {
         let (answer, document) = oneshot::channel();

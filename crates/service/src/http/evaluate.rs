@@ -12,7 +12,7 @@ use writ_consequence::Blind;
 use writ_core::Digest;
 use writ_core::json::{self, Integers, Limits, Value};
 use writ_core::secret::hide;
-use writ_engine::matter::{self, Subject};
+use writ_engine::matter::{self, Detail, Subject};
 use writ_engine::notary::{Matter, Prepared};
 
 use super::answer::{Refusal, Reply, json};
@@ -26,7 +26,7 @@ const LONG: usize = 32 << 10;
 const MAX_ATTESTED: usize = (64 << 20) - (64 << 10);
 
 /// The members that `options` may have.
-const OPTIONS: [&str; 4] = ["cwd", "state", "chain_id", "parent_attestation"];
+const OPTIONS: [&str; 6] = ["cwd", "home", "state", "chain_id", "parent_attestation", "hash_only"];
 
 /// What became of a body.
 struct Judged {
@@ -159,12 +159,23 @@ fn judge(bytes: &[u8], attest: bool, seconds: i64) -> Result<Judged, Refusal> {
     }
     let chain_id = option(options, "chain_id", |text| (1..=128).contains(&text.len()).then(|| hide(text)))?;
     let parent = option(options, "parent_attestation", |text| Digest::parse(text).ok())?;
+    let absolute = |text: &str| text.starts_with('/').then(|| text.to_owned());
+    let home = option(options, "home", absolute)?.or(match input.get("home") {
+        Some(Value::String(home)) => absolute(home),
+        _ => None,
+    });
+    option(options, "cwd", absolute)?;
+    let detail = match options.and_then(|options| options.get("hash_only")) {
+        None | Some(Value::Null) => Detail::Hidden,
+        Some(Value::Bool(only)) => Detail::hash_only(*only),
+        Some(_) => return Err(malformed("`options.hash_only` is neither true nor false")),
+    };
     let subject = Subject::read(source, input, options).map_err(|why| Refusal::NoSubject(why.to_string()))?;
-    let report = subject.evaluate(None, &Blind).map_err(|why| Refusal::NoSubject(why.to_string()))?;
+    let report = subject.evaluate(home.as_deref(), &Blind).map_err(|why| Refusal::NoSubject(why.to_string()))?;
     let verdict = report.verdict().as_str();
-    let output = matter::output(&report);
+    let output = matter::output(&report, detail);
     let outcome = if attest {
-        let matter = Matter { input: subject.attested(), output, seconds, chain_id, parent };
+        let matter = Matter { input: subject.attested(detail), output, seconds, chain_id, parent };
         let prepared = matter.prepare().map_err(|_no_random| Refusal::Unattested)?;
         if prepared.bytes() > MAX_ATTESTED {
             return Err(Refusal::NoSubject("its report is too large to be attested".to_owned()));

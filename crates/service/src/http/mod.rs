@@ -4,9 +4,10 @@
 //! tokens, and to answer a verdict without its attestation where it attests. Invariant: an attestation that was answered is durable
 //! and can be fetched by its URL. Pages: `docs/service.md`, `spec/attestation.md`.
 
-mod access;
+pub(crate) mod access;
 mod answer;
 mod desk;
+mod disk;
 mod evaluate;
 mod listen;
 mod log;
@@ -44,6 +45,7 @@ pub use route::OPENAPI;
 use access::Access;
 use answer::{Refusal, Reply};
 use desk::Desk;
+use disk::Disk;
 use log::{Field, Log};
 use metrics::Metrics;
 use otlp::Collector;
@@ -149,6 +151,7 @@ impl ServeError {
 struct Service {
     desk: Option<Desk>,
     reader: Reader,
+    disk: Option<Disk>,
     access: Option<Access>,
     rate: Option<Rate>,
     metrics: Metrics,
@@ -214,6 +217,7 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     let (spans, exporter) = collector.map(|to| exporter(&runtime, to, instance, &metrics, &log)).unzip();
     let room_kib = u32::try_from(ROOM.max(options.max_body.saturating_mul(2)) / 1024).unwrap_or(u32::MAX >> 4);
     let service = Arc::new(Service {
+        disk: desk.is_some().then(|| options.database.is_none().then(|| Disk::of(&options.state))).flatten(),
         desk,
         reader,
         access,
@@ -342,6 +346,11 @@ async fn answered(
 ) -> Result<Reply, Refusal> {
     if listen::head_bytes(&request) > listen::HEAD_BYTES {
         return Err(Refusal::Head(listen::HEAD_BYTES));
+    }
+    // A request that names no host, or two, means nobody in particular (RFC 9112, section 3.2).
+    let hosts = request.headers().get_all(hyper::header::HOST).iter().count();
+    if hosts > 1 || hosts == 0 && request.version() == hyper::Version::HTTP_11 {
+        return Err(Refusal::Malformed("exactly one `Host` is needed".to_owned()));
     }
     let route = route.ok_or(Refusal::NotFound("no such route"))?;
     if !route.takes(request.method()) {

@@ -106,7 +106,12 @@ async fn health(service: &Service) -> Reply {
     let registry = timeout(HEALTH_TIME, service.reader.registry()).await;
     let mut out = Object::new();
     let signs = |published: &Option<Arc<Published>>| published.as_ref().is_some_and(|published| published.signs());
+    let takes = tokio::task::block_in_place(|| service.disk.as_ref().is_none_or(super::Disk::takes));
     let (status, word) = match &registry {
+        Ok(Ok(_)) if !takes => (StatusCode::SERVICE_UNAVAILABLE, "disk"),
+        Ok(Ok(_)) if service.desk.as_ref().is_some_and(super::Desk::is_gone) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "unavailable")
+        }
         Ok(Ok(published)) if service.desk.is_some() && !signs(published) => (StatusCode::SERVICE_UNAVAILABLE, "no_key"),
         Ok(Ok(_)) => (StatusCode::OK, "ok"),
         _ => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),

@@ -50,11 +50,24 @@ pub enum DeskError {
 
 impl Instance {
     /// The instance of a state folder. One that is to attest is made when there is none; else nothing is made.
-    pub fn open(state: &Path, database: Option<&str>, attests: bool) -> Result<Self, NotaryError> {
+    /// `url` is where its attestations are found: it moves there if it is told to, or never was anywhere.
+    pub fn open(
+        state: &Path,
+        database: Option<&str>,
+        attests: bool,
+        url: Option<(&str, bool)>,
+    ) -> Result<Self, NotaryError> {
         if !attests && database.is_none() && !state.join(writ_store::instance::FILE).exists() {
             return Ok(Self::None);
         }
-        match Notary::open(state, database, None).map(Desk::new) {
+        let opened = Notary::open(state, database, None).and_then(|mut notary| {
+            match url {
+                Some((url, told)) if attests && (told || notary.identity().url.is_none()) => notary.move_to(url)?,
+                Some(_) | None => {}
+            }
+            Ok(notary)
+        });
+        match opened.map(Desk::new) {
             Ok(Ok(desk)) => Ok(Self::Here { desk, attests }),
             Err(error) if attests => Err(error),
             Err(error) => Ok(Self::Broken(hide(&error.to_string()))),

@@ -6,7 +6,7 @@ use writ_consequence::{Blind, Eyes};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::secret::hide;
 use writ_engine::Sight;
-use writ_engine::matter::{self, Subject};
+use writ_engine::matter::{self, Detail, Subject};
 
 use super::desk::Instance;
 use super::server::{Refusal, World, text, text_of};
@@ -22,7 +22,8 @@ pub fn shell(arguments: &Object, world: &World, instance: &Instance) -> Result<V
         (Some(cwd), _) if !cwd.starts_with('/') => return Err(Refusal("`cwd` is not an absolute path".to_owned())),
         (cwd, _) => cwd.map(str::to_owned),
     };
-    judge(&Subject::Shell { line, cwd: cwd.as_deref() }, world, instance)
+    let home = text_of(arguments, "home")?.filter(|home| home.starts_with('/'));
+    judge(&Subject::Shell { line, cwd: cwd.as_deref() }, home, world, instance)
 }
 
 /// A Terraform plan, as an object or as its text.
@@ -37,7 +38,7 @@ pub fn terraform(arguments: &Object, world: &World, instance: &Instance) -> Resu
         Some(Value::String(text)) => Some(document("state", text)?),
         Some(state) => Some(state.clone()),
     };
-    judge(&Subject::Terraform { plan: &plan, state: state.as_ref(), hash, plan_file: None }, world, instance)
+    judge(&Subject::Terraform { plan: &plan, state: state.as_ref(), hash, plan_file: None }, None, world, instance)
 }
 
 /// A call to a tool on a server.
@@ -49,7 +50,7 @@ pub fn mcp_call(arguments: &Object, world: &World, instance: &Instance) -> Resul
         annotations: None,
     };
     let cwd = if let World::Here { cwd, .. } = world { cwd.as_deref() } else { None };
-    judge(&Subject::Mcp { call, cwd }, world, instance)
+    judge(&Subject::Mcp { call, cwd }, None, world, instance)
 }
 
 fn document(name: &str, text: &str) -> Result<Value, Refusal> {
@@ -58,16 +59,16 @@ fn document(name: &str, text: &str) -> Result<Value, Refusal> {
 }
 
 /// The report, its secrets hidden; with attestation on, never without one.
-fn judge(subject: &Subject<'_>, world: &World, instance: &Instance) -> Result<Value, Refusal> {
+fn judge(subject: &Subject<'_>, home: Option<&str>, world: &World, instance: &Instance) -> Result<Value, Refusal> {
     let (home, eyes): (_, Box<dyn Eyes>) = match world {
-        World::Here { home, .. } => (home.as_deref(), Box::new(Sight::default())),
-        World::Elsewhere => (None, Box::new(Blind)),
+        World::Here { home: own, .. } => (own.as_deref().or(home), Box::new(Sight::default())),
+        World::Elsewhere => (home, Box::new(Blind)),
     };
     let report = subject.evaluate(home, eyes.as_ref()).map_err(|error| Refusal(hide(&error.to_string())))?;
-    let output = matter::output(&report);
+    let output = matter::output(&report, Detail::Hidden);
     match instance {
         Instance::Here { desk, attests: true } => desk
-            .attest(subject.attested(), output)
+            .attest(subject.attested(Detail::Hidden), output)
             .map_err(|error| Refusal(format!("no attestation could be made, so there is no report: {error}"))),
         Instance::Here { attests: false, .. } | Instance::None | Instance::Broken(_) => Ok(output),
     }
@@ -82,7 +83,7 @@ mod tests {
     #[test]
     fn the_embedded_copy_is_the_kept_one() {
         let state = tempfile::tempdir().unwrap();
-        let instance = Instance::open(state.path(), None, true).unwrap();
+        let instance = Instance::open(state.path(), None, true, None).unwrap();
         let mut arguments = Object::new();
         arguments.push("command", Value::from("rm -rf /srv/\u{e9}"));
         let report = shell(&arguments, &World::Elsewhere, &instance).unwrap();

@@ -9,16 +9,19 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Version, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use super::heard::{Heard, hear, too_long};
+use super::published;
 use super::server::Server;
 use super::{MAX_MESSAGE, ServeError, asked_to_stop, runtime};
+use crate::http::access::Access;
 
 /// Where it is served.
 pub const PATH: &str = "/mcp";
@@ -30,6 +33,8 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct HttpSetting {
     /// Names besides the loopback ones and the bound address, as `host` or `host:port`.
     pub names: Vec<String>,
+    /// Who may call tools; anybody who reaches it where there is none.
+    pub access: Option<Access>,
 }
 
 /// Serves on a bound socket until the process is asked to stop.
@@ -67,9 +72,12 @@ pub fn router(server: Server, address: SocketAddr, setting: &HttpSetting) -> Rou
         .with_allowed_origins(origins)
         .enforce_origin_validation()
         .with_max_request_body_bytes(MAX_MESSAGE);
+    let gate = Arc::new(setting.access.clone());
+    let published = published::routes(server.clone());
     let service =
         StreamableHttpService::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), config);
-    Router::new().route_service(PATH, service).layer(from_fn(strict))
+    let tools = Router::new().route_service(PATH, service).layer(from_fn_with_state(gate, known));
+    tools.merge(published).layer(from_fn(strict))
 }
 
 /// The hosts and the origins that are its own.
@@ -89,7 +97,8 @@ fn names(address: SocketAddr, setting: &HttpSetting) -> (Vec<String>, Vec<String
 
 /// The strict parser in front of the library's: what is no message is answered as JSON-RPC wants it.
 async fn strict(request: Request, next: Next) -> Response {
-    if [header::HOST, header::ORIGIN].into_iter().any(|name| is_twice(request.headers(), name)) {
+    let nowhere = request.version() == Version::HTTP_11 && !request.headers().contains_key(header::HOST);
+    if nowhere || [header::HOST, header::ORIGIN].into_iter().any(|name| is_twice(request.headers(), name)) {
         return StatusCode::BAD_REQUEST.into_response();
     }
     if request.method() != Method::POST {
@@ -103,6 +112,16 @@ async fn strict(request: Request, next: Next) -> Response {
         Heard::Message(_) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Heard::Nothing => StatusCode::ACCEPTED.into_response(),
         Heard::Wrong(answer) => wrong(StatusCode::BAD_REQUEST, answer),
+    }
+}
+
+/// Lets in who has a token, where tokens are asked for.
+async fn known(State(gate): State<Arc<Option<Access>>>, request: Request, next: Next) -> Response {
+    match gate.as_ref() {
+        Some(access) if access.guest(request.headers()).is_none() => {
+            (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")]).into_response()
+        }
+        Some(_) | None => next.run(request).await,
     }
 }
 

@@ -10,6 +10,7 @@ mod heard;
 mod http;
 mod lines;
 mod numbers;
+mod published;
 mod resources;
 mod schemas;
 mod server;
@@ -18,6 +19,7 @@ mod verify;
 
 use std::io;
 
+pub use crate::http::access::{Access, TokenError};
 pub use desk::{Desk, Instance};
 pub use http::{HttpSetting, PATH, router, serve as serve_http};
 pub use server::{Server, World};

@@ -34,6 +34,7 @@ pub fn tools() -> Vec<Tool> {
     let shell = json!({
         "command": plain("string", "The line as the shell would get it"),
         "cwd": plain("string", "The folder it would run in"),
+        "home": plain("string", "The home directory of whoever would run it, where that is another machine"),
     });
     let plan = json!({
         "plan": document("The output of `terraform show -json PLAN`, as an object or as its exact text"),

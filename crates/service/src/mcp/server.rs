@@ -60,6 +60,19 @@ impl Server {
         let inner = Inner { world, instance, foreign, tools: schemas::tools() };
         Self { inner: Arc::new(inner), turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
+
+    /// The base URL of the instance that attests here.
+    pub fn url(&self) -> Option<&str> {
+        match &self.inner.instance {
+            Instance::Here { desk, .. } => Some(desk.url()),
+            Instance::None | Instance::Broken(_) => None,
+        }
+    }
+
+    /// What this process is to attestations.
+    pub(super) fn instance(&self) -> &Instance {
+        &self.inner.instance
+    }
 }
 
 impl Inner {

@@ -140,6 +140,10 @@ pub trait Database: Send {
     fn keep(&mut self, version: u64, batch: &[Record]) -> Result<Kept, DatabaseError>;
     /// The attestation of that id.
     fn find(&mut self, id: &str) -> Result<Option<Record>, DatabaseError>;
+    /// Shows every attestation, in no certain order, until `see` has seen enough.
+    fn each(&mut self, see: &mut dyn FnMut(Record) -> bool) -> Result<(), DatabaseError>;
+    /// Forgets attestations by their ids, in one step. Returns how many there were.
+    fn forget(&mut self, ids: &[String]) -> Result<usize, DatabaseError>;
     /// Work that can be done beside the writing, so that no write has to do it.
     fn tidy(&mut self) -> Result<(), DatabaseError> {
         Ok(())

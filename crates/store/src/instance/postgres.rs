@@ -155,6 +155,30 @@ impl Database for Postgres {
         let row = self.client()?.query_opt(select, &[&id]).map_err(|error| refused(&error))?;
         row.map(|row| Ok(Record { id: text(&row, 0)?, key_id: text(&row, 1)?, document: text(&row, 2)? })).transpose()
     }
+
+    fn each(&mut self, see: &mut dyn FnMut(Record) -> bool) -> Result<(), DatabaseError> {
+        let mut last = String::new();
+        loop {
+            let select = "SELECT id, key_id, document FROM writ_attestation WHERE id > $1 ORDER BY id LIMIT 500";
+            let rows = self.client()?.query(select, &[&last]).map_err(|error| refused(&error))?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            for row in &rows {
+                let record = Record { id: text(row, 0)?, key_id: text(row, 1)?, document: text(row, 2)? };
+                last.clone_from(&record.id);
+                if !see(record) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn forget(&mut self, ids: &[String]) -> Result<usize, DatabaseError> {
+        let delete = "DELETE FROM writ_attestation WHERE id = ANY($1)";
+        let gone = self.client()?.execute(delete, &[&ids]).map_err(|error| refused(&error))?;
+        Ok(usize::try_from(gone).unwrap_or(usize::MAX))
+    }
 }
 
 /// The address, with times after which a server that is gone counts as gone.

@@ -151,6 +151,33 @@ impl Database for Sqlite {
         select.query_row([id], record).optional().map_err(failed)
     }
 
+    fn each(&mut self, see: &mut dyn FnMut(Record) -> bool) -> Result<(), DatabaseError> {
+        let failed = self.failed();
+        let mut select = self
+            .connection
+            .prepare("SELECT id, key_id, document FROM attestation ORDER BY at DESC")
+            .map_err(&failed)?;
+        let mut rows = select.query([]).map_err(&failed)?;
+        while let Some(row) = rows.next().map_err(&failed)? {
+            let read = || Ok(Record { id: row.get(0)?, key_id: row.get(1)?, document: row.get(2)? });
+            if !see(read().map_err(&failed)?) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, ids: &[String]) -> Result<usize, DatabaseError> {
+        let failed = self.failed();
+        let forget = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
+        let mut gone = 0;
+        for id in ids {
+            gone += forget.execute("DELETE FROM attestation WHERE id = ?1", [id]).map_err(&failed)?;
+        }
+        forget.commit().map_err(failed)?;
+        Ok(gone)
+    }
+
     fn tidy(&mut self) -> Result<(), DatabaseError> {
         // What others are using stays in the journal until the next time.
         self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_row| Ok(())).map_err(self.failed())
