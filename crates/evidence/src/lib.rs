@@ -9,6 +9,7 @@ pub mod b64url;
 pub mod checkpoint;
 pub mod dsse;
 pub mod keys;
+pub mod passphrase;
 pub mod ledger;
 pub mod merkle;
 mod raw;
