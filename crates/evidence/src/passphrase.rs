@@ -81,7 +81,8 @@ impl Passphrase {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect::<Option<_>>()?;
+    let digits: Vec<u8> =
+        text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect::<Option<_>>()?;
     digits.chunks(2).map(|pair| if let [high, low] = pair { Some(high << 4 | low) } else { None }).collect()
 }
 
@@ -101,7 +102,13 @@ mod tests {
     #[test]
     fn refuses_what_it_did_not_write() {
         let kept = Passphrase::stretched("correct horse", NonZeroU32::new(10).unwrap()).unwrap().to_json();
-        for bad in ["", "{}", &kept.replace(KDF, "none"), &kept.replace("\"rounds\":10", "\"rounds\":0"), &kept.replace("\"check\":\"", "\"check\":\"zz")] {
+        for bad in [
+            "",
+            "{}",
+            &kept.replace(KDF, "none"),
+            &kept.replace("\"rounds\":10", "\"rounds\":0"),
+            &kept.replace("\"check\":\"", "\"check\":\"zz"),
+        ] {
             assert_eq!(Passphrase::from_json(bad.as_bytes()), None, "{bad}");
         }
     }

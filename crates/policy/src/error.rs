@@ -42,7 +42,15 @@ impl PolicyError {
         let span = Span { start: at, end: (at + 1).min(text.len()) };
         let help = "a policy is strict JSON: no comments, no trailing commas, no duplicate members".to_owned();
         Self {
-            problems: vec![Problem { rule: "json", pointer: String::new(), line, column, span, message: error.to_string(), help }],
+            problems: vec![Problem {
+                rule: "json",
+                pointer: String::new(),
+                line,
+                column,
+                span,
+                message: error.to_string(),
+                help,
+            }],
         }
     }
 
@@ -53,7 +61,15 @@ impl PolicyError {
                 let span =
                     locate(text, &found.pointer, found.place).unwrap_or(Span { start: 0, end: text.len().min(1) });
                 let (line, column) = position(text, span.start);
-                Problem { rule: found.rule, pointer: found.pointer, line, column, span, message: found.message, help: found.help }
+                Problem {
+                    rule: found.rule,
+                    pointer: found.pointer,
+                    line,
+                    column,
+                    span,
+                    message: found.message,
+                    help: found.help,
+                }
             })
             .collect();
         problems.sort_by_key(|problem| problem.span.start);
@@ -88,7 +104,13 @@ pub struct Found {
 
 impl Found {
     pub fn value(pointer: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { rule: "wrong-type", pointer: pointer.to_owned(), place: Place::Value, message: message.into(), help: help.into() }
+        Self {
+            rule: "wrong-type",
+            pointer: pointer.to_owned(),
+            place: Place::Value,
+            message: message.into(),
+            help: help.into(),
+        }
     }
 
     pub fn rule(self, rule: &'static str) -> Self {

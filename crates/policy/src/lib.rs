@@ -26,8 +26,8 @@ pub use facts::{Apply, Facts, FactsError, Host, Loss, PlanVerdict};
 pub use glob::{Glob, GlobError};
 pub use judge::judge;
 pub use policy::{Claims, Consequences, Policy};
-pub use rules::SHELL_TOOLS;
 pub use protect::{POLICY_NAMES, Protected, Setting};
+pub use rules::SHELL_TOOLS;
 pub use survey::survey;
 pub use world::{Entry, Lexical, Resolved, World};
 

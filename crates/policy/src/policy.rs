@@ -48,7 +48,9 @@ impl Consequences {
             let tier = u8::try_from(value).ok().filter(|tier| (1..=5).contains(tier));
             if tier.is_none() {
                 let pointer = format!("/consequences/{name}");
-                found.push(Found::value(&pointer, format!("there is no tier {value}"), "a tier from 1 to 5").rule("bad-tier"));
+                found.push(
+                    Found::value(&pointer, format!("there is no tier {value}"), "a tier from 1 to 5").rule("bad-tier"),
+                );
             }
             tier
         };
@@ -335,7 +337,8 @@ impl Reader<'_> {
         if !open && !known().any(|known| known == rule.tool) {
             if let Some(near) = did_you_mean(&rule.tool, known()) {
                 let help = format!("did you mean `{near}`?");
-                self.found.push(Found::value(&pointer, format!("unknown tool `{}`", rule.tool), help).rule("unknown-tool"));
+                self.found
+                    .push(Found::value(&pointer, format!("unknown tool `{}`", rule.tool), help).rule("unknown-tool"));
                 return None;
             }
             self.warnings.push(format!("{pointer}: `{}` is no tool known here", rule.tool));
@@ -381,7 +384,8 @@ impl Reader<'_> {
                 let rule = HostRule::parse(pointer.clone(), &text);
                 if rule.is_none() {
                     let help = "a host name, `*.host`, `host.*` or `*`, without scheme, port or path";
-                    self.found.push(Found::value(&pointer, format!("bad domain pattern `{text}`"), help).rule("bad-domain"));
+                    self.found
+                        .push(Found::value(&pointer, format!("bad domain pattern `{text}`"), help).rule("bad-domain"));
                 }
                 rule
             });

@@ -22,7 +22,7 @@ pub fn check(document: &Value, base: &str, out: &mut Vec<Found>) {
         names(member(document, list), &format!("{base}/{list}"), out);
     }
     for (at, rule) in items(member(document, "evaluators/rego")).enumerate() {
-        let text = rule.get("policy").and_then(Value::as_str).unwrap_or_default();
+        let Some(text) = rule.get("policy").and_then(Value::as_str) else { continue };
         if !is_file(text)
             && let Err(why) = rego(text)
         {
@@ -136,7 +136,8 @@ fn amounts(document: &Value, base: &str, out: &mut Vec<Found>) {
     let mut check = |limit: Option<&Value>, pointer: String| {
         let plain = limit.filter(|limit| limit.as_object().is_none());
         let nested = limit.and_then(|limit| limit.get("value"));
-        let (Some(amount), pointer) = (plain.or(nested).and_then(Value::as_f64), if nested.is_some() { pointer + "/value" } else { pointer })
+        let (Some(amount), pointer) =
+            (plain.or(nested).and_then(Value::as_f64), if nested.is_some() { pointer + "/value" } else { pointer })
         else {
             return;
         };
@@ -223,7 +224,15 @@ mod tests {
         ] {
             assert_eq!(rego(good), Ok(()), "{good}");
         }
-        for bad in ["", "deny[msg] { true }", "package a\ndeny { ", "package a\nx := \"open", "package a\n}", "package 1", "package a\n(]"] {
+        for bad in [
+            "",
+            "deny[msg] { true }",
+            "package a\ndeny { ",
+            "package a\nx := \"open",
+            "package a\n}",
+            "package 1",
+            "package a\n(]",
+        ] {
             assert!(rego(bad).is_err(), "{bad}");
         }
     }

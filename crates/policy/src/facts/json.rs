@@ -192,7 +192,7 @@ impl PathFact {
 }
 
 impl PathKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Named,
         Self::Glob,
         Self::ExpandedGlob,

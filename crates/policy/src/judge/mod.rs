@@ -214,7 +214,8 @@ impl<'a> Judge<'a> {
                 let message = format!("its input holds the address `{}`, whose host is not allowed", open.what);
                 self.say(Verdict::Ask, "/domains", matched, message, "leave the address out".to_owned());
             } else if open.kind == OTHER_SHELL {
-                let message = format!("the shell that runs here is zsh, which reads {} differently from bash", open.what);
+                let message =
+                    format!("the shell that runs here is zsh, which reads {} differently from bash", open.what);
                 let instead = "`writ init`, which has the client run bash, or plainer words".to_owned();
                 self.say(Verdict::Ask, OTHER_SHELL_RULE, matched, message, instead);
             } else if open.kind == LIMIT && ruled.is_none() {

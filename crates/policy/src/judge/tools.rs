@@ -86,7 +86,11 @@ impl Judge<'_> {
             .filter_map(|rule| if let Some(Acting::Path(path)) = &rule.subject { Some(path) } else { None })
             .collect();
         let mut named = if paths.is_empty() { None } else { self.allowed_paths(&paths) };
-        if paths.is_empty() && facts.texts.is_empty() && facts.unresolved.is_empty() && !SHELL_TOOLS.contains(&tool.as_str()) {
+        if paths.is_empty()
+            && facts.texts.is_empty()
+            && facts.unresolved.is_empty()
+            && !SHELL_TOOLS.contains(&tool.as_str())
+        {
             self.not_allowed(whole.clone(), &format!("tool `{tool}` without anything to match"), tool);
         }
         for text in &facts.texts {

@@ -22,30 +22,110 @@ const PATH_MAX: usize = 4096;
 
 /// Members that name a file or folder.
 const PATHS: [&str; 24] = [
-    "path", "paths", "file", "files", "filepath", "filename", "filenames", "dir", "directory", "folder", "root", "cwd", "source",
-    "src", "destination", "dest", "dst", "target", "from", "to", "uri", "notebookpath", "workdir", "output",
+    "path",
+    "paths",
+    "file",
+    "files",
+    "filepath",
+    "filename",
+    "filenames",
+    "dir",
+    "directory",
+    "folder",
+    "root",
+    "cwd",
+    "source",
+    "src",
+    "destination",
+    "dest",
+    "dst",
+    "target",
+    "from",
+    "to",
+    "uri",
+    "notebookpath",
+    "workdir",
+    "output",
 ];
 /// Members that name a host or URL, with or without a scheme.
 const HOSTS: [&str; 12] = [
-    "url", "urls", "host", "hosts", "hostname", "domain", "endpoint", "server", "baseurl", "webhook", "webhookurl", "origin",
+    "url",
+    "urls",
+    "host",
+    "hosts",
+    "hostname",
+    "domain",
+    "endpoint",
+    "server",
+    "baseurl",
+    "webhook",
+    "webhookurl",
+    "origin",
 ];
 /// Members that hold arguments or code rather than prose.
 const CODE: [&str; 22] = [
-    "args", "arguments", "argv", "options", "flags", "params", "parameters", "env", "environment", "sql", "statement",
-    "expression", "code", "script", "source", "command", "commands", "cmd", "commandline", "stdin", "snippet", "function",
+    "args",
+    "arguments",
+    "argv",
+    "options",
+    "flags",
+    "params",
+    "parameters",
+    "env",
+    "environment",
+    "sql",
+    "statement",
+    "expression",
+    "code",
+    "script",
+    "source",
+    "command",
+    "commands",
+    "cmd",
+    "commandline",
+    "stdin",
+    "snippet",
+    "function",
 ];
 /// Schemes by which a host is contacted.
 const NETWORK: [&str; 30] = [
-    "http", "https", "ws", "wss", "ftp", "ftps", "sftp", "scp", "ssh", "git", "git+ssh", "git+https", "git+http", "svn", "rsync",
-    "ldap", "ldaps", "smb", "redis", "rediss", "postgres", "postgresql", "mysql", "mongodb", "mongodb+srv", "amqp", "gopher",
-    "tftp", "telnet", "dict",
+    "http",
+    "https",
+    "ws",
+    "wss",
+    "ftp",
+    "ftps",
+    "sftp",
+    "scp",
+    "ssh",
+    "git",
+    "git+ssh",
+    "git+https",
+    "git+http",
+    "svn",
+    "rsync",
+    "ldap",
+    "ldaps",
+    "smb",
+    "redis",
+    "rediss",
+    "postgres",
+    "postgresql",
+    "mysql",
+    "mongodb",
+    "mongodb+srv",
+    "amqp",
+    "gopher",
+    "tftp",
+    "telnet",
+    "dict",
 ];
 /// First words of a tool's own name that say it only looks.
 const LOOKS: [&str; 10] = ["read", "get", "list", "search", "find", "view", "stat", "show", "describe", "tree"];
 /// Words of a tool's own name that say it changes files.
 const CHANGES: [&str; 16] = [
-    "write", "edit", "create", "delete", "remove", "move", "rename", "update", "append", "save", "patch", "insert", "replace",
-    "upload", "mkdir", "truncate",
+    "write", "edit", "create", "delete", "remove", "move", "rename", "update", "append", "save", "patch", "insert",
+    "replace", "upload", "mkdir", "truncate",
 ];
 
 /// What a member's name says of its value.
@@ -213,7 +293,16 @@ impl Survey<'_> {
             return self.path(&written, access, None);
         }
         let resolved = written.clone();
-        PathFact { written, resolved, access, tree: false, subject: false, kind: PathKind::Argument, span: None }
+        PathFact {
+            written,
+            resolved,
+            access,
+            tree: false,
+            subject: false,
+            new: false,
+            kind: PathKind::Argument,
+            span: None,
+        }
     }
 
     /// What the tool's own name says: that it only looks, that it changes files.

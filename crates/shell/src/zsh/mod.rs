@@ -15,26 +15,109 @@ use plain::{Mark, Marked};
 
 /// Commands, modifiers and keywords that bash does not have, or that do more in zsh.
 const OWN: [&str; 50] = [
-    "-", "noglob", "nocorrect", "repeat", "foreach", "emulate", "setopt", "unsetopt", "zmodload", "autoload", "zstyle", "zcompile",
-    "sched", "zle", "bindkey", "add-zsh-hook", "vared", "print", "whence", "where", "zf_rm", "zf_mv", "zf_ln", "zf_mkdir",
-    "zf_rmdir", "zf_chmod", "zf_chown", "zf_chgrp", "zf_sync", "zsystem", "ztcp", "zsocket", "zselect", "zpty", "zparseopts",
-    "zargs", "zmv", "zcp", "zln", "zed", "fc", "limit", "unlimit", "rehash", "pushln", "disable", "unfunction", "unhash",
-    "private", "sysopen",
+    "-",
+    "noglob",
+    "nocorrect",
+    "repeat",
+    "foreach",
+    "emulate",
+    "setopt",
+    "unsetopt",
+    "zmodload",
+    "autoload",
+    "zstyle",
+    "zcompile",
+    "sched",
+    "zle",
+    "bindkey",
+    "add-zsh-hook",
+    "vared",
+    "print",
+    "whence",
+    "where",
+    "zf_rm",
+    "zf_mv",
+    "zf_ln",
+    "zf_mkdir",
+    "zf_rmdir",
+    "zf_chmod",
+    "zf_chown",
+    "zf_chgrp",
+    "zf_sync",
+    "zsystem",
+    "ztcp",
+    "zsocket",
+    "zselect",
+    "zpty",
+    "zparseopts",
+    "zargs",
+    "zmv",
+    "zcp",
+    "zln",
+    "zed",
+    "fc",
+    "limit",
+    "unlimit",
+    "rehash",
+    "pushln",
+    "disable",
+    "unfunction",
+    "unhash",
+    "private",
+    "sysopen",
 ];
 /// Parameters that mean something to zsh alone.
 const PARAMETERS: [&str; 34] = [
-    "functions", "dis_functions", "aliases", "galiases", "saliases", "commands", "nameddirs", "options", "parameters", "mapfile",
-    "path", "fpath", "cdpath", "manpath", "module_path", "mailpath", "fignore", "argv", "prompt", "psvar", "watch", "signals",
-    "NULLCMD", "READNULLCMD", "ZDOTDIR", "FPATH", "STTY", "HISTCHARS", "histchars", "TMPPREFIX", "PROMPT", "RPROMPT", "status",
+    "functions",
+    "dis_functions",
+    "aliases",
+    "galiases",
+    "saliases",
+    "commands",
+    "nameddirs",
+    "options",
+    "parameters",
+    "mapfile",
+    "path",
+    "fpath",
+    "cdpath",
+    "manpath",
+    "module_path",
+    "mailpath",
+    "fignore",
+    "argv",
+    "prompt",
+    "psvar",
+    "watch",
+    "signals",
+    "NULLCMD",
+    "READNULLCMD",
+    "ZDOTDIR",
+    "FPATH",
+    "STTY",
+    "HISTCHARS",
+    "histchars",
+    "TMPPREFIX",
+    "PROMPT",
+    "RPROMPT",
+    "status",
     "module",
 ];
 /// Functions that zsh calls by itself.
-const HOOKS: [&str; 8] =
-    ["precmd", "preexec", "chpwd", "periodic", "zshexit", "zshaddhistory", "command_not_found_handler", "zsh_directory_name"];
+const HOOKS: [&str; 8] = [
+    "precmd",
+    "preexec",
+    "chpwd",
+    "periodic",
+    "zshexit",
+    "zshaddhistory",
+    "command_not_found_handler",
+    "zsh_directory_name",
+];
 /// Commands that change the shell they run in: at the end of a pipe that is, in zsh, the shell itself.
 const CHANGING: [&str; 16] = [
-    "cd", "pushd", "popd", "read", "export", "declare", "typeset", "readonly", "local", "eval", "source", ".", "set", "unset",
-    "trap", "mapfile",
+    "cd", "pushd", "popd", "read", "export", "declare", "typeset", "readonly", "local", "eval", "source", ".", "set",
+    "unset", "trap", "mapfile",
 ];
 
 /// Longest line that is compared.
@@ -73,7 +156,9 @@ fn characters(marked: &Marked) -> Option<(&'static str, Span)> {
             '$' if mark != Mark::Quoted => expansion(marked, at),
             _ if mark != Mark::Plain => None,
             '(' => paren(marked, at),
-            '=' if marked.starts_word(at) && (marked.follows(at, |next| is_name(next) || matches!(next, '/' | '.' | '('))) => {
+            '=' if marked.starts_word(at)
+                && (marked.follows(at, |next| is_name(next) || matches!(next, '/' | '.' | '('))) =>
+            {
                 Some("a word that begins with `=`")
             }
             '=' if at > 1 && marked.at(at - 1).0 == '=' && !marked.starts_word(at - 1) && !marked.in_test(at) => {
@@ -81,8 +166,13 @@ fn characters(marked: &Marked) -> Option<(&'static str, Span)> {
                 let assigned = is_name(marked.at(at - 2).0);
                 (begins && assigned).then_some("a value that begins with `=`")
             }
-            '~' if marked.starts_word(at) && marked.follows(at, |next| is_name(next) || next == '[') => Some("a named directory"),
-            '^' if marked.starts_word(at) && marked.follows(at, |next| !next.is_whitespace()) && !marked.in_test(at) => {
+            '~' if marked.starts_word(at) && marked.follows(at, |next| is_name(next) || next == '[') => {
+                Some("a named directory")
+            }
+            '^' if marked.starts_word(at)
+                && marked.follows(at, |next| !next.is_whitespace())
+                && !marked.in_test(at) =>
+            {
                 Some("a word that begins with `^`")
             }
             '<' => range(marked, at),
@@ -163,13 +253,17 @@ fn range(marked: &Marked, at: usize) -> Option<&'static str> {
 fn words(marked: &Marked) -> Option<(&'static str, Span)> {
     let mut ends = true;
     for (at, word) in marked.words() {
-        let found = if word == "}" && !ends { Some("`}` after a word") } else { extended(&word).or_else(|| assigned(&word)) };
+        let found =
+            if word == "}" && !ends { Some("`}` after a word") } else { extended(&word).or_else(|| assigned(&word)) };
         let defined = word.strip_suffix("()").unwrap_or_default();
         let hook = HOOKS.contains(&defined) || (defined.starts_with("TRAP") && defined.len() > 4);
-        if let Some(what) = found.or_else(|| (hook || HOOKS.contains(&word.as_str())).then_some("a function zsh calls by itself")) {
+        if let Some(what) =
+            found.or_else(|| (hook || HOOKS.contains(&word.as_str())).then_some("a function zsh calls by itself"))
+        {
             return Some((what, marked.span(at)));
         }
-        ends = marked.ends_command(at + word.chars().count()) || matches!(word.as_str(), "}" | "done" | "fi" | "esac" | "{");
+        ends = marked.ends_command(at + word.chars().count())
+            || matches!(word.as_str(), "}" | "done" | "fi" | "esac" | "{");
     }
     None
 }
@@ -179,9 +273,14 @@ fn extended(word: &str) -> Option<&'static str> {
     let (at, sign) = word.char_indices().skip(1).find(|(_, c)| matches!(c, '^' | '~' | '#'))?;
     let (head, tail) = (word.get(..at)?, word.get(at + 1..)?);
     let hash = |text: &str| text.len() >= 7 && text.chars().all(|c| c.is_ascii_hexdigit());
-    let commit = ["HEAD", "@", "main", "master", "develop"].contains(&head) || head.starts_with("origin/") || hash(head);
+    let commit =
+        ["HEAD", "@", "main", "master", "develop"].contains(&head) || head.starts_with("origin/") || hash(head);
     let after_sign = head.ends_with([':', '=']) && sign == '~';
-    let quiet = commit || word.contains("://") || after_sign || (sign == '~' && tail.is_empty()) || head.contains(['$', '\u{1}']);
+    let quiet = commit
+        || word.contains("://")
+        || after_sign
+        || (sign == '~' && tail.is_empty())
+        || head.contains(['$', '\u{1}']);
     (!quiet).then_some("a sign that `extendedglob` reads")
 }
 
@@ -214,7 +313,8 @@ fn piped(marked: &Marked) -> Option<(&'static str, Span)> {
                 matches!(word, "cd" | "pushd" | "popd" | "export" | "eval" | "source") || assigned_name(word).is_some()
             });
         let closed = ["done", "fi", "}"].iter().any(|end| {
-            rest.rsplit_once(end).is_some_and(|(_, tail)| tail.contains([';', '\n', '&']) && tail.chars().any(char::is_alphanumeric))
+            rest.rsplit_once(end)
+                .is_some_and(|(_, tail)| tail.contains([';', '\n', '&']) && tail.chars().any(char::is_alphanumeric))
         });
         if (sets && more) || (group && closed) {
             return Some(("the end of a pipe, which runs in the shell itself", marked.span(at)));
@@ -282,7 +382,11 @@ fn is_plain_set(arguments: &[String]) -> bool {
         if !letters.chars().all(|c| matches!(c, 'e' | 'u' | 'x' | 'v' | 'o')) {
             return false;
         }
-        if letters.ends_with('o') && !words.next().is_none_or(|name| matches!(name, "pipefail" | "errexit" | "nounset" | "xtrace" | "verbose")) {
+        if letters.ends_with('o')
+            && !words
+                .next()
+                .is_none_or(|name| matches!(name, "pipefail" | "errexit" | "nounset" | "xtrace" | "verbose"))
+        {
             return false;
         }
     }

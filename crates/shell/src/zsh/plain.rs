@@ -80,7 +80,8 @@ impl Marked {
     /// Whether a word begins here.
     pub fn starts_word(&self, at: usize) -> bool {
         let Some((before, mark)) = at.checked_sub(1).map(|before| self.at(before)) else { return true };
-        mark == Mark::Plain && (before.is_whitespace() || matches!(before, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '`'))
+        mark == Mark::Plain
+            && (before.is_whitespace() || matches!(before, ';' | '|' | '&' | '(' | ')' | '<' | '>' | '`'))
     }
 
     /// Whether the next character is plain and fits.
@@ -177,18 +178,21 @@ fn marks(line: &str) -> Vec<Mark> {
                 out.push(own);
             }
             ')' if !double => {
-                if depth == 0 && let Some(outer) = quotes.pop() {
+                if depth == 0
+                    && let Some(outer) = quotes.pop()
+                {
                     (depth, double) = (outer, true);
                 } else {
                     depth = depth.saturating_sub(1);
                 }
                 out.push(Mark::Plain);
             }
-            '#' if !double && (at == 0 || get(at - 1).is_whitespace() || matches!(get(at - 1), ';' | '|' | '&' | '(')) => {
-                while at < chars.len() && get(at) != '\n' {
-                    out.push(Mark::Quoted);
-                    at += 1;
-                }
+            '#' if !double
+                && (at == 0 || get(at - 1).is_whitespace() || matches!(get(at - 1), ';' | '|' | '&' | '(')) =>
+            {
+                let length = chars.iter().skip(at).take_while(|c| **c != '\n').count();
+                out.extend(std::iter::repeat_n(Mark::Quoted, length));
+                at += length;
                 continue;
             }
             '<' if !double && get(at + 1) == '<' && get(at + 2) != '<' && (at == 0 || get(at - 1) != '<') => {
@@ -232,9 +236,11 @@ fn quoted(chars: &[char], start: usize, ansi: bool, out: &mut Vec<Mark>) -> usiz
 fn document(chars: &[char], from: usize) -> Option<Pending> {
     let rest: String = chars.get(from..)?.iter().collect();
     let rest = rest.strip_prefix('-').unwrap_or(&rest).trim_start_matches([' ', '\t']);
-    let word: String = rest.chars().take_while(|c| !c.is_whitespace() && !matches!(c, ';' | '|' | '&' | '<' | '>' | ')')).collect();
+    let word: String =
+        rest.chars().take_while(|c| !c.is_whitespace() && !matches!(c, ';' | '|' | '&' | '<' | '>' | ')')).collect();
     let end: String = word.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
-    (!end.is_empty()).then(|| Pending { quoted: end.len() != word.len(), end })
+    let quoted = end.len() != word.len();
+    (!end.is_empty()).then_some(Pending { quoted, end })
 }
 
 /// A here-document's lines, its end included.

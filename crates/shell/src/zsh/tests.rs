@@ -1,7 +1,7 @@
 use super::*;
 
 fn differs(line: &str) -> Option<&'static str> {
-    let env = Env { home: Some("/home/user".to_owned()), cwd: Some("/work".to_owned()) };
+    let env = Env { home: Some("/home/user".to_owned()), cwd: Some("/work".to_owned()), ..Env::default() };
     differs_in_zsh(line, &env).map(|(what, _)| what)
 }
 

@@ -112,7 +112,8 @@ pub fn inspect(text: Option<&str>) -> Result<Installed, SettingsError> {
             _ => installed.twice.push(event),
         }
         let seconds = |found: &Found<'_>| found.entry_value.get("timeout").map(Value::as_f64);
-        if here().any(|found| seconds(found).is_some_and(|time| time.is_none_or(|time| time < TIMEOUT_SECONDS as f64))) {
+        if here().any(|found| seconds(found).is_some_and(|time| time.is_none_or(|time| time < TIMEOUT_SECONDS as f64)))
+        {
             installed.hurried.push(event);
         }
         if here().any(|found| found.entry_value.get("onFailure").and_then(Value::as_str) != Some("block")) {

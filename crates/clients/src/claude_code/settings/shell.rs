@@ -39,7 +39,9 @@ pub fn pin_shell(text: &str) -> Result<Edited, SettingsError> {
         None => append_member(body, "", "env", &object([(SHELL_VARIABLE, pin)])),
         Some(env) => {
             let cleared = match env.get(SHELL_VARIABLE) {
-                Some(_) => remove_child(body, "/env", index_of(&settings, MEMBER).ok_or_else(wrong)?).ok_or_else(wrong)?,
+                Some(_) => {
+                    remove_child(body, "/env", index_of(&settings, MEMBER).ok_or_else(wrong)?).ok_or_else(wrong)?
+                }
                 None => body.to_owned(),
             };
             append_member(&cleared, "/env", SHELL_VARIABLE, &pin)
@@ -68,7 +70,12 @@ mod tests {
 
     #[test]
     fn pins_once_and_takes_back() {
-        for text in ["{}", "{\n  \"model\": \"opus\"\n}\n", "{\"env\": {\"A\": \"b\"}}", "\u{feff}{\n\t\"env\": {\n\t\t\"A\": \"b\"\n\t}\n}"] {
+        for text in [
+            "{}",
+            "{\n  \"model\": \"opus\"\n}\n",
+            "{\"env\": {\"A\": \"b\"}}",
+            "\u{feff}{\n\t\"env\": {\n\t\t\"A\": \"b\"\n\t}\n}",
+        ] {
             let once = pin_shell(text).unwrap().text;
             let settings = parse_with(split_mark(&once).1.as_bytes(), LIMITS).unwrap();
             assert_eq!(pinned(&settings), Some(PINNED), "{once}");
@@ -80,7 +87,11 @@ mod tests {
     #[test]
     fn replaces_another_shell_and_keeps_a_bash() {
         let other = pin_shell("{\"env\":{\"CLAUDE_CODE_SHELL\":\"/bin/zsh\",\"A\":\"b\"}}").unwrap().text;
-        assert!(other.contains("\"CLAUDE_CODE_SHELL\": \"bash\"") && !other.contains("zsh") && other.contains("\"A\":\"b\""));
+        assert!(
+            other.contains("\"CLAUDE_CODE_SHELL\": \"bash\"")
+                && !other.contains("zsh")
+                && other.contains("\"A\":\"b\"")
+        );
         let own = "{\"env\":{\"CLAUDE_CODE_SHELL\":\"/opt/homebrew/bin/bash\"}}";
         assert!(pin_shell(own).unwrap().changed.is_empty() && unpin_shell(own).unwrap().changed.is_empty());
         assert!(pin_shell("{\"env\": 5}").is_err() && pin_shell("{\"env\": [],}").is_err());

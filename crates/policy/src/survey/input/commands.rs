@@ -9,7 +9,17 @@ use crate::survey::Survey;
 
 /// Members whose text a tool hands to a shell.
 const LINES: [&str; 12] = [
-    "command", "commands", "cmd", "cmds", "shellcommand", "commandline", "cmdline", "bash", "shellscript", "shell", "script",
+    "command",
+    "commands",
+    "cmd",
+    "cmds",
+    "shellcommand",
+    "commandline",
+    "cmdline",
+    "bash",
+    "shellscript",
+    "shell",
+    "script",
     "argv",
 ];
 /// Members that go on where a program stops.
@@ -50,7 +60,7 @@ impl Survey<'_> {
 
     /// Judges a text as a shell line; `false` when bash would not take it for one.
     fn foreign_line(&mut self, text: &str, folder: Option<&str>) -> bool {
-        let env = Env { home: self.setting.home.clone(), cwd: Some(self.call.cwd.clone()) };
+        let env = Env { home: self.setting.home.clone(), cwd: Some(self.call.cwd.clone()), ..Env::default() };
         if text.trim().is_empty() || analyze(text, &env).syntax_error.is_some() {
             return false;
         }
@@ -88,7 +98,8 @@ fn lines(members: &Object) -> Vec<Line> {
         match value {
             Value::String(text) => match &more {
                 Some((other, words)) if *other != name => {
-                    let text = format!("{text} {}", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
+                    let text =
+                        format!("{text} {}", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
                     out.push(Line { text, members: vec![name.to_owned(), (*other).to_owned()] });
                 }
                 _ => out.push(own(text.clone())),
@@ -130,5 +141,9 @@ fn words(value: &Value) -> Option<Vec<&str>> {
 /// A word as the shell gives it back unchanged.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | ',' | '+' | '@');
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }

@@ -54,7 +54,8 @@ impl Survey<'_> {
 
     fn path_word(&mut self, word: &str, strict: bool) {
         let rooted = word.starts_with('/') || word.starts_with("~/");
-        if !strict && !rooted && !(word.contains('/') && self.there(word)) {
+        let leads = rooted || (word.contains('/') && self.there(word));
+        if !strict && !leads {
             return;
         }
         let mut fact = self.argument_fact(word, Access::Write);
