@@ -94,3 +94,42 @@ fn a_session_under_policy_is_enforced_recorded_and_verified() {
     assert!(!place.work.join(".claude/settings.json").exists(), "undo takes the settings file away again");
     fs::remove_dir_all(&place.root).unwrap();
 }
+
+/// A client whose machine has zsh, and whose settings file somebody empties while it runs.
+#[test]
+fn the_shell_is_bash_and_loosened_settings_are_not_taken_over() {
+    let client = client();
+    let mut place = Place::new("real-client-settings");
+    place.allowed = "Bash(echo *),Bash(sleep *)";
+    let (bin, marker) = (place.root.join("bin"), place.root.join("zsh-ran"));
+    fs::create_dir_all(&bin).unwrap();
+    fs::write(bin.join("zsh"), format!("#!/bin/sh\ntouch '{}'\nexec bash \"$@\"\n", marker.display())).unwrap();
+    fs::set_permissions(bin.join("zsh"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let bash = |line: &str| vec![tool("Bash", json!({ "command": line, "description": "x" }))];
+    let turns = || vec![bash("echo one"), bash("sleep 6"), bash("echo three"), vec![text("Done.")]];
+
+    let port = serve(vec![Script { word: "SHELL:", turns: turns() }]);
+    let ran = place.run_client(&client, port, "SHELL: go", &[("PATH", &path)]);
+    assert!(ran.status.success() && marker.exists(), "without a pin the client runs zsh");
+    fs::remove_file(&marker).unwrap();
+
+    place.writ(&["init", "--client-version", VERSION]);
+    let settings = place.work.join(".claude/settings.json");
+    let emptied = settings.clone();
+    let other = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_secs(4));
+        fs::write(emptied, "{}\n").unwrap();
+    });
+    let port = serve(vec![Script { word: "SHELL:", turns: turns() }]);
+    let ran = place.run_client(&client, port, "SHELL: go", &[("PATH", &path)]);
+    other.join().unwrap();
+    assert!(ran.status.success() && !marker.exists(), "with the pin it runs bash");
+    let rows: Value = serde_json::from_slice(&place.writ(&["session", "show", "--format", "json"]).stdout).unwrap();
+    let rows = rows.as_array().unwrap();
+    let blocked = rows.iter().position(|row| row["detail"]["blocked"].is_string());
+    let blocked = blocked.unwrap_or_else(|| panic!("no blocked change in {rows:#?}"));
+    let after = rows.iter().skip(blocked).any(|row| row["decision"] == "COMPLETED" && row["toolName"] == "Bash");
+    assert!(after, "the hooks went on: {rows:#?}");
+    fs::remove_dir_all(&place.root).unwrap();
+}

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use writ_clients::claude_code::settings::{SHELL_VARIABLE, is_bash};
 use writ_engine::Home;
 use writ_engine::claims::Switches;
 
@@ -17,7 +18,27 @@ pub fn home() -> Home {
     let claims = claims(user.as_deref(), state.as_deref());
     let program = env::current_exe().ok();
     let project = absolute("CLAUDE_PROJECT_DIR");
-    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), program, project, claims }
+    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), program, project, claims, zsh: false }
+}
+
+/// Folders where the client looks for a shell, beside `PATH`.
+const SHELLS: [&str; 4] = ["/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"];
+
+/// Whether the client runs its lines with zsh: the shell that `CLAUDE_CODE_SHELL` names where it is there, else what `SHELL`
+/// names, else zsh where there is one (measured, `spec/clients/claude-code.md`).
+pub fn runs_zsh() -> bool {
+    let text = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned()).unwrap_or_default();
+    let there = |shell: &str| {
+        if shell.contains('/') {
+            return Path::new(shell).is_file();
+        }
+        search_path().into_iter().chain(SHELLS.map(PathBuf::from)).any(|dir| dir.join(shell).is_file())
+    };
+    let pinned = text(SHELL_VARIABLE);
+    if (is_bash(&pinned) || pinned.contains("zsh")) && there(&pinned) {
+        return !is_bash(&pinned);
+    }
+    !is_bash(&text("SHELL")) && there("zsh")
 }
 
 /// The switches of the DONE-claim check (`spec/claims.md`). What does not read is as if unset.
@@ -79,6 +100,13 @@ fn resolved(name: &str) -> Option<PathBuf> {
 /// A variable that holds an absolute path; anything else there is as if unset.
 fn absolute(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// The variables that should hold an absolute path and hold something else.
+pub fn not_absolute() -> Vec<(&'static str, String)> {
+    let names = ["WRIT_STATE_DIR", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"];
+    let read = |name: &'static str| Some((name, env::var_os(name)?.to_string_lossy().into_owned()));
+    names.into_iter().filter_map(read).filter(|(_, value)| !value.is_empty() && !value.starts_with('/')).collect()
 }
 
 /// Where spans go when no argument says so (OpenTelemetry's own variable).

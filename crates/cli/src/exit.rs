@@ -14,6 +14,8 @@ pub enum Failure {
     Usage(String),
     /// 3: the answer is no. The command has already said why.
     No,
+    /// This code; the command has already said why.
+    Said(u8),
     /// 4: the input is malformed.
     Malformed(anyhow::Error),
     /// 4, with a rendered report that shows the place.
@@ -37,6 +39,7 @@ impl Failure {
             Self::CouldNot(error) => say(&error, 1),
             Self::Usage(text) => say(&anyhow::anyhow!(text), 2),
             Self::No => ExitCode::from(3),
+            Self::Said(code) => ExitCode::from(code),
             Self::Malformed(error) => say(&error, 4),
             Self::MalformedReport(report) => {
                 output::report(&format!("{report:?}"));

@@ -9,6 +9,7 @@ mod environment;
 mod exit;
 mod input;
 mod output;
+mod presence;
 
 use std::process::ExitCode;
 

@@ -91,6 +91,12 @@ fn took(written: std::io::Result<()>) {
     }
 }
 
+/// The beginning of a line on stderr, where an answer is typed behind it.
+pub fn note_start(text: &str) {
+    let mut err = anstream::stderr();
+    drop(write!(err, "{text}").and_then(|()| err.flush()));
+}
+
 /// One line on stdout.
 pub fn line(text: impl Display) {
     let mut out = anstream::stdout();

@@ -11,9 +11,11 @@ use crate::claims::tests_run;
 use crate::matter;
 use crate::proof::Proof;
 use crate::session::{Blocked, Session, SessionError};
+use crate::standing::Change;
+use crate::state::Action;
 use crate::{Looked, verdicts};
 
-/// Rule names that are Writ's own.
+/// Rule names that are Writ's own: no human has accepted the policy as it is now.
 pub const POLICY_CHANGED: &str = "writ:policy-changed";
 /// The policy cannot be read or verified any more.
 pub const POLICY_UNUSABLE: &str = "writ:policy-unusable";
@@ -37,17 +39,29 @@ pub fn short(digest: Digest) -> String {
 pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> Result<HookAnswer, SessionError> {
     let tool = call.tool.as_str();
     let digest = input_digest(&call.input);
-    let Considered { mut decision, mut detail, proofs, policy } =
+    let Considered { mut decision, mut detail, proofs, layer, policy } =
         decide(session, input, tool, &call.input, Some(&call.call_id));
+    let action = Action {
+        session: session.id.as_str(),
+        tool,
+        input: digest,
+        cwd: &input.cwd,
+        agent: input.agent.as_ref().map(|agent| agent.id.as_str()),
+        policy: session.state.policy.as_ref().map(|policy| policy.file),
+        layer,
+    };
+    let action = action.digest();
     for proof in &proofs {
         proof.keep(session)?;
     }
-    if decision.verdict == Verdict::Ask && session.state.granted(tool, digest, session.now) {
-        session.state.spend(tool, digest);
+    if decision.verdict == Verdict::Ask && session.state.granted(action, session.now) {
+        session.state.spend(action);
         decision = approved(decision);
         detail.push("granted", Value::from(true));
     }
     detail.push("input", Value::from(digest.to_string()));
+    detail.push("cwd", Value::from(input.cwd.as_str()));
+    detail.push("action", Value::from(action.to_string()));
     detail.push("rules", rules(&decision));
     let Enforced { decision, observed } = told(policy.as_ref(), decision);
     if let Some(verdict) = observed {
@@ -139,6 +153,8 @@ struct Considered {
     decision: Decision,
     detail: Object,
     proofs: Vec<Proof>,
+    /// Digest of the changed policy that was judged too.
+    layer: Option<Digest>,
     /// The policy it was judged by; `None` where that could not be had.
     policy: Option<Policy>,
 }
@@ -155,16 +171,14 @@ fn told(policy: Option<&Policy>, decision: Decision) -> Enforced {
 fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Value, id: Option<&str>) -> Considered {
     let mut detail = Object::new();
     detail.push("event", Value::from("tool-call"));
-    let governing = match session.policy() {
-        Ok(governing) => governing,
+    let in_force = match session.policy() {
+        Ok(in_force) => in_force,
         Err(blocked) => {
-            if let Blocked::Changed { found } = blocked {
-                detail.push("found", Value::from(found.to_string()));
-            }
             let decision = Decision::from_reasons(vec![blocked_reason(session, blocked)]);
-            return Considered { decision, detail, proofs: Vec::new(), policy: None };
+            return Considered { decision, detail, proofs: Vec::new(), layer: None, policy: None };
         }
     };
+    let governing = &in_force.accepted;
     let call = ToolCall { tool: tool.to_owned(), input: arguments.clone(), cwd: input.cwd.clone() };
     let Looked { mut facts, report, mut proofs } =
         crate::look(&governing.policy, &call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
@@ -179,26 +193,64 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
         }
     }
     detail.push("facts", facts.to_json());
-    let decision = judge(&governing.policy, &session.setting, &facts);
-    Considered { decision, detail, proofs, policy: Some(governing.policy) }
+    let accepted = judge(&governing.policy, &session.setting, &facts);
+    let layer = in_force.change.as_ref().and_then(Change::layer);
+    let second = layer.map(|layer| {
+        let looked =
+            crate::look(&layer.policy, &call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
+        proofs.extend(looked.proofs);
+        let mut out = Object::new();
+        out.push("file", Value::from(layer.file.to_string()));
+        out.push("facts", looked.facts.to_json());
+        detail.push("layer", Value::Object(out));
+        judge(&layer.policy, &session.setting, &looked.facts)
+    });
+    let decision = combined(accepted, second, session.state.pending);
+    let layer = layer.map(|layer| layer.file);
+    Considered { decision, detail, proofs, layer, policy: Some(governing.policy.clone()) }
 }
 
-fn blocked_reason(session: &Session<'_>, blocked: Blocked) -> Reason {
+/// What the accepted policy, a changed one and a human's pending word make of a call: all must allow it (R82).
+pub fn combined(accepted: Decision, layer: Option<Decision>, pending: bool) -> Decision {
+    let mut reasons = accepted.reasons;
+    if let Some(layer) = layer {
+        let named = !reasons.is_empty() && !layer.reasons.is_empty();
+        reasons.extend(layer.reasons.into_iter().map(|reason| Reason {
+            rule: if reason.rule.starts_with('/') { format!("changed-policy:{}", reason.rule) } else { reason.rule },
+            ..reason
+        }));
+        // What only one of the two names is allowed by neither rule: it is the client's affair.
+        if !named {
+            reasons.retain(|reason| reason.verdict != Verdict::Allow);
+        }
+    }
+    if pending {
+        reasons.push(Reason {
+            verdict: Verdict::Ask,
+            rule: POLICY_CHANGED.to_owned(),
+            matched: Matched { subject: Subject::Policy, text: String::new(), span: None },
+            message:
+                "an earlier session here ended while its policy was changed or gone, and no human has settled that"
+                    .to_owned(),
+            instead: "a human runs `writ policy accept` in a terminal".to_owned(),
+        });
+    }
+    Decision::from_reasons(reasons)
+}
+
+fn blocked_reason(session: &Session<'_>, blocked: &Blocked) -> Reason {
     let policy = session.state.policy.as_ref();
     let path = policy.map_or_else(String::new, |policy| policy.path.to_string_lossy().into_owned());
-    let (rule, message) = match blocked {
-        Blocked::Changed { .. } => {
-            (POLICY_CHANGED, format!("the policy `{path}` is not the one this session began under"))
-        }
-        Blocked::Unusable(error) => (POLICY_UNUSABLE, error.to_string()),
-        Blocked::Ungoverned => (POLICY_UNUSABLE, "this session is under no policy".to_owned()),
+    let message = match blocked {
+        Blocked::Unusable(error) => error.to_string(),
+        Blocked::Ungoverned => "this session is under no policy".to_owned(),
     };
     Reason {
         verdict: Verdict::Deny,
-        rule: rule.to_owned(),
+        rule: POLICY_UNUSABLE.to_owned(),
         matched: Matched { subject: Subject::Policy, text: path, span: None },
         message,
-        instead: "put the policy back as it was, or have a human run `writ policy accept` in a terminal".to_owned(),
+        instead: "have a human run `writ doctor` in a terminal".to_owned(),
     }
 }
 

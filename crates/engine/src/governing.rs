@@ -4,7 +4,7 @@
 //! [`Governing`] holds the very bytes whose digests it names.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use writ_core::{Digest, json};
 use writ_evidence::dsse::Envelope;
@@ -30,16 +30,19 @@ pub enum Signed {
     Plain,
     /// An envelope, but no pinned key made a signature in it.
     Stranger,
+    /// Signed by pinned keys, but by none of the functionaries that the policy names.
+    NoFunctionary,
     /// Signed by these pinned keys (key ids).
     By(Vec<String>),
 }
 
 impl Signed {
-    /// `unsigned`, `unknown-key` or `trusted`.
+    /// `unsigned`, `unknown-key`, `no-functionary` or `trusted`.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Plain => "unsigned",
             Self::Stranger => "unknown-key",
+            Self::NoFunctionary => "no-functionary",
             Self::By(_) => "trusted",
         }
     }
@@ -94,6 +97,12 @@ pub enum GoverningError {
         text: String,
         /// What is wrong.
         source: Box<PolicyError>,
+    },
+    /// The copy of the accepted policy is not what it was.
+    #[error("the accepted policy's copy {} is not what it was: start a new session", path.display())]
+    KeptChanged {
+        /// The copy.
+        path: PathBuf,
     },
     /// The trust settings want a signature by a pinned key.
     #[error("the policy {} is not signed by a key you trust, and your settings require that", path.display())]
@@ -150,25 +159,69 @@ pub fn open(path: &Path, root: Option<&Path>, trust: &Trust) -> Result<Governing
     open_bytes(path, read(path)?, root, trust)
 }
 
-/// The same for bytes already read.
+/// The same for bytes already read. The files that the policy names have to be there.
 pub fn open_bytes(
     path: &Path,
     bytes: Vec<u8>,
     root: Option<&Path>,
     trust: &Trust,
 ) -> Result<Governing, GoverningError> {
-    let folder = root.or_else(|| path.parent()).unwrap_or(Path::new("/"));
+    let governing = open_at(path, bytes, root, trust)?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let document = document(&governing)?;
+    governing
+        .policy
+        .check_files(&document, |file| folder.join(file).is_file())
+        .map_err(|source| invalid(path, &document, source))?;
+    Ok(governing)
+}
+
+/// Opens a policy that was accepted before, from its kept bytes.
+pub fn open_kept(path: &Path, bytes: Vec<u8>, trust: &Trust) -> Result<Governing, GoverningError> {
+    open_at(path, bytes, None, trust)
+}
+
+fn open_at(path: &Path, bytes: Vec<u8>, root: Option<&Path>, trust: &Trust) -> Result<Governing, GoverningError> {
+    let folder = absolute(root.or_else(|| path.parent()).unwrap_or(Path::new("/")));
     let (inner, signed) = unwrap(path, &bytes, || trust.keys())?;
+    let document = inner.as_deref().unwrap_or(&bytes);
+    let policy =
+        Policy::parse(document, &folder.to_string_lossy()).map_err(|source| invalid(path, document, source))?;
+    let signed = among(policy.functionaries(), signed);
     if trust.require_signed() && !matches!(signed, Signed::By(_)) {
         return Err(GoverningError::NotTrusted { path: path.to_owned() });
     }
-    let document = inner.as_deref().unwrap_or(&bytes);
-    let policy = Policy::parse(document, &folder.to_string_lossy()).map_err(|source| GoverningError::Invalid {
-        path: path.to_owned(),
-        text: String::from_utf8_lossy(document).into_owned(),
-        source: Box::new(source),
-    })?;
     Ok(Governing { path: path.to_owned(), file: Digest::of(&bytes), bytes, policy, signed })
+}
+
+/// Relative roots hang off the process's own folder (R81); `.` and `..` are folded, so that patterns meet resolved paths.
+fn absolute(root: &Path) -> PathBuf {
+    let whole = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    let plain =
+        root.is_absolute() && !root.components().any(|part| matches!(part, Component::ParentDir | Component::CurDir));
+    if plain { whole } else { std::fs::canonicalize(&whole).unwrap_or(whole) }
+}
+
+/// A policy that names its functionaries is trusted only where one of them signed it (R72).
+fn among(functionaries: Option<Vec<String>>, signed: Signed) -> Signed {
+    let Some(named) = functionaries else { return signed };
+    let bare = |id: &str| id.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
+    match &signed {
+        Signed::By(signers) if !signers.iter().any(|signer| named.iter().any(|id| bare(id) == bare(signer))) => {
+            Signed::NoFunctionary
+        }
+        Signed::By(_) | Signed::Plain | Signed::Stranger | Signed::NoFunctionary => signed,
+    }
+}
+
+fn document(governing: &Governing) -> Result<Vec<u8>, GoverningError> {
+    let inner = unwrap(&governing.path, &governing.bytes, || Ok(Vec::new()))?.0;
+    Ok(inner.unwrap_or_else(|| governing.bytes.clone()))
+}
+
+fn invalid(path: &Path, document: &[u8], source: PolicyError) -> GoverningError {
+    let text = String::from_utf8_lossy(document).into_owned();
+    GoverningError::Invalid { path: path.to_owned(), text, source: Box::new(source) }
 }
 
 /// The bytes inside the envelope (`None` for a plain policy) and whose word they are.

@@ -19,6 +19,8 @@ pub struct Home {
     pub project: Option<PathBuf>,
     /// What is enforced of claims.
     pub claims: Switches,
+    /// Whether the client runs its shell lines with zsh, as far as the environment says.
+    pub zsh: bool,
 }
 
 /// There is nowhere to keep state.

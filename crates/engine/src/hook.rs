@@ -12,8 +12,9 @@ use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::RowDecision;
 use writ_store::Store;
 
+use crate::claims::Prepared;
 use crate::session::{self, Session, SessionError};
-use crate::{Home, call, claims, governing, lifecycle};
+use crate::{Home, call, claims, governing, lifecycle, standing};
 
 /// The event of a row about a payload that could not be read.
 pub const UNREADABLE: &str = "unreadable-payload";
@@ -106,7 +107,14 @@ fn dispatch(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> 
         }
         Err(_) => false,
     };
-    if !known && governing::find(Path::new(&input.cwd)).is_none() {
+    let cwd = Path::new(&input.cwd);
+    let lost = || {
+        home.state()
+            .ok()
+            .and_then(|state| Store::open(state.to_owned()).ok())
+            .is_some_and(|store| standing::is_lost(&store, cwd))
+    };
+    if !known && governing::find(cwd).is_none() && !lost() {
         return Ok(ungoverned(input, home).unwrap_or_else(|error| {
             let mut answer = HookAnswer::from(Answer::Silent);
             answer.notes.push(format!("writ: claims are not checked: {error}"));
@@ -116,12 +124,26 @@ fn dispatch(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> 
     let store = Store::open(home.state()?.to_owned())?;
     let prepared = claims::prepare(input, home, &store, id);
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
+    if matches!(input.event, Event::PreToolUse(_)) {
+        // A call is judged under it anyway; the notice then needs no look of its own.
+        let _looked = session.policy().is_ok();
+    }
+    let notice = session.notice()?;
+    let answer = answered(&mut session, input, prepared)?;
+    Ok(match (notice, answer.message.clone()) {
+        (None, _) => answer,
+        (Some(notice), None) => answer.with_message(notice),
+        (Some(notice), Some(message)) => answer.with_message(format!("{notice}\n{message}")),
+    })
+}
+
+fn answered(session: &mut Session<'_>, input: &HookInput, prepared: Prepared) -> Result<HookAnswer, SessionError> {
     match &input.event {
-        Event::PreToolUse(call) => call::before(&mut session, input, call),
-        Event::PermissionRequest { tool, input: arguments } => call::permission(&mut session, input, tool, arguments),
-        Event::PostToolUse { call, response, .. } => call::after(&mut session, input, call, Ok(response)),
-        Event::PostToolUseFailure { call, error, .. } => call::after(&mut session, input, call, Err(error)),
-        other => lifecycle::record(&mut session, input, other, prepared),
+        Event::PreToolUse(call) => call::before(session, input, call),
+        Event::PermissionRequest { tool, input: arguments } => call::permission(session, input, tool, arguments),
+        Event::PostToolUse { call, response, .. } => call::after(session, input, call, Ok(response)),
+        Event::PostToolUseFailure { call, error, .. } => call::after(session, input, call, Err(error)),
+        other => lifecycle::record(session, input, other, prepared),
     }
 }
 

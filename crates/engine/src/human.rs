@@ -11,7 +11,6 @@ use writ_evidence::row::{Row, RowDecision};
 use writ_policy::Policy;
 use writ_store::{Store, plain};
 
-use crate::Home;
 use crate::call::{APPROVED, cite, short};
 use crate::governing::{self, Governing};
 use crate::proof::{Proof, attestation_file};
@@ -20,6 +19,7 @@ use crate::shown::Shown;
 use crate::state::{Grant, PolicyRef, State};
 use crate::trust::Trust;
 use crate::verdicts::{self, VerdictError};
+use crate::{Home, standing};
 
 /// Largest policy that was kept.
 const MAX_POLICY: u64 = 4 << 20;
@@ -35,6 +35,10 @@ pub struct Waiting {
     pub tool: String,
     /// Digest of its input.
     pub input: Digest,
+    /// Digest of the whole action: tool, input, folder, agent, session and policy (R71).
+    pub action: Digest,
+    /// The folder it would run in.
+    pub cwd: String,
     /// When it was asked.
     pub asked: Timestamp,
     /// The rules that asked, each with its text: `ask `Bash:git push`, /tools/requireApproval/0`.
@@ -49,6 +53,11 @@ impl Waiting {
     /// The name `writ approve` takes.
     pub fn name(&self) -> String {
         short(self.input)
+    }
+
+    /// The name of the whole action, for calls alike but for their folder, agent or policy.
+    pub fn action_name(&self) -> String {
+        short(self.action)
     }
 }
 
@@ -79,7 +88,7 @@ pub enum HumanError {
         matches: usize,
     },
     /// No waiting call, or more than one, has that name.
-    #[error("{matches} waiting calls match `{name}`")]
+    #[error("{matches} waiting calls match `{name}`: `writ approve` lists them, each with a name of its own")]
     NoSuchCall {
         /// What was asked for.
         name: String,
@@ -95,17 +104,30 @@ pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, HumanError
     let policy = rows.last().and_then(|row| kept_policy(store, id, row));
     for row in rows {
         let text = |name| row.detail.get(name).and_then(Value::as_str);
-        let (Some(tool), Some(input)) = (&row.tool_name, text("input").and_then(|text| Digest::parse(text).ok()))
-        else {
+        let digest = |name| text(name).and_then(|text| Digest::parse(text).ok());
+        if row.detail.get("event").and_then(Value::as_str) == Some("policy-accepted") {
+            out.clear();
+        }
+        let (Some(tool), Some(input), Some(action)) = (&row.tool_name, digest("input"), digest("action")) else {
             continue;
         };
-        out.retain(|waiting| waiting.input != input || waiting.tool != *tool);
+        out.retain(|waiting| waiting.action != action);
         if row.decision == RowDecision::Asked {
             let shown = Shown::of(&row);
             let rules = shown.rules.iter().map(|rule| cited(policy.as_ref(), rule)).collect();
             let named = row.detail.get("attestation").and_then(|named| named.get("digest")).and_then(Value::as_str);
             let evaluation = named.and_then(|text| Digest::parse(text).ok());
-            out.push(Waiting { tool: tool.clone(), input, asked: row.timestamp, rules, shown, evaluation });
+            let cwd = text("cwd").unwrap_or_default().to_owned();
+            out.push(Waiting {
+                tool: tool.clone(),
+                input,
+                action,
+                cwd,
+                asked: row.timestamp,
+                rules,
+                shown,
+                evaluation,
+            });
         }
     }
     Ok(out)
@@ -152,13 +174,14 @@ pub fn revoke(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<
 }
 
 fn begins(grant: &Grant, name: &str) -> bool {
-    !name.is_empty() && grant.input.hex().starts_with(name)
+    !name.is_empty() && (grant.input.hex().starts_with(name) || grant.action.hex().starts_with(name))
 }
 
 /// Lets the waiting call whose digest starts with `name` run once, within half an hour.
 pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<Waiting, HumanError> {
+    let named = |digest: Digest| digest.hex().starts_with(name);
     let mut hits: Vec<Waiting> =
-        waiting(store, id)?.into_iter().filter(|call| call.input.hex().starts_with(name)).collect();
+        waiting(store, id)?.into_iter().filter(|call| named(call.input) || named(call.action)).collect();
     let found = hits.len();
     let (Some(call), 1) = (hits.pop(), found) else {
         return Err(HumanError::NoSuchCall { name: name.to_owned(), matches: found });
@@ -166,7 +189,7 @@ pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result
     let now = Timestamp::now();
     let mut session = Session::resume(store, id, home, now)?;
     let until = Timestamp::from_millis(now.millis().saturating_add(GRANT_MINUTES * 60_000));
-    let grant = Grant { tool: call.tool.clone(), input: call.input, until };
+    let grant = Grant { tool: call.tool.clone(), input: call.input, action: call.action, until };
     let mut detail = Object::new();
     detail.push("grant", grant.to_json());
     if let Some(evaluation) = call.evaluation {
@@ -197,12 +220,27 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, H
     let path = policy.path;
     let governing = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(SessionError::from)?;
     session.keep_policy(&governing)?;
+    let repository = standing::repository(policy_root(&governing));
+    store.keep_accepted(repository, governing.file, &governing.bytes)?;
+    store.settle(repository)?;
     let mut detail = Object::new();
     detail.push("from", Value::from(policy.file.to_string()));
     session.state.policy = Some(PolicyRef::to(&governing));
+    // What was approved was approved under the policy before.
+    session.state.grants.clear();
+    (session.state.told, session.state.pending) = (None, false);
     let draft = session.event("policy-accepted", detail);
     session.append(draft)?;
     Ok(governing)
+}
+
+/// Settles that a policy that governed here is gone: new sessions run without one.
+pub fn accept_none(store: &Store, cwd: &std::path::Path) -> Result<(), HumanError> {
+    Ok(store.settle(standing::repository(cwd))?)
+}
+
+fn policy_root(governing: &Governing) -> &std::path::Path {
+    governing.path.parent().unwrap_or(std::path::Path::new("/"))
 }
 
 /// The newest session that began in this repository.

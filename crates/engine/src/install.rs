@@ -48,11 +48,24 @@ pub enum InstallError {
     NoStateDir(#[from] NoStateDir),
 }
 
-/// Installs the hooks. A second run changes nothing.
-pub fn install(path: &Path, spec: &HookSpec, home: &Home) -> Result<Outcome, InstallError> {
+/// Makes sure that the hooks can be installed, and changes nothing.
+pub fn check(path: &Path, spec: &HookSpec, home: &Home) -> Result<(), InstallError> {
+    home.state()?;
+    edit(path, spec).map(drop)
+}
+
+/// The file's text now, and as it is to be.
+fn edit(path: &Path, spec: &HookSpec) -> Result<(Option<String>, settings::Edited), InstallError> {
     let original = read(path)?;
     let edited = settings::install(original.as_deref(), spec)
+        .and_then(|edited| settings::pin_shell(&edited.text))
         .map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
+    Ok((original, edited))
+}
+
+/// Installs the hooks. A second run changes nothing.
+pub fn install(path: &Path, spec: &HookSpec, home: &Home) -> Result<Outcome, InstallError> {
+    let (original, edited) = edit(path, spec)?;
     if original.as_deref() == Some(edited.text.as_str()) {
         return Ok(Outcome { path: path.to_owned(), changed: false });
     }
@@ -80,6 +93,10 @@ pub fn undo(path: &Path, home: &Home) -> Result<Outcome, InstallError> {
         Some(known) if known.installed == Digest::of(current.as_bytes()) => known.original,
         _ => {
             let edited = settings::remove(&current)
+                .and_then(|removed| {
+                    let unpinned = settings::unpin_shell(&removed.text)?;
+                    Ok(settings::Edited { text: unpinned.text, ..removed })
+                })
                 .map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
             if edited.changed.is_empty() {
                 return Ok(unchanged);

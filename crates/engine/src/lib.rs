@@ -5,6 +5,7 @@
 //! before it leaves. Format pages: `spec/ledger.md`, `spec/verify.md`.
 
 pub mod applies;
+pub mod approval;
 pub mod archive;
 pub mod attested;
 mod authored;
@@ -26,24 +27,27 @@ mod seal;
 mod session;
 pub mod shown;
 mod sight;
+pub mod standing;
 pub mod starter;
 pub mod state;
 mod sweep;
 mod trust;
 mod verdicts;
 pub mod verify;
+pub mod watch;
 
 use std::path::Path;
 
 use writ_consequence::Report;
 use writ_core::json::Value;
 use writ_core::{Decision, Timestamp, ToolCall};
-use writ_policy::{Facts, Loss, Policy, Setting};
+use writ_policy::{Facts, Loss, Policy, SHELL_TOOLS, Setting};
 
 pub use call::cite;
 pub use disk::Disk;
 pub use governing::Governing;
 pub use home::{Home, NoStateDir};
+pub use session::namespace;
 pub use sight::Sight;
 pub use trust::{Trust, TrustError};
 
@@ -70,6 +74,14 @@ struct Looked {
 /// `session` is its folder, where there is one: what its agent wrote is looked into when it is run.
 fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home, session: Option<&Path>) -> Looked {
     let mut facts = writ_policy::survey(policy, call, setting, &Disk::guarding(setting).remembering(session));
+    if home.zsh
+        && let Some(line) = call.text("command").filter(|_| SHELL_TOOLS.contains(&call.tool.as_str()))
+    {
+        let env = writ_shell::Env { home: setting.home.clone(), cwd: Some(call.cwd.clone()), ..Default::default() };
+        if let Some((what, span)) = writ_shell::differs_in_zsh(line, &env) {
+            facts = facts.with_other_shell(what, span);
+        }
+    }
     let wanted = policy.consequences();
     let (mut report, mut proofs) = (None, Vec::new());
     if wanted.any() {

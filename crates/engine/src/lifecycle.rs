@@ -11,7 +11,7 @@ use writ_policy::Enforce;
 use crate::claims::{self, Prepared};
 use crate::observed::Observed;
 use crate::session::{Session, SessionError};
-use crate::{call, seal, sweep};
+use crate::{call, seal, sweep, watch};
 
 /// Most lines that a message at the end has.
 const TOLD: usize = 8;
@@ -53,6 +53,15 @@ pub fn record(
         Event::ConfigChange { source, file } => {
             detail.push("source", Value::from(source.as_deref()));
             detail.push("file", Value::from(file.as_deref()));
+            if let Some(why) = weakened(session, input, file.as_deref())? {
+                detail.push("blocked", Value::from(why.as_str()));
+                let draft = session.event("config-change", detail);
+                session.append(draft)?;
+                let reason = format!(
+                    "writ keeps the settings this session began with: {why}. `writ doctor` says how to mend them"
+                );
+                return Ok(HookAnswer::from(Answer::Block { reason: reason.clone() }).with_message(reason));
+            }
             "config-change"
         }
         Event::Stop { .. } => "stop",
@@ -84,24 +93,43 @@ pub fn record(
 
 /// Tells the user at the end what a policy that observes would have stopped.
 fn farewell(session: &Session<'_>, answer: HookAnswer) -> HookAnswer {
-    let observes =
-        session.policy().ok().map(|governing| governing.policy).filter(|policy| policy.enforce() == Enforce::Observe);
+    let observes = session
+        .policy()
+        .ok()
+        .map(|in_force| &in_force.accepted.policy)
+        .filter(|policy| policy.enforce() == Enforce::Observe);
     let Some((policy, rows)) = observes.and_then(|policy| Some((policy, session.rows().ok()?))) else { return answer };
-    let observed = Observed::of(rows.iter(), &policy);
+    let observed = Observed::of(rows.iter(), policy);
     let lines: Vec<String> = observed.lines().into_iter().take(TOLD).collect();
     let ours = format!("writ: {}\n{}", observed.summary(), lines.join("\n"));
     let message = answer.message.iter().map(String::as_str).chain([ours.trim_end()]).collect::<Vec<_>>().join("\n");
     answer.with_message(message)
 }
 
-/// Tells the user, once, which policy governs; loudly when nobody they trust signed it.
+/// Whether changed settings would loosen the hooks that the session began with.
+fn weakened(session: &Session<'_>, input: &HookInput, changed: Option<&str>) -> Result<Option<String>, SessionError> {
+    let genesis = session.store.first_row(&session.id)?;
+    let hooks = genesis.as_ref().map(|row| watch::recorded(&row.detail)).unwrap_or_default();
+    Ok(watch::weakened(session.home, Path::new(&input.cwd), &hooks, changed.map(Path::new)))
+}
+
+/// Tells the user, once, which policy governs; loudly when nobody they trust signed it, or when it has expired.
 fn welcome(session: &Session<'_>) -> HookAnswer {
     let Some(policy) = &session.state.policy else { return Answer::Silent.into() };
     let name = visible::line(&policy.name);
-    let observes = session.policy().is_ok_and(|governing| governing.policy.enforce() == Enforce::Observe);
+    let expired = session
+        .policy()
+        .ok()
+        .and_then(|in_force| in_force.accepted.policy.expires().map(|(at, text)| (at, text.to_owned())));
+    if let Some((_, text)) = expired.filter(|(at, _)| session.now > *at) {
+        let message = format!("writ: policy `{name}` expired on {text}: every call is denied");
+        return HookAnswer::from(Answer::Silent).with_message(message);
+    }
+    let observes = session.policy().is_ok_and(|in_force| in_force.accepted.policy.enforce() == Enforce::Observe);
     let trusted = match policy.signed.as_str() {
         "trusted" => None,
         "unknown-key" => Some(format!("writ: policy `{name}` is signed, but not by a key you trust")),
+        "no-functionary" => Some(format!("writ: policy `{name}` is signed by none of the functionaries it names")),
         _ => Some(format!("writ: policy `{name}` is not signed")),
     };
     let observing =

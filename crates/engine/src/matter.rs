@@ -7,6 +7,7 @@ use writ_consequence::{Eyes, Report, mcp};
 use writ_core::json::{self, Object, Value};
 use writ_core::secret::hide;
 use writ_core::{Digest, ToolCall};
+use writ_policy::SHELL_TOOLS;
 use writ_shell::Env;
 
 /// What is to be evaluated.
@@ -64,7 +65,7 @@ pub struct NoSubject(pub String);
 impl<'a> Subject<'a> {
     /// What a tool call asks to be evaluated: a shell line, or a call to a server.
     pub fn of(call: &'a ToolCall) -> Option<Self> {
-        if call.tool == "Bash" {
+        if SHELL_TOOLS.contains(&call.tool.as_str()) {
             return Some(Self::Shell { line: call.text("command")?, cwd: Some(&call.cwd) });
         }
         let to_server = call.tool.starts_with("mcp__");

@@ -22,6 +22,12 @@ pub fn setting(home: &Home, policy: &Path, now: Timestamp) -> Setting {
     Setting { now, home: home.user_text(), protected: protected(home, policy) }
 }
 
+/// The session's own transcript, where it does not lie among what is protected anyway.
+pub fn transcript(path: Option<&str>, known: &[Protected]) -> Option<Protected> {
+    let path = path.filter(|path| path.starts_with('/') && !known.iter().any(|protected| protected.path == *path))?;
+    Some(Protected { path: path.to_owned(), what: "a transcript of the client".to_owned(), secret: false })
+}
+
 /// The setting as the genesis row keeps it.
 pub fn to_json(setting: &Setting) -> Value {
     let one = |protected: &Protected| {
@@ -74,6 +80,9 @@ fn protected(home: &Home, policy: &Path) -> Vec<Protected> {
         }
         for path in places(home, dir).iter().flat_map(Places::protected) {
             add(&path, "the client's settings", false);
+        }
+        for (path, what) in places(home, dir).into_iter().flat_map(|places| places.reloaded) {
+            add(&path, what, false);
         }
     }
     if let Some(program) = &home.program {

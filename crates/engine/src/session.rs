@@ -3,6 +3,7 @@
 //! Owns the order of things on every hook call; decides nothing. While a [`Session`] lives, no other process can append to
 //! its ledger, so the state it read is the state its next row follows.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,9 +16,10 @@ use writ_store::{LedgerGuard, Store, StoreError};
 
 use crate::governing::{self, Governing, GoverningError, Signed};
 use crate::home::NoStateDir;
+use crate::standing::{self, Change, InForce, Open};
 use crate::state::{PolicyRef, State, StateError};
 use crate::trust::Trust;
-use crate::{Home, protect};
+use crate::{Home, protect, watch};
 
 /// The ledger key's public half, in each session's folder.
 pub const PUBLIC_KEY: &str = "ledger.pub";
@@ -76,6 +78,7 @@ pub struct Session<'a> {
     /// Whether this call wrote the genesis row.
     pub fresh: bool,
     guard: LedgerGuard,
+    in_force: OnceCell<Result<InForce, Blocked>>,
 }
 
 impl<'a> Session<'a> {
@@ -100,6 +103,7 @@ impl<'a> Session<'a> {
                 home,
                 fresh: false,
                 guard,
+                in_force: OnceCell::new(),
             });
         }
         if store.is_known(id) {
@@ -108,11 +112,12 @@ impl<'a> Session<'a> {
         if id.as_str().ends_with(UNGOVERNED) {
             return Self::begin_ungoverned(store, id, input, home, now, guard);
         }
-        let path = governing::find(Path::new(&input.cwd)).ok_or(SessionError::Vanished)?;
-        let governing = governing::open(&path, None, &Trust::open(home.state.as_deref()))?;
-        let state = State::fresh(Some(PolicyRef::to(&governing)));
-        let setting = protect::setting(home, &path, now);
-        let mut session = Self { store, id: id.clone(), state, setting, now, home, fresh: true, guard };
+        let (governing, pending) = first_policy(store, Path::new(&input.cwd), &Trust::open(home.state.as_deref()))?;
+        let state = State { pending, ..State::fresh(Some(PolicyRef::to(&governing))) };
+        let mut setting = protect::setting(home, &governing.path, now);
+        setting.protected.extend(protect::transcript(input.transcript.as_deref(), &setting.protected));
+        let mut session =
+            Self { store, id: id.clone(), state, setting, now, home, fresh: true, guard, in_force: OnceCell::new() };
         session.keep_policy(&governing)?;
         let draft = session.event("session-start", genesis(input, &session, &governing)?);
         session.begin(draft, &input.cwd)?;
@@ -129,8 +134,17 @@ impl<'a> Session<'a> {
         guard: LedgerGuard,
     ) -> Result<Self, SessionError> {
         let setting = Setting { now, home: home.user_text(), protected: Vec::new() };
-        let mut session =
-            Self { store, id: id.clone(), state: State::fresh(None), setting, now, home, fresh: true, guard };
+        let mut session = Self {
+            store,
+            id: id.clone(),
+            state: State::fresh(None),
+            setting,
+            now,
+            home,
+            fresh: true,
+            guard,
+            in_force: OnceCell::new(),
+        };
         let mut detail = common(input, &session);
         detail.push("setting", protect::to_json(&session.setting));
         let key = session.store.ledger_key()?;
@@ -154,19 +168,54 @@ impl<'a> Session<'a> {
         let row = guard.last().ok_or(SessionError::Vanished)?;
         let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
         let setting = recorded_setting(store, id)?;
-        Ok(Self { store, id: id.clone(), state, setting: Setting { now, ..setting }, now, home, fresh: false, guard })
+        let (setting, in_force) = (Setting { now, ..setting }, OnceCell::new());
+        Ok(Self { store, id: id.clone(), state, setting, now, home, fresh: false, guard, in_force })
     }
 
-    /// The policy as a human last accepted it, or what stands in its way.
-    pub fn policy(&self) -> Result<Governing, Blocked> {
-        let Some(accepted) = &self.state.policy else { return Err(Blocked::Ungoverned) };
-        let bytes = governing::read(&accepted.path).map_err(Blocked::Unusable)?;
-        let found = Digest::of(&bytes);
-        if found != accepted.file {
-            return Err(Blocked::Changed { found });
+    /// The policy as a human last accepted it and what became of its file, or what stands in its way. Looked at once.
+    pub fn policy(&self) -> Result<&InForce, &Blocked> {
+        let look = || {
+            let accepted = self.state.policy.as_ref().ok_or(Blocked::Ungoverned)?;
+            let trust = Trust::open(self.home.state.as_deref());
+            standing::in_force(accepted, &self.store.folder(&self.id), &trust).map_err(Blocked::Unusable)
+        };
+        self.in_force.get_or_init(look).as_ref()
+    }
+
+    /// Records it once when the policy's file is no longer the accepted one, or is again. Gives what the human is to be told.
+    pub fn notice(&mut self) -> Result<Option<String>, SessionError> {
+        let Some(policy) = self.state.policy.clone() else { return Ok(None) };
+        // Most events need no more than to know that nothing changed.
+        let same = || governing::read(&policy.path).is_ok_and(|bytes| Digest::of(&bytes) == policy.file);
+        if self.in_force.get().is_none() && self.state.told.is_none() && !self.state.pending && same() {
+            return Ok(None);
         }
-        governing::open_bytes(&accepted.path, bytes, None, &Trust::open(self.home.state.as_deref()))
-            .map_err(Blocked::Unusable)
+        let Ok(in_force) = self.policy() else { return Ok(None) };
+        let (key, message) = match &in_force.change {
+            Some(change) => (Some(change.key()), Some(format!("writ: {}", change.tell(&policy.path)))),
+            None => (None, None),
+        };
+        if key == self.state.told {
+            let pending = self.fresh && self.state.pending;
+            return Ok(pending.then(|| format!("writ: {}", standing::pending(&policy.path))));
+        }
+        let mut detail = Object::new();
+        detail.push("file", Value::from(key.as_deref()));
+        if let Some(layer) = in_force.change.as_ref().and_then(Change::layer) {
+            self.keep_policy(layer)?;
+        }
+        let repository = standing::repository(policy.root());
+        let event = if key.is_some() { "policy-changed" } else { "policy-restored" };
+        if key.is_some() {
+            let open = Open { path: policy.path.clone(), file: policy.file };
+            self.store.leave_open(repository, &open.to_bytes())?;
+        } else if !self.state.pending {
+            self.store.settle(repository)?;
+        }
+        self.state.told = key;
+        let draft = self.event(event, detail);
+        self.append(draft)?;
+        Ok(message)
     }
 
     /// A row about the session itself rather than a call.
@@ -234,15 +283,38 @@ fn recorded_setting(store: &Store, id: &SessionId) -> Result<Setting, SessionErr
 /// Why the accepted policy cannot be applied now.
 #[derive(Debug)]
 pub enum Blocked {
-    /// The file's bytes are others than the accepted ones.
-    Changed {
-        /// Digest of what is there now.
-        found: Digest,
-    },
-    /// It cannot be read or no longer verifies.
+    /// Its kept copy cannot be read or no longer verifies.
     Unusable(GoverningError),
     /// There is none.
     Ungoverned,
+}
+
+/// The policy that a new session begins under, and whether a human has to settle something first (R82). Where an earlier
+/// session's policy changed or vanished, one that nobody has accepted here does not begin a session: the accepted one does.
+fn first_policy(store: &Store, cwd: &Path, trust: &Trust) -> Result<(Governing, bool), SessionError> {
+    let repository = standing::repository(cwd);
+    let left = standing::left_open(store, cwd)?;
+    let found = governing::find(cwd);
+    let opened = match (&found, &left) {
+        (Some(path), _) => Some(governing::open(path, None, trust)),
+        (None, Some(_)) => None,
+        (None, None) => return Err(SessionError::Vanished),
+    };
+    if let Some(Ok(governing)) = &opened
+        && (left.is_none() || store.accepted(repository, governing.file)?.is_some())
+    {
+        store.keep_accepted(repository, governing.file, &governing.bytes)?;
+        return Ok((governing.clone(), false));
+    }
+    let kept = match &left {
+        Some(open) => store.accepted(repository, open.file)?.map(|bytes| (open, bytes)),
+        None => None,
+    };
+    match (kept, opened) {
+        (Some((open, bytes)), _) => Ok((governing::open_kept(&open.path, bytes, trust)?, true)),
+        (None, Some(opened)) => Ok((opened?, left.is_some())),
+        (None, None) => Err(SessionError::Vanished),
+    }
 }
 
 fn common(input: &HookInput, session: &Session<'_>) -> Object {
@@ -270,5 +342,13 @@ fn genesis(input: &HookInput, session: &Session<'_>, governing: &Governing) -> R
     let key = session.store.ledger_key()?;
     session.guard.keep(PUBLIC_KEY, key.public().to_pem().as_bytes())?;
     out.push("key", Value::from(key.public().key_id().to_string()));
+    // Where the session's processes live: a human's word from elsewhere needs more than a terminal.
+    out.push("namespace", Value::from(namespace().as_deref()));
+    out.push("hooks", watch::to_json(&watch::installed(session.home, Path::new(&input.cwd))));
     Ok(out)
+}
+
+/// The process namespace of this process, where the system has such.
+pub fn namespace() -> Option<String> {
+    std::fs::read_link("/proc/self/ns/pid").ok().map(|link| link.to_string_lossy().into_owned())
 }

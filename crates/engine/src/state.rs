@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use writ_core::json::{Object, Value};
+use writ_core::json::{self, Object, Value};
 use writ_core::{Digest, Timestamp};
 
 use crate::call::short;
@@ -66,13 +66,50 @@ impl PolicyRef {
     }
 }
 
-/// One human yes: this input, once, until then.
+/// What an approval is for: another value of any of these is another action (R71).
+#[derive(Clone, Copy, Debug)]
+pub struct Action<'a> {
+    /// The session.
+    pub session: &'a str,
+    /// The tool.
+    pub tool: &'a str,
+    /// Digest of the canonical tool input.
+    pub input: Digest,
+    /// The folder it would run in.
+    pub cwd: &'a str,
+    /// The subagent, if it is one's.
+    pub agent: Option<&'a str>,
+    /// Digest of the accepted policy's file.
+    pub policy: Option<Digest>,
+    /// Digest of the changed file that is judged too.
+    pub layer: Option<Digest>,
+}
+
+impl Action<'_> {
+    /// SHA-256 of the canonical JSON of all members.
+    pub fn digest(&self) -> Digest {
+        let text = |digest: Option<Digest>| digest.map(|digest| digest.to_string());
+        let mut out = Object::new();
+        out.push("session", Value::from(self.session));
+        out.push("tool", Value::from(self.tool));
+        out.push("input", Value::from(self.input.to_string()));
+        out.push("cwd", Value::from(self.cwd));
+        out.push("agent", Value::from(self.agent));
+        out.push("policy", Value::from(text(self.policy)));
+        out.push("layer", Value::from(text(self.layer)));
+        Digest::of(json::canonical(&Value::Object(out)).as_bytes())
+    }
+}
+
+/// One human yes: this action, once, until then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The tool.
     pub tool: String,
     /// Digest of the canonical tool input.
     pub input: Digest,
+    /// The whole action's digest: the one that counts.
+    pub action: Digest,
     /// After this moment the grant is void.
     pub until: Timestamp,
 }
@@ -83,6 +120,7 @@ impl Grant {
         let mut out = Object::new();
         out.push("tool", Value::from(self.tool.as_str()));
         out.push("input", Value::from(self.input.to_string()));
+        out.push("action", Value::from(self.action.to_string()));
         out.push("until", Value::from(self.until.to_string()));
         Value::Object(out)
     }
@@ -98,6 +136,7 @@ impl Grant {
         Some(Self {
             tool: text("tool")?.to_owned(),
             input: Digest::parse(text("input")?).ok()?,
+            action: Digest::parse(text("action")?).ok()?,
             until: Timestamp::parse(text("until")?).ok()?,
         })
     }
@@ -122,6 +161,10 @@ pub struct State {
     pub grants: Vec<Grant>,
     /// How often each agent was sent back to work because of a false DONE.
     pub blocks: BTreeMap<String, u64>,
+    /// What became of the policy's file, as the human was last told: a digest, or `lost`.
+    pub told: Option<String>,
+    /// It began while an earlier session's change of policy was not settled: every call asks until a human settles it.
+    pub pending: bool,
 }
 
 /// A last row whose state does not read.
@@ -146,6 +189,8 @@ impl State {
             turns: 0,
             grants: Vec::new(),
             blocks: BTreeMap::new(),
+            told: None,
+            pending: false,
         }
     }
 
@@ -171,6 +216,12 @@ impl State {
             self.blocks.iter().for_each(|(agent, count)| blocks.push(agent.as_str(), Value::from(*count)));
             out.push("blocks", Value::Object(blocks));
         }
+        if let Some(told) = &self.told {
+            out.push("told", Value::from(told.as_str()));
+        }
+        if self.pending {
+            out.push("pending", Value::from(true));
+        }
         Value::Object(out)
     }
 
@@ -193,17 +244,19 @@ impl State {
             turns: count("turns")?,
             grants: state.get("grants")?.as_array()?.iter().map(Grant::from_json).collect::<Option<_>>()?,
             blocks: blocks.map(|(agent, count)| Some((agent.to_owned(), count.as_u64()?))).collect::<Option<_>>()?,
+            told: state.get("told").and_then(Value::as_str).map(str::to_owned),
+            pending: state.get("pending").and_then(Value::as_bool).unwrap_or(false),
         })
     }
 
-    /// Whether a human has granted exactly this call, at this moment.
-    pub fn granted(&self, tool: &str, input: Digest, now: Timestamp) -> bool {
-        self.grants.iter().any(|grant| grant.tool == tool && grant.input == input && now <= grant.until)
+    /// Whether a human has granted exactly this action, at this moment.
+    pub fn granted(&self, action: Digest, now: Timestamp) -> bool {
+        self.grants.iter().any(|grant| grant.action == action && now <= grant.until)
     }
 
-    /// Takes one grant for this call away.
-    pub fn spend(&mut self, tool: &str, input: Digest) {
-        if let Some(at) = self.grants.iter().position(|grant| grant.tool == tool && grant.input == input) {
+    /// Takes one grant for this action away.
+    pub fn spend(&mut self, action: Digest) {
+        if let Some(at) = self.grants.iter().position(|grant| grant.action == action) {
             self.grants.remove(at);
         }
     }

@@ -11,6 +11,7 @@ pub mod dsse;
 pub mod keys;
 pub mod ledger;
 pub mod merkle;
+pub mod passphrase;
 mod raw;
 pub mod registry;
 pub mod row;

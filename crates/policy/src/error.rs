@@ -8,6 +8,8 @@ use writ_core::json::{JsonError, Place, locate, position};
 /// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
+    /// What kind of mistake it is: a word that stays the same. All are listed in `spec/policy.md`.
+    pub rule: &'static str,
     /// JSON pointer of the value or member; empty for the whole document.
     pub pointer: String,
     /// Line, from 1.
@@ -40,7 +42,15 @@ impl PolicyError {
         let span = Span { start: at, end: (at + 1).min(text.len()) };
         let help = "a policy is strict JSON: no comments, no trailing commas, no duplicate members".to_owned();
         Self {
-            problems: vec![Problem { pointer: String::new(), line, column, span, message: error.to_string(), help }],
+            problems: vec![Problem {
+                rule: "json",
+                pointer: String::new(),
+                line,
+                column,
+                span,
+                message: error.to_string(),
+                help,
+            }],
         }
     }
 
@@ -51,7 +61,15 @@ impl PolicyError {
                 let span =
                     locate(text, &found.pointer, found.place).unwrap_or(Span { start: 0, end: text.len().min(1) });
                 let (line, column) = position(text, span.start);
-                Problem { pointer: found.pointer, line, column, span, message: found.message, help: found.help }
+                Problem {
+                    rule: found.rule,
+                    pointer: found.pointer,
+                    line,
+                    column,
+                    span,
+                    message: found.message,
+                    help: found.help,
+                }
             })
             .collect();
         problems.sort_by_key(|problem| problem.span.start);
@@ -77,6 +95,7 @@ impl std::error::Error for PolicyError {}
 /// A problem before its place in the text is known.
 #[derive(Debug)]
 pub struct Found {
+    pub rule: &'static str,
     pub pointer: String,
     pub place: Place,
     pub message: String,
@@ -85,7 +104,17 @@ pub struct Found {
 
 impl Found {
     pub fn value(pointer: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { pointer: pointer.to_owned(), place: Place::Value, message: message.into(), help: help.into() }
+        Self {
+            rule: "wrong-type",
+            pointer: pointer.to_owned(),
+            place: Place::Value,
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+
+    pub fn rule(self, rule: &'static str) -> Self {
+        Self { rule, ..self }
     }
 
     pub fn name(pointer: &str, message: impl Into<String>, help: impl Into<String>) -> Self {

@@ -15,6 +15,7 @@ mod protect;
 mod rules;
 mod schema;
 mod scope;
+mod semantics;
 mod survey;
 mod url;
 mod world;
@@ -26,6 +27,7 @@ pub use glob::{Glob, GlobError};
 pub use judge::judge;
 pub use policy::{Claims, Consequences, Policy};
 pub use protect::{POLICY_NAMES, Protected, Setting};
+pub use rules::SHELL_TOOLS;
 pub use survey::survey;
 pub use world::{Entry, Lexical, Resolved, World};
 

@@ -9,7 +9,7 @@ use crate::facts::{Host, HostFact};
 use crate::rules::{Acting, HostRule, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolRule};
 use crate::schema::{self, Kind, join};
 use crate::scope::Scope;
-use crate::url;
+use crate::{semantics, url};
 
 /// A checked policy. There is no other way to get one than [`Policy::parse`].
 #[derive(Clone, Debug)]
@@ -48,7 +48,9 @@ impl Consequences {
             let tier = u8::try_from(value).ok().filter(|tier| (1..=5).contains(tier));
             if tier.is_none() {
                 let pointer = format!("/consequences/{name}");
-                found.push(Found::value(&pointer, format!("there is no tier {value}"), "a tier from 1 to 5"));
+                found.push(
+                    Found::value(&pointer, format!("there is no tier {value}"), "a tier from 1 to 5").rule("bad-tier"),
+                );
             }
             tier
         };
@@ -154,6 +156,12 @@ impl Domains {
         named.or(everything).map(|rule| rule.pointer.as_str()).or(absent)
     }
 
+    /// Whether a deny rule other than the bare `*` names a host.
+    pub fn is_named(&self, fact: &HostFact) -> bool {
+        let Host::Name(name) = &fact.host else { return false };
+        self.deny.iter().any(|rule| !rule.is_everything() && rule.matches(name))
+    }
+
     pub const fn any(&self) -> bool {
         self.allow.is_some() || !self.deny.is_empty()
     }
@@ -166,6 +174,7 @@ impl Policy {
         let document = json::parse_with(bytes, Limits::OURS).map_err(|error| PolicyError::json(&text, &error))?;
         let mut found = Vec::new();
         schema::check(&document, Kind::Object(schema::ROOT), "", &mut found);
+        semantics::check(&document, "", &mut found);
         let mut reader = Reader { root, base: String::new(), found, warnings: Vec::new() };
         let (tools, files, domains) = reader.rules(&document);
         let consequences = Consequences::read(&document, &mut reader.found);
@@ -237,6 +246,30 @@ impl Policy {
         Some(named.map_or_else(|| text.clone(), |name| format!("{name}: {text}")))
     }
 
+    /// When it expires, and the date as it was written.
+    pub fn expires(&self) -> Option<(Timestamp, &str)> {
+        self.expires.as_ref().map(|(moment, text)| (*moment, text.as_str()))
+    }
+
+    /// The key ids of the functionaries that it names; `None` where it names none. One known by a certificate has no key id.
+    pub fn functionaries(&self) -> Option<Vec<String>> {
+        let list = self.document.get("functionaries").and_then(Value::as_array).filter(|list| !list.is_empty())?;
+        let id = |one: &Value| one.get("publickeyid").and_then(Value::as_str).map(str::to_owned);
+        Some(list.iter().filter_map(id).collect())
+    }
+
+    /// Whether the files that it names are there; `text` is the document it was parsed from.
+    pub fn check_files(&self, text: &[u8], exists: impl Fn(&str) -> bool) -> Result<(), PolicyError> {
+        let missing = semantics::files(&self.document).into_iter().filter(|(_, file)| !exists(file));
+        let found: Vec<Found> = missing
+            .map(|(pointer, file)| {
+                let help = "a path from the policy's own folder";
+                Found::value(&pointer, format!("there is no file `{file}`"), help).rule("missing-file")
+            })
+            .collect();
+        if found.is_empty() { Ok(()) } else { Err(PolicyError::from_found(&String::from_utf8_lossy(text), found)) }
+    }
+
     /// Pointers of the fields in this document that nothing acts on yet.
     pub fn not_enforced(&self) -> Vec<String> {
         schema::not_enforced(&self.document)
@@ -295,7 +328,7 @@ impl Reader<'_> {
             Ok(rule) => rule,
             Err(error) => {
                 let help = "write `Tool` or `Tool:pattern`: `Bash:rm *`, `Read:docs/**`";
-                self.found.push(Found::value(&pointer, format!("bad entry `{text}`: {error}"), help));
+                self.found.push(Found::value(&pointer, format!("bad entry `{text}`: {error}"), help).rule("bad-tool"));
                 return None;
             }
         };
@@ -304,7 +337,8 @@ impl Reader<'_> {
         if !open && !known().any(|known| known == rule.tool) {
             if let Some(near) = did_you_mean(&rule.tool, known()) {
                 let help = format!("did you mean `{near}`?");
-                self.found.push(Found::value(&pointer, format!("unknown tool `{}`", rule.tool), help));
+                self.found
+                    .push(Found::value(&pointer, format!("unknown tool `{}`", rule.tool), help).rule("unknown-tool"));
                 return None;
             }
             self.warnings.push(format!("{pointer}: `{}` is no tool known here", rule.tool));
@@ -337,7 +371,7 @@ impl Reader<'_> {
         match PathRule::parse(pointer.clone(), text, self.root, reading) {
             Ok(rule) => Some(rule),
             Err(error) => {
-                self.found.push(Found::value(&pointer, format!("bad glob `{text}`: {error}"), ""));
+                self.found.push(Found::value(&pointer, format!("bad glob `{text}`: {error}"), "").rule("bad-glob"));
                 None
             }
         }
@@ -350,7 +384,8 @@ impl Reader<'_> {
                 let rule = HostRule::parse(pointer.clone(), &text);
                 if rule.is_none() {
                     let help = "a host name, `*.host`, `host.*` or `*`, without scheme, port or path";
-                    self.found.push(Found::value(&pointer, format!("bad domain pattern `{text}`"), help));
+                    self.found
+                        .push(Found::value(&pointer, format!("bad domain pattern `{text}`"), help).rule("bad-domain"));
                 }
                 rule
             });
@@ -369,7 +404,8 @@ impl Reader<'_> {
             };
             for name in needed.iter().filter(|name| one.get(name).is_none()) {
                 let pointer = format!("{}{place}/{at}", self.base);
-                self.found.push(Found::value(&pointer, format!("missing field `{name}`"), "this type is known by it"));
+                let help = "this type is known by it";
+                self.found.push(Found::value(&pointer, format!("missing field `{name}`"), help).rule("missing-field"));
             }
         }
     }
@@ -396,7 +432,7 @@ impl Reader<'_> {
             if child > parent {
                 let pointer = join(&format!("{}{place}", self.base), name);
                 let message = format!("`{name}` is looser than the parent's: {child} against {parent}");
-                self.found.push(Found::value(&pointer, message, format!("at most {parent}")));
+                self.found.push(Found::value(&pointer, message, format!("at most {parent}")).rule("looser-limit"));
             }
         }
     }

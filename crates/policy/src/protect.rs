@@ -18,10 +18,20 @@ pub struct Setting {
     pub protected: Vec<Protected>,
 }
 
+impl Protected {
+    /// Whether it is this path, or one above it.
+    fn covers(&self, path: &str) -> bool {
+        match self.path.split_once("/**/*") {
+            Some((folder, ending)) => is_below(path, folder) && path.ends_with(ending),
+            None => is_below(path, &self.path),
+        }
+    }
+}
+
 /// A path the agent may not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protected {
-    /// Absolute; everything below it is protected too.
+    /// Absolute; everything below it is protected too. One that ends in `/**/*.x` is each file of that ending below its folder.
     pub path: String,
     /// What it is, for the message.
     pub what: String,
@@ -47,7 +57,7 @@ impl Setting {
             };
             let whole = fact.tree && fact.kind != PathKind::Into;
             let named = |path: &String| {
-                is_below(path, &protected.path)
+                protected.covers(path)
                     || (whole && is_below(&protected.path, path))
                     || is_policy_below(path, &protected.path)
             };

@@ -162,9 +162,11 @@ pub enum Acting {
 pub const PATH_TOOLS: [&str; 10] =
     ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS", "LSP"];
 /// The tools whose subject is a text.
-pub const TEXT_TOOLS: [&str; 4] = ["Bash", "WebFetch", "Task", "Agent"];
+pub const TEXT_TOOLS: [&str; 5] = ["Bash", "Monitor", "WebFetch", "Task", "Agent"];
+/// The tools that hand a line to the shell: what is said of Bash is said of all (R78).
+pub const SHELL_TOOLS: [&str; 2] = ["Bash", "Monitor"];
 /// Tools that exist and have no subject a rule could name.
-pub const OTHER_TOOLS: [&str; 23] = [
+pub const OTHER_TOOLS: [&str; 22] = [
     "WebSearch",
     "TodoWrite",
     "TodoRead",
@@ -187,7 +189,6 @@ pub const OTHER_TOOLS: [&str; 23] = [
     "ExitWorktree",
     "ListMcpResources",
     "ReadMcpResource",
-    "Monitor",
 ];
 
 /// Why text is no `tools` entry.
@@ -239,6 +240,7 @@ impl ToolRule {
         own == tool
             || text_matches(own, tool)
             || (tool.strip_prefix(own).is_some_and(|rest| rest.starts_with("__")) && server(own))
+            || (own == "Bash" && SHELL_TOOLS.contains(&tool))
             || (reading == Reading::Wide && own == "Edit" && tool == "MultiEdit")
     }
 }

@@ -42,13 +42,13 @@ fn host(text: &str) -> Option<Target> {
     };
     let (scheme, rest) = full.split_once(':')?;
     let scheme = scheme.to_ascii_lowercase();
-    let rest = rest.strip_prefix("//")?;
     if scheme == "file" {
         let path = url::Url::parse(&full).ok()?;
-        return path.host_str().is_none_or(str::is_empty).then(|| decoded(path.path()).map(Target::File))?;
+        return path.host_str().is_none_or(str::is_empty).then(|| percent_decoded(path.path()).map(Target::File))?;
     }
+    let rest = rest.strip_prefix("//")?;
     if matches!(scheme.as_str(), "unix" | "sqlite" | "sqlite3") && rest.starts_with('/') {
-        return decoded(rest).map(Target::File);
+        return percent_decoded(rest).map(Target::File);
     }
     if REFUSED.contains(&scheme.as_str()) {
         return None;
@@ -77,7 +77,7 @@ fn host(text: &str) -> Option<Target> {
 }
 
 /// A path with its `%xx` read; `None` where that gives no text a path could be.
-fn decoded(path: &str) -> Option<String> {
+pub fn percent_decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.bytes();
     while let Some(byte) = rest.next() {
@@ -197,7 +197,9 @@ mod tests {
         ] {
             assert_eq!(read(text), Target::Host(Host::Ambiguous), "{text}");
         }
-        assert_eq!(read("file:///etc/%70asswd"), Target::File("/etc/passwd".to_owned()));
+        for text in ["file:///etc/%70asswd", "file:/etc/passwd", "FILE://localhost/etc/passwd"] {
+            assert_eq!(read(text), Target::File("/etc/passwd".to_owned()), "{text}");
+        }
     }
 
     #[test]

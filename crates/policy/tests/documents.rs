@@ -79,12 +79,79 @@ fn the_whole_schema_is_accepted() {
     }
     assert!(!pending.iter().any(|known| ["/tools", "/files", "/domains", "/expires"].contains(&known.as_str())));
     let full = br#"{"$schema":"x","version":"1.0","name":"x","extends":"base.aflock","identity":{"allowedModels":["m"],"deniedTools":["Bash"]},
-        "grants":{"secrets":{"allow":["vault:x"]}},"materialsFrom":{"session":{"path":"p","merkleRoot":"r","algorithm":"sha512",
-        "constraints":{"maxTurnDistance":5,"requireContiguousTurns":true}},"git":{"treeHash":"t","branch":"b"},
-        "artifacts":[{"name":"a","digest":{"sha256":"x"},"uri":"file:x"}],"sublayoutSessions":{"a":{"merkleRoot":"r","spawnedAtTurn":2}}},
+        "grants":{"secrets":{"allow":["vault:x"]}},"materialsFrom":{"session":{"path":"p","merkleRoot":"sha512:@128","algorithm":"sha512",
+        "constraints":{"maxTurnDistance":5,"requireContiguousTurns":true}},"git":{"treeHash":"@40","branch":"b"},
+        "artifacts":[{"name":"a","digest":{"sha256":"@64"},"uri":"file:x"}],"sublayoutSessions":{"a":{"merkleRoot":"@64","spawnedAtTurn":2}}},
         "limits":{"maxTurns":3,"maxSpendUSD":{"value":1.5,"enforcement":"post-hoc"}},
-        "sublayouts":[{"name":"a","policy":{"version":"1.0","name":"in"},"policyDigest":{"sha256":"x"},"limits":{"maxTurns":2},"inherit":["files"]}]}"#;
-    Policy::parse(full, "/w").unwrap();
+        "sublayouts":[{"name":"a","policy":{"version":"1.0","name":"in"},"policyDigest":{"sha256":"@64"},"limits":{"maxTurns":2},"inherit":["files"]}]}"#;
+    let digests = |text: &str| {
+        ["40", "64", "128"].iter().fold(text.to_owned(), |text, digits| {
+            text.replace(&format!("@{digits}"), &"a".repeat(digits.parse().unwrap()))
+        })
+    };
+    Policy::parse(digests(std::str::from_utf8(full).unwrap()).as_bytes(), "/w").unwrap();
+}
+
+/// What has the right shape and still says nothing that could hold: the rule's word, the pointer, and a twin that is fine.
+#[test]
+fn what_no_policy_can_mean_is_refused() {
+    let sha = "a".repeat(64);
+    let money = |amount: &str| format!(r#""limits":{{"maxSpendUSD":{amount}}}"#);
+    let rego = |text: &str| format!(r#""evaluators":{{"rego":[{{"name":"r","policy":"{text}"}}]}}"#);
+    let digest = |text: &str| format!(r#""sublayouts":[{{"name":"a","policy":"a.aflock","policyDigest":{text}}}]"#);
+    let twice = |one: &str, two: &str| {
+        format!(r#""sublayouts":[{{"name":"{one}","policy":"a"}},{{"name":"{two}","policy":"b"}}]"#)
+    };
+    let cases = [
+        ("bad-amount", "/limits/maxSpendUSD", money("0.0000001"), money("0.000001")),
+        ("bad-amount", "/limits/maxSpendUSD/value", money(r#"{"value":1.0000005}"#), money(r#"{"value":1.000005}"#)),
+        ("bad-rego", "/evaluators/rego/0/policy", rego("deny[m] { true }"), rego("package a\\ndeny[m] { true }")),
+        ("bad-rego", "/evaluators/rego/0/policy", rego("package a\\ndeny {"), rego("rules/deny.rego")),
+        (
+            "bad-digest",
+            "/sublayouts/0/policyDigest/sha256",
+            digest(r#"{"sha256":"zz"}"#),
+            digest(&format!(r#"{{"sha256":"{sha}"}}"#)),
+        ),
+        (
+            "bad-digest",
+            "/sublayouts/0/policyDigest/sha256",
+            digest(r#"{"sha256":"abc123"}"#),
+            digest(&format!(r#"{{"sha256":"sha256:{sha}"}}"#)),
+        ),
+        ("bad-digest", "/sublayouts/0/policyDigest/md5", digest(&format!(r#"{{"md5":"{sha}"}}"#)), digest("{}")),
+        ("duplicate-name", "/sublayouts/1/name", twice("a", "a"), twice("a", "b")),
+        ("empty-name", "/sublayouts/0/name", twice(" ", "b"), twice("a", "b")),
+        (
+            "bad-date",
+            "/expires",
+            r#""expires":"2027-02-30T00:00:00Z""#.to_owned(),
+            r#""expires":"2027-02-28T00:00:00Z""#.to_owned(),
+        ),
+    ];
+    for (rule, pointer, bad, good) in cases {
+        let document = |members: &str| format!(r#"{{"version":"1.0","name":"x",{members}}}"#);
+        Policy::parse(document(&good).as_bytes(), "/w").unwrap_or_else(|error| panic!("{good}: {error}"));
+        let error = Policy::parse(document(&bad).as_bytes(), "/w").expect_err(&bad);
+        assert!(
+            error.problems().iter().any(|problem| (problem.rule, problem.pointer.as_str()) == (rule, pointer)),
+            "{bad}: {error:?}"
+        );
+    }
+    let error = Policy::parse(br#"{"version":"1.0","name":"  "}"#, "/w").expect_err("no name");
+    assert_eq!(error.problems()[0].rule, "empty-name");
+}
+
+/// Files are looked for where the caller says, and only those that the policy names.
+#[test]
+fn files_that_a_policy_names_have_to_be_there() {
+    let document = br#"{"version":"1.0","name":"x","extends":"./base.aflock","evaluators":{"rego":[{"name":"r","policy":"deny.rego"}]}}"#;
+    let policy = Policy::parse(document, "/w").unwrap();
+    policy.check_files(document, |file| ["./base.aflock", "deny.rego"].contains(&file)).unwrap();
+    let error = policy.check_files(document, |file| file == "deny.rego").expect_err("no base");
+    assert_eq!((error.problems()[0].rule, error.problems()[0].pointer.as_str()), ("missing-file", "/extends"));
+    let remote = br#"{"version":"1.0","name":"x","extends":"https://example.com/base.aflock"}"#;
+    Policy::parse(remote, "/w").unwrap().check_files(remote, |_| false).unwrap();
 }
 
 #[test]

@@ -250,6 +250,48 @@ fn what_protects_itself_is_not_overwritten() {
     );
 }
 
+/// What a tool's input holds is guarded too, by whatever name and in whatever spelling; what only mentions it asks.
+#[test]
+fn inputs_of_unknown_tools_do_not_reach_what_protects_itself() {
+    let policy = r#"{"version":"1.0","name":"x"}"#;
+    let mcp = |input: &str| call("mcp__fs__x", input);
+    check(
+        policy,
+        &[
+            (mcp(r#"{"path":"/w/.claude/settings.json"}"#), "deny"),
+            (mcp(r#"{"path":"/w/a\nb/../.claude/settings.json"}"#), "deny"),
+            (mcp(r#"{"files":{"/w/.claude/settings.json":"{}"}}"#), "deny"),
+            (mcp(r#"{"command":"cat /h/.writ/keys/ledger.pem"}"#), "deny"),
+            (mcp(r#"{"uri":"FILE:///w/.aflock"}"#), "deny"),
+            (mcp(r#"{"args":["--to=/w/.aflock"]}"#), "deny"),
+            (mcp(r#"{"args":["--from /w/.claude/settings.json --force"]}"#), "ask"),
+            (mcp(r#"{"body":"the policy is in /w/.aflock"}"#), "ask"),
+            (mcp(r#"{"body":"the policy is in .aflock"}"#), "allow"),
+            (mcp(r#"{"path":"/w/.claude/other.json"}"#), "allow"),
+            (call("mcp__fs__read_file", r#"{"path":"/w/.aflock"}"#), "allow"),
+            (call("Monitor", r#"{"command":"rm .aflock"}"#), "deny"),
+            (call("Monitor", r#"{"command":"rm notes.md"}"#), "allow"),
+        ],
+    );
+}
+
+/// A path that exists is this machine's: `allow` is asked about it.
+#[test]
+fn paths_in_inputs_are_held_against_allow_where_they_are_there() {
+    let policy = r#"{"version":"1.0","name":"x","files":{"allow":["src/**"]}}"#;
+    let mcp = |path: &str| call("mcp__fs__read_file", &format!("{{\"path\":\"{path}\"}}"));
+    check(
+        policy,
+        &[
+            (mcp("src/a.rs"), "allow"),
+            (mcp("notes.md"), "deny"),
+            (mcp("docs/none.md"), "allow"),
+            (mcp("/w"), "allow"),
+            (mcp("/etc/passwd"), "deny"),
+        ],
+    );
+}
+
 #[test]
 fn a_wide_glob_leaves_a_small_record() {
     let policy = Policy::parse(FILES.as_bytes(), ROOT).unwrap();

@@ -12,6 +12,7 @@ mod normal;
 mod options;
 mod parser;
 mod programs;
+mod zsh;
 
 pub use action::{
     Access, Analysis, Arrival, Command, Dir, Env, FileUse, Listing, NameTest, NetTarget, NetUse, Normal, Part, Source,
@@ -19,6 +20,7 @@ pub use action::{
 };
 pub use explain::{Explained, explain};
 pub use normal::normal;
+pub use zsh::differs_in_zsh;
 
 /// Reads `line` as bash would and lists what it would run, touch and contact. Never fails: what cannot be read is
 /// in [`Analysis::syntax_error`], what cannot be known in [`Analysis::unresolved`].

@@ -4,6 +4,7 @@
 //! or whose last whole line is not a row. Invariant: a row that [`LedgerGuard::append`] returned survives the death of the
 //! process and of the machine. Page: `spec/ledger.md`.
 
+mod accepted;
 mod durable;
 mod error;
 mod guard;
@@ -141,6 +142,11 @@ impl Store {
     /// The public half of the ledger key, when there is one.
     pub fn public_key(&self) -> Option<PublicKey> {
         key::load(&self.root.join("keys"), key::LEDGER).ok().flatten().map(|key| key.public().clone())
+    }
+
+    /// Keeps a small file among the keys, for the owner alone. Durable on return.
+    pub fn keep_in_keys(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        durable::replace(&self.root.join("keys").join(name), bytes)
     }
 
     /// Folders of the store that others than the owner may write to, and so put other evidence in its place.

@@ -61,6 +61,9 @@ pub enum PolicyCommand {
     Accept {
         /// The session; the newest of this repository when left out.
         session: Option<String>,
+        /// Accept that the policy is gone: new sessions here do not wait for it.
+        #[arg(long)]
+        none: bool,
     },
 }
 
@@ -99,6 +102,8 @@ pub enum KeysCommand {
         #[arg(value_parser = ["on", "off"])]
         switch: String,
     },
+    /// Set the passphrase that approvals need from then on. Only a human at a terminal can.
+    Approval,
     /// List the ledger key, the pinned keys, and the keys that sign attestations.
     List(KeyListArgs),
     #[command(flatten)]

@@ -1,7 +1,6 @@
 //! `writ approve` and `writ policy accept`: a human's word, given at a terminal.
 
-use std::io::IsTerminal;
-
+use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
 use writ_engine::human::Waiting;
 use writ_engine::{Home, governing, human};
@@ -11,6 +10,7 @@ use crate::args::ApproveArgs;
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
+use crate::presence::{self, About};
 
 /// Lists what waits, or lets one call run once.
 pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
@@ -21,18 +21,21 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
         return granted(&store, &id);
     }
     if let Some(name) = &args.revoke {
-        human_present("take an approval back")?;
+        presence::human("take an approval back", &about(&store, &id)?, &home)?;
         let grant = human::revoke(&store, &id, name, &home).map_err(Failure::could_not)?;
         output::line(format!("{} {} {} may not run any more", output::good("✓"), grant.tool, grant.name()));
         return Ok(());
     }
     let Some(name) = &args.call else {
-        human::waiting(&store, &id).map_err(Failure::could_not)?.iter().for_each(show);
+        let waiting = human::waiting(&store, &id).map_err(Failure::could_not)?;
+        // Calls alike but for their folder, agent or policy are told apart by the whole action's name.
+        let alike = |call: &Waiting| waiting.iter().filter(|other| other.input == call.input).count() > 1;
+        waiting.iter().for_each(|call| show(call, alike(call)));
         return Ok(());
     };
-    human_present("approve a call")?;
+    presence::human("approve a call", &about(&store, &id)?, &home)?;
     let call = human::approve(&store, &id, name, &home).map_err(Failure::could_not)?;
-    show(&call);
+    show(&call, false);
     output::line(format!(
         "{} {} {} may run once within 30 minutes",
         output::good("✓"),
@@ -43,14 +46,17 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
 }
 
 /// What a call would do, and which rules want a human's yes. Its text is on no record (R8): the client shows that.
-fn show(call: &Waiting) {
-    output::line(format!("{}  {}  {}", output::bold(call.name()), output::plain(&call.tool), call.asked));
+fn show(call: &Waiting, whole: bool) {
+    let name = if whole { call.action_name() } else { call.name() };
+    output::line(format!("{}  {}  {}", output::bold(name), output::plain(&call.tool), call.asked));
     let unresolved: Vec<String> = call.shown.unresolved.iter().map(|kind| format!("{kind} is not known")).collect();
     let loss: Vec<String> = call.shown.loss.iter().cloned().collect();
+    let folder = vec![call.cwd.clone()];
     let lists = [
         ("programs", &call.shown.programs),
         ("paths", &call.shown.paths),
         ("hosts", &call.shown.hosts),
+        ("folder", &folder),
         ("unknown", &unresolved),
         ("loses", &loss),
         ("rules", &call.rules),
@@ -73,11 +79,16 @@ fn granted(store: &Store, id: &SessionId) -> Result<(), Failure> {
 }
 
 /// Accepts the policy as it is now.
-pub fn accept(named: Option<&str>) -> Result<(), Failure> {
-    human_present("accept a policy")?;
+pub fn accept(named: Option<&str>, none: bool) -> Result<(), Failure> {
     let home = environment::home();
     let store = store(&home)?;
     let id = session(&store, named)?;
+    presence::human("accept a policy", &about(&store, &id)?, &home)?;
+    if none {
+        human::accept_none(&store, &environment::cwd()?).map_err(Failure::could_not)?;
+        output::line(format!("{} new sessions here run under the policy they find, or under none", output::good("✓")));
+        return Ok(());
+    }
     let governing = human::accept(&store, &id, &home).map_err(Failure::could_not)?;
     output::line(format!(
         "{} session {} now runs under {} {}",
@@ -111,18 +122,10 @@ pub fn session(store: &Store, named: Option<&str>) -> Result<SessionId, Failure>
         .ok_or_else(|| Failure::could_not(format!("no session of {} is on record", repository.display())))
 }
 
-/// An agent's shell has no terminal; a human's has.
-fn human_present(what: &str) -> Result<(), Failure> {
-    if environment::below_agent() {
-        output::note(format!(
-            "{} an agent's client runs this: {what} from a terminal of your own",
-            output::bad("error:")
-        ));
-        return Err(Failure::No);
-    }
-    if std::io::stdin().is_terminal() {
-        return Ok(());
-    }
-    output::note(format!("{} only a human at a terminal can {what}", output::bad("error:")));
-    Err(Failure::No)
+/// What a human's word about a session is held against.
+pub fn about(store: &Store, id: &SessionId) -> Result<About, Failure> {
+    let genesis = store.first_row(id).map_err(Failure::could_not)?;
+    let began = genesis.as_ref().map_or_else(Timestamp::now, |row| row.timestamp);
+    let namespace = genesis.as_ref().and_then(|row| row.detail.get("namespace")).and_then(Value::as_str);
+    Ok(About { began, namespace: namespace.map(str::to_owned) })
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use writ_clients::claude_code::{HookAnswer, hints};
 use writ_core::visible;
-use writ_engine::hook;
+use writ_engine::{Home, hook};
 
 use crate::environment;
 use crate::exit::Failure;
@@ -54,7 +54,9 @@ fn answer() -> String {
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     match std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes) {
         Ok(_) => {
-            let answer = hook::answer(PAYLOAD.get_or_init(|| bytes), &environment::home(), &cwd);
+            // The environment here is the client's: it says which shell runs what is allowed.
+            let home = Home { zsh: environment::runs_zsh(), ..environment::home() };
+            let answer = hook::answer(PAYLOAD.get_or_init(|| bytes), &home, &cwd);
             answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
             answer.to_json()
         }

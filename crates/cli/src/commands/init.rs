@@ -10,7 +10,7 @@ use writ_clients::claude_code::settings::{HookSpec, command_for};
 use writ_engine::{Home, governing, install, protect, starter};
 
 use crate::args::InitArgs;
-use crate::commands::policy::found;
+use crate::commands::policy::{self, found};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -26,9 +26,14 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
         return Ok(());
     }
-    write_policy(governing::repository(&cwd), &cwd, args.observe)?;
     let version = client_version(args.client_version.as_deref())?;
     let spec = HookSpec { command: command()?, on_failure_block: version.is_none_or(ClientVersion::blocks_on_failure) };
+    // Nothing is written before everything that is there already has been read.
+    if let Some(path) = governing::find(&cwd) {
+        policy::open(&path, None)?;
+    }
+    install::check(&settings, &spec, &home).map_err(failure)?;
+    write_policy(governing::repository(&cwd), &cwd, args.observe)?;
     let outcome = install::install(&settings, &spec, &home).map_err(failure)?;
     let word = if outcome.changed { "hooks installed in" } else { "hooks are already in" };
     output::line(format!("{} {word} {}", output::good("✓"), settings.display()));

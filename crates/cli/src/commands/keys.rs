@@ -14,12 +14,13 @@ use writ_evidence::keys::{Algorithm, PublicKey, SigningKey};
 use writ_evidence::registry::{Change, Key, KeyState, Registry};
 use writ_store::Store;
 
-use super::attest;
+use super::{approve, attest};
 use crate::args::{Format, InstanceArgs, KeyArgs, KeyKind, KeyListArgs, KeysCommand, LifeCommand};
 use crate::environment;
 use crate::exit::Failure;
 use crate::input;
 use crate::output;
+use crate::presence;
 
 /// Runs one of the key commands.
 pub fn run(command: KeysCommand) -> Result<(), Failure> {
@@ -41,6 +42,16 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
             trust.set_require_signed(switch == "on").map_err(Failure::could_not)?;
             output::line(format!("signatures are {}", if switch == "on" { "required" } else { "not required" }));
             Ok(())
+        }
+        KeysCommand::Approval => {
+            // Older than the newest session of all: whoever began before that is none of its processes.
+            let store = approve::store(&home)?;
+            let newest = store.sessions().map_err(Failure::could_not)?.into_iter().next();
+            let about = match newest {
+                Some(id) => approve::about(&store, &id)?,
+                None => presence::About { began: Timestamp::now(), namespace: writ_engine::namespace() },
+            };
+            presence::set_passphrase(&about, &home)
         }
         KeysCommand::List(args) => list(&home, &trust, &args),
         KeysCommand::Life(command) => life(&command),

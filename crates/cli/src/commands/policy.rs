@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
+use writ_core::Timestamp;
 use writ_core::json::{Object, Value};
 use writ_core::visible;
 use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
@@ -22,7 +23,7 @@ use crate::output;
 pub fn run(command: PolicyCommand) -> Result<(), Failure> {
     match command {
         PolicyCommand::New { file, force, observe } => new(&file, force, observe),
-        PolicyCommand::Check { file, format } => check(&given_or_found(file)?, &format),
+        PolicyCommand::Check { file, format } => check(file, &format),
         PolicyCommand::Show { file, format } => show(&given_or_found(file)?, &format),
         PolicyCommand::Sign { file, key, output } => sign(&file, &key, output),
         PolicyCommand::Verify { file, key, format } => verify(&file, &key, &format),
@@ -30,14 +31,14 @@ pub fn run(command: PolicyCommand) -> Result<(), Failure> {
             output::print_json(&Policy::schema());
             Ok(())
         }
-        PolicyCommand::Accept { session } => approve::accept(session.as_deref()),
+        PolicyCommand::Accept { session, none } => approve::accept(session.as_deref(), none),
     }
 }
 
 /// Opens a policy the user named.
 pub fn open(path: &Path, root: Option<&Path>) -> Result<Governing, Failure> {
-    let path = std::path::absolute(path)?;
-    governing::open(&path, root, &Trust::open(environment::home().state.as_deref())).map_err(report)
+    governing::open(&std::path::absolute(path)?, root, &Trust::open(environment::home().state.as_deref()))
+        .map_err(report)
 }
 
 /// The named file, or the one a session here would find.
@@ -51,16 +52,12 @@ pub fn given_or_found(file: Option<PathBuf>) -> Result<PathBuf, Failure> {
     })
 }
 
-/// A policy error as a person wants it: each problem with its place in the file.
+/// A policy error as a person wants it: each problem with its place in the file, and what to do on lines of their own.
 fn report(error: GoverningError) -> Failure {
     match error {
         GoverningError::Invalid { path, text, source } => {
             let labels = source.problems().iter().map(|problem| {
-                let note = if problem.help.is_empty() {
-                    format!("{} ({})", problem.message, pointer(&problem.pointer))
-                } else {
-                    format!("{} ({}); {}", problem.message, pointer(&problem.pointer), problem.help)
-                };
+                let note = format!("{} ({}) [{}]", problem.message, pointer(&problem.pointer), problem.rule);
                 LabeledSpan::new(
                     Some(output::plain(&note)),
                     problem.span.start,
@@ -70,8 +67,17 @@ fn report(error: GoverningError) -> Failure {
             let first = source.problems().first();
             let place = first.map_or_else(String::new, |problem| format!(":{}:{}", problem.line, problem.column));
             let title = first.map_or_else(|| source.to_string(), |problem| problem.message.clone());
+            let helps: Vec<String> = source
+                .problems()
+                .iter()
+                .filter(|problem| !problem.help.is_empty())
+                .map(|problem| output::plain(&format!("{}: {}", pointer(&problem.pointer), problem.help)))
+                .collect();
             let title = output::plain(&format!("{}{place}: {title}", path.display()));
-            let diagnostic = MietteDiagnostic::new(title).with_labels(labels);
+            let mut diagnostic = MietteDiagnostic::new(title).with_labels(labels);
+            if !helps.is_empty() {
+                diagnostic = diagnostic.with_help(helps.join("\n"));
+            }
             let source = NamedSource::new(output::path(&path), visible::in_place(&text)).with_language("json");
             Failure::MalformedReport(Report::new(diagnostic).with_source_code(source))
         }
@@ -80,8 +86,55 @@ fn report(error: GoverningError) -> Failure {
             Failure::No
         }
         GoverningError::TooLarge { .. } => Failure::malformed(error),
-        GoverningError::Unreadable { .. } | GoverningError::Trust(_) => Failure::could_not(error),
+        GoverningError::Unreadable { .. } | GoverningError::KeptChanged { .. } | GoverningError::Trust(_) => {
+            Failure::could_not(error)
+        }
     }
+}
+
+/// What kind of error it is, as `policy check --format json` names it, and the exit code it has.
+const fn kind(error: &GoverningError) -> (&'static str, u8) {
+    match error {
+        GoverningError::Invalid { .. } => ("invalid", 4),
+        GoverningError::TooLarge { .. } => ("too-large", 4),
+        GoverningError::NotTrusted { .. } => ("not-trusted", 3),
+        GoverningError::Envelope { .. } => ("bad-envelope", 3),
+        GoverningError::Unreadable { .. } => ("unreadable", 1),
+        GoverningError::KeptChanged { .. } => ("copy-changed", 1),
+        GoverningError::Trust(_) => ("trust-unreadable", 1),
+    }
+}
+
+/// A policy that cannot be used, as JSON.
+fn problems_json(path: &Path, error: &GoverningError) -> Value {
+    let one = |rule: &str, message: &str, help: &str, place: Option<(&str, usize, usize)>| {
+        let mut out = Object::new();
+        out.push("rule", Value::from(rule));
+        if let Some((pointer, line, column)) = place {
+            out.push("pointer", Value::from(pointer));
+            out.push("line", Value::from(line));
+            out.push("column", Value::from(column));
+        }
+        out.push("message", Value::from(message));
+        out.push("help", Value::from(help));
+        Value::Object(out)
+    };
+    let problems = match error {
+        GoverningError::Invalid { source, .. } => source
+            .problems()
+            .iter()
+            .map(|problem| {
+                let place = (problem.pointer.as_str(), problem.line, problem.column);
+                one(problem.rule, &problem.message, &problem.help, Some(place))
+            })
+            .collect(),
+        other => vec![one(kind(other).0, &other.to_string(), "", None)],
+    };
+    let mut out = Object::new();
+    out.push("valid", Value::from(false));
+    out.push("path", Value::from(path.to_string_lossy().as_ref()));
+    out.push("problems", Value::Array(problems));
+    Value::Object(out)
 }
 
 fn pointer(pointer: &str) -> &str {
@@ -107,12 +160,33 @@ pub fn found(found: &[String]) -> String {
     if found.is_empty() { String::new() } else { format!(" (found {})", found.join(", ")) }
 }
 
-fn check(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
-    let governing = open(path, None)?;
+fn check(file: Option<PathBuf>, args: &FormatArgs) -> Result<(), Failure> {
+    let json = args.format == Format::Json;
+    let path = match given_or_found(file) {
+        Err(Failure::CouldNot(error)) if json => {
+            let source = std::io::Error::new(std::io::ErrorKind::NotFound, error.to_string());
+            let cwd = environment::cwd()?;
+            let error = GoverningError::Unreadable { path: cwd.clone(), source };
+            output::print_json(&problems_json(&cwd, &error));
+            return Err(Failure::Said(1));
+        }
+        other => other?,
+    };
+    let whole = std::path::absolute(&path)?;
+    let governing = match governing::open(&whole, None, &Trust::open(environment::home().state.as_deref())) {
+        Ok(governing) => governing,
+        Err(error) if json => {
+            output::print_json(&problems_json(&whole, &error));
+            return Err(Failure::Said(kind(&error).1));
+        }
+        Err(error) => return Err(report(error)),
+    };
     let (pending, warnings) = (governing.policy.not_enforced(), warnings(&governing));
-    if args.format == Format::Json {
+    if json {
         let texts = |items: &[String]| Value::Array(items.iter().map(|item| Value::from(item.as_str())).collect());
-        let mut out = summary(&governing);
+        let mut out = Object::new();
+        out.push("valid", Value::from(true));
+        summary(&governing).into_iter().for_each(|(name, value)| out.push(name, value));
         out.push("warnings", texts(&warnings));
         out.push("notEnforcedYet", texts(&pending));
         output::print_json(&Value::Object(out));
@@ -121,7 +195,7 @@ fn check(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
     output::line(format!(
         "{} {} `{}` is valid",
         output::good("✓"),
-        output::path(path),
+        output::path(&path),
         output::plain(governing.policy.name())
     ));
     for warning in &warnings {
@@ -138,9 +212,20 @@ fn warnings(governing: &Governing) -> Vec<String> {
     match governing.signed {
         Signed::Plain => out.push("not signed: anyone who can write the file can change the policy".to_owned()),
         Signed::Stranger => out.push("signed, but not by a key you trust (`writ keys trust`)".to_owned()),
+        Signed::NoFunctionary => out.push("signed, but by none of the functionaries it names".to_owned()),
         Signed::By(_) => {}
     }
+    if governing.signed == Signed::Plain && governing.policy.functionaries().is_some() {
+        out.push("it names functionaries, and none of them signed it".to_owned());
+    }
+    out.extend(expired(governing));
     out
+}
+
+/// What to say of a policy whose time is over.
+pub fn expired(governing: &Governing) -> Option<String> {
+    let (at, text) = governing.policy.expires()?;
+    (Timestamp::now() > at).then(|| format!("it expired on {text}: every call is denied"))
 }
 
 /// A policy in one object.
@@ -153,6 +238,10 @@ pub fn summary(governing: &Governing) -> Object {
     out.push("signed", Value::from(governing.signed.as_str()));
     if let Signed::By(signers) = &governing.signed {
         out.push("signers", Value::Array(signers.iter().map(|id| Value::from(id.as_str())).collect()));
+    }
+    if let Some((at, text)) = governing.policy.expires() {
+        out.push("expires", Value::from(text));
+        out.push("expired", Value::from(Timestamp::now() > at));
     }
     out
 }
@@ -170,6 +259,7 @@ fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
     let signed = match &governing.signed {
         Signed::Plain => output::warn("not signed"),
         Signed::Stranger => output::warn("signed by a key you do not trust"),
+        Signed::NoFunctionary => output::warn("signed by none of the functionaries it names"),
         Signed::By(signers) => output::good(format!("signed by {}", signers.join(", "))),
     };
     output::line(format!("{}  {}\n{signed}\n", output::path(&governing.path), governing.policy.digest()));

@@ -2,7 +2,7 @@
 
 use writ_core::json::{Object, Value};
 use writ_engine::observed::Observed;
-use writ_engine::{governing, human};
+use writ_engine::{Trust, governing, human, standing};
 use writ_policy::Enforce;
 
 use crate::args::{Format, FormatArgs};
@@ -15,11 +15,18 @@ use crate::output;
 /// Says how things stand.
 pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     let cwd = environment::cwd()?;
-    let governing = governing::find(&cwd).map(|path| policy::open(&path, None)).transpose()?;
-    let store = store(&environment::home())?;
+    let home = environment::home();
+    let trust = Trust::open(home.state.as_deref());
+    let (governing, wrong) = match governing::find(&cwd).map(|path| governing::open(&path, None, &trust)) {
+        None => (None, None),
+        Some(Ok(governing)) => (Some(governing), None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+    };
+    let store = store(&home)?;
     let newest = human::newest(&store, governing::repository(&cwd)).map_err(Failure::could_not)?;
     let claims = writ_engine::claims::enforced(&environment::home(), &cwd);
     let mut described = None;
+    let standing = newest.as_ref().and_then(|id| standing::of_session(&store, id, &trust));
     if let Some(id) = &newest {
         let first = store.first_row(id).map_err(Failure::could_not)?;
         let last = store.last_row(id).map_err(Failure::could_not)?;
@@ -38,6 +45,8 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
             "policy",
             governing.as_ref().map_or(Value::Null, |governing| Value::Object(policy::summary(governing))),
         );
+        out.push("problem", Value::from(wrong.as_deref()));
+        out.push("standing", Value::from(standing.as_deref()));
         out.push("session", described.map_or(Value::Null, Value::Object));
         out.push("claims", claims.to_json());
         out.push("observed", observed.map_or(Value::Null, |observed| observed.to_json()));
@@ -45,6 +54,8 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         return Ok(());
     }
     match &governing {
+        None if wrong.is_some() => output::line(format!("policy   {}", output::bad(wrong.unwrap_or_default()))),
+        None if standing.is_some() => output::line("policy   none at its place"),
         Some(governing) => output::line(format!(
             "policy   `{}`  {}  {}",
             output::plain(governing.policy.name()),
@@ -52,6 +63,12 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
             governing.signed.as_str()
         )),
         None => output::line("policy   none: every call is allowed and nothing is recorded (`writ init` writes one)"),
+    }
+    if let Some(text) = governing.as_ref().and_then(policy::expired) {
+        output::line(format!("         {} {text}", output::bad("expired:")));
+    }
+    if let Some(text) = &standing {
+        output::line(format!("         {} {text}", output::warn("changed:")));
     }
     match &described {
         Some(session) => {

@@ -4,6 +4,7 @@
 //! accepted one. The judging is the hook's own ([`writ_policy::judge`]); nothing here knows a rule.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use writ_core::json::Value;
 use writ_core::{Digest, Verdict};
@@ -13,11 +14,11 @@ use writ_policy::{Enforce, Enforced, Facts, Policy, Setting, enforce, judge};
 
 use super::policies::{self, Kept};
 use super::report::{Outcome, Phase, Standing};
-use crate::call::{self, POLICY_CHANGED, POLICY_UNUSABLE};
+use crate::call::{self, POLICY_UNUSABLE};
 use crate::hook::UNREADABLE;
 use crate::observed::Observed;
 use crate::protect;
-use crate::state::{Grant, State};
+use crate::state::{Action, Grant, State};
 
 /// Follows a ledger's rows in order.
 pub struct Replay<'a> {
@@ -27,6 +28,7 @@ pub struct Replay<'a> {
     before: Option<State>,
     /// What a policy that observes let run.
     observed: Observed,
+    session: String,
     /// Decisions that came out the same.
     decided: u64,
     /// What did not.
@@ -42,6 +44,7 @@ impl<'a> Replay<'a> {
             setting: None,
             before: None,
             observed: Observed::default(),
+            session: String::new(),
             decided: 0,
             findings: Tally::default(),
         }
@@ -83,7 +86,9 @@ impl<'a> Replay<'a> {
     fn check(&mut self, row: &Row, after: Option<&State>) -> Result<(), String> {
         let after = after.ok_or("it holds no readable state")?;
         let Some(before) = self.before.clone() else {
-            let genesis = event(row) == "session-start" && *after == State::fresh(after.policy.clone());
+            let fresh = State { pending: after.pending, ..State::fresh(after.policy.clone()) };
+            self.session = row.detail.get("session").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let genesis = event(row) == "session-start" && *after == fresh;
             return if genesis { Ok(()) } else { Err("the ledger does not begin with a session's start".to_owned()) };
         };
         let mut expected = before.clone();
@@ -97,7 +102,12 @@ impl<'a> Replay<'a> {
             (RowDecision::Checkpoint, "grant") => expected.grants.clone_from(&after.grants),
             (RowDecision::Checkpoint, "grant-revoked") => revoked(row, &mut expected)?,
             (RowDecision::Checkpoint, "claim") => claim(row, &mut expected)?,
-            (RowDecision::Checkpoint, "policy-accepted") => expected.policy = after.policy.clone(),
+            (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => expected.told = after.told.clone(),
+            (RowDecision::Checkpoint, "policy-accepted") => {
+                expected.policy = after.policy.clone();
+                expected.grants.clear();
+                (expected.told, expected.pending) = (None, false);
+            }
             _ => {}
         }
         if expected == *after { Ok(()) } else { Err("its state does not follow from the row before".to_owned()) }
@@ -105,7 +115,7 @@ impl<'a> Replay<'a> {
 
     fn decide_again(&mut self, row: &Row, before: &State, expected: &mut State) -> Result<(), String> {
         let verdict = match row.detail.get("facts") {
-            None => self.blocked(row, before)?,
+            None => Self::blocked(row)?,
             Some(facts) => self.judged(row, facts, before, expected)?,
         };
         match verdict {
@@ -119,35 +129,50 @@ impl<'a> Replay<'a> {
         Err(format!("recorded as {}, but the recorded facts make it `{verdict}`", row.decision))
     }
 
-    /// A call without facts was denied because the policy was not there as accepted.
-    fn blocked(&self, row: &Row, before: &State) -> Result<Verdict, String> {
-        let only = |rule: &str| recorded_rules(row) == [format!("deny {rule}")];
-        let found = row.detail.get("found").and_then(Value::as_str).and_then(|text| Digest::parse(text).ok());
-        let holds = match found {
-            Some(found) => only(POLICY_CHANGED) && before.policy.as_ref().is_some_and(|policy| found != policy.file),
-            None => only(POLICY_UNUSABLE),
-        };
-        if holds { Ok(Verdict::Deny) } else { Err("it was decided without facts".to_owned()) }
+    /// A call without facts was denied because the accepted policy could not be applied.
+    fn blocked(row: &Row) -> Result<Verdict, String> {
+        let only = recorded_rules(row) == [format!("deny {POLICY_UNUSABLE}")];
+        if only { Ok(Verdict::Deny) } else { Err("it was decided without facts".to_owned()) }
     }
 
     fn judged(&mut self, row: &Row, facts: &Value, before: &State, expected: &mut State) -> Result<Verdict, String> {
-        let facts = Facts::from_json(facts).map_err(|error| format!("its facts do not read: {error}"))?;
         let tool = row.tool_name.as_deref().unwrap_or_default();
-        if facts.tool() != tool {
-            return Err(format!("its facts are about `{}`, the row about `{tool}`", facts.tool()));
-        }
         let mut setting = self.setting.clone().ok_or("the genesis row holds no setting")?;
         setting.now = row.timestamp;
-        let policy = self.policy(before)?;
+        let accepted = before.policy.clone().ok_or("no policy governed")?;
+        let facts = read_facts(facts, tool)?;
+        let changed_file = row.detail.get("layer").and_then(|layer| digest(layer.get("file")));
+        for file in [Some(accepted.file), changed_file].into_iter().flatten() {
+            self.load(&accepted.path, file)?;
+        }
+        let policy = self.parsed.get(&accepted.file).ok_or("no policy")?;
         let attested = row.detail.get("attestation").is_some() || facts.is_unattested();
         if policy.consequences().attest && facts.is_evaluated() && !attested {
             return Err("its policy wants its verdict attested, and it names none".to_owned());
         }
-        let mut decision = judge(policy, &setting, &facts);
-        let input = row.detail.get("input").and_then(Value::as_str).and_then(|text| Digest::parse(text).ok());
-        let input = input.ok_or("it holds no digest of its input")?;
-        if decision.verdict == Verdict::Ask && before.granted(tool, input, row.timestamp) {
-            expected.spend(tool, input);
+        let first = judge(policy, &setting, &facts);
+        let (mut second, mut layer) = (None, None);
+        if let Some(recorded) = row.detail.get("layer") {
+            let file = digest(recorded.get("file")).ok_or("its changed policy has no digest")?;
+            let facts = read_facts(recorded.get("facts").unwrap_or(&Value::Null), tool)?;
+            second = Some(judge(self.parsed.get(&file).ok_or("no policy")?, &setting, &facts));
+            layer = Some(file);
+        }
+        let changed = before.told.as_deref().and_then(|told| Digest::parse(told).ok());
+        if layer.is_some() && layer != changed {
+            return Err("it was judged under a changed policy that no row tells of".to_owned());
+        }
+        let mut decision = call::combined(first, second, before.pending);
+        let input = digest(row.detail.get("input")).ok_or("it holds no digest of its input")?;
+        let agent = row.detail.get("agent").and_then(|agent| agent.get("id")).and_then(Value::as_str);
+        let cwd = row.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();
+        let action = Action { session: &self.session, tool, input, cwd, agent, policy: Some(accepted.file), layer };
+        let action = action.digest();
+        if digest(row.detail.get("action")) != Some(action) {
+            return Err("its action is not what its members make it".to_owned());
+        }
+        if decision.verdict == Verdict::Ask && before.granted(action, row.timestamp) {
+            expected.spend(action);
             decision = call::approved(decision);
         }
         if call::rules(&decision) != *row.detail.get("rules").unwrap_or(&Value::Null) {
@@ -160,19 +185,15 @@ impl<'a> Replay<'a> {
         }
         expected.observed += u64::from(observed.is_some());
         let observes = policy.enforce() == Enforce::Observe;
-        if let Some(policy) = before.policy.as_ref().and_then(|accepted| self.parsed.get(&accepted.file)) {
-            self.observed.take(row, policy, observes);
-        }
+        self.observed.take(row, policy, observes);
         Ok(decision.verdict)
     }
 
-    fn policy(&mut self, state: &State) -> Result<&Policy, String> {
-        let accepted = state.policy.as_ref().ok_or("no policy governed")?;
-        let digest = accepted.file;
+    fn load(&mut self, path: &Path, digest: Digest) -> Result<(), String> {
         if !self.parsed.contains_key(&digest) {
-            self.parsed.insert(digest, policies::document(accepted, self.policies)?);
+            self.parsed.insert(digest, policies::document_of(path, digest, self.policies)?);
         }
-        self.parsed.get(&digest).ok_or_else(|| "no policy".to_owned())
+        Ok(())
     }
 }
 
@@ -183,6 +204,18 @@ fn revoked(row: &Row, expected: &mut State) -> Result<(), String> {
         expected.grants.iter().position(|known| *known == grant).ok_or("the grant it takes back was never given")?;
     expected.grants.remove(at);
     Ok(())
+}
+
+fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {
+    let facts = Facts::from_json(facts).map_err(|error| format!("its facts do not read: {error}"))?;
+    if facts.tool() == tool {
+        return Ok(facts);
+    }
+    Err(format!("its facts are about `{}`, the row about `{tool}`", facts.tool()))
+}
+
+fn digest(value: Option<&Value>) -> Option<Digest> {
+    value.and_then(Value::as_str).and_then(|text| Digest::parse(text).ok())
 }
 
 /// A claim counts only when its agent was sent back.

@@ -52,11 +52,18 @@ pub struct Named {
     policies: Vec<PolicyRef>,
     more: bool,
     ungoverned: bool,
+    /// What became of the policy's file, as the last row tells, and how often it became something else.
+    told: Option<String>,
+    changes: u64,
 }
 
 impl Named {
     /// Takes the state of the next row.
     pub fn row(&mut self, state: &State) {
+        if state.told != self.told {
+            self.changes += u64::from(state.told.is_some());
+            self.told.clone_from(&state.told);
+        }
         match &state.policy {
             None => self.ungoverned = true,
             Some(policy) if self.policies.last() == Some(policy) || self.policies.contains(policy) => {}
@@ -68,7 +75,7 @@ impl Named {
 
 /// Checks every policy that a row says governed.
 pub fn check(named: &Named, policies: &Kept, home: &Home) -> Phase {
-    let Named { policies: named, more, ungoverned } = named;
+    let Named { policies: named, more, ungoverned, changes, .. } = named;
     let mut findings: Vec<String> =
         policies.changed.iter().map(|name| format!("the kept policy {name} is not what its name says")).collect();
     let mut good = Vec::new();
@@ -89,7 +96,11 @@ pub fn check(named: &Named, policies: &Kept, home: &Home) -> Phase {
         findings.push("a row names no policy".to_owned());
     }
     let (outcome, summary) = if findings.is_empty() {
-        (Outcome::Passed, good.join("; then "))
+        let remark = match changes {
+            0 => String::new(),
+            times => format!(" (its file changed or was gone, {times} times; the accepted copy went on governing)"),
+        };
+        (Outcome::Passed, format!("{}{remark}", good.join("; then ")))
     } else {
         (Outcome::Failed, "the policy is not the one on record".to_owned())
     };
@@ -119,9 +130,14 @@ pub fn absent(named: &Named, policies: &Kept) -> Vec<Phase> {
 
 /// The policy that a row names, from the bytes that were kept.
 pub fn document(named: &PolicyRef, policies: &Kept) -> Result<Policy, String> {
-    let bytes = policies.kept.get(&named.file).ok_or_else(|| format!("the policy {} was not kept", named.file))?;
-    let inner = governing::unwrap(&named.path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
-    let root = named.root().to_string_lossy();
+    document_of(&named.path, named.file, policies)
+}
+
+/// The policy whose file has a digest, as one at `path`.
+pub fn document_of(path: &Path, file: Digest, policies: &Kept) -> Result<Policy, String> {
+    let bytes = policies.kept.get(&file).ok_or_else(|| format!("the policy {file} was not kept"))?;
+    let inner = governing::unwrap(path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
+    let root = path.parent().unwrap_or(Path::new("/")).to_string_lossy();
     Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())
 }
 
@@ -135,6 +151,7 @@ fn one(named: &PolicyRef, policies: &Kept, home: &Home) -> Result<String, String
     let word = match signed {
         Signed::Plain => "not signed".to_owned(),
         Signed::Stranger => "signed by a key not trusted here".to_owned(),
+        Signed::NoFunctionary => "signed by none of its functionaries".to_owned(),
         Signed::By(signers) => format!("signed by {}", signers.join(", ")),
     };
     Ok(format!("`{}` {}, {word}", named.name, named.digest))

@@ -13,6 +13,7 @@ impl Facts {
     pub fn to_json(&self) -> Value {
         let mut out = Object::new();
         out.push("tool", Value::from(self.tool.as_str()));
+        flag(&mut out, "shell", self.shell);
         list(&mut out, "texts", &self.texts, TextFact::to_json);
         list(&mut out, "paths", &self.paths, PathFact::to_json);
         list(&mut out, "hosts", &self.hosts, HostFact::to_json);
@@ -44,6 +45,7 @@ impl Facts {
         let items = |name| value.get(name).and_then(Value::as_array).unwrap_or_default();
         Ok(Self {
             tool: text(value, "tool").ok_or(FactsError("tool"))?,
+            shell: is(value, "shell"),
             texts: items("texts").iter().map(TextFact::from_json).collect::<Option<_>>().ok_or(FactsError("texts"))?,
             paths: items("paths").iter().map(PathFact::from_json).collect::<Option<_>>().ok_or(FactsError("paths"))?,
             hosts: items("hosts").iter().map(HostFact::from_json).collect::<Option<_>>().ok_or(FactsError("hosts"))?,
@@ -190,13 +192,14 @@ impl PathFact {
 }
 
 impl PathKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Named,
         Self::Glob,
         Self::ExpandedGlob,
         Self::Found,
         Self::Mentioned,
         Self::Argument,
+        Self::Text,
         Self::Into,
         Self::Copied,
         Self::Unlikely,
@@ -210,6 +213,7 @@ impl PathKind {
             Self::Found => "found",
             Self::Mentioned => "mentioned",
             Self::Argument => "argument",
+            Self::Text => "text",
             Self::Into => "into",
             Self::Copied => "copied",
             Self::Unlikely => "unlikely",

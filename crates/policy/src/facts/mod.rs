@@ -12,11 +12,14 @@ use writ_core::{Digest, Span, Subject, Timestamp};
 use writ_shell::{Access, UnresolvedKind};
 
 use crate::glob::split;
+use crate::rules::SHELL_TOOLS;
 
 /// What a call would touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub(crate) tool: String,
+    /// Its input holds a shell line, so that rules about Bash are asked too.
+    pub(crate) shell: bool,
     pub(crate) texts: Vec<TextFact>,
     pub(crate) paths: Vec<PathFact>,
     pub(crate) hosts: Vec<HostFact>,
@@ -126,8 +129,10 @@ pub(crate) enum PathKind {
     Found,
     /// Named in inline code: counts against deny rules only.
     Mentioned,
-    /// A text in the input of a tool whose doings are not known: it counts against self-protection alone.
+    /// A value in the input of a tool whose doings are not known: it counts against what forbids.
     Argument,
+    /// A word inside a longer text of such an input, which may be prose: what forbids it asks.
+    Text,
     /// A folder that files with names nobody knows are written into.
     Into,
     /// A file that is not there yet, made as a copy of one that the list of denied files takes back.
@@ -196,6 +201,14 @@ impl Facts {
         self
     }
 
+    /// Adds what another shell than bash, which would run the line, reads in its own way.
+    #[must_use]
+    pub fn with_other_shell(mut self, what: &str, span: Span) -> Self {
+        let (kind, what) = (OTHER_SHELL.to_owned(), what.to_owned());
+        self.unresolved.push(UnresolvedFact { kind, what, span: Some(span) });
+        self
+    }
+
     /// The worst of what it would lose, where the policy asked for that.
     pub const fn loss(&self) -> Option<&Loss> {
         self.loss.as_ref()
@@ -208,7 +221,7 @@ impl Facts {
 
     /// Whether it is a call of the kind whose consequences are evaluated, and reads as one.
     pub fn is_evaluated(&self) -> bool {
-        self.malformed.is_none() && (self.tool == "Bash" || self.tool.starts_with("mcp__"))
+        self.malformed.is_none() && (SHELL_TOOLS.contains(&self.tool.as_str()) || self.tool.starts_with("mcp__"))
     }
 
     /// The plans it would apply.
@@ -240,6 +253,10 @@ pub(crate) const LIMIT: &str = "limit";
 
 /// A tree or glob too large to look for denied files in.
 pub(crate) const SEARCH: &str = "search";
+/// A host that is refused, in a text that may be prose.
+pub(crate) const TEXT_HOST: &str = "text-host";
+/// A line that another shell than bash would read.
+pub(crate) const OTHER_SHELL: &str = "other-shell";
 /// A line that is no shell program.
 pub(crate) const SYNTAX: &str = "syntax";
 

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
 
-use crate::facts::{Apply, Facts, LIMIT, PathFact, PathKind, SEARCH, SYNTAX, TextFact};
+use crate::facts::{Apply, Facts, LIMIT, OTHER_SHELL, PathFact, PathKind, SEARCH, SYNTAX, TEXT_HOST, TextFact};
 use crate::policy::Policy;
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
@@ -18,6 +18,7 @@ use crate::rules::Reading;
 /// Rules that are Writ's own.
 const MALFORMED: &str = "writ:malformed-input";
 const NO_SHELL: &str = "writ:shell-syntax";
+const OTHER_SHELL_RULE: &str = "writ:other-shell";
 
 /// Applies a policy to facts.
 pub fn judge(policy: &Policy, setting: &Setting, facts: &Facts) -> Decision {
@@ -170,8 +171,9 @@ impl<'a> Judge<'a> {
         for fact in self.facts.paths.iter().filter(|fact| fact.kind != PathKind::Mentioned) {
             if let Some(protected) = self.setting.violated(fact) {
                 let message = format!("`{}` is {}, which the agent may not touch", protected.path, protected.what);
+                let verdict = if fact.kind == PathKind::Text { Verdict::Ask } else { Verdict::Deny };
                 self.say(
-                    Verdict::Deny,
+                    verdict,
                     protect::RULE,
                     path_match(fact),
                     message,
@@ -208,6 +210,14 @@ impl<'a> Judge<'a> {
                     let message = format!("not readable as a shell command: {}", open.what);
                     self.say(Verdict::Deny, NO_SHELL, matched, message, "a command that bash accepts".to_owned());
                 }
+            } else if open.kind == TEXT_HOST {
+                let message = format!("its input holds the address `{}`, whose host is not allowed", open.what);
+                self.say(Verdict::Ask, "/domains", matched, message, "leave the address out".to_owned());
+            } else if open.kind == OTHER_SHELL {
+                let message =
+                    format!("the shell that runs here is zsh, which reads {} differently from bash", open.what);
+                let instead = "`writ init`, which has the client run bash, or plainer words".to_owned();
+                self.say(Verdict::Ask, OTHER_SHELL_RULE, matched, message, instead);
             } else if open.kind == LIMIT && ruled.is_none() {
                 if self.policy.files.any() || self.policy.domains.any() {
                     let message = format!("too large to be followed to its end: {}", open.what);

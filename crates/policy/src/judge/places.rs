@@ -14,9 +14,6 @@ const AMBIGUOUS: &str = "writ:ambiguous-url";
 
 impl Judge<'_> {
     pub(super) fn path(&mut self, fact: &PathFact) {
-        if fact.kind == PathKind::Argument {
-            return;
-        }
         let (files, facts) = (&self.policy.files, self.facts);
         let tool = facts.tool.as_str();
         let spellings = fact.spellings();
@@ -33,14 +30,14 @@ impl Judge<'_> {
             let pointer = rule.pointer.clone();
             let message = format!("`{}` is denied ({})", fact.resolved, access_word(fact.access));
             return self.say(
-                Verdict::Deny,
+                if fact.kind == PathKind::Text { Verdict::Ask } else { Verdict::Deny },
                 &pointer,
                 path_match(fact),
                 message,
                 format!("remove the rule at {pointer}, or leave this path out"),
             );
         }
-        if fact.kind == PathKind::Mentioned {
+        if matches!(fact.kind, PathKind::Mentioned | PathKind::Text) {
             return;
         }
         let read_only = named(&files.read_only);
@@ -48,8 +45,9 @@ impl Judge<'_> {
             if fact.access == Access::Write {
                 let pointer = rule.pointer.clone();
                 let message = format!("`{}` is read-only", fact.resolved);
+                // Whether a tool of unknown doings writes is not known.
                 return self.say(
-                    Verdict::Deny,
+                    if fact.kind == PathKind::Argument { Verdict::Ask } else { Verdict::Deny },
                     &pointer,
                     path_match(fact),
                     message,
@@ -66,7 +64,9 @@ impl Judge<'_> {
             let pointer = rule.pointer.clone();
             self.path_asks(fact, &pointer);
         }
-        self.path_allowed(fact);
+        if fact.kind != PathKind::Argument {
+            self.path_allowed(fact);
+        }
     }
 
     fn path_asks(&mut self, fact: &PathFact, pointer: &str) {

@@ -84,10 +84,13 @@ pub fn check(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
         Kind::Amount if value.as_f64().is_none_or(|number| number < 0.0) => wrong("a number from 0"),
         Kind::Text | Kind::Truth | Kind::Count | Kind::Amount => {}
         Kind::Version if value.as_str() == Some("1.0") => {}
-        Kind::Version => out.push(Found::value(pointer, "unknown version", "write \"1.0\"")),
+        Kind::Version => out.push(Found::value(pointer, "unknown version", "write \"1.0\"").rule("unknown-version")),
         Kind::Date => match value.as_str().map(Timestamp::parse) {
             Some(Ok(_)) => {}
-            Some(Err(error)) => out.push(Found::value(pointer, error.to_string(), "")),
+            Some(Err(error)) => {
+                let help = "a date and time as in `2027-01-31T00:00:00Z`";
+                out.push(Found::value(pointer, error.to_string(), help).rule("bad-date"));
+            }
             None => wrong("an RFC 3339 date and time"),
         },
         Kind::Word(words) => match value.as_str() {
@@ -95,7 +98,7 @@ pub fn check(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
             Some(word) => {
                 let help = did_you_mean(word, words.iter().copied())
                     .map_or_else(|| format!("one of {}", words.join(", ")), |near| format!("did you mean `{near}`?"));
-                out.push(Found::value(pointer, format!("unknown word `{word}`"), help));
+                out.push(Found::value(pointer, format!("unknown word `{word}`"), help).rule("unknown-word"));
             }
             None => wrong("a string"),
         },
@@ -134,10 +137,10 @@ fn check_members(members: &Object, fields: &'static [Field], pointer: &str, out:
             || format!("known here: {}", fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
-        out.push(Found::name(&at, format!("unknown field `{name}`"), help));
+        out.push(Found::name(&at, format!("unknown field `{name}`"), help).rule("unknown-field"));
     }
     for field in fields.iter().filter(|field| field.required && members.get(field.name).is_none()) {
-        out.push(Found::value(pointer, format!("missing field `{}`", field.name), field.doc));
+        out.push(Found::value(pointer, format!("missing field `{}`", field.name), field.doc).rule("missing-field"));
     }
 }
 

@@ -86,6 +86,9 @@ impl Survey<'_> {
         let candidate = Candidate::of(command);
         let tool = self.call.tool.as_str();
         let mut found = hits(self.policy, tool, |pattern| candidate.denied_by(pattern));
+        if self.facts.shell {
+            found.extend(hits(self.policy, "Bash", |pattern| candidate.denied_by(pattern)));
+        }
         found.dedup();
         let named = allowed(self.policy, tool, |pattern| candidate.allowed_by(pattern));
         let needless = candidate.is_harmless() || candidate.is_wrapper_of(command, &analysis.commands);
@@ -155,7 +158,7 @@ impl Survey<'_> {
     }
 
     /// Whether a rule that forbids names a path.
-    fn is_named(&self, fact: &PathFact) -> bool {
+    pub(super) fn is_named(&self, fact: &PathFact) -> bool {
         let (files, home) = (&self.policy.files, self.setting.home.as_deref());
         let spellings = fact.spellings();
         let listed = |rules| spellings.iter().any(|path| last_word_split(rules, path, home).is_some());
@@ -164,7 +167,7 @@ impl Survey<'_> {
             || self.setting.violated(fact).is_some()
     }
 
-    fn exists(&self, path: &str) -> bool {
+    pub(super) fn exists(&self, path: &str) -> bool {
         let Some((folder, name)) = path.rsplit_once('/') else { return false };
         let folder = if folder.is_empty() { "/" } else { folder };
         self.world.list(folder).is_some_and(|entries| entries.iter().any(|entry| entry.name == name))

@@ -4,6 +4,7 @@
 //! Invariant: an input that cannot be read is in [`Facts`] as malformed, and nothing it names is left out in silence. Page:
 //! `spec/policy.md`.
 
+mod input;
 mod line;
 mod paths;
 mod template;
@@ -15,19 +16,20 @@ use writ_core::json::Value;
 use writ_core::{Subject, ToolCall, Verdict, secret};
 use writ_shell::Access;
 
-use crate::facts::{Facts, Host, HostFact, PathFact, PathKind, TextFact, UnresolvedFact};
+use crate::facts::{Facts, Host, HostFact, PathFact, TextFact, UnresolvedFact};
 use crate::glob::unfold;
 use crate::judge::judge;
 use crate::policy::Policy;
 use crate::protect::Setting;
-use crate::rules::{Acting, PATH_TOOLS, Reading, ToolRule, text_matches};
+use crate::rules::{Acting, OTHER_TOOLS, PATH_TOOLS, Reading, ToolRule, text_matches};
 use crate::url::{self, Target};
 use crate::world::{Search, World, fold};
 
 /// Most paths, and most texts, of one verdict that facts keep.
 const MOST: usize = 64;
-/// Longest text in a tool's input that may be a path.
-const MAX_ARGUMENT: usize = 4096;
+
+/// Stands for the host of a `file:` URL.
+const FILE_HOST: &str = "file:";
 
 /// Most trees that one call is searched for.
 const MOST_TREES: usize = 64;
@@ -66,7 +68,7 @@ struct Survey<'a> {
 impl Survey<'_> {
     fn call(&mut self) -> Result<(), String> {
         match self.call.tool.as_str() {
-            "Bash" => {
+            "Bash" | "Monitor" => {
                 let command = self.needed("command")?.to_owned();
                 self.shell(&command);
             }
@@ -81,35 +83,20 @@ impl Survey<'_> {
                 let kind = self.optional("subagent_type")?.unwrap_or_default().to_owned();
                 self.text(Subject::Tool, kind.clone(), &kind);
             }
-            tool if tool.starts_with("mcp__") => self.arguments(&self.call.input),
-            _ => self.stranger()?,
+            // Its command is one of the client's own, not the shell's.
+            "SlashCommand" | "Skill" => {}
+            tool if OTHER_TOOLS.contains(&tool) && !tool.ends_with("McpResource") => self.stranger()?,
+            tool if tool.starts_with("mcp__") => self.foreign_input(),
+            _ => {
+                self.stranger()?;
+                self.foreign_input();
+            }
         }
         Ok(())
     }
 
-    /// Any text in the input of a tool on a server may be a path that it writes (R19). Only what is protected is kept (R8).
-    fn arguments(&mut self, input: &Value) {
-        match input {
-            Value::String(text) if text.len() <= MAX_ARGUMENT && !text.contains('\n') => {
-                let path = text.strip_prefix("file://").unwrap_or(text);
-                let mut fact = self.path(&self.absolute(&self.call.cwd, path), Access::Write, None);
-                fact.kind = PathKind::Argument;
-                if self.setting.violated(&fact).is_some() {
-                    self.facts.paths.push(fact);
-                }
-            }
-            Value::Array(items) => items.iter().for_each(|item| self.arguments(item)),
-            Value::Object(members) => members.iter().for_each(|(_, member)| self.arguments(member)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-
-    /// A tool not known here: whatever in its input looks like a command, a path or a URL is treated as one.
+    /// A tool that is no server's: what its input names as a path or a URL is what it acts on.
     fn stranger(&mut self) -> Result<(), String> {
-        if let Some(command) = self.call.text("command") {
-            let command = command.to_owned();
-            self.shell(&command);
-        }
         for name in ["file_path", "notebook_path", "path", "filePath"] {
             if self.call.input.get(name).is_some() {
                 self.file(name, false)?;
@@ -233,6 +220,9 @@ impl Survey<'_> {
                 let fact = self.path(&path, Access::Read, None);
                 self.facts.paths.push(fact);
                 self.text(Subject::Host, "file".to_owned(), text);
+                // No `domains` entry can name it: whoever lists hosts has not listed this machine's files (R81).
+                let host = Host::Name(FILE_HOST.to_owned());
+                self.facts.hosts.push(HostFact { host, mentioned: false, span: None });
             }
             Target::Host(host) => {
                 let name = if let Host::Name(name) = &host { name.clone() } else { String::new() };

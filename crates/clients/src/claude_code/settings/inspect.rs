@@ -6,7 +6,8 @@
 
 use writ_core::json::{Object, Value};
 
-use super::{Found, SettingsError, checked, matches_all, ours, split_mark};
+use super::shell::{self, is_bash};
+use super::{Found, SettingsError, TIMEOUT_SECONDS, checked, matches_all, ours, split_mark};
 use crate::claude_code::EVENTS;
 
 /// What one settings file says about hooks.
@@ -20,6 +21,14 @@ pub struct Installed {
     pub twice: Vec<&'static str>,
     /// Events whose entry does not say `"onFailure": "block"`: a crash lets the tool run.
     pub fails_open: Vec<&'static str>,
+    /// How its entries start the program, each once.
+    pub starts: Vec<Start>,
+    /// Events whose entry gives the hook less time than Writ takes at most.
+    pub hurried: Vec<&'static str>,
+    /// The shell that `env` names for the client.
+    pub shell: Option<String>,
+    /// Variables in `env` that would have the hook look for Writ's state elsewhere.
+    pub moves: Vec<&'static str>,
     /// Entries of Writ's that do not see everything or whose answer is not waited for, as JSON pointers: a matcher, `if`,
     /// `async`, `asyncRewake`, `once`.
     pub narrowed: Vec<String>,
@@ -33,7 +42,46 @@ pub struct Installed {
     pub others: usize,
 }
 
+/// A command line of a hook entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The program; a whole shell line where there are no arguments.
+    pub command: String,
+    /// Its arguments: then the client starts it without a shell.
+    pub args: Option<Vec<String>>,
+}
+
+/// Variables that decide where the hook finds its state and its user.
+const MOVES: [&str; 4] = ["WRIT_STATE_DIR", "XDG_STATE_HOME", "HOME", "CLAUDE_CONFIG_DIR"];
+
 impl Installed {
+    /// Whether a session under `before` would be held less by what is there now.
+    pub fn weaker_than(&self, before: &Self) -> Option<String> {
+        let gone: Vec<&str> = self.missing.iter().filter(|event| !before.missing.contains(event)).copied().collect();
+        let more = |now: &[String], then: &[String]| now.iter().any(|pointer| !then.contains(pointer));
+        let open = |now: &[&'static str], then: &[&'static str]| now.iter().any(|event| !then.contains(event));
+        match () {
+            () if self.disabled && !before.disabled => Some("switches all hooks off".to_owned()),
+            () if !gone.is_empty() => Some(format!("takes Writ's hooks for {} away", gone.join(", "))),
+            () if self.starts.iter().any(|start| !before.starts.contains(start)) => {
+                Some("starts another program as Writ's hook".to_owned())
+            }
+            () if more(&self.narrowed, &before.narrowed) => Some("keeps calls from Writ's hooks".to_owned()),
+            () if more(&self.rejected, &before.rejected) => {
+                Some("holds an entry for which the client ignores every hook".to_owned())
+            }
+            () if open(&self.fails_open, &before.fails_open) => Some("lets tools run when a hook fails".to_owned()),
+            () if open(&self.hurried, &before.hurried) => Some("gives the hook too little time".to_owned()),
+            () if self.moves.iter().any(|name| !before.moves.contains(name)) => {
+                Some("has the hook look for its state elsewhere".to_owned())
+            }
+            () if before.shell.as_deref().is_some_and(is_bash) && !self.shell.as_deref().is_some_and(is_bash) => {
+                Some("has the client run another shell than bash".to_owned())
+            }
+            () => None,
+        }
+    }
+
     /// Whether every event reaches one hook of Writ's that sees everything. Says nothing about `onFailure`, which old
     /// clients do not know, nor about other settings files.
     pub fn complete(&self) -> bool {
@@ -51,6 +99,8 @@ pub fn inspect(text: Option<&str>) -> Result<Installed, SettingsError> {
     let mut installed = Installed {
         disabled: flag(&settings, "disableAllHooks"),
         managed_only: flag(&settings, "allowManagedHooksOnly"),
+        shell: shell::pinned(&settings).map(str::to_owned),
+        moves: MOVES.into_iter().filter(|name| settings.get("env").and_then(|env| env.get(name)).is_some()).collect(),
         ..Installed::default()
     };
     let found = ours(&settings);
@@ -61,12 +111,23 @@ pub fn inspect(text: Option<&str>) -> Result<Installed, SettingsError> {
             1 => {}
             _ => installed.twice.push(event),
         }
+        let seconds = |found: &Found<'_>| found.entry_value.get("timeout").map(Value::as_f64);
+        if here().any(|found| seconds(found).is_some_and(|time| time.is_none_or(|time| time < TIMEOUT_SECONDS as f64)))
+        {
+            installed.hurried.push(event);
+        }
         if here().any(|found| found.entry_value.get("onFailure").and_then(Value::as_str) != Some("block")) {
             installed.fails_open.push(event);
         }
     }
     for found in &found {
         let command = found.entry_value.get("command").and_then(Value::as_str).unwrap_or_default();
+        let args = found.entry_value.get("args").and_then(Value::as_array);
+        let args = args.map(|args| args.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+        let start = Start { command: command.to_owned(), args };
+        if !installed.starts.contains(&start) {
+            installed.starts.push(start);
+        }
         if !installed.commands.iter().any(|known| known == command) {
             installed.commands.push(command.to_owned());
         }

@@ -7,14 +7,16 @@
 
 mod inspect;
 mod places;
+mod shell;
 mod splice;
 
 use std::path::Path;
 
 use writ_core::json::{Integers, JsonError, Limits, Object, Value, parse_with, pretty};
 
-pub use inspect::{Installed, inspect};
+pub use inspect::{Installed, Start, inspect};
 pub use places::{Places, places};
+pub use shell::{SHELL_VARIABLE, is_bash, pin_shell, unpin_shell};
 
 use super::{EVENTS, matches_tools};
 use splice::{append_element, append_member, remove_child};

@@ -17,17 +17,35 @@ pub struct Places {
     pub local: PathBuf,
     /// The administrator's, and a folder of more.
     pub managed: [PathBuf; 2],
+    /// What the client reads again or runs by itself, with what each is.
+    pub reloaded: Vec<(PathBuf, &'static str)>,
 }
+
+/// What lies in the client's own folder and comes back into a session by itself.
+const RELOADED: [(&str, &str); 7] = [
+    ("settings.local.json", "the client's settings"),
+    ("remote-settings.json", "the client's settings"),
+    ("shell-snapshots", "what the client's shell starts with"),
+    ("session-env", "what the client's shell starts with"),
+    ("plugins", "a plugin of the client"),
+    ("hooks", "a hook of the client"),
+    // A transcript is what a claim and a session are checked against. Notes beside it are the agent's own.
+    ("projects/**/*.jsonl", "a transcript of the client"),
+];
 
 /// The settings files that the client reads in `project`. `config_dir` is `CLAUDE_CONFIG_DIR`, if it is set.
 pub fn places(project: &Path, home: &Path, config_dir: Option<&Path>) -> Places {
     let user = config_dir.map_or_else(|| home.join(".claude"), Path::to_owned);
     let managed = Path::new(managed_folder());
+    let mut reloaded: Vec<(PathBuf, &str)> = RELOADED.iter().map(|(name, what)| (user.join(name), *what)).collect();
+    reloaded.push((config_dir.unwrap_or(home).join(".claude.json"), "the client's settings"));
+    reloaded.push((project.join(".claude/hooks"), "a hook of the client"));
     Places {
         user: user.join("settings.json"),
         project: project.join(".claude/settings.json"),
         local: project.join(".claude/settings.local.json"),
         managed: [managed.join("managed-settings.json"), managed.join("managed-settings.d")],
+        reloaded,
     }
 }
 
@@ -64,5 +82,9 @@ mod tests {
         let protected = moved.protected();
         assert!(protected.contains(&PathBuf::from("/p/.claude/settings.local.json")) && protected.len() == 5);
         assert!(!protected.contains(&plain.user));
+        let reloaded = |places: &Places, path: &str| places.reloaded.iter().any(|(own, _)| own == Path::new(path));
+        assert!(reloaded(&plain, "/h/.claude/shell-snapshots") && reloaded(&plain, "/h/.claude.json"));
+        assert!(reloaded(&moved, "/c/shell-snapshots") && reloaded(&moved, "/c/.claude.json"));
+        assert!(!reloaded(&moved, "/h/.claude.json") && reloaded(&moved, "/p/.claude/hooks"));
     }
 }

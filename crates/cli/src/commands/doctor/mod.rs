@@ -1,0 +1,111 @@
+//! `writ doctor`: what is wrong with the installation, and how to mend it.
+
+mod dry;
+mod hooks;
+mod state;
+
+use std::path::Path;
+
+use writ_core::json::{Object, Value};
+use writ_engine::{Home, Trust, governing, human, standing};
+use writ_store::Store;
+
+use crate::args::{Format, FormatArgs};
+use crate::commands::init::client_version;
+use crate::commands::policy;
+use crate::environment;
+use crate::exit::Failure;
+use crate::output;
+
+/// One question, its answer, and the remedy when the answer is bad.
+struct Finding {
+    good: bool,
+    text: String,
+    remedy: String,
+}
+
+fn good(text: impl Into<String>) -> Finding {
+    Finding { good: true, text: text.into(), remedy: String::new() }
+}
+
+fn bad(text: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    Finding { good: false, text: text.into(), remedy: remedy.into() }
+}
+
+/// Checks everything. Exit code 3 when anything needs mending.
+pub fn run(args: &FormatArgs) -> Result<(), Failure> {
+    let home = environment::home();
+    let cwd = environment::cwd()?;
+    let mut findings = state::check(&home);
+    findings.extend(governs(&home, &cwd));
+    findings.push(good(writ_engine::claims::enforced(&home, &cwd).text()));
+    findings.extend(hooks::check(&home, &cwd));
+    findings.push(client()?);
+    if args.format == Format::Json {
+        output::print_json(&Value::Array(findings.iter().map(to_json).collect()));
+    } else {
+        for finding in &findings {
+            let mark = if finding.good { output::good('✓') } else { output::bad('✗') };
+            output::line(format!("{mark} {}", output::plain(&finding.text)));
+            if !finding.remedy.is_empty() {
+                output::line(format!("    {} {}", output::dim("mend it:"), output::plain(&finding.remedy)));
+            }
+        }
+    }
+    if findings.iter().all(|finding| finding.good) { Ok(()) } else { Err(Failure::No) }
+}
+
+fn to_json(finding: &Finding) -> Value {
+    let mut out = Object::new();
+    out.push("good", Value::from(finding.good));
+    out.push("text", Value::from(finding.text.as_str()));
+    out.push("remedy", Value::from(finding.remedy.as_str()));
+    Value::Object(out)
+}
+
+/// The policy that governs here, and how the newest session stands to it.
+fn governs(home: &Home, cwd: &Path) -> Vec<Finding> {
+    let trust = Trust::open(home.state.as_deref());
+    let store = home.state().ok().and_then(|state| Store::open(state.to_owned()).ok());
+    let newest = store.as_ref().and_then(|store| human::newest(store, governing::repository(cwd)).ok().flatten());
+    let stands = store.as_ref().zip(newest).and_then(|(store, id)| standing::of_session(store, &id, &trust));
+    let mut out = vec![at_its_place(cwd, &trust)];
+    out.extend(stands.map(|text| bad(text, "put the file back, or a human runs `writ policy accept` in a terminal")));
+    out
+}
+
+fn at_its_place(cwd: &Path, trust: &Trust) -> Finding {
+    let Some(path) = governing::find(cwd) else {
+        return bad("no policy governs here: every call is allowed and nothing is recorded", "run `writ init`");
+    };
+    let shown = path.display();
+    match governing::open(&path, None, trust) {
+        Ok(governing) => match policy::expired(&governing) {
+            Some(_) => bad(
+                format!("the policy {shown} has expired: every call is denied"),
+                format!("give it a later `expires` in {shown}"),
+            ),
+            None => {
+                let (name, signed) = (governing.policy.name(), governing.signed.as_str());
+                good(format!("policy `{name}` governs ({shown}, {signed})"))
+            }
+        },
+        Err(error @ governing::GoverningError::NotTrusted { .. }) => bad(
+            error.to_string(),
+            format!(
+                "run `writ keys require-signed off`, or sign it: writ policy sign {shown} --key KEY, and trust that key"
+            ),
+        ),
+        Err(error) => {
+            bad(error.to_string(), format!("`writ policy check {shown}` shows the places; mend them in {shown}"))
+        }
+    }
+}
+
+fn client() -> Result<Finding, Failure> {
+    Ok(match client_version(None)? {
+        None => good("no `claude` on the PATH to ask for its version"),
+        Some(version) if version.blocks_on_failure() => good(format!("client {version} blocks when a hook fails")),
+        Some(version) => bad(format!("client {version} lets a tool run when a hook fails"), "update the client"),
+    })
+}

@@ -1,0 +1,199 @@
+//! Whether the person who gives a word is outside the agent's client.
+//!
+//! Owns the look at the processes above this one. A terminal is no proof: an agent's process can make one, and leave its client's
+//! tree. So something above this process has to be older than the session. Refuses wherever that cannot be told: then the approval
+//! passphrase is what shows a human (R71).
+
+use std::fs;
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::{Command, Stdio};
+
+use writ_core::Timestamp;
+use writ_engine::{Home, approval, namespace};
+
+use crate::environment;
+use crate::exit::Failure;
+use crate::output;
+
+/// Most processes between this one and the first.
+const MOST: usize = 64;
+/// Clock ticks a second, as the kernel counts a process's start on every platform Writ is built for.
+const TICKS: i64 = 100;
+/// How much older than the session something has to be, in milliseconds: the kernel's clock is no finer.
+const MARGIN: i64 = 20;
+/// The first process namespace of a machine.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+/// Programs that start others for nobody in particular: a process below them may have been the agent's.
+const SERVERS: [&str; 22] = [
+    "systemd",
+    "init",
+    "(sd-pam)",
+    "launchd",
+    "atd",
+    "cron",
+    "crond",
+    "anacron",
+    "dbus-daemon",
+    "dbus-broker",
+    "tini",
+    "dumb-init",
+    "docker-init",
+    "catatonit",
+    "conmon",
+    "s6-svscan",
+    "supervisord",
+    "runsv",
+    "inetd",
+    "xinetd",
+    "containerd-shim",
+    "podman",
+];
+
+/// The session that a word is given about.
+pub struct About {
+    /// When it began.
+    pub began: Timestamp,
+    /// The process namespace it began in.
+    pub namespace: Option<String>,
+}
+
+/// One process.
+struct Process {
+    id: u32,
+    name: String,
+    parent: u32,
+    /// Ticks since the machine started.
+    started: i64,
+}
+
+/// Makes sure that a human outside the client gives this word.
+pub fn human(what: &str, about: &About, home: &Home) -> Result<(), Failure> {
+    if environment::below_agent() {
+        return refuse(&format!("an agent's client runs this: {what} from a terminal of your own"));
+    }
+    if !std::io::stdin().is_terminal() {
+        return refuse(&format!("only a human at a terminal can {what}"));
+    }
+    if let Some(kept) = approval::read(home).map_err(Failure::could_not)? {
+        return if kept.is(&secret("approval passphrase: ")?) {
+            Ok(())
+        } else {
+            refuse("that is not the approval passphrase")
+        };
+    }
+    match doubt(about) {
+        None => Ok(()),
+        Some(why) => refuse(&format!(
+            "cannot tell that a human is here: {why}\n  {} {what} from a terminal that was open before the session began; or set a passphrase \
+             there once with `writ keys approval`, which then counts everywhere",
+            output::bold("help:")
+        )),
+    }
+}
+
+/// Sets the approval passphrase, or another one.
+pub fn set_passphrase(about: &About, home: &Home) -> Result<(), Failure> {
+    human("set the approval passphrase", about, home)?;
+    let text = secret("new approval passphrase: ")?;
+    if text != secret("the same again: ")? {
+        return refuse("the two are not the same");
+    }
+    approval::set(home, &text).map_err(Failure::could_not)?;
+    output::line(format!("{} approvals now need this passphrase", output::good('✓')));
+    Ok(())
+}
+
+fn refuse(why: &str) -> Result<(), Failure> {
+    output::note(format!("{} {why}", output::bad("error:")));
+    Err(Failure::No)
+}
+
+/// A line from the terminal that is not shown.
+fn secret(prompt: &str) -> Result<String, Failure> {
+    let stty = |word: &str| {
+        Command::new("stty").arg(word).stdin(Stdio::inherit()).status().is_ok_and(|status| status.success())
+    };
+    output::note_start(prompt);
+    let hidden = stty("-echo");
+    let mut text = String::new();
+    let read = std::io::stdin().lock().read_line(&mut text);
+    if hidden {
+        let _shown = stty("echo");
+        drop(writeln!(std::io::stderr()));
+    }
+    read?;
+    Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// Why this process may be the agent's; `None` where something above it was there before the session.
+fn doubt(about: &About) -> Option<String> {
+    let here = namespace();
+    if here.is_none() {
+        return Some("this system does not show the processes above this one".to_owned());
+    }
+    let first = here.as_deref() == Some(FIRST_NAMESPACE);
+    if !first && about.namespace.is_some() && about.namespace != here {
+        return Some("this process has a process namespace of its own".to_owned());
+    }
+    let Some(above) = above() else { return Some("the processes above this one cannot be looked at".to_owned()) };
+    let now = Timestamp::now().millis();
+    let own = above.first().map_or(0, |process| process.started);
+    let older = |process: &Process| {
+        let began = now.saturating_sub((own - process.started).saturating_mul(1000 / TICKS));
+        began < about.began.millis().saturating_sub(MARGIN)
+    };
+    let person = |process: &Process| process.id != 1 && !SERVERS.iter().any(|name| process.name.starts_with(name));
+    // A process without a parent that is not the first came in from outside, as `docker exec` brings it.
+    let entered = |process: &Process| process.parent == 0 && process.id != 1;
+    let shown = above.iter().skip(1).any(|process| person(process) && (older(process) || entered(process)));
+    (!shown).then(|| {
+        "nothing above this terminal was there before the session began, so the agent may have started it".to_owned()
+    })
+}
+
+/// This process and those above it, up to the first; `None` where one of them cannot be seen.
+fn above() -> Option<Vec<Process>> {
+    let mut out: Vec<Process> = Vec::new();
+    let mut next = std::process::id();
+    while next != 0 {
+        if out.len() >= MOST {
+            return None;
+        }
+        let process = process(next)?;
+        next = process.parent;
+        out.push(process);
+    }
+    Some(out)
+}
+
+/// What the kernel says of a process. Something put in its place has a size, or says another number.
+fn process(id: u32) -> Option<Process> {
+    let path = format!("/proc/{id}/stat");
+    let found = fs::symlink_metadata(&path).ok()?;
+    if !found.is_file() || found.len() != 0 {
+        return None;
+    }
+    let stat = fs::read_to_string(&path).ok()?;
+    let (front, rest) = stat.rsplit_once(')')?;
+    let (number, name) = front.split_once('(')?;
+    let mut rest = rest.split_whitespace();
+    let parent = rest.nth(1)?.parse().ok()?;
+    let started = rest.nth(17)?.parse().ok()?;
+    (number.trim().parse() == Ok(id)).then(|| Process { id, name: name.to_owned(), parent, started })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_above_is_older_than_a_session_that_begins_now() {
+        let above = above().unwrap();
+        assert_eq!(above.first().unwrap().id, std::process::id());
+        assert!(above.windows(2).all(|pair| pair[0].parent == pair[1].id), "each is the one before's parent");
+        let long_ago = About { began: Timestamp::from_millis(0), namespace: namespace() };
+        assert!(doubt(&long_ago).is_some(), "nothing here is older than the epoch");
+        let elsewhere = About { began: Timestamp::now(), namespace: Some("pid:[1]".to_owned()) };
+        assert!(namespace().as_deref() == Some(FIRST_NAMESPACE) || doubt(&elsewhere).is_some());
+    }
+}

@@ -1,0 +1,124 @@
+//! The client's settings while a session runs: a change that would loosen Writ's hooks is refused.
+//!
+//! Owns the comparison of what the settings files held when the session began with what they hold now. Refuses nothing by
+//! itself: the client asks before it takes changed settings over (`ConfigChange`), and keeps the old ones when it is told no
+//! (measured with 2.1.329). Page: `spec/clients/claude-code.md`.
+
+use std::path::{Path, PathBuf};
+
+use writ_clients::claude_code::settings::{Installed, Start, inspect};
+use writ_core::json::{Object, Value};
+use writ_core::plain;
+
+use crate::{Home, governing, protect};
+
+/// Largest settings file.
+const MAX_SETTINGS: u64 = 4 << 20;
+
+/// A settings file that installed Writ's hooks when the session began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hooks {
+    /// The file.
+    pub path: PathBuf,
+    /// The programs it started.
+    pub starts: Vec<Start>,
+    /// The shell it had the client run.
+    pub shell: Option<String>,
+}
+
+impl Hooks {
+    fn to_json(&self) -> Value {
+        let texts = |texts: &[String]| Value::Array(texts.iter().map(|text| Value::from(text.as_str())).collect());
+        let start = |start: &Start| {
+            let mut out = Object::new();
+            out.push("command", Value::from(start.command.as_str()));
+            out.push("args", start.args.as_deref().map_or(Value::Null, texts));
+            Value::Object(out)
+        };
+        let mut out = Object::new();
+        out.push("path", Value::from(self.path.to_string_lossy().as_ref()));
+        out.push("starts", Value::Array(self.starts.iter().map(start).collect()));
+        out.push("shell", Value::from(self.shell.as_deref()));
+        Value::Object(out)
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let start = |value: &Value| {
+            let args = value.get("args")?.as_array();
+            let args = args.map(|args| args.iter().map(text).collect::<Option<Vec<_>>>());
+            Some(Start {
+                command: text(value.get("command")?)?,
+                args: if let Some(args) = args { Some(args?) } else { None },
+            })
+        };
+        Some(Self {
+            path: PathBuf::from(value.get("path")?.as_str()?),
+            starts: value.get("starts")?.as_array()?.iter().map(start).collect::<Option<_>>()?,
+            shell: value.get("shell").and_then(text),
+        })
+    }
+}
+
+/// The settings files that install Writ's hooks for a folder.
+pub fn installed(home: &Home, cwd: &Path) -> Vec<Hooks> {
+    let found = files(home, cwd).into_iter().filter_map(|path| Some((look(&path).ok()?, path)));
+    let hooks = found.map(|(found, path)| Hooks { path, starts: found.starts, shell: found.shell });
+    hooks.filter(|hooks| !hooks.starts.is_empty()).collect()
+}
+
+/// What the genesis row keeps of them.
+pub fn to_json(hooks: &[Hooks]) -> Value {
+    Value::Array(hooks.iter().map(Hooks::to_json).collect())
+}
+
+/// Reads it again.
+pub fn recorded(genesis: &Value) -> Vec<Hooks> {
+    let hooks = genesis.get("hooks").and_then(Value::as_array).unwrap_or_default();
+    hooks.iter().filter_map(Hooks::from_json).collect()
+}
+
+/// Why the settings as they are now would hold the session less than those it began with; `None` when they would not.
+/// `hooks` are the files that installed the hooks then.
+pub fn weakened(home: &Home, cwd: &Path, hooks: &[Hooks], changed: Option<&Path>) -> Option<String> {
+    for hook in hooks {
+        let shown = hook.path.display();
+        match look(&hook.path) {
+            Err(why) => return Some(format!("{shown} no longer installs Writ's hooks: {why}")),
+            Ok(found) => {
+                let (starts, shell) = (hook.starts.clone(), hook.shell.clone());
+                let before = Installed { starts, shell, ..Installed::default() };
+                if let Some(why) = found.weaker_than(&before) {
+                    return Some(format!("{shown} {why}"));
+                }
+            }
+        }
+    }
+    // Another file cannot take entries away, but it can switch hooks off or move what they look for.
+    let others = files(home, cwd)
+        .into_iter()
+        .chain(changed.map(Path::to_owned))
+        .filter(|path| hooks.iter().all(|hook| hook.path != *path));
+    for path in others {
+        let Ok(found) = look(&path) else { continue };
+        let plain = Installed { starts: found.starts.clone(), missing: found.missing.clone(), ..Installed::default() };
+        let plain = Installed { fails_open: found.fails_open.clone(), hurried: found.hurried.clone(), ..plain };
+        let plain = Installed { narrowed: found.narrowed.clone(), rejected: found.rejected.clone(), ..plain };
+        if let Some(why) = found.weaker_than(&plain) {
+            return Some(format!("{} {why}", path.display()));
+        }
+    }
+    None
+}
+
+fn files(home: &Home, cwd: &Path) -> Vec<PathBuf> {
+    let Some(places) = protect::places(home, governing::repository(cwd)) else { return Vec::new() };
+    let [managed, _] = places.managed;
+    vec![places.user, places.project, places.local, managed]
+}
+
+fn look(path: &Path) -> Result<Installed, String> {
+    let bytes = plain::read(path, MAX_SETTINGS).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+    inspect(Some(&text)).map_err(|error| error.to_string())
+}

@@ -1,0 +1,373 @@
+//! Inputs of tools whose doings are not known here: what in them is a command, a path or a host (R78).
+//!
+//! Owns the reading of foreign inputs, member names included. A value that *is* a path or a URL is judged as one; a value that
+//! merely holds one may be prose, so it asks at most. Invariant: only what a rule names is kept (R8). Page: `spec/policy.md`.
+
+mod commands;
+mod words;
+
+use writ_core::json::{self, Limits, Value};
+use writ_shell::Access;
+
+use super::Survey;
+use crate::facts::{Host, HostFact, PathFact, PathKind};
+use crate::rules::last_word_split;
+use crate::url::{self, Target, percent_decoded};
+use crate::world::fold;
+
+/// Deepest JSON text inside a text that is read as JSON again.
+const MAX_DEPTH: usize = 8;
+/// Longest path that the file system is asked about; longer ones are folded as text.
+const PATH_MAX: usize = 4096;
+
+/// Members that name a file or folder.
+const PATHS: [&str; 24] = [
+    "path",
+    "paths",
+    "file",
+    "files",
+    "filepath",
+    "filename",
+    "filenames",
+    "dir",
+    "directory",
+    "folder",
+    "root",
+    "cwd",
+    "source",
+    "src",
+    "destination",
+    "dest",
+    "dst",
+    "target",
+    "from",
+    "to",
+    "uri",
+    "notebookpath",
+    "workdir",
+    "output",
+];
+/// Members that name a host or URL, with or without a scheme.
+const HOSTS: [&str; 12] = [
+    "url",
+    "urls",
+    "host",
+    "hosts",
+    "hostname",
+    "domain",
+    "endpoint",
+    "server",
+    "baseurl",
+    "webhook",
+    "webhookurl",
+    "origin",
+];
+/// Members that hold arguments or code rather than prose.
+const CODE: [&str; 22] = [
+    "args",
+    "arguments",
+    "argv",
+    "options",
+    "flags",
+    "params",
+    "parameters",
+    "env",
+    "environment",
+    "sql",
+    "statement",
+    "expression",
+    "code",
+    "script",
+    "source",
+    "command",
+    "commands",
+    "cmd",
+    "commandline",
+    "stdin",
+    "snippet",
+    "function",
+];
+/// Schemes by which a host is contacted.
+const NETWORK: [&str; 30] = [
+    "http",
+    "https",
+    "ws",
+    "wss",
+    "ftp",
+    "ftps",
+    "sftp",
+    "scp",
+    "ssh",
+    "git",
+    "git+ssh",
+    "git+https",
+    "git+http",
+    "svn",
+    "rsync",
+    "ldap",
+    "ldaps",
+    "smb",
+    "redis",
+    "rediss",
+    "postgres",
+    "postgresql",
+    "mysql",
+    "mongodb",
+    "mongodb+srv",
+    "amqp",
+    "gopher",
+    "tftp",
+    "telnet",
+    "dict",
+];
+/// First words of a tool's own name that say it only looks.
+const LOOKS: [&str; 10] = ["read", "get", "list", "search", "find", "view", "stat", "show", "describe", "tree"];
+/// Words of a tool's own name that say it changes files.
+const CHANGES: [&str; 16] = [
+    "write", "edit", "create", "delete", "remove", "move", "rename", "update", "append", "save", "patch", "insert",
+    "replace", "upload", "mkdir", "truncate",
+];
+
+/// What a member's name says of its value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Member {
+    Path,
+    Host,
+    Code,
+    Other,
+}
+
+impl Member {
+    fn of(name: &str) -> Self {
+        let name = plain_name(name);
+        match name.as_str() {
+            name if PATHS.contains(&name) || name.ends_with("path") || name.ends_with("file") => Self::Path,
+            name if HOSTS.contains(&name) || name.ends_with("url") => Self::Host,
+            name if CODE.contains(&name) => Self::Code,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A member's name without case and separators: `file_path`, `filePath` and `File-Path` are one.
+fn plain_name(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+impl Survey<'_> {
+    /// Everything in the input of a tool that is not known here.
+    pub(super) fn foreign_input(&mut self) {
+        let call = self.call;
+        self.value("", &call.input, 0);
+    }
+
+    fn value(&mut self, name: &str, value: &Value, depth: usize) {
+        match value {
+            Value::String(text) => self.argument(name, text, depth),
+            Value::Array(items) => items.iter().for_each(|item| self.value(name, item, depth)),
+            Value::Object(members) => {
+                let read = self.commands(members);
+                for (key, member) in members.iter() {
+                    if key.contains(['/', '\\', '%', '~']) || key.starts_with('.') {
+                        self.argument("path", key, depth);
+                    }
+                    if !read.iter().any(|known| known == key) {
+                        self.value(key, member, depth);
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn argument(&mut self, name: &str, text: &str, depth: usize) {
+        let member = Member::of(name);
+        let shape = text.trim_start();
+        if depth < MAX_DEPTH
+            && shape.starts_with(['{', '['])
+            && let Ok(inner) = json::parse_with(shape.trim_end().as_bytes(), Limits::FOREIGN)
+        {
+            return self.value(name, &inner, depth + 1);
+        }
+        for spelling in spellings(text) {
+            self.whole(member, &spelling);
+        }
+        if text.contains(|c: char| c.is_whitespace() || words::SEPARATORS.contains(&c)) {
+            self.words(member, text);
+        }
+    }
+
+    /// A value that may itself be a URL or a path.
+    fn whole(&mut self, member: Member, text: &str) {
+        let spaced = text.contains(char::is_whitespace);
+        if let Some(path) = file_url(text) {
+            return self.path_argument(Member::Path, &path);
+        }
+        if !spaced && let Some(host) = self.host_of(member, text) {
+            if self.policy.domains.any() {
+                self.facts.hosts.push(HostFact { host, mentioned: false, span: None });
+            }
+            return;
+        }
+        let rooted = text.starts_with(['/', '~']) || text.starts_with("./") || text.starts_with("../");
+        let single = !spaced && (text.contains(['/', '.']) || text.starts_with('~'));
+        if member == Member::Path || single || (rooted && spaced && member != Member::Code && self.there(text)) {
+            self.path_argument(member, text);
+        }
+    }
+
+    /// The host that a value without spaces names.
+    fn host_of(&self, member: Member, text: &str) -> Option<Host> {
+        let read = |text: &str| match url::read(text) {
+            Target::Host(host) => Some(host),
+            Target::File(_) => None,
+        };
+        if let Some((scheme, _)) = text.split_once(':') {
+            let scheme = scheme.to_ascii_lowercase();
+            if NETWORK.contains(&scheme.as_str()) && text.contains("//") {
+                return read(text);
+            }
+            if member == Member::Host && matches!(scheme.as_str(), "data" | "javascript" | "blob" | "jar") {
+                return Some(Host::Ambiguous);
+            }
+            // `user@host:path`, as git and scp take it.
+            if let Some((user, host)) = scheme.split_once('@')
+                && !user.is_empty()
+                && host.contains('.')
+                && !text.contains("//")
+            {
+                return Some(url::read_host(host));
+            }
+        }
+        let bare = member == Member::Host && !text.starts_with(['/', '.', '~']) && !self.there(text);
+        let known = |host: &Host| matches!(host, Host::Name(name) if name.contains(['.', ':']) || name == "localhost");
+        match () {
+            () if member == Member::Host && text.starts_with("//") => read(text),
+            () if bare => read(text).filter(known),
+            () => None,
+        }
+    }
+
+    fn there(&self, text: &str) -> bool {
+        let absolute = self.absolute(&self.call.cwd, text);
+        absolute.len() <= PATH_MAX && !absolute.contains('\0') && self.exists(absolute.trim_end_matches('/'))
+    }
+
+    /// A value that is a path: held against the rules that forbid, and against `allow` where the member says that it is a path
+    /// and it surely means this machine's.
+    fn path_argument(&mut self, member: Member, text: &str) {
+        if text.is_empty() || text.contains('\0') {
+            return;
+        }
+        let (looks, changes) = self.says();
+        let access = if looks { Access::Read } else { Access::Write };
+        let mut fact = self.argument_fact(text, access);
+        let sure = member == Member::Path && (text.starts_with(['/', '~']) || self.there(text));
+        if sure && (self.policy.files.allow.is_some() || changes) {
+            let mut named = fact.clone();
+            named.kind = PathKind::Named;
+            named.access = if changes { Access::Write } else { Access::Read };
+            // A folder is looked into, and what is read below it is not known.
+            if !changes && self.world.resolve(&fact.written).is_dir {
+                named.access = Access::List;
+            }
+            named.tree = changes && named.access == Access::Write;
+            self.facts.paths.push(named);
+        }
+        fact.kind = PathKind::Argument;
+        let home = self.setting.home.as_deref();
+        let asked = |path: &Vec<&str>| last_word_split(&self.policy.files.approval, path, home).is_some();
+        if self.is_named(&fact) || fact.spellings().iter().any(asked) {
+            self.facts.paths.push(fact);
+        }
+    }
+
+    /// The fact for a path in an input. What is too long for the file system is folded as text first.
+    fn argument_fact(&self, text: &str, access: Access) -> PathFact {
+        let absolute = self.absolute(&self.call.cwd, text);
+        if absolute.len() <= PATH_MAX {
+            return self.path(&absolute, access, None);
+        }
+        let written = fold(&absolute);
+        if written.len() <= PATH_MAX {
+            return self.path(&written, access, None);
+        }
+        let resolved = written.clone();
+        PathFact {
+            written,
+            resolved,
+            access,
+            tree: false,
+            subject: false,
+            new: false,
+            kind: PathKind::Argument,
+            span: None,
+        }
+    }
+
+    /// What the tool's own name says: that it only looks, that it changes files.
+    fn says(&self) -> (bool, bool) {
+        let own = self.call.tool.rsplit("__").next().unwrap_or_default();
+        let mut words = Vec::new();
+        for part in own.split(|c: char| !c.is_alphanumeric()) {
+            let mut word = String::new();
+            for c in part.chars() {
+                if c.is_uppercase() && !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+                word.extend(c.to_lowercase());
+            }
+            words.push(word);
+        }
+        words.retain(|word| !word.is_empty());
+        let changes = words.iter().any(|word| CHANGES.contains(&word.as_str()));
+        let looks = !changes && words.first().is_some_and(|word| LOOKS.contains(&word.as_str()));
+        (looks, changes)
+    }
+
+    /// Whether a deny rule names a path, however deep it lies.
+    fn is_denied(&self, fact: &PathFact) -> bool {
+        let home = self.setting.home.as_deref();
+        fact.spellings().iter().any(|path| last_word_split(&self.policy.files.deny, path, home).is_some())
+    }
+}
+
+/// The spellings of one value that programs take for the same: as it is, without quotes and space around it, with `%xx` read,
+/// with `/` for `\`.
+fn spellings(text: &str) -> Vec<String> {
+    let quotes = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>');
+    let mut out = vec![text.to_owned()];
+    let mut add = |text: String| {
+        if !text.is_empty() && !out.contains(&text) {
+            out.push(text);
+        }
+    };
+    let bare = text.trim_matches(quotes);
+    add(bare.to_owned());
+    let mut decoded = bare.to_owned();
+    for _ in 0..2 {
+        match percent_decoded(&decoded).filter(|next| *next != decoded && decoded.contains('%')) {
+            Some(next) => decoded = next,
+            None => break,
+        }
+    }
+    add(decoded.clone());
+    if decoded.contains('\\') {
+        add(decoded.replace('\\', "/"));
+    }
+    out
+}
+
+/// The path of a `file:` URL, however it is written: `file:/x`, `FILE://localhost/x`, `file:///x`.
+fn file_url(text: &str) -> Option<String> {
+    let (scheme, rest) = text.trim().split_once(':')?;
+    if !scheme.eq_ignore_ascii_case("file") {
+        return None;
+    }
+    let path = match rest.strip_prefix("//") {
+        Some(rest) => rest.find('/').map_or("/", |at| rest.get(at..).unwrap_or_default()),
+        None => rest,
+    };
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    percent_decoded(path).or_else(|| Some(path.to_owned()))
+}
