@@ -314,12 +314,17 @@ impl Eval<'_> {
             if redirect.kind == RedirectKind::Text {
                 let text = self.expand_text(&redirect.word.parts);
                 let known = text.first().filter(|_| text.len() == 1).and_then(literal);
-                input = Some(known.map_or(Input::Unknown, Input::Text));
+                // Another descriptor's text is not what standard input gives.
+                if !redirect.other {
+                    input = Some(known.map_or(Input::Unknown, Input::Text));
+                }
                 continue;
             }
             if let (RedirectKind::Read, [RawPart::Process(node)]) = (redirect.kind, redirect.word.parts.as_slice()) {
                 let text = self.static_output_from(node, &Input::None);
-                input = Some(text.map_or(Input::Unknown, Input::Text));
+                if !redirect.other {
+                    input = Some(text.map_or(Input::Unknown, Input::Text));
+                }
                 self.isolated(node);
                 continue;
             }
@@ -329,13 +334,17 @@ impl Eval<'_> {
                     RedirectKind::Duplicate => {
                         let text = word.literal().unwrap_or_default();
                         if text.trim_end_matches('-').chars().all(|c| c.is_ascii_digit()) {
+                            // What another descriptor gives is not known here.
+                            if redirect.input && !redirect.other && !matches!(text.as_str(), "0" | "-") {
+                                input = Some(Input::Unknown);
+                            }
                             continue;
                         }
                         Access::Write
                     }
                     RedirectKind::Write | RedirectKind::ReadWrite | RedirectKind::Text => Access::Write,
                 };
-                if access == Access::Read {
+                if access == Access::Read && !redirect.other {
                     input = Some(self.text_in(&word).map_or(Input::Unknown, Input::Text));
                 }
                 // What is written is known once the command was walked.

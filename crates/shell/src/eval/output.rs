@@ -43,7 +43,7 @@ impl Eval<'_> {
             Node::Simple(simple) if simple.assignments.is_empty() => {
                 let mut input = input.clone();
                 for redirect in &simple.redirects {
-                    if redirect.kind != RedirectKind::Text {
+                    if redirect.kind != RedirectKind::Text || redirect.other {
                         return None;
                     }
                     let text = self.expand_text(&redirect.word.parts);

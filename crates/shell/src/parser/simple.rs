@@ -146,17 +146,16 @@ impl Parser<'_> {
             self.at = save;
             return Ok(None);
         };
+        let own = self.text.get(save..self.at).unwrap_or_default();
+        let input = form.starts_with('<');
+        let other = !own.is_empty() && own != if input { "0" } else { "1" };
         self.at += form.len();
         if form == "<<" {
-            return self.here_document().map(Some);
+            return self.here_document().map(|document| Some(Redirect { other, input, ..document }));
         }
         self.blanks();
         match self.word()? {
-            Some(word) => {
-                let own = self.text.get(save..save + digits).unwrap_or_default();
-                let other = !matches!((own, kind), ("", _) | ("0", RedirectKind::Read) | ("1", RedirectKind::Write));
-                Ok(Some(Redirect { kind, word, appends: form.ends_with(">>"), other }))
-            }
+            Some(word) => Ok(Some(Redirect { kind, word, appends: form.ends_with(">>"), other, input })),
             None => self.fail("a redirection's target is missing"),
         }
     }
@@ -190,6 +189,6 @@ impl Parser<'_> {
         let span = self.span(start);
         let parts = if expands { embedded(&body, span, self.depth)? } else { vec![RawPart::Quoted(body)] };
         let word = RawWord { parts, span: Some(span) };
-        Ok(Redirect { kind: RedirectKind::Text, word, appends: false, other: false })
+        Ok(Redirect { kind: RedirectKind::Text, word, appends: false, other: false, input: true })
     }
 }

@@ -95,6 +95,8 @@ pub struct Redirect {
     pub appends: bool,
     /// It redirects another descriptor than standard output, or than standard input.
     pub other: bool,
+    /// It is for reading: `<` and what begins with it.
+    pub input: bool,
 }
 
 impl Redirect {

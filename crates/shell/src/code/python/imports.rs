@@ -9,12 +9,15 @@ impl Reader<'_> {
     pub(super) fn import_all(&mut self) {
         let tokens = self.tokens;
         for (at, token) in tokens.iter().enumerate() {
+            if !(token.named("import") || token.named("from")) || !starts_statement(tokens, at) {
+                continue;
+            }
             let statement = tokens.get(at + 1..end_of_line(tokens, at)).unwrap_or_default();
-            if token.named("import") && starts_statement(tokens, at) {
+            if token.named("import") {
                 for one in split(statement, ",") {
                     self.import(one);
                 }
-            } else if token.named("from") && starts_statement(tokens, at) {
+            } else {
                 self.from(statement);
             }
         }
