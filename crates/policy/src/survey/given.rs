@@ -193,7 +193,16 @@ impl Survey<'_> {
     fn path_as_written(&self, place: &str, access: Access, span: Span) -> PathFact {
         let written = crate::world::fold(place);
         let resolved = written.clone();
-        PathFact { written, resolved, access, tree: false, subject: false, new: false, kind: PathKind::Maybe, span: Some(span) }
+        PathFact {
+            written,
+            resolved,
+            access,
+            tree: false,
+            subject: false,
+            new: false,
+            kind: PathKind::Maybe,
+            span: Some(span),
+        }
     }
 }
 

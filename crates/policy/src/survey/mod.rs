@@ -8,8 +8,8 @@ mod given;
 mod input;
 mod line;
 mod paths;
-mod template;
 mod repository;
+mod template;
 mod touched;
 
 use self::paths::TOO_LONG;

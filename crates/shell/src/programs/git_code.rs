@@ -136,7 +136,12 @@ fn place(eval: &mut Eval<'_>, name: &str, value: &str, word: &Word) {
             Some(_) => eval.net(url(base), word.span),
             None => far(eval, base, word),
         }
-    } else if name.ends_with(".proxy") || (name.starts_with("remote.") && name.ends_with("url")) {
+    } else if name.ends_with(".proxy")
+        || (name.starts_with("remote.") && name.ends_with("url"))
+        || (name.starts_with("submodule.") && name.ends_with(".url"))
+        || (name.starts_with("branch.") && name.ends_with("remote"))
+        || name == "remote.pushdefault"
+    {
         match value.split_once("://") {
             Some(_) => eval.net(url(value), word.span),
             None if name.ends_with(".proxy") && !value.is_empty() => {

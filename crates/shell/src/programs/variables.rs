@@ -124,7 +124,8 @@ impl Eval<'_> {
                     effects::make(self, options.operands.iter().filter_map(|at| words.get(*at)));
                 }
                 if program == "tar" {
-                    crate::programs::tar::run(self, &words, span);
+                    let creates = [&[text_word("-c", span)], words.as_slice()].concat();
+                    crate::programs::tar::run(self, &creates, span);
                 }
             }
             ("u", _) => match value.literal() {
