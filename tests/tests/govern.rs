@@ -187,7 +187,11 @@ fn an_approval_is_for_one_action() {
     assert!(is(&bash(&place, "five", "make all", ""), "allow"), "this is the one");
     assert!(is(&bash(&place, "six", "make all", ""), "ask"), "once");
     let (_, listed) = said(&place, &["approve"]);
-    let alike: Vec<&str> = listed.lines().filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_whitespace().next()).collect();
+    let alike: Vec<&str> = listed
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
     assert_eq!(alike.len(), 4, "{listed}");
     assert!(
         alike.iter().enumerate().all(|(at, name)| !alike[..at].contains(name)),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -68,6 +68,19 @@ impl World for Disk {
 
     fn authored(&self, path: &str) -> Option<String> {
         authored::text(self.session.as_deref()?, Path::new(path))
+    }
+
+    fn read(&self, path: &str, from: u64, most: usize) -> Option<Vec<u8>> {
+        if !fs::metadata(path).ok()?.is_file() {
+            return None;
+        }
+        let mut file = fs::File::open(path).ok()?;
+        if from > 0 {
+            file.seek(SeekFrom::Start(from)).ok()?;
+        }
+        let mut bytes = Vec::new();
+        file.take(u64::try_from(most).ok()?).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
     }
 }
 

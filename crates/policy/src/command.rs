@@ -66,6 +66,11 @@ impl Candidate {
         self.normal.operands.iter().map(Word::literal)
     }
 
+    /// Its flags, in one spelling each.
+    pub fn flags(&self) -> &[String] {
+        &self.normal.flags
+    }
+
     /// Wide: `Some(true)` for a certain match, `Some(false)` for a possible one.
     pub fn denied_by(&self, pattern: &str) -> Option<bool> {
         let based = self.text.len() != self.base_text.len() && line_matches(pattern, &self.base_text);

@@ -12,6 +12,7 @@ mod glob;
 mod judge;
 mod policy;
 mod protect;
+mod repository;
 mod rules;
 mod schema;
 mod scope;

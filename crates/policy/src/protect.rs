@@ -98,6 +98,56 @@ pub fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Programs and packages that are clients of their own, which need not load the hooks that bind this one.
+const CLIENTS: [&str; 16] = [
+    "claude",
+    "claude-code",
+    "claude-agent-acp",
+    "codex",
+    "gemini",
+    "gemini-cli",
+    "copilot",
+    "opencode",
+    "opencode-ai",
+    "qwen",
+    "qwen-code",
+    "cursor-agent",
+    "amp",
+    "crush",
+    "goose",
+    "aider",
+];
+
+/// Whether a program, or a package, is a client.
+pub fn is_client(name: &str) -> bool {
+    let name = name.split('@').find(|part| !part.is_empty()).unwrap_or_default();
+    CLIENTS.contains(&name)
+}
+
+/// Whether a path leads to a client's own script.
+fn is_client_script(path: &str) -> bool {
+    let script = path.ends_with(".js") || path.ends_with(".mjs") || path.ends_with(".cjs") || !path.contains('.');
+    let mut folders = path.split('/').rev().skip(1);
+    script && path.contains('/') && folders.any(|folder| is_client(folder) && folder != "goose" && folder != "amp")
+}
+
+/// Whether a client only tells about itself.
+fn only_informs(operands: &[Option<String>], flags: &[String]) -> bool {
+    const FLAGS: [&str; 5] = ["--version", "--help", "-v", "-V", "-h"];
+    let words: Vec<&str> = operands.iter().map(|word| word.as_deref().unwrap_or("…")).collect();
+    let asks = !flags.is_empty() && flags.iter().all(|flag| FLAGS.contains(&flag.as_str()));
+    let subcommand = matches!(
+        words.as_slice(),
+        ["help" | "version" | "doctor", ..]
+            | ["mcp", "list" | "get", ..]
+            | ["config", "list" | "get", ..]
+            | ["plugin", "list", ..]
+            | ["auth" | "login", "status", ..]
+    );
+    (asks && words.len() < 2)
+        || (subcommand && flags.iter().all(|flag| FLAGS.contains(&flag.as_str()) || flag == "--json"))
+}
+
 /// Commands that only a human may run: those that change what binds the agent, and those that end the binding.
 pub fn is_reserved(command: &Candidate) -> bool {
     let operands: Vec<Option<String>> = command.operands().collect();
@@ -121,10 +171,11 @@ pub fn is_reserved(command: &Candidate) -> bool {
                 Some(_) => false,
             }
         }
-        // A client started so does not load the hooks that bind this one.
-        "claude" => {
-            let text = command.text();
-            ["--bare", "--settings", "--setting-sources"].iter().any(|option| text.contains(option))
+        // Another client need not load the hooks that bind this one.
+        name if is_client(name) => !only_informs(&operands, command.flags()),
+        "node" | "nodejs" | "bun" | "deno" | "tsx" => {
+            let script = operands.iter().position(|word| word.as_deref().is_some_and(is_client_script));
+            script.is_some_and(|at| !only_informs(operands.get(at + 1..).unwrap_or_default(), command.flags()))
         }
         "kill" | "pkill" | "killall" => operands.iter().flatten().any(|operand| operand.contains("writ")),
         _ => false,

@@ -39,6 +39,10 @@ pub trait World {
         let _: &str = path;
         None
     }
+    /// At most so many bytes of a regular file, from a place in it on; `None` when it cannot be read.
+    fn read(&self, _path: &str, _from: u64, _most: usize) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// A world in which nothing exists: paths are folded as text.

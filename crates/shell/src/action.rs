@@ -264,6 +264,89 @@ pub struct Unresolved {
     pub mentions: Vec<Word>,
 }
 
+/// Something that a program is given although nothing says what it does with it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Given {
+    /// What it is.
+    pub kind: GivenKind,
+    /// Arguments in order, or one text.
+    pub words: Vec<Word>,
+    /// Every directory the program may run in; none where its files are another machine's.
+    pub dirs: Vec<Dir>,
+    /// Where it stands in the line.
+    pub span: Span,
+}
+
+/// What a program is given.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GivenKind {
+    /// The arguments of a program that the tables do not list: a command may begin at each, and each may be a file that is
+    /// read or written.
+    Arguments,
+    /// The value of an option that a listed program's line does not name: a command's text, or a file that is read.
+    Option,
+    /// Operands of a listed program which mostly are no files: one that a rule names is read.
+    Operands,
+    /// The same, which may be written too.
+    Files,
+    /// A text for such a program, by standard input or by its environment: it may hold commands and names of files.
+    Text,
+}
+
+/// A git command that reads or writes more of its repository than the files it names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RepositoryUse {
+    /// What it does.
+    pub act: RepositoryAct,
+    /// Commits, trees and objects as written; none means the commit that is checked out.
+    pub revisions: Vec<Word>,
+    /// Pathspecs; none means everything. Where a revision is none, it is a pathspec.
+    pub paths: Vec<Word>,
+    /// How many commits are looked at, at most.
+    pub most: Option<u32>,
+    /// Every directory git may run in.
+    pub dirs: Vec<Dir>,
+    /// Where it stands in the line.
+    pub span: Span,
+}
+
+/// What becomes of a repository's files.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RepositoryAct {
+    /// Tracked files get the content that they have in the index or in a commit, whatever they hold now.
+    Restore,
+    /// The same, but what was changed in the work tree stays.
+    Switch,
+    /// What a branch changed since it parted is brought here: a merge, a rebase.
+    Bring,
+    /// What single commits changed is done once more, or undone.
+    Pick,
+    /// Any tracked file may be written, or vanish.
+    Write,
+    /// Files that are not tracked vanish, those that are ignored excepted.
+    Clean,
+    /// Files that are not tracked vanish, also those that are ignored.
+    CleanAll,
+    /// A patch that is not known is applied.
+    Patch,
+    /// The content of tracked files is read, as it is in the work tree and the index.
+    Search,
+    /// What the given commits changed is shown; with two, what differs between them.
+    Show,
+    /// What differs between work tree, index and the given commits is shown.
+    Differ,
+    /// What every commit behind the given ones changed is shown.
+    History,
+    /// All content of the given commits is read.
+    Content,
+    /// Single objects are printed.
+    Object,
+    /// A subcommand that git does not have: what stands for it in the settings runs, with `paths` as its arguments.
+    Alias,
+    /// What the remotes with these names lead to is contacted.
+    Contact,
+}
+
 /// Everything a line would do.
 #[derive(Clone, Debug, Default)]
 pub struct Analysis {
@@ -275,6 +358,10 @@ pub struct Analysis {
     pub guesses: Vec<FileUse>,
     /// Everything that lands in a folder.
     pub arrivals: Vec<Arrival>,
+    /// What programs get although nothing says what they do with it.
+    pub given: Vec<Given>,
+    /// What git does with whole repositories.
+    pub repositories: Vec<RepositoryUse>,
     /// Every host.
     pub nets: Vec<NetUse>,
     /// What cannot be known.

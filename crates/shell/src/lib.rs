@@ -15,11 +15,12 @@ mod programs;
 mod zsh;
 
 pub use action::{
-    Access, Analysis, Arrival, Command, Dir, Env, FileUse, Listing, NameTest, NetTarget, NetUse, Normal, Part, Source,
-    Unresolved, UnresolvedKind, Word,
+    Access, Analysis, Arrival, Command, Dir, Env, FileUse, Given, GivenKind, Listing, NameTest, NetTarget, NetUse,
+    Normal, Part, RepositoryAct, RepositoryUse, Source, Unresolved, UnresolvedKind, Word,
 };
 pub use explain::{Explained, explain};
 pub use normal::normal;
+pub use programs::patch::patch_names;
 pub use zsh::differs_in_zsh;
 
 /// Reads `line` as bash would and lists what it would run, touch and contact. Never fails: what cannot be read is

@@ -127,6 +127,7 @@ impl TextFact {
             out.push("allowed", Value::from(rule.as_str()));
         }
         flag(&mut out, "reserved", self.reserved);
+        flag(&mut out, "possible", self.possible);
         out
     }
 
@@ -153,6 +154,7 @@ impl TextFact {
             hits: hits.iter().map(hit).collect::<Option<_>>()?,
             allowed: text(value, "allowed"),
             reserved: is(value, "reserved"),
+            possible: is(value, "possible"),
             text: String::new(),
         })
     }
@@ -192,7 +194,7 @@ impl PathFact {
 }
 
 impl PathKind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Named,
         Self::Glob,
         Self::ExpandedGlob,
@@ -203,6 +205,8 @@ impl PathKind {
         Self::Into,
         Self::Copied,
         Self::Unlikely,
+        Self::Operand,
+        Self::Maybe,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -217,6 +221,8 @@ impl PathKind {
             Self::Into => "into",
             Self::Copied => "copied",
             Self::Unlikely => "unlikely",
+            Self::Operand => "operand",
+            Self::Maybe => "maybe",
         }
     }
 

@@ -86,6 +86,8 @@ pub(crate) struct TextFact {
     pub allowed: Option<String>,
     /// The command does what only a human may (R19).
     pub reserved: bool,
+    /// It is only possible that it is run: it stands among what a program gets.
+    pub possible: bool,
     /// The text itself; lives only until the answer is given.
     pub text: String,
 }
@@ -139,6 +141,10 @@ pub(crate) enum PathKind {
     Copied,
     /// Named, but touched only if a `cd` fails: `allow` lists need not name it.
     Unlikely,
+    /// Given to a program that may do anything with it: certainly read where that is denied, perhaps written.
+    Operand,
+    /// Perhaps touched: a piece of a text, or what a commit that cannot be told may change.
+    Maybe,
 }
 
 /// A host.

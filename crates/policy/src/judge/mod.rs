@@ -171,9 +171,9 @@ impl<'a> Judge<'a> {
         for fact in self.facts.paths.iter().filter(|fact| fact.kind != PathKind::Mentioned) {
             if let Some(protected) = self.setting.violated(fact) {
                 let message = format!("`{}` is {}, which the agent may not touch", protected.path, protected.what);
-                let verdict = if fact.kind == PathKind::Text { Verdict::Ask } else { Verdict::Deny };
+                let only_perhaps = matches!(fact.kind, PathKind::Text | PathKind::Operand | PathKind::Maybe);
                 self.say(
-                    verdict,
+                    if only_perhaps { Verdict::Ask } else { Verdict::Deny },
                     protect::RULE,
                     path_match(fact),
                     message,
@@ -184,7 +184,7 @@ impl<'a> Judge<'a> {
         for text in self.facts.texts.iter().filter(|text| text.reserved) {
             let message = format!("`{}` would change what binds the agent", text.name);
             self.say(
-                Verdict::Deny,
+                if text.possible { Verdict::Ask } else { Verdict::Deny },
                 protect::RULE,
                 text_match(text),
                 message,

@@ -30,7 +30,7 @@ impl Judge<'_> {
             let pointer = rule.pointer.clone();
             let message = format!("`{}` is denied ({})", fact.resolved, access_word(fact.access));
             return self.say(
-                if fact.kind == PathKind::Text { Verdict::Ask } else { Verdict::Deny },
+                if matches!(fact.kind, PathKind::Text | PathKind::Maybe) { Verdict::Ask } else { Verdict::Deny },
                 &pointer,
                 path_match(fact),
                 message,
@@ -45,9 +45,10 @@ impl Judge<'_> {
             if fact.access == Access::Write {
                 let pointer = rule.pointer.clone();
                 let message = format!("`{}` is read-only", fact.resolved);
-                // Whether a tool of unknown doings writes is not known.
+                // Whether a program or a tool of unknown doings writes is not known.
+                let only_perhaps = matches!(fact.kind, PathKind::Argument | PathKind::Operand | PathKind::Maybe);
                 return self.say(
-                    if fact.kind == PathKind::Argument { Verdict::Ask } else { Verdict::Deny },
+                    if only_perhaps { Verdict::Ask } else { Verdict::Deny },
                     &pointer,
                     path_match(fact),
                     message,
@@ -64,7 +65,7 @@ impl Judge<'_> {
             let pointer = rule.pointer.clone();
             self.path_asks(fact, &pointer);
         }
-        if fact.kind != PathKind::Argument {
+        if !matches!(fact.kind, PathKind::Argument | PathKind::Operand | PathKind::Maybe) {
             self.path_allowed(fact);
         }
     }

@@ -2,7 +2,8 @@
 
 use writ_core::{Span, Subject};
 use writ_shell::{
-    Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, Source, Sources, Word, analyze_with,
+    Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, RepositoryUse, Source, Sources, Word,
+    analyze_with,
 };
 
 use super::paths::PATH_MAX;
@@ -45,6 +46,12 @@ impl Survey<'_> {
         }
         for arrival in &analysis.arrivals {
             self.arrival(arrival);
+        }
+        for given in &analysis.given {
+            self.given(given);
+        }
+        for act in &analysis.repositories {
+            self.repository(act, moves_commits(&analysis, act));
         }
         for net in &analysis.nets {
             self.net(net, &analysis);
@@ -99,6 +106,7 @@ impl Survey<'_> {
             hits: found,
             allowed: named.or_else(|| needless.then(|| "writ:builtin".to_owned())),
             reserved: is_reserved(&candidate),
+            possible: false,
             text: candidate.text(),
         });
     }
@@ -294,6 +302,27 @@ impl Survey<'_> {
             self.facts.paths.push(fact);
         }
     }
+}
+
+/// Whether an earlier command of the line changes what names of commits stand for.
+fn moves_commits(analysis: &Analysis, act: &RepositoryUse) -> bool {
+    let relative = |word: &Word| {
+        word.literal().is_none_or(|text| text.contains("HEAD") || text.contains(['~', '^', '@']) || text.is_empty())
+    };
+    analysis.commands.iter().filter(|command| command.span.end <= act.span.start).any(|command| {
+        let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
+        let has = |name: &str| words.iter().skip(1).any(|word| word == name);
+        let git = words.first().is_some_and(|name| name.rsplit('/').next() == Some("git"));
+        let resets = words
+            .iter()
+            .position(|word| word == "reset")
+            .is_some_and(|at| words.iter().skip(at + 1).any(|word| !word.starts_with('-') && word != "HEAD"));
+        let stages = has("read-tree") || has("update-index") || (has("rm") && has("--cached"));
+        let renames = has("update-ref") || has("symbolic-ref") || resets || stages || has("replace");
+        let renames = renames || (has("fetch") && words.iter().any(|word| word.contains(':') && !word.contains("//")));
+        let forces = (has("branch") || has("tag")) && (has("-f") || has("--force"));
+        git && (renames || forces || (has("commit") && act.revisions.iter().any(relative)))
+    })
 }
 
 fn is_known(target: &NetTarget) -> bool {

@@ -4,10 +4,13 @@
 //! Invariant: an input that cannot be read is in [`Facts`] as malformed, and nothing it names is left out in silence. Page:
 //! `spec/policy.md`.
 
+mod given;
 mod input;
 mod line;
 mod paths;
+mod repository;
 mod template;
+mod touched;
 
 use self::paths::TOO_LONG;
 use std::collections::{HashMap, HashSet};
@@ -41,7 +44,8 @@ const MOST_FOUND: usize = 20_000;
 pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn World) -> Facts {
     let facts = Facts { tool: call.tool.clone(), ..Facts::default() };
     let (found, expanded) = (HashMap::new(), HashSet::new());
-    let mut survey = Survey { policy, call, setting, world, facts, found, expanded, left: MOST_FOUND };
+    let mut survey =
+        Survey { policy, call, setting, world, facts, found, expanded, left: MOST_FOUND, inside_alias: false };
     if let Err(why) = survey.call() {
         survey.facts.malformed = Some(why);
     }
@@ -63,6 +67,8 @@ struct Survey<'a> {
     expanded: HashSet<(String, Access, bool)>,
     /// How many more paths globs may expand to.
     left: usize,
+    /// What is looked at stands for one of git's subcommands.
+    inside_alias: bool,
 }
 
 impl Survey<'_> {
@@ -240,7 +246,16 @@ impl Survey<'_> {
         let hits = hits(self.policy, tool, |pattern| matches(pattern).then_some(true));
         let allowed = allowed(self.policy, tool, matches);
         let text = name.clone();
-        self.facts.texts.push(TextFact { subject, name, span: None, hits, allowed, reserved: false, text });
+        self.facts.texts.push(TextFact {
+            subject,
+            name,
+            span: None,
+            hits,
+            allowed,
+            reserved: false,
+            possible: false,
+            text,
+        });
     }
 }
 

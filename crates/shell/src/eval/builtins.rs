@@ -44,7 +44,13 @@ impl Eval<'_> {
                     }
                 }
             }
-            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(&plain, span),
+            "export" | "declare" | "typeset" | "local" | "readonly" => {
+                let flag = |text: String| text.starts_with('-') && text.contains('x');
+                let exports = base == "export" || arguments.iter().filter_map(Word::literal).any(flag);
+                self.exports += usize::from(exports);
+                self.declare(&plain, span);
+                self.exports -= usize::from(exports);
+            }
             "read" => self.read(arguments, span, input),
             "mapfile" | "readarray" => self.map_file(arguments, span, input),
             "getopts" => plain.iter().skip(1).take(1).for_each(|word| self.forget(word, span)),
@@ -67,10 +73,9 @@ impl Eval<'_> {
                 }
             }
             "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "wait" | "break" | "continue" | "umask"
-            | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "type" | "shopt" | "times" | "which" | "whoami" | "date"
-            | "sleep" | "seq" | "uname" | "id" | "hostname" | "yes" | "kill" | "pkill" | "killall" | "pgrep" | "ps"
-            | "expr" | "basename" | "dirname" | "tty" | "clear" | "history" | "help" | "nproc" | "free" | "uptime"
-            | "tr" => {}
+            | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "type" | "shopt" | "times" | "which" | "whoami"
+            | "sleep" | "seq" | "uname" | "id" | "yes" | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr"
+            | "basename" | "dirname" | "tty" | "clear" | "history" | "help" | "nproc" | "free" | "uptime" | "tr" => {}
             _ => return false,
         }
         true

@@ -6,7 +6,7 @@ use crate::action::{Access, NetTarget, Part, UnresolvedKind, Word};
 use crate::eval::{Eval, Input};
 use crate::options::{lead, tail};
 use crate::programs::linked::ON_LINKS;
-use crate::programs::{interpreters, operands, wrappers};
+use crate::programs::{interpreters, operands, patch, wrappers};
 
 impl Eval<'_> {
     /// Follows one command: records it, then whatever it would run, touch and contact.
@@ -47,7 +47,22 @@ impl Eval<'_> {
         if interpreters::run(self, &base, arguments, span, input) {
             return;
         }
-        operands::run(self, &base, arguments, span);
+        operands::run(self, &base, arguments, span, input);
+        if matches!(base.as_str(), "tee" | "sponge" | "sed" | "gsed" | "dd") {
+            let text = if let (Input::Text(text), "tee" | "sponge") = (input, base.as_str()) {
+                Some(text.as_str())
+            } else {
+                None
+            };
+            for word in arguments.iter().filter(|_| !base.ends_with("sed") || arguments.iter().any(operands::in_place))
+            {
+                let path = word.literal().map(|text| text.trim_start_matches("of=").to_owned()).unwrap_or_default();
+                self.settings_file(&text_word(&path, word.span), text);
+            }
+        }
+        if base == "patch" {
+            patch::run(self, arguments, input, span);
+        }
         if base == "tee" {
             self.note_tee(arguments, input);
         }
@@ -93,7 +108,9 @@ impl Eval<'_> {
             let Some((name, value)) = word.literal().as_deref().and_then(split_assignment) else {
                 continue;
             };
+            self.exports += 1;
             self.weakly(|eval| eval.set_all(&name, vec![vec![vec![Part::Text(value)]]], None, span));
+            self.exports -= 1;
         }
         let done = wrappers::peel(self, base, words, via, span, input);
         self.undo(mark);
@@ -153,6 +170,8 @@ pub fn is_assignment(word: &str) -> bool {
 pub fn assign(eval: &mut Eval<'_>, word: &Word, span: Span) {
     let lead = lead(word);
     if let Some((name, _)) = lead.split_once('=') {
+        eval.exports += 1;
         eval.judge_assignment(name, &[vec![tail(word, name.len() + 1).parts]], span);
+        eval.exports -= 1;
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod braces;
 pub(crate) mod budget;
 pub(crate) mod builtins;
 pub(crate) mod command;
+pub(crate) mod descriptors;
 pub(crate) mod dirs;
 pub(crate) mod expand;
 pub(crate) mod loops;
@@ -26,6 +27,7 @@ use writ_core::Span;
 use crate::Sources;
 use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, Source, UnresolvedKind, Word};
 use crate::eval::budget::MAX_STEPS;
+use crate::eval::descriptors::Descriptors;
 use crate::eval::expand::{Fields, Text};
 use crate::eval::vars::{Arguments, Change, Function};
 use crate::eval::written::Written;
@@ -33,6 +35,7 @@ use crate::parser::parse;
 use crate::parser::syntax::{Assignment, Next, Node, RawPart, Redirect, RedirectKind, Simple};
 use crate::programs::linked::Links;
 use crate::programs::mounts::Mounts;
+use crate::programs::settings;
 
 /// Deepest nesting of code in code and of calls.
 pub const MAX_DEPTH: usize = 12;
@@ -69,6 +72,9 @@ pub struct Eval<'e> {
     /// What the line wrote into files, and what stood there before.
     pub(crate) written: Written,
     pub(crate) sources: &'e dyn Sources,
+    pub(crate) descriptors: Descriptors,
+    /// Above zero where an assignment goes to the environment of what is run.
+    pub(crate) exports: usize,
     pub(crate) arguments: Option<Arguments>,
     pub(crate) dirs: Vec<Dir>,
     /// Where commands run if a `cd` in the midst of a chain failed (`cd x && a; b`).
@@ -119,6 +125,8 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources) -> Analysis {
         links: Links::default(),
         written: Written::default(),
         sources,
+        descriptors: Descriptors::default(),
+        exports: 0,
         arguments: None,
         dirs: vec![Dir::Start(String::new())],
         unlikely: Vec::new(),
@@ -142,6 +150,7 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources) -> Analysis {
     };
     eval.node(node, &Input::None);
     eval.out.written = std::mem::take(&mut eval.written.kept);
+    eval.reopen();
     eval.out
 }
 
@@ -178,6 +187,7 @@ impl Eval<'_> {
             Node::Test(words) => self.test(words),
             Node::Redirected(inner, redirects) => {
                 let inner_input = self.redirects(redirects).unwrap_or_else(|| input.clone());
+                self.written_settings(redirects, |eval| eval.static_output_from(inner, input));
                 // A redirection that fails leaves the command out.
                 if redirects.iter().any(may_fail) {
                     self.weakly(|eval| eval.node(inner, &inner_input));
@@ -261,6 +271,11 @@ impl Eval<'_> {
         self.here = span;
         self.links.ignored = false;
         let piped = self.redirects(&simple.redirects);
+        self.written_settings(&simple.redirects, |eval| {
+            let texts = simple.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text).cloned();
+            let own = Node::Simple(Simple { redirects: texts.collect(), ..simple.clone() });
+            eval.static_output_from(&own, input)
+        });
         // A redirection that fails leaves the command out.
         let may_fail = simple.redirects.iter().any(may_fail);
         self.weak += usize::from(may_fail);
@@ -281,9 +296,13 @@ impl Eval<'_> {
         // What only the command sees replaces what was there, in a branch too.
         let weak = if keeps { self.weak } else { 0 };
         let weak = std::mem::replace(&mut self.weak, weak);
+        let exporting = |words: &Vec<Word>| words.first().and_then(Word::literal).is_some_and(|name| name == "export");
+        let exports = !keeps || alternatives.iter().any(exporting);
+        self.exports += usize::from(exports);
         for assignment in &simple.assignments {
             self.assign(assignment, span);
         }
+        self.exports -= usize::from(exports);
         self.weak = weak;
         let lent = if keeps { Vec::new() } else { self.changed(mark) };
         // `A=b cmd`: the command sees A, this shell does not keep it.
@@ -338,6 +357,7 @@ impl Eval<'_> {
                             if redirect.input && !redirect.other && !matches!(text.as_str(), "0" | "-") {
                                 input = Some(Input::Unknown);
                             }
+                            self.duplicated(redirect.descriptor, &text);
                             continue;
                         }
                         Access::Write
@@ -353,11 +373,28 @@ impl Eval<'_> {
                     let target = NetTarget::Host(Word { parts: vec![Part::Text(host)], span: word.span });
                     self.net(target, word.span);
                 } else {
+                    self.opened(redirect.descriptor, &word);
                     self.file(word, access, false);
                 }
             }
         }
         input
+    }
+
+    /// Hosts in a settings file that a redirection writes.
+    fn written_settings(&mut self, redirects: &[Redirect], text: impl FnOnce(&mut Self) -> Option<String>) {
+        let plain = |redirect: &&Redirect| {
+            matches!(redirect.kind, RedirectKind::Write | RedirectKind::ReadWrite | RedirectKind::Duplicate)
+                && !matches!(redirect.word.parts.as_slice(), [RawPart::Plain(path)] if !settings::is_settings(path))
+        };
+        let words: Vec<Word> =
+            redirects.iter().filter(plain).flat_map(|redirect| self.expand(&redirect.word)).flatten().collect();
+        let found: Vec<&Word> =
+            words.iter().filter(|word| word.literal().is_some_and(|path| settings::is_settings(&path))).collect();
+        if !found.is_empty() {
+            let text = text(self);
+            found.into_iter().for_each(|word| self.settings_file(word, text.as_deref()));
+        }
     }
 
     fn assign(&mut self, assignment: &Assignment, span: Span) {

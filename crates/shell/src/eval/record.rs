@@ -4,7 +4,10 @@ use std::hash::{BuildHasher, Hash};
 
 use writ_core::Span;
 
-use crate::action::{Access, Command, Dir, FileUse, NetTarget, NetUse, Part, Unresolved, UnresolvedKind, Word};
+use crate::action::{
+    Access, Command, Dir, FileUse, Given, GivenKind, NetTarget, NetUse, Part, RepositoryAct, RepositoryUse, Unresolved,
+    UnresolvedKind, Word,
+};
 use crate::eval::Eval;
 
 /// Most commands that one line is followed to.
@@ -38,7 +41,8 @@ impl Eval<'_> {
 
     /// Whether this is not yet on record.
     fn first_time(&mut self, fact: impl Hash) -> bool {
-        self.seen.insert(self.keys.hash_one(fact))
+        let hash = self.keys.hash_one(fact);
+        self.seen.insert(hash)
     }
 
     pub(crate) fn unresolved(&mut self, kind: UnresolvedKind, what: &str, span: Span) {
@@ -70,6 +74,7 @@ impl Eval<'_> {
         if access == Access::Write {
             self.note_write(&path);
         }
+        self.reopened(&path, access);
         if access != Access::List {
             for from in self.linked_from(&path) {
                 self.file_in(Word { parts: vec![Part::Text(from)], span: path.span }, access, tree, vec![start()]);
@@ -80,10 +85,11 @@ impl Eval<'_> {
     }
 
     /// A use of a file here, which is put on record by whoever asks; `None` where files are not looked at.
-    pub(crate) fn place(&self, path: Word, access: Access, tree: bool) -> Option<FileUse> {
+    pub(crate) fn place(&mut self, path: Word, access: Access, tree: bool) -> Option<FileUse> {
         if self.quiet > 0 || path.parts.is_empty() {
             return None;
         }
+        self.reopened(&path, access);
         let tree = tree || (self.trees > 0 && access != Access::List);
         if self.remote > 0 {
             let (path, dirs, access) = self.mounts.outside(&path, &self.dirs, access, tree).into_iter().next()?;
@@ -93,7 +99,7 @@ impl Eval<'_> {
         Some(FileUse { path, dirs, unlikely, access, tree, span })
     }
 
-    fn file_in(&mut self, path: Word, access: Access, tree: bool, dirs: Vec<Dir>) {
+    pub(crate) fn file_in(&mut self, path: Word, access: Access, tree: bool, dirs: Vec<Dir>) {
         let span = path.span;
         let lost = dirs.contains(&Dir::Unknown) && path.literal().is_some_and(|text| !text.starts_with('/'));
         let long = |dir: &Dir| if let Dir::Start(dir) = dir { 1 + dir.len() / 2 } else { 1 };
@@ -108,6 +114,46 @@ impl Eval<'_> {
         if lost && access != Access::List {
             self.unresolved(UnresolvedKind::Directory, "a folder that is not known", span);
         }
+    }
+
+    /// Puts on record what a program gets although nothing says what it does with it.
+    pub(crate) fn given(&mut self, kind: GivenKind, words: Vec<Word>, span: Span) {
+        let blank = words.iter().all(|word| word.parts.is_empty());
+        if self.quiet > 0
+            || blank
+            || !self.first_time((kind, &words, self.dirs.clone(), span))
+            || !self.spend(words.len())
+        {
+            return;
+        }
+        if self.out.given.len() >= MAX_FACTS {
+            return self.limit("too many programs that are not known");
+        }
+        let dirs = if self.remote > 0 { Vec::new() } else { self.dirs.clone() };
+        self.out.given.push(Given { kind, words, dirs, span });
+    }
+
+    /// Puts on record what git does with a whole repository.
+    pub(crate) fn repository(&mut self, act: RepositoryAct, revisions: Vec<Word>, paths: Vec<Word>, span: Span) {
+        self.commits(act, revisions, paths, None, span);
+    }
+
+    /// The same for so many commits at most.
+    pub(crate) fn commits(
+        &mut self,
+        act: RepositoryAct,
+        revisions: Vec<Word>,
+        paths: Vec<Word>,
+        most: Option<u32>,
+        span: Span,
+    ) {
+        if self.quiet > 0 || self.remote > 0 || !self.first_time((act, &revisions, &paths, self.dirs.clone())) {
+            return;
+        }
+        if self.out.repositories.len() >= MAX_FACTS {
+            return self.limit("too many uses of repositories");
+        }
+        self.out.repositories.push(RepositoryUse { act, revisions, paths, most, dirs: self.dirs.clone(), span });
     }
 
     pub(crate) fn net(&mut self, target: NetTarget, span: Span) {

@@ -111,6 +111,9 @@ impl Parser<'_> {
     pub(super) fn redirect(&mut self) -> Result<Option<Redirect>, SyntaxError> {
         let save = self.at;
         let digits = self.rest().find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+        let written: Option<Option<u32>> =
+            self.rest().get(..digits).filter(|it| !it.is_empty()).map(|it| it.parse().ok());
+        let mut chosen = false;
         if self.starts("{") {
             // No variable's name is longer; looking further would make many `{` slow.
             let close = self.rest().bytes().take(NEAR).position(|c| c == b'}').unwrap_or(0);
@@ -121,6 +124,7 @@ impl Parser<'_> {
                 && after.starts_with(['<', '>'])
             {
                 self.at += close + 1;
+                chosen = true;
             }
         } else if self.rest().get(digits..).is_some_and(|rest| rest.starts_with(['<', '>'])) {
             self.at += digits;
@@ -150,18 +154,22 @@ impl Parser<'_> {
         let input = form.starts_with('<');
         let other = !own.is_empty() && own != if input { "0" } else { "1" };
         self.at += form.len();
+        let usual = u32::from(!form.starts_with('<'));
+        let descriptor = if chosen { None } else { written.unwrap_or(Some(usual)) };
         if form == "<<" {
-            return self.here_document().map(|document| Some(Redirect { other, input, ..document }));
+            return self.here_document(descriptor).map(|document| Some(Redirect { other, input, ..document }));
         }
         self.blanks();
         match self.word()? {
-            Some(word) => Ok(Some(Redirect { kind, word, appends: form.ends_with(">>"), other, input })),
+            Some(word) => {
+                Ok(Some(Redirect { kind, descriptor, word, appends: form.ends_with(">>"), other, input }))
+            }
             None => self.fail("a redirection's target is missing"),
         }
     }
 
     /// The text of a here-document is read ahead, from behind the current line; the next line break skips it.
-    fn here_document(&mut self) -> Result<Redirect, SyntaxError> {
+    fn here_document(&mut self, descriptor: Option<u32>) -> Result<Redirect, SyntaxError> {
         let start = self.at;
         let strips = self.eat("-");
         self.blanks();
@@ -189,6 +197,6 @@ impl Parser<'_> {
         let span = self.span(start);
         let parts = if expands { embedded(&body, span, self.depth)? } else { vec![RawPart::Quoted(body)] };
         let word = RawWord { parts, span: Some(span) };
-        Ok(Redirect { kind: RedirectKind::Text, word, appends: false, other: false, input: true })
+        Ok(Redirect { kind: RedirectKind::Text, descriptor, word, appends: false, other: false, input: true })
     }
 }

@@ -89,6 +89,8 @@ pub struct Assignment {
 pub struct Redirect {
     /// What it does.
     pub kind: RedirectKind,
+    /// The descriptor it opens; `None` where the shell chooses one (`{name}<file`).
+    pub descriptor: Option<u32>,
     /// The file, or the text.
     pub word: RawWord,
     /// It writes behind what the file holds.

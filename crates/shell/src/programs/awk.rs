@@ -214,6 +214,7 @@ impl Reader<'_, '_> {
                     }
                     "<" if getline => {
                         let target = self.primary();
+                        self.open |= target.literal().is_none();
                         self.eval.file(target, Access::Read, false);
                         getline = false;
                     }
@@ -315,6 +316,7 @@ impl Reader<'_, '_> {
     }
 
     fn write(&mut self, file: Word) {
+        self.open |= file.literal().is_none();
         if !file.literal().is_some_and(|text| matches!(text.as_str(), "-" | "/dev/stdout" | "/dev/stderr" | "/dev/tty"))
         {
             self.eval.file(file, Access::Write, false);

@@ -1,7 +1,7 @@
 //! What the options and operands of particular programs run: terminals, editors, clients, makefiles.
 
-use super::{interpreters, makefile, runs};
-use crate::action::{Access, Part, UnresolvedKind, Word};
+use super::{interpreters, makefile, operands, runs};
+use crate::action::{Access, GivenKind, Part, UnresolvedKind, Word};
 use crate::code;
 use crate::eval::command::{assign, host, is_flag, joined, text_word};
 use crate::eval::{Eval, Input};
@@ -27,6 +27,12 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
             }
             // Read with the program's arguments.
             "x" if code::Language::of(place.base).is_some() => {}
+            "G" => eval.given(GivenKind::Option, vec![value.clone()], value.span),
+            "I" => match value.literal().filter(|text| text.starts_with("data:") || text.contains("//")) {
+                Some(_) => eval.unresolved_with(UnresolvedKind::Code, &what, value.span, mentions(value)),
+                None if operands::looks_like_path(value) => eval.file(value.clone(), Access::Read, false),
+                None => {}
+            },
             "x" => eval.unresolved_with(UnresolvedKind::Code, &what, value.span, mentions(value)),
             "v" => editor(eval, &what, value),
             "!" => client(eval, place.base, value),
@@ -125,7 +131,7 @@ pub fn client(eval: &mut Eval<'_>, base: &str, value: &Word) {
         } else if base == "ed" && (line.starts_with("r !") || line.starts_with("w !") || line.starts_with("e !")) {
             eval.code(&revived(line.get(3..).unwrap_or_default(), value.span), None, base);
         }
-        let piped = ["\\o |", "\\g |", "pager ", ".output |", ".once |", ".import |"];
+        let piped = ["\\o |", "\\g |", "pager ", ".output |", ".once |", ".import |", ".read |", ".excel |", ".open |"];
         if let Some(sign) = piped.iter().find(|sign| line.starts_with(**sign)) {
             eval.code(&revived(line.get(sign.len()..).unwrap_or_default(), value.span), None, base);
         }
@@ -153,7 +159,10 @@ fn file_of(eval: &mut Eval<'_>, line: &str, value: &Word) {
         return;
     }
     let access = match words.next() {
-        Some(".read" | ".restore" | ".import" | ".open" | "\\i" | "\\ir" | "source") => Access::Read,
+        Some(
+            ".read" | ".restore" | ".import" | ".open" | "\\i" | "\\ir" | "source" | "put" | "mput" | "send" | "reput"
+            | "cat",
+        ) => Access::Read,
         Some(".output" | ".once" | ".backup" | ".save" | ".log" | "\\o" | "\\w") => Access::Write,
         _ => return,
     };
@@ -204,7 +213,8 @@ pub fn ssh_option(eval: &mut Eval<'_>, option: &Word) {
     let Some(text) = option.literal() else { return };
     let Some((name, value)) = text.split_once(['=', ' ']) else { return };
     match name.trim().to_lowercase().as_str() {
-        "proxycommand" | "localcommand" | "knownhostscommand" | "remotecommand" | "match" | "xauthlocation" => {
+        "ssh_command" | "sshcommand" | "proxycommand" | "localcommand" | "knownhostscommand" | "remotecommand"
+        | "match" | "xauthlocation" => {
             let code = value.trim().trim_start_matches("exec ");
             eval.code(&text_word(code, option.span), None, "ssh -o");
         }
@@ -349,6 +359,7 @@ pub fn make<'w>(eval: &mut Eval<'_>, words: impl Iterator<Item = &'w Word>) -> b
         if let Some(cut) = text.find('=') {
             makefile::functions(eval, "make", &text, word.span);
             if let Some(name) = text.get(..cut).filter(|name| !name.contains(MARK)) {
+                eval.given(GivenKind::Text, vec![tail(word, cut + 1)], word.span);
                 eval.judge_assignment(
                     name.trim_end_matches([':', '?', '+']),
                     &[vec![tail(word, cut + 1).parts]],

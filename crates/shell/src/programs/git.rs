@@ -3,10 +3,11 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, Word};
+use crate::action::{Access, GivenKind, RepositoryAct, Word};
 use crate::eval::command::{is_flag, text_word};
 use crate::eval::{Eval, Input};
 use crate::programs::operands::{guess, guess_tree, told, unpack, value_flags};
+use crate::programs::repository::{self, Call};
 
 /// Global options with a value.
 pub const GLOBALS: &str =
@@ -16,26 +17,39 @@ pub const GLOBALS: &str =
 const PUSHES: [&str; 5] = ["send-pack", "http-push", "remote-https", "remote-http", "remote-ssh"];
 
 /// Puts the files and hosts of a git command on record.
-pub fn run(eval: &mut Eval<'_>, arguments: &[Word], span: Span) {
+pub fn run(eval: &mut Eval<'_>, arguments: &[Word], span: Span, input: &Input) {
     let at = value_flags(arguments, GLOBALS);
     let globals = arguments.get(..at).unwrap_or_default();
-    let dir = globals
-        .iter()
-        .zip(arguments.iter().skip(1))
-        .find(|(flag, _)| flag.literal().as_deref() == Some("-C"))
-        .map(|(_, dir)| dir.clone());
+    let mut dirs: Vec<Word> = Vec::new();
     for (flag, next) in globals.iter().zip(arguments.iter().skip(1)) {
         let text = flag.literal().unwrap_or_default();
         let glued = ["--work-tree=", "--git-dir="].iter().find_map(|option| text.strip_prefix(option));
-        if let Some(folder) = glued {
-            eval.file(text_word(folder, flag.span), Access::List, false);
-        } else if matches!(text.as_str(), "--work-tree" | "--git-dir") {
-            eval.file(next.clone(), Access::List, false);
-        }
+        let folder = match text.as_str() {
+            "-C" => {
+                dirs.push(next.clone());
+                continue;
+            }
+            "--work-tree" | "--git-dir" => next.clone(),
+            _ => match glued {
+                Some(folder) => text_word(folder, flag.span),
+                None => continue,
+            },
+        };
+        eval.file(folder.clone(), Access::List, false);
+        let own = folder.literal().map(|text| text.strip_suffix(".git").map_or(text.clone(), |it| format!("{it}.")));
+        dirs.push(own.map_or(folder, |text| text_word(&text, flag.span)));
     }
     let sub = arguments.get(at).and_then(Word::literal).unwrap_or_default();
     let rest = arguments.get(at + 1..).unwrap_or_default();
-    eval.in_dir(dir.as_ref(), |eval| subcommand(eval, &sub, rest, span));
+    in_dirs(eval, &dirs, &mut |eval| subcommand(eval, &sub, rest, span, input));
+}
+
+/// `git -C a -C b`
+fn in_dirs<'e>(eval: &mut Eval<'e>, dirs: &[Word], run: &mut dyn FnMut(&mut Eval<'e>)) {
+    match dirs.split_first() {
+        Some((first, rest)) => eval.in_dir(Some(first), |eval| in_dirs(eval, rest, run)),
+        None => run(eval),
+    }
 }
 
 /// `git-push …` is `git push …`.
@@ -51,7 +65,7 @@ pub fn as_git(eval: &mut Eval<'_>, words: &[&str], rest: &[Word], span: Span) {
     eval.inner(front.chain(rest.iter().cloned()).collect(), &[], "git", span, &Input::None);
 }
 
-fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span) {
+fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span, input: &Input) {
     if PUSHES.contains(&sub) {
         return as_git(eval, &["push"], rest, span);
     }
@@ -61,8 +75,25 @@ fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span) {
         let named: Vec<Word> = plain.iter().skip(1).map(|word| (*word).clone()).collect();
         return as_git(eval, &[&verb], &named, span);
     }
-    let Some(split) = told(eval, &format!("git-{sub}"), rest, span) else { return };
+    let Some(split) = told(eval, &format!("git-{sub}"), rest, span) else {
+        // A program of its own, or an alias.
+        if let Some(alias) = eval.aliases.get(&format!("git {sub}")).cloned() {
+            let words: Vec<&str> = alias.split_whitespace().collect();
+            if words.first() != Some(&sub) {
+                return as_git(eval, &words, rest, span);
+            }
+        }
+        let known = sub.is_empty() || matches!(sub, "lfs" | "subtree" | "filter-repo");
+        if known {
+            repository::run(eval, &Call { sub, rest, operands: &repository::plain(rest), span, input });
+        } else {
+            eval.repository(RepositoryAct::Alias, vec![text_word(sub, span)], rest.to_vec(), span);
+            eval.given(GivenKind::Arguments, rest.to_vec(), span);
+        }
+        return;
+    };
     let words = split.operands.as_slice();
+    repository::run(eval, &Call { sub, rest, operands: words, span, input });
     match sub {
         "worktree" if matches!(verb.as_str(), "add" | "move") => {
             words.iter().skip(1).take(1).for_each(|folder| unpack(eval, folder));
@@ -85,17 +116,39 @@ pub fn revisions(eval: &mut Eval<'_>, words: &[&Word], arguments: &[Word], acces
     for word in words {
         let whole = text(word);
         let inside = whole.split_once(':').filter(|(_, path)| !path.is_empty() && !path.starts_with('/'));
+        // `:0:path` is the path in the index.
+        let inside = inside.map(|(commit, path)| match path.split_once(':') {
+            Some((stage, path)) if commit.is_empty() && stage.len() == 1 => (commit, path),
+            _ => (commit, path),
+        });
         if apart {
             eval.file((*word).clone(), Access::Read, true);
         } else if behind.iter().any(|path| path.span == word.span && path == *word) {
-            eval.file((*word).clone(), access, access == Access::Write);
+            eval.file((*word).clone(), access, access == Access::Write && !is_top(&whole));
         } else if let Some((_, path)) = inside {
             eval.file(text_word(path, word.span), Access::Read, false);
-        } else if access == Access::Write {
+        } else if access == Access::Write && !is_top(&whole) {
             guess_tree(eval, word, access);
         } else {
             guess(eval, word, access);
         }
+    }
+}
+
+/// The whole tree: what of it is written is for whoever can look at the repository.
+fn is_top(path: &str) -> bool {
+    matches!(path, "." | "./" | ":/" | ":" | "*")
+}
+
+/// `git restore`: with `--staged` alone it writes no file.
+pub fn restored(eval: &mut Eval<'_>, words: &[&Word], arguments: &[Word]) {
+    let has = |names: &[&str]| arguments.iter().filter_map(Word::literal).any(|text| names.contains(&text.as_str()));
+    if has(&["-S", "--staged"]) && !has(&["-W", "--worktree", "-SW", "-WS"]) {
+        return;
+    }
+    for word in words {
+        let tree = !is_top(&word.literal().unwrap_or_default());
+        eval.file((*word).clone(), Access::Write, tree);
     }
 }
 

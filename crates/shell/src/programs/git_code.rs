@@ -120,6 +120,7 @@ fn setting(eval: &mut Eval<'_>, word: &Word, arguments: &[Word]) {
 
 /// What an alias stands for, with what follows its name.
 fn alias(eval: &mut Eval<'_>, name: &str, value: &str, word: &Word, arguments: &[Word]) {
+    eval.aliases.insert(format!("git {name}"), value.to_owned());
     let words: Vec<&str> = value.split_whitespace().collect();
     let used = arguments.iter().position(|word| word.literal().is_some_and(|text| text.to_lowercase() == name));
     let rest = used.and_then(|at| arguments.get(at + 1..)).unwrap_or_default();
@@ -135,7 +136,12 @@ fn place(eval: &mut Eval<'_>, name: &str, value: &str, word: &Word) {
             Some(_) => eval.net(url(base), word.span),
             None => far(eval, base, word),
         }
-    } else if name.ends_with(".proxy") || (name.starts_with("remote.") && name.ends_with("url")) {
+    } else if name.ends_with(".proxy")
+        || (name.starts_with("remote.") && name.ends_with("url"))
+        || (name.starts_with("submodule.") && name.ends_with(".url"))
+        || (name.starts_with("branch.") && name.ends_with("remote"))
+        || name == "remote.pushdefault"
+    {
         match value.split_once("://") {
             Some(_) => eval.net(url(value), word.span),
             None if name.ends_with(".proxy") && !value.is_empty() => {

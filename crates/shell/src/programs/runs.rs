@@ -10,10 +10,10 @@ use crate::code;
 use crate::eval::command::{assign, is_assignment, joined, text_word};
 use crate::eval::{Eval, Input};
 use crate::options::Options;
-use crate::programs::effects;
 use crate::programs::foreign::{Script, script_of};
 use crate::programs::interpreters::script;
 use crate::programs::operands::table::row;
+use crate::programs::{effects, modules};
 
 /// Each name with the columns of its line, or with the name it goes by; sorted by the build script.
 static LINES: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/runs"));
@@ -50,6 +50,16 @@ fn canonical(base: &str) -> &str {
 pub fn lookup(name: &str) -> Option<Runs> {
     let &[options, forms, input] = row(LINES, name)? else { return None };
     Some(Runs { options, forms, input })
+}
+
+/// Whether a line says what a program runs.
+pub fn is_listed(base: &str) -> bool {
+    lookup(canonical(base)).is_some()
+}
+
+/// Whether a line says what a program reads on standard input.
+pub fn reads_input(base: &str) -> bool {
+    lookup(canonical(base)).is_some_and(|runs| !runs.input.is_empty())
 }
 
 /// Follows what a program runs. True when nothing else is to be known about its operands.
@@ -261,6 +271,10 @@ impl Call<'_> {
             };
             if let Some((_, _, module)) = self.options.values.iter().find(timed) {
                 self.foreign(eval, module);
+            }
+            let named = self.options.values.iter().find(|(name, ..)| *name == "-m").map(|(.., module)| module.clone());
+            if let Some(module) = named {
+                modules::run(eval, &module, self.from(0), self.place);
             }
             return false;
         }

@@ -2,12 +2,13 @@
 
 use writ_core::Span;
 
-use crate::action::{NetTarget, Part, UnresolvedKind, Word};
+use crate::action::{Access, GivenKind, NetTarget, Part, UnresolvedKind, Word};
 use crate::eval::command::{host, is_system, text_word};
 use crate::eval::{Eval, Input};
-use crate::options::Options;
+use crate::options::{Options, tail};
 use crate::programs::effects;
 use crate::programs::foreign::marked;
+use crate::programs::operands::unpack;
 use crate::programs::runs::{self, Place};
 
 const TABLE: &str = include_str!("../../data/variables.txt");
@@ -36,13 +37,45 @@ impl Eval<'_> {
         if matches!(name, "PS0" | "PS1" | "PS2" | "PS4") {
             values.iter().for_each(|fields| self.again(&fields.concat(), name));
         }
-        let Some(role) = role(name) else { return };
+        if let Some(body) = name.strip_prefix("BASH_FUNC").and(values.first()).map(|fields| fields.concat()) {
+            let body = Word { parts: body, span };
+            self.code(&tail(&body, body.literal().map_or(0, |text| text.find('{').unwrap_or(0))), None, name);
+        }
+        let Some(role) = role(name) else { return self.exported(values, span) };
         for fields in values {
             let value = Word { parts: fields.concat(), span };
             if !value.parts.is_empty() {
                 self.variable(name, role, &value);
             }
         }
+    }
+
+    /// What the environment hands to programs may be anything to them.
+    fn exported(&mut self, values: &[Vec<Vec<Part>>], span: Span) {
+        if self.exports == 0 {
+            return;
+        }
+        for fields in values {
+            let value = Word { parts: fields.concat(), span };
+            if value.literal().is_some_and(|text| (1..=4096).contains(&text.len())) {
+                self.given(GivenKind::Text, vec![value], span);
+            }
+        }
+    }
+
+    /// A file or a folder of settings: it may name commands and hosts.
+    fn settings(&mut self, name: &str, value: &Word) {
+        let home = self.home();
+        let tame = |text: &str| {
+            let own = home.as_deref().and_then(|home| text.strip_prefix(home)).or_else(|| text.strip_prefix('~'));
+            let dotted = own.is_some_and(|rest| rest.is_empty() || rest.starts_with("/."));
+            matches!(text, "/dev/null" | "/dev/zero") || text.starts_with("/etc/") || dotted && !text.contains("..")
+        };
+        if value.literal().is_some_and(|text| text.split(':').all(|one| one.is_empty() || tame(one))) {
+            return;
+        }
+        self.unresolved(UnresolvedKind::Environment, name, value.span);
+        self.net(NetTarget::Unknown, value.span);
     }
 
     fn variable(&mut self, name: &str, role: &'static str, value: &Word) {
@@ -61,6 +94,18 @@ impl Eval<'_> {
                 self.code(&crate::programs::foreign::revived(&code, span), None, name);
             }
             ("x", _) => self.unresolved(UnresolvedKind::Environment, name, span),
+            ("conf", _) => self.settings(name, value),
+            ("w", _) if value.literal().is_none_or(|text| text.contains(['/', '.']) || name.ends_with("FILE")) => {
+                let file = value.literal().map(|text| text.trim_start_matches("af_unix:").replace("%p", "1"));
+                self.file(file.map_or_else(|| value.clone(), |file| text_word(&file, span)), Access::Write, false);
+            }
+            ("W", _) => unpack(self, value),
+            ("r", _) => self.file(value.clone(), Access::Read, false),
+            ("lib", _) => {
+                let folders = value.literal().unwrap_or_default();
+                let named = folders.split(':').filter(|folder| !folder.is_empty());
+                named.for_each(|folder| self.file(text_word(folder, span), Access::List, false));
+            }
             ("~", signs) => {
                 let text = value.literal();
                 if text.is_none_or(|text| signs.split(',').any(|sign| text.contains(sign))) {
@@ -75,6 +120,13 @@ impl Eval<'_> {
                 };
                 let options = Options::read(&words, program_line.options, true);
                 effects::options(self, &options, &Place { base: program, via: &[], span, input: &Input::None });
+                if program == "make" {
+                    effects::make(self, options.operands.iter().filter_map(|at| words.get(*at)));
+                }
+                if program == "tar" {
+                    let creates = [&[text_word("-c", span)], words.as_slice()].concat();
+                    crate::programs::tar::run(self, &creates, span);
+                }
             }
             ("u", _) => match value.literal() {
                 None => self.net(NetTarget::Unknown, span),
@@ -98,8 +150,14 @@ fn split(text: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut quote = None;
     let mut depth = 0usize;
-    for c in text.chars() {
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
         match c {
+            '\\' if quote != Some('\'') => {
+                if let (Some(last), Some(next)) = (out.last_mut(), chars.next()) {
+                    last.push(next);
+                }
+            }
             '\'' | '"' if quote == Some(c) => quote = None,
             '\'' | '"' if quote.is_none() => quote = Some(c),
             c if c.is_whitespace() && quote.is_none() && depth == 0 => out.push(String::new()),

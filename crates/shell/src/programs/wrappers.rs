@@ -4,8 +4,8 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, NetTarget, Part, Source, UnresolvedKind, Word};
-use crate::eval::command::{assign, host, is_assignment, is_flag, joined, text_word};
+use crate::action::{Access, GivenKind, NetTarget, Part, Source, UnresolvedKind, Word};
+use crate::eval::command::{assign, host, is_flag, joined, text_word};
 use crate::eval::{Eval, Input};
 use crate::options::Options;
 use crate::programs::mounts::Mounts;
@@ -26,6 +26,11 @@ pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], spa
         "crontab" => crontab(eval, arguments, &place),
         "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" => {
             containers(eval, arguments);
+            let verb = arguments.iter().find(|word| !is_flag(word)).and_then(Word::literal).unwrap_or_default();
+            let makes = verb == "create" && !matches!(base, "kubectl" | "oc");
+            if !makes && !matches!(verb.as_str(), "run" | "exec" | "compose" | "container" | "debug" | "logs") {
+                eval.given(GivenKind::Files, arguments.to_vec(), place.span);
+            }
             let mounts = Mounts::of(eval, arguments);
             let before = std::mem::replace(&mut eval.mounts, mounts);
             runs::run(eval, arguments, &place);
@@ -82,7 +87,9 @@ const ENV: &str = "-u --unset -C=d --chdir=d -S=S --split-string=S -a --argv0 -i
 fn env(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let options = Options::read(arguments, ENV, false);
     let mut at = options.operands.first().copied().unwrap_or(arguments.len());
-    while let Some(word) = arguments.get(at).filter(|word| is_assignment(&crate::options::lead(word))) {
+    // `env` takes any name, such as that of an exported function.
+    let assigns = |word: &&Word| crate::options::lead(word).find('=').is_some_and(|cut| cut > 0);
+    while let Some(word) = arguments.get(at).filter(assigns) {
         assign(eval, word, place.span);
         at += 1;
     }

@@ -3,28 +3,42 @@
 //! A program that is not in the table has its path-like operands read. Page: `spec/shell.md`.
 
 mod copy;
+mod given;
 mod net;
+mod references;
 pub mod table;
 mod values;
 
 use writ_core::Span;
 
-use crate::action::{Access, FileUse, NetUse, Part, Word};
-use crate::eval::Eval;
+use crate::action::{Access, FileUse, GivenKind, NetUse, Part, Word};
 use crate::eval::command::{is_flag, text_word};
-use crate::programs::git;
+use crate::eval::{Eval, Input};
+use crate::programs::{git, runs};
 
 pub use copy::unpack;
 pub use net::of as hosts;
 use table::Split;
 
 /// Puts the files and hosts of a command on record.
-pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
+pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input: &Input) {
     if matches!(base, "git" | "hub") {
-        return git::run(eval, arguments, span);
+        return git::run(eval, arguments, span, input);
     }
-    if !git::by_its_own_name(eval, base, arguments, span) && told(eval, base, arguments, span).is_none() {
-        unknown(eval, arguments);
+    if git::by_its_own_name(eval, base, arguments, span) {
+        return;
+    }
+    if told(eval, base, arguments, span).is_some() {
+        if let (true, Input::Text(text)) = (table::reads_code(base), input) {
+            eval.given(GivenKind::Text, vec![text_word(text, span)], span);
+        }
+        return;
+    }
+    unknown(eval, arguments);
+    let known = runs::is_listed(base);
+    eval.given(if known { GivenKind::Operands } else { GivenKind::Arguments }, arguments.to_vec(), span);
+    if let (false, Input::Text(text)) = (runs::reads_input(base), input) {
+        eval.given(GivenKind::Text, vec![text_word(text, span)], span);
     }
 }
 
@@ -42,6 +56,16 @@ pub fn told<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Sp
         for shape in program.shapes() {
             files(eval, base, shape, &split, arguments, span);
         }
+        let options =
+            split.values.iter().filter(|(role, _)| matches!(*role, "?" | "l" | "g")).map(|(_, value)| value.clone());
+        options.for_each(|value| eval.given(GivenKind::Option, vec![value], span));
+        given::running(eval, program, arguments, span);
+        given::assigned(eval, &split, span);
+        let mostly_none =
+            |shape: &str| matches!(shape, "n" | "db" | "go" | "image" | "text" | "aws" | "ssl" | "dns" | "h" | "h1");
+        if program.shapes().any(mostly_none) {
+            eval.given(GivenKind::Operands, split.operands.iter().map(|word| (*word).clone()).collect(), span);
+        }
     });
     Some(split)
 }
@@ -51,6 +75,7 @@ fn files(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, argume
     let from = |at: usize| words.get(at..).unwrap_or_default();
     match shape {
         "r" => all(eval, words, Access::Read, split.tree),
+        "fix" => given::fixed(eval, base, split),
         "w" => edited(eval, words, split.tree),
         "l" => {
             let sign = |word: &&Word| {
@@ -82,7 +107,12 @@ fn files(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, argume
             let reads = split.has(&['c', 't', 'l'], "--stdout") || split.has(&[], "--list") || split.has(&[], "--test");
             all(eval, words, if reads { Access::Read } else { Access::Write }, split.tree);
         }
-        "u" => copy::download(eval, base, split, span),
+        "u" => {
+            copy::download(eval, base, split, span);
+            let local =
+                words.iter().filter(|word| !is_url(word) && looks_like_path(word) && !matches!(base, "curl" | "wget"));
+            local.for_each(|word| guess(eval, word, Access::Read));
+        }
         "http" => from(1).iter().for_each(|word| values::value(eval, "@F", word)),
         "aws" => copy::store(eval, words),
         "socat" => words.iter().for_each(|word| values::socat(eval, word)),
@@ -92,6 +122,7 @@ fn files(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, argume
             let files: Vec<&Word> = from(1).iter().copied().filter(|word| looks_like_path(word)).collect();
             all(eval, &files, Access::Read, false);
         }
+        "W" if base == "git-restore" => git::restored(eval, words, arguments),
         "W" => all(eval, words, Access::Write, true),
         "guess" => git::revisions(eval, words, arguments, Access::Read),
         "guessw" => git::revisions(eval, words, arguments, Access::Write),
@@ -170,7 +201,7 @@ fn is_inplace(value: &Word) -> bool {
 }
 
 /// `-i`, `-i.bak`, `--in-place`, `-ni`
-fn in_place(word: &Word) -> bool {
+pub fn in_place(word: &Word) -> bool {
     word.literal().is_some_and(|text| {
         let cluster = text.starts_with('-') && !text.starts_with("--") && text.contains('i') && !text.contains('e');
         text.starts_with("-i") || text.starts_with("--in-place") || cluster

@@ -48,14 +48,14 @@ pub fn urls(word: &Word) -> Vec<Word> {
 }
 
 #[derive(Default)]
-struct Nets(Vec<NetUse>);
+pub struct Nets(Vec<NetUse>);
 
 impl Nets {
     fn add(&mut self, target: NetTarget, span: Span) {
         self.0.push(NetUse { target, span });
     }
 
-    fn host(&mut self, text: &str, span: Span) {
+    pub fn host(&mut self, text: &str, span: Span) {
         if !text.is_empty() {
             self.add(named(text, span), span);
         }
@@ -71,7 +71,7 @@ impl Nets {
     }
 
     /// A URL operand; what has neither scheme nor dot is still a host for a fetching program.
-    fn url(&mut self, word: &Word) {
+    pub fn url(&mut self, word: &Word) {
         if word.literal().is_some_and(|text| text == "-" || text.is_empty()) {
             return;
         }
@@ -112,7 +112,11 @@ impl Nets {
                 let dotted = |one: &&str| one.contains(['.', ':', '@']) || known.contains(',') || !known.contains('/');
                 known.split(',').filter(dotted).for_each(|one| self.host(machine(one), word.span));
             }
+            "inv" if known.contains(',') => {
+                known.split(',').filter(|one| !one.is_empty()).for_each(|one| self.host(machine(one), word.span));
+            }
             "U" => self.add(NetTarget::Unknown, word.span),
+            "i" => self.reference(word),
             "y" => self.share(word),
             "T" => self.redirected(known, word),
             "f" => {
@@ -168,12 +172,23 @@ impl Nets {
         }
     }
 
+    /// A word that may begin with a machine's name, of which something is not known.
+    fn unknown_machine(&mut self, word: &Word, bare: bool) {
+        let lead = crate::options::lead(word);
+        let text = crate::programs::foreign::marked(word);
+        let local = lead.starts_with(['.', '/', '~']) || lead.contains('/');
+        let far = text.split('/').next().is_some_and(|front| front.contains(':'));
+        if !local && (far || bare) {
+            self.add(NetTarget::Unknown, word.span);
+        }
+    }
+
     /// A remote that is spelled out: a URL, or `user@host:path`. A name like `origin` is the repository's affair.
     fn git_remote(&mut self, word: &Word) {
         if is_url(word) {
             return self.url(word);
         }
-        let text = word.literal().unwrap_or_default();
+        let Some(text) = word.literal() else { return self.unknown_machine(word, true) };
         let machine = super::copy::machine(&text).filter(|machine| text.contains('@') || machine.contains('.'));
         self.host(machine.unwrap_or_default(), word.span);
     }
@@ -204,8 +219,16 @@ impl Nets {
             "remote" | "sync" => self.remote(base, words),
             "db" => words.iter().for_each(|word| self.database(base, word)),
             "image" => self.image(words),
-            "text" | "aws" | "go" => words.iter().for_each(|word| self.urls_in(word)),
-            "n" | "r" | "w" | "r1" => words.iter().filter(|word| is_url(word)).for_each(|word| self.url(word)),
+            "go" | "text" | "aws" | "n" => {
+                if shape == "go" {
+                    self.modules(words);
+                }
+                self.settings(words);
+                self.package(words);
+                words.iter().for_each(|word| self.urls_in(word));
+            }
+            "ref" => words.iter().for_each(|word| self.reference(word)),
+            "r" | "w" | "r1" => words.iter().filter(|word| is_url(word)).for_each(|word| self.url(word)),
             "socat" => words.iter().for_each(|word| self.socat(word)),
             _ => {}
         }
@@ -251,6 +274,10 @@ impl Nets {
                 self.urls_in(word);
             } else if is_url(word) {
                 self.url(word);
+            } else if word.literal().is_none() {
+                // `scp` and `sftp` always go somewhere else.
+                let elsewhere = base != "rsync" && (base == "sftp" || at + 1 == words.len());
+                self.unknown_machine(word, elsewhere);
             } else if let Some(machine) = super::copy::machine(&text) {
                 self.host(machine, word.span);
             } else if base == "sftp" && at == 0 {
@@ -261,7 +288,9 @@ impl Nets {
 
     /// A URL, `host=x dbname=y`, or `host/name`.
     fn database(&mut self, base: &str, word: &Word) {
-        let Some(text) = word.literal() else { return };
+        let Some(text) = word.literal() else {
+            return if is_url(word) { self.url(word) } else { self.unknown_machine(word, true) };
+        };
         if is_url(word) {
             self.url(word);
         } else if text.contains('=') {
@@ -274,19 +303,6 @@ impl Nets {
             let first = text.split('/').next().unwrap_or_default();
             if first.contains(['.', ':']) && !text.ends_with(".js") {
                 self.host(machine(first), word.span);
-            }
-        }
-    }
-
-    /// `docker login registry.example`, and images that are spelled as URLs. What `pull` and `run` name is the daemon's affair.
-    fn image(&mut self, words: &[&Word]) {
-        let verb = words.first().and_then(|word| word.literal()).unwrap_or_default();
-        for word in words.iter().skip(1) {
-            let text = word.literal().unwrap_or_default();
-            if is_url(word) {
-                self.url(word);
-            } else if matches!(verb.as_str(), "login" | "logout") && text.contains(['.', ':']) {
-                self.host(machine(&text), word.span);
             }
         }
     }
@@ -307,7 +323,7 @@ impl Nets {
 }
 
 /// The host of `user@host:port`.
-fn machine(text: &str) -> &str {
+pub fn machine(text: &str) -> &str {
     let text = text.trim().rsplit('@').next().unwrap_or_default();
     let text = text.split('/').next().unwrap_or_default();
     match text.strip_prefix('[') {

@@ -29,6 +29,11 @@ pub fn lookup(base: &str) -> Option<Program<'static>> {
     Some(Program { shapes: column(0), options: column(1), trees: column(2) })
 }
 
+/// Whether what a program reads on standard input may hold commands and names of files.
+pub fn reads_code(base: &str) -> bool {
+    lookup(base).is_some_and(|program| program.shapes().any(|shape| shape == "i"))
+}
+
 /// The columns behind a name in a sorted table.
 pub fn row(table: &[(&str, &'static [&'static str])], name: &str) -> Option<&'static [&'static str]> {
     let at = table.binary_search_by(|(own, _)| (*own).cmp(name)).ok()?;
@@ -39,6 +44,11 @@ impl<'t> Program<'t> {
     /// What its operands are.
     pub fn shapes(self) -> impl Iterator<Item = &'t str> {
         self.shapes.split_ascii_whitespace()
+    }
+
+    /// Whether its line has an option.
+    pub fn names(self, option: &str) -> bool {
+        self.role(option).is_some() || (option.starts_with("--") && self.long(option).is_some())
     }
 
     fn role(self, option: &str) -> Option<Role<'t>> {
@@ -142,7 +152,7 @@ fn option<'w>(
             out.values.push((role.kinds.rsplit('+').next().unwrap_or_default(), glued(value)));
             return name.len();
         }
-        if text.starts_with("--") {
+        if text.starts_with("--") || name.len() > 3 {
             out.values.push((if looks_like_path(&glued(value)) { "l" } else { "?" }, glued(value)));
             return name.len();
         }

@@ -11,8 +11,12 @@ pub fn value(eval: &mut Eval<'_>, role: &str, word: &Word) {
     let mut named = |file: &str| read(eval, file, word);
     match role {
         "r" | "U" if !is_url(word) => all(eval, &[word], Access::Read, false),
+        "inv" if !text.contains(',') => all(eval, &[word], Access::Read, false),
         "R" => all(eval, &[word], Access::Read, true),
-        "w" => all(eval, &[word], Access::Write, false),
+        "w" => {
+            eval.settings_file(word, None);
+            all(eval, &[word], Access::Write, false);
+        }
         "W" => all(eval, &[word], Access::Write, true),
         "l" | "C" => all(eval, &[word], Access::List, false),
         "D" => copy::unpack(eval, word),
@@ -52,6 +56,9 @@ fn read(eval: &mut Eval<'_>, file: &str, word: &Word) {
 /// The files of `name=@a,b;type=x` and `name=<a`.
 fn form(text: &str) -> Vec<&str> {
     let files = text.strip_prefix('@').or_else(|| text.split_once("=@").map(|(_, files)| files));
+    // httpie's `field@file`
+    let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let files = files.or_else(|| text.split_once('@').filter(|(name, _)| plain(name)).map(|(_, file)| file));
     let files = files.or_else(|| text.split_once("=<").or_else(|| text.split_once(":=@")).map(|(_, file)| file));
     files.map(|files| files.split([';', ',']).filter(|file| !file.contains('=')).collect()).unwrap_or_default()
 }
@@ -96,7 +103,11 @@ pub fn socat(eval: &mut Eval<'_>, word: &Word) {
     let rest = text_word(parts.next().unwrap_or_default(), word.span);
     match kind.as_str() {
         "EXEC" | "SYSTEM" | "SHELL" => eval.code(&rest, None, "socat"),
-        "OPEN" | "FILE" | "GOPEN" => eval.file(rest, Access::Read, false),
+        "OPEN" | "FILE" | "GOPEN" => {
+            let text = text.to_lowercase();
+            let writes = ["creat", "trunc", "append", "wronly", "rdwr"].iter().any(|option| text.contains(option));
+            eval.file(rest, if writes { Access::Write } else { Access::Read }, false);
+        }
         "CREATE" | "CREAT" => eval.file(rest, Access::Write, false),
         _ => {}
     }

@@ -1,0 +1,348 @@
+//! What git's whole trees add to a decision, in repositories that git itself has made: loose objects and packs, every version of
+//! the index, remotes and aliases.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use writ_core::json::{Object, Value};
+use writ_core::{Timestamp, ToolCall, Verdict};
+use writ_policy::{Entry, Policy, Protected, Resolved, Setting, World, decide};
+
+/// The disk, symlinks followed by the system.
+struct Disk;
+
+impl World for Disk {
+    fn resolve(&self, path: &str) -> Resolved {
+        let real = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
+        Resolved { is_dir: real.is_dir(), path: real.to_string_lossy().into_owned() }
+    }
+
+    fn list(&self, dir: &str) -> Option<Vec<Entry>> {
+        let entry = |entry: fs::DirEntry| Entry {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            is_dir: entry.path().is_dir(),
+        };
+        Some(fs::read_dir(dir).ok()?.flatten().map(entry).collect())
+    }
+
+    fn read(&self, path: &str, from: u64, most: usize) -> Option<Vec<u8>> {
+        let mut file = fs::File::open(path).ok()?;
+        file.seek(SeekFrom::Start(from)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(most as u64).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+}
+
+struct Repo {
+    dir: TempDir,
+}
+
+impl Repo {
+    /// Two commits: the first without the policy and without the key, the second with them; a branch that knows neither.
+    fn new() -> Self {
+        let repo = Self { dir: tempfile::tempdir().unwrap() };
+        repo.git(&["init", "-q", "-b", "main"]);
+        repo.write("src/a.txt", "plain\n");
+        repo.write("Cargo.lock", "one\n");
+        repo.commit("one");
+        repo.git(&["branch", "old"]);
+        repo.write("secrets/key", "secret\n");
+        repo.write(".aflock", "{}\n");
+        repo.commit("two");
+        repo.write("src/a.txt", "more\n");
+        repo.commit("three");
+        repo
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().canonicalize().unwrap()
+    }
+
+    fn git(&self, words: &[&str]) -> String {
+        let home = self.root();
+        let out = Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@b.c"])
+            .args(words)
+            .current_dir(&home)
+            .env("HOME", &home)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn commit(&self, name: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", name]);
+    }
+
+    fn decided(&self, policy: &str, line: &str) -> Verdict {
+        let root = self.root().to_string_lossy().into_owned();
+        let policy = Policy::parse(policy.as_bytes(), &root).unwrap();
+        let mut input = Object::new();
+        input.push("command", Value::from(line));
+        let call = ToolCall { tool: "Bash".to_owned(), input: Value::from(input), cwd: root.clone() };
+        let protected = Protected { path: format!("{root}/.aflock"), what: "the policy".to_owned(), secret: false };
+        let setting = Setting { now: Timestamp::from_millis(0), home: Some(root), protected: vec![protected] };
+        decide(&policy, &call, &setting, &Disk).verdict
+    }
+
+    fn check(&self, policy: &str, stopped: &[&str], passed: &[&str]) {
+        for line in stopped {
+            assert!(self.decided(policy, line) > Verdict::Allow, "passes: {line}");
+        }
+        for line in passed {
+            assert_eq!(self.decided(policy, line), Verdict::Allow, "{line}");
+        }
+    }
+}
+
+const PLAIN: &str = r#"{"version":"1.0","name":"p"}"#;
+const KEYS: &str = r#"{"version":"1.0","name":"p","files":{"deny":["secrets/**"]}}"#;
+const LOCK: &str = r#"{"version":"1.0","name":"p","files":{"readOnly":["Cargo.lock"]}}"#;
+const HOSTS: &str = r#"{"version":"1.0","name":"p","domains":{"allow":["good.example"],"deny":["*"]}}"#;
+
+const MOVES: [&str; 20] = [
+    "git checkout HEAD~2",
+    "git checkout old",
+    "git switch -q old",
+    "git checkout -B x HEAD~2",
+    "git reset --hard HEAD~2",
+    "git reset --hard old",
+    "git restore -s old .",
+    "git restore -s HEAD~2 -- ':(glob)**'",
+    "git checkout old -- .",
+    "git read-tree -u --reset HEAD~2",
+    "git rebase --onto old HEAD~1",
+    "git revert --no-edit HEAD~1",
+    "git sparse-checkout set src",
+    "git rm -q ':(icase).AFLOCK'",
+    "git rm -rf .",
+    "git pull",
+    "git filter-branch --tree-filter true",
+    "git update-ref HEAD old; git reset --hard",
+    "git switch --orphan x",
+    "git checkout $COMMIT",
+];
+const HARMLESS_MOVES: [&str; 18] = [
+    "git checkout -b x",
+    "git switch -c x",
+    "git checkout main",
+    "git checkout HEAD~1",
+    "git checkout HEAD~1 -- src",
+    "git checkout -- src/a.txt",
+    "git restore src/a.txt",
+    "git restore --staged .",
+    "git restore .",
+    "git reset --hard",
+    "git reset --hard HEAD~1",
+    "git reset --soft HEAD~2",
+    "git stash",
+    "git merge old",
+    "git rebase HEAD~1",
+    "git revert --no-edit HEAD",
+    "git rm -r src",
+    "git commit -am x && git checkout main",
+];
+const READS: [&str; 22] = [
+    "git show HEAD~1",
+    "git show HEAD~1 -- secrets",
+    "git show :0:secrets/key",
+    "git show ':/two'",
+    "git log -p",
+    "git log -p --all -- ':!src'",
+    "git log -L1,1:secrets/key",
+    "git diff HEAD~2 HEAD",
+    "git diff old...main",
+    "git diff 4b825dc642cb6eb9a060e54bf8d69288fbee4904 HEAD",
+    "git grep secret",
+    "git grep secret HEAD",
+    "git grep --no-index secret",
+    "git archive HEAD | tar x",
+    "git format-patch --root HEAD --stdout",
+    "git fast-export HEAD",
+    "git bundle create src/b HEAD",
+    "git worktree add ../w HEAD",
+    "git cat-file --batch <<< HEAD:secrets/key",
+    "git cat-file -p $(git rev-parse HEAD:secrets/key)",
+    "git checkout-index --prefix=src/o/ -a",
+    "cd src && git show HEAD~1",
+];
+const HARMLESS_READS: [&str; 20] = [
+    "git show",
+    "git show HEAD",
+    "git show HEAD~1 --stat",
+    "git show HEAD:src/a.txt",
+    "git show HEAD~1 -- src",
+    "git show old",
+    "git log --oneline",
+    "git log --stat",
+    "git log -p -1",
+    "git log -p old",
+    "git log -p HEAD~1..HEAD",
+    "git log -p -- src",
+    "git diff",
+    "git diff --stat",
+    "git diff HEAD~1",
+    "git diff HEAD~1 HEAD",
+    "git grep plain -- src",
+    "git archive HEAD src",
+    "git cat-file -p HEAD",
+    "git status",
+];
+
+#[test]
+fn whole_trees_are_judged_for_what_they_change() {
+    let repo = Repo::new();
+    repo.check(PLAIN, &MOVES, &HARMLESS_MOVES);
+    // The same from a pack, and with the index in its other versions.
+    repo.git(&["gc", "-q", "--aggressive", "--prune=now"]);
+    for version in ["2", "3", "4"] {
+        repo.git(&["update-index", "--index-version", version]);
+        repo.check(PLAIN, &MOVES, &HARMLESS_MOVES);
+    }
+}
+
+#[test]
+fn what_commits_show_is_judged_by_their_changes() {
+    let repo = Repo::new();
+    repo.check(KEYS, &READS, &HARMLESS_READS);
+    repo.git(&["gc", "-q", "--aggressive", "--prune=now"]);
+    repo.check(KEYS, &READS, &HARMLESS_READS);
+}
+
+#[test]
+fn what_nothing_ruled_is_tracked_in_is_free() {
+    let repo = Repo { dir: tempfile::tempdir().unwrap() };
+    repo.git(&["init", "-q", "-b", "main"]);
+    repo.write(".gitignore", "secrets\n");
+    repo.write("src/a.txt", "a\n");
+    repo.commit("one");
+    repo.write("secrets/key", "secret\n");
+    repo.write("src/a.txt", "b\n");
+    repo.commit("two");
+    let free = [
+        "git show HEAD~1",
+        "git log -p",
+        "git grep x",
+        "git archive HEAD",
+        "git stash",
+        "git pull",
+        "git worktree add ../w",
+    ];
+    repo.check(KEYS, &["git clean -fdx", "git clean -xf secrets"], &free);
+    repo.check(KEYS, &[], &["git clean -fd", "git clean -n", "git clean -fdx src"]);
+}
+
+#[test]
+fn local_changes_of_ruled_files_are_seen() {
+    let repo = Repo::new();
+    repo.check(LOCK, &[], &["git checkout -- .", "git stash", "git reset --hard"]);
+    repo.write("Cargo.lock", "two\n");
+    repo.check(
+        LOCK,
+        &["git checkout -- .", "git restore Cargo.lock", "git stash", "git reset --hard"],
+        &["git checkout main"],
+    );
+    repo.check(LOCK, &[], &["git restore src", "git stash push -- src", "git stash list"]);
+    let key = r#"{"version":"1.0","name":"p","files":{"deny":["secrets/**"]}}"#;
+    repo.write("secrets/key", "other\n");
+    repo.check(key, &["git diff", "git diff HEAD", "git stash"], &["git diff -- src", "git diff --stat"]);
+}
+
+#[test]
+fn patches_are_judged_by_the_files_they_name() {
+    let repo = Repo::new();
+    repo.write("good.patch", "--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1 +1 @@\n-a\n+b\n");
+    repo.write(
+        "bad.patch",
+        "diff --git a/Cargo.lock b/Cargo.lock\n--- a/Cargo.lock\n+++ b/Cargo.lock\n@@ -1 +1 @@\n-a\n+b\n",
+    );
+    let stopped = ["git apply bad.patch", "git am bad.patch", "patch -p1 < bad.patch", "patch -p1 -i bad.patch"];
+    repo.check(LOCK, &stopped, &["git apply good.patch", "patch -p1 < good.patch", "git apply --check bad.patch"]);
+    repo.check(PLAIN, &["git diff HEAD old | git apply", "git apply none.patch"], &["git apply good.patch"]);
+}
+
+#[test]
+fn remotes_are_read_from_the_settings() {
+    let repo = Repo::new();
+    repo.git(&["config", "remote.origin.url", "https://good.example/x"]);
+    repo.git(&["config", "remote.evil.url", "git@evil.example:x/y"]);
+    let good = ["git fetch", "git fetch origin", "git push origin main", "git push", "git status", "git remote -v"];
+    repo.check(
+        HOSTS,
+        &["git fetch evil", "git push evil main", "git fetch none", "git fetch $R", "git pull evil main"],
+        &good,
+    );
+    repo.git(&["config", "url.https://evil.example/.insteadOf", "https://good.example/"]);
+    repo.check(HOSTS, &["git fetch", "git push origin"], &["git log"]);
+    repo.git(&["config", "--unset", "url.https://evil.example/.insteadOf"]);
+    repo.git(&["config", "branch.main.remote", "evil"]);
+    repo.check(HOSTS, &["git pull", "git fetch"], &["git fetch origin"]);
+    repo.write(".git/remotes/old", "URL: https://evil.example/x\n");
+    repo.check(HOSTS, &["git fetch old"], &[]);
+}
+
+#[test]
+fn aliases_are_followed() {
+    let repo = Repo::new();
+    repo.git(&["config", "alias.co", "checkout"]);
+    repo.git(&["config", "alias.s", "show --format="]);
+    repo.git(&["config", "alias.run", "!git reset --hard"]);
+    repo.check(PLAIN, &["git co old", "git run HEAD~2"], &["git co -b x", "git co main", "git run", "git nothing"]);
+    repo.check(KEYS, &["git s HEAD~1", "git config alias.t show; git t HEAD~1"], &["git s HEAD"]);
+}
+
+/// Changes one byte of a file.
+fn damage(file: &Path, at: usize, byte: u8) {
+    let mut bytes = fs::read(file).unwrap();
+    let at = at % bytes.len();
+    *bytes.get_mut(at).unwrap() = byte;
+    fs::remove_file(file).unwrap();
+    fs::write(file, bytes).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever an index or a pack holds, it is read to an end.
+    #[test]
+    fn damage_is_survived(at in 0usize..100_000, byte in any::<u8>(), pack in any::<bool>()) {
+        let repo = Repo::new();
+        if pack {
+            repo.git(&["gc", "-q", "--prune=now"]);
+            for entry in fs::read_dir(repo.root().join(".git/objects/pack")).unwrap().flatten() {
+                damage(&entry.path(), at, byte);
+            }
+        } else {
+            damage(&repo.root().join(".git/index"), at, byte);
+        }
+        for line in ["git show HEAD~1", "git checkout old", "git log -p", "git stash"] {
+            repo.decided(KEYS, line);
+        }
+    }
+
+    /// A cut index is not an empty one.
+    #[test]
+    fn a_cut_index_asks(cut in 13usize..200) {
+        let repo = Repo::new();
+        let file = repo.root().join(".git/index");
+        let bytes = fs::read(&file).unwrap();
+        fs::write(&file, bytes.get(..cut.min(bytes.len() / 2)).unwrap()).unwrap();
+        prop_assert!(repo.decided(KEYS, "git grep secret") > Verdict::Allow);
+    }
+}

@@ -1,0 +1,95 @@
+//! Operands and options whose use a line of the table does not tell: formatters, values that are run, settings that are set.
+
+use writ_core::Span;
+
+use super::looks_like_path;
+use super::table::{self, Split};
+use crate::action::{Access, GivenKind, Word};
+use crate::eval::Eval;
+use crate::eval::command::{is_flag, text_word};
+
+/// Formatters: their files are written where an option says so, or always.
+pub fn fixed(eval: &mut Eval<'_>, base: &str, split: &Split<'_>) {
+    const ALWAYS: [&str; 9] =
+        ["black", "isort", "autopep8", "yapf", "rustfmt", "nixfmt", "mdformat", "pyupgrade", "ocamlformat"];
+    const WRITES: [&str; 12] = [
+        "-w",
+        "-i",
+        "--write",
+        "--fix",
+        "--in-place",
+        "--inplace",
+        "--apply",
+        "--autocorrect",
+        "-a",
+        "-A",
+        "--unsafe-fixes",
+        "--overwrite",
+    ];
+    const LOOKS: [&str; 6] = ["--check", "--diff", "-d", "-l", "--list-different", "--check-only"];
+    let has = |known: &[&str]| split.flags.iter().any(|flag| known.contains(&flag.as_str()));
+    let verb = split.operands.first().and_then(|word| word.literal()).unwrap_or_default();
+    let writes =
+        (ALWAYS.contains(&base) || has(&WRITES) || matches!(verb.as_str(), "format" | "fmt" | "fix")) && !has(&LOOKS);
+    for word in split.operands.iter().filter(|word| looks_like_path(word) && word.literal().as_deref() != Some(".")) {
+        eval.file((*word).clone(), if writes { Access::Write } else { Access::Read }, false);
+    }
+}
+
+/// Options that are not listed and whose name says that their value is run: `--editor x`, `--diff-cmd x`.
+pub fn running(eval: &mut Eval<'_>, program: table::Program<'static>, arguments: &[Word], span: Span) {
+    const SIGNS: [&str; 25] = [
+        "command",
+        "cmd",
+        "exec",
+        "shell",
+        "prog",
+        "hook",
+        "script",
+        "editor",
+        "pager",
+        "browser",
+        "wrapper",
+        "launch",
+        "linker",
+        "compiler",
+        "interpreter",
+        "binary",
+        "askpass",
+        "helper",
+        "viewer",
+        "sendmail",
+        "rsh",
+        "runner",
+        "run-under",
+        "opener",
+        "python",
+    ];
+    for (word, next) in arguments.iter().zip(arguments.iter().skip(1)) {
+        let Some(text) = word.literal().filter(|text| text.starts_with('-') && text.len() > 3 && !text.contains('='))
+        else {
+            continue;
+        };
+        let name = text.to_ascii_lowercase();
+        if SIGNS.iter().any(|sign| name.contains(sign)) && !program.names(&text) && !is_flag(next) {
+            eval.given(GivenKind::Option, vec![next.clone()], span);
+        }
+    }
+}
+
+/// Settings that are set: `npm config set editor x`, `go env -w CC=x`, `sysctl kernel.core_pattern='|x'`.
+pub fn assigned(eval: &mut Eval<'_>, split: &Split<'_>, span: Span) {
+    let text = |word: &&Word| word.literal().unwrap_or_default();
+    let sets = split.operands.iter().take(3).any(|word| matches!(text(word).as_str(), "set" | "config" | "env"));
+    for (at, word) in split.operands.iter().enumerate() {
+        let whole = text(word);
+        let value = whole.split_once('=').map(|(_, value)| value).filter(|_| sets || whole.contains('|'));
+        if let Some(value) = value {
+            eval.given(GivenKind::Text, vec![text_word(value, span)], span);
+        } else if sets && at > 1 && at + 1 == split.operands.len() {
+            eval.given(GivenKind::Text, vec![(*word).clone()], span);
+        } else if whole.starts_with('!') && whole.len() > 1 {
+            eval.given(GivenKind::Option, vec![text_word(whole.trim_start_matches('!'), span)], span);
+        }
+    }
+}

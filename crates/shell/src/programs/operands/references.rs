@@ -1,0 +1,120 @@
+//! Hosts in references: images, modules, packages, settings that are set (R77).
+
+use writ_core::Span;
+
+use super::is_url;
+use super::net::{Nets, machine};
+use crate::action::Word;
+
+impl Nets {
+    /// `docker login registry.example`, and the registries of images (R77).
+    pub fn image(&mut self, words: &[&Word]) {
+        let text = |at: usize| words.get(at).and_then(|word| word.literal()).unwrap_or_default();
+        let grouped = matches!(
+            text(0).as_str(),
+            "image" | "images" | "container" | "manifest" | "buildx" | "imagetools" | "artifact"
+        );
+        let verb = text(usize::from(grouped));
+        let named = match verb.as_str() {
+            "pull" | "push" | "inspect" | "annotate" | "delete" | "copy" | "fetch" | "cp" | "sign" | "verify" => {
+                words.len()
+            }
+            // A value of an option that is not listed may stand in front.
+            "run" | "create" => 2,
+            _ => 0,
+        };
+        for (at, word) in words.iter().skip(1 + usize::from(grouped)).enumerate() {
+            let text = word.literal().unwrap_or_default();
+            if is_url(word) {
+                self.url(word);
+            } else if matches!(verb.as_str(), "login" | "logout") && text.contains(['.', ':']) {
+                self.host(machine(&text), word.span);
+            } else if at < named {
+                self.reference(word);
+            }
+        }
+    }
+
+    /// An image's registry, where it names one: `registry.example/team/image:tag`.
+    pub fn reference(&mut self, word: &Word) {
+        let text = word.literal().unwrap_or_else(|| crate::options::lead(word));
+        let Some((registry, rest)) = text.split_once('/') else { return };
+        let path = text.starts_with(['.', '/', '~', '-', '@']) || rest.starts_with('/');
+        if !path && (registry.contains(['.', ':']) || registry == "localhost") {
+            self.host(machine(registry), word.span);
+        }
+    }
+
+    /// `go get module.example/path@version`: what is fetched from somewhere else.
+    pub fn modules(&mut self, words: &[&Word]) {
+        let verb = words.first().and_then(|word| word.literal()).unwrap_or_default();
+        for word in words.iter().skip(1) {
+            let text = word.literal().unwrap_or_default();
+            let fetched = match verb.as_str() {
+                "get" => true,
+                "install" | "run" | "mod" | "list" => text.contains('@'),
+                _ => false,
+            };
+            let (module, _) = text.split_once('@').unwrap_or((&text, ""));
+            let first = module.split('/').next().unwrap_or_default();
+            let odd = text.starts_with(['.', '/', '-'])
+                || text.contains("://")
+                || text.contains('=')
+                || first.ends_with(".go");
+            if fetched && !odd && first.contains('.') {
+                self.host(first, word.span);
+            }
+        }
+    }
+
+    /// `npm install github:user/project`, `pip install x@git@host:path`, `nix run github:user/project`
+    pub fn package(&mut self, words: &[&Word]) {
+        const FORGES: [(&str, &str); 4] = [
+            ("github", "github.com"),
+            ("gitlab", "gitlab.com"),
+            ("bitbucket", "bitbucket.org"),
+            ("gist", "gist.github.com"),
+        ];
+        for word in words.iter().filter(|word| !is_url(word)) {
+            let text = word.literal().unwrap_or_default();
+            let own = text.rsplit_once("@git@").map(|(_, rest)| rest).or_else(|| text.strip_prefix("git@"));
+            if let Some((machine, _)) = own.and_then(|rest| rest.split_once(':')) {
+                self.host(machine, word.span);
+                continue;
+            }
+            let tail = text.rsplit('@').next().unwrap_or_default();
+            let (kind, _) = tail.split_once(':').unwrap_or_default();
+            if let Some((_, forge)) = FORGES.iter().find(|(name, _)| *name == kind) {
+                self.host(forge, word.span);
+            }
+        }
+    }
+
+    /// `npm config set proxy host:port`, `go env -w GOPROXY=host`, `pip config set global.index-url …`
+    pub fn settings(&mut self, words: &[&Word]) {
+        let text = |word: &Word| word.literal().unwrap_or_default();
+        let set = words.iter().take(3).any(|word| matches!(text(word).as_str(), "config" | "env" | "c" | "set"));
+        if !set {
+            return;
+        }
+        let about_hosts = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            ["proxy", "registry", "index", "mirror", "channel", "endpoint", "source", "url", "host"]
+                .iter()
+                .any(|it| name.contains(it))
+        };
+        let pairs = words.iter().zip(words.iter().skip(1)).map(|(name, value)| (text(name), text(value), value.span));
+        let joined = words.iter().filter_map(|word| {
+            let whole = text(word);
+            whole.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned(), word.span))
+        });
+        let found: Vec<(String, String, Span)> = pairs.chain(joined).filter(|(name, ..)| about_hosts(name)).collect();
+        for (_, value, span) in found {
+            for one in value.split([',', '|']).filter(|one| !one.contains("://")) {
+                if one.contains(['.', ':']) && !one.contains('=') && !one.starts_with(['.', '/', '~']) {
+                    self.host(machine(one), span);
+                }
+            }
+        }
+    }
+}

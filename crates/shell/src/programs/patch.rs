@@ -1,0 +1,85 @@
+//! Patches: which files one names, and what applies it.
+
+use writ_core::Span;
+
+use crate::action::{Access, RepositoryAct, Word};
+use crate::eval::command::text_word;
+use crate::eval::{Eval, Input};
+use crate::options::Options;
+use crate::programs::operands::guess;
+
+/// Most lines of a patch that are looked at for names.
+const MAX_LINES: usize = 100_000;
+
+/// The files that a patch names, as written, and once more without their first folder (`a/`, `b/`).
+pub fn patch_names(text: &str) -> Vec<String> {
+    const SIGNS: [&str; 9] =
+        ["--- ", "+++ ", "*** ", "Index: ", "rename from ", "rename to ", "copy from ", "copy to ", "diff --git "];
+    let mut out: Vec<String> = Vec::new();
+    let mut add = |name: &str| {
+        let name = name.trim().trim_matches('"');
+        let short = name.split_once('/').map_or(name, |(_, rest)| rest);
+        for name in [name, short] {
+            if !name.is_empty() && name != "/dev/null" && name != "dev/null" && !out.iter().any(|known| known == name) {
+                out.push(name.to_owned());
+            }
+        }
+    };
+    for line in text.lines().take(MAX_LINES) {
+        let Some(rest) = SIGNS.iter().find_map(|sign| line.strip_prefix(sign)) else { continue };
+        let rest = rest.split('\t').next().unwrap_or_default();
+        add(rest);
+        rest.split_whitespace().for_each(&mut add);
+    }
+    out
+}
+
+/// `git apply file…`, `git apply < file`
+pub fn apply(eval: &mut Eval<'_>, files: Vec<Word>, input: &Input, span: Span) {
+    let files: Vec<Word> = files.into_iter().filter(|file| file.literal().as_deref() != Some("-")).collect();
+    if !files.is_empty() {
+        return eval.repository(RepositoryAct::Patch, Vec::new(), files, span);
+    }
+    match input {
+        Input::Text(text) => {
+            for name in patch_names(text) {
+                guess(eval, &text_word(&name, span), Access::Write);
+            }
+        }
+        Input::None => {}
+        Input::Unknown | Input::Paths(..) => {
+            let file = eval.standard_input();
+            eval.repository(RepositoryAct::Patch, Vec::new(), file.into_iter().collect(), span);
+        }
+    }
+}
+
+const OPTIONS: &str = "-B -D -F -V -Y -d=d -g -i=r -o=w -p -r=w -z --directory=d --fuzz --input=r --output=w --reject-file=w --strip \
+    --prefix --suffix --ifdef --basename-prefix --version-control --get";
+
+/// `patch -p1 < file`: without a file to patch, the patch names them.
+pub fn run(eval: &mut Eval<'_>, arguments: &[Word], input: &Input, span: Span) {
+    let options = Options::read(arguments, OPTIONS, true);
+    if !options.operands.is_empty() || options.of("w").next().is_some() || options.has('\0', "--dry-run") {
+        return;
+    }
+    let given: Vec<Word> = options.of("r").cloned().collect();
+    let dir = options.of("d").next().cloned();
+    let input = if matches!(input, Input::None) && given.is_empty() { &Input::Unknown } else { input };
+    eval.in_dir(dir.as_ref(), |eval| apply(eval, given, input, span));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files() {
+        let names =
+            patch_names("diff --git a/x/y b/x/z\n--- a/x/y\t2026\n+++ b/x/z\n@@ -1 +1 @@\n-a\n+b\nrename to q\n");
+        for name in ["x/y", "x/z", "q"] {
+            assert!(names.iter().any(|known| known == name), "{name} in {names:?}");
+        }
+        assert!(patch_names("no patch\n- a list\n").is_empty());
+    }
+}
