@@ -113,9 +113,12 @@ impl Eval<'_> {
     fn stored(&self, place: &str) -> Option<Stored> {
         let mut texts = self.written.texts.iter().filter(|(own, _)| own == place).peekable();
         if texts.peek().is_none() {
+            // It, or what the line made a copy of.
+            let start = self.start_dir()?;
             let absolute =
-                if place.starts_with('/') { place.to_owned() } else { format!("{}/{place}", self.start_dir()?) };
-            return self.sources.authored(&absolute).map(Stored::Earlier);
+                |place: &str| if place.starts_with('/') { place.to_owned() } else { format!("{start}/{place}") };
+            let names = std::iter::once(place).chain(self.origins(place));
+            return names.map(absolute).find_map(|path| self.sources.authored(&path)).map(Stored::Earlier);
         }
         let all: Vec<Option<String>> = texts.map(|(_, text)| text.clone()).collect();
         let known = all.iter().all(Option::is_some);

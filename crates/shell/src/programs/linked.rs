@@ -76,6 +76,11 @@ impl Eval<'_> {
         self.links.programs.push((path.to_owned(), name.to_owned()));
     }
 
+    /// What a path is a copy or link of, by what was made before.
+    pub(crate) fn origins<'s>(&'s self, place: &'s str) -> impl Iterator<Item = &'s str> {
+        self.links.programs.iter().filter(move |(_, to)| to == place).map(|(from, _)| from.as_str())
+    }
+
     /// What a path means by a link made before, beside itself.
     pub(crate) fn linked_from(&self, path: &Word) -> Vec<String> {
         if self.links.paths.is_empty() || self.links.ignored {
