@@ -2,8 +2,8 @@
 
 use writ_core::{Span, Subject};
 use writ_shell::{
-    Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, RepositoryUse, Source, Sources, Word,
-    analyze_with,
+    Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, RepositoryUse, Source, Sources,
+    Word, analyze_with,
 };
 
 use super::paths::PATH_MAX;

@@ -161,9 +161,7 @@ impl Parser<'_> {
         }
         self.blanks();
         match self.word()? {
-            Some(word) => {
-                Ok(Some(Redirect { kind, descriptor, word, appends: form.ends_with(">>"), other, input }))
-            }
+            Some(word) => Ok(Some(Redirect { kind, descriptor, word, appends: form.ends_with(">>"), other, input })),
             None => self.fail("a redirection's target is missing"),
         }
     }
