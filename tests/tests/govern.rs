@@ -1,6 +1,7 @@
 //! Which policy governs when its file changes, whose word lets a call run, and what the client may not take over.
 
 #[cfg(test)]
+#[expect(dead_code, reason = "these sessions start in their own ways")]
 mod workplace;
 
 use std::fs;

@@ -1,6 +1,8 @@
 //! The readers of other languages end, and soon, whatever they are given: every line of the decisions, damaged in many ways,
 //! and shapes that make readers slow.
 
+#![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
+
 use std::time::{Duration, Instant};
 
 use writ_core::json::{self, Limits, Value};

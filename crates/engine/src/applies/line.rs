@@ -260,7 +260,7 @@ mod tests {
             ("terragrunt exec -- terraform apply", vec![None]),
             ("docker run --rm -v .:/w hashicorp/terraform:1.9 apply -auto-approve", vec![None]),
             ("ssh host 'cd x && terraform apply'", vec![None, None]),
-            ("python3 -c \"import os; os.system('terraform apply')\"", vec![None]),
+            ("python3 -c \"import os; os.system('terraform apply')\"", vec![None, None]),
             ("terragrunt run-all plan", vec![]),
             ("terraform-docs markdown .", vec![]),
             ("terraform plan -out=tfplan && terraform show -json tfplan", vec![]),

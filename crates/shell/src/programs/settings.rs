@@ -69,7 +69,7 @@ pub fn is_settings(path: &str) -> bool {
     let ends = |name: &&str| {
         rooted.strip_suffix(*name).is_some_and(|rest| rest.is_empty() || name.starts_with('/') || rest.ends_with('/'))
     };
-    NAMES.iter().any(|name| ends(&name)) || FOLDERS.iter().any(|folder| rooted.contains(folder))
+    NAMES.iter().any(ends) || FOLDERS.iter().any(|folder| rooted.contains(folder))
 }
 
 impl Eval<'_> {
