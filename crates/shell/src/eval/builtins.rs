@@ -81,8 +81,8 @@ impl Eval<'_> {
             }
             "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "wait" | "break" | "continue" | "umask"
             | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "type" | "times" | "which" | "whoami" | "sleep" | "seq"
-            | "uname" | "id" | "yes" | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr"
-            | "basename" | "dirname" | "tty" | "clear" | "history" | "help" | "nproc" | "free" | "uptime" | "tr" => {}
+            | "uname" | "id" | "yes" | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr" | "basename"
+            | "dirname" | "tty" | "clear" | "history" | "help" | "nproc" | "free" | "uptime" | "tr" => {}
             _ => return false,
         }
         true
