@@ -62,6 +62,7 @@ impl World for Disk {
         let entries = fs::read_dir(dir).ok()?.flatten().map(|entry| Entry {
             name: entry.file_name().to_string_lossy().into_owned(),
             is_dir: entry.file_type().is_ok_and(|kind| kind.is_dir()),
+            is_link: entry.file_type().is_ok_and(|kind| kind.is_symlink()),
         });
         Some(entries.collect())
     }

@@ -9,6 +9,7 @@ mod enforce;
 mod error;
 mod facts;
 mod glob;
+mod ignore;
 mod judge;
 mod policy;
 mod protect;
@@ -30,7 +31,7 @@ pub use policy::{Claims, Consequences, Policy};
 pub use protect::{POLICY_NAMES, Protected, Setting};
 pub use rules::SHELL_TOOLS;
 pub use survey::survey;
-pub use world::{Entry, Lexical, Resolved, World};
+pub use world::{Entry, Lexical, Resolved, World, fold};
 
 use writ_core::{Decision, ToolCall};
 

@@ -50,11 +50,7 @@ impl Setting {
     /// The protected thing that a use of a path would touch.
     pub(crate) fn violated(&self, fact: &PathFact) -> Option<&Protected> {
         self.protected.iter().find(|protected| {
-            let guarded = match fact.access {
-                Access::Write => true,
-                Access::Read | Access::Exec => protected.secret,
-                Access::List => false,
-            };
+            let guarded = is_guarded(protected, fact.access) && fact.kind != PathKind::Listing;
             let whole = fact.tree && fact.kind != PathKind::Into;
             let named = |path: &String| {
                 protected.covers(path)
@@ -65,9 +61,45 @@ impl Setting {
         })
     }
 
+    /// The protected folders that a pattern may reach into.
+    pub(crate) fn may_hold(&self, pattern: &Glob, access: Access) -> impl Iterator<Item = String> {
+        let guarded = self.protected.iter().filter(move |protected| is_guarded(protected, access));
+        let below = |protected: &&Protected| {
+            Glob::below(&protected.path, "**").is_ok_and(|below| below.overlaps(pattern, false))
+        };
+        guarded.filter(below).map(|protected| protected.path.clone())
+    }
+
+    /// Whether a path that is not fully known may be a protected one. What the line makes may also lie below one.
+    pub(crate) fn may_violate(&self, fact: &PathFact) -> bool {
+        let made = fact.kind == PathKind::Any;
+        self.protected.iter().filter(|protected| is_guarded(protected, fact.access)).any(|protected| {
+            [&fact.written, &fact.resolved].into_iter().any(|pattern| {
+                let Ok(pattern) = Glob::parse(pattern) else { return true };
+                let own = Glob::plain(&protected.path);
+                let below = made.then(|| Glob::below(&protected.path, "**").ok()).flatten();
+                let above = fact.tree.then(|| pattern.and_below());
+                let policy = protected.path.rsplit_once('/').filter(|(_, name)| POLICY_NAMES.contains(name));
+                let named = policy.and_then(|(folder, name)| Glob::below(folder, &format!("**/{name}")).ok());
+                own.overlaps(&pattern, false)
+                    || below.is_some_and(|below| below.overlaps(&pattern, false))
+                    || above.is_some_and(|above| own.overlaps(&above, false))
+                    || named.is_some_and(|named| named.overlaps(&pattern, false))
+            })
+        })
+    }
+
     /// The protected thing that lies below a folder.
     pub(crate) fn protected_below(&self, folder: &str) -> Option<&Protected> {
         self.protected.iter().find(|protected| is_below(&protected.path, folder))
+    }
+}
+
+const fn is_guarded(protected: &Protected, access: Access) -> bool {
+    match access {
+        Access::Write => true,
+        Access::Read | Access::Exec => protected.secret,
+        Access::List => false,
     }
 }
 

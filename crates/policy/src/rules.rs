@@ -100,6 +100,16 @@ impl PathRule {
         !self.negated && self.with(home, |glob| glob.leads_through(dir)).unwrap_or(false)
     }
 
+    /// Whether it may name a path that a pattern matches; `narrow` as in [`Glob::overlaps`].
+    pub fn may_name(&self, pattern: &Glob, narrow: bool, home: Option<&str>) -> bool {
+        !self.negated && self.with(home, |glob| glob.overlaps(pattern, narrow)).unwrap_or(false)
+    }
+
+    /// The folder that everything it names lies in, and that is plain.
+    pub fn anchor(&self, home: Option<&str>) -> Option<String> {
+        self.with(home, Glob::anchor).flatten().filter(|_| !self.negated)
+    }
+
     /// Whether it firmly meets a shell's glob word.
     pub fn meets(&self, word: &Glob, home: Option<&str>) -> bool {
         !self.negated && self.with(home, |glob| glob.meets(word, true)).unwrap_or(false)

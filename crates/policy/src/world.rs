@@ -3,10 +3,10 @@
 //! Everything a decision needs from the machine goes through [`World`], so that deciding stays a pure function. Page:
 //! `spec/policy.md`.
 
-use crate::glob::Glob;
+use crate::glob::name::{NamePattern, is_pattern, unquoted};
 
 /// Most entries that one search below a folder looks at.
-const MAX_ENTRIES: usize = 100_000;
+pub const MAX_ENTRIES: usize = 100_000;
 /// Most paths that one shell glob expands to.
 const MAX_EXPANSION: usize = 10_000;
 
@@ -26,6 +26,8 @@ pub struct Entry {
     pub name: String,
     /// Whether it is a folder itself (a symlink to one is not).
     pub is_dir: bool,
+    /// Whether it is a symlink.
+    pub is_link: bool,
 }
 
 /// What a policy may ask of the file system. Two implementations: the disk (in the engine) and [`Lexical`].
@@ -115,10 +117,11 @@ pub fn expand(world: &dyn World, pattern: &str) -> Search<Vec<String>> {
     let mut found = vec![String::new()];
     let mut wild = false;
     for part in pattern.split('/').filter(|part| !part.is_empty() && *part != ".") {
-        let Ok(glob) = Glob::parse(part) else { return Search::Done(Vec::new()) };
-        let own = part.contains(['*', '?', '[']);
+        let own = is_pattern(part);
+        let plain = unquoted(part);
+        let glob = NamePattern::parse(part, false);
         wild |= own;
-        let hidden = |name: &str| own && name.starts_with('.') && !part.starts_with('.');
+        let hidden = |name: &str| own && name.starts_with('.') && !glob.begins_with_dot();
         let mut next = Vec::new();
         for base in &found {
             let dir = if base.is_empty() { "/" } else { base };
@@ -129,7 +132,7 @@ pub fn expand(world: &dyn World, pattern: &str) -> Search<Vec<String>> {
                 let fits = names.filter(|name| !hidden(name) && glob.matches(name));
                 next.extend(fits.map(|name| format!("{base}/{name}")));
             } else {
-                next.push(format!("{base}/{part}"));
+                next.push(format!("{base}/{plain}"));
             }
             if next.len() > MAX_EXPANSION {
                 return Search::TooLarge;

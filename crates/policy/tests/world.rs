@@ -60,7 +60,10 @@ impl World for Made {
             .collect();
         names.sort();
         names.dedup();
-        let entry = |name: String| Entry { is_dir: self.is_dir(&format!("{base}{name}")), name };
+        let entry = |name: String| {
+            let path = format!("{base}{name}");
+            Entry { is_dir: self.is_dir(&path), is_link: self.links.contains_key(path.as_str()), name }
+        };
         Some(names.into_iter().map(entry).collect())
     }
 }
@@ -301,7 +304,8 @@ fn a_wide_glob_leaves_a_small_record() {
             Resolved { path: path.to_owned(), is_dir: false }
         }
         fn list(&self, _dir: &str) -> Option<Vec<Entry>> {
-            Some((0..5000).map(|n| Entry { name: format!("file{n}.rs"), is_dir: false }).collect())
+            let entry = |n| Entry { name: format!("file{n}.rs"), is_dir: false, is_link: false };
+            Some((0..5000).map(entry).collect())
         }
     }
     let many: String = (0..3000).map(|n| format!(" src/f{n}")).collect();

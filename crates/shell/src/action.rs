@@ -5,6 +5,8 @@
 
 use writ_core::Span;
 
+pub use crate::listing::{Listing, Source};
+
 /// What is known about the shell's surroundings before the line starts.
 #[derive(Clone, Debug, Default)]
 pub struct Env {
@@ -32,89 +34,6 @@ impl Part {
     pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown(_))
     }
-}
-
-/// Where text that is not known comes from, which says what it can be (R70).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Source {
-    /// Letters, digits, `-`, `_` and `:`, at least one: arithmetic, `$?`, `date +%s`, a commit's name. No dot, no slash.
-    Number,
-    /// The name of a file: no slash, neither `.` nor `..`, perhaps empty.
-    Name,
-    /// A value from outside the line, as of a variable that nobody in it assigned: anything without `..` in it.
-    Outside,
-    /// Each of the names of a listing, by its place in [`Analysis::listings`].
-    Listed(u16),
-    /// Any text, in one word: what the line itself decodes, reads or makes.
-    Any,
-    /// The same without quotes: any number of words.
-    Words,
-}
-
-impl Source {
-    /// What text of both, one behind the other, can be.
-    #[must_use]
-    pub fn with(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Listed(_), _) | (_, Self::Listed(_)) => Self::Any,
-            (one, other) => one.widest(other),
-        }
-    }
-
-    /// What is either of the two can be.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (one, other) if one == other => one,
-            (Self::Listed(_), _) | (_, Self::Listed(_)) => Self::Any,
-            (one, other) => one.widest(other),
-        }
-    }
-
-    fn widest(self, other: Self) -> Self {
-        let width = |source| match source {
-            Self::Number => 0,
-            Self::Name => 1,
-            Self::Outside => 2,
-            Self::Listed(_) | Self::Any => 3,
-            Self::Words => 4,
-        };
-        if width(self) >= width(other) { self } else { other }
-    }
-}
-
-/// Names that a listing prints: `ls`, `find`, `git ls-files`, `grep -l`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Listing {
-    /// The folder, or the file, as the program got it; a shell's glob is every folder it matches.
-    pub folder: Word,
-    /// The folders that the program may run in. Never empty.
-    pub dirs: Vec<Dir>,
-    /// What names must be like, all of it.
-    pub names: Vec<NameTest>,
-    /// Everything below the folder, not only what is in it.
-    pub tree: bool,
-    /// Names that begin with a dot, and what is below them.
-    pub hidden: bool,
-    /// What `.gitignore` and its like name is left out.
-    pub ignores: bool,
-    /// What stands in front of a name: the folder as written, and else nothing.
-    pub prefixed: bool,
-    /// Some may be missing, for a reason that is not known (`ls | grep x`).
-    pub narrowed: bool,
-}
-
-/// One test of a listing: `-name '*.rs'`, `! -path './x/*'`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct NameTest {
-    /// Patterns of which one must match: `*` and `?` match a leading dot, and with `path` a slash too.
-    pub patterns: Vec<String>,
-    /// The path as printed is compared, not the last name.
-    pub path: bool,
-    /// Upper and lower case are alike.
-    pub folded: bool,
-    /// What matches is left out.
-    pub negated: bool,
 }
 
 /// A word the shell would pass on. A word that has several known values occurs as several commands.
@@ -179,7 +98,9 @@ pub enum Dir {
     /// The directory the line starts in, then this path (empty: that directory itself; absolute: just this path).
     /// `..` is not folded.
     Start(String),
-    /// A directory that is not known (`cd "$X"`).
+    /// A path that is not fully known, from the directory the line starts in (`cd s*t`, `cd "$X"`).
+    Open(Vec<Part>),
+    /// A directory that is not known.
     Unknown,
 }
 

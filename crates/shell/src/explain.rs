@@ -44,13 +44,15 @@ impl Explained {
             out.push_str(&format!("\n{}{} {}{via}", "  ".repeat(depth + 1), place(command.span), words.join(" ")));
         }
         for file in touched(&self.analysis) {
-            let tree = if file.tree { " and below" } else { "" };
+            let (path, tree) = self.named(file);
+            let tree = if tree { " and below" } else { "" };
             let dirs: Vec<String> = file
                 .dirs
                 .iter()
                 .filter_map(|dir| match dir {
                     Dir::Start(dir) if dir.is_empty() => None,
                     Dir::Start(dir) => Some(format!(" in {dir}")),
+                    Dir::Open(parts) => Some(format!(" in {}", shown(parts))),
                     Dir::Unknown => Some(" in a folder not known".to_owned()),
                 })
                 .collect();
@@ -58,7 +60,7 @@ impl Explained {
                 "\n  {} {:<6} {}{tree}{}",
                 place(file.span),
                 access(file.access),
-                show(&file.path),
+                path,
                 dirs.join(",")
             ));
         }
@@ -89,11 +91,13 @@ impl Explained {
         out.push("commands", Value::Array(commands.collect()));
         let files = touched(analysis).map(|file| {
             let mut item = spanned(file.span);
-            item.push("path", Value::from(show(&file.path)));
+            let (path, tree) = self.named(file);
+            item.push("path", Value::from(path));
             item.push("access", Value::from(access(file.access)));
-            item.push("tree", Value::from(file.tree));
+            item.push("tree", Value::from(tree));
             let dirs = file.dirs.iter().map(|dir| match dir {
                 Dir::Start(dir) => Value::from(dir.as_str()),
+                Dir::Open(parts) => Value::from(shown(parts)),
                 Dir::Unknown => Value::Null,
             });
             item.push("dirs", Value::Array(dirs.collect()));
@@ -118,6 +122,19 @@ impl Explained {
     }
 }
 
+impl Explained {
+    /// A file's path, and whether everything below it is meant; of a listing's entries, the glob that comes near.
+    fn named(&self, file: &FileUse) -> (String, bool) {
+        match self.analysis.listing_of(&file.path) {
+            Some(listing) => {
+                let (words, tree) = listing.rough();
+                (words.iter().map(show).collect::<Vec<_>>().join(" "), tree || file.tree)
+            }
+            None => (show(&file.path), file.tree),
+        }
+    }
+}
+
 /// Files, and the targets of what lands in folders.
 fn touched(analysis: &Analysis) -> impl Iterator<Item = &FileUse> {
     analysis.files.iter().chain(analysis.arrivals.iter().map(|arrival| &arrival.target))
@@ -138,11 +155,15 @@ fn spanned(span: Span) -> Object {
 }
 
 fn show(word: &Word) -> String {
+    shown(&word.parts)
+}
+
+fn shown(parts: &[Part]) -> String {
     let part = |part: &Part| match part {
         Part::Text(text) | Part::Glob(text) => text.clone(),
         Part::Unknown(_) => "…".to_owned(),
     };
-    word.parts.iter().map(part).collect()
+    parts.iter().map(part).collect()
 }
 
 fn target(target: &NetTarget) -> String {

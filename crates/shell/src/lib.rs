@@ -8,6 +8,7 @@ mod action;
 mod code;
 mod eval;
 mod explain;
+mod listing;
 mod normal;
 mod options;
 mod parser;
@@ -15,12 +16,15 @@ mod programs;
 mod zsh;
 
 pub use action::{
-    Access, Analysis, Arrival, Command, Dir, Env, FileUse, Given, GivenKind, Listing, NameTest, NetTarget, NetUse,
-    Normal, Part, RepositoryAct, RepositoryUse, Source, Unresolved, UnresolvedKind, Word,
+    Access, Analysis, Arrival, Command, Dir, Env, FileUse, Given, GivenKind, NetTarget, NetUse, Normal, Part,
+    RepositoryAct, RepositoryUse, Unresolved, UnresolvedKind, Word,
 };
+pub use eval::globs::bracket;
 pub use explain::{Explained, explain};
+pub use listing::{Ignores, Listing, Printed, Source, Test};
 pub use normal::normal;
 pub use programs::patch::patch_names;
+pub use programs::searches::ripgrep;
 pub use zsh::differs_in_zsh;
 
 /// Reads `line` as bash would and lists what it would run, touch and contact. Never fails: what cannot be read is
@@ -40,7 +44,7 @@ pub trait Sources {
 pub fn analyze_with(line: &str, env: &Env, sources: &dyn Sources) -> Analysis {
     match parser::parse(line, None, 0) {
         Ok(node) => {
-            let mut analysis = eval::run(&node, env, sources);
+            let mut analysis = eval::run(&node, env, sources, line);
             // Commands that only a wrapper follows name hosts too.
             for net in analysis.commands.iter().flat_map(programs::operands::hosts) {
                 if !analysis.nets.contains(&net) {

@@ -45,7 +45,7 @@ impl Findings<'_> {
                 Dir::Start(dir) => absolute(self.env, dir, &path),
                 Dir::Unknown if path.starts_with('/') => path.clone(),
                 Dir::Unknown if doing == Doing::Delete => folded(&path),
-                Dir::Unknown => continue,
+                Dir::Unknown | Dir::Open(_) => continue,
             };
             // What a partition tool does to its device is a matter of its own rules.
             if absolute.starts_with("/dev/") && rules::of(base).any(|family| ["disks", "system"].contains(&family.name))

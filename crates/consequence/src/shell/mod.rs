@@ -44,7 +44,7 @@ pub fn evaluate(line: &str, env: &Env, eyes: &dyn Eyes) -> Report {
 
 /// The same, so many commands deep.
 fn evaluate_within(line: &str, env: &Env, eyes: &dyn Eyes, depth: usize) -> Report {
-    let analysis = analyze(line, env);
+    let analysis = analyze(line, env).with_rough_listings();
     let mut out = Findings { line, env, eyes, depth, mutations: Vec::new(), unseen: Vec::new(), seen: HashSet::new() };
     let statement = signs::is_statement(line);
     if statement {

@@ -109,16 +109,7 @@ fn tail(word: &Word) -> Aim {
 
 /// The names of a listing as a glob.
 fn listed(index: u16, analysis: &Analysis) -> Option<String> {
-    let listing = analysis.listings.get(usize::from(index))?;
-    let folder = listing.folder.literal()?;
-    let below = if listing.tree { "**/" } else { "" };
-    let pattern = listing.names.iter().find(|test| !test.path && !test.patterns.is_empty());
-    let name = pattern.and_then(|test| test.patterns.first()).map_or("*", String::as_str);
-    if listing.folder.is_glob() {
-        return Some(folder);
-    }
-    let folder = if folder.is_empty() { "." } else { folder.trim_end_matches('/') };
-    Some(format!("{folder}/{below}{name}"))
+    analysis.listings.get(usize::from(index))?.rough().0.first()?.literal()
 }
 
 impl Findings<'_> {

@@ -196,7 +196,7 @@ fn runs_git_hooks(command: &Command, cwd: &Path, home: Option<&str>) -> bool {
     }
     let dirs = command.dirs.iter().map(|dir| match dir {
         Dir::Start(dir) => cwd.join(dir),
-        Dir::Unknown => cwd.to_owned(),
+        Dir::Open(_) | Dir::Unknown => cwd.to_owned(),
     });
     let mut repositories = dirs.filter_map(|dir| Repository::around(&dir).ok());
     repositories.any(|repository| {

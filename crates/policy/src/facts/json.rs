@@ -194,7 +194,7 @@ impl PathFact {
 }
 
 impl PathKind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 16] = [
         Self::Named,
         Self::Glob,
         Self::ExpandedGlob,
@@ -207,6 +207,10 @@ impl PathKind {
         Self::Unlikely,
         Self::Operand,
         Self::Maybe,
+        Self::Open,
+        Self::Any,
+        Self::Perhaps,
+        Self::Listing,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -223,6 +227,10 @@ impl PathKind {
             Self::Unlikely => "unlikely",
             Self::Operand => "operand",
             Self::Maybe => "maybe",
+            Self::Open => "open",
+            Self::Any => "any",
+            Self::Perhaps => "perhaps",
+            Self::Listing => "listing",
         }
     }
 

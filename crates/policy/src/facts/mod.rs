@@ -145,6 +145,14 @@ pub(crate) enum PathKind {
     Operand,
     /// Perhaps touched: a piece of a text, or what a commit that cannot be told may change.
     Maybe,
+    /// Not fully known, and not made by the line: a pattern of what it may be.
+    Open,
+    /// What the line makes itself: a pattern of what it may be.
+    Any,
+    /// Found on disk, and perhaps meant.
+    Perhaps,
+    /// Where a listing begins of which no entry is ruled.
+    Listing,
 }
 
 /// A host.

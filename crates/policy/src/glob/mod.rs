@@ -4,6 +4,7 @@
 //! glob. Compiles nothing but token lists, because the hook starts anew for every call. Invariant: a [`Glob`] exists only for
 //! valid text; time is bounded by pattern × path. Page: `spec/policy.md`.
 
+pub mod name;
 mod parse;
 mod walk;
 
@@ -37,6 +38,8 @@ enum Token {
     One,
     /// `*`
     Star,
+    /// Letters, digits, `-`, `_` and `:`, at least one: U+0001 in a pattern.
+    Count,
     /// `[a-z]`, `[!a-z]`
     Class {
         negated: bool,
@@ -116,6 +119,22 @@ impl Glob {
         })
     }
 
+    /// The same, and everything below.
+    pub fn and_below(&self) -> Self {
+        let with = |pattern: &Vec<Segment>| pattern.iter().cloned().chain([Segment::Any]).collect();
+        Self { alternatives: self.alternatives.iter().map(with).collect() }
+    }
+
+    /// The plain folder in front of its first wildcard, where every alternative has the same.
+    pub fn anchor(&self) -> Option<String> {
+        let fixed = |pattern: &Vec<Segment>| {
+            pattern.iter().map_while(Segment::text).map(str::to_owned).collect::<Vec<String>>()
+        };
+        let mut all = self.alternatives.iter().map(fixed);
+        let first = all.next().filter(|parts| !parts.is_empty())?;
+        all.all(|other| other == first).then(|| format!("/{}", first.join("/")))
+    }
+
     /// Whether folder `dir` lies on the way to something it can match.
     pub fn leads_through(&self, dir: &str) -> bool {
         let dir: Vec<&str> = parts(dir).collect();
@@ -129,6 +148,18 @@ impl Glob {
                 }
                 None => false,
             })
+        })
+    }
+
+    /// Whether some path is matched by both, a leading dot being a letter like others. Of this pattern `narrow` takes what it
+    /// names itself, without what lies below that.
+    pub fn overlaps(&self, other: &Self, narrow: bool) -> bool {
+        self.alternatives.iter().any(|own| {
+            let own = match own.split_last() {
+                Some((Segment::Any, front)) if narrow && !front.is_empty() => front,
+                _ => own,
+            };
+            other.alternatives.iter().any(|other| walk::overlap_paths(own, other))
         })
     }
 

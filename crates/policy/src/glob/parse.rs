@@ -89,6 +89,8 @@ fn tokens(part: &str) -> Result<Vec<Token>, GlobError> {
         out.push(match c {
             '*' if out.last() == Some(&Token::Star) => continue,
             '*' => Token::Star,
+            '\u{1}' if out.last() == Some(&Token::Count) => continue,
+            '\u{1}' => Token::Count,
             '?' => Token::One,
             '\\' => Token::Char(chars.next().ok_or(GlobError::Escape)?),
             '[' => class(&mut chars)?,

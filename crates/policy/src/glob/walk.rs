@@ -8,6 +8,7 @@ fn fits(token: &Token, c: char) -> bool {
     match token {
         Token::Char(own) => *own == c,
         Token::One | Token::Star => true,
+        Token::Count => is_counting(c),
         Token::Class { negated, ranges } => ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated,
     }
 }
@@ -33,12 +34,21 @@ pub(super) fn segment(segment: &Segment, name: &str) -> bool {
     }
 }
 
+/// Whether a token takes any number of letters.
+const fn is_star(token: &Token) -> bool {
+    matches!(token, Token::Star | Token::Count)
+}
+
 fn one(tokens: &[Token], name: &str) -> bool {
-    let star = |token: &Token| *token == Token::Star;
+    let star = is_star;
     // Most names fail at one of their ends.
     let differs = |token: Option<&Token>, found: Option<char>| matches!((token, found), (Some(Token::Char(own)), Some(found)) if *own != found);
     if differs(tokens.first(), name.chars().next()) || differs(tokens.last(), name.chars().next_back()) {
         return false;
+    }
+    if tokens.contains(&Token::Count) {
+        let name: Vec<Token> = name.chars().map(Token::Char).collect();
+        return intersect(tokens, &name, is_star, overlap);
     }
     if name.is_ascii() {
         return walk(tokens, name.as_bytes(), star, |token, byte| fits(token, char::from(*byte)));
@@ -78,10 +88,23 @@ pub(super) fn meet(pattern: &[Segment], word: &[Segment], firmly: bool) -> bool 
         word,
         |segment| *segment == Segment::Any,
         |a, b| {
-            let (Some(a), Some(b)) = (tokens(a), tokens(b)) else { return false };
+            let (Some(a), Some(b)) = (tokens(a), tokens(b)) else { return true };
             let (a, b) = (&*a, &*b);
             let bare = firmly && b.iter().all(|token| *token == Token::Star);
-            !bare && !hides_dot(a, b) && intersect(a, b, |token| *token == Token::Star, overlap)
+            !bare && !hides_dot(a, b) && intersect(a, b, is_star, overlap)
+        },
+    )
+}
+
+/// Whether two patterns of segments have a path in common, whatever a shell thinks of leading dots.
+pub(super) fn overlap_paths(pattern: &[Segment], word: &[Segment]) -> bool {
+    intersect(
+        pattern,
+        word,
+        |segment| *segment == Segment::Any,
+        |a, b| {
+            let (Some(a), Some(b)) = (tokens(a), tokens(b)) else { return true };
+            intersect(&a, &b, is_star, overlap)
         },
     )
 }
@@ -99,7 +122,13 @@ fn hides_dot(pattern: &[Token], word: &[Token]) -> bool {
     matches!(pattern.first(), Some(Token::Char('.'))) && !matches!(word.first(), Some(Token::Char('.')))
 }
 
-/// Whether two sequences with stars have a member in common: dynamic programming from the ends, |a| × |b| steps.
+/// The letters of [`Token::Count`].
+fn is_counting(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_' | ':')
+}
+
+/// Whether two sequences with stars have a member in common: dynamic programming from the ends, |a| × |b| steps. A star takes
+/// in what `overlap` lets it.
 fn intersect<T>(a: &[T], b: &[T], is_star: impl Fn(&T) -> bool, overlap: impl Fn(&T, &T) -> bool) -> bool {
     // `below[j]` answers for a[i+1..] and b[j..], `row[j]` for a[i..] and b[j..].
     let mut below: Vec<bool> = Vec::new();
@@ -111,7 +140,10 @@ fn intersect<T>(a: &[T], b: &[T], is_star: impl Fn(&T) -> bool, overlap: impl Fn
             let at = |row: &[bool], j: usize| row.get(j).copied().unwrap_or(false);
             let common = match (left, right) {
                 (None, None) => true,
-                (Some(x), Some(y)) if is_star(x) || is_star(y) => at(&below, j) || at(&row, j + 1),
+                (Some(x), Some(y)) if is_star(x) || is_star(y) => {
+                    let both = overlap(x, y);
+                    (at(&below, j) && (is_star(x) || both)) || (at(&row, j + 1) && (is_star(y) || both))
+                }
                 (Some(x), None) => is_star(x) && at(&below, j),
                 (None, Some(y)) => is_star(y) && at(&row, j + 1),
                 (Some(x), Some(y)) => overlap(x, y) && at(&below, j + 1),

@@ -169,7 +169,15 @@ impl<'a> Judge<'a> {
 
     fn self_protection(&mut self) {
         for fact in self.facts.paths.iter().filter(|fact| fact.kind != PathKind::Mentioned) {
-            if let Some(protected) = self.setting.violated(fact) {
+            if matches!(fact.kind, PathKind::Open | PathKind::Any) {
+                if self.setting.may_violate(fact) {
+                    self.not_known(fact, protect::RULE);
+                }
+            } else if let Some(protected) = self.setting.violated(fact) {
+                if fact.kind == PathKind::Perhaps {
+                    self.not_known(fact, protect::RULE);
+                    continue;
+                }
                 let message = format!("`{}` is {}, which the agent may not touch", protected.path, protected.what);
                 let only_perhaps = matches!(fact.kind, PathKind::Text | PathKind::Operand | PathKind::Maybe);
                 self.say(

@@ -14,6 +14,12 @@ const AMBIGUOUS: &str = "writ:ambiguous-url";
 
 impl Judge<'_> {
     pub(super) fn path(&mut self, fact: &PathFact) {
+        match fact.kind {
+            PathKind::Listing => return,
+            PathKind::Open | PathKind::Any => return self.open_path(fact),
+            PathKind::Perhaps => return self.perhaps(fact),
+            _ => {}
+        }
         let (files, facts) = (&self.policy.files, self.facts);
         let tool = facts.tool.as_str();
         let spellings = fact.spellings();
@@ -74,6 +80,49 @@ impl Judge<'_> {
         let message = format!("`{}` needs approval ({})", fact.resolved, access_word(fact.access));
         let instead = format!("remove the rule at {pointer}, or leave this path out");
         self.say(Verdict::Ask, pointer, path_match(fact), message, instead);
+    }
+
+    /// A path that is not fully known, against each rule that it may break (R70). Names and existence are not asked about.
+    fn open_path(&mut self, fact: &PathFact) {
+        if !matches!(fact.access, Access::Read | Access::Write) {
+            return;
+        }
+        let (home, files) = (self.home(), &self.policy.files);
+        let (written, resolved) = (Glob::parse(&fact.written), Glob::parse(&fact.resolved));
+        let patterns = [written.ok(), resolved.ok()];
+        // What does not read as a pattern may be anything. What the line makes may lie below what a rule names.
+        let narrow = fact.kind == PathKind::Open;
+        let meant = |rule: &&PathRule| {
+            patterns.iter().any(|pattern| pattern.as_ref().is_none_or(|pattern| rule.may_name(pattern, narrow, home)))
+        };
+        let writes = fact.access == Access::Write;
+        let named = files.deny.iter().chain(&files.approval).filter(|rule| rule.scope.covers(fact.access)).find(meant);
+        let rule = named.or_else(|| files.read_only.iter().filter(|_| writes).find(meant));
+        let free = fact.written.starts_with("/**");
+        let rule = rule.map(|rule| rule.pointer.as_str());
+        if let Some(rule) = rule.or((files.allow.is_some() && free).then_some("/files/allow")) {
+            self.not_known(fact, rule);
+        }
+    }
+
+    /// A path that is on disk, ruled, and perhaps meant.
+    fn perhaps(&mut self, fact: &PathFact) {
+        let sure = PathFact { kind: PathKind::Found, ..fact.clone() };
+        let before = self.reasons.len();
+        self.path(&sure);
+        for reason in self.reasons.iter_mut().skip(before) {
+            reason.verdict = Verdict::Ask;
+            reason.message = format!("{}, and may be meant", reason.message);
+        }
+    }
+
+    /// What is used is not known, and a rule may have something to say about it.
+    pub(super) fn not_known(&mut self, fact: &PathFact, rule: &str) {
+        let shown = fact.written.replace("{*,*/**/*}", "…").replace('\u{1}', "…");
+        let what = if shown == "/**" { "any path".to_owned() } else { format!("`{shown}`") };
+        let message =
+            format!("which file is used ({}) is not known before it runs: it may be {what}", access_word(fact.access));
+        self.say(Verdict::Ask, rule, path_match(fact), message, "write the path out".to_owned());
     }
 
     /// Files whose names nobody knows, into a folder that has something below it which may not be written.

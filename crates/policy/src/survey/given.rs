@@ -185,7 +185,7 @@ impl Survey<'_> {
     fn folders(&self, dirs: &[Dir], path: &str) -> Vec<String> {
         let base = |dir: &Dir| match dir {
             Dir::Start(dir) => Some(self.absolute(&self.call.cwd, dir)),
-            Dir::Unknown => path.starts_with(['/', '~']).then(|| "/".to_owned()),
+            Dir::Open(_) | Dir::Unknown => path.starts_with(['/', '~']).then(|| "/".to_owned()),
         };
         dirs.iter().filter_map(base).map(|base| self.absolute(&base, path)).collect()
     }

@@ -6,17 +6,20 @@ use writ_shell::{
     Word, analyze_with,
 };
 
+use super::open::{Spelled, rough_glob};
 use super::paths::PATH_MAX;
 use super::{Survey, allowed, hits};
 use crate::command::Candidate;
 use crate::facts::{Host, HostFact, PathFact, PathKind, SYNTAX, TextFact, UnresolvedFact, kind_word};
+use crate::glob::name::unquoted;
+use crate::ignore::toplevel;
 use crate::protect::is_reserved;
 use crate::rules::last_word_split;
 use crate::url::{self, Target};
-use crate::world::{Search, World, expand};
+use crate::world::{Search, World, expand, fold};
 
 /// Stands for an unknown part of a path. Holds no slash and no dot.
-const UNKNOWN: &str = "writ-unknown";
+pub(super) const UNKNOWN: &str = "writ-unknown";
 
 /// What the agent wrote, as the world knows it.
 struct Authored<'w>(&'w dyn World);
@@ -29,8 +32,12 @@ impl Sources for Authored<'_> {
 
 impl Survey<'_> {
     pub(super) fn shell(&mut self, line: &str) {
-        let env = Env { home: self.setting.home.clone(), cwd: Some(self.call.cwd.clone()), ..Env::default() };
-        let analysis = analyze_with(line, &env, &Authored(self.world));
+        let (home, cwd) = (self.setting.home.clone(), Some(self.call.cwd.clone()));
+        // It costs a look at every folder above, and few lines ask for it.
+        let asked = line.contains("toplevel") || line.contains("git");
+        let toplevel = asked.then(|| toplevel(self.world, &self.call.cwd)).flatten();
+        let mut analysis = analyze_with(line, &Env { home, cwd, toplevel }, &Authored(self.world));
+        self.listings = std::mem::take(&mut analysis.listings);
         if let Some((message, span)) = &analysis.syntax_error {
             let what = message.clone();
             self.facts.unresolved.push(UnresolvedFact { kind: SYNTAX.to_owned(), what, span: Some(*span) });
@@ -112,55 +119,61 @@ impl Survey<'_> {
     }
 
     fn file_use(&mut self, file: &FileUse) {
-        for absolute in self.places(file, &file.path) {
-            self.touch(file, &absolute, file.path.is_glob());
+        for dir in &file.dirs {
+            match self.spell(dir, &file.path) {
+                Spelled::Known(path, glob) => {
+                    if !self.is_too_long(&path) {
+                        self.touch(file, &path, glob);
+                    }
+                }
+                Spelled::Listed(before, index, after) => self.listed_use(file, dir, (&before, index, &after), false),
+                Spelled::Open(parts) => self.open_use(file, &parts),
+            }
         }
         self.unlikely(file);
-    }
-
-    /// Where a path may lie, absolute and not folded: one place for each folder the command may run in.
-    fn places(&mut self, file: &FileUse, path: &Word) -> Vec<String> {
-        let Some(text) = path_text(path) else { return Vec::new() };
-        if self.is_too_long(&text) {
-            return Vec::new();
-        }
-        let base = |dir: &Dir| match dir {
-            Dir::Start(_) => self.start(dir),
-            Dir::Unknown => (text.starts_with('/') || text.starts_with("~/")).then(|| "/".to_owned()),
-        };
-        file.dirs.iter().filter_map(base).map(|base| self.absolute(&base, &text)).collect()
     }
 
     /// A folder that a command may run in, absolute; `None` where it is not known.
     pub(super) fn start(&self, dir: &Dir) -> Option<String> {
         match dir {
             Dir::Start(dir) => Some(self.absolute(&self.call.cwd, dir)),
-            Dir::Unknown => None,
+            Dir::Open(_) | Dir::Unknown => None,
         }
     }
 
-    fn touch(&mut self, file: &FileUse, absolute: &str, is_glob: bool) {
+    pub(super) fn touch(&mut self, file: &FileUse, absolute: &str, is_glob: bool) {
         if is_harmless_device(absolute) {
             return;
         }
-        let mut fact = self.path(absolute, file.access, Some(file.span));
+        let literal = if is_glob { unquoted(absolute) } else { absolute.to_owned() };
+        let mut fact = self.path(&literal, file.access, Some(file.span));
         fact.tree = file.tree;
         if is_glob {
+            fact.written = fold(&rough_glob(absolute));
             self.glob(absolute, &mut fact);
         }
-        self.tree(&fact, None);
+        self.tree(&fact);
         self.facts.paths.push(fact);
     }
 
     /// An operand that may be a path: it is one where there is such a file, or where a rule names it.
     fn guess(&mut self, file: &FileUse) {
-        if path_text(&file.path).is_some_and(|text| text.len() > PATH_MAX) {
-            return;
-        }
-        for absolute in self.places(file, &file.path) {
-            let fact = self.path(&absolute, file.access, Some(file.span));
-            if file.path.is_glob() || self.is_named(&fact) || self.exists(&fact.written) {
-                self.touch(file, &absolute, file.path.is_glob());
+        for dir in &file.dirs {
+            match self.spell(dir, &file.path) {
+                Spelled::Known(path, _) if path.len() > PATH_MAX => {}
+                Spelled::Known(path, glob) => {
+                    let fact = self.path(&path, file.access, Some(file.span));
+                    if glob || self.is_named(&fact) || self.exists(&fact.written) {
+                        self.touch(file, &path, glob);
+                    }
+                }
+                Spelled::Listed(before, index, after) => self.listed_use(file, dir, (&before, index, &after), false),
+                Spelled::Open(parts) => {
+                    // A value from outside, or a number, is most likely a revision.
+                    if parts.iter().any(|part| matches!(part, Part::Unknown(source) if source.is_made())) {
+                        self.open_use(file, &parts);
+                    }
+                }
             }
         }
     }
@@ -184,46 +197,92 @@ impl Survey<'_> {
     /// What lands in a folder is written there under its own name; where the target is no folder, it is what is written.
     fn arrival(&mut self, arrival: &Arrival) {
         let target = &arrival.target;
-        for place in self.places(target, &target.path) {
-            if is_harmless_device(&place) {
-                continue;
-            }
-            let in_folder = arrival.in_folder || self.world.resolve(&self.without_proc(&place)).is_dir;
-            let names = arrival.source.as_ref().map(|source| self.names(target, source));
-            let written = match names {
-                None | Some(None) if in_folder || arrival.source.is_none() => {
-                    let mut fact = self.path(&place, Access::Write, Some(target.span));
-                    (fact.tree, fact.kind) = (true, PathKind::Into);
-                    self.facts.paths.push(fact);
-                    continue;
+        for dir in &target.dirs {
+            match self.spell(dir, &target.path) {
+                Spelled::Known(place, glob) => {
+                    if !self.is_too_long(&place) && !is_harmless_device(&place) {
+                        self.arrival_at(arrival, &place, glob);
+                    }
                 }
-                Some(Some(names)) if in_folder => names.iter().map(|name| format!("{place}/{name}")).collect(),
-                _ => vec![place],
-            };
-            for path in &written {
-                if let Some(fact) = self.template(arrival, path) {
-                    self.facts.paths.push(fact);
-                    continue;
+                Spelled::Listed(before, index, after) => {
+                    self.listed_use(target, dir, (&before, index, &after), false);
                 }
-                self.touch(target, path, target.path.is_glob());
-                if let Some(source) = arrival.source.as_ref().filter(|_| arrival.link) {
-                    self.link(target, path, source);
+                Spelled::Open(parts) => {
+                    if !arrival.in_folder {
+                        self.open_use(target, &parts);
+                    }
+                    let name = match &arrival.source {
+                        None => Part::Unknown(Source::Outside),
+                        Some(source) => {
+                            let name = source.literal().map(|text| last_name(&text));
+                            name.map_or(Part::Unknown(Source::Name), Part::Text)
+                        }
+                    };
+                    self.open_use(target, &[parts.as_slice(), &[Part::Text("/".to_owned()), name]].concat());
                 }
             }
         }
     }
 
+    fn arrival_at(&mut self, arrival: &Arrival, place: &str, glob: bool) {
+        let target = &arrival.target;
+        let in_folder = arrival.in_folder || self.world.resolve(&self.without_proc(place)).is_dir;
+        let source = arrival.source.as_ref().filter(|_| in_folder);
+        let below = Part::Text(format!("{}/", place.trim_end_matches('/')));
+        let written = match (source, &arrival.source) {
+            (None, None) => return self.unnamed_below(target, place),
+            (None, Some(_)) => vec![place.to_owned()],
+            (Some(source), _) => match source.parts.as_slice() {
+                [Part::Unknown(Source::Listed(index))] => {
+                    let start = Dir::Start(String::new());
+                    return self.listed_use(target, &start, (&[below], *index, &[]), true);
+                }
+                parts if parts.iter().any(Part::is_unknown) => match self.known_name(parts) {
+                    Some(name) => vec![format!("{place}/{name}")],
+                    None => return self.open_use(target, &[below, Part::Unknown(Source::Name)]),
+                },
+                _ => match self.names(target, source) {
+                    None => return self.unnamed_below(target, place),
+                    Some(names) => names.iter().map(|name| format!("{place}/{name}")).collect(),
+                },
+            },
+        };
+        for path in &written {
+            if let Some(fact) = self.template(arrival, path) {
+                self.facts.paths.push(fact);
+                continue;
+            }
+            self.touch(target, path, glob);
+            if let Some(source) = arrival.source.as_ref().filter(|_| arrival.link) {
+                self.link(target, path, source);
+            }
+        }
+    }
+
+    /// Files of unknown names are written into a folder.
+    fn unnamed_below(&mut self, target: &FileUse, place: &str) {
+        let mut fact = self.path(place, Access::Write, Some(target.span));
+        (fact.tree, fact.kind) = (true, PathKind::Into);
+        self.facts.paths.push(fact);
+    }
+
+    /// The last name of a path whose front is not known.
+    fn known_name(&self, parts: &[Part]) -> Option<String> {
+        let [.., Part::Text(tail)] = parts else { return None };
+        tail.trim_end_matches('/').rsplit_once('/').map(|(_, name)| name.to_owned())
+    }
+
     /// The names that a source's files have; `None` where nobody knows them yet.
     fn names(&mut self, target: &FileUse, source: &Word) -> Option<Vec<String>> {
-        let text = path_text(source).unwrap_or_else(|| UNKNOWN.to_owned());
-        let name = |path: &str| path.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default().to_owned();
+        let text = source.literal()?;
         if !source.is_glob() {
-            return Some(vec![name(&text)]);
+            return Some(vec![last_name(&text)]);
         }
         let mut names = Vec::new();
-        for place in self.places(target, source) {
+        for dir in &target.dirs {
+            let Spelled::Known(place, _) = self.spell(dir, source) else { continue };
             if let Search::Done(found) = expand(self.world, &place) {
-                names.extend(found.iter().map(|path| name(path)));
+                names.extend(found.iter().map(|path| last_name(path)));
             }
         }
         (!names.is_empty()).then_some(names)
@@ -231,18 +290,17 @@ impl Survey<'_> {
 
     /// What a symbolic link leads to, seen from the folder it is in. Whoever has the link can write through it.
     fn link(&mut self, target: &FileUse, link: &str, source: &Word) {
-        let Some(text) = path_text(source).filter(|text| !self.is_too_long(text)) else { return };
-        let folder = link.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
-        let place = self.absolute(folder, &text);
+        let folder = link.trim_end_matches('/').rsplit_once('/').map_or("/", |(folder, _)| folder).to_owned();
         for (access, tree) in [(Access::Read, true), (Access::Write, false)] {
-            let through = FileUse { access, tree, ..target.clone() };
-            self.touch(&through, &place, source.is_glob());
+            let dirs = vec![Dir::Start(folder.clone())];
+            let through = FileUse { access, tree, path: source.clone(), dirs, unlikely: Vec::new(), ..target.clone() };
+            self.file_use(&through);
         }
     }
 
     /// Where the path lies if a `cd` fails.
     fn unlikely(&mut self, file: &FileUse) {
-        let Some(text) = path_text(&file.path).filter(|text| !text.starts_with('/')) else { return };
+        let Some(text) = file.path.literal().filter(|text| !text.starts_with('/')) else { return };
         for dir in &file.unlikely {
             let Dir::Start(dir) = dir else { continue };
             let absolute = self.absolute(&self.absolute(&self.call.cwd, dir), &text);
@@ -274,7 +332,7 @@ impl Survey<'_> {
             let mut found = self.path(&path, fact.access, fact.span);
             found.kind = PathKind::Found;
             found.tree = fact.tree;
-            self.tree(&found, None);
+            self.tree(&found);
             self.facts.paths.push(found);
         }
     }
@@ -378,18 +436,7 @@ fn is_harmless_device(path: &str) -> bool {
     )
 }
 
-/// A path operand as text; `None` when nothing of it is known.
-fn path_text(word: &Word) -> Option<String> {
-    if word.parts.iter().all(Part::is_unknown) {
-        return None;
-    }
-    Some(
-        word.parts
-            .iter()
-            .map(|part| match part {
-                Part::Text(text) | Part::Glob(text) => text.as_str(),
-                Part::Unknown(_) => UNKNOWN,
-            })
-            .collect(),
-    )
+/// What a copy of a path is called.
+fn last_name(path: &str) -> String {
+    path.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default().to_owned()
 }

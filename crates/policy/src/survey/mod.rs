@@ -7,17 +7,20 @@
 mod given;
 mod input;
 mod line;
+mod open;
 mod paths;
 mod repository;
 mod template;
+mod tool;
 mod touched;
+mod walk;
 
 use self::paths::TOO_LONG;
 use std::collections::{HashMap, HashSet};
 
 use writ_core::json::Value;
 use writ_core::{Subject, ToolCall, Verdict, secret};
-use writ_shell::Access;
+use writ_shell::{Access, Dir, Listing, Part};
 
 use crate::facts::{Facts, Host, HostFact, PathFact, TextFact, UnresolvedFact};
 use crate::glob::unfold;
@@ -44,8 +47,20 @@ const MOST_FOUND: usize = 20_000;
 pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn World) -> Facts {
     let facts = Facts { tool: call.tool.clone(), ..Facts::default() };
     let (found, expanded) = (HashMap::new(), HashSet::new());
-    let mut survey =
-        Survey { policy, call, setting, world, facts, found, expanded, left: MOST_FOUND, inside_alias: false };
+    let (listings, listed) = (Vec::new(), HashSet::new());
+    let mut survey = Survey {
+        policy,
+        call,
+        setting,
+        world,
+        facts,
+        found,
+        expanded,
+        listings,
+        listed,
+        left: MOST_FOUND,
+        inside_alias: false,
+    };
     if let Err(why) = survey.call() {
         survey.facts.malformed = Some(why);
     }
@@ -54,6 +69,9 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
     survey.facts.mask();
     survey.facts
 }
+
+/// A use of a listing's entries: which listing, from which folder, the text around, what happens, everything below too.
+type Entries = (u16, Dir, Vec<Part>, Vec<Part>, Access, bool);
 
 struct Survey<'a> {
     policy: &'a Policy,
@@ -65,6 +83,10 @@ struct Survey<'a> {
     found: HashMap<(String, bool), Search<Option<String>>>,
     /// Globs that were expanded, with what happens to the paths.
     expanded: HashSet<(String, Access, bool)>,
+    /// What the shell line lists.
+    listings: Vec<Listing>,
+    /// Which uses of a listing's entries were looked at.
+    listed: HashSet<Entries>,
     /// How many more paths globs may expand to.
     left: usize,
     /// What is looked at stands for one of git's subcommands.
@@ -175,25 +197,6 @@ impl Survey<'_> {
         let absolute = self.absolute(&self.call.cwd, &path);
         let mut fact = self.path(&absolute, access, None);
         fact.subject = true;
-        self.facts.paths.push(fact);
-        Ok(())
-    }
-
-    fn search(&mut self) -> Result<(), String> {
-        let path = self.optional("path")?.unwrap_or(".").to_owned();
-        if self.is_too_long(&path) {
-            return Err(TOO_LONG.to_owned());
-        }
-        let absolute = self.absolute(&self.call.cwd, &path);
-        let access = if self.call.tool == "Grep" { Access::Read } else { Access::List };
-        let mut fact = self.path(&absolute, access, None);
-        fact.subject = true;
-        fact.tree = access == Access::Read;
-        if self.call.tool == "Glob" {
-            self.glob_pattern(&absolute)?;
-        }
-        let only = if self.call.tool == "Grep" { self.optional("glob")?.map(str::to_owned) } else { None };
-        self.tree(&fact, only.as_deref());
         self.facts.paths.push(fact);
         Ok(())
     }

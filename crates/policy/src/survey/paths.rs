@@ -5,7 +5,7 @@ use writ_shell::Access;
 
 use super::{MOST_TREES, Survey};
 use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
-use crate::glob::{Glob, split};
+use crate::glob::split;
 use crate::rules::{Acting, PathRule, Reading, last_word_of};
 use crate::scope::Scope;
 use crate::world::{Search, expand, find_below, fold};
@@ -26,7 +26,7 @@ impl Survey<'_> {
     }
 
     /// The first denied file on disk below a tree, as a fact of its own.
-    pub(super) fn tree(&mut self, fact: &PathFact, only: Option<&str>) {
+    pub(super) fn tree(&mut self, fact: &PathFact) {
         let reads = matches!(fact.access, Access::Read | Access::Write);
         let files = &self.policy.files;
         let ruled = fact.subject && self.has_path_rules();
@@ -35,35 +35,21 @@ impl Survey<'_> {
             return;
         }
         let home = self.setting.home.as_deref();
-        let only = only.and_then(|glob| {
-            Glob::parse(glob.trim_start_matches('!')).ok().map(|parsed| (glob.starts_with('!'), parsed))
-        });
-        let searched = |path: &str| {
-            only.as_ref().is_none_or(|(negated, glob)| {
-                let name = path.rsplit('/').next().unwrap_or_default();
-                (glob.matches(name) || glob.matches(path.strip_prefix(fact.resolved.as_str()).unwrap_or(path)))
-                    != *negated
-            })
-        };
         let denied = |path: &str| {
             let path_parts = split(path);
             let named = |rules| last_word_of(rules, &path_parts, home, |scope| scope.covers(fact.access)).is_some();
-            let forbidden = named(&files.deny)
+            named(&files.deny)
                 || (fact.access == Access::Write && named(&files.read_only))
                 || (fact.access == Access::Read && named(&files.approval))
-                || (ruled && self.is_ruled(path));
-            forbidden && searched(path)
+                || (ruled && self.is_ruled(path))
         };
         let key = (fact.resolved.clone(), fact.access == Access::Write);
-        let known = self.found.get(&key).filter(|_| only.is_none()).cloned();
-        let search = match known {
+        let search = match self.found.get(&key).cloned() {
             Some(known) => known,
             None if self.found.len() >= MOST_TREES => Search::TooLarge,
             None => find_below(self.world, &fact.resolved, &denied),
         };
-        if only.is_none() {
-            self.found.insert(key, search.clone());
-        }
+        self.found.insert(key, search.clone());
         let found = match search {
             Search::Done(found) => found,
             Search::TooLarge => return self.too_large(fact),
@@ -87,7 +73,7 @@ impl Survey<'_> {
         self.path_rules().next().is_some()
     }
 
-    fn is_ruled(&self, path: &str) -> bool {
+    pub(super) fn is_ruled(&self, path: &str) -> bool {
         self.path_rules().any(|rule| rule.matches(path, self.setting.home.as_deref()))
     }
 

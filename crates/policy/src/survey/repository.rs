@@ -27,7 +27,7 @@ impl Survey<'_> {
         for dir in &act.dirs {
             let folder = match dir {
                 Dir::Start(dir) => self.absolute(&self.call.cwd, dir),
-                Dir::Unknown => self.call.cwd.clone(),
+                Dir::Open(_) | Dir::Unknown => self.call.cwd.clone(),
             };
             let world = self.world;
             if act.act == RepositoryAct::Patch {

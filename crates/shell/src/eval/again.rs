@@ -1,8 +1,9 @@
 //! Text that bash evaluates once more: subscripts, arithmetic, prompts.
 
-use crate::action::{Part, Source, UnresolvedKind};
+use crate::action::{Part, UnresolvedKind};
 use crate::eval::expand::Text;
 use crate::eval::{Eval, MAX_DEPTH};
+use crate::listing::Source;
 use crate::parser::embedded;
 use crate::parser::syntax::RawPart;
 

@@ -1,8 +1,9 @@
 //! How much of a line is followed: steps for the whole analysis, and what happens when they are spent.
 
-use crate::action::{Part, Source, UnresolvedKind};
+use crate::action::{Part, UnresolvedKind};
 use crate::eval::Eval;
 use crate::eval::expand::{Fields, Text};
+use crate::listing::Source;
 
 /// Steps for one line. A step is about a word copied, or sixteen bytes of text.
 pub const MAX_STEPS: usize = 400_000;

@@ -2,9 +2,10 @@
 
 use writ_core::Span;
 
-use crate::action::{Part, Source, UnresolvedKind, Word};
+use crate::action::{Part, UnresolvedKind, Word};
 use crate::eval::command::{is_flag, joined, text_word};
 use crate::eval::{Eval, Input, literal};
+use crate::listing::Source;
 use crate::parser::syntax::Assignment;
 use crate::programs::interpreters;
 
@@ -15,15 +16,9 @@ impl Eval<'_> {
         }
         let plain: Vec<&Word> = arguments.iter().filter(|word| !is_flag(word)).collect();
         match base {
-            "cd" | "pushd" => match plain.first() {
-                None if arguments.iter().any(|word| word.literal().as_deref() == Some("-")) => self.change_dir(None),
-                None => {
-                    let home = self.home();
-                    self.change_dir(home.as_deref());
-                }
-                Some(to) => self.change_dir(to.literal().as_deref()),
-            },
-            "popd" => self.change_dir(None),
+            "cd" | "pushd" => self.go(arguments, plain.first().copied(), span),
+            "popd" => self.return_dir(),
+            "shopt" => self.shell_options(arguments),
             "eval" => {
                 let code = joined(arguments, span);
                 if !arguments.is_empty() {
@@ -32,7 +27,7 @@ impl Eval<'_> {
             }
             "trap" => {
                 if let Some(code) = plain.first() {
-                    self.code(code, None, "trap");
+                    self.trap(code);
                 }
             }
             "alias" => {
@@ -73,12 +68,34 @@ impl Eval<'_> {
                 }
             }
             "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "wait" | "break" | "continue" | "umask"
-            | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "type" | "shopt" | "times" | "which" | "whoami"
-            | "sleep" | "seq" | "uname" | "id" | "yes" | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr"
-            | "basename" | "dirname" | "tty" | "clear" | "history" | "help" | "nproc" | "free" | "uptime" | "tr" => {}
+            | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "type" | "times" | "which" | "whoami" | "sleep" | "seq"
+            | "uname" | "id" | "yes" | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr" | "basename"
+            | "dirname" | "tty" | "clear" | "history" | "help" | "nproc" | "free" | "uptime" | "tr" => {}
             _ => return false,
         }
         true
+    }
+
+    /// `cd folder`, `cd -`, `cd`
+    fn go(&mut self, arguments: &[Word], to: Option<&Word>, span: Span) {
+        let back = |word: &Word| word.literal().as_deref() == Some("-");
+        match to {
+            _ if arguments.iter().any(back) => self.return_dir(),
+            None => {
+                let home = self.home().map(|home| text_word(&home, span));
+                self.change_dir(home.as_ref());
+            }
+            Some(to) => self.change_dir(Some(to)),
+        }
+    }
+
+    /// `trap code signal`: it runs at the end, with what the variables hold then.
+    fn trap(&mut self, code: &Word) {
+        if self.weak == 0 && self.strange == 0 && self.fixed.is_none() && self.quiet == 0 {
+            self.traps.push(code.clone());
+        } else {
+            self.code(code, None, "trap");
+        }
     }
 
     /// `hash -p path name`
@@ -146,9 +163,9 @@ impl Eval<'_> {
             && flag.literal().as_deref() == Some("-v")
             && let Some(name) = name.literal()
         {
-            let text = crate::eval::output::printf(rest);
-            let value = text.map_or(Part::Unknown(Source::Any), Part::Text);
-            self.set(&name, vec![vec![vec![value]]], false, span);
+            let text = crate::eval::echo::printf(rest);
+            let value = text.unwrap_or_else(|| vec![Part::Unknown(Source::Any)]);
+            self.set(&name, vec![vec![value]], false, span);
         }
     }
 
@@ -156,73 +173,6 @@ impl Eval<'_> {
         if let Some(name) = name.literal() {
             self.set(&name, vec![vec![vec![Part::Unknown(Source::Any)]]], false, span);
         }
-    }
-
-    /// `read`: of known text, each line may be the one.
-    fn read(&mut self, arguments: &[Word], span: Span, input: &Input) {
-        let mut at = 0;
-        let (mut simple, mut array) = (true, None);
-        while let Some(text) = arguments.get(at).and_then(Word::literal).filter(|text| text.starts_with('-')) {
-            at += 1;
-            match text.trim_start_matches('-').trim_start_matches(['r', 's', 'e']) {
-                "" => {}
-                "a" => {
-                    array = arguments.get(at);
-                    at += 1;
-                }
-                "p" | "t" => at += 1,
-                "n" | "N" | "d" | "i" | "u" => {
-                    at += 1;
-                    simple = false;
-                }
-                other => simple &= other.starts_with(['p', 't']),
-            }
-        }
-        let names: Vec<&Word> = arguments.get(at..).unwrap_or_default().iter().collect();
-        let separators = self.separators();
-        let (Input::Text(text), true, Some(separators)) = (input, simple, separators) else {
-            return names.into_iter().chain(array).for_each(|name| self.forget(name, span));
-        };
-        if text.contains('\\') || text.lines().count() > 64 {
-            return names.into_iter().chain(array).for_each(|name| self.forget(name, span));
-        }
-        let blank = |c: char| separators.contains(&c) && c.is_whitespace();
-        let part = |text: &str| vec![Part::Text(text.trim_matches(blank).to_owned())];
-        let lines: Vec<&str> = text.lines().collect();
-        if let Some(name) = array.and_then(Word::literal) {
-            let fields =
-                |line: &&str| line.split(separators.as_slice()).filter(|it| !it.is_empty()).map(part).collect();
-            return self.set(&name, lines.iter().map(fields).collect(), false, span);
-        }
-        for (index, name) in names.iter().enumerate() {
-            let last = index + 1 == names.len();
-            let field = |line: &&str| {
-                let line = line.trim_start_matches(blank);
-                if names.len() == 1 {
-                    return vec![part(line)];
-                }
-                let limit = if last { index + 1 } else { index + 2 };
-                vec![line.splitn(limit, separators.as_slice()).nth(index).map(part).unwrap_or_default()]
-            };
-            let values = lines.iter().map(field).collect();
-            if let Some(name) = name.literal() {
-                self.set(&name, values, false, span);
-            }
-        }
-    }
-
-    /// `mapfile -t a < file`, `mapfile -C code`
-    fn map_file(&mut self, arguments: &[Word], span: Span, input: &Input) {
-        let mut pairs = arguments.iter().zip(arguments.iter().skip(1));
-        if let Some((_, code)) = pairs.find(|(flag, _)| flag.literal().as_deref() == Some("-C")) {
-            self.code(code, None, "mapfile");
-        }
-        let Some(name) = arguments.last().filter(|name| !is_flag(name)).and_then(Word::literal) else { return };
-        let value = match input {
-            Input::Text(text) => text.lines().map(|line| vec![Part::Text(line.to_owned())]).collect(),
-            Input::None | Input::Paths(..) | Input::Unknown => vec![vec![Part::Unknown(Source::Any)]],
-        };
-        self.set(&name, vec![value], false, span);
     }
 
     /// `compgen -C code`, `-W text`

@@ -47,7 +47,9 @@ impl Eval<'_> {
         if interpreters::run(self, &base, arguments, span, input) {
             return;
         }
+        let outer = std::mem::replace(&mut self.stdin, input.clone());
         operands::run(self, &base, arguments, span, input);
+        self.stdin = outer;
         if matches!(base.as_str(), "tee" | "sponge" | "sed" | "gsed" | "dd") {
             let text = if let (Input::Text(text), "tee" | "sponge") = (input, base.as_str()) {
                 Some(text.as_str())
@@ -65,11 +67,6 @@ impl Eval<'_> {
         }
         if base == "tee" {
             self.note_tee(arguments, input);
-        }
-        if matches!(base.as_str(), "cat" | "tee" | "sort" | "uniq" | "head" | "tail" | "grep")
-            && matches!(input, Input::Paths(..))
-        {
-            self.output = input.clone();
         }
     }
 

@@ -55,7 +55,7 @@ impl Eval<'_> {
         let places = self.dirs.iter().filter_map(|dir| match dir {
             _ if text.starts_with('/') => Some(text.to_owned()),
             Dir::Start(base) if base.starts_with('/') => Some(below(base, text)),
-            Dir::Start(_) | Dir::Unknown => None,
+            Dir::Start(_) | Dir::Open(_) | Dir::Unknown => None,
         });
         let exact = whole.is_some() && !path.is_glob();
         let found: Vec<Option<u32>> = places.filter_map(|place| descriptor(&place, exact)).collect();

@@ -3,9 +3,11 @@
 //! A variable has a set of possible values; a word therefore has alternatives, and each alternative is a list of fields.
 //! Everything that might happen is kept, up to a bound beyond which the line is on record as too large. Page: `spec/shell.md`.
 
-use crate::action::{Part, Source, Word};
+use crate::action::{Part, Word};
 use crate::eval::Eval;
 use crate::eval::braces;
+use crate::eval::globs::{is_glob, scan};
+use crate::listing::Source;
 use crate::parser::syntax::{Param, RawPart, RawWord};
 
 /// Most alternatives of one word, and of one command, where several things vary.
@@ -35,8 +37,8 @@ impl Eval<'_> {
                 }
             }
         }
-        let word = |parts: Text| Word { parts: tidy(parts), span };
-        out.into_iter().map(|fields| fields.into_iter().map(word).collect()).collect()
+        let words = |parts: Text| self.globbed(tidy(parts)).into_iter().map(|parts| Word { parts, span });
+        out.into_iter().map(|fields| fields.into_iter().flat_map(words).collect()).collect()
     }
 
     /// The one text a word certainly is, as in an assignment or a here-document: not split.
@@ -117,10 +119,14 @@ impl Eval<'_> {
                 one(Piece::Quoted(vec![Part::Unknown(Source::Number)]))
             }
             RawPart::Command(node, quoted) => {
-                let value = self.static_output(node);
+                let mut values = self.outputs(node);
                 self.isolated(node);
-                let value = value.map_or_else(|| vec![Part::Unknown(Source::Any)], |text| vec![Part::Text(text)]);
-                one(if *quoted { Piece::Quoted(value) } else { self.split(&[value]) })
+                if values.is_empty() {
+                    values.push(vec![Part::Unknown(Source::Any)]);
+                }
+                let piece =
+                    |eval: &Self, value: Text| if *quoted { Piece::Quoted(value) } else { eval.split(&[value]) };
+                values.into_iter().map(|value| (piece(self, value), false)).collect()
             }
             RawPart::Param(param) => self.param(param, alone),
         }
@@ -189,19 +195,7 @@ impl Eval<'_> {
                 rest = tail.get(1..).unwrap_or_default();
             }
         }
-        while let Some(at) = rest.find(['*', '?', '[']) {
-            let (before, wild) = rest.split_at(at);
-            out.push(Part::Text(before.to_owned()));
-            let end = if wild.starts_with('[') { wild.find(']').map_or(0, |end| end + 1) } else { 1 };
-            if end == 0 {
-                out.push(Part::Text(wild.to_owned()));
-                return out;
-            }
-            let (glob, after) = wild.split_at(end);
-            out.push(Part::Glob(glob.to_owned()));
-            rest = after;
-        }
-        out.push(Part::Text(rest.to_owned()));
+        scan(rest, &mut out);
         out
     }
 }
@@ -295,9 +289,9 @@ fn split(text: &[Part], separators: &[char]) -> Fields {
             Part::Unknown(Source::Any) => vec![Part::Unknown(Source::Words)],
             Part::Unknown(source) => vec![Part::Unknown(*source)],
             Part::Text(text) | Part::Glob(text) => {
-                let glob = |piece: &str| piece.contains(['*', '?', '[']);
-                let part =
-                    |piece: &str| if glob(piece) { Part::Glob(piece.to_owned()) } else { Part::Text(piece.to_owned()) };
+                let part = |piece: &str| {
+                    if is_glob(piece) { Part::Glob(piece.to_owned()) } else { Part::Text(piece.to_owned()) }
+                };
                 text.split(separators).map(part).collect()
             }
         };
@@ -328,7 +322,7 @@ fn quote(part: RawPart) -> RawPart {
 }
 
 /// Neighbours of a kind joined, empty text dropped.
-fn tidy(parts: Text) -> Text {
+pub fn tidy(parts: Text) -> Text {
     let mut out: Text = Vec::new();
     for part in parts {
         match (out.last_mut(), part) {

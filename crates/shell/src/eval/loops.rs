@@ -1,8 +1,9 @@
 //! Loops: word by word where the words are known, else until nothing changes any more.
 
-use crate::action::{Dir, Part, Source};
+use crate::action::{Dir, Part};
 use crate::eval::expand::{Fields, MAX_VALUES};
 use crate::eval::{Eval, Input, literal};
+use crate::listing::Source;
 use crate::parser::syntax::{Node, RawWord};
 
 /// Most words of a loop that is followed word by word.
@@ -21,7 +22,6 @@ impl Eval<'_> {
         };
         run(self);
         self.settle(mark, &dirs, run);
-        self.output = Input::Unknown;
     }
 
     pub(crate) fn for_loop(&mut self, name: &str, words: Option<&[RawWord]>, body: &Node, input: &Input) {

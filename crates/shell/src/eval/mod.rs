@@ -10,27 +10,34 @@ pub(crate) mod builtins;
 pub(crate) mod command;
 pub(crate) mod descriptors;
 pub(crate) mod dirs;
+pub(crate) mod echo;
 pub(crate) mod expand;
+pub(crate) mod globs;
+pub(crate) mod listed;
 pub(crate) mod loops;
 pub(crate) mod output;
 pub(crate) mod params;
 pub(crate) mod pattern;
+pub(crate) mod reads;
 pub(crate) mod record;
 pub(crate) mod vars;
 pub(crate) mod written;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
+use std::rc::Rc;
 
 use writ_core::Span;
 
 use crate::Sources;
-use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, Source, UnresolvedKind, Word};
+use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, UnresolvedKind, Word};
 use crate::eval::budget::MAX_STEPS;
 use crate::eval::descriptors::Descriptors;
 use crate::eval::expand::{Fields, Text};
+use crate::eval::globs::Globbing;
 use crate::eval::vars::{Arguments, Change, Function};
 use crate::eval::written::Written;
+use crate::listing::Source;
 use crate::parser::parse;
 use crate::parser::syntax::{Assignment, Next, Node, RawPart, Redirect, RedirectKind, Simple};
 use crate::programs::linked::Links;
@@ -47,10 +54,30 @@ pub enum Input {
     None,
     /// This text.
     Text(String),
-    /// Paths, one a line (`find … |`); the flag says that everything below them is meant.
-    Paths(Vec<Word>, bool),
+    /// Text of which some is not known (`find … |`).
+    Partly(Text),
     /// Something not known.
     Unknown,
+}
+
+impl Input {
+    /// A text as input.
+    pub fn of(text: Text) -> Self {
+        match literal(&text) {
+            Some(known) if !text.iter().any(|part| matches!(part, Part::Glob(_))) => Self::Text(known),
+            _ if text.iter().all(|part| matches!(part, Part::Unknown(source) if source.is_made())) => Self::Unknown,
+            _ => Self::Partly(text),
+        }
+    }
+
+    /// The text; `None` where it may be any, or nobody gives one.
+    pub fn text(&self) -> Option<Text> {
+        match self {
+            Self::Text(text) => Some(vec![Part::Text(text.clone())]),
+            Self::Partly(text) => Some(text.clone()),
+            Self::None | Self::Unknown => None,
+        }
+    }
 }
 
 /// The walk's state.
@@ -86,8 +113,6 @@ pub struct Eval<'e> {
     pub(crate) remote: usize,
     /// What of this machine is seen there.
     pub(crate) mounts: Mounts,
-    /// Above zero where an operand stands for a whole tree (`find -exec`).
-    pub(crate) trees: usize,
     /// Above zero in another shell, which need not know this one's functions.
     pub(crate) strange: usize,
     /// Above zero where a loop's body is walked once more.
@@ -106,12 +131,22 @@ pub struct Eval<'e> {
     /// What is on record, hashed with a key that no line can know.
     pub(crate) seen: HashSet<u64>,
     pub(crate) keys: RandomState,
-    /// What the last command hands to the next in its pipeline.
-    pub(crate) output: Input,
+    /// Functions that are not called so far, and where they were defined.
+    pub(crate) uncalled: Vec<(String, Rc<Node>, Vec<Dir>)>,
+    /// Code that runs at the end.
+    pub(crate) traps: Vec<Word>,
+    /// What the command that is looked at reads.
+    pub(crate) stdin: Input,
+    /// What `$_` may be, where the line asks for it.
+    pub(crate) last: Option<Vec<Fields>>,
+    /// Folders that were left behind, which `cd -` and `popd` may lead to.
+    pub(crate) left: Vec<Dir>,
+    /// How globs match here.
+    pub(crate) globbing: Globbing,
 }
 
 /// Walks a whole line.
-pub fn run(node: &Node, env: &Env, sources: &dyn Sources) -> Analysis {
+pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysis {
     let mut eval = Eval {
         env,
         out: Analysis::default(),
@@ -134,7 +169,6 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources) -> Analysis {
         depth: 0,
         remote: 0,
         mounts: Mounts::default(),
-        trees: 0,
         strange: 0,
         repeats: 0,
         stepping: false,
@@ -146,9 +180,15 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources) -> Analysis {
         limited: false,
         seen: HashSet::new(),
         keys: RandomState::new(),
-        output: Input::None,
+        uncalled: Vec::new(),
+        traps: Vec::new(),
+        stdin: Input::None,
+        last: line.contains("$_").then(Vec::new).or_else(|| line.contains("${_").then(Vec::new)),
+        left: Vec::new(),
+        globbing: Globbing::spoken_of(line),
     };
     eval.node(node, &Input::None);
+    eval.leave();
     eval.out.written = std::mem::take(&mut eval.written.kept);
     eval.reopen();
     eval.out
@@ -156,7 +196,6 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources) -> Analysis {
 
 impl Eval<'_> {
     pub(crate) fn node(&mut self, node: &Node, input: &Input) {
-        self.output = Input::Unknown;
         if !self.spend(1) {
             return;
         }
@@ -171,17 +210,14 @@ impl Eval<'_> {
                     self.weakly(|eval| eval.node(branch, input));
                     self.add_dirs(dirs.clone());
                 }
-                self.output = Input::Unknown;
             }
             Node::Loop(nodes) => self.looped(nodes, input),
             Node::For { name, words, body } => self.for_loop(name, words.as_deref(), body, input),
             Node::Function { name, body } => {
                 self.define(name, body);
-                // A function that is never called here may be called by what this line starts; look at it once.
-                self.scoped(|eval| {
-                    eval.arguments = None;
-                    eval.weakly(|eval| eval.node(body, &Input::Unknown));
-                });
+                if self.quiet == 0 && !self.uncalled.iter().any(|(_, own, _)| Rc::ptr_eq(own, body)) {
+                    self.uncalled.push((name.clone(), Rc::clone(body), self.dirs.clone()));
+                }
             }
             Node::Words(words) => words.iter().for_each(|word| drop(self.expand(word))),
             Node::Test(words) => self.test(words),
@@ -196,6 +232,20 @@ impl Eval<'_> {
                 }
                 self.note_redirects(redirects, inner, input);
             }
+        }
+    }
+
+    /// What runs when all is done; and a function that is never called here may be called by what this line starts: looked
+    /// at once.
+    fn leave(&mut self) {
+        for code in std::mem::take(&mut self.traps) {
+            self.code(&code, None, "trap");
+        }
+        while let Some((_, body, dirs)) = self.uncalled.pop() {
+            self.scoped(|eval| {
+                (eval.arguments, eval.dirs) = (None, dirs);
+                eval.weakly(|eval| eval.node(&body, &Input::Unknown));
+            });
         }
     }
 
@@ -244,15 +294,10 @@ impl Eval<'_> {
     fn pipe(&mut self, stages: &[Node], input: &Input) {
         let mut input = input.clone();
         for stage in stages {
-            let text = self.static_output_from(stage, &input);
+            let text = self.output_from(stage, &input);
             self.scoped(|eval| eval.node(stage, &input));
-            input = match (text, &self.output) {
-                (Some(text), _) => Input::Text(text),
-                (None, Input::Paths(paths, tree)) => Input::Paths(paths.clone(), *tree),
-                (None, _) => Input::Unknown,
-            };
+            input = text.map_or(Input::Unknown, Input::of);
         }
-        self.output = Input::Unknown;
     }
 
     /// A substitution's commands.
@@ -261,9 +306,9 @@ impl Eval<'_> {
             return;
         }
         let naming = std::mem::take(&mut self.naming);
-        let (output, here) = (std::mem::replace(&mut self.output, Input::None), self.here);
+        let here = self.here;
         self.scoped(|eval| eval.node(node, &Input::Unknown));
-        (self.output, self.here, self.naming) = (output, here, naming);
+        (self.here, self.naming) = (here, naming);
     }
 
     fn simple(&mut self, simple: &Simple, input: &Input) {
@@ -308,6 +353,7 @@ impl Eval<'_> {
         // `A=b cmd`: the command sees A, this shell does not keep it.
         let before: Vec<Option<Vec<Fields>>> = lent.iter().map(|name| self.before(mark, name)).collect();
         let several = alternatives.len() > 1;
+        let last = self.last_words(&alternatives);
         self.weak += usize::from(several);
         for words in alternatives.into_iter().filter(|words| !words.is_empty()) {
             self.here = span;
@@ -318,6 +364,7 @@ impl Eval<'_> {
             self.note_simple(simple, &input);
         }
         self.weak -= usize::from(several) + usize::from(may_fail);
+        self.last = last.or_else(|| self.last.take());
         for (name, before) in lent.into_iter().zip(before) {
             self.put(&name, before.unwrap_or_else(|| vec![Fields::new()]));
             if self.vars.get(&name).is_some_and(|values| values == &[Fields::new()]) {
@@ -326,23 +373,31 @@ impl Eval<'_> {
         }
     }
 
+    /// What `$_` is after a command; where it may not run, what it was before too.
+    fn last_words(&self, alternatives: &[Vec<Word>]) -> Option<Vec<Fields>> {
+        let mut out: Vec<Fields> = if self.weak > 0 || self.strange > 0 { self.last.clone()? } else { Vec::new() };
+        self.last.as_ref()?;
+        out.extend(alternatives.iter().filter_map(|words| Some(vec![words.last()?.parts.clone()])));
+        (out.len() <= 64 && !alternatives.iter().all(Vec::is_empty)).then_some(out)
+    }
+
     /// Redirections; `Some` when they say what standard input is.
     fn redirects(&mut self, redirects: &[Redirect]) -> Option<Input> {
         let mut input = None;
         for redirect in redirects {
             if redirect.kind == RedirectKind::Text {
                 let text = self.expand_text(&redirect.word.parts);
-                let known = text.first().filter(|_| text.len() == 1).and_then(literal);
+                let only = text.first().filter(|_| text.len() == 1).cloned();
                 // Another descriptor's text is not what standard input gives.
                 if !redirect.other {
-                    input = Some(known.map_or(Input::Unknown, Input::Text));
+                    input = Some(only.map_or(Input::Unknown, Input::of));
                 }
                 continue;
             }
             if let (RedirectKind::Read, [RawPart::Process(node)]) = (redirect.kind, redirect.word.parts.as_slice()) {
-                let text = self.static_output_from(node, &Input::None);
+                let text = self.output_from(node, &Input::None);
                 if !redirect.other {
-                    input = Some(text.map_or(Input::Unknown, Input::Text));
+                    input = Some(text.map_or(Input::Unknown, Input::of));
                 }
                 self.isolated(node);
                 continue;
@@ -459,6 +514,10 @@ impl Eval<'_> {
         self.env.home.clone()
     }
 
+    pub(crate) fn toplevel(&self) -> Option<String> {
+        self.env.toplevel.clone().filter(|_| self.dirs.iter().all(|dir| *dir == Dir::Start(String::new())))
+    }
+
     pub(crate) fn start_dir(&self) -> Option<String> {
         self.env.cwd.clone()
     }
@@ -541,6 +600,23 @@ fn in_background(items: &[(Node, Next)]) -> Vec<bool> {
 fn may_fail(redirect: &Redirect) -> bool {
     let null = matches!(redirect.word.parts.as_slice(), [RawPart::Plain(path)] if path == "/dev/null");
     !matches!(redirect.kind, RedirectKind::Text | RedirectKind::Duplicate) && !null
+}
+
+/// What is left of a text when some of it is taken away, or its letters are changed.
+pub fn blurred(text: &Text) -> Source {
+    let made = text.iter().all(|part| matches!(part, Part::Text(_)));
+    let one = |part: &Part| match part {
+        Part::Text(text) if text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '\n')) => {
+            Source::Number
+        }
+        // A text of the line's own may become `..`.
+        Part::Text(_) if made => Source::Any,
+        Part::Text(text) | Part::Glob(text) if text.contains('/') => Source::Outside,
+        Part::Text(_) | Part::Glob(_) => Source::Name,
+        Part::Unknown(Source::Listed(_)) => Source::Outside,
+        Part::Unknown(source) => *source,
+    };
+    text.iter().map(one).fold(Source::Number, Source::with)
 }
 
 /// The name of a variable that stands for text that is not known, where code is read that holds it.

@@ -1,60 +1,155 @@
-//! What a command prints, where that is certain before it runs: `echo`, `printf`, `cat` of a here-document, `pwd`, `which`.
+//! What a command prints, as far as that is certain before it runs: `echo`, `printf`, `pwd`, `which`, the names of a listing.
+//!
+//! Programs whose text is not known but whose kind is are lines of `data/outputs.txt`. Page: `spec/shell.md`.
 
-use crate::action::Word;
-use crate::eval::dirs::below;
-use crate::eval::{Eval, Input};
-use crate::parser::syntax::{Next, Node, RedirectKind, Simple};
+use crate::action::{Part, Word};
+use crate::eval::echo::{MAX, echo, printf};
+use crate::eval::expand::{Text, tidy};
+use crate::eval::{Eval, Input, blurred};
+use crate::listing::Source;
+use crate::parser::syntax::{Next, Node, RawPart, Redirect, RedirectKind, Simple};
 
-/// Longest output that is followed.
-const MAX: usize = 64 << 10;
+/// Each program with the arguments of a line and what it prints then; sorted by the build script.
+static LINES: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/outputs"));
+
+/// Most outputs that a command may have.
+const MOST: usize = 8;
+
+/// Commands that print nothing, and may change where the next one runs.
+const SILENT: [&str; 14] =
+    ["cd", "set", "shopt", "export", "test", "[", "true", "false", ":", "declare", "local", "mkdir", "sleep", "umask"];
 
 impl Eval<'_> {
-    /// The output of a substitution, trailing line breaks removed.
-    pub(crate) fn static_output(&mut self, node: &Node) -> Option<String> {
-        let text = self.static_output_from(node, &Input::None)?;
-        Some(text.trim_end_matches('\n').to_owned())
+    /// Every output that a substitution may have, trailing line breaks removed; none where it may be any text.
+    pub(crate) fn outputs(&mut self, node: &Node) -> Vec<Text> {
+        self.quiet += 1;
+        let texts = self.output_of(node, &Input::None).unwrap_or_default();
+        self.quiet -= 1;
+        texts.into_iter().map(trimmed).collect()
     }
 
-    /// The output of a command that reads `input`.
-    pub(crate) fn static_output_from(&mut self, node: &Node, input: &Input) -> Option<String> {
+    /// The output of a command that reads `input`; `None` where it may be any text.
+    pub(crate) fn output_from(&mut self, node: &Node, input: &Input) -> Option<Text> {
         self.quiet += 1;
-        let text = self.output_of(node, input);
+        let text = self.only_output(node, input);
         self.quiet -= 1;
         text
     }
 
-    fn output_of(&mut self, node: &Node, input: &Input) -> Option<String> {
+    /// The same where all of it is certain.
+    pub(crate) fn static_output_from(&mut self, node: &Node, input: &Input) -> Option<String> {
+        if let Input::Text(text) = Input::of(self.output_from(node, input)?) { Some(text) } else { None }
+    }
+
+    fn only_output(&mut self, node: &Node, input: &Input) -> Option<Text> {
+        let mut texts = self.output_of(node, input)?;
+        texts.pop().filter(|_| texts.is_empty())
+    }
+
+    fn output_of(&mut self, node: &Node, input: &Input) -> Option<Vec<Text>> {
         if !self.spend(1) {
             return None;
         }
         match node {
             Node::List(items) => match items.as_slice() {
                 [(only, Next::Always)] => self.output_of(only, input),
-                [(first, Next::Always | Next::OnSuccess), (last, Next::Always)] => self.place_after(first, last),
-                _ => None,
+                items => {
+                    let mut out = None;
+                    self.scoped(|eval| out = eval.outputs_of(items, input));
+                    out
+                }
             },
+            Node::Subshell(inner) => self.output_of(inner, input),
+            Node::Redirected(inner, redirects) => {
+                let input = self.redirected(redirects, input);
+                self.output_of(inner, &input)
+            }
             Node::Pipe(stages) => {
                 let mut input = input.clone();
                 for stage in stages {
-                    input = Input::Text(self.output_of(stage, &input)?);
+                    input = Input::of(self.only_output(stage, &input)?);
                 }
-                if let Input::Text(text) = input { Some(text) } else { None }
+                Some(vec![input.text()?])
             }
-            Node::Simple(simple) if simple.assignments.is_empty() => {
-                let mut input = input.clone();
-                for redirect in &simple.redirects {
-                    if redirect.kind != RedirectKind::Text || redirect.other {
-                        return None;
-                    }
-                    let text = self.expand_text(&redirect.word.parts);
-                    let [only] = text.as_slice() else { return None };
-                    input = Input::Text(crate::eval::literal(only)?);
-                }
-                let words = self.only_words(simple)?;
-                self.printed(&words, &input).filter(|text| text.len() <= MAX)
-            }
-            _ => None,
+            Node::Simple(simple) => self.output_of_simple(simple, input),
+            Node::Branches(_)
+            | Node::Loop(_)
+            | Node::For { .. }
+            | Node::Function { .. }
+            | Node::Words(_)
+            | Node::Test(_) => None,
         }
+    }
+
+    /// What several commands print, one behind the other; behind `||` one of two.
+    fn outputs_of(&mut self, items: &[(Node, Next)], input: &Input) -> Option<Vec<Text>> {
+        let mut all: Vec<Text> = vec![Text::new()];
+        let mut instead = false;
+        for (node, next) in items {
+            let here = if is_silent(node) {
+                self.silent(node, input);
+                vec![Text::new()]
+            } else {
+                self.output_of(node, input)?
+            };
+            if instead {
+                all.extend(here);
+            } else {
+                all = all.iter().flat_map(|text| here.iter().map(|more| [text.as_slice(), more].concat())).collect();
+            }
+            if all.len() > MOST || *next == Next::Background {
+                return None;
+            }
+            instead = *next == Next::OnFailure;
+        }
+        Some(all.into_iter().map(tidy).collect())
+    }
+
+    /// What a command that prints nothing changes for the next.
+    fn silent(&mut self, node: &Node, input: &Input) {
+        let Node::Simple(simple) = node else { return };
+        if simple.words.is_empty() {
+            return self.node(node, input);
+        }
+        let words = self.only_words(simple).unwrap_or_default();
+        match (
+            words.first().and_then(Word::literal).as_deref(),
+            words.iter().rfind(|word| !crate::eval::command::is_flag(word)),
+        ) {
+            (Some("cd"), Some(folder)) if words.len() > 1 && folder.literal().as_deref() != Some("-") => {
+                self.change_dir(Some(folder));
+            }
+            (Some("cd") | None, _) => self.change_dir(None),
+            _ => {}
+        }
+    }
+
+    fn output_of_simple(&mut self, simple: &Simple, input: &Input) -> Option<Vec<Text>> {
+        let input = self.redirected(&simple.redirects, input);
+        let words = self.only_words(simple)?;
+        let short = |text: &Text| crate::eval::budget::size(text) <= MAX;
+        Some(vec![self.printed(&words, &input).filter(short)?])
+    }
+
+    /// Standard input after these redirections.
+    fn redirected(&mut self, redirects: &[Redirect], input: &Input) -> Input {
+        let mut input = input.clone();
+        // What another descriptor gets is not what standard input gives.
+        for redirect in redirects.iter().filter(|redirect| !redirect.other) {
+            match (redirect.kind, redirect.word.parts.as_slice()) {
+                (RedirectKind::Text, parts) => {
+                    let mut texts = self.expand_text(parts);
+                    let only = texts.pop().filter(|_| texts.is_empty());
+                    input = only.map_or(Input::Unknown, Input::of);
+                }
+                (RedirectKind::Read, [RawPart::Process(node)]) => {
+                    input = self.output_from(node, &Input::None).map_or(Input::Unknown, Input::of);
+                }
+                (RedirectKind::Read | RedirectKind::ReadWrite, _) => input = Input::Unknown,
+                (RedirectKind::Write | RedirectKind::Duplicate, _) => {}
+            }
+        }
+        input
     }
 
     /// A command's words, when they can be only one thing.
@@ -62,6 +157,11 @@ impl Eval<'_> {
         let mut words: Vec<Word> = Vec::new();
         for raw in &simple.words {
             let mut alternatives = self.expand(raw);
+            if alternatives.len() > 1 {
+                // What nobody assigned takes in the empty text too.
+                let open = |fields: &Vec<Word>| fields.iter().any(|word| word.literal().is_none());
+                alternatives.retain(open);
+            }
             if alternatives.len() != 1 {
                 return None;
             }
@@ -70,127 +170,313 @@ impl Eval<'_> {
         Some(words)
     }
 
-    /// `cd folder && pwd`
-    fn place_after(&mut self, first: &Node, last: &Node) -> Option<String> {
-        let (Node::Simple(first), Node::Simple(last)) = (first, last) else { return None };
-        let (first, last) = (self.only_words(first)?, self.only_words(last)?);
-        let texts = |words: &[Word]| words.iter().map(Word::literal).collect::<Option<Vec<String>>>();
-        let (first, last) = (texts(&first)?, texts(&last)?);
-        let [cd, folder] = first.as_slice() else { return None };
-        if cd != "cd" || folder.starts_with('-') || last.first().is_none_or(|pwd| pwd != "pwd") {
+    fn printed(&mut self, words: &[Word], input: &Input) -> Option<Text> {
+        let (program, arguments) = words.split_first()?;
+        let program = program.literal()?;
+        let base = program.rsplit('/').next()?;
+        if self.functions.contains_key(&program) || self.aliases.contains_key(&program) {
             return None;
         }
-        Some(format!("{}\n", below(&self.cwd()?, folder)))
+        let text = |text: String| Some(vec![Part::Text(text)]);
+        let texts: Vec<String> = arguments.iter().map(|word| word.literal().unwrap_or_default()).collect();
+        match (base, arguments) {
+            ("echo", arguments) => Some(echo(arguments)),
+            ("printf", _) => printf(arguments),
+            ("pwd", _) => match self.dirs.as_slice() {
+                [crate::action::Dir::Open(parts)] => {
+                    let away = matches!(parts.first(), Some(Part::Text(text)) if text.starts_with('/'));
+                    let start = if away { None } else { Some(Part::Text(format!("{}/", self.start_dir()?))) };
+                    Some(tidy(start.into_iter().chain(parts.iter().cloned()).chain([line_end()]).collect()))
+                }
+                _ => self.cwd().or_else(|| self.only_folder()).and_then(|cwd| {
+                    text(format!(
+                        "{cwd}
+"
+                    ))
+                }),
+            },
+            ("which" | "command" | "type" | "hash", [.., name]) => {
+                let name = name.literal().filter(|name| !name.starts_with('-'))?;
+                text(format!("{name}\n"))
+            }
+            ("basename", [path, ..]) => base_name(path, arguments.len() > 1),
+            ("dirname", [path]) => folder_of(path),
+            ("realpath" | "readlink", [.., path]) => Some([path.parts.as_slice(), &[line_end()]].concat()),
+            ("git", _) if texts.first().is_some_and(|sub| sub == "rev-parse") && texts.len() == 2 => {
+                let toplevel = texts.get(1).is_some_and(|flag| flag == "--show-toplevel");
+                match self.toplevel().filter(|_| toplevel) {
+                    Some(folder) => text(format!("{folder}\n")),
+                    None => kind_of(base, arguments),
+                }
+            }
+            ("expr", _) => {
+                let counts = |word: &Word| match word.literal() {
+                    Some(text) => text.chars().all(|c| c.is_ascii_digit() || "+-*/%()".contains(c)),
+                    None => word.parts.iter().all(|part| *part == Part::Unknown(Source::Number)),
+                };
+                arguments.iter().all(counts).then(|| vec![Part::Unknown(Source::Number)])
+            }
+            ("mktemp", _) => made_name(arguments),
+            ("date", _) => date(arguments),
+            (
+                "cat" | "tac" | "sort" | "uniq" | "shuf" | "head" | "tail" | "tee" | "cut" | "awk" | "gawk" | "tr"
+                | "grep" | "egrep" | "fgrep" | "rg" | "nl" | "xargs" | "sed",
+                _,
+            ) if !matches!(input, Input::None) => self.filtered(base, arguments, input),
+            _ => self.listed(base, arguments).or_else(|| kind_of(base, arguments)),
+        }
     }
 
-    fn printed(&self, words: &[Word], input: &Input) -> Option<String> {
-        let texts: Vec<String> = words.iter().map(Word::literal).collect::<Option<_>>()?;
-        let (program, arguments) = texts.split_first()?;
-        match (program.rsplit('/').next()?, arguments) {
-            ("echo", arguments) => Some(echo(arguments)),
-            ("printf", _) => printf(words.get(1..)?),
-            ("pwd", []) => self.cwd(),
-            ("cat", []) | ("cat", [_]) if arguments.iter().all(|word| word == "-") => match input {
-                Input::Text(text) => Some(text.clone()),
-                _ => None,
-            },
-            ("which", [name]) | ("command", [_, name]) | ("type", [_, name]) if !name.starts_with('-') => {
-                Some(format!("{name}\n"))
+    pub(crate) fn only_folder(&self) -> Option<String> {
+        match self.dirs.as_slice() {
+            [crate::action::Dir::Start(dir)] => Some(crate::eval::dirs::below(&self.start_dir()?, dir)),
+            _ => None,
+        }
+    }
+
+    /// What a program makes of the lines it reads.
+    fn filtered(&mut self, base: &str, arguments: &[Word], input: &Input) -> Option<Text> {
+        let texts: Vec<String> = arguments.iter().map(|word| word.literal().unwrap_or_default()).collect();
+        let alone = texts.iter().all(|text| text.starts_with('-'));
+        let known = matches!(input, Input::Text(_));
+        let lines = input.text()?;
+        match base {
+            "cat" if alone && texts.iter().all(|text| text == "-") => Some(lines),
+            "xargs" if arguments.is_empty() => Some(lines),
+            // Fewer lines, or in another order: whoever takes each for possible loses nothing.
+            "tac" | "sort" | "uniq" | "shuf" | "tee" if !known && alone => Some(lines),
+            "head" | "tail" if !known && texts.iter().all(|text| !text.contains('c')) => Some(lines),
+            "grep" | "egrep" | "fgrep" | "rg" if !known && arguments.len() - flags(&texts) == 1 => {
+                let prints = texts.iter().any(|text| text.starts_with('-') && text.contains(['o', 'c', 'n', 'H', 'l']));
+                (!prints).then(|| self.narrowed(lines))
             }
-            ("basename", [path]) => Some(format!("{}\n", path.trim_end_matches('/').rsplit('/').next()?)),
-            ("dirname", [path]) => Some(match path.trim_end_matches('/').rsplit_once('/') {
-                Some(("", _)) => "/\n".to_owned(),
-                Some((folder, _)) => format!("{folder}\n"),
-                None => ".\n".to_owned(),
-            }),
+            "awk" | "gawk" => {
+                let at = texts.first()?.strip_prefix("{print $")?.strip_suffix('}')?;
+                let at = if at == "NF" { usize::MAX } else { at.parse().ok()? };
+                (texts.len() == 1).then(|| columns(&lines, at, None)).flatten()
+            }
+            "cut" => {
+                let mark = texts.iter().find_map(|text| text.strip_prefix("-d")).and_then(|text| text.chars().next());
+                let at = texts.iter().find_map(|text| text.strip_prefix("-f"))?.parse().ok()?;
+                columns(&lines, at, Some(mark.unwrap_or('\t')))
+            }
+            "tr" if texts.first().is_some_and(|text| text == "-d") => Some(vec![Part::Unknown(blurred(&lines))]),
             _ => None,
         }
     }
 }
 
-fn echo(arguments: &[String]) -> String {
-    let flag = |word: &&String| {
-        word.len() > 1
-            && word.starts_with('-')
-            && word.get(1..).is_some_and(|rest| rest.chars().all(|c| matches!(c, 'n' | 'e' | 'E')))
-    };
-    let flags: Vec<&String> = arguments.iter().take_while(flag).collect();
-    let text = arguments.get(flags.len()..).unwrap_or_default().join(" ");
-    let escapes = flags.iter().any(|word| word.contains('e'));
-    let text = if escapes { unescape(&text) } else { text };
-    if flags.iter().any(|word| word.contains('n')) { text } else { text + "\n" }
+fn flags(texts: &[String]) -> usize {
+    texts.iter().filter(|text| text.starts_with('-')).count()
 }
 
-/// `printf format arguments…` with `%s`, `%b`, `%d`, `%%` and escapes; anything else is not known.
-pub fn printf(words: &[Word]) -> Option<String> {
-    let texts: Vec<String> = words.iter().map(Word::literal).collect::<Option<_>>()?;
-    let (format, arguments) = texts.strip_prefix(&["--".to_owned()]).unwrap_or(&texts).split_first()?;
-    let mut arguments = arguments.iter();
-    let mut out = String::new();
-    loop {
-        let before = arguments.len();
-        let mut chars = format.chars().peekable();
-        let mut plain = String::new();
-        while let Some(c) = chars.next() {
-            if c != '%' {
-                plain.push(c);
-                if c == '\\' {
-                    plain.extend(chars.next());
-                }
-                continue;
-            }
-            out.push_str(&unescape(&std::mem::take(&mut plain)));
-            match chars.next()? {
-                '%' => out.push('%'),
-                's' | 'd' | 'i' => out.push_str(arguments.next().map_or("", String::as_str)),
-                'b' => out.push_str(&unescape(arguments.next().map_or("", String::as_str))),
-                _ => return None,
-            }
-        }
-        out.push_str(&unescape(&plain));
-        if arguments.len() == 0 || arguments.len() == before || out.len() > MAX {
-            return Some(out);
-        }
+fn line_end() -> Part {
+    Part::Text("\n".to_owned())
+}
+
+fn is_silent(node: &Node) -> bool {
+    let Node::Simple(simple) = node else { return false };
+    match simple.words.first().map(|word| word.parts.as_slice()) {
+        None => true,
+        Some([RawPart::Plain(name)]) => SILENT.contains(&name.as_str()),
+        Some(_) => false,
     }
 }
 
-fn unescape(text: &str) -> String {
-    let mut out: Vec<u8> = Vec::new();
-    let mut chars = text.chars().peekable();
+/// Without line breaks at the end.
+fn trimmed(mut text: Text) -> Text {
+    if let Some(Part::Text(last)) = text.last_mut() {
+        last.truncate(last.trim_end_matches('\n').len());
+    }
+    tidy(text)
+}
+
+/// The column of each line, counted from 1; blanks divide columns, or this mark.
+fn columns(lines: &Text, at: usize, mark: Option<char>) -> Option<Text> {
+    let mut out = Text::new();
+    for line in split_at(lines, |c| c == '\n') {
+        let is_mark = |c: char| mark.map_or_else(|| c == ' ' || c == '\t', |mark| c == mark);
+        let fields: Vec<Text> = split_at(&line, is_mark);
+        let field = if at == usize::MAX { fields.last() } else { fields.get(at.checked_sub(1)?) };
+        // A text that is not known may hold blanks of its own.
+        if line.iter().any(|part| matches!(part, Part::Unknown(source) if source.is_made())) {
+            return None;
+        }
+        out.extend(field.into_iter().flatten().cloned());
+        out.push(line_end());
+    }
+    Some(tidy(out))
+}
+
+/// The pieces of a text between such characters, without empty ones.
+pub fn split_at(text: &Text, ends: impl Fn(char) -> bool) -> Vec<Text> {
+    let mut out: Vec<Text> = vec![Text::new()];
+    for part in text {
+        let Part::Text(known) = part else {
+            out.last_mut().into_iter().for_each(|last| last.push(part.clone()));
+            continue;
+        };
+        for (at, piece) in known.split(&ends).enumerate() {
+            if at > 0 {
+                out.push(Text::new());
+            }
+            if !piece.is_empty() {
+                out.last_mut().into_iter().for_each(|last| last.push(Part::Text(piece.to_owned())));
+            }
+        }
+    }
+    out.retain(|piece| !piece.is_empty());
+    out
+}
+
+/// `basename path [suffix]`
+fn base_name(path: &Word, cut: bool) -> Option<Text> {
+    let name = match path.literal().filter(|_| !path.is_glob()) {
+        Some(known) if !cut => {
+            return Some(vec![Part::Text(format!("{}\n", known.trim_end_matches('/').rsplit('/').next()?))]);
+        }
+        Some(_) => return None,
+        None if path.parts.len() == 1 && matches!(path.parts.first(), Some(Part::Unknown(Source::Number))) => {
+            Source::Number
+        }
+        None => Source::Name,
+    };
+    Some(vec![Part::Unknown(name), line_end()])
+}
+
+fn folder_of(path: &Word) -> Option<Text> {
+    let Some(path) = path.literal().filter(|_| !path.is_glob()) else {
+        return Some(vec![Part::Unknown(blurred(&path.parts)), line_end()]);
+    };
+    Some(vec![Part::Text(match path.trim_end_matches('/').rsplit_once('/') {
+        Some(("", _)) => "/\n".to_owned(),
+        Some((folder, _)) => format!("{folder}\n"),
+        None => ".\n".to_owned(),
+    })])
+}
+
+/// `mktemp [-d] [-p folder] [-t] [template]`
+fn made_name(arguments: &[Word]) -> Option<Text> {
+    let mut folder: Option<Text> = None;
+    let mut template = None;
+    let mut words = arguments.iter();
+    let (mut temporary, mut ending) = (false, None);
+    while let Some(word) = words.next() {
+        match word.literal().as_deref() {
+            Some("-p") => folder = Some(words.next()?.parts.clone()),
+            Some("-t" | "--tmpdir") => temporary = true,
+            Some("--suffix") => ending = words.next().and_then(Word::literal),
+            Some(text) if text.starts_with("--tmpdir=") => folder = Some(vec![Part::Text(text.get(9..)?.to_owned())]),
+            Some(text) if text.starts_with("--suffix=") => ending = Some(text.get(9..)?.to_owned()),
+            Some(text) if text.starts_with('-') => {}
+            Some(text) => template = Some(text.to_owned()),
+            None => return None,
+        }
+    }
+    let alone = template.is_none();
+    let template = template.unwrap_or_else(|| "tmp.XXXXXXXXXX".to_owned());
+    let start = template.find("XXX")?;
+    let (before, rest) = template.split_at(start);
+    let mut out = folder.unwrap_or_default();
+    if !out.is_empty() {
+        out.push(Part::Text("/".to_owned()));
+    } else if alone || temporary {
+        out.push(Part::Text("/tmp/".to_owned()));
+    }
+    out.push(Part::Text(before.to_owned()));
+    out.push(Part::Unknown(Source::Number));
+    out.push(Part::Text(format!("{}{}\n", rest.trim_start_matches('X'), ending.unwrap_or_default())));
+    Some(tidy(out))
+}
+
+/// `date [-u] [+format]`
+fn date(arguments: &[Word]) -> Option<Text> {
+    let texts: Vec<String> = arguments.iter().map(|word| word.literal().unwrap_or_default()).collect();
+    if texts.iter().any(|text| text.starts_with("-f") || text.starts_with("--f")) {
+        return None;
+    }
+    let Some(format) = texts.iter().find_map(|text| text.strip_prefix('+')) else {
+        return Some(vec![Part::Unknown(Source::Name), line_end()]);
+    };
+    let mut out = Text::new();
+    let mut chars = format.chars();
     while let Some(c) = chars.next() {
-        if c != '\\' {
-            out.extend(c.encode_utf8(&mut [0; 4]).bytes());
+        if c != '%' {
+            out.push(Part::Text(c.to_string()));
             continue;
         }
-        match chars.next() {
-            Some('n') => out.push(b'\n'),
-            Some('t') => out.push(b'\t'),
-            Some('r') => out.push(b'\r'),
-            Some('\\') => out.push(b'\\'),
-            Some('x') => {
-                let mut value = 0u32;
-                for _ in 0..2 {
-                    let Some(digit) = chars.peek().and_then(|c| c.to_digit(16)) else { break };
-                    value = value * 16 + digit;
-                    chars.next();
-                }
-                out.push(u8::try_from(value & 255).unwrap_or(b'?'));
-            }
-            Some(first @ '0'..='7') => {
-                let mut value = first.to_digit(8).unwrap_or(0);
-                for _ in 0..3 {
-                    let Some(digit) = chars.peek().and_then(|c| c.to_digit(8)) else { break };
-                    value = value * 8 + digit;
-                    chars.next();
-                }
-                out.push(u8::try_from(value & 255).unwrap_or(b'?'));
-            }
-            Some(other) => {
-                out.push(b'\\');
-                out.extend(other.encode_utf8(&mut [0; 4]).bytes());
-            }
-            None => out.push(b'\\'),
+        let directive = chars.by_ref().find(|c| !matches!(c, '-' | '_' | '0'..='9' | '^' | '#' | 'E' | 'O' | ':'))?;
+        out.push(match directive {
+            'D' | 'x' | 'c' => Part::Unknown(Source::Outside),
+            '%' => Part::Text("%".to_owned()),
+            'n' | 't' => Part::Text("\n".to_owned()),
+            _ => Part::Unknown(Source::Number),
+        });
+    }
+    out.push(line_end());
+    Some(tidy(out))
+}
+
+/// What a program prints by its line.
+fn kind_of(base: &str, arguments: &[Word]) -> Option<Text> {
+    let said: Vec<String> = arguments.iter().map(|word| word.literal().unwrap_or_else(|| "\u{1}".to_owned())).collect();
+    let said = said.join(" ");
+    let first = LINES.partition_point(|(name, _)| *name < base);
+    let lines = LINES.get(first..)?.iter().take_while(|(name, _)| *name == base);
+    let kind =
+        lines.filter_map(|(_, columns)| if let [pattern, kind] = columns { Some((*pattern, *kind)) } else { None });
+    let (_, kind) = kind.filter(|(pattern, _)| fits(pattern, &said)).max_by_key(|(pattern, _)| pattern.len())?;
+    let unknown = |source| Some(vec![Part::Unknown(source), line_end()]);
+    match kind {
+        "number" => unknown(Source::Number),
+        "name" => unknown(Source::Name),
+        "outside" => unknown(Source::Outside),
+        "sum" => Some(vec![
+            Part::Unknown(Source::Number),
+            Part::Text("  ".to_owned()),
+            Part::Unknown(Source::Outside),
+            line_end(),
+        ]),
+        _ => None,
+    }
+}
+
+/// Whether a pattern in which `*` is any text, matches all of `text`.
+fn fits(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((before, "")) => text.starts_with(before),
+        Some((before, after)) => {
+            let Some(rest) = text.strip_prefix(before) else { return false };
+            rest.char_indices()
+                .map(|(at, _)| at)
+                .chain([rest.len()])
+                .any(|at| fits(after, rest.get(at..).unwrap_or_default()))
         }
     }
-    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::literal;
+
+    #[test]
+    fn every_line_is_of_a_known_kind() {
+        for (name, columns) in LINES {
+            let kinds = ["number", "name", "outside", "sum"];
+            assert!(columns.len() == 2 && kinds.contains(columns.last().unwrap()), "{name}: {columns:?}");
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        assert!(fits("*", "") && fits("a *", "a b c") && fits("a*c", "abc") && fits("* b *", "a b c"));
+        assert!(!fits("-l", "-l x") && !fits("* b *", "a bc") && !fits("a*c", "ab"));
+    }
+
+    #[test]
+    fn known_texts_stay_known() {
+        assert_eq!(literal(&trimmed(vec![Part::Text("a\n\n".to_owned())])).as_deref(), Some("a"));
+    }
 }

@@ -2,10 +2,11 @@
 //!
 //! What is not computed exactly becomes something not known, never empty and never the text itself.
 
-use crate::action::{Part, Source, UnresolvedKind};
+use crate::action::{Part, UnresolvedKind};
 use crate::eval::expand::{Fields, MAX_VALUES, Piece, Text};
 use crate::eval::pattern::Pattern;
-use crate::eval::{Eval, literal};
+use crate::eval::{Eval, blurred, literal};
+use crate::listing::Source;
 use crate::parser::syntax::{Param, ParamOp, RawPart};
 
 impl Eval<'_> {
@@ -72,18 +73,28 @@ impl Eval<'_> {
             }
             ParamOp::Other(parts) => {
                 self.expand_text(parts);
-                sure(vec![unknown()])
+                let changed = |fields: &Fields| fields.iter().map(left).collect();
+                sure(match known {
+                    // `${#x}`
+                    _ if parts.is_empty() => vec![of_source(Source::Number)],
+                    Some(values) => values.iter().map(changed).collect(),
+                    None => vec![of_source(outside(&param.name))],
+                })
             }
             ParamOp::Slice(offset, length) => {
                 let offset = self.integer(offset);
                 let length = length.as_ref().map(|length| self.integer(length));
                 let positional = matches!(param.name.as_str(), "@" | "*");
-                let cut = |fields: Fields| slice(fields, offset, length, list, positional).unwrap_or_else(unknown);
-                sure(known.map_or_else(|| vec![unknown()], |values| values.into_iter().map(cut).collect()))
+                let cut = |fields: Fields| {
+                    let rest = vec![left(&fields.concat())];
+                    slice(fields, offset, length, list, positional).unwrap_or(rest)
+                };
+                let none = || vec![of_source(outside(&param.name))];
+                sure(known.map_or_else(none, |values| values.into_iter().map(cut).collect()))
             }
             ParamOp::Strip { .. } | ParamOp::Replace { .. } | ParamOp::Case { .. } => {
                 let operation = self.operation(&param.op);
-                let Some(values) = known else { return sure(vec![unknown()]) };
+                let Some(values) = known else { return sure(vec![of_source(outside(&param.name))]) };
                 sure(values.into_iter().map(|fields| self.each_field(fields, operation.as_ref())).collect())
             }
         }
@@ -121,8 +132,11 @@ impl Eval<'_> {
     }
 
     fn each_field(&mut self, fields: Fields, operation: Option<&Operation>) -> Fields {
-        let Some(operation) = operation else { return unknown() };
+        let Some(operation) = operation else { return fields.iter().map(left).collect() };
         let one = |text: &Text| {
+            if literal(text).is_none() || text.iter().any(|part| matches!(part, Part::Glob(_))) {
+                return Some(operation.of_unknown(text).unwrap_or_else(|| left(text)));
+            }
             let text = literal(text)?;
             if let Operation::Strip(pattern, ..) | Operation::Replace(pattern, ..) = operation
                 && !self.spend(pattern.cost(&text.chars().take(256).collect::<String>()))
@@ -169,12 +183,52 @@ impl Eval<'_> {
 
 /// An operation on one text.
 enum Operation {
+    /// Without what matches: at the end, as much as does; the pattern as text.
     Strip(Pattern, bool, bool),
     Replace(Pattern, String, char),
     Case(bool, bool),
 }
 
 impl Operation {
+    /// The same on a text that is not fully known; `None` where nothing is left that is certain.
+    fn of_unknown(&self, text: &Text) -> Option<Text> {
+        let Self::Strip(pattern, suffix, longest) = self else { return None };
+        let name = |part: &Part| match part {
+            Part::Text(text) => !text.contains('/'),
+            Part::Glob(glob) => !glob.contains('/'),
+            Part::Unknown(source) => matches!(source, Source::Number | Source::Name),
+        };
+        // What a glob or a listing gives is one name from here on.
+        let kept = |parts: &[Part]| -> Text { parts.iter().map(as_name).collect() };
+        let (first, last) = (text.first()?, text.last()?);
+        match (first, last) {
+            (Part::Text(known), _) if !*suffix && !longest => {
+                let rest = pattern.strip(known, false, false).filter(|rest| rest != known)?;
+                Some([&[Part::Text(rest)], kept(text.get(1..)?).as_slice()].concat())
+            }
+            // `##*/`
+            _ if !*suffix && pattern.is_any_then('/') => {
+                let cut = text.iter().rposition(|part| matches!(part, Part::Text(text) if text.contains('/')));
+                let behind = text.get(cut.map_or(0, |at| at + 1)..)?;
+                let start = cut.and_then(|at| text.get(at)).and_then(|part| match part {
+                    Part::Text(text) => text.rsplit('/').next(),
+                    Part::Glob(_) | Part::Unknown(_) => None,
+                });
+                let start = Part::Text(start.unwrap_or_default().to_owned());
+                if behind.iter().all(name) {
+                    Some([&[start], kept(behind).as_slice()].concat())
+                } else {
+                    Some(vec![Part::Unknown(Source::Name)])
+                }
+            }
+            (_, Part::Text(known)) if *suffix && !longest => {
+                let rest = pattern.strip(known, true, false).filter(|rest| rest != known)?;
+                Some([kept(text.get(..text.len() - 1)?).as_slice(), &[Part::Text(rest)]].concat())
+            }
+            _ => None,
+        }
+    }
+
     fn apply(&self, text: &str) -> Option<String> {
         match self {
             Self::Strip(pattern, suffix, longest) => pattern.strip(text, *suffix, *longest),
@@ -186,6 +240,21 @@ impl Operation {
             }
         }
     }
+}
+
+/// A glob's matches, changed at the other end.
+fn as_name(part: &Part) -> Part {
+    match part {
+        Part::Glob(glob) if glob.contains('/') => Part::Unknown(Source::Outside),
+        Part::Glob(_) => Part::Unknown(Source::Name),
+        Part::Unknown(Source::Listed(_)) => Part::Unknown(Source::Outside),
+        other => other.clone(),
+    }
+}
+
+/// What a text is that was changed in a way that is not followed.
+fn left(text: &Text) -> Text {
+    vec![Part::Unknown(blurred(text))]
 }
 
 fn unknown() -> Fields {

@@ -30,6 +30,11 @@ impl Pattern {
         (out.len() <= LONGEST).then_some(Self(out))
     }
 
+    /// Whether it is `*` and then this character.
+    pub fn is_any_then(&self, end: char) -> bool {
+        matches!(self.0.as_slice(), [Piece::Any, Piece::Char(c)] if *c == end)
+    }
+
     /// What comparing with `text` costs, in steps.
     pub fn cost(&self, text: &str) -> usize {
         text.len() * text.len() * (1 + self.0.len()) / 256

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, Hash};
 use writ_core::Span;
 
 use crate::action::{
-    Access, Command, Dir, FileUse, Given, GivenKind, NetTarget, NetUse, Part, RepositoryAct, RepositoryUse, Unresolved,
-    UnresolvedKind, Word,
+    Access, Command, Dir, FileUse, Given, GivenKind, NetTarget, NetUse, Part, RepositoryAct, RepositoryUse, Source,
+    Unresolved, UnresolvedKind, Word,
 };
 use crate::eval::Eval;
 
@@ -64,7 +64,13 @@ impl Eval<'_> {
         if self.quiet > 0 || path.parts.is_empty() {
             return;
         }
-        let tree = tree || (self.trees > 0 && access != Access::List);
+        if let ([Part::Unknown(Source::Listed(at))], true) = (path.parts.as_slice(), self.remote > 0)
+            && let Some(listing) = self.out.listings.get(usize::from(*at))
+        {
+            // What is mounted there is told by its path.
+            let (words, below) = listing.rough();
+            return words.into_iter().for_each(|word| self.file(word, access, tree || below));
+        }
         if self.remote > 0 {
             for (path, dirs, access) in self.mounts.outside(&path, &self.dirs, access, tree) {
                 self.file_in(path, access, tree, dirs);
@@ -90,7 +96,6 @@ impl Eval<'_> {
             return None;
         }
         self.reopened(&path, access);
-        let tree = tree || (self.trees > 0 && access != Access::List);
         if self.remote > 0 {
             let (path, dirs, access) = self.mounts.outside(&path, &self.dirs, access, tree).into_iter().next()?;
             return Some(FileUse { span: path.span, path, dirs, unlikely: Vec::new(), access, tree });
@@ -101,7 +106,12 @@ impl Eval<'_> {
 
     pub(crate) fn file_in(&mut self, path: Word, access: Access, tree: bool, dirs: Vec<Dir>) {
         let span = path.span;
-        let lost = dirs.contains(&Dir::Unknown) && path.literal().is_some_and(|text| !text.starts_with('/'));
+        let open = |dir: &Dir| match dir {
+            Dir::Unknown => true,
+            Dir::Open(parts) => parts.iter().any(Part::is_unknown),
+            Dir::Start(_) => false,
+        };
+        let lost = dirs.iter().any(open) && path.literal().is_some_and(|text| !text.starts_with('/'));
         let long = |dir: &Dir| if let Dir::Start(dir) = dir { 1 + dir.len() / 2 } else { 1 };
         if !self.first_time((&path, &dirs, access, tree)) || !self.spend(dirs.iter().map(long).sum()) {
             return;

@@ -7,10 +7,11 @@ use std::rc::Rc;
 
 use writ_core::Span;
 
-use crate::action::{Dir, Part, Source, Word};
+use crate::action::{Part, Word};
 use crate::eval::budget::MAX_FIELDS;
 use crate::eval::expand::{Fields, MAX_VALUES, Text};
 use crate::eval::{Eval, Input, MAX_DEPTH, literal, stood_for};
+use crate::listing::Source;
 use crate::parser::syntax::Node;
 
 /// What a name stood for before.
@@ -50,7 +51,11 @@ impl Eval<'_> {
     pub(crate) fn scoped(&mut self, run: impl FnOnce(&mut Self)) {
         let (mark, arguments) = (self.changes.len(), self.arguments.clone());
         let dirs = (self.dirs.clone(), self.unlikely.clone());
+        let traps = self.traps.len();
         run(self);
+        for code in self.traps.split_off(traps.min(self.traps.len())) {
+            self.code(&code, None, "trap");
+        }
         self.undo(mark);
         self.arguments = arguments;
         (self.dirs, self.unlikely) = dirs;
@@ -232,14 +237,16 @@ impl Eval<'_> {
         if let Some(values) = self.vars.get(name) {
             return Some(values.clone());
         }
-        let here = [Dir::Start(String::new())];
         let fields = |words: &[Word]| words.iter().map(|word| word.parts.clone()).collect::<Fields>();
         if let Some(source) = stood_for(name) {
             return Some(vec![vec![vec![Part::Unknown(source)]]]);
         }
         match name {
             "HOME" => self.home().map(text),
-            "PWD" if self.dirs == here => self.cwd().map(text),
+            // Where it is set, it names a folder like this one.
+            "TMPDIR" => Some(text("/tmp".to_owned())),
+            "_" => self.last.clone().filter(|last| !last.is_empty()),
+            "PWD" => self.cwd().or_else(|| self.only_folder()).map(text),
             "IFS" => Some(text(" ".to_owned())),
             "@" | "*" => {
                 let arguments = self.arguments.as_ref()?;
@@ -322,6 +329,7 @@ impl Eval<'_> {
             return true;
         }
         self.depth += 1;
+        self.uncalled.retain(|(own, ..)| own != name);
         let mark = self.changes.len();
         let before = self.arguments.replace(Arguments::of(words.to_vec()));
         self.weak += usize::from(!sure || bodies.len() > 1);

@@ -5,9 +5,10 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, Part, Source, UnresolvedKind, Word};
+use crate::action::{Access, Part, UnresolvedKind, Word};
 use crate::eval::command::{host, text_word};
 use crate::eval::{Eval, Input};
+use crate::listing::Source;
 use crate::options::Options;
 use crate::programs::foreign::{Script, mentions, past_regex, script_of};
 

@@ -4,9 +4,10 @@ use std::str::Chars;
 
 use writ_core::Span;
 
-use crate::action::{Part, Source, Word};
+use crate::action::{Part, Word};
 use crate::eval::Input;
 use crate::eval::command::text_word;
+use crate::listing::Source;
 
 /// Stands in foreign code for what is not known.
 pub const MARK: char = '\u{1}';
@@ -27,7 +28,7 @@ pub fn script_of(file: &Word, input: &Input) -> Script {
         Some("-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => match input {
             Input::Text(text) => Script::Text(text.clone()),
             Input::None => Script::File,
-            Input::Paths(..) | Input::Unknown => Script::Unknown,
+            Input::Partly(_) | Input::Unknown => Script::Unknown,
         },
         Some(path) if path.starts_with("/dev/fd/") || path.starts_with("/proc/") => Script::Unknown,
         _ => Script::File,

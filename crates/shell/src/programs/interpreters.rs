@@ -86,7 +86,7 @@ fn feed(eval: &mut Eval<'_>, base: &str, span: Span, input: &Input, arguments: O
     match input {
         Input::None => {}
         Input::Text(text) => eval.code(&text_word(text, span), arguments, base),
-        Input::Paths(..) | Input::Unknown => eval.unresolved(UnresolvedKind::Script, &format!("| {base}"), span),
+        Input::Partly(_) | Input::Unknown => eval.unresolved(UnresolvedKind::Script, &format!("| {base}"), span),
     }
 }
 

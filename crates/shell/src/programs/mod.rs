@@ -2,6 +2,7 @@
 
 pub(crate) mod awk;
 pub(crate) mod effects;
+pub(crate) mod find;
 pub(crate) mod foreign;
 pub(crate) mod git;
 pub(crate) mod git_code;
@@ -14,6 +15,7 @@ pub(crate) mod operands;
 pub(crate) mod patch;
 pub(crate) mod repository;
 pub(crate) mod runs;
+pub(crate) mod searches;
 pub(crate) mod sed;
 pub(crate) mod settings;
 pub(crate) mod tar;

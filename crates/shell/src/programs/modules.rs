@@ -25,7 +25,7 @@ pub fn run(eval: &mut Eval<'_>, module: &Word, arguments: &[Word], place: &Place
                 let mentions = mentions(&text_word(text, place.span));
                 eval.unresolved_with(UnresolvedKind::Code, &format!("-m {name} <input"), place.span, mentions);
             }
-            Input::Unknown | Input::Paths(..) => {
+            Input::Unknown | Input::Partly(_) => {
                 eval.unresolved(UnresolvedKind::Code, &format!("| -m {name}"), place.span)
             }
             Input::None => {}

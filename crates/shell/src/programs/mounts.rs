@@ -109,8 +109,8 @@ impl Mount {
         let whole = match dir {
             Dir::Start(dir) => below(&below("/", dir), known),
             // Nobody knows where: it may be any folder that is mounted.
-            Dir::Unknown if !known.starts_with('/') => below(&self.inside, known),
-            Dir::Unknown => below("/", known),
+            Dir::Open(_) | Dir::Unknown if !known.starts_with('/') => below(&self.inside, known),
+            Dir::Open(_) | Dir::Unknown => below("/", known),
         };
         let slash = if known.ends_with('/') && !rest.is_empty() { "/" } else { "" };
         let behind = match whole.strip_prefix(self.inside.trim_end_matches('/')) {
@@ -165,7 +165,7 @@ fn is_project(eval: &Eval<'_>, host: &str) -> bool {
             let whole = below(&below(&start, dir), host);
             whole.strip_prefix(start.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         }
-        Dir::Unknown => host.starts_with('/') && below("/", host).starts_with(&format!("{start}/")),
+        Dir::Open(_) | Dir::Unknown => host.starts_with('/') && below("/", host).starts_with(&format!("{start}/")),
     };
     !host.starts_with('~') && eval.dirs.iter().all(lies)
 }

@@ -47,7 +47,7 @@ pub fn apply(eval: &mut Eval<'_>, files: Vec<Word>, input: &Input, span: Span) {
             }
         }
         Input::None => {}
-        Input::Unknown | Input::Paths(..) => {
+        Input::Unknown | Input::Partly(_) => {
             let file = eval.standard_input();
             eval.repository(RepositoryAct::Patch, Vec::new(), file.into_iter().collect(), span);
         }

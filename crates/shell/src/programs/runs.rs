@@ -305,14 +305,14 @@ impl Call<'_> {
         let Place { base, span, input, .. } = self.place;
         match (self.runs.input, input) {
             ("s", Input::Text(text)) => eval.code(&text_word(text, *span), None, base),
-            ("s", Input::Unknown | Input::Paths(..)) if self.options.of("s").next().is_none() => {
+            ("s", Input::Unknown | Input::Partly(_)) if self.options.of("s").next().is_none() => {
                 eval.unresolved(UnresolvedKind::Script, base, *span);
             }
             ("!", Input::Text(text)) => effects::client(eval, base, &text_word(text, *span)),
             ("x", Input::Text(text)) => {
                 code::standard_input(eval, base, text, *span, self.arguments, self.options);
             }
-            ("x", Input::Unknown | Input::Paths(..)) if !self.asks_only() => {
+            ("x", Input::Unknown | Input::Partly(_)) if !self.asks_only() => {
                 eval.unresolved(UnresolvedKind::Code, &format!("| {base}"), *span);
             }
             _ => {}

@@ -2,9 +2,10 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, Part, Source, Word};
+use crate::action::{Access, Word};
 use crate::eval::Eval;
 use crate::eval::command::text_word;
+use crate::programs::operands::names_in;
 use crate::programs::operands::unpack;
 
 /// What an invocation says.
@@ -21,7 +22,7 @@ struct Said {
 /// Puts the archive and the files of a `tar` on record.
 pub fn run(eval: &mut Eval<'_>, arguments: &[Word], span: Span) {
     let said = read(arguments);
-    for list in &said.lists {
+    for list in said.lists.iter().filter(|list| list.literal().as_deref() != Some("-")) {
         eval.file(list.clone(), Access::Read, false);
     }
     let creates = said.modes.contains(['c', 'r', 'u']);
@@ -30,10 +31,7 @@ pub fn run(eval: &mut Eval<'_>, arguments: &[Word], span: Span) {
     }
     if creates {
         // A list names files that nobody sees here.
-        let listed = said
-            .lists
-            .iter()
-            .map(|list| Word { parts: vec![Part::Text("./".to_owned()), Part::Unknown(Source::Any)], span: list.span });
+        let listed: Vec<Word> = said.lists.iter().flat_map(|list| names_in(eval, list)).collect();
         let read: Vec<Word> = said.operands.into_iter().chain(listed).collect();
         eval.in_dir(said.dir.as_ref(), |eval| read.into_iter().for_each(|word| eval.file(word, Access::Read, true)));
     } else if said.modes.contains('x') {

@@ -4,10 +4,14 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, GivenKind, NetTarget, Part, Source, UnresolvedKind, Word};
+use crate::action::{Access, GivenKind, NetTarget, Part, UnresolvedKind, Word};
 use crate::eval::command::{assign, host, is_flag, joined, text_word};
+use crate::eval::expand::Text;
+use crate::eval::output::split_at;
 use crate::eval::{Eval, Input};
+use crate::listing::Source;
 use crate::options::Options;
+use crate::programs::find;
 use crate::programs::mounts::Mounts;
 use crate::programs::runs::{self, Place};
 
@@ -18,7 +22,8 @@ pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], spa
     match base {
         "env" | "printenv" => env(eval, arguments, &place),
         "xargs" | "gxargs" | "parallel" => xargs(eval, arguments, &place),
-        "find" | "gfind" | "fd" | "fdfind" => find(eval, base, arguments, via, span),
+        "find" | "gfind" => find::run(eval, arguments, via, span),
+        "fd" | "fdfind" => find::run_fd(eval, arguments, via, span),
         "ssh" | "autossh" | "slogin" => ssh(eval, arguments, &place),
         "flock" => flock(eval, arguments, &place),
         "runuser" => runuser(eval, arguments, &place),
@@ -144,16 +149,16 @@ fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     if base == "parallel" && replace.is_none() {
         replace = Some("{}".to_owned());
     }
-    let mut tree = false;
     if items.is_empty() {
+        let any = || vec![Word { parts: vec![Part::Unknown(Source::Words)], span }];
         items = match input {
-            _ if options.of("r").next().is_some() => vec![Word { parts: vec![Part::Unknown(Source::Any)], span }],
-            Input::Text(text) => split_items(text, options.of("D").next(), replace.is_some(), span),
-            Input::Paths(paths, below) => {
-                tree = *below;
-                paths.clone()
+            _ if options.of("r").any(|file| file.literal().as_deref() != Some("-")) => any(),
+            Input::Text(_) | Input::Partly(_) => {
+                let delimiter = options.of("D").next();
+                let text = input.text().unwrap_or_default();
+                split_items(&text, delimiter, replace.is_some(), has_null(&options), span)
             }
-            Input::None | Input::Unknown => vec![Word { parts: vec![Part::Unknown(Source::Any)], span }],
+            Input::None | Input::Unknown => any(),
         };
     }
     if inner.is_empty() {
@@ -163,9 +168,12 @@ fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
         }
         return;
     }
-    eval.trees += usize::from(tree);
     each(eval, inner, items, replace, place);
-    eval.trees -= usize::from(tree);
+}
+
+/// `-0`: items end with a NUL.
+fn has_null(options: &Options) -> bool {
+    options.has('0', "--null")
 }
 
 /// Most items that a command is followed for.
@@ -174,7 +182,7 @@ const MAX_ITEMS: usize = 64;
 fn each(eval: &mut Eval<'_>, inner: Vec<Word>, mut items: Vec<Word>, replace: Option<String>, place: &Place<'_>) {
     if items.len() > MAX_ITEMS {
         items.truncate(MAX_ITEMS);
-        items.push(Word { parts: vec![Part::Unknown(Source::Any)], span: place.span });
+        items.push(Word { parts: vec![Part::Unknown(Source::Words)], span: place.span });
         eval.unresolved(UnresolvedKind::Limit, place.base, place.span);
     }
     match replace {
@@ -189,19 +197,29 @@ fn each(eval: &mut Eval<'_>, inner: Vec<Word>, mut items: Vec<Word>, replace: Op
 }
 
 /// The items of `xargs` in a text: words, or lines where they take a mark's place.
-fn split_items(text: &str, delimiter: Option<&Word>, lines: bool, span: Span) -> Vec<Word> {
+fn split_items(text: &Text, delimiter: Option<&Word>, lines: bool, null: bool, span: Span) -> Vec<Word> {
     let own = delimiter.and_then(Word::literal).and_then(|text| text.chars().next()).filter(|c| *c != '\\');
-    let parts = |c: char| if lines { c == '\n' } else { c.is_whitespace() };
-    let pieces = text.split(|c: char| parts(c) || c == '\0' || own == Some(c)).map(str::trim);
-    pieces
-        .filter(|item| !item.is_empty())
-        .take(MAX_ITEMS + 1)
-        .map(|item| text_word(item.trim_matches(['"', '\'']), span))
-        .collect()
+    let ends = |c: char| match own {
+        _ if null => c == '\0' || c == '\n',
+        Some(own) => c == own || c == '\0' || c == '\n',
+        None if lines => c == '\n' || c == '\0',
+        None => c.is_whitespace() || c == '\0',
+    };
+    let item = |parts: Text| {
+        if parts.iter().any(|part| matches!(part, Part::Unknown(source) if source.is_made())) {
+            return Word { parts: vec![Part::Unknown(Source::Words)], span };
+        }
+        match parts.as_slice() {
+            [Part::Text(known)] => text_word(known.trim().trim_matches(['"', '\'']), span),
+            _ => Word { parts, span },
+        }
+    };
+    let items = split_at(text, ends).into_iter().take(MAX_ITEMS + 1).map(item);
+    items.filter(|word| word.literal().is_none_or(|text| !text.is_empty())).collect()
 }
 
 /// `word` with `item` in place of `mark`.
-fn substitute(word: &Word, mark: &str, item: &Word) -> Word {
+pub fn substitute(word: &Word, mark: &str, item: &Word) -> Word {
     // Longest text that is put together.
     const MAX: usize = 64 << 10;
     let marks: usize =
@@ -225,72 +243,6 @@ fn substitute(word: &Word, mark: &str, item: &Word) -> Word {
     }
     parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
     Word { parts, span: word.span }
-}
-
-fn find(eval: &mut Eval<'_>, base: &str, arguments: &[Word], via: &[String], span: Span) {
-    let starts_expression = |word: &Word| {
-        word.literal().is_some_and(|text| {
-            text.starts_with('-') && !matches!(text.as_str(), "-L" | "-P" | "-H") || text == "(" || text == "!"
-        })
-    };
-    let split = arguments.iter().position(starts_expression).unwrap_or(arguments.len());
-    let (before, rest) = arguments.split_at(split);
-    let mut roots: Vec<Word> = before.iter().filter(|word| !is_flag(word)).cloned().collect();
-    if base != "find" {
-        // `fd pattern roots…`
-        roots = roots.split_off(roots.len().min(1));
-    }
-    if roots.is_empty() {
-        roots.push(text_word(".", span));
-    }
-    for root in &roots {
-        eval.file(root.clone(), Access::List, true);
-    }
-    let name = rest
-        .iter()
-        .zip(rest.iter().skip(1))
-        .find(|(flag, _)| matches!(flag.literal().as_deref(), Some("-name" | "-iname")))
-        .map(|(_, name)| name.clone());
-    let found: Vec<Word> = roots.iter().map(|root| found_below(root, name.as_ref())).collect();
-    let tree = name.is_none();
-    let mut at = 0;
-    while let Some(word) = rest.get(at) {
-        match word.literal().as_deref() {
-            Some("-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch") => {
-                let tail = rest.get(at + 1..).unwrap_or_default();
-                let len = tail
-                    .iter()
-                    .position(|word| matches!(word.literal().as_deref(), Some(";" | "+")))
-                    .unwrap_or(tail.len());
-                let command = tail.get(..len).unwrap_or_default();
-                eval.trees += usize::from(tree);
-                for item in &found {
-                    let words: Vec<Word> = command.iter().map(|word| substitute(word, "{}", item)).collect();
-                    eval.inner(words, via, base, span, &Input::None);
-                }
-                eval.trees -= usize::from(tree);
-                at += len + 1;
-            }
-            Some("-delete") => found.iter().for_each(|item| eval.file(item.clone(), Access::Write, tree)),
-            Some("-fprint" | "-fprintf" | "-fls" | "-fprint0") => {
-                if let Some(file) = rest.get(at + 1) {
-                    eval.file(file.clone(), Access::Write, false);
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    eval.output = Input::Paths(found, tree);
-}
-
-/// A tree's root, or the files of that name somewhere below it.
-fn found_below(root: &Word, name: Option<&Word>) -> Word {
-    let Some(name) = name.and_then(Word::literal) else { return root.clone() };
-    let mut parts = root.parts.clone();
-    parts.push(Part::Text("/".to_owned()));
-    parts.push(Part::Glob(format!("**/{name}")));
-    Word { parts, span: root.span }
 }
 
 const SSH: &str = "-b -c -D -E=w -e -F=r -I -i=r -J=h -L=L -l -m -M=0 -O -o=k -p -Q -R=L -S -W=h -w -B -P";
@@ -318,7 +270,7 @@ fn ssh(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     } else if !options.has('N', "") && !more.has('N', "") && options.of("h").next().is_none() {
         match place.input {
             Input::Text(text) => eval.code(&text_word(text, place.span), None, place.base),
-            Input::Unknown | Input::Paths(..) => {
+            Input::Unknown | Input::Partly(_) => {
                 eval.unresolved(UnresolvedKind::Script, &format!("| {}", place.base), place.span)
             }
             Input::None => {}

@@ -4,9 +4,10 @@ use writ_core::Span;
 
 use super::table::Split;
 use super::{all, is_url, placed};
-use crate::action::{Access, Arrival, Dir, Part, Source, UnresolvedKind, Word};
+use crate::action::{Access, Arrival, Dir, Part, UnresolvedKind, Word};
 use crate::eval::Eval;
 use crate::eval::command::text_word;
+use crate::listing::Source;
 
 /// Puts on record that something lands at `target`.
 pub fn land(eval: &mut Eval<'_>, target: &Word, source: Option<Word>, in_folder: bool, tree: bool, link: bool) {

@@ -13,8 +13,12 @@ use writ_core::Span;
 
 use crate::action::{Access, FileUse, GivenKind, NetUse, Part, Word};
 use crate::eval::command::{is_flag, text_word};
+use crate::eval::expand::Text;
+use crate::eval::output::split_at;
 use crate::eval::{Eval, Input};
-use crate::programs::{git, runs};
+use crate::listing::Source;
+use crate::options::{lead, tail};
+use crate::programs::{git, runs, searches};
 
 pub use copy::unpack;
 pub use net::of as hosts;
@@ -51,6 +55,9 @@ pub fn told<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Sp
     }
     for (role, value) in &split.values {
         values::value(eval, role, value);
+    }
+    for file in listed(eval, base, arguments) {
+        eval.file(file, Access::Read, split.tree);
     }
     eval.in_dir(split.value("C"), |eval| {
         for shape in program.shapes() {
@@ -132,6 +139,45 @@ fn files(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, argume
     }
 }
 
+/// Options that say where the names of files are, by program.
+const LISTS: [(&str, &str); 6] = [
+    ("wc", "--files0-from"),
+    ("sort", "--files0-from"),
+    ("du", "--files0-from"),
+    ("rsync", "--files-from"),
+    ("file", "--files-from"),
+    ("file", "-f"),
+];
+
+/// The files whose names a program reads from a list.
+fn listed(eval: &Eval<'_>, base: &str, arguments: &[Word]) -> Vec<Word> {
+    let mut out = Vec::new();
+    for (_, option) in LISTS.iter().filter(|(program, _)| *program == base) {
+        let next = arguments.iter().zip(arguments.iter().skip(1));
+        let next = next.filter(|(flag, _)| flag.literal().as_deref() == Some(option)).map(|(_, value)| value.clone());
+        let glued =
+            |word: &Word| lead(word).strip_prefix(option)?.starts_with('=').then(|| tail(word, option.len() + 1));
+        for list in next.chain(arguments.iter().filter_map(glued)) {
+            out.extend(names_in(eval, &list));
+        }
+    }
+    if base == "zip" && arguments.iter().any(|word| word.literal().as_deref() == Some("-@")) {
+        out.extend(names_in(eval, &text_word("-", eval.here)));
+    }
+    out
+}
+
+/// The names in a list: standard input where the line knows it, else any.
+pub fn names_in(eval: &Eval<'_>, list: &Word) -> Vec<Word> {
+    let span = list.span;
+    let piped = matches!(list.literal().as_deref(), Some("-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0"));
+    let word = |parts: Text| Word { parts, span };
+    match eval.stdin.text().filter(|_| piped) {
+        Some(text) => split_at(&text, |c| c == '\0' || c == '\n').into_iter().map(word).collect(),
+        None => vec![word(vec![Part::Unknown(Source::Any)])],
+    }
+}
+
 /// Files by name; `-` is standard input or output.
 fn all(eval: &mut Eval<'_>, words: &[&Word], access: Access, tree: bool) {
     for word in words.iter().filter(|word| word.literal().as_deref() != Some("-")) {
@@ -188,11 +234,15 @@ fn searched(eval: &mut Eval<'_>, base: &str, walks: bool, split: &Split<'_>, arg
     let awk = base.ends_with("awk") && split.values.iter().any(|(_, value)| is_inplace(value));
     let edits = awk || matches!(base, "sed" | "gsed") && arguments.iter().any(in_place);
     let access = if edits { Access::Write } else { Access::Read };
-    let tree = split.tree || walks;
-    if tree && files.is_empty() {
-        eval.file(text_word(".", span), access, true);
+    if access == Access::Read && (split.tree || walks) {
+        // What is piped in is searched instead of the folder.
+        if walks && files.is_empty() && !matches!(eval.stdin, Input::None) {
+            return;
+        }
+        let access = if names_only { Access::List } else { Access::Read };
+        return searches::record(eval, base, access, arguments, files, searches::here(span));
     }
-    all(eval, files, access, tree);
+    all(eval, files, access, split.tree);
 }
 
 /// gawk's `-i inplace`.
@@ -278,7 +328,7 @@ fn unknown(eval: &mut Eval<'_>, arguments: &[Word]) {
             if is_url(&value) {
                 let target = crate::action::NetTarget::Url(value.clone());
                 eval.net(target, value.span);
-            } else if looks_like_path(&value) {
+            } else if looks_like_path(&value) || matches!(value.parts.first(), Some(Part::Unknown(Source::Listed(_)))) {
                 eval.file(value, Access::Read, false);
             }
         }
@@ -287,11 +337,10 @@ fn unknown(eval: &mut Eval<'_>, arguments: &[Word]) {
 
 fn dd(eval: &mut Eval<'_>, words: &[&Word]) {
     for word in words {
-        let text = word.literal().unwrap_or_default();
-        if let Some(file) = text.strip_prefix("if=") {
-            eval.file(text_word(file, word.span), Access::Read, false);
-        } else if let Some(file) = text.strip_prefix("of=") {
-            eval.file(text_word(file, word.span), Access::Write, false);
+        for (sign, access) in [("if=", Access::Read), ("of=", Access::Write)] {
+            if lead(word).starts_with(sign) {
+                eval.file(tail(word, sign.len()), access, false);
+            }
         }
     }
 }

@@ -1,0 +1,84 @@
+//! The tools that search: `Grep`, `Glob`, `LS`.
+
+use writ_shell::{Access, Ignores, Listing, Printed, Test, Word};
+
+use super::Survey;
+use super::paths::TOO_LONG;
+use super::walk::{Met, Walk};
+use crate::facts::{PathFact, PathKind};
+use crate::glob::{split, unfold};
+use crate::rules::{last_word, last_word_of};
+use crate::world::Search;
+
+impl Survey<'_> {
+    pub(super) fn search(&mut self) -> Result<(), String> {
+        let path = self.optional("path")?.unwrap_or(".").to_owned();
+        if self.is_too_long(&path) {
+            return Err(TOO_LONG.to_owned());
+        }
+        let absolute = self.absolute(&self.call.cwd, &path);
+        let access = if self.call.tool == "Grep" { Access::Read } else { Access::List };
+        let mut fact = self.path(&absolute, access, None);
+        fact.subject = true;
+        fact.tree = access == Access::Read;
+        if self.call.tool == "Glob" {
+            self.glob_pattern(&absolute)?;
+        }
+        if self.call.tool == "Grep" && self.grep(&fact)? {
+            // What it would read is on record; the folder itself is not the question any more.
+            (fact.tree, fact.kind) = (false, PathKind::Listing);
+        }
+        self.facts.paths.push(fact);
+        Ok(())
+    }
+
+    /// The first file that the client's search would read and that is ruled: it is ripgrep, which leaves out hidden and ignored
+    /// files unless a glob asks for them. False where nothing can be looked at.
+    fn grep(&mut self, fact: &PathFact) -> Result<bool, String> {
+        let (glob, kind) = (self.optional("glob")?.map(str::to_owned), self.optional("type")?.map(str::to_owned));
+        let mut words: Vec<String> = vec!["x".to_owned()];
+        for one in glob.iter().flat_map(|glob| {
+            glob.split([' ', ',']).filter(|_| !glob.contains('{')).chain(glob.contains('{').then_some(glob.as_str()))
+        }) {
+            for one in unfold(one).map_err(|error| format!("`glob` is no glob: {error}"))? {
+                words.push(format!("--glob={one}"));
+            }
+        }
+        words.extend(kind.map(|kind| format!("--type={kind}")));
+        // It looks into hidden files, too.
+        let (test, _, ignores) = writ_shell::ripgrep(&words);
+        let span = writ_core::Span { start: 0, end: 0 };
+        let folder = Word { parts: Vec::new(), span };
+        let ignores = if ignores { Ignores::Search } else { Ignores::Nothing };
+        let test = Test::All(vec![Test::Not(Box::new(Test::Folder)), test]);
+        let listing =
+            Listing { folder, dirs: Vec::new(), test, tree: true, hidden: true, ignores, printed: Printed::Relative };
+        let ruled = self.has_path_rules();
+        let (files, home) = (&self.policy.files, self.setting.home.as_deref());
+        let mut found = None;
+        let mut stop = |met: &Met<'_>| {
+            let outside = files.allow.as_ref().is_some_and(|rules| last_word(rules, met.path, home).is_none());
+            let parts = split(met.path);
+            let named = |rules| last_word_of(rules, &parts, home, |scope| scope.covers(Access::Read)).is_some();
+            let hit = outside || named(&files.deny) || named(&files.approval) || (ruled && self.is_ruled(met.path));
+            if hit {
+                found = Some(met.path.to_owned());
+            }
+            hit
+        };
+        let mut walk = Walk::of(self.world, &listing, false, &fact.resolved);
+        let end = walk.run(&fact.resolved, "", &mut stop);
+        let stopped = walk.stopped;
+        match end {
+            None => return Ok(false),
+            Some(Search::TooLarge) => self.too_large(fact),
+            Some(Search::Done(())) => {}
+        }
+        if let Some(path) = found.filter(|_| stopped) {
+            let mut found = self.path(&path, fact.access, None);
+            (found.kind, found.subject) = (PathKind::Found, true);
+            self.facts.paths.push(found);
+        }
+        Ok(true)
+    }
+}
