@@ -27,6 +27,7 @@ impl World for Disk {
         let entry = |entry: fs::DirEntry| Entry {
             name: entry.file_name().to_string_lossy().into_owned(),
             is_dir: entry.path().is_dir(),
+            is_link: entry.path().is_symlink(),
         };
         Some(fs::read_dir(dir).ok()?.flatten().map(entry).collect())
     }

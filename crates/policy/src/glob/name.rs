@@ -18,6 +18,9 @@ pub struct NamePattern {
     folded: bool,
 }
 
+/// `[:alpha:]` and its like.
+type Class = fn(char) -> bool;
+
 #[derive(Clone, Debug)]
 enum Piece {
     Char(char),
@@ -26,7 +29,7 @@ enum Piece {
     Set {
         negated: bool,
         ranges: Vec<(char, char)>,
-        classes: Vec<fn(char) -> bool>,
+        classes: Vec<Class>,
     },
     /// `@(a|b)`, `?(…)`, `*(…)`, `+(…)`, `!(…)`.
     Group(char, Vec<Vec<Piece>>),
@@ -159,7 +162,7 @@ fn set(text: &[char], at: usize) -> Option<(Piece, usize)> {
     let mut here = at + 1;
     let negated = matches!(text.get(here)?, '!' | '^');
     here += usize::from(negated);
-    let (mut ranges, mut classes): (Vec<(char, char)>, Vec<fn(char) -> bool>) = (Vec::new(), Vec::new());
+    let (mut ranges, mut classes): (Vec<(char, char)>, Vec<Class>) = (Vec::new(), Vec::new());
     let first = here;
     loop {
         let c = *text.get(here)?;
@@ -198,7 +201,7 @@ fn set(text: &[char], at: usize) -> Option<(Piece, usize)> {
     }
 }
 
-fn class(name: &str) -> Option<fn(char) -> bool> {
+fn class(name: &str) -> Option<Class> {
     Some(match name {
         "alnum" => |c| c.is_alphanumeric(),
         "alpha" => |c| c.is_alphabetic(),

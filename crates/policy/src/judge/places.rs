@@ -101,7 +101,7 @@ impl Judge<'_> {
         let free = fact.written.starts_with("/**");
         let rule = rule.map(|rule| rule.pointer.as_str());
         if let Some(rule) = rule.or((files.allow.is_some() && free).then_some("/files/allow")) {
-            self.not_known(fact, &rule.to_owned());
+            self.not_known(fact, rule);
         }
     }
 

@@ -230,7 +230,7 @@ impl Survey<'_> {
         let source = arrival.source.as_ref().filter(|_| in_folder);
         let below = Part::Text(format!("{}/", place.trim_end_matches('/')));
         let written = match (source, &arrival.source) {
-            (None, None) => return self.into_folder(target, place),
+            (None, None) => return self.unnamed_below(target, place),
             (None, Some(_)) => vec![place.to_owned()],
             (Some(source), _) => match source.parts.as_slice() {
                 [Part::Unknown(Source::Listed(index))] => {
@@ -242,7 +242,7 @@ impl Survey<'_> {
                     None => return self.open_use(target, &[below, Part::Unknown(Source::Name)]),
                 },
                 _ => match self.names(target, source) {
-                    None => return self.into_folder(target, place),
+                    None => return self.unnamed_below(target, place),
                     Some(names) => names.iter().map(|name| format!("{place}/{name}")).collect(),
                 },
             },
@@ -260,7 +260,7 @@ impl Survey<'_> {
     }
 
     /// Files of unknown names are written into a folder.
-    fn into_folder(&mut self, target: &FileUse, place: &str) {
+    fn unnamed_below(&mut self, target: &FileUse, place: &str) {
         let mut fact = self.path(place, Access::Write, Some(target.span));
         (fact.tree, fact.kind) = (true, PathKind::Into);
         self.facts.paths.push(fact);

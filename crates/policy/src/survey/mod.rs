@@ -70,6 +70,9 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
     survey.facts
 }
 
+/// A use of a listing's entries: which listing, from which folder, the text around, what happens, everything below too.
+type Entries = (u16, Dir, Vec<Part>, Vec<Part>, Access, bool);
+
 struct Survey<'a> {
     policy: &'a Policy,
     call: &'a ToolCall,
@@ -83,7 +86,7 @@ struct Survey<'a> {
     /// What the shell line lists.
     listings: Vec<Listing>,
     /// Which uses of a listing's entries were looked at.
-    listed: HashSet<(u16, Dir, Vec<Part>, Vec<Part>, Access, bool)>,
+    listed: HashSet<Entries>,
     /// How many more paths globs may expand to.
     left: usize,
     /// What is looked at stands for one of git's subcommands.

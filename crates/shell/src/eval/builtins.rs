@@ -16,14 +16,7 @@ impl Eval<'_> {
         }
         let plain: Vec<&Word> = arguments.iter().filter(|word| !is_flag(word)).collect();
         match base {
-            "cd" | "pushd" => match plain.first() {
-                Some(to) if to.literal().as_deref() == Some("-") => self.return_dir(),
-                None => {
-                    let home = self.home().map(|home| text_word(&home, span));
-                    self.change_dir(home.as_ref());
-                }
-                Some(to) => self.change_dir(Some(to)),
-            },
+            "cd" | "pushd" => self.go(arguments, plain.first().copied(), span),
             "popd" => self.return_dir(),
             "shopt" => self.shell_options(arguments),
             "eval" => {
@@ -35,11 +28,7 @@ impl Eval<'_> {
             "trap" => {
                 // It runs at the end, with what the variables hold then.
                 if let Some(code) = plain.first() {
-                    if self.weak == 0 && self.strange == 0 && self.fixed.is_none() && self.quiet == 0 {
-                        self.traps.push((*code).clone());
-                    } else {
-                        self.code(code, None, "trap");
-                    }
+                    self.trap(code);
                 }
             }
             "alias" => {
@@ -86,6 +75,28 @@ impl Eval<'_> {
             _ => return false,
         }
         true
+    }
+
+    /// `cd folder`, `cd -`, `cd`
+    fn go(&mut self, arguments: &[Word], to: Option<&Word>, span: Span) {
+        let back = |word: &Word| word.literal().as_deref() == Some("-");
+        match to {
+            _ if arguments.iter().any(back) => self.return_dir(),
+            None => {
+                let home = self.home().map(|home| text_word(&home, span));
+                self.change_dir(home.as_ref());
+            }
+            Some(to) => self.change_dir(Some(to)),
+        }
+    }
+
+    /// `trap code signal`: it runs at the end, with what the variables hold then.
+    fn trap(&mut self, code: &Word) {
+        if self.weak == 0 && self.strange == 0 && self.fixed.is_none() && self.quiet == 0 {
+            self.traps.push(code.clone());
+        } else {
+            self.code(code, None, "trap");
+        }
     }
 
     /// `hash -p path name`
