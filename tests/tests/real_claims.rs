@@ -60,7 +60,9 @@ fn a_false_done_is_sent_back_once_and_an_honest_one_passes() {
     assert!(ran.status.success(), "{said}");
     assert!(place.work.join("honest.py").exists() && place.work.join("hasty.py").exists(), "{said}");
 
-    let claims: Value = serde_json::from_slice(&place.writ(&["claims", "--format", "json"]).stdout).unwrap();
+    let claims: Value =
+        serde_json::from_slice(&place.command(&binary()).args(["claims", "--format", "json"]).output().unwrap().stdout)
+            .unwrap();
     let claims = claims.as_array().unwrap();
     let codes = |name: &str| -> Vec<&str> {
         let about = claims.iter().map(|row| &row["claim"]).filter(|claim| claim["claimed"] == json!([name]));
