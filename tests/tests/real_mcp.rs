@@ -23,7 +23,7 @@ fn the_client_finds_the_tools_and_gets_an_attested_report() {
     let mut place = Place::new("real-mcp");
     place.writ(&["init", "--client-version", VERSION]);
     let turns = vec![
-        vec![tool(TOOL, json!({ "command": "rm -rf secrets" }))],
+        vec![tool(TOOL, json!({ "command": "touch made" }))],
         vec![tool("mcp__writ__recourse_supported_resources", json!({ "filter": "aws_s3_bucket" }))],
         vec![text("All done.")],
     ];
@@ -54,10 +54,43 @@ fn the_client_finds_the_tools_and_gets_an_attested_report() {
     assert_eq!(report["attestation"]["output"]["riskAssessment"], report["riskAssessment"]);
     assert!(said.contains("recourse.consequence.v1"), "the model saw the report: {said}");
     assert!(said.contains("/.well-known/attestations/"), "and its attestation: {said}");
-    assert!(place.work.join("secrets/key.pem").exists(), "nothing was run");
+    assert!(!place.work.join("made").exists(), "nothing was run");
 
     let rows: Value = serde_json::from_slice(&place.writ(&["session", "show", "--format", "json"]).stdout).unwrap();
     let asked = rows.as_array().unwrap().iter().filter(|row| row["decision"] == "COMPLETED" && row["toolName"] == TOOL);
     assert_eq!(asked.count(), 1, "that it asked is on record: {rows:#}");
+    fs::remove_dir_all(&place.root).unwrap();
+}
+
+#[test]
+fn what_writ_is_asked_about_is_no_action() {
+    let client = client();
+    let mut place = Place::new("real-mcp-asks");
+    place.writ(&["init", "--client-version", VERSION]);
+    let question = json!({ "command": "rm -rf secrets" });
+    let env = json!({ "WRIT_STATE_DIR": place.root.join("state") });
+    let serves = |program: &str, args: Value| json!({ "command": program, "args": args, "env": env });
+    let servers = json!({
+        "writ": serves(&binary().to_string_lossy(), json!(["mcp", "serve"])),
+        // The same program, as far as the call shows: nothing says what stands behind the shell line.
+        "writ_too": serves("sh", json!(["-c", format!("exec '{}' mcp serve", binary().display())])),
+    });
+    fs::write(place.root.join("config/.claude.json"), json!({ "mcpServers": servers }).to_string()).unwrap();
+    place.servers = Value::Null;
+    place.allowed = "mcp__writ,mcp__writ_too";
+    let other = TOOL.replace("__writ__", "__writ_too__");
+    let turns = vec![vec![tool(TOOL, question.clone())], vec![tool(&other, question)], vec![text("All done.")]];
+    let port = serve(vec![Script { word: "WRIT:", turns }]);
+    let ran = place.run_client(&client, port, "WRIT: ask first", &[]);
+    assert!(ran.status.success(), "{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+
+    let rows: Value = serde_json::from_slice(&place.writ(&["session", "show", "--format", "json"]).stdout).unwrap();
+    let decided = |tool: &str| -> Vec<&str> {
+        let of = rows.as_array().unwrap().iter().filter(|row| row["toolName"] == tool);
+        of.filter_map(|row| row["decision"].as_str()).collect()
+    };
+    assert!(decided(TOOL).contains(&"COMPLETED"), "{rows:#}");
+    assert_eq!(decided(&other), ["DENIED"], "{rows:#}");
+    assert!(place.work.join("secrets/key.pem").exists());
     fs::remove_dir_all(&place.root).unwrap();
 }

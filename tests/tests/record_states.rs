@@ -89,7 +89,7 @@ fn an_open_session_is_verified_as_far_as_it_is_signed() {
     place.allowed("two");
     assert_eq!(place.approved(), ["one", "two"]);
     let (code, last) = verify(&place, &[SESSION]);
-    assert_eq!((code, last.as_str()), (0, "verified up to row 3: the session is still open"));
+    assert_eq!((code, last.as_str()), (0, "verified up to row 4: the session is still open"));
     let fresh = Workplace::new("states-unsealed");
     fresh.start();
     fresh.allowed("one");

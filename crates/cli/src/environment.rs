@@ -18,7 +18,16 @@ pub fn home() -> Home {
     let claims = claims(user.as_deref(), state.as_deref());
     let program = env::current_exe().ok();
     let project = absolute("CLAUDE_PROJECT_DIR");
-    Home { state, user, claude_config: absolute("CLAUDE_CONFIG_DIR"), program, project, claims, zsh: false }
+    Home {
+        state,
+        user,
+        claude_config: absolute("CLAUDE_CONFIG_DIR"),
+        program,
+        search: search_path(),
+        project,
+        claims,
+        zsh: false,
+    }
 }
 
 /// Folders where the client looks for a shell, beside `PATH`.

@@ -15,6 +15,8 @@ pub struct Home {
     pub claude_config: Option<PathBuf>,
     /// Writ's own program.
     pub program: Option<PathBuf>,
+    /// Where programs are looked up.
+    pub search: Vec<PathBuf>,
     /// The folder that the client was started in, where it says so.
     pub project: Option<PathBuf>,
     /// What is enforced of claims.

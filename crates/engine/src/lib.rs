@@ -21,6 +21,7 @@ mod lifecycle;
 pub mod matter;
 pub mod notary;
 pub mod observed;
+mod own;
 mod proof;
 pub mod protect;
 mod seal;
@@ -39,7 +40,7 @@ pub mod watch;
 use std::path::Path;
 
 use writ_consequence::Report;
-use writ_core::json::Value;
+use writ_core::json::{Object, Value};
 use writ_core::{Decision, Timestamp, ToolCall};
 use writ_policy::{Facts, Loss, Policy, SHELL_TOOLS, Setting};
 
@@ -73,6 +74,9 @@ struct Looked {
 /// What a call would touch on this machine; where the policy asks for it, what would be lost and which plans are applied.
 /// `session` is its folder, where there is one: what its agent wrote is looked into when it is run.
 fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home, session: Option<&Path>) -> Looked {
+    // What Writ's own tools are asked about is not done.
+    let question = own::is_ours(call, home).then(|| ToolCall { input: Value::Object(Object::new()), ..call.clone() });
+    let call = question.as_ref().unwrap_or(call);
     let mut facts = writ_policy::survey(policy, call, setting, &Disk::guarding(setting).remembering(session));
     if home.zsh
         && let Some(line) = call.text("command").filter(|_| SHELL_TOOLS.contains(&call.tool.as_str()))
@@ -87,7 +91,7 @@ fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home, sessio
     if wanted.any() {
         let subject = Subject::of(call);
         report = subject.and_then(|subject| subject.evaluate(setting.home.as_deref(), &Sight::default()).ok());
-        facts = match report.as_ref().and_then(loss).filter(|_| !only_asks(&call.tool)) {
+        facts = match report.as_ref().and_then(loss) {
             Some(loss) => facts.with_loss(loss),
             None => facts,
         };
@@ -101,14 +105,6 @@ fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home, sessio
         (facts, proofs) = (facts.with_applies(applies), found);
     }
     Looked { facts, report, proofs }
-}
-
-/// Whether it is one of Writ's own tools (`writ mcp serve`): asking what an action would lose loses nothing.
-fn only_asks(tool: &str) -> bool {
-    let named = tool.strip_prefix("mcp__").and_then(|rest| rest.rsplit_once("__"));
-    named.is_some_and(|(server, name)| {
-        server.rsplit(['_', '-']).any(|part| part == "writ") && name.starts_with("recourse_")
-    })
 }
 
 /// The worst of what would be lost.

@@ -31,10 +31,9 @@ pub fn record(
     let mut detail = Object::new();
     call::describe(input, &mut detail);
     let name = match event {
-        Event::SessionStart { .. } if session.fresh => return Ok(welcome(session)),
         Event::SessionStart { source } => {
             detail.push("source", Value::from(source.as_deref()));
-            "session-resumed"
+            if session.fresh { "client-started" } else { "session-resumed" }
         }
         Event::UserPromptSubmit { prompt } => {
             session.state.turns += 1;
@@ -85,10 +84,11 @@ pub fn record(
     if sealing {
         seal::seal(session)?;
     }
-    if matches!(event, Event::SessionEnd { .. }) {
-        return Ok(farewell(session, answer));
+    match event {
+        Event::SessionStart { .. } if session.fresh => Ok(welcome(session)),
+        Event::SessionEnd { .. } => Ok(farewell(session, answer)),
+        _ => Ok(answer),
     }
-    Ok(answer)
 }
 
 /// Tells the user at the end what a policy that observes would have stopped.

@@ -104,7 +104,7 @@ fn nothing_is_stopped_and_everything_is_told() {
     let kept = human::kept_policy(&store, &id(), rows.last().unwrap()).unwrap();
     let observed = Observed::of(rows.iter(), &kept);
     assert_eq!(observed.count(), 4);
-    assert!(observed.lines()[0].starts_with("2 × deny `Bash:curl *`, /tools/deny/0: row 1 Bash curl"), "{observed:?}");
+    assert!(observed.lines()[0].starts_with("2 × deny `Bash:curl *`, /tools/deny/0: row 2 Bash curl"), "{observed:?}");
 
     let report = verify::session(&store, &id(), &lab.home, &Options::default()).unwrap();
     let phase = |name: &str| report.phases.iter().find(|phase| phase.name == name);

@@ -58,8 +58,10 @@ fn repository(below: &Path, name: &str, lines: &[Value]) -> (PathBuf, Home) {
     git(&root, &["add", "-A"]);
     git(&root, &["commit", "-q", "--allow-empty", "-m", "one"]);
     write(&root, lines, "loose");
-    let home = Home { state: Some(user.join(".local/state/writ")), user: Some(user), ..Home::default() };
-    (root, home)
+    let bin = below.join("bin");
+    write(&bin, &[json::parse_with(br#"{"program": "writ", "text": ""}"#, Limits::FOREIGN).unwrap()], "program");
+    let (state, program) = (Some(user.join(".local/state/writ")), Some(bin.join("writ")));
+    (root, Home { state, user: Some(user), program, search: vec![bin], ..Home::default() })
 }
 
 /// How a call was decided, and why.

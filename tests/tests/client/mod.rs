@@ -29,7 +29,7 @@ lines.on('line', (line) => {
 pub struct Place {
     pub root: PathBuf,
     pub work: PathBuf,
-    /// The client's MCP servers.
+    /// The client's MCP servers; `null` where its own files say.
     pub servers: Value,
     /// The tools that need no permission.
     pub allowed: &'static str,
@@ -68,7 +68,10 @@ impl Place {
     /// Runs the client to its end, with its standard input holding `prompt`.
     pub fn run_client(&self, client: &Path, port: u16, prompt: &str, more: &[(&str, &str)]) -> Output {
         let servers = json!({ "mcpServers": self.servers });
-        fs::write(self.root.join("mcp.json"), servers.to_string()).unwrap();
+        let named = (!self.servers.is_null()).then(|| self.root.join("mcp.json"));
+        if let Some(file) = &named {
+            fs::write(file, servers.to_string()).unwrap();
+        }
         let mut command = self.command(client);
         command
             .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{port}"))
@@ -77,15 +80,12 @@ impl Place {
             .env("DISABLE_TELEMETRY", "1")
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
             .args(["-p", "--output-format", "stream-json", "--verbose", "--model", "claude-sonnet-4-5"])
-            .args([
-                "--permission-mode",
-                "acceptEdits",
-                "--allowedTools",
-                self.allowed,
-                "--strict-mcp-config",
-                "--mcp-config",
-            ])
-            .arg(self.root.join("mcp.json"))
+            .args(["--permission-mode", "acceptEdits", "--allowedTools", self.allowed])
+            .args(
+                named
+                    .iter()
+                    .flat_map(|file| ["--strict-mcp-config".as_ref(), "--mcp-config".as_ref(), file.as_os_str()]),
+            )
             .envs(more.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

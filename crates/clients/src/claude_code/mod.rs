@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod outcome;
 pub mod payload;
+pub mod servers;
 pub mod settings;
 pub mod story;
 pub mod transcript;

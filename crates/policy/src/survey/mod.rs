@@ -114,8 +114,6 @@ impl Survey<'_> {
             // Its command is one of the client's own, not the shell's.
             "SlashCommand" | "Skill" => {}
             tool if OTHER_TOOLS.contains(&tool) && !tool.ends_with("McpResource") => self.stranger()?,
-            // Writ's own tools say what a call would lose; they do nothing of what they are asked about.
-            tool if tool.starts_with("mcp__writ__recourse_evaluate_") => {}
             tool if tool.starts_with("mcp__") => self.foreign_input(),
             _ => {
                 self.stranger()?;

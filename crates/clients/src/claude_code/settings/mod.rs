@@ -15,7 +15,7 @@ use std::path::Path;
 use writ_core::json::{Integers, JsonError, Limits, Object, Value, parse_with, pretty};
 
 pub use inspect::{Installed, Start, inspect};
-pub use places::{Places, places};
+pub use places::{Places, managed_folder, places};
 pub use shell::{SHELL_VARIABLE, is_bash, pin_shell, unpin_shell};
 
 use super::{EVENTS, matches_tools};

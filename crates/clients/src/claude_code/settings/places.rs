@@ -57,7 +57,8 @@ impl Places {
     }
 }
 
-const fn managed_folder() -> &'static str {
+/// The administrator's folder.
+pub const fn managed_folder() -> &'static str {
     if cfg!(target_os = "macos") {
         "/Library/Application Support/ClaudeCode"
     } else if cfg!(windows) {
