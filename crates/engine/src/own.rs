@@ -46,8 +46,6 @@ fn program(command: &str, home: &Home) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
     use super::*;
     use writ_core::json::Value;
 
