@@ -56,12 +56,29 @@ pub fn quietly(program: &str, args: &[&str]) -> Option<Output> {
     Command::new(program).args(args).stdin(Stdio::null()).output().ok()
 }
 
-/// `cargo` with these arguments.
+/// `cargo` with these arguments, as a shell would start it. What `cargo run` tells this program about itself stays here:
+/// build scripts watch these variables, and each change would have `ring` and all above it built again.
 pub fn cargo<const N: usize>(args: [&str; N]) -> Command {
     let mut command = Command::new("cargo");
     command.args(args);
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || TOLD.contains(&name));
+        if told {
+            command.env_remove(name);
+        }
+    }
     command
 }
+
+/// Variables beside `CARGO_PKG_…` that `cargo run` sets for the program it starts.
+const TOLD: [&str; 6] = [
+    "CARGO",
+    "CARGO_BIN_NAME",
+    "CARGO_CRATE_NAME",
+    "CARGO_MANIFEST_DIR",
+    "CARGO_MANIFEST_PATH",
+    "CARGO_PRIMARY_PACKAGE",
+];
 
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
