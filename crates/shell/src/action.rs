@@ -3,6 +3,7 @@
 //! Owns the result types of [`crate::analyze`]; knows nothing of rules. Every span is a byte range of the line that was
 //! analysed (for code inside code — `sh -c '…'`, `eval` — the range of the outermost word that carries it).
 
+use std::borrow::Cow;
 use writ_core::Span;
 
 pub use crate::listing::{Listing, Source};
@@ -49,6 +50,14 @@ impl Word {
     /// The word's text when all of it is certain. Glob characters count as text: a shell passes them on when no file
     /// matches.
     pub fn literal(&self) -> Option<String> {
+        self.text().map(Cow::into_owned)
+    }
+
+    /// The same, borrowed where it is one piece.
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        if let [Part::Text(text) | Part::Glob(text)] = self.parts.as_slice() {
+            return Some(Cow::Borrowed(text));
+        }
         let mut out = String::new();
         for part in &self.parts {
             match part {
@@ -56,7 +65,7 @@ impl Word {
                 Part::Unknown(_) => return None,
             }
         }
-        Some(out)
+        Some(Cow::Owned(out))
     }
 
     /// Whether the shell would try to match it against files.

@@ -43,16 +43,7 @@ pub trait Sources {
 /// [`analyze`] with what the agent wrote before.
 pub fn analyze_with(line: &str, env: &Env, sources: &dyn Sources) -> Analysis {
     match parser::parse(line, None, 0) {
-        Ok(node) => {
-            let mut analysis = eval::run(&node, env, sources, line);
-            // Commands that only a wrapper follows name hosts too.
-            for net in analysis.commands.iter().flat_map(programs::operands::hosts) {
-                if !analysis.nets.contains(&net) {
-                    analysis.nets.push(net);
-                }
-            }
-            analysis
-        }
+        Ok(node) => eval::run(&node, env, sources, line),
         Err(error) => Analysis { syntax_error: Some(error), ..Analysis::default() },
     }
 }

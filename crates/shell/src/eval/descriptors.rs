@@ -49,8 +49,8 @@ impl Eval<'_> {
         if !matches!(access, Access::Read | Access::Write) {
             return;
         }
-        let whole = path.literal();
-        let text = whole.clone().unwrap_or_else(|| lead(path));
+        let whole = path.text();
+        let text = whole.clone().unwrap_or_else(|| lead(path).into());
         let text = if path.is_glob() { text.split(['*', '?', '[']).next().unwrap_or_default() } else { &text };
         let places = self.dirs.iter().filter_map(|dir| match dir {
             _ if text.starts_with('/') => Some(text.to_owned()),

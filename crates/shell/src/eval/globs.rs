@@ -74,7 +74,7 @@ impl Eval<'_> {
 /// Unquoted text as text and globs. A bracket that is not closed here may be closed by what comes later in the word.
 pub fn scan(text: &str, out: &mut Text) {
     let mut rest = text;
-    while let Some(at) = rest.find(['*', '?', '[', '@', '+', '!']) {
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'*' | b'?' | b'[' | b'@' | b'+' | b'!')) {
         let (before, wild) = rest.split_at(at);
         let len = extended(wild).or_else(|| match wild.as_bytes().first() {
             Some(b'*' | b'?') => Some(1),

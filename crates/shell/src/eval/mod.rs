@@ -131,6 +131,8 @@ pub struct Eval<'e> {
     /// What is on record, hashed with a key that no line can know.
     pub(crate) seen: HashSet<u64>,
     pub(crate) keys: RandomState,
+    /// Where commands stand whose hosts are on record, and how many arguments they have.
+    pub(crate) told: Vec<(Span, usize)>,
     /// Functions that are not called so far, and where they were defined.
     pub(crate) uncalled: Vec<(String, Rc<Node>, Vec<Dir>)>,
     /// Code that runs at the end.
@@ -180,6 +182,7 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysi
         limited: false,
         seen: HashSet::new(),
         keys: RandomState::new(),
+        told: Vec::new(),
         uncalled: Vec::new(),
         traps: Vec::new(),
         stdin: Input::None,
@@ -191,6 +194,7 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysi
     eval.leave();
     eval.out.written = std::mem::take(&mut eval.written.kept);
     eval.reopen();
+    eval.hosts_of_wrapped();
     eval.out
 }
 
@@ -293,11 +297,13 @@ impl Eval<'_> {
 
     fn pipe(&mut self, stages: &[Node], input: &Input) {
         let mut input = input.clone();
-        for stage in stages {
+        let Some((last, before)) = stages.split_last() else { return };
+        for stage in before {
             let text = self.output_from(stage, &input);
             self.scoped(|eval| eval.node(stage, &input));
             input = text.map_or(Input::Unknown, Input::of);
         }
+        self.scoped(|eval| eval.node(last, &input));
     }
 
     /// A substitution's commands.

@@ -12,6 +12,18 @@ use crate::parser::syntax::{Next, Node, RawPart, Redirect, RedirectKind, Simple}
 /// Each program with the arguments of a line and what it prints then; sorted by the build script.
 static LINES: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/outputs"));
 
+/// Programs that print what their arguments say.
+const PRINTERS: [&str; 28] = [
+    "echo", "printf", "pwd", "which", "command", "type", "hash", "basename", "dirname", "realpath", "readlink", "git",
+    "expr", "mktemp", "date", "ls", "dir", "vdir", "ll", "la", "find", "gfind", "fd", "fdfind", "zgrep", "ag", "ack",
+    "rg",
+];
+/// Programs that print what they read.
+const FILTERS: [&str; 18] = [
+    "cat", "tac", "sort", "uniq", "shuf", "head", "tail", "tee", "cut", "awk", "gawk", "tr", "grep", "egrep", "fgrep",
+    "rg", "nl", "xargs",
+];
+
 /// Most outputs that a command may have.
 const MOST: usize = 8;
 
@@ -125,6 +137,10 @@ impl Eval<'_> {
     }
 
     fn output_of_simple(&mut self, simple: &Simple, input: &Input) -> Option<Vec<Text>> {
+        // Most programs print nothing that is known: their words need not be looked at.
+        if plain_program(simple).is_some_and(|base| !prints(base)) {
+            return None;
+        }
         let input = self.redirected(&simple.redirects, input);
         let words = self.only_words(simple)?;
         let short = |text: &Text| crate::eval::budget::size(text) <= MAX;
@@ -178,7 +194,6 @@ impl Eval<'_> {
             return None;
         }
         let text = |text: String| Some(vec![Part::Text(text)]);
-        let texts: Vec<String> = arguments.iter().map(|word| word.literal().unwrap_or_default()).collect();
         match (base, arguments) {
             ("echo", arguments) => Some(echo(arguments)),
             ("printf", _) => printf(arguments),
@@ -202,8 +217,8 @@ impl Eval<'_> {
             ("basename", [path, ..]) => base_name(path, arguments.len() > 1),
             ("dirname", [path]) => folder_of(path),
             ("realpath" | "readlink", [.., path]) => Some([path.parts.as_slice(), &[line_end()]].concat()),
-            ("git", _) if texts.first().is_some_and(|sub| sub == "rev-parse") && texts.len() == 2 => {
-                let toplevel = texts.get(1).is_some_and(|flag| flag == "--show-toplevel");
+            ("git", [sub, flag]) if sub.literal().as_deref() == Some("rev-parse") => {
+                let toplevel = flag.literal().as_deref() == Some("--show-toplevel");
                 match self.toplevel().filter(|_| toplevel) {
                     Some(folder) => text(format!("{folder}\n")),
                     None => kind_of(base, arguments),
@@ -218,11 +233,9 @@ impl Eval<'_> {
             }
             ("mktemp", _) => made_name(arguments),
             ("date", _) => date(arguments),
-            (
-                "cat" | "tac" | "sort" | "uniq" | "shuf" | "head" | "tail" | "tee" | "cut" | "awk" | "gawk" | "tr"
-                | "grep" | "egrep" | "fgrep" | "rg" | "nl" | "xargs" | "sed",
-                _,
-            ) if !matches!(input, Input::None) => self.filtered(base, arguments, input),
+            (filter, _) if FILTERS.contains(&filter) && !matches!(input, Input::None) => {
+                self.filtered(base, arguments, input)
+            }
             _ => self.listed(base, arguments).or_else(|| kind_of(base, arguments)),
         }
     }
@@ -417,15 +430,48 @@ fn date(arguments: &[Word]) -> Option<Text> {
     Some(tidy(out))
 }
 
+/// The name of a command's program, where it is written out.
+fn plain_program(simple: &Simple) -> Option<&str> {
+    match simple.words.first()?.parts.as_slice() {
+        [RawPart::Plain(program)] => program.rsplit('/').next(),
+        _ => None,
+    }
+}
+
+/// Whether a command's output may be a text that is known to the last letter.
+pub fn may_be_static(simple: &Simple, input: &Input) -> bool {
+    let own = |redirect: &Redirect| matches!(redirect.kind, RedirectKind::Text | RedirectKind::Read);
+    let reads = matches!(input, Input::Text(_)) || simple.redirects.iter().any(own);
+    plain_program(simple).is_none_or(|base| prints(base) && (reads || !FILTERS.contains(&base)))
+}
+
+/// Whether anything is known of what a program may print.
+fn prints(base: &str) -> bool {
+    PRINTERS.contains(&base) || FILTERS.contains(&base) || lines(base).next().is_some()
+}
+
+fn lines(base: &str) -> impl Iterator<Item = &'static [&'static str]> {
+    let first = LINES.partition_point(|(name, _)| *name < base);
+    LINES
+        .get(first..)
+        .unwrap_or_default()
+        .iter()
+        .take_while(move |(name, _)| *name == base)
+        .map(|(_, columns)| *columns)
+}
+
 /// What a program prints by its line.
 fn kind_of(base: &str, arguments: &[Word]) -> Option<Text> {
+    let lines: Vec<(&str, &str)> = lines(base)
+        .filter_map(|columns| if let [pattern, kind] = columns { Some((*pattern, *kind)) } else { None })
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
     let said: Vec<String> = arguments.iter().map(|word| word.literal().unwrap_or_else(|| "\u{1}".to_owned())).collect();
     let said = said.join(" ");
-    let first = LINES.partition_point(|(name, _)| *name < base);
-    let lines = LINES.get(first..)?.iter().take_while(|(name, _)| *name == base);
-    let kind =
-        lines.filter_map(|(_, columns)| if let [pattern, kind] = columns { Some((*pattern, *kind)) } else { None });
-    let (_, kind) = kind.filter(|(pattern, _)| fits(pattern, &said)).max_by_key(|(pattern, _)| pattern.len())?;
+    let (_, kind) =
+        lines.into_iter().filter(|(pattern, _)| fits(pattern, &said)).max_by_key(|(pattern, _)| pattern.len())?;
     let unknown = |source| Some(vec![Part::Unknown(source), line_end()]);
     match kind {
         "number" => unknown(Source::Number),

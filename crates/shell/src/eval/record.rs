@@ -131,7 +131,7 @@ impl Eval<'_> {
         let blank = words.iter().all(|word| word.parts.is_empty());
         if self.quiet > 0
             || blank
-            || !self.first_time((kind, &words, self.dirs.clone(), span))
+            || !self.seen.insert(self.keys.hash_one((kind, &words, &self.dirs, span)))
             || !self.spend(words.len())
         {
             return;

@@ -7,6 +7,7 @@ use writ_core::Span;
 
 use crate::action::{UnresolvedKind, Word};
 use crate::eval::command::text_word;
+use crate::eval::output::may_be_static;
 use crate::eval::{Eval, Input};
 use crate::parser::syntax::{Next, Node, Redirect, RedirectKind, Simple};
 use crate::programs::interpreters::is_shell;
@@ -25,6 +26,10 @@ const MAKERS: [&str; 45] = [
     "ghc", "nim", "dotnet", "make", "cmake", "ninja", "npm", "pnpm", "yarn", "bun", "pip", "uv", "ruff", "black",
     "prettier", "gofmt", "tee",
 ];
+
+/// Programs that run what a file of a known name says; `python -m` beside them.
+const BY_NAME: [&str; 12] =
+    ["npm", "pnpm", "yarn", "bun", "make", "gmake", "just", "direnv", "pytest", "py.test", "cargo", "task"];
 
 /// What the line wrote.
 #[derive(Debug, Default)]
@@ -131,7 +136,8 @@ impl Eval<'_> {
         if self.quiet > 0 || !redirects.iter().any(|redirect| writes(&redirect)) {
             return;
         }
-        let text = self.whole_output(node, input);
+        let known = !matches!(node, Node::Simple(simple) if !may_be_static(simple, input));
+        let text = if known { self.whole_output(node, input) } else { None };
         for redirect in redirects.iter().filter(writes) {
             self.quiet += 1;
             let words: Vec<Word> = self.expand(&redirect.word).into_iter().flatten().collect();
@@ -267,6 +273,9 @@ impl Eval<'_> {
     /// Programs that run what a file of a known name says: `npm run`, `make`, `pytest`, `direnv`.
     pub(crate) fn run_by_name(&mut self, base: &str, arguments: &[Word], span: Span) {
         if self.quiet > 0 || self.remote > 0 {
+            return;
+        }
+        if !BY_NAME.contains(&base) && !base.starts_with("python") {
             return;
         }
         let first = arguments.iter().filter_map(Word::literal).find(|text| !text.starts_with('-'));

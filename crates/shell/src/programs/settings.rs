@@ -65,11 +65,15 @@ const NAMING: [&str; 3] = ["/etc/hosts", "/resolv.conf", "/nsswitch.conf"];
 
 /// Whether a path is such a file's.
 pub fn is_settings(path: &str) -> bool {
-    let rooted = format!("/{}", path.trim_start_matches("./"));
-    let ends = |name: &&str| {
-        rooted.strip_suffix(*name).is_some_and(|rest| rest.is_empty() || name.starts_with('/') || rest.ends_with('/'))
+    let path = path.trim_start_matches("./");
+    // As if a slash stood in front.
+    let ends = |name: &&str| match path.strip_suffix(*name) {
+        Some(rest) => rest.is_empty() || name.starts_with('/') || rest.ends_with('/'),
+        None => name.strip_prefix('/') == Some(path),
     };
-    NAMES.iter().any(ends) || FOLDERS.iter().any(|folder| rooted.contains(folder))
+    let inside =
+        |folder: &&str| path.contains(*folder) || folder.strip_prefix('/').is_some_and(|name| path.starts_with(name));
+    NAMES.iter().any(ends) || (path.contains('/') && FOLDERS.iter().any(inside))
 }
 
 impl Eval<'_> {

@@ -66,7 +66,7 @@ pub fn running(eval: &mut Eval<'_>, program: table::Program<'static>, arguments:
         "python",
     ];
     for (word, next) in arguments.iter().zip(arguments.iter().skip(1)) {
-        let Some(text) = word.literal().filter(|text| text.starts_with('-') && text.len() > 3 && !text.contains('='))
+        let Some(text) = word.text().filter(|text| text.starts_with('-') && text.len() > 3 && !text.contains('='))
         else {
             continue;
         };
@@ -79,10 +79,10 @@ pub fn running(eval: &mut Eval<'_>, program: table::Program<'static>, arguments:
 
 /// Settings that are set: `npm config set editor x`, `go env -w CC=x`, `sysctl kernel.core_pattern='|x'`.
 pub fn assigned(eval: &mut Eval<'_>, split: &Split<'_>, span: Span) {
-    let text = |word: &&Word| word.literal().unwrap_or_default();
-    let sets = split.operands.iter().take(3).any(|word| matches!(text(word).as_str(), "set" | "config" | "env"));
+    let sets =
+        split.operands.iter().take(3).any(|word| matches!(word.text().as_deref(), Some("set" | "config" | "env")));
     for (at, word) in split.operands.iter().enumerate() {
-        let whole = text(word);
+        let whole = word.text().unwrap_or_default();
         let value = whole.split_once('=').map(|(_, value)| value).filter(|_| sets || whole.contains('|'));
         if let Some(value) = value {
             eval.given(GivenKind::Text, vec![text_word(value, span)], span);

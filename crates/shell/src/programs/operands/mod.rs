@@ -11,7 +11,7 @@ mod values;
 
 use writ_core::Span;
 
-use crate::action::{Access, FileUse, GivenKind, NetUse, Part, Word};
+use crate::action::{Access, Command, FileUse, GivenKind, NetUse, Part, Word};
 use crate::eval::command::{is_flag, text_word};
 use crate::eval::expand::Text;
 use crate::eval::output::split_at;
@@ -21,7 +21,6 @@ use crate::options::{lead, tail};
 use crate::programs::{git, runs, searches};
 
 pub use copy::unpack;
-pub use net::of as hosts;
 use table::Split;
 
 /// Puts the files and hosts of a command on record.
@@ -46,12 +45,31 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, inpu
     }
 }
 
+impl Eval<'_> {
+    /// Commands that only a wrapper follows name hosts too.
+    pub(crate) fn hosts_of_wrapped(&mut self) {
+        self.told.sort_unstable();
+        let told = |command: &&Command| {
+            self.told.binary_search(&(command.span, command.words.len().saturating_sub(1))).is_ok()
+        };
+        let found: Vec<NetUse> = self.out.commands.iter().filter(|command| !told(command)).flat_map(net::of).collect();
+        for net in found {
+            if !self.out.nets.contains(&net) {
+                self.out.nets.push(net);
+            }
+        }
+    }
+}
+
 /// The same for a program that has a line; its words, told apart.
 pub fn told<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Span) -> Option<Split<'w>> {
     let program = table::lookup(base)?;
     let split = table::split(program, arguments);
     for NetUse { target, span } in net::nets(base, program, &split) {
         eval.net(target, span);
+    }
+    if eval.quiet == 0 && eval.remote == 0 {
+        eval.told.push((span, arguments.len()));
     }
     for (role, value) in &split.values {
         values::value(eval, role, value);
@@ -352,14 +370,11 @@ pub fn base_of(name: &str) -> &str {
 
 /// `scheme://…`
 pub fn is_url(word: &Word) -> bool {
-    let text: String = word
-        .parts
-        .iter()
-        .map(|part| match part {
-            Part::Text(text) | Part::Glob(text) => text.as_str(),
-            Part::Unknown(_) => "",
-        })
-        .collect();
+    let pieces = word.parts.iter().map(|part| match part {
+        Part::Text(text) | Part::Glob(text) => text.as_str(),
+        Part::Unknown(_) => "",
+    });
+    let text = word.text().unwrap_or_else(|| pieces.collect());
     text.split_once("://").is_some_and(|(scheme, _)| {
         !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
     })
@@ -367,7 +382,7 @@ pub fn is_url(word: &Word) -> bool {
 
 /// Whether a bare operand is likely a path: it has a slash, begins with `.` or `~`, or ends in an extension.
 pub fn looks_like_path(word: &Word) -> bool {
-    let Some(text) = word.literal() else {
+    let Some(text) = word.text() else {
         return word.parts.len() > 1
             && word.parts.iter().any(|part| matches!(part, Part::Text(text) if text.contains('/')));
     };

@@ -6,7 +6,7 @@ use writ_core::Span;
 
 use super::table::{self, Split};
 use super::{base_of, is_url};
-use crate::action::{Command, NetTarget, NetUse, Word};
+use crate::action::{Command, NetTarget, NetUse, Part, Word};
 use crate::eval::command::{host as named, text_word};
 
 /// Most URLs that one of curl's patterns stands for.
@@ -81,6 +81,11 @@ impl Nets {
 
     /// Every URL that stands somewhere in a word.
     fn urls_in(&mut self, word: &Word) {
+        if let [Part::Text(text)] = word.parts.as_slice()
+            && !text.contains("://")
+        {
+            return;
+        }
         let Some(text) = word.literal() else {
             return if is_url(word) {
                 self.url(word)
@@ -96,7 +101,10 @@ impl Nets {
     }
 
     fn value(&mut self, role: &str, word: &Word) {
-        let text = word.literal();
+        if matches!(role, "-" | "c" | "C" | "l" | "@" | "cookie" | "vim" | "sql") {
+            return;
+        }
+        let text = word.text();
         let known = text.as_deref().unwrap_or_default();
         match role {
             "u" => urls(word).iter().for_each(|url| self.url(url)),
@@ -142,7 +150,6 @@ impl Nets {
                     _ => {}
                 }
             }
-            "-" | "c" | "C" | "l" | "@" | "cookie" | "vim" | "sql" => {}
             _ => self.urls_in(word),
         }
     }

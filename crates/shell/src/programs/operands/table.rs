@@ -3,6 +3,7 @@
 use super::looks_like_path;
 use crate::action::Word;
 use crate::eval::command::{is_flag, text_word};
+use std::borrow::Cow;
 
 /// Each name with the columns of its line; sorted by the build script.
 static LINES: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/programs"));
@@ -114,10 +115,12 @@ pub fn split<'w>(program: Program<'static>, arguments: &'w [Word]) -> Split<'w> 
     let mut words = arguments.iter();
     let mut plain = false;
     while let Some(word) = words.next() {
-        let text = word.literal().unwrap_or_else(|| known_start(word));
         if plain || !is_flag(word) {
             out.operands.push(word);
-        } else if text == "--" {
+            continue;
+        }
+        let text = word.text().unwrap_or_else(|| Cow::Owned(known_start(word)));
+        if text == "--" {
             plain = true;
         } else {
             let own = option(program, word, &text, &mut words, &mut out);
