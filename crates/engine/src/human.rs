@@ -242,15 +242,3 @@ pub fn accept_none(store: &Store, cwd: &std::path::Path) -> Result<(), HumanErro
 fn policy_root(governing: &Governing) -> &std::path::Path {
     governing.path.parent().unwrap_or(std::path::Path::new("/"))
 }
-
-/// The newest session that began in this repository.
-pub fn newest(store: &Store, repository: &std::path::Path) -> Result<Option<SessionId>, HumanError> {
-    for id in store.sessions()? {
-        let Some(genesis) = store.first_row(&id)? else { continue };
-        let cwd = genesis.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();
-        if governing::repository(std::path::Path::new(cwd)) == repository {
-            return Ok(Some(id));
-        }
-    }
-    Ok(None)
-}

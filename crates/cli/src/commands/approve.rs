@@ -3,10 +3,12 @@
 use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
 use writ_engine::human::Waiting;
+use writ_engine::verify::{self, VerifyError};
 use writ_engine::{Home, governing, human};
 use writ_store::Store;
 
 use crate::args::ApproveArgs;
+use crate::commands::verify::failure;
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -109,17 +111,19 @@ pub fn store(home: &Home) -> Result<Store, Failure> {
 pub fn session(store: &Store, named: Option<&str>) -> Result<SessionId, Failure> {
     if let Some(name) = named {
         let id = SessionId::new(name);
-        return if store.exists(&id) || store.was_sealed(&id) {
+        verify::on_record(store, &id).map_err(failure)?;
+        return if store.exists(&id) {
             Ok(id)
         } else {
             Err(Failure::could_not(format!("no session `{name}` is on record; `writ session list` shows them")))
         };
     }
     let cwd = environment::cwd()?;
-    let repository = governing::repository(&cwd);
-    human::newest(store, repository)
-        .map_err(Failure::could_not)?
-        .ok_or_else(|| Failure::could_not(format!("no session of {} is on record", repository.display())))
+    match verify::newest(store, governing::repository(&cwd)) {
+        // Before anything is on record there is nothing to do.
+        Err(error @ VerifyError::NoSession { .. }) => Err(Failure::could_not(error)),
+        found => found.map_err(failure),
+    }
 }
 
 /// What a human's word about a session is held against.

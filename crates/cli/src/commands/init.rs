@@ -103,10 +103,10 @@ pub fn client_version(given: Option<&str>) -> Result<Option<ClientVersion>, Fail
 
 fn failure(error: install::InstallError) -> Failure {
     match error {
-        install::InstallError::Settings { .. } => Failure::malformed(format!(
-            "{error}: {}",
-            std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default()
-        )),
+        install::InstallError::Settings { ref source, .. } => {
+            let cause = std::error::Error::source(source).map_or_else(String::new, |cause| format!(": {cause}"));
+            Failure::malformed(format!("{error}{cause}"))
+        }
         install::InstallError::Io { .. } | install::InstallError::NoStateDir(_) => Failure::could_not(error),
     }
 }
