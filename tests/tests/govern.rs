@@ -451,3 +451,26 @@ fn init_writes_nothing_where_something_is_wrong() {
     fs::write(&settings, "{}").unwrap();
     assert_eq!(said(&place, &["init"]).0, Some(0));
 }
+
+/// A program under another name is found out by the client above it, where the line that runs it says nothing.
+#[test]
+fn what_binds_an_agent_is_not_changed_below_its_client() {
+    let place = Workplace::new("govern-below");
+    let at = |name: &str| place.folder.join(name);
+    fs::copy(place.command(&[]).get_program(), at("w")).unwrap();
+    fs::copy("/bin/sh", at("claude")).unwrap();
+    assert_eq!(said(&place, &["init"]).0, Some(0));
+    place.writ(&["keys", "generate", at("k.pem").to_str().unwrap()]);
+    let lines = ["init --undo", "keys trust ../k.pem.pub", "keys require-signed on", "keys rotate"];
+    for shell in [at("claude").display().to_string(), "/bin/sh".to_owned()] {
+        for line in lines {
+            let mut command = Command::new(&shell);
+            command.args(["-c", &format!("../w {line}; exit $?")]).current_dir(at("repository")).env_clear();
+            let writ = place.command(&[]);
+            command.envs(writ.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            let output = command.output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr).contains("an agent's client runs this");
+            assert_eq!(told, shell != "/bin/sh", "{shell} {line}: {output:?}");
+        }
+    }
+}

@@ -14,6 +14,7 @@ use crate::commands::policy::{self, found};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
+use crate::presence;
 
 /// Writes what is missing, or takes the hooks out again.
 pub fn run(args: &InitArgs) -> Result<(), Failure> {
@@ -21,6 +22,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let cwd = environment::cwd()?;
     let settings = settings_path(&home, &cwd, args.user)?;
     if args.undo {
+        presence::not_agent("take the hooks out")?;
         let outcome = install::undo(&settings, &home).map_err(failure)?;
         let word = if outcome.changed { "hooks taken out of" } else { "no hooks of Writ's in" };
         output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
