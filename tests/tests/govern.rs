@@ -183,7 +183,8 @@ fn an_approval_is_for_one_action() {
     let elsewhere =
         place.payload("PreToolUse", r#","tool_name":"Bash","tool_input":{"command":"make all"},"tool_use_id":"three""#);
     let elsewhere = elsewhere.replace("/repository\",\"permission", "/repository/src\",\"permission");
-    assert!(is(&place.answer(&elsewhere), "ask"), "another folder's is another action");
+    let elsewhere = place.answer(&elsewhere);
+    assert!(is(&elsewhere, "ask"), "another folder's is another action");
     assert!(is(&bash(&place, "four", "make al", ""), "ask"), "another input's is another action");
     assert!(is(&bash(&place, "five", "make all", ""), "allow"), "this is the one");
     assert!(is(&bash(&place, "six", "make all", ""), "ask"), "once");
@@ -198,6 +199,7 @@ fn an_approval_is_for_one_action() {
         alike.iter().enumerate().all(|(at, name)| !alike[..at].contains(name)),
         "each has a name of its own: {listed}"
     );
+    assert!(alike.contains(&name(&elsewhere).as_str()), "the one that asked was told its own: {listed}");
     let (done, text) = at_a_terminal(&place, &[], &format!("approve {}", alike[3]), "");
     assert!(done, "{text}");
     policy(&place, &APPROVALS.replace("\"ask\"", "\"other\""));

@@ -50,13 +50,8 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The name `writ approve` takes.
+    /// The name `writ approve` takes: calls alike but for their folder, agent or policy have different ones.
     pub fn name(&self) -> String {
-        short(self.input)
-    }
-
-    /// The name of the whole action, for calls alike but for their folder, agent or policy.
-    pub fn action_name(&self) -> String {
         short(self.action)
     }
 }
@@ -88,7 +83,7 @@ pub enum HumanError {
         matches: usize,
     },
     /// No waiting call, or more than one, has that name.
-    #[error("{matches} waiting calls match `{name}`: `writ approve` lists them, each with a name of its own")]
+    #[error("{matches} waiting calls match `{name}`: `writ approve` lists them")]
     NoSuchCall {
         /// What was asked for.
         name: String,

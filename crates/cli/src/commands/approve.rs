@@ -30,14 +30,12 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
     }
     let Some(name) = &args.call else {
         let waiting = human::waiting(&store, &id).map_err(Failure::could_not)?;
-        // Calls alike but for their folder, agent or policy are told apart by the whole action's name.
-        let alike = |call: &Waiting| waiting.iter().filter(|other| other.input == call.input).count() > 1;
-        waiting.iter().for_each(|call| show(call, alike(call)));
+        waiting.iter().for_each(show);
         return Ok(());
     };
     presence::human("approve a call", &about(&store, &id)?, &home)?;
     let call = human::approve(&store, &id, name, &home).map_err(Failure::could_not)?;
-    show(&call, false);
+    show(&call);
     output::line(format!(
         "{} {} {} may run once within 30 minutes",
         output::good("✓"),
@@ -48,9 +46,8 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
 }
 
 /// What a call would do, and which rules want a human's yes. Its text is on no record (R8): the client shows that.
-fn show(call: &Waiting, whole: bool) {
-    let name = if whole { call.action_name() } else { call.name() };
-    output::line(format!("{}  {}  {}", output::bold(name), output::plain(&call.tool), call.asked));
+fn show(call: &Waiting) {
+    output::line(format!("{}  {}  {}", output::bold(call.name()), output::plain(&call.tool), call.asked));
     let unresolved: Vec<String> = call.shown.unresolved.iter().map(|kind| format!("{kind} is not known")).collect();
     let loss: Vec<String> = call.shown.loss.iter().cloned().collect();
     let folder = vec![call.cwd.clone()];
