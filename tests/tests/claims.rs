@@ -192,3 +192,35 @@ fn a_stop_whose_answer_is_lost_is_no_refusal() {
     let torn = stop.to_string().replace("\"session_id\"", "\"session\"");
     assert!(!claims.place.answer(&torn).contains("block"), "nor is one that cannot be read");
 }
+
+/// A denial that nobody can read is no denial: closed, read-only or nowhere, the exit code says it instead. Twin: what allows says
+/// nothing, and nothing is lost with it.
+#[test]
+fn an_answer_that_goes_nowhere_denies_by_its_exit_code() {
+    let policy = json!({"version": "1.0", "name": "nowhere", "files": {"deny": ["**/.env"]}});
+    let claims = Claims::new("claims-nowhere", &policy);
+    claims.send("SessionStart", "", &json!({"source": "startup"}));
+    let call = |file: &str| {
+        let input = json!({"file_path": claims.root.join(file), "content": "x"});
+        claims
+            .event("PreToolUse", "", &json!({"tool_name": "Write", "tool_input": input, "tool_use_id": "t"}))
+            .to_string()
+    };
+    let stop = claims.event("Stop", "", &json!({"stop_hook_active": false})).to_string();
+    let writ = claims.place.command(&["hook"]);
+    for (payload, to, code) in [
+        (call(".env"), ">&-", 2),
+        (call(".env"), "1</dev/null", 2),
+        (call(".env"), ">/dev/null", 2),
+        (call("src/a.py"), ">/dev/null", 0),
+        (stop, ">&-", 0),
+    ] {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &format!("exec \"$0\" hook {to}")]).arg(writ.get_program());
+        shell.current_dir(&claims.root).stdin(Stdio::piped()).stderr(Stdio::null());
+        shell.envs(writ.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut child = shell.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{to}: {payload}");
+    }
+}

@@ -53,6 +53,13 @@ impl Place {
         fs::write(self.settings(), edited).unwrap();
     }
 
+    /// As if no session had ever begun here.
+    fn forget(&self) {
+        for folder in ["sessions", "begun"] {
+            fs::remove_dir_all(self.at("state").join(folder)).unwrap();
+        }
+    }
+
     fn start(&self) -> String {
         let cwd = self.at("repository");
         format!(r#"{{"session_id":"s","cwd":"{}","hook_event_name":"SessionStart","source":"startup"}}"#, cwd.display())
@@ -160,19 +167,37 @@ broken! {
     }, None;
     broken_key: "does not read", |place| fs::write(place.at("state/keys/ledger.pem"), "x").unwrap(), None;
     no_policy: "no policy governs here", |place| {
-        fs::remove_dir_all(place.at("state/sessions")).unwrap();
+        place.forget();
         fs::remove_file(place.at("repository/.aflock")).unwrap();
     }, None;
+    lost_session: "is gone", |place| fs::remove_dir_all(place.at("state/sessions")).unwrap(), Some(|place| {
+        let start = place.start().replace("\"s\"", "\"t\"");
+        assert!(place.sh(&format!("echo '{start}' | writ hook")).0);
+    });
+    policy_that_is_no_file: "not a plain file", |place| {
+        place.forget();
+        fs::remove_file(place.at("repository/.aflock")).unwrap();
+        fs::create_dir(place.at("repository/.aflock")).unwrap();
+    }, Some(|place| {
+        fs::remove_dir(place.at("repository/.aflock")).unwrap();
+        fs::write(place.at("repository/.aflock"), POLICY).unwrap();
+    });
+    damaged_ledger: "is damaged", |place| {
+        fs::write(place.at("state/sessions/s/ledger.jsonl"), "{}\n").unwrap();
+    }, Some(|place| {
+        let start = place.start().replace("\"s\"", "\"t\"");
+        assert!(place.sh(&format!("echo '{start}' | writ hook")).0);
+    });
     policy_that_vanished: "goes on governing", |place| fs::remove_file(place.at("repository/.aflock")).unwrap(),
         Some(|place| fs::write(place.at("repository/.aflock"), POLICY).unwrap());
     expired_policy: "has expired", |place| {
-        fs::remove_dir_all(place.at("state/sessions")).unwrap();
+        place.forget();
         fs::write(place.at("repository/.aflock"), POLICY.replace("\"name\"", "\"expires\":\"2020-01-01T00:00:00Z\",\"name\"")).unwrap();
     }, Some(|place| fs::write(place.at("repository/.aflock"), POLICY).unwrap());
     invalid_policy: "is not valid", |place| fs::write(place.at("repository/.aflock"), POLICY.replace("files", "fils")).unwrap(),
         Some(|place| fs::write(place.at("repository/.aflock"), POLICY).unwrap());
     unsigned_where_signatures_are_required: "not signed by a key you trust", |place| {
-        fs::remove_dir_all(place.at("state/sessions")).unwrap();
+        place.forget();
         assert!(place.sh("writ keys require-signed on").0);
     }, None;
     missing_event: "lacks hooks for PreToolUse", |place| place.edit("\"PreToolUse\"", "\"Notification\""), None;
@@ -190,4 +215,23 @@ broken! {
         place.shell = "/usr/bin/fish";
     }, None;
     installed_twice: "installed twice", |place| assert!(place.sh("writ init --user").0), None;
+}
+
+/// What is found follows from what is broken, and from nothing else that is fine.
+#[test]
+fn one_trouble_is_one_finding() {
+    let place = Place::new("one-trouble");
+    mode(&place.at("state/keys/ledger.pem"), 0o644);
+    assert_eq!(place.findings().len(), 1, "{:?}", place.findings());
+    mode(&place.at("state/keys/ledger.pem"), 0o600);
+    fs::remove_file(place.at("repository/.aflock")).unwrap();
+    let found = place.findings();
+    assert!(found.len() == 1 && found[0].0.contains("goes on governing"), "{found:?}");
+    fs::write(place.at("repository/.aflock"), "{").unwrap();
+    let found = place.findings();
+    assert!(!found.is_empty() && found.iter().all(|(text, _)| text.contains("is not valid")), "{found:?}");
+    // `status` says the same of the hooks.
+    fs::remove_file(place.settings()).unwrap();
+    assert!(place.sh("writ status").1.contains("the client never asks"));
+    fs::remove_dir_all(&place.root).unwrap();
 }

@@ -183,7 +183,8 @@ fn an_approval_is_for_one_action() {
     let elsewhere =
         place.payload("PreToolUse", r#","tool_name":"Bash","tool_input":{"command":"make all"},"tool_use_id":"three""#);
     let elsewhere = elsewhere.replace("/repository\",\"permission", "/repository/src\",\"permission");
-    assert!(is(&place.answer(&elsewhere), "ask"), "another folder's is another action");
+    let elsewhere = place.answer(&elsewhere);
+    assert!(is(&elsewhere, "ask"), "another folder's is another action");
     assert!(is(&bash(&place, "four", "make al", ""), "ask"), "another input's is another action");
     assert!(is(&bash(&place, "five", "make all", ""), "allow"), "this is the one");
     assert!(is(&bash(&place, "six", "make all", ""), "ask"), "once");
@@ -198,6 +199,7 @@ fn an_approval_is_for_one_action() {
         alike.iter().enumerate().all(|(at, name)| !alike[..at].contains(name)),
         "each has a name of its own: {listed}"
     );
+    assert!(alike.contains(&name(&elsewhere).as_str()), "the one that asked was told its own: {listed}");
     let (done, text) = at_a_terminal(&place, &[], &format!("approve {}", alike[3]), "");
     assert!(done, "{text}");
     policy(&place, &APPROVALS.replace("\"ask\"", "\"other\""));
@@ -450,4 +452,27 @@ fn init_writes_nothing_where_something_is_wrong() {
     assert!(!repository(&place).join(".aflock").exists(), "no policy without hooks");
     fs::write(&settings, "{}").unwrap();
     assert_eq!(said(&place, &["init"]).0, Some(0));
+}
+
+/// A program under another name is found out by the client above it, where the line that runs it says nothing.
+#[test]
+fn what_binds_an_agent_is_not_changed_below_its_client() {
+    let place = Workplace::new("govern-below");
+    let at = |name: &str| place.folder.join(name);
+    fs::copy(place.command(&[]).get_program(), at("w")).unwrap();
+    fs::copy("/bin/sh", at("claude")).unwrap();
+    assert_eq!(said(&place, &["init"]).0, Some(0));
+    place.writ(&["keys", "generate", at("k.pem").to_str().unwrap()]);
+    let lines = ["init --undo", "keys trust ../k.pem.pub", "keys require-signed on", "keys rotate"];
+    for shell in [at("claude").display().to_string(), "/bin/sh".to_owned()] {
+        for line in lines {
+            let mut command = Command::new(&shell);
+            command.args(["-c", &format!("../w {line}; exit $?")]).current_dir(at("repository")).env_clear();
+            let writ = place.command(&[]);
+            command.envs(writ.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            let output = command.output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr).contains("an agent's client runs this");
+            assert_eq!(told, shell != "/bin/sh", "{shell} {line}: {output:?}");
+        }
+    }
 }

@@ -171,6 +171,59 @@ fn a_lost_session_is_never_taken_for_an_older_one() {
     assert_eq!(verify(&place, &[]).0, 0);
 }
 
+/// What a command says, and its exit code.
+fn said(place: &Workplace, args: &[&str]) -> (i32, String) {
+    let output = place.writ(args);
+    (output.status.code().unwrap(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+#[test]
+fn every_command_tells_a_lost_session() {
+    let place = recorded("states-told");
+    assert_eq!(said(&place, &["session", "show", SESSION]).0, 0);
+    assert_eq!(said(&place, &["claims"]).0, 0);
+    fs::remove_dir_all(place.session()).unwrap();
+    let commands: [&[&str]; 5] =
+        [&["session", "show", SESSION], &["session", "show"], &["claims"], &["approve"], &["verify"]];
+    for args in commands {
+        let (code, text) = said(&place, args);
+        assert!(code == 4 && text.contains("lost"), "{args:?}: {code} {text}");
+    }
+    for args in [&["status"][..], &["session", "list"]] {
+        let (code, text) = said(&place, args);
+        assert!(code == 0 && text.contains(SESSION) && text.contains("lost"), "{args:?}: {code} {text}");
+    }
+    assert!(said(&place, &["doctor"]).1.contains("lost"));
+}
+
+#[test]
+fn one_broken_session_hides_no_other() {
+    let place = recorded("states-beside");
+    let other = place.folder.join("state/sessions/other");
+    assert!(Command::new("cp").arg("-r").arg(place.session()).arg(&other).status().unwrap().success());
+    fs::write(other.join("ledger.jsonl"), "{}\n").unwrap();
+    for args in [&["status"][..], &["session", "list"]] {
+        let (code, text) = said(&place, args);
+        assert!(code == 0 && text.contains(SESSION), "{args:?}: {code} {text}");
+    }
+    assert!(said(&place, &["session", "list"]).1.contains("damaged"));
+    assert_eq!(said(&place, &["session", "show", "other"]).0, 1);
+}
+
+#[test]
+fn a_ledger_that_is_no_plain_file_is_not_lost() {
+    let place = recorded("states-pipe");
+    let ledger = place.session().join("ledger.jsonl");
+    fs::remove_file(&ledger).unwrap();
+    assert!(Command::new("mkfifo").arg(&ledger).status().unwrap().success());
+    for args in [&["verify"][..], &["verify", SESSION]] {
+        let (code, text) = said(&place, args);
+        assert!(code == 1 && text.contains("not a plain file"), "{args:?}: {code} {text}");
+    }
+    let (code, text) = said(&place, &["ledger", "verify", "/nowhere/ledger.jsonl"]);
+    assert!(code == 1 && text.contains("cannot read /nowhere/ledger.jsonl"), "{code} {text}");
+}
+
 #[test]
 fn without_a_session_there_is_nothing_to_verify() {
     let place = Workplace::new("states-none");

@@ -79,9 +79,11 @@ fn is_one(name: &str) -> bool {
 /// Whether an agent's client is above this process: what runs below it is not a human's own terminal, whatever terminal it
 /// has made for itself. A process that was detached from its client is not found out.
 pub fn below_agent() -> bool {
-    if is_one("CLAUDECODE") {
-        return true;
-    }
+    is_one("CLAUDECODE") || below_client()
+}
+
+/// Whether a client's process is above this one, whatever the environment says and whatever this program is called.
+pub fn below_client() -> bool {
     let mut process = "self".to_owned();
     for _ in 0..64 {
         let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };

@@ -62,7 +62,12 @@ impl From<std::io::Error> for Failure {
 }
 
 fn say(error: &anyhow::Error, code: u8) -> ExitCode {
-    output::note(format!("{} {}", output::bad("error:"), output::plain(&format!("{error:#}"))));
+    // A cause that its error tells already is not told again.
+    let text = error
+        .chain()
+        .map(ToString::to_string)
+        .reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") });
+    output::note(format!("{} {}", output::bad("error:"), output::plain(&text.unwrap_or_default())));
     ExitCode::from(code)
 }
 

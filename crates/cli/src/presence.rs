@@ -91,6 +91,14 @@ pub fn human(what: &str, about: &About, home: &Home) -> Result<(), Failure> {
     }
 }
 
+/// Refuses what changes the binding of an agent to whatever a client started, under any name that this program is given.
+pub fn not_agent(what: &str) -> Result<(), Failure> {
+    if environment::below_client() {
+        return refuse(&format!("an agent's client runs this: {what} from a terminal of your own"));
+    }
+    Ok(())
+}
+
 /// Sets the approval passphrase, or another one.
 pub fn set_passphrase(about: &About, home: &Home) -> Result<(), Failure> {
     human("set the approval passphrase", about, home)?;

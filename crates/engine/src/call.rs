@@ -82,7 +82,7 @@ pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> R
     draft.tool_name = Some(tool.to_owned());
     draft.denial_reason = denial(&decision);
     session.append(draft)?;
-    Ok(reply(session, input, policy.as_ref(), &decision, digest))
+    Ok(reply(session, input, policy.as_ref(), &decision, action))
 }
 
 /// Answers a permission prompt: a call the policy denies is refused there too, everything else is left to the human.
@@ -301,7 +301,7 @@ fn reply(
     input: &HookInput,
     policy: Option<&Policy>,
     decision: &Decision,
-    digest: Digest,
+    action: Digest,
 ) -> HookAnswer {
     match decision.verdict {
         Verdict::Deny => {
@@ -309,7 +309,7 @@ fn reply(
         }
         Verdict::Ask => {
             let grant =
-                format!("If nobody is asked here, a human lets it run once with `writ approve {}`", short(digest));
+                format!("If nobody is asked here, a human lets it run once with `writ approve {}`", short(action));
             let reason = format!("{}\n{grant}", explain(session, policy, decision));
             Answer::PreToolUse { verdict: Verdict::Ask, reason }.into()
         }

@@ -171,7 +171,7 @@ pub fn open_bytes(
     let document = document(&governing)?;
     governing
         .policy
-        .check_files(&document, |file| folder.join(file).is_file())
+        .check_files(&document, |file| read(&folder.join(file)).ok())
         .map_err(|source| invalid(path, &document, source))?;
     Ok(governing)
 }

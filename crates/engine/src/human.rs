@@ -50,13 +50,8 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The name `writ approve` takes.
+    /// The name `writ approve` takes: calls alike but for their folder, agent or policy have different ones.
     pub fn name(&self) -> String {
-        short(self.input)
-    }
-
-    /// The name of the whole action, for calls alike but for their folder, agent or policy.
-    pub fn action_name(&self) -> String {
         short(self.action)
     }
 }
@@ -88,7 +83,7 @@ pub enum HumanError {
         matches: usize,
     },
     /// No waiting call, or more than one, has that name.
-    #[error("{matches} waiting calls match `{name}`: `writ approve` lists them, each with a name of its own")]
+    #[error("{matches} waiting calls match `{name}`: `writ approve` lists them")]
     NoSuchCall {
         /// What was asked for.
         name: String,
@@ -241,16 +236,4 @@ pub fn accept_none(store: &Store, cwd: &std::path::Path) -> Result<(), HumanErro
 
 fn policy_root(governing: &Governing) -> &std::path::Path {
     governing.path.parent().unwrap_or(std::path::Path::new("/"))
-}
-
-/// The newest session that began in this repository.
-pub fn newest(store: &Store, repository: &std::path::Path) -> Result<Option<SessionId>, HumanError> {
-    for id in store.sessions()? {
-        let Some(genesis) = store.first_row(&id)? else { continue };
-        let cwd = genesis.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();
-        if governing::repository(std::path::Path::new(cwd)) == repository {
-            return Ok(Some(id));
-        }
-    }
-    Ok(None)
 }

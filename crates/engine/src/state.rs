@@ -127,7 +127,7 @@ impl Grant {
 
     /// The name `writ approve` takes.
     pub fn name(&self) -> String {
-        short(self.input)
+        short(self.action)
     }
 
     /// Reads a grant.

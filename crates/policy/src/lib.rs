@@ -13,6 +13,7 @@ mod ignore;
 mod judge;
 mod policy;
 mod protect;
+mod rego;
 mod repository;
 mod rules;
 mod schema;

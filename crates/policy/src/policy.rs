@@ -258,15 +258,11 @@ impl Policy {
         Some(list.iter().filter_map(id).collect())
     }
 
-    /// Whether the files that it names are there; `text` is the document it was parsed from.
-    pub fn check_files(&self, text: &[u8], exists: impl Fn(&str) -> bool) -> Result<(), PolicyError> {
-        let missing = semantics::files(&self.document).into_iter().filter(|(_, file)| !exists(file));
-        let found: Vec<Found> = missing
-            .map(|(pointer, file)| {
-                let help = "a path from the policy's own folder";
-                Found::value(&pointer, format!("there is no file `{file}`"), help).rule("missing-file")
-            })
-            .collect();
+    /// Whether the files that it names are there, and are what they have to be; `text` is the document it was parsed from,
+    /// `read` gives a file's bytes.
+    pub fn check_files(&self, text: &[u8], read: impl Fn(&str) -> Option<Vec<u8>>) -> Result<(), PolicyError> {
+        let found =
+            semantics::check_files(&self.document, read, |bytes| Self::parse(bytes, &self.files.root).map(drop));
         if found.is_empty() { Ok(()) } else { Err(PolicyError::from_found(&String::from_utf8_lossy(text), found)) }
     }
 
@@ -299,6 +295,13 @@ impl Reader<'_> {
         let tools = self.tools(document);
         let files = self.files(document).with_tools(&tools);
         let rules = (tools, files, self.domains(document));
+        for list in ["requiredTools", "deniedTools"] {
+            for (pointer, text) in self.texts(document, "identity", list).unwrap_or_default() {
+                if !text.trim().is_empty() {
+                    self.tool(pointer, &text, Reading::Narrow);
+                }
+            }
+        }
         self.functionaries(document.get("functionaries"), "/functionaries");
         self.sublayouts(document);
         rules
@@ -371,7 +374,10 @@ impl Reader<'_> {
         match PathRule::parse(pointer.clone(), text, self.root, reading) {
             Ok(rule) => Some(rule),
             Err(error) => {
-                self.found.push(Found::value(&pointer, format!("bad glob `{text}`: {error}"), "").rule("bad-glob"));
+                self.found.push(
+                    Found::value(&pointer, format!("bad glob `{text}`: {error}"), semantics::GLOB_HELP)
+                        .rule("bad-glob"),
+                );
                 None
             }
         }
@@ -415,6 +421,9 @@ impl Reader<'_> {
             let place = format!("/sublayouts/{at}");
             self.functionaries(child.get("functionaries"), &format!("{place}/functionaries"));
             self.limits(document.get("limits"), child.get("limits"), &format!("{place}/limits"));
+            if let Some(text) = child.get("policy").and_then(Value::as_str).and_then(semantics::inline) {
+                self.written_out(document, text, &format!("{place}/policy"));
+            }
             let Some(inline) = child.get("policy").filter(|policy| policy.as_object().is_some()) else { continue };
             self.limits(document.get("limits"), inline.get("limits"), &format!("{place}/policy/limits"));
             let base = format!("{}{place}/policy", self.base);
@@ -422,6 +431,22 @@ impl Reader<'_> {
             self.rules(inline);
             self.base = parent;
         }
+    }
+
+    /// A policy that stands in a text: its problems have one place, the text's.
+    fn written_out(&mut self, parent: &Value, text: &str, place: &str) {
+        let pointer = format!("{}{place}", self.base);
+        match Self::parsed(text, self.root) {
+            Ok(child) => self.limits(parent.get("limits"), child.get("limits"), place),
+            Err(error) => self.found.extend(error.problems().iter().map(|problem| {
+                let message = format!("{}:{}: {}", problem.line, problem.column, problem.message);
+                Found::value(&pointer, message, problem.help.clone()).rule(problem.rule)
+            })),
+        }
+    }
+
+    fn parsed(text: &str, root: &str) -> Result<Value, PolicyError> {
+        Policy::parse(text.as_bytes(), root).map(|policy| policy.document)
     }
 
     /// R23: a sub-agent's limit may not be looser than its parent's; an absent one inherits.

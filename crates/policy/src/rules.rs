@@ -312,7 +312,7 @@ impl HostRule {
         // `10.*` is the beginning of an address, and no address by itself.
         let plain = middle.is_ascii() && !(front.is_empty() && back.is_empty());
         let name = if plain { middle.trim_end_matches('.').to_lowercase() } else { url::name(middle)? };
-        let labels = name.starts_with('[') || (!name.contains(':') && name.split('.').all(|label| !label.is_empty()));
+        let labels = name.starts_with('[') || (!name.contains(':') && name.split('.').all(is_label));
         labels.then(|| Self { pointer, pattern: format!("{front}{name}{back}") })
     }
 
@@ -331,6 +331,11 @@ impl HostRule {
         }
         self.is_everything() || self.pattern == host
     }
+}
+
+/// Whether one part of a host's name can be one.
+fn is_label(label: &str) -> bool {
+    !label.is_empty() && !label.starts_with('-') && !label.ends_with('-')
 }
 
 #[cfg(test)]

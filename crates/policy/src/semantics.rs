@@ -1,13 +1,17 @@
-//! What a policy may not say although its shape is right: names twice or empty, digests that are none, Rego that does not read.
+//! What a policy may not say although its shape is right: names twice, digests that are none, references that lead nowhere, Rego
+//! that does not read.
 //!
-//! Rego is checked for what can be told without running it: a package at its head, closed strings, brackets that match. Page:
-//! `spec/policy.md`.
+//! Owns what one document says of itself, and what the files that it names have to be. Reads no file itself: the caller brings
+//! their bytes. Page: `spec/policy.md`.
 
 use std::collections::HashSet;
 
-use writ_core::json::{Object, Value};
+use writ_core::Digest;
+use writ_core::json::{self, Object, Value};
 
-use crate::error::Found;
+use crate::error::{Found, PolicyError};
+use crate::glob::Glob;
+use crate::rego;
 use crate::schema::join;
 
 /// Digest algorithms and how many hexadecimal digits each has.
@@ -15,22 +19,18 @@ const ALGORITHMS: [(&str, usize); 5] = [("sha1", 40), ("sha256", 64), ("sha384",
 
 /// Checks a whole document; `base` is the pointer of the policy it is.
 pub fn check(document: &Value, base: &str, out: &mut Vec<Found>) {
-    if let Some(name) = document.get("name").and_then(Value::as_str).filter(|name| name.trim().is_empty()) {
-        out.push(empty(&format!("{base}/name"), name));
-    }
     for list in ["sublayouts", "evaluators/rego", "evaluators/ai", "evaluators/grpc", "materialsFrom/artifacts"] {
         names(member(document, list), &format!("{base}/{list}"), out);
     }
     for (at, rule) in items(member(document, "evaluators/rego")).enumerate() {
         let Some(text) = rule.get("policy").and_then(Value::as_str) else { continue };
         if !is_file(text)
-            && let Err(why) = rego(text)
+            && let Err(why) = rego::check(text)
         {
-            let pointer = format!("{base}/evaluators/rego/{at}/policy");
-            let help = "Rego begins with `package NAME`; a text that ends in `.rego` is the path of a file";
-            out.push(Found::value(&pointer, format!("not readable as Rego: {why}"), help).rule("bad-rego"));
+            out.push(bad_rego(&format!("{base}/evaluators/rego/{at}/policy"), &why));
         }
     }
+    references(document, base, out);
     for (at, child) in items(document.get("sublayouts")).enumerate() {
         let place = format!("{base}/sublayouts/{at}");
         digests(child.get("policyDigest"), &format!("{place}/policyDigest"), out);
@@ -42,52 +42,193 @@ pub fn check(document: &Value, base: &str, out: &mut Vec<Found>) {
     amounts(document, base, out);
 }
 
+/// What a file that a document names is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Policy,
+    Rego,
+}
+
 /// The files that a document names beside itself, with their pointers.
-pub fn files(document: &Value) -> Vec<(String, String)> {
+fn files(document: &Value) -> Vec<(String, String, Named)> {
     let mut out = Vec::new();
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let is_path = |text: &str| {
         !text.contains("://") && (text.starts_with(['.', '/']) || text.ends_with(".aflock") || text.ends_with(".json"))
     };
-    out.extend(text(document.get("extends")).filter(|text| is_path(text)).map(|text| ("/extends".to_owned(), text)));
+    let base = text(document.get("extends")).filter(|text| is_path(text));
+    out.extend(base.map(|text| ("/extends".to_owned(), text, Named::Policy)));
     for (at, rule) in items(member(document, "evaluators/rego")).enumerate() {
         let file = text(rule.get("policy")).filter(|text| is_file(text));
-        out.extend(file.map(|file| (format!("/evaluators/rego/{at}/policy"), file)));
+        out.extend(file.map(|file| (format!("/evaluators/rego/{at}/policy"), file, Named::Rego)));
     }
     for (at, child) in items(document.get("sublayouts")).enumerate() {
-        out.extend(text(child.get("policy")).map(|file| (format!("/sublayouts/{at}/policy"), file)));
+        let file = text(child.get("policy")).filter(|text| inline(text).is_none());
+        out.extend(file.map(|file| (format!("/sublayouts/{at}/policy"), file, Named::Policy)));
     }
     out
 }
 
+/// A sublayout's policy that is written out in the text itself, as the specification allows.
+pub fn inline(text: &str) -> Option<&str> {
+    Some(text.trim()).filter(|text| text.starts_with('{'))
+}
+
+/// Whether the files that a document names are there and are what they have to be; `read` gives a file's bytes, `parse` reads
+/// them as a policy.
+pub fn check_files(
+    document: &Value,
+    read: impl Fn(&str) -> Option<Vec<u8>>,
+    parse: impl Fn(&[u8]) -> Result<(), PolicyError>,
+) -> Vec<Found> {
+    let mut out = Vec::new();
+    for (pointer, file, named) in files(document) {
+        let Some(bytes) = read(&file) else {
+            let help = "a path from the policy's own folder";
+            out.push(Found::value(&pointer, format!("there is no file `{file}`"), help).rule("missing-file"));
+            continue;
+        };
+        match named {
+            Named::Rego => {
+                let wrong = rego::check(&String::from_utf8_lossy(&bytes)).err();
+                out.extend(wrong.map(|why| bad_rego(&pointer, &format!("`{file}`: {why}"))));
+            }
+            Named::Policy if in_envelope(&bytes) => {}
+            Named::Policy => {
+                out.extend(parse(&bytes).err().map(|error| bad_policy(&pointer, &file, &error)));
+                out.extend(other_digest(document, &pointer, &file, &bytes));
+            }
+        }
+    }
+    out
+}
+
+/// What is inside an envelope is its reader's to check.
+fn in_envelope(bytes: &[u8]) -> bool {
+    json::parse(bytes).is_ok_and(|value| value.get("payloadType").is_some())
+}
+
+fn bad_policy(pointer: &str, file: &str, error: &PolicyError) -> Found {
+    let help = format!("`writ policy check {file}` shows the places");
+    Found::value(pointer, format!("`{file}` is no valid policy: {error}"), help).rule("bad-policy")
+}
+
+/// A sublayout's file that is not the one its `policyDigest` pins.
+fn other_digest(document: &Value, pointer: &str, file: &str, bytes: &[u8]) -> Option<Found> {
+    let place = format!("{}/policyDigest/sha256", pointer.strip_suffix("/policy")?);
+    let pinned = member(document, place.trim_start_matches('/'))?.as_str()?;
+    let found = Digest::of(bytes);
+    let same = pinned.rsplit(':').next()?.eq_ignore_ascii_case(&found.hex());
+    let help = format!("`{file}` has {found}: look at what changed, then pin that");
+    (!same).then(|| Found::value(&place, format!("`{file}` is not the file that is pinned"), help).rule("other-digest"))
+}
+
+fn bad_rego(pointer: &str, why: &str) -> Found {
+    let help = "Rego begins with `package NAME`; a text that ends in `.rego` is the path of a file";
+    Found::value(pointer, format!("not readable as Rego: {why}"), help).rule("bad-rego")
+}
+
 fn member<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('/').try_fold(document, |value, name| value.get(name))
+    path.split('/').try_fold(document, |value, name| match value.as_array() {
+        Some(items) => items.get(name.parse::<usize>().ok()?),
+        None => value.get(name),
+    })
 }
 
 fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
     list.and_then(Value::as_array).unwrap_or_default().iter()
 }
 
-fn empty(pointer: &str, name: &str) -> Found {
-    Found::value(pointer, format!("the name `{name}` is empty"), "a name that people can say").rule("empty-name")
-}
-
-/// Names of a list's items: none empty, none twice.
+/// Names of a list's items: none twice.
 fn names(list: Option<&Value>, place: &str, out: &mut Vec<Found>) {
     let mut seen = HashSet::new();
     for (at, item) in items(list).enumerate() {
         let Some(name) = item.get("name").and_then(Value::as_str) else { continue };
         let pointer = format!("{place}/{at}/name");
-        if name.trim().is_empty() {
-            out.push(empty(&pointer, name));
-        } else if !seen.insert(name) {
-            out.push(Found::value(&pointer, format!("the name `{name}` is there twice"), "").rule("duplicate-name"));
+        if !seen.insert(name) {
+            out.push(twice(&pointer, name));
+        }
+    }
+}
+
+fn twice(pointer: &str, name: &str) -> Found {
+    Found::value(pointer, format!("the name `{name}` is there twice"), "a name of its own").rule("duplicate-name")
+}
+
+/// Steps, patterns and places that are written as plain text.
+fn references(document: &Value, base: &str, out: &mut Vec<Found>) {
+    let mut seen = HashSet::new();
+    for (at, step) in items(document.get("requiredAttestations")).enumerate() {
+        if let Some(name) = step.as_str().filter(|name| !seen.insert(*name)) {
+            out.push(twice(&format!("{base}/requiredAttestations/{at}"), name));
+        }
+    }
+    let patterns = [
+        "attestationsFrom",
+        "identity/allowedEnvironments",
+        "grants/secrets/allow",
+        "grants/secrets/deny",
+        "grants/apis/allow",
+        "grants/apis/deny",
+        "grants/storage/allow",
+        "grants/storage/deny",
+    ];
+    for place in patterns {
+        for (at, item) in items(member(document, place)).enumerate() {
+            let Some(text) = item.as_str().filter(|text| !text.is_empty()) else { continue };
+            if let Err(error) = Glob::parse(text) {
+                let pointer = format!("{base}/{place}/{at}");
+                out.push(Found::value(&pointer, format!("bad glob `{text}`: {error}"), GLOB_HELP).rule("bad-glob"));
+            }
+        }
+    }
+    if let Some(text) = document.get("extends").and_then(Value::as_str)
+        && let Some((scheme, _)) = text.split_once("://")
+        && !["https", "oci"].contains(&scheme)
+    {
+        let help = "a path, an `https://` address, or an OCI reference (R24)";
+        let message = format!("a policy is not taken from `{scheme}://`");
+        out.push(Found::value(&format!("{base}/extends"), message, help).rule("bad-reference"));
+    }
+    for (at, service) in items(member(document, "evaluators/grpc")).enumerate() {
+        let Some(text) = service.get("endpoint").and_then(Value::as_str) else { continue };
+        let port = text.rsplit(':').next().filter(|_| text.contains(':')).filter(|port| digits(port));
+        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+            let pointer = format!("{base}/evaluators/grpc/{at}/endpoint");
+            out.push(Found::value(&pointer, format!("`{text}` has no port"), "host:port").rule("bad-reference"));
+        }
+    }
+    keys(document.get("functionaries"), &format!("{base}/functionaries"), out);
+    for (at, child) in items(document.get("sublayouts")).enumerate() {
+        keys(child.get("functionaries"), &format!("{base}/sublayouts/{at}/functionaries"), out);
+    }
+}
+
+/// How a pattern is written.
+pub const GLOB_HELP: &str = "`*`, `**`, `?`, `[a-z]` and `{a,b}` are patterns; `\\` before a sign takes it as it is";
+
+fn digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Key ids that say that they are digests, by their prefix or their length, have to be some.
+fn keys(list: Option<&Value>, place: &str, out: &mut Vec<Found>) {
+    for (at, one) in items(list).enumerate() {
+        let Some(id) = one.get("publickeyid").and_then(Value::as_str) else { continue };
+        let pointer = format!("{place}/{at}/publickeyid");
+        match id.split_once(':') {
+            Some(("sha256", _)) => digest(id, &[64], &pointer, out),
+            None if id.len() == 64 => digest(id, &[64], &pointer, out),
+            _ => {}
         }
     }
 }
 
 /// A map of digests by algorithm.
 fn digests(map: Option<&Value>, place: &str, out: &mut Vec<Found>) {
+    if map.and_then(Value::as_object).is_some_and(|map| map.iter().next().is_none()) {
+        out.push(Found::value(place, "no digest at all", "as in `{\"sha256\": …}`").rule("bad-digest"));
+    }
     for (algorithm, value) in map.and_then(Value::as_object).into_iter().flat_map(Object::iter) {
         let pointer = join(place, algorithm);
         match ALGORITHMS.iter().find(|(name, _)| *name == algorithm) {
@@ -142,7 +283,11 @@ fn amounts(document: &Value, base: &str, out: &mut Vec<Found>) {
             return;
         };
         let micros = amount * 1e6;
-        if micros < 1e12 && (micros - micros.round()).abs() > 1e-3 {
+        // Above 2^53 not every whole number is a number of JSON's.
+        if micros > 9e15 {
+            let message = format!("{amount:e} is more than can be counted in micro-dollars");
+            out.push(Found::value(&pointer, message, "at most nine thousand million").rule("bad-amount"));
+        } else if micros < 1e12 && (micros - micros.round()).abs() > 1e-3 {
             let message = format!("{amount} is finer than a micro-dollar");
             out.push(Found::value(&pointer, message, "at most six digits behind the point").rule("bad-amount"));
         }
@@ -157,83 +302,4 @@ fn amounts(document: &Value, base: &str, out: &mut Vec<Found>) {
 fn is_file(text: &str) -> bool {
     let text = text.trim();
     !text.contains('\n') && text.ends_with(".rego")
-}
-
-/// What can be told of Rego without running it.
-fn rego(text: &str) -> Result<(), String> {
-    let mut open: Vec<char> = Vec::new();
-    let mut chars = text.chars().peekable();
-    let mut code = String::new();
-    while let Some(c) = chars.next() {
-        match c {
-            '#' => {
-                chars.by_ref().find(|c| *c == '\n');
-                code.push('\n');
-            }
-            '"' => {
-                loop {
-                    match chars.next() {
-                        Some('\\') => drop(chars.next()),
-                        Some('"') => break,
-                        None | Some('\n') => return Err("a string is not closed".to_owned()),
-                        Some(_) => {}
-                    }
-                }
-                code.push('"');
-            }
-            '`' => {
-                chars.by_ref().find(|c| *c == '`').ok_or("a raw string is not closed")?;
-                code.push('"');
-            }
-            '(' | '[' | '{' => {
-                open.push(c);
-                code.push(c);
-            }
-            ')' | ']' | '}' => {
-                let matching = matches!((open.pop(), c), (Some('('), ')') | (Some('['), ']') | (Some('{'), '}'));
-                if !matching {
-                    return Err(format!("`{c}` closes nothing"));
-                }
-                code.push(c);
-            }
-            _ => code.push(c),
-        }
-    }
-    if let Some(c) = open.pop() {
-        return Err(format!("`{c}` is not closed"));
-    }
-    let mut words = code.split_whitespace();
-    let name = if words.next() == Some("package") { words.next() } else { None };
-    let good = |name: &str| {
-        name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-            && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']' | '"'))
-    };
-    if name.is_some_and(good) { Ok(()) } else { Err("it does not begin with a package".to_owned()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rego_is_read_as_far_as_that_goes() {
-        for good in [
-            "package a\ndeny[msg] { input.x == 1; msg := \"no {\" }",
-            "# note\npackage a.b\n\ndefault allow := false\nallow if { count(input.x) < 3 }\n",
-            "package a\nx := `raw { ( `",
-        ] {
-            assert_eq!(rego(good), Ok(()), "{good}");
-        }
-        for bad in [
-            "",
-            "deny[msg] { true }",
-            "package a\ndeny { ",
-            "package a\nx := \"open",
-            "package a\n}",
-            "package 1",
-            "package a\n(]",
-        ] {
-            assert!(rego(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -119,7 +119,75 @@ fn what_no_policy_can_mean_is_refused() {
             digest(r#"{"sha256":"abc123"}"#),
             digest(&format!(r#"{{"sha256":"sha256:{sha}"}}"#)),
         ),
-        ("bad-digest", "/sublayouts/0/policyDigest/md5", digest(&format!(r#"{{"md5":"{sha}"}}"#)), digest("{}")),
+        (
+            "bad-digest",
+            "/sublayouts/0/policyDigest/md5",
+            digest(&format!(r#"{{"md5":"{sha}"}}"#)),
+            digest(&format!(r#"{{"sha256":"{sha}"}}"#)),
+        ),
+        (
+            "bad-digest",
+            "/functionaries/0/publickeyid",
+            r#""functionaries":[{"type":"publickey","publickeyid":"sha256:abc"}]"#.to_owned(),
+            r#""functionaries":[{"type":"publickey","publickeyid":"abc"}]"#.to_owned(),
+        ),
+        ("bad-digest", "/sublayouts/0/policyDigest", digest("{}"), digest(&format!(r#"{{"sha256":"{sha}"}}"#))),
+        (
+            "missing-field",
+            "/sublayouts/0/policy",
+            r#""sublayouts":[{"name":"a","policy":"{\"version\":\"1.0\"}"}]"#.to_owned(),
+            r#""sublayouts":[{"name":"a","policy":"{\"version\":\"1.0\",\"name\":\"b\"}"}]"#.to_owned(),
+        ),
+        (
+            "looser-limit",
+            "/sublayouts/0/policy/maxTurns",
+            r#""limits":{"maxTurns":1},"sublayouts":[{"name":"a","policy":"{\"version\":\"1.0\",\"name\":\"b\",\"limits\":{\"maxTurns\":2}}"}]"#.to_owned(),
+            r#""limits":{"maxTurns":2},"sublayouts":[{"name":"a","policy":"{\"version\":\"1.0\",\"name\":\"b\",\"limits\":{\"maxTurns\":2}}"}]"#.to_owned(),
+        ),
+        ("bad-amount", "/limits/maxSpendUSD", money("1e300"), money("1e6")),
+        ("bad-reference", "/extends", r#""extends":"http://a/b""#.to_owned(), r#""extends":"https://a/b""#.to_owned()),
+        (
+            "bad-reference",
+            "/evaluators/grpc/0/endpoint",
+            r#""evaluators":{"grpc":[{"name":"a","endpoint":"h:99999"}]}"#.to_owned(),
+            r#""evaluators":{"grpc":[{"name":"a","endpoint":"h:9999"}]}"#.to_owned(),
+        ),
+        (
+            "empty-name",
+            "/evaluators/ai/0/prompt",
+            r#""evaluators":{"ai":[{"name":"a","prompt":" "}]}"#.to_owned(),
+            r#""evaluators":{"ai":[{"name":"a","prompt":"PASS if"}]}"#.to_owned(),
+        ),
+        (
+            "empty-name",
+            "/identity/allowedModels/0",
+            r#""identity":{"allowedModels":["\u200b"]}"#.to_owned(),
+            r#""identity":{"allowedModels":["m"]}"#.to_owned(),
+        ),
+        (
+            "unknown-tool",
+            "/identity/requiredTools/0",
+            r#""identity":{"requiredTools":["Bsh"]}"#.to_owned(),
+            r#""identity":{"requiredTools":["Bash"]}"#.to_owned(),
+        ),
+        (
+            "duplicate-name",
+            "/requiredAttestations/1",
+            r#""requiredAttestations":["a","a"]"#.to_owned(),
+            r#""requiredAttestations":["a","b"]"#.to_owned(),
+        ),
+        (
+            "bad-glob",
+            "/attestationsFrom/0",
+            r#""attestationsFrom":["[a"]"#.to_owned(),
+            r#""attestationsFrom":["a-*"]"#.to_owned(),
+        ),
+        (
+            "bad-domain",
+            "/domains/deny/0",
+            r#""domains":{"deny":["-a.com"]}"#.to_owned(),
+            r#""domains":{"deny":["a-b.com"]}"#.to_owned(),
+        ),
         ("duplicate-name", "/sublayouts/1/name", twice("a", "a"), twice("a", "b")),
         ("empty-name", "/sublayouts/0/name", twice(" ", "b"), twice("a", "b")),
         (
@@ -147,11 +215,45 @@ fn what_no_policy_can_mean_is_refused() {
 fn files_that_a_policy_names_have_to_be_there() {
     let document = br#"{"version":"1.0","name":"x","extends":"./base.aflock","evaluators":{"rego":[{"name":"r","policy":"deny.rego"}]}}"#;
     let policy = Policy::parse(document, "/w").unwrap();
-    policy.check_files(document, |file| ["./base.aflock", "deny.rego"].contains(&file)).unwrap();
-    let error = policy.check_files(document, |file| file == "deny.rego").expect_err("no base");
+    let base = br#"{"version":"1.0","name":"base"}"#;
+    let there = |file: &str| match file {
+        "./base.aflock" => Some(base.to_vec()),
+        "deny.rego" => Some(b"package a\ndeny[m] { m := 1 }".to_vec()),
+        _ => None,
+    };
+    policy.check_files(document, there).unwrap();
+    let error = policy.check_files(document, |file| there(file).filter(|_| file == "deny.rego")).expect_err("no base");
     assert_eq!((error.problems()[0].rule, error.problems()[0].pointer.as_str()), ("missing-file", "/extends"));
     let remote = br#"{"version":"1.0","name":"x","extends":"https://example.com/base.aflock"}"#;
-    Policy::parse(remote, "/w").unwrap().check_files(remote, |_| false).unwrap();
+    Policy::parse(remote, "/w").unwrap().check_files(remote, |_| None).unwrap();
+}
+
+/// A file that is there has to be what it is named for.
+#[test]
+fn files_that_a_policy_names_are_read() {
+    let child = br#"{"version":"1.0","name":"child"}"#;
+    let digest = writ_core::Digest::of(child).hex();
+    let document = |digest: &str| {
+        format!(
+            r#"{{"version":"1.0","name":"x","evaluators":{{"rego":[{{"name":"r","policy":"r.rego"}}]}},"sublayouts":[{{"name":"s","policy":"s.aflock","policyDigest":{{"sha256":"{digest}"}}}}]}}"#
+        )
+    };
+    let rego = b"package a\ndeny[m] { m := 1 }";
+    let cases: [(&str, &[u8], &[u8], Option<&str>); 5] = [
+        (&digest, rego, child, None),
+        (&digest, b"package a\ndeny[m] { m := }", child, Some("bad-rego")),
+        (&digest, rego, b"{", Some("bad-policy")),
+        (&"0".repeat(64), rego, child, Some("other-digest")),
+        // What is signed is checked when it governs.
+        (&"0".repeat(64), rego, br#"{"payloadType":"x"}"#, None),
+    ];
+    for (digest, rego, child, rule) in cases {
+        let text = document(digest);
+        let policy = Policy::parse(text.as_bytes(), "/w").unwrap();
+        let read = |file: &str| Some(if file == "r.rego" { rego.to_vec() } else { child.to_vec() });
+        let found = policy.check_files(text.as_bytes(), read);
+        assert_eq!(found.err().map(|error| error.problems()[0].rule), rule, "{text}");
+    }
 }
 
 #[test]

@@ -52,9 +52,14 @@ impl Store {
         self.root.join("sessions").join(id.file_name())
     }
 
-    /// Whether anything is on record for this session.
+    /// Whether anything is on record for this session. What is no plain file is something: opening it says what is wrong.
     pub fn exists(&self, id: &SessionId) -> bool {
-        self.ledger(id).symlink_metadata().is_ok_and(|found| found.len() > 0)
+        self.ledger(id).symlink_metadata().is_ok_and(|found| !found.is_file() || found.len() > 0)
+    }
+
+    /// Whether this session began or was sealed here, and its rows are gone.
+    pub fn is_lost(&self, id: &SessionId) -> bool {
+        self.is_known(id) && !self.exists(id)
     }
 
     /// Opens a session's ledger, creating folder and file when they are not there. Nothing is locked yet.
@@ -253,7 +258,7 @@ impl Known {
 
     /// Whether it has rows.
     pub fn has_rows(&self) -> bool {
-        self.folder.join(LEDGER).metadata().is_ok_and(|found| found.is_file() && found.len() > 0)
+        self.folder.join(LEDGER).symlink_metadata().is_ok_and(|found| !found.is_file() || found.len() > 0)
     }
 }
 

@@ -3,10 +3,12 @@
 use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
 use writ_engine::human::Waiting;
+use writ_engine::verify::{self, VerifyError};
 use writ_engine::{Home, governing, human};
 use writ_store::Store;
 
 use crate::args::ApproveArgs;
+use crate::commands::verify::failure;
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -28,14 +30,12 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
     }
     let Some(name) = &args.call else {
         let waiting = human::waiting(&store, &id).map_err(Failure::could_not)?;
-        // Calls alike but for their folder, agent or policy are told apart by the whole action's name.
-        let alike = |call: &Waiting| waiting.iter().filter(|other| other.input == call.input).count() > 1;
-        waiting.iter().for_each(|call| show(call, alike(call)));
+        waiting.iter().for_each(show);
         return Ok(());
     };
     presence::human("approve a call", &about(&store, &id)?, &home)?;
     let call = human::approve(&store, &id, name, &home).map_err(Failure::could_not)?;
-    show(&call, false);
+    show(&call);
     output::line(format!(
         "{} {} {} may run once within 30 minutes",
         output::good("✓"),
@@ -46,9 +46,8 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
 }
 
 /// What a call would do, and which rules want a human's yes. Its text is on no record (R8): the client shows that.
-fn show(call: &Waiting, whole: bool) {
-    let name = if whole { call.action_name() } else { call.name() };
-    output::line(format!("{}  {}  {}", output::bold(name), output::plain(&call.tool), call.asked));
+fn show(call: &Waiting) {
+    output::line(format!("{}  {}  {}", output::bold(call.name()), output::plain(&call.tool), call.asked));
     let unresolved: Vec<String> = call.shown.unresolved.iter().map(|kind| format!("{kind} is not known")).collect();
     let loss: Vec<String> = call.shown.loss.iter().cloned().collect();
     let folder = vec![call.cwd.clone()];
@@ -109,17 +108,19 @@ pub fn store(home: &Home) -> Result<Store, Failure> {
 pub fn session(store: &Store, named: Option<&str>) -> Result<SessionId, Failure> {
     if let Some(name) = named {
         let id = SessionId::new(name);
-        return if store.exists(&id) || store.was_sealed(&id) {
+        verify::on_record(store, &id).map_err(failure)?;
+        return if store.exists(&id) {
             Ok(id)
         } else {
             Err(Failure::could_not(format!("no session `{name}` is on record; `writ session list` shows them")))
         };
     }
     let cwd = environment::cwd()?;
-    let repository = governing::repository(&cwd);
-    human::newest(store, repository)
-        .map_err(Failure::could_not)?
-        .ok_or_else(|| Failure::could_not(format!("no session of {} is on record", repository.display())))
+    match verify::newest(store, governing::repository(&cwd)) {
+        // Before anything is on record there is nothing to do.
+        Err(error @ VerifyError::NoSession { .. }) => Err(Failure::could_not(error)),
+        found => found.map_err(failure),
+    }
 }
 
 /// What a human's word about a session is held against.

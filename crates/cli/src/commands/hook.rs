@@ -4,7 +4,10 @@
 //! so this file always prints one object, and where it cannot, exits with 2, which denies. At a stop 2 would send the agent back
 //! to work, so there, and at the other events that stop nothing, it exits with 0: what fails then fails open (R6).
 
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -21,6 +24,9 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// Exit code that denies whatever stands on standard output.
 const DENIES: u8 = 2;
+
+/// The answer that says nothing: a client that gets none does the same.
+const NOTHING: &str = "{}";
 
 /// The payload that is being answered; a failure asks it which event it is about.
 static PAYLOAD: OnceLock<Vec<u8>> = OnceLock::new();
@@ -64,7 +70,20 @@ fn answer() -> String {
     }
 }
 
+/// Whether the answer got to where somebody can read it.
+///
+/// Rust opens `/dev/null` where a program is started with standard output closed, and takes writing to a descriptor that is not
+/// open for writing as done. Both would lose a denial in silence.
 fn print(text: &str) -> bool {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+    let file = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let written = file.and_then(|mut out| {
+        out.write_all(text.as_bytes())?;
+        let (out, nowhere) = (out.metadata()?, std::fs::metadata("/dev/null"));
+        let lost = nowhere.is_ok_and(|nowhere| out.file_type().is_char_device() && out.rdev() == nowhere.rdev());
+        if lost && text != NOTHING { Err(std::io::Error::other("it goes nowhere")) } else { Ok(()) }
+    });
+    if let Err(error) = &written {
+        drop(writeln!(std::io::stderr(), "writ cannot give its answer on standard output: {error}"));
+    }
+    written.is_ok()
 }

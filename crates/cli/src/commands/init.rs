@@ -14,6 +14,7 @@ use crate::commands::policy::{self, found};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
+use crate::presence;
 
 /// Writes what is missing, or takes the hooks out again.
 pub fn run(args: &InitArgs) -> Result<(), Failure> {
@@ -21,6 +22,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let cwd = environment::cwd()?;
     let settings = settings_path(&home, &cwd, args.user)?;
     if args.undo {
+        presence::not_agent("take the hooks out")?;
         let outcome = install::undo(&settings, &home).map_err(failure)?;
         let word = if outcome.changed { "hooks taken out of" } else { "no hooks of Writ's in" };
         output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
@@ -103,10 +105,10 @@ pub fn client_version(given: Option<&str>) -> Result<Option<ClientVersion>, Fail
 
 fn failure(error: install::InstallError) -> Failure {
     match error {
-        install::InstallError::Settings { .. } => Failure::malformed(format!(
-            "{error}: {}",
-            std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default()
-        )),
+        install::InstallError::Settings { ref source, .. } => {
+            let cause = std::error::Error::source(source).map_or_else(String::new, |cause| format!(": {cause}"));
+            Failure::malformed(format!("{error}{cause}"))
+        }
         install::InstallError::Io { .. } | install::InstallError::NoStateDir(_) => Failure::could_not(error),
     }
 }

@@ -29,16 +29,19 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
     match command {
         KeysCommand::Generate { file, algorithm } => generate(&file, algorithm),
         KeysCommand::Trust { file } => {
+            presence::not_agent("trust a key")?;
             let key = trust.pin(&read_text(&file)?, &file).map_err(Failure::malformed)?;
             output::line(format!("trusted {}", key.key_id()));
             Ok(())
         }
         KeysCommand::Distrust { id } => {
+            presence::not_agent("distrust a key")?;
             let key = trust.unpin(&id).map_err(Failure::could_not)?;
             output::line(format!("no longer trusted {}", key.key_id()));
             Ok(())
         }
         KeysCommand::RequireSigned { switch } => {
+            presence::not_agent("say whether signatures are required")?;
             trust.set_require_signed(switch == "on").map_err(Failure::could_not)?;
             output::line(format!("signatures are {}", if switch == "on" { "required" } else { "not required" }));
             Ok(())
@@ -67,6 +70,9 @@ fn days_between(from: Timestamp, to: Timestamp) -> i64 {
 
 /// Changes the registry of the keys that sign attestations, or prints it.
 fn life(command: &LifeCommand) -> Result<(), Failure> {
+    if !matches!(command, LifeCommand::Registry { .. }) {
+        presence::not_agent("change the keys that sign attestations")?;
+    }
     let now = Timestamp::now();
     let change = |args: &KeyArgs, change: Change| {
         attest::existing(&args.instance)?.change(&change, now).map_err(Failure::could_not)

@@ -1,9 +1,11 @@
 //! `writ session`: what is on record.
 
+use writ_core::SessionId;
 use writ_core::json::{Object, Value};
 use writ_engine::human;
 use writ_engine::state::State;
 use writ_evidence::row::Row;
+use writ_store::Store;
 
 use crate::args::{Format, FormatArgs, SessionCommand};
 use crate::commands::approve::{session, store};
@@ -31,17 +33,24 @@ fn list(args: &FormatArgs) -> Result<(), Failure> {
     let store = store(&environment::home())?;
     let mut items = Vec::new();
     for id in store.sessions().map_err(Failure::could_not)? {
-        let first = store.first_row(&id).map_err(Failure::could_not)?;
-        let last = store.last_row(&id).map_err(Failure::could_not)?;
-        if let (Some(first), Some(last)) = (first, last) {
-            items.push(describe(&first, &last));
-        }
+        items.extend(summary(&store, &id));
     }
+    let lost = store.known().map_err(Failure::could_not)?.into_iter().filter(|known| !known.has_rows());
+    items.extend(lost.map(|known| {
+        let name = known.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let id = known.id.map(|id| id.to_string()).or(name);
+        problem(&id.unwrap_or_default(), "lost: it began here, and its rows are gone")
+    }));
     if args.format == Format::Json {
         output::print_json(&Value::Array(items.into_iter().map(Value::Object).collect()));
         return Ok(());
     }
     for item in &items {
+        if let Some(what) = item.get("problem").and_then(Value::as_str) {
+            let id = item.get("session").and_then(Value::as_str).unwrap_or_default();
+            output::line(format!("{}  {}", output::bold(output::plain(id)), output::bad(output::plain(what))));
+            continue;
+        }
         let text = |name| output::plain(item.get(name).and_then(Value::as_str).unwrap_or_default());
         let count = |name| item.get(name).and_then(Value::as_u64).unwrap_or_default();
         let counts = format!("{} allowed, {} asked, {} denied", count("calls"), count("asked"), count("denied"));
@@ -54,6 +63,22 @@ fn list(args: &FormatArgs) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// A session in one object, or what is wrong with it; `None` where nothing is on record.
+pub fn summary(store: &Store, id: &SessionId) -> Option<Object> {
+    match (store.first_row(id), store.last_row(id)) {
+        (Ok(first), Ok(last)) => Some(describe(&first?, &last?)),
+        (Err(error), _) | (_, Err(error)) => Some(problem(id.as_str(), &error.to_string())),
+    }
+}
+
+/// A session that cannot be described.
+pub fn problem(id: &str, what: &str) -> Object {
+    let mut out = Object::new();
+    out.push("session", Value::from(id));
+    out.push("problem", Value::from(what));
+    out
 }
 
 /// A session in one object: its first and last row say it all.

@@ -50,19 +50,21 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
             show(&report, args.format.format);
             if report.verified() || args.allow_absent && report.holds() { Ok(()) } else { Err(Failure::No) }
         }
-        Err(error) => Err(failure(error, args.format.format)),
+        Err(error) => {
+            if let (verify::VerifyError::Lost { session, .. }, Format::Json) = (&error, args.format.format) {
+                output::print_json(&lost(session));
+            }
+            Err(failure(error))
+        }
     }
 }
 
-fn failure(error: verify::VerifyError, format: Format) -> Failure {
+/// The code that goes with a record that cannot be verified.
+pub fn failure(error: verify::VerifyError) -> Failure {
     match error {
-        verify::VerifyError::Lost { ref session, .. } => {
-            if format == Format::Json {
-                output::print_json(&lost(session));
-            }
-            Failure::malformed(error)
-        }
-        verify::VerifyError::NoLedger { .. } | verify::VerifyError::NoSession { .. } => Failure::malformed(error),
+        verify::VerifyError::Lost { .. }
+        | verify::VerifyError::NoLedger { .. }
+        | verify::VerifyError::NoSession { .. } => Failure::malformed(error),
         verify::VerifyError::Io { .. } | verify::VerifyError::Store(_) => Failure::could_not(error),
     }
 }

@@ -82,14 +82,23 @@ pub enum VerifyError {
 /// Verifies a session on record here: it has to be this one, sealed with this machine's key.
 pub fn session(store: &Store, id: &SessionId, home: &Home, options: &Options) -> Result<Report, VerifyError> {
     let path = store.folder(id);
-    if store.is_known(id) && !store.exists(id) {
-        return Err(VerifyError::Lost { session: id.to_string(), path });
-    }
+    on_record(store, id)?;
     verify(&path, home, options, Some(id))
+}
+
+/// Whether the rows of a session that is known here are there.
+pub fn on_record(store: &Store, id: &SessionId) -> Result<(), VerifyError> {
+    if store.is_lost(id) {
+        return Err(VerifyError::Lost { session: id.to_string(), path: store.folder(id) });
+    }
+    Ok(())
 }
 
 /// Verifies a ledger file and the checkpoints in `folder`: chain, checkpoints and tail, nothing else.
 pub fn ledger(file: &Path, folder: &Path, home: &Home) -> Result<Report, VerifyError> {
+    if let Err(source) = file.metadata() {
+        return Err(VerifyError::Io { path: file.to_owned(), source });
+    }
     let evidence = Evidence::open(file, folder, home, &Options::default(), None)?;
     let checked = evidence.read(false, &mut |_row| {})?;
     let mut report = evidence.report(&checked, evidence.chain_phases(&checked));

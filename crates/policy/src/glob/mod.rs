@@ -65,6 +65,9 @@ pub enum GlobError {
     /// Too long, or too many alternatives.
     #[error("too long, or more than {MAX_ALTERNATIVES} alternatives")]
     TooLarge,
+    /// A byte that no path holds.
+    #[error("a NUL byte, which no path holds")]
+    Nul,
     /// Nothing at all.
     #[error("an empty pattern")]
     Empty,
@@ -78,6 +81,9 @@ impl Glob {
         }
         if text.len() > MAX_LEN {
             return Err(GlobError::TooLarge);
+        }
+        if text.contains('\0') {
+            return Err(GlobError::Nul);
         }
         let alternatives = unfold(text)?.iter().map(|one| segments(one)).collect::<Result<_, _>>()?;
         Ok(Self { alternatives })

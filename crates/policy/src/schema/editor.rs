@@ -42,6 +42,10 @@ fn kind_schema(kind: Kind) -> Value {
     let mut out;
     match kind {
         Kind::Text => out = typed("string"),
+        Kind::Name => {
+            out = typed("string");
+            out.push("minLength", Value::Number(1.0));
+        }
         Kind::Version => {
             out = Object::new();
             out.push("const", Value::from("1.0"));

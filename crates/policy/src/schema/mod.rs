@@ -20,6 +20,8 @@ use table::{COUNTED, MEASURED};
 pub enum Kind {
     /// Any text.
     Text,
+    /// Text that says something: a name, a place, a pattern.
+    Name,
     /// The only schema version there is.
     Version,
     /// RFC 3339.
@@ -75,14 +77,22 @@ const fn required(field: Field) -> Field {
 
 /// Checks a value against its kind; problems go to `out`.
 pub fn check(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
-    let mut wrong =
-        |expected: &str| out.push(Found::value(pointer, format!("expected {expected}, found {}", value.kind()), ""));
+    let mut wrong = |expected: &str| {
+        out.push(Found::value(
+            pointer,
+            format!("expected {expected}, found {}", value.kind()),
+            format!("write {expected}"),
+        ))
+    };
     match kind {
-        Kind::Text if value.as_str().is_none() => wrong("a string"),
+        Kind::Text | Kind::Name if value.as_str().is_none() => wrong("a string"),
+        Kind::Name if value.as_str().is_some_and(is_blank) => {
+            out.push(Found::value(pointer, "an empty text", "write what it is, or leave it out").rule("empty-name"));
+        }
         Kind::Truth if value.as_bool().is_none() => wrong("true or false"),
         Kind::Count if value.as_u64().is_none() => wrong("a whole number from 0"),
         Kind::Amount if value.as_f64().is_none_or(|number| number < 0.0) => wrong("a number from 0"),
-        Kind::Text | Kind::Truth | Kind::Count | Kind::Amount => {}
+        Kind::Text | Kind::Name | Kind::Truth | Kind::Count | Kind::Amount => {}
         Kind::Version if value.as_str() == Some("1.0") => {}
         Kind::Version => out.push(Found::value(pointer, "unknown version", "write \"1.0\"").rule("unknown-version")),
         Kind::Date => match value.as_str().map(Timestamp::parse) {
@@ -118,11 +128,17 @@ pub fn check(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
         },
         Kind::Money | Kind::Limit => check_limit(value, kind, pointer, out),
         Kind::PolicyOrPath => match value {
-            Value::String(_) => {}
+            Value::String(_) => check(value, Kind::Name, pointer, out),
             Value::Object(members) => check_members(members, ROOT, pointer, out),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => wrong("a path or a policy"),
         },
     }
+}
+
+/// Whether nothing of a text can be seen.
+fn is_blank(text: &str) -> bool {
+    let unseen = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}');
+    text.chars().all(|c| c.is_whitespace() || c.is_control() || unseen(c))
 }
 
 fn check_members(members: &Object, fields: &'static [Field], pointer: &str, out: &mut Vec<Found>) {

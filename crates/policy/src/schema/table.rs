@@ -3,9 +3,13 @@
 use super::{Field, Kind, enforced, field, required};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
+const NAMES: Kind = Kind::List(&Kind::Name);
 
 const ALLOW_DENY: &[Field] =
     &[field("allow", TEXTS, "Patterns that may be used."), field("deny", TEXTS, "Patterns that must not be used.")];
+
+const RESOURCES: &[Field] =
+    &[field("allow", NAMES, "Patterns that may be used."), field("deny", NAMES, "Patterns that must not be used.")];
 
 const LIMITS: &[Field] = &[
     field("maxSpendUSD", Kind::Money, "Most money, in US dollars."),
@@ -18,13 +22,13 @@ const LIMITS: &[Field] = &[
 
 const FUNCTIONARY: &[Field] = &[
     required(field("type", Kind::Word(&["keyless", "publickey", "x509"]), "How the signer is known.")),
-    field("issuer", Kind::Text, "OIDC issuer, or certificate issuer."),
-    field("subject", Kind::Text, "OIDC subject, or certificate subject."),
-    field("publickeyid", Kind::Text, "Id of a public key."),
+    field("issuer", Kind::Name, "OIDC issuer, or certificate issuer."),
+    field("subject", Kind::Name, "OIDC subject, or certificate subject."),
+    field("publickeyid", Kind::Name, "Id of a public key."),
 ];
 
 const SUBLAYOUT: &[Field] = &[
-    required(field("name", Kind::Text, "The sub-agent's name.")),
+    required(field("name", Kind::Name, "The sub-agent's name.")),
     required(field("policy", Kind::PolicyOrPath, "Path of its policy, or the policy itself.")),
     field("policyDigest", Kind::Map(&Kind::Text), "Expected digest of its policy."),
     field("functionaries", Kind::List(&Kind::Object(FUNCTIONARY)), "Who may sign for it; replaces the parent's."),
@@ -38,8 +42,8 @@ const SUBLAYOUT: &[Field] = &[
 ];
 
 const SESSION_SOURCE: &[Field] = &[
-    field("path", Kind::Text, "Path of the session's transcript."),
-    field("merkleRoot", Kind::Text, "Expected Merkle root of the session."),
+    field("path", Kind::Name, "Path of the session's transcript."),
+    field("merkleRoot", Kind::Name, "Expected Merkle root of the session."),
     field("algorithm", Kind::Word(&["sha256", "sha512"]), "Hash of the tree; sha256 when left out."),
     field(
         "constraints",
@@ -56,24 +60,24 @@ const MATERIALS: &[Field] = &[
     field(
         "git",
         Kind::Object(&[
-            field("treeHash", Kind::Text, "Git tree that attestations are bound to."),
-            field("branch", Kind::Text, "Expected branch."),
+            field("treeHash", Kind::Name, "Git tree that attestations are bound to."),
+            field("branch", Kind::Name, "Expected branch."),
         ]),
         "Binding to a state of the code.",
     ),
     field(
         "artifacts",
         Kind::List(&Kind::Object(&[
-            field("name", Kind::Text, "Its name."),
+            field("name", Kind::Name, "Its name."),
             field("digest", Kind::Map(&Kind::Text), "Its digest by algorithm."),
-            field("uri", Kind::Text, "Where it is."),
+            field("uri", Kind::Name, "Where it is."),
         ])),
         "Bindings to other things.",
     ),
     field(
         "sublayoutSessions",
         Kind::Map(&Kind::Object(&[
-            field("merkleRoot", Kind::Text, "Root of the sub-agent's session."),
+            field("merkleRoot", Kind::Name, "Root of the sub-agent's session."),
             field("spawnedAtTurn", Kind::Count, "The parent's turn that started it."),
         ])),
         "Bindings to sub-agents' sessions, by name.",
@@ -84,25 +88,25 @@ const EVALUATORS: &[Field] = &[
     field(
         "rego",
         Kind::List(&Kind::Object(&[
-            required(field("name", Kind::Text, "Its name.")),
-            required(field("policy", Kind::Text, "Inline Rego, or the path of a .rego file.")),
+            required(field("name", Kind::Name, "Its name.")),
+            required(field("policy", Kind::Name, "Inline Rego, or the path of a .rego file.")),
         ])),
         "Rego rules; `deny` must stay empty.",
     ),
     field(
         "ai",
         Kind::List(&Kind::Object(&[
-            required(field("name", Kind::Text, "Its name.")),
-            required(field("prompt", Kind::Text, "What PASS and FAIL mean.")),
-            field("model", Kind::Text, "The model that judges."),
+            required(field("name", Kind::Name, "Its name.")),
+            required(field("prompt", Kind::Name, "What PASS and FAIL mean.")),
+            field("model", Kind::Name, "The model that judges."),
         ])),
         "Judgements by a model.",
     ),
     field(
         "grpc",
         Kind::List(&Kind::Object(&[
-            required(field("name", Kind::Text, "Its name.")),
-            required(field("endpoint", Kind::Text, "host:port of the service.")),
+            required(field("name", Kind::Name, "Its name.")),
+            required(field("endpoint", Kind::Name, "host:port of the service.")),
         ])),
         "Judgements by a service.",
     ),
@@ -123,7 +127,7 @@ const CLAIMS: &[Field] = &[
     field("enforce", Kind::Truth, "Send an agent back to work whose DONE is false beyond doubt."),
     field(
         "agents",
-        TEXTS,
+        NAMES,
         "The agent types this is about; `all` is every subagent, `main` the main agent. Absent: every subagent.",
     ),
     field("maxRetries", Kind::Count, "How often one agent is sent back; 1 when left out."),
@@ -145,25 +149,25 @@ const WHEN: Field = field(
 pub const ROOT: &[Field] = &[
     enforced(field("$schema", Kind::Text, "The JSON Schema, for editors.")),
     enforced(required(field("version", Kind::Version, "Schema version: \"1.0\"."))),
-    enforced(required(field("name", Kind::Text, "What people call this policy."))),
+    enforced(required(field("name", Kind::Name, "What people call this policy."))),
     enforced(field("expires", Kind::Date, "After this moment every call is denied. RFC 3339.")),
-    field("extends", Kind::Text, "A policy that this one tightens: path, https URL or OCI reference."),
+    field("extends", Kind::Name, "A policy that this one tightens: path, https URL or OCI reference."),
     field(
         "identity",
         Kind::Object(&[
-            field("allowedModels", TEXTS, "Models that may run under this policy."),
-            field("allowedEnvironments", TEXTS, "Environments that may run it, as patterns."),
-            field("requiredTools", TEXTS, "Tools that must be there."),
-            field("deniedTools", TEXTS, "Tools that must not be there."),
+            field("allowedModels", NAMES, "Models that may run under this policy."),
+            field("allowedEnvironments", NAMES, "Environments that may run it, as patterns."),
+            field("requiredTools", NAMES, "Tools that must be there."),
+            field("deniedTools", NAMES, "Tools that must not be there."),
         ]),
         "Who the agent must be.",
     ),
     field(
         "grants",
         Kind::Object(&[
-            field("secrets", Kind::Object(ALLOW_DENY), "Secrets it may use."),
-            field("apis", Kind::Object(ALLOW_DENY), "APIs it may call."),
-            field("storage", Kind::Object(ALLOW_DENY), "Storage it may use."),
+            field("secrets", Kind::Object(RESOURCES), "Secrets it may use."),
+            field("apis", Kind::Object(RESOURCES), "APIs it may call."),
+            field("storage", Kind::Object(RESOURCES), "Storage it may use."),
         ]),
         "Resources the agent's identity may use.",
     ),
@@ -203,9 +207,9 @@ pub const ROOT: &[Field] = &[
         "`observe` decides and records, and stops only what would touch the policy, the record, its keys or the hooks. An extension.",
     )),
     enforced(field("claims", Kind::Object(CLAIMS), "What an agent's DONE is worth. An extension: spec/claims.md.")),
-    field("requiredAttestations", TEXTS, "Steps that must leave an attestation."),
-    field("attestationDir", Kind::Text, "Where attestations go."),
-    field("attestationsFrom", TEXTS, "Which attestations rules may see."),
+    field("requiredAttestations", NAMES, "Steps that must leave an attestation."),
+    field("attestationDir", Kind::Name, "Where attestations go."),
+    field("attestationsFrom", NAMES, "Which attestations rules may see."),
     field("materialsFrom", Kind::Object(MATERIALS), "What attestations are bound to."),
     field("evaluators", Kind::Object(EVALUATORS), "Checks at or after the end."),
     field("functionaries", Kind::List(&Kind::Object(FUNCTIONARY)), "Who may sign this policy."),

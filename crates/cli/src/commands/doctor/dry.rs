@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use writ_clients::claude_code::settings::{Start, TIMEOUT_SECONDS};
 use writ_core::json::{self, Object, Value};
+use writ_engine::{Trust, governing};
 
 /// How often it is asked whether the hook has ended.
 const STEP: Duration = Duration::from_millis(10);
@@ -27,9 +28,17 @@ pub fn call(start: &Start, cwd: &Path) -> Result<(), String> {
     let reason = specific.and_then(|specific| specific.get("permissionDecisionReason")).and_then(Value::as_str);
     match (value.as_object(), reason) {
         (None, _) => Err("it prints something else than one JSON object".to_owned()),
-        (Some(_), Some(reason)) if reason.starts_with("writ denies what it cannot") => Err(reason.to_owned()),
+        // Where the policy is broken the hook has to say so, and that is told as the policy's own trouble.
+        (Some(_), Some(reason)) if reason.starts_with("writ denies what it cannot") && !is_broken(cwd) => {
+            Err(reason.to_owned())
+        }
         (Some(_), _) => Ok(()),
     }
+}
+
+/// Whether the policy here cannot be used, whoever signed it.
+fn is_broken(cwd: &Path) -> bool {
+    governing::find(cwd).is_some_and(|path| governing::open(&path, None, &Trust::open(None)).is_err())
 }
 
 fn answer(start: &Start, cwd: &Path, state: &Path) -> Result<String, String> {

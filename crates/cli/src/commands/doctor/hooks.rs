@@ -22,8 +22,17 @@ const MISPLACED: [&str; 6] = [
 const MAX_SETTINGS: u64 = 64 << 20;
 const AGAIN: &str = "run `writ init`";
 
+/// How closely the hooks are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// The settings alone.
+    Settings,
+    /// Also whether their command line answers.
+    Answers,
+}
+
 /// Everything about the hooks.
-pub fn check(home: &Home, cwd: &Path) -> Vec<Finding> {
+pub fn check(home: &Home, cwd: &Path, how: Look) -> Vec<Finding> {
     let project = governing::repository(cwd);
     let Some(places) = protect::places(home, project) else {
         return vec![bad("cannot tell where the client's settings are", "set HOME")];
@@ -44,7 +53,7 @@ pub fn check(home: &Home, cwd: &Path) -> Vec<Finding> {
                 findings.extend(switches(path, &found));
                 if !found.starts.is_empty() {
                     installed.push(path);
-                    findings.extend(look(path, &found, cwd));
+                    findings.extend(look(path, &found, cwd, how));
                 }
             }
         }
@@ -98,7 +107,7 @@ fn nowhere(home: &Home, project: &Path, cwd: &Path) -> Finding {
     }
 }
 
-fn look(path: &Path, found: &Installed, cwd: &Path) -> Vec<Finding> {
+fn look(path: &Path, found: &Installed, cwd: &Path, how: Look) -> Vec<Finding> {
     let mut out = Vec::new();
     let shown = path.display();
     let mut say = |text: String| out.push(bad(text, AGAIN));
@@ -131,16 +140,17 @@ fn look(path: &Path, found: &Installed, cwd: &Path) -> Vec<Finding> {
         ));
     }
     for start in &found.starts {
-        out.extend(starts(path, start, cwd));
+        out.extend(starts(path, start, cwd, how));
     }
     if out.is_empty() {
-        out.push(good(format!("hooks are installed in {shown}, and answer")));
+        let answer = if how == Look::Answers { ", and answer" } else { "" };
+        out.push(good(format!("hooks are installed in {shown}{answer}")));
     }
     out
 }
 
 /// Whether the very command line in the settings answers.
-fn starts(path: &Path, start: &Start, cwd: &Path) -> Option<Finding> {
+fn starts(path: &Path, start: &Start, cwd: &Path, how: Look) -> Option<Finding> {
     let shown = path.display();
     let program = &start.command;
     if start.args.is_some() {
@@ -152,6 +162,9 @@ fn starts(path: &Path, start: &Start, cwd: &Path) -> Option<Finding> {
         if place.is_none() {
             return Some(bad(format!("{shown} starts `{program}`, which is not there"), AGAIN));
         }
+    }
+    if how == Look::Settings {
+        return None;
     }
     dry::call(start, cwd)
         .err()

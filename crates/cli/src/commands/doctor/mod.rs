@@ -1,15 +1,17 @@
 //! `writ doctor`: what is wrong with the installation, and how to mend it.
 
 mod dry;
-mod hooks;
+pub mod hooks;
 mod state;
 
 use std::path::Path;
 
 use writ_core::json::{Object, Value};
-use writ_engine::{Home, Trust, governing, human, standing};
+use writ_engine::verify::VerifyError;
+use writ_engine::{Home, Trust, governing, standing, verify};
 use writ_store::Store;
 
+use self::hooks::Look;
 use crate::args::{Format, FormatArgs};
 use crate::commands::init::client_version;
 use crate::commands::policy;
@@ -18,9 +20,9 @@ use crate::exit::Failure;
 use crate::output;
 
 /// One question, its answer, and the remedy when the answer is bad.
-struct Finding {
-    good: bool,
-    text: String,
+pub struct Finding {
+    pub good: bool,
+    pub text: String,
     remedy: String,
 }
 
@@ -39,7 +41,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     let mut findings = state::check(&home);
     findings.extend(governs(&home, &cwd));
     findings.push(good(writ_engine::claims::enforced(&home, &cwd).text()));
-    findings.extend(hooks::check(&home, &cwd));
+    findings.extend(hooks::check(&home, &cwd, Look::Answers));
     findings.push(client()?);
     if args.format == Format::Json {
         output::print_json(&Value::Array(findings.iter().map(to_json).collect()));
@@ -67,10 +69,24 @@ fn to_json(finding: &Finding) -> Value {
 fn governs(home: &Home, cwd: &Path) -> Vec<Finding> {
     let trust = Trust::open(home.state.as_deref());
     let store = home.state().ok().and_then(|state| Store::open(state.to_owned()).ok());
-    let newest = store.as_ref().and_then(|store| human::newest(store, governing::repository(cwd)).ok().flatten());
-    let stands = store.as_ref().zip(newest).and_then(|(store, id)| standing::of_session(store, &id, &trust));
-    let mut out = vec![at_its_place(cwd, &trust)];
-    out.extend(stands.map(|text| bad(text, "put the file back, or a human runs `writ policy accept` in a terminal")));
+    let newest = store.as_ref().map(|store| (store, verify::newest(store, governing::repository(cwd))));
+    let (stands, unusable) = match newest {
+        Some((store, Ok(id))) => {
+            (standing::of_session(store, &id, &trust), store.last_row(&id).err().map(|e| e.to_string()))
+        }
+        Some((_, Err(error @ VerifyError::Lost { .. }))) => (None, Some(error.to_string())),
+        Some((_, Err(_))) | None => (None, None),
+    };
+    // Where it is gone, the accepted copy goes on governing, and what is said of that is all there is to say.
+    let gone = stands.is_some() && governing::find(cwd).is_none();
+    let mut out = if gone { Vec::new() } else { vec![at_its_place(cwd, &trust)] };
+    let accept = if gone { "writ policy accept --none" } else { "writ policy accept" };
+    out.extend(
+        unusable.map(|text| {
+            bad(text, "put the session's folder back, or start a new session: this one is denied every call")
+        }),
+    );
+    out.extend(stands.map(|text| bad(text, format!("put the file back, or a human runs `{accept}` in a terminal"))));
     out
 }
 
@@ -94,6 +110,12 @@ fn at_its_place(cwd: &Path, trust: &Trust) -> Finding {
             error.to_string(),
             format!(
                 "run `writ keys require-signed off`, or sign it: writ policy sign {shown} --key KEY, and trust that key"
+            ),
+        ),
+        Err(error @ governing::GoverningError::Unreadable { .. }) => bad(
+            error.to_string(),
+            format!(
+                "put the file back, as with `git checkout -- '{shown}'`; or take away what is at {shown}, then `writ init`"
             ),
         ),
         Err(error) => {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use writ_core::json::Value;
 use writ_engine::Home;
-use writ_store::Store;
+use writ_store::{Store, StoreError};
 
 use super::{Finding, bad, good};
 use crate::environment;
@@ -72,7 +72,7 @@ fn key(dir: &Path, store: &Store) -> Option<Finding> {
     let newest = store.sessions().ok().and_then(|sessions| sessions.into_iter().next());
     let aside = |path: &Path| format!("mv '{0}' '{0}.before'", path.display());
     // What another key sealed does not go on with a new one.
-    let sealed = ["sessions", "heads"].map(|name| dir.join(name));
+    let sealed = ["sessions", "heads", "begun"].map(|name| dir.join(name));
     let remedy = |broken: Option<&Path>| {
         let paths =
             broken.into_iter().chain(sealed.iter().map(std::path::PathBuf::as_path).filter(|path| path.exists()));
@@ -81,6 +81,8 @@ fn key(dir: &Path, store: &Store) -> Option<Finding> {
     };
     let held = match store.held_ledger_key() {
         Ok(held) => held.map(|key| key.public().key_id().to_string()),
+        // Its mode is told among the modes, with the mend that keeps it.
+        Err(StoreError::KeyExposed { .. }) => return None,
         Err(error) => return Some(bad(format!("the ledger key does not read: {error}"), remedy(Some(&path)))),
     };
     let genesis = store.first_row(&newest?).ok()??;
