@@ -34,8 +34,9 @@ pub fn attest(
     subject: &Subject<'_>,
     input: Digest,
     report: &Report,
+    detail: Detail,
 ) -> Result<Proof, VerdictError> {
-    let Value::Object(mut attested) = subject.attested(Detail::Hidden) else {
+    let Value::Object(mut attested) = subject.attested(detail) else {
         return Err(NotaryError::Unsettled.into());
     };
     about(&mut attested, session, input);
@@ -44,7 +45,7 @@ pub fn attest(
         session,
         Matter {
             input: Value::Object(attested),
-            output: matter::output(report, Detail::Hidden),
+            output: matter::output(report, detail),
             seconds: SHELF_LIFE_SECONDS,
             chain_id: None,
             parent: None,
