@@ -8,7 +8,7 @@ use writ_core::Digest;
 use writ_core::json::{self, Object, Value};
 use writ_evidence::attestation::Attestation;
 
-use crate::matter::{self, Detail, Subject};
+use crate::matter::{Detail, Subject};
 use crate::notary::{Matter, Notary, NotaryError, SHELF_LIFE_SECONDS};
 use crate::proof::Proof;
 use crate::session::Session;
@@ -45,7 +45,7 @@ pub fn attest(
         session,
         Matter {
             input: Value::Object(attested),
-            output: matter::output(report, detail),
+            output: subject.output(report, detail),
             seconds: SHELF_LIFE_SECONDS,
             chain_id: None,
             parent: None,

@@ -1,7 +1,7 @@
 //! A line as it may be shown: by the shapes of tokens, by names of values, and by what programs do with their words.
 
 use super::pairs::masked;
-use super::programs::{Takes, feeds_secret, is_known, is_user, sets, takes};
+use super::programs::{Takes, assigns_secrets, feeds_secret, is_known, is_place, is_user, names_next, sets, takes};
 use super::{MASK, mask, names};
 
 /// Deepest text in quotes that is looked into.
@@ -32,6 +32,8 @@ enum Next {
     User,
     /// It is a header.
     Header,
+    /// It is `name=secret`.
+    Pair,
 }
 
 /// What is known of the command a word stands in.
@@ -94,6 +96,7 @@ fn shown<'a>(word: &'a str, command: &mut Command<'a>, feeds: bool, depth: usize
         Next::Secret if !bare.starts_with('$') => return out.push_str(&quoted(word)),
         Next::User => return out.push_str(&user(word)),
         Next::Header => return out.push_str(&header(word)),
+        Next::Pair => return out.push_str(&pair(word, 0)),
         Next::Plain | Next::Secret => {}
     }
     let name = bare.rsplit('/').next().unwrap_or_default();
@@ -116,8 +119,12 @@ fn shown<'a>(word: &'a str, command: &mut Command<'a>, feeds: bool, depth: usize
         command.next = Next::User;
     } else if matches!(bare, "-H" | "--header" | "--proxy-header") {
         command.next = Next::Header;
+    } else if bare == "--from-literal" {
+        command.next = Next::Pair;
     } else if bare.starts_with('-') && !bare.contains('=') && names::is_secret(bare.trim_start_matches('-'))
+            && !(command.program == "pulumi" && bare == "--secret")
         || sets(command.program, &command.said, bare)
+        || names_next(command.program, &command.said, bare)
         || bare == "<<<" && feeds
     {
         command.next = Next::Secret;
@@ -133,13 +140,37 @@ fn shown<'a>(word: &'a str, command: &mut Command<'a>, feeds: bool, depth: usize
         command.said.push(bare);
         return out.push_str(&quoted(word));
     }
+    let assigned = assigns_secrets(command.program, &command.said) && positional && bare.contains('=');
+    let place = command.program != name && positional && is_place(command.program, &command.said);
     command.said.push(bare);
+    if assigned || bare.starts_with("--from-literal=") {
+        return out.push_str(&pair(word, usize::from(!assigned)));
+    }
+    if place {
+        return out.push_str(&quoted(word));
+    }
+    if let Some(value) = word.strip_prefix("-H").filter(|value| command.program == "curl" && !value.is_empty()) {
+        out.push_str("-H");
+        return out.push_str(&header(value));
+    }
     if command.program.starts_with("sql")
         && let Some(login) = login(word)
     {
         return out.push_str(&login);
     }
     out.push_str(&plain(word, feeds, depth));
+}
+
+/// `name=secret`, after so many other equals signs.
+fn pair(word: &str, skip: usize) -> String {
+    let Some((at, _)) = word.match_indices('=').nth(skip) else { return word.to_owned() };
+    let (name, value) = word.split_at(at + 1);
+    if value.is_empty() || value.trim_start_matches(['"', '\'']).starts_with('$') {
+        return word.to_owned();
+    }
+    // The word's own quotes stay in pairs.
+    let close = word.chars().next().filter(|first| matches!(first, '"' | '\'')).map(String::from).unwrap_or_default();
+    format!("{name}{MASK}{close}")
 }
 
 /// `user/secret@database`, as Oracle's programs take it.
@@ -272,7 +303,24 @@ fn random(word: &str) -> Option<String> {
         && of(char::is_ascii_uppercase) >= 8
         && of(char::is_ascii_lowercase) >= 8
         && !bare.starts_with('/');
-    shape.then(|| quoted(word))
+    (shape || changes(bare) >= 6).then(|| quoted(word))
+}
+
+/// How often upper case, lower case, digits and signs take turns in a word that is no name: what people and machines make of
+/// passwords (`Wq7vLr93xk`). None where a word is longer or shorter than these, or has parts.
+fn changes(bare: &str) -> usize {
+    let kind = |c: char| match c {
+        'A'..='Z' => 0_u8,
+        'a'..='z' => 1,
+        '0'..='9' => 2,
+        '!' | '@' | '#' | '%' | '^' | '*' | '+' => 3,
+        _ => 4,
+    };
+    let kinds: Vec<u8> = bare.chars().map(kind).collect();
+    if !(8..=39).contains(&kinds.len()) || kinds.contains(&4) || !(0..=2).all(|kind| kinds.contains(&kind)) {
+        return 0;
+    }
+    kinds.windows(2).filter(|pair| matches!(pair, [one, other] if one != other)).count()
 }
 
 /// The mask in the word's own quotes, so that the line still reads.

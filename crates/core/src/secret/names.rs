@@ -1,7 +1,11 @@
 //! Names whose values are secrets: of variables, options, members, parameters.
 
 /// Words that make a name one.
-const WORDS: [&str; 22] = [
+const WORDS: [&str; 26] = [
+    "otp",
+    "passcode",
+    "requirepass",
+    "masterauth",
     "password",
     "passwd",
     "passphrase",
@@ -26,8 +30,9 @@ const WORDS: [&str; 22] = [
     "psk",
 ];
 /// Pairs of words that do, one behind the other.
-const PAIRS: [(&str, &str); 20] = [
+const PAIRS: [(&str, &str); 21] = [
     ("api", "key"),
+    ("sonar", "login"),
     ("access", "key"),
     ("private", "key"),
     ("secret", "key"),

@@ -17,7 +17,21 @@ pub(super) fn masked(text: &str) -> String {
         out.push_str(name);
         let parameter = matches!(before, '?' | '&' | '#') && is_secret_parameter(name);
         let name = name.trim_start_matches('-');
-        rest = if parameter || is_secret(name) || name == "IDENTIFIED" || name == "identified" {
+        // `db.auth("me", "…")`, `login(…)`: what stands in the call.
+        if matches!(name.rsplit('.').next(), Some("auth" | "login" | "authenticate")) && after.starts_with(['(']) {
+            rest = call(after, &mut out);
+            before = ' ';
+            continue;
+        }
+        let member = name == "pwd" && after.trim_start_matches(['"', '\'']).starts_with(':');
+        let netrc = name == "password" && after.starts_with(' ') && text.contains("login ");
+        if netrc {
+            out.push(' ');
+            rest = masked_value(after.trim_start(), false, &mut out);
+            before = ' ';
+            continue;
+        }
+        rest = if parameter || member || is_secret(name) || name == "IDENTIFIED" || name == "identified" {
             value(name, after, &mut out)
         } else {
             after
@@ -30,6 +44,22 @@ pub(super) fn masked(text: &str) -> String {
 
 fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
+/// Masks the texts among a call's arguments; returns what comes after it.
+fn call<'a>(after: &'a str, out: &mut String) -> &'a str {
+    let end = after.find(')').unwrap_or(after.len());
+    let (mut inner, rest) = after.split_at(end);
+    while let Some(at) = inner.find(['"', '\'']) {
+        out.push_str(inner.get(..at).unwrap_or_default());
+        inner = masked_value(inner.get(at..).unwrap_or_default(), false, out);
+        if let Some(quote) = inner.chars().next() {
+            out.push(quote);
+            inner = inner.get(quote.len_utf8()..).unwrap_or_default();
+        }
+    }
+    out.push_str(inner);
+    rest
 }
 
 /// Masks what follows a name, if it is its value; returns what comes after.
@@ -45,6 +75,14 @@ fn value<'a>(name: &str, after: &'a str, out: &mut String) -> &'a str {
         }
         // `PASSWORD 'x'`, `IDENTIFIED BY 'x'` of SQL.
         _ if quoted_next => (after.len() - after.trim_start().len(), after.trim_start()),
+        // `PASSWORD('x')`, `SET PASSWORD FOR 'a'@'b' = 'x'` of SQL.
+        Some('(') if sign.get(1..).is_some_and(|value| value.starts_with('\'')) => {
+            (after.len() - sign.len() + 1, sign.get(1..).unwrap_or_default())
+        }
+        _ if after.get(..5).is_some_and(|word| word.eq_ignore_ascii_case(" for ")) && after.contains("= ") => {
+            let value = after.split_once("= ").map_or("", |(_, value)| value);
+            (after.len() - value.len(), value)
+        }
         _ => {
             let by = after.strip_prefix(" BY ").or(after.strip_prefix(" by "));
             let Some(value) = by.filter(|value| value.starts_with(['\'', '"'])) else { return after };

@@ -87,7 +87,7 @@ fn judge(subject: &Subject<'_>, home: Option<&str>, detail: Detail, at: &At<'_>)
         World::Elsewhere => (home, Box::new(Blind)),
     };
     let report = subject.evaluate(home, eyes.as_ref()).map_err(|error| Refusal(hide(&error.to_string())))?;
-    let output = matter::output(&report, detail);
+    let output = subject.output(&report, detail);
     match at.instance {
         Instance::Here { desk, attests: true } => desk
             .attest(subject.attested(detail), output)
