@@ -76,15 +76,9 @@ impl Findings<'_> {
             if found.tier == Tier::Reversible || kept && found.tier == Tier::FromBackup {
                 continue;
             }
-            let action = match doing {
-                Doing::Delete => "delete",
-                Doing::Overwrite => "overwrite",
-                Doing::Move => "move",
-                Doing::Permit => "permissions",
-            };
             let kind = if file.tree { "folder" } else { "file" };
             let mut mutation =
-                self.mutation(found.tier, action, kind, &found.why, file.span, Some(absolute), Origin::Rules);
+                self.mutation(found.tier, done(doing), kind, &found.why, file.span, Some(absolute), Origin::Rules);
             mutation.recoverability.confidence = found.confidence;
             mutation.evidence = found.evidence;
             mutation.missing = found.missing;
@@ -195,6 +189,16 @@ fn within_dd(analysis: &Analysis, file: &FileUse) -> bool {
             && file.span.end <= command.span.end
             && command.words.first().and_then(Word::literal).is_some_and(|program| rules::name_of(&program) == "dd")
     })
+}
+
+/// What is done, in the report's words.
+fn done(doing: Doing) -> &'static str {
+    match doing {
+        Doing::Delete => "delete",
+        Doing::Overwrite => "overwrite",
+        Doing::Move => "move",
+        Doing::Permit => "permissions",
+    }
 }
 
 /// What brings a thing back that this is done to.

@@ -6,6 +6,7 @@
 mod line;
 mod names;
 mod pairs;
+mod places;
 mod programs;
 mod values;
 

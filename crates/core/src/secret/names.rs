@@ -30,9 +30,11 @@ const WORDS: [&str; 26] = [
     "psk",
 ];
 /// Pairs of words that do, one behind the other.
-const PAIRS: [(&str, &str); 21] = [
+const PAIRS: [(&str, &str); 23] = [
     ("api", "key"),
-    ("sonar", "login"),
+    ("dsonar", "login"),
+    ("mfa", "code"),
+    ("token", "code"),
     ("access", "key"),
     ("private", "key"),
     ("secret", "key"),
@@ -76,8 +78,36 @@ pub(super) fn is_secret(name: &str) -> bool {
             [one, other] => PAIRS.iter().any(|(first, second)| one == first && other == second),
             _ => false,
         })
+        || matches!(words.as_slice(), [.., kind, last] if last == "key" && is_upper(name) && !KINDS.contains(&kind.as_str()))
         || words.len() > 1 && words.last().is_some_and(|last| last == "auth")
         || matches!(name, "_auth" | "cookie" | "Cookie" | "Set-Cookie" | "set-cookie")
+}
+
+/// Keys that are no secrets.
+const KINDS: [&str; 18] = [
+    "primary",
+    "foreign",
+    "public",
+    "sort",
+    "partition",
+    "cache",
+    "index",
+    "unique",
+    "hot",
+    "short",
+    "range",
+    "hash",
+    "row",
+    "group",
+    "object",
+    "map",
+    "bucket",
+    "registry",
+];
+
+/// Whether a name is written as variables of the environment are.
+fn is_upper(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// `pgpassword`, `dbpassword`, `mypasswd`: written as one.

@@ -107,9 +107,31 @@ const ROWS: &[Row] = &[
     (&["tailscale"], "", &["--authkey", "--auth-key"], &[]),
     (
         &[
-            "expo", "eas", "xcrun", "altool", "psexec", "rabbitmqadmin", "racadm", "ipmitool", "mosquitto_pub",
-            "mosquitto_sub", "couchbase-cli", "cbq", "cypher-shell", "arangosh", "jf", "jfrog", "p4", "wpscan",
-            "kadmin", "rancher", "nexus", "octo", "appcenter", "tccli", "dsconf",
+            "expo",
+            "eas",
+            "xcrun",
+            "altool",
+            "psexec",
+            "rabbitmqadmin",
+            "racadm",
+            "ipmitool",
+            "mosquitto_pub",
+            "mosquitto_sub",
+            "couchbase-cli",
+            "cbq",
+            "cypher-shell",
+            "arangosh",
+            "jf",
+            "jfrog",
+            "p4",
+            "wpscan",
+            "kadmin",
+            "rancher",
+            "nexus",
+            "octo",
+            "appcenter",
+            "tccli",
+            "dsconf",
         ],
         "",
         &["-p", "-P", "-w", "-t"],
@@ -122,64 +144,10 @@ const ROWS: &[Row] = &[
     (&["gem"], "push", &["--key", "-k"], &[]),
     (&["kaggle"], "set", &["-v"], &[]),
     (&["gh"], "secret", &[], &["-b"]),
+    (&["influx", "vercel", "supabase", "codecov"], "", &["-t", "-p"], &[]),
+    (&["dotnet", "nuget"], "source", &["-p"], &[]),
     (&["netlify"], "", &["--auth", "-a"], &[]),
 ];
-
-/// Places of secrets among the operands: program, a word before them (or none), how many operands lie between.
-const PLACES: &[(&str, &str, usize)] = &[
-    ("rabbitmqctl", "add_user", 1),
-    ("rabbitmqctl", "change_password", 1),
-    ("rabbitmqctl", "authenticate_user", 1),
-    ("mc", "set", 3),
-    ("mc", "add", 3),
-    ("mcli", "set", 3),
-    ("b2", "authorize-account", 1),
-    ("b2", "authorize_account", 1),
-    ("twilio", "login", 1),
-    ("bw", "unlock", 0),
-    ("bw", "login", 1),
-    ("wandb", "login", 0),
-    ("travis", "encrypt", 0),
-    ("vault", "unseal", 0),
-    ("mkpasswd", "", 0),
-    ("openssl", "passwd", 0),
-    ("radtest", "", 1),
-    ("net", "user", 1),
-    ("net", "use", 1),
-    ("gcloud", "activate-refresh-token", 1),
-    ("ansible-vault", "encrypt_string", 0),
-    ("consul", "put", 1),
-    ("glab", "set", 1),
-    ("snyk", "config", 2),
-    ("dotnet", "set", 1),
-    ("op", "signin", 3),
-    ("keyctl", "add", 2),
-    ("cmdkey", "/pass", 0),
-    ("pdbedit", "-t", 0),
-    ("influx", "-password", 0),
-    ("chef-vault", "create", 2),
-];
-
-/// Whether an operand stands where a program takes a secret.
-pub(super) fn is_place(program: &str, said: &[&str]) -> bool {
-    PLACES.iter().any(|(name, sub, between)| {
-        let from = if sub.is_empty() { Some(0) } else { said.iter().position(|word| word == sub).map(|at| at + 1) };
-        *name == program
-            && from.is_some_and(|from| {
-                let operands = said.iter().skip(from).filter(|word| !word.starts_with('-') && word.rsplit('/').next() != Some(program));
-                operands.count() == *between
-            })
-    })
-}
-
-/// Whether what a command assigns (`name=value`) are secrets, whatever their names.
-pub(super) fn assigns_secrets(program: &str, said: &[&str]) -> bool {
-    let has = |words: &[&str]| said.iter().any(|word| words.contains(word));
-    match program {
-        "vault" => has(&["put", "write", "patch", "login"]),
-        _ => has(&["secret", "secrets"]) && has(&["set", "put", "add", "import", "update"]),
-    }
-}
 
 /// Options whose value is `user:secret`, of any program.
 const USERS: [&str; 12] = [
@@ -197,7 +165,14 @@ const USERS: [&str; 12] = [
     "--userinfo",
 ];
 /// Words after which what a line prints is a secret's way to a program.
-const SINKS: [&str; 26] = [
+const SINKS: [&str; 33] = [
+    "secret create",
+    "secret bulk",
+    "lpass ",
+    "terraform login",
+    "keepassxc-cli",
+    "-password-file",
+    "private-key <(",
     "| passwd",
     "|passwd",
     "passwd --stdin",
@@ -253,7 +228,8 @@ pub(super) fn takes(program: &str, said: &[&str], word: &str) -> Takes {
 pub(super) fn is_user(program: &str, word: &str) -> bool {
     match word {
         "-u" | "--user" => true,
-        "-a" | "--auth" => matches!(program, "http" | "https" | "xh"),
+        "--auth" | "-auth" => true,
+        "-a" => matches!(program, "http" | "https" | "xh" | "httpie"),
         "-U" => matches!(program, "curl" | "smbclient" | "rpcclient"),
         "-E" | "--cert" => program == "curl",
         _ if program == "curl" && word.len() > 2 && word.starts_with('-') && word.ends_with('u') => {
@@ -273,7 +249,9 @@ pub(super) fn sets(program: &str, said: &[&str], word: &str) -> bool {
     match program {
         "aws" | "git" | "npm" | "pnpm" | "yarn" | "poetry" | "gcloud" | "pip" | "pulumi" | "doppler" | "gh" => {
             let sets = said.iter().any(|said| matches!(*said, "set" | "config" | "add"));
-            sets && word != "--secret" && super::names::is_secret(word.trim_start_matches('/'))
+            sets && word != "--secret"
+                && word.rsplit('.').next().is_some_and(super::names::is_secret)
+                && super::names::is_secret(word.trim_start_matches('/'))
                 || word.starts_with("pypi-token.")
         }
         _ => false,
@@ -282,16 +260,21 @@ pub(super) fn sets(program: &str, said: &[&str], word: &str) -> bool {
 
 /// Whether a word names the secret that the next one is: `setenv API_TOKEN …`, `kv put db/password …`, `requirepass …`.
 pub(super) fn names_next(program: &str, said: &[&str], word: &str) -> bool {
-    const SETTERS: [&str; 11] =
-        ["set", "SET", "put", "setenv", "set-env", "write", "config", "CONFIG", "create", "define", "-x"];
-    let setter = |word: &&str| SETTERS.contains(word);
-    let name = word.rsplit(['/', ':']).next().unwrap_or_default();
-    let compound = word.contains(['_', '/']) || matches!(name, "requirepass" | "masterauth" | "password" | "passwd");
-    let verb = ["set-", "get-", "put-", "create-", "delete-", "update-", "list-"].iter().any(|verb| name.starts_with(verb));
+    const SETTERS: [&str; 13] = [
+        "set", "SET", "put", "setenv", "setx", "set-env", "write", "config", "CONFIG", "create", "define", "modify",
+        "-x",
+    ];
+    let setter = |word: &&str| SETTERS.contains(word) || word.ends_with(":set");
+    let name = word.rsplit(['/', ':', '.']).next().unwrap_or_default();
+    let compound = matches!(name, "token" | "password" | "secret") && word.contains('.')
+        || word.contains(['_', '/'])
+        || matches!(name, "requirepass" | "masterauth" | "password" | "passwd");
+    let verb =
+        ["set-", "get-", "put-", "create-", "delete-", "update-", "list-"].iter().any(|verb| name.starts_with(verb));
     (SETTERS.contains(&program) || said.iter().any(setter))
         && program != "git"
         && !word.starts_with('-')
-        && !word.contains(['=', '.', ' '])
+        && !word.contains(['=', ' '])
         && compound
         && !verb
         && super::names::is_secret(name)
