@@ -20,6 +20,7 @@ const FILES: &[(&str, &str)] = &[
     ("kubernetes", include_str!("../data/shell/kubernetes.txt")),
     ("infrastructure", include_str!("../data/shell/infrastructure.txt")),
     ("databases", include_str!("../data/shell/databases.txt")),
+    ("redis", include_str!("../data/shell/redis.txt")),
     ("aws", include_str!("../data/shell/aws.txt")),
     ("google", include_str!("../data/shell/google.txt")),
     ("azure", include_str!("../data/shell/azure.txt")),
@@ -30,6 +31,7 @@ const FILES: &[(&str, &str)] = &[
     ("macos", include_str!("../data/shell/macos.txt")),
     ("protection", include_str!("../data/shell/protection.txt")),
     ("secrets", include_str!("../data/shell/secrets.txt")),
+    ("registries", include_str!("../data/shell/registries.txt")),
     ("vcs", include_str!("../data/shell/vcs.txt")),
     ("unseen", include_str!("../data/shell/unseen.txt")),
 ];
@@ -170,8 +172,8 @@ impl Subject {
         if let Some(program) = texts.first_mut() {
             *program = name_of(program);
         }
-        // Windows makes no difference between the cases.
-        if family.name == "windows" {
+        // Windows and Redis make no difference between the cases.
+        if matches!(family.name, "windows" | "redis") {
             texts.iter_mut().for_each(|text| *text = text.to_lowercase());
         }
         let operands = if family.globals.is_empty() {
@@ -185,6 +187,11 @@ impl Subject {
             _ => None,
         }));
         Self { idle, normal, operands, raw }
+    }
+
+    /// Whether it only prints its help, or what it would do.
+    pub const fn is_idle(&self) -> bool {
+        self.idle
     }
 
     /// The program's base name.
@@ -305,8 +312,11 @@ impl Rule {
     }
 }
 
-/// Whether `*` for any text makes a pattern a text.
+/// Whether `*` for any text makes a pattern a text; `\*` is the letter.
 fn fits(pattern: &str, text: &str) -> bool {
+    if pattern.contains("\\*") {
+        return fits(&pattern.replace("\\*", "\u{2}"), &text.replace('*', "\u{2}"));
+    }
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(first) else { return false };
     let mut pieces = rest.split('*').peekable();

@@ -55,6 +55,32 @@ fn files_are_read_without_a_mistake() {
     }
 }
 
+/// A rule about a program that its file's head does not name is never asked.
+#[test]
+fn programs_of_rules_stand_in_their_heads() {
+    let mut absent = Vec::new();
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/data/shell")).expect("the data") {
+        let path = file.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("text");
+        let heads: Vec<&str> =
+            text.lines().filter_map(|line| line.strip_prefix("programs: ")).flat_map(str::split_whitespace).collect();
+        for line in text.lines().filter_map(|line| line.strip_prefix("when: ~")) {
+            let first = line.split_whitespace().next().unwrap_or_default();
+            let plain = |name: &&str| {
+                name.starts_with(|c: char| c.is_ascii_lowercase())
+                    && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))
+            };
+            let names = first.split('|').map(|name| name.trim_start_matches('~')).filter(plain);
+            absent.extend(
+                names
+                    .filter(|name| !heads.contains(name))
+                    .map(|name| format!("{}: `{name}` in `{line}`", path.file_name().unwrap_or_default().display())),
+            );
+        }
+    }
+    assert!(absent.is_empty(), "{}", absent.join("\n"));
+}
+
 /// The reference's mistakes, and everyday lines beside them.
 #[test]
 fn lines_that_lose_something_and_lines_that_do_not() {
@@ -86,6 +112,18 @@ fn a_project_is_not_scratch_because_of_where_it_lies() {
         assert_ne!(verdict("rm -rf src"), Verdict::Allow, "{cwd}");
         assert_ne!(verdict("rm -rf ."), Verdict::Allow, "{cwd}");
         assert_eq!(verdict("rm -rf node_modules"), Verdict::Allow, "{cwd}");
+    }
+}
+
+#[test]
+fn a_home_is_not_scratch_because_of_where_it_lies() {
+    let env = Env { home: Some("/tmp/h/me".to_owned()), cwd: Some("/tmp/h/project".to_owned()), ..Env::default() };
+    let verdict = |line: &str| shell::evaluate(line, &env, &Blind).verdict();
+    for line in ["rm -rf ~", "rm -rf ~/Documents", "rm -rf \"$HOME\"/*", "rm -rf /tmp/h", "rm ~/.bash_history"] {
+        assert_ne!(verdict(line), Verdict::Allow, "{line}");
+    }
+    for line in ["rm -rf /tmp/other", "rm -rf ~/.cache/pip"] {
+        assert_eq!(verdict(line), Verdict::Allow, "{line}");
     }
 }
 

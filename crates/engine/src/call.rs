@@ -184,7 +184,8 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
         crate::look(&governing.policy, &call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
     let wanted = id.filter(|_| governing.policy.consequences().attest);
     if let (Some(id), Some(report), Some(subject)) = (wanted, report, matter::Subject::of(&call)) {
-        match verdicts::attest(session, id, &subject, input_digest(arguments), &report) {
+        let shown = matter::Detail::hash_only(governing.policy.consequences().hash_only);
+        match verdicts::attest(session, id, &subject, input_digest(arguments), &report, shown) {
             Ok(proof) => {
                 detail.push("attestation", proof.to_json());
                 proofs.push(proof);

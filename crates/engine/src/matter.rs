@@ -5,7 +5,7 @@
 
 use writ_consequence::{Eyes, Report, mcp};
 use writ_core::json::{self, Object, Value};
-use writ_core::secret::hide;
+use writ_core::secret::{Secrets, hide};
 use writ_core::{Digest, ToolCall};
 use writ_policy::SHELL_TOOLS;
 use writ_shell::Env;
@@ -119,6 +119,29 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// The report as it is attested and shown beside its attestation: no secret in any of its texts, also none of the input.
+    pub fn output(&self, report: &Report, detail: Detail) -> Value {
+        let hidden = hidden(&self.secrets(), report.to_json());
+        match detail {
+            Detail::Hidden => hidden,
+            Detail::HashOnly => nameless(None, hidden),
+        }
+    }
+
+    /// The secrets of the input.
+    fn secrets(&self) -> Secrets {
+        match self {
+            Self::Shell { line, .. } => Secrets::of(line),
+            // What a plan calls sensitive is in no report.
+            Self::Terraform { .. } => Secrets::default(),
+            Self::Mcp { call, .. } => {
+                let mut out = Secrets::of(&json::compact(call.arguments));
+                texts(call.arguments, 0, &mut |text| out.add(text));
+                out
+            }
+        }
+    }
+
     /// The `input` of its attestation.
     pub fn attested(&self, detail: Detail) -> Value {
         let mut out = Object::new();
@@ -183,14 +206,6 @@ pub fn call_hash(call: &mcp::Call<'_>) -> Digest {
     Digest::of(json::canonical(&Value::Object(out)).as_bytes())
 }
 
-/// The report as it is attested and shown beside its attestation: no secret in any of its texts.
-pub fn output(report: &Report, detail: Detail) -> Value {
-    match detail {
-        Detail::Hidden => hidden(report.to_json()),
-        Detail::HashOnly => nameless(None, hidden(report.to_json())),
-    }
-}
-
 /// Without what is taken from the input: names, texts, values, and what a sentence puts in backticks.
 fn nameless(name: Option<&str>, value: Value) -> Value {
     const OWN: [&str; 10] =
@@ -216,11 +231,23 @@ fn without_quotes(text: &str) -> String {
     shown.collect::<Vec<_>>().join("`")
 }
 
-fn hidden(value: Value) -> Value {
+/// Every text of a value, down to a depth that no call of a tool has.
+fn texts(value: &Value, depth: usize, each: &mut impl FnMut(&str)) {
     match value {
-        Value::String(text) => Value::String(hide(&text)),
-        Value::Array(items) => Value::Array(items.into_iter().map(hidden).collect()),
-        Value::Object(object) => Value::Object(object.into_iter().map(|(name, value)| (name, hidden(value))).collect()),
+        Value::String(text) => each(text),
+        Value::Array(items) if depth < 32 => items.iter().for_each(|item| texts(item, depth + 1, each)),
+        Value::Object(members) if depth < 32 => members.iter().for_each(|(_, value)| texts(value, depth + 1, each)),
+        Value::Array(_) | Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn hidden(secrets: &Secrets, value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(secrets.hide(&text)),
+        Value::Array(items) => Value::Array(items.into_iter().map(|item| hidden(secrets, item)).collect()),
+        Value::Object(object) => {
+            Value::Object(object.into_iter().map(|(name, value)| (name, hidden(secrets, value))).collect())
+        }
         plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => plain,
     }
 }

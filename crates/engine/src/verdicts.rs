@@ -8,7 +8,7 @@ use writ_core::Digest;
 use writ_core::json::{self, Object, Value};
 use writ_evidence::attestation::Attestation;
 
-use crate::matter::{self, Detail, Subject};
+use crate::matter::{Detail, Subject};
 use crate::notary::{Matter, Notary, NotaryError, SHELF_LIFE_SECONDS};
 use crate::proof::Proof;
 use crate::session::Session;
@@ -34,8 +34,9 @@ pub fn attest(
     subject: &Subject<'_>,
     input: Digest,
     report: &Report,
+    detail: Detail,
 ) -> Result<Proof, VerdictError> {
-    let Value::Object(mut attested) = subject.attested(Detail::Hidden) else {
+    let Value::Object(mut attested) = subject.attested(detail) else {
         return Err(NotaryError::Unsettled.into());
     };
     about(&mut attested, session, input);
@@ -44,7 +45,7 @@ pub fn attest(
         session,
         Matter {
             input: Value::Object(attested),
-            output: matter::output(report, Detail::Hidden),
+            output: subject.output(report, detail),
             seconds: SHELF_LIFE_SECONDS,
             chain_id: None,
             parent: None,

@@ -39,6 +39,8 @@ pub struct Consequences {
     pub attested_apply: Option<u8>,
     /// Every evaluation is attested.
     pub attest: bool,
+    /// These attestations show digests alone.
+    pub hash_only: bool,
 }
 
 impl Consequences {
@@ -55,8 +57,9 @@ impl Consequences {
             tier
         };
         let (ask, deny, attested_apply) = (tier("ask"), tier("deny"), tier("attestedApply"));
-        let attest = document.get("consequences").and_then(|consequences| consequences.get("attest"));
-        Self { ask, deny, attested_apply, attest: attest.and_then(Value::as_bool).unwrap_or(false) }
+        let truth = |name: &str| document.get("consequences")?.get(name)?.as_bool();
+        let (attest, hash_only) = (truth("attest").unwrap_or(false), truth("attestHashOnly").unwrap_or(false));
+        Self { ask, deny, attested_apply, attest, hash_only }
     }
 
     /// Whether anything is asked of evaluations.

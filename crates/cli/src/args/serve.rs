@@ -89,6 +89,9 @@ pub struct McpServeArgs {
     /// Put every report under signature; a report that cannot be is not given.
     #[arg(long)]
     pub attest: bool,
+    /// Leave what was asked out of the attestations: digests alone stand there, and reports name nothing of it.
+    #[arg(long, requires = "attest")]
+    pub hash_only: bool,
     /// An instance whose attestations count when they are verified (`https://host[:port]`); may be given more than once.
     #[arg(long, value_name = "URL")]
     pub trust: Vec<String>,

@@ -40,7 +40,7 @@ impl Attester {
 
     /// The report with its attestation beside it, durable.
     pub fn attest(&mut self, subject: &Subject<'_>, report: &Report) -> Result<Value, NotaryError> {
-        let output = matter::output(report, self.detail);
+        let output = subject.output(report, self.detail);
         let chain_id = self.parent.as_ref().and_then(|parent| parent.text("chain_id")).map(str::to_owned);
         let matter = Matter {
             input: subject.attested(self.detail),

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use writ_engine::matter::Detail;
 use writ_service::mcp::{self, Access, HttpSetting, Instance, Server, World};
 
 use super::relying;
@@ -57,5 +58,5 @@ fn server(args: &McpServeArgs, world: World, url: Option<(&str, bool)>) -> Resul
         Err(_) => Instance::None,
     };
     let foreign = if args.trust.is_empty() { mcp::nobody_trusted() } else { relying::foreign(&args.trust)? };
-    Ok(Server::new(world, instance, foreign))
+    Ok(Server::new(world, instance, Detail::hash_only(args.hash_only), foreign))
 }

@@ -266,21 +266,18 @@ fn is_whole(place: &Place<'_>) -> bool {
             || path.split('/').all(|part| matches!(part, ".." | "*")))
 }
 
-/// Below a folder where nothing is kept, but not the project itself: that may lie there, too.
+/// Below a folder where nothing is kept, but neither the project nor the home: they may lie there, too.
 fn passing(place: &Place<'_>) -> bool {
     let below = |path: &str| {
         let rest = PASSING.iter().find_map(|folder| path.strip_prefix(folder));
         rest.is_some_and(|rest| !rest.is_empty())
     };
-    let project = place.cwd.filter(|cwd| below(cwd));
-    let whole = project.is_some_and(|cwd| {
-        place
-            .path
-            .strip_prefix(cwd)
-            .or(cwd.strip_prefix(place.path))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    });
-    below(place.path) && !whole
+    let whole = |own: &str| {
+        let rest = place.path.strip_prefix(own).or(own.strip_prefix(place.path));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let own = [place.cwd, place.home].into_iter().flatten().filter(|own| below(own)).any(whole);
+    below(place.path) && !own
 }
 
 /// Devices: what is written there overwrites what they hold.

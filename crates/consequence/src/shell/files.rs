@@ -36,6 +36,8 @@ impl Findings<'_> {
             _ => Doing::Overwrite,
         };
         let (path, glob, seen) = match aim(&file.path, analysis) {
+            // What a device's writer aims at is a matter of its own.
+            Aim::Path { seen: false, path, .. } if path.starts_with("/dev/") && within_dd(analysis, file) => return,
             Aim::Path { path, glob, seen } => (path, glob, seen),
             Aim::Nothing => return,
             Aim::Anything => return self.anything(file, doing, base),
@@ -47,6 +49,10 @@ impl Findings<'_> {
                 Dir::Unknown if doing == Doing::Delete => folded(&path),
                 Dir::Unknown | Dir::Open(_) => continue,
             };
+            // What was moved there in this very line goes with it.
+            let moved =
+                (doing == Doing::Delete).then(|| self.moved_from(&absolute, file.span.start, analysis)).flatten();
+            let absolute = moved.unwrap_or(absolute);
             // What a partition tool does to its device is a matter of its own rules.
             if absolute.starts_with("/dev/") && rules::of(base).any(|family| ["disks", "system"].contains(&family.name))
             {
@@ -70,15 +76,9 @@ impl Findings<'_> {
             if found.tier == Tier::Reversible || kept && found.tier == Tier::FromBackup {
                 continue;
             }
-            let action = match doing {
-                Doing::Delete => "delete",
-                Doing::Overwrite => "overwrite",
-                Doing::Move => "move",
-                Doing::Permit => "permissions",
-            };
             let kind = if file.tree { "folder" } else { "file" };
             let mut mutation =
-                self.mutation(found.tier, action, kind, &found.why, file.span, Some(absolute), Origin::Rules);
+                self.mutation(found.tier, done(doing), kind, &found.why, file.span, Some(absolute), Origin::Rules);
             mutation.recoverability.confidence = found.confidence;
             mutation.evidence = found.evidence;
             mutation.missing = found.missing;
@@ -87,6 +87,25 @@ impl Findings<'_> {
                 self.mutations.push(mutation);
             }
         }
+    }
+
+    /// Where the line took a path from that it removes: `mv src /tmp/x && rm -rf /tmp/x`.
+    fn moved_from(&self, path: &str, before: usize, analysis: &Analysis) -> Option<String> {
+        let moves = |command: &&Command| {
+            command.span.end <= before
+                && command.words.first().and_then(Word::literal).is_some_and(|program| rules::name_of(&program) == "mv")
+        };
+        analysis.commands.iter().filter(moves).find_map(|command| {
+            let Some(Dir::Start(dir)) = command.dirs.first() else { return None };
+            let words: Vec<String> = command.words.iter().skip(1).map(Word::literal).collect::<Option<_>>()?;
+            let mut operands: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+            let target = absolute(self.env, dir, operands.pop()?);
+            operands.into_iter().map(|source| absolute(self.env, dir, source)).find(|source| {
+                let name = source.rsplit('/').next().unwrap_or_default();
+                let below = target.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+                below || path == format!("{target}/{name}")
+            })
+        })
     }
 
     /// Something that is copied, moved or linked to a path.
@@ -160,6 +179,25 @@ impl Findings<'_> {
             let why = "every match is deleted, also what the names do not bound";
             self.add(Tier::FromBackup, "delete", "files", why, command.span, None, Origin::Rules);
         }
+    }
+}
+
+/// Whether a path is one that `dd` writes.
+fn within_dd(analysis: &Analysis, file: &FileUse) -> bool {
+    analysis.commands.iter().any(|command| {
+        command.span.start <= file.span.start
+            && file.span.end <= command.span.end
+            && command.words.first().and_then(Word::literal).is_some_and(|program| rules::name_of(&program) == "dd")
+    })
+}
+
+/// What is done, in the report's words.
+fn done(doing: Doing) -> &'static str {
+    match doing {
+        Doing::Delete => "delete",
+        Doing::Overwrite => "overwrite",
+        Doing::Move => "move",
+        Doing::Permit => "permissions",
     }
 }
 

@@ -120,7 +120,14 @@ impl Findings<'_> {
         }
     }
 
-    fn found_in(&mut self, line: &str, command: &Command) {
+    /// `python -m twine upload`: the module's own command line.
+    pub(super) fn module(&mut self, command: &Command) {
+        if let Some(words) = command.words.get(2..).filter(|_| self.depth < MAX_DEPTH) {
+            self.found_in(&quoted(words), command);
+        }
+    }
+
+    pub(super) fn found_in(&mut self, line: &str, command: &Command) {
         let env = Env { home: self.env.home.clone(), cwd: self.env.cwd.clone(), ..Env::default() };
         let report = evaluate_within(line, &env, self.eyes, self.depth + 1);
         for mut found in report.mutations {
@@ -130,7 +137,11 @@ impl Findings<'_> {
                 continue;
             }
             found.recoverability.confidence = found.recoverability.confidence.min(Confidence::Medium);
+            let rule = found.intent.metadata.get("rule").cloned();
             found.intent.metadata = self.span(command.span);
+            if let Some(rule) = rule {
+                found.intent.metadata.push("rule", rule);
+            }
             self.mutations.push(found);
         }
     }

@@ -6,14 +6,16 @@ mod network;
 mod over;
 mod statements;
 mod unknown;
+mod words;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use writ_core::Span;
 use writ_core::json::{Object, Value};
 use writ_shell::{Access, Analysis, Command, Env, Part, Word, analyze};
 
 use files::{DELETES, search_of};
+use words::{is_other_value, owners, printed, shown, text_of, wraps};
 
 use crate::paths::{Doing, Eyes, Git, Place, judge};
 use crate::report::{
@@ -26,6 +28,9 @@ use crate::{signs, sql};
 const SOME_HOME: &str = "/~";
 /// The rule about named files that are put back as git has them.
 const DISCARD: &str = "git/discard";
+
+/// Families of command lines of services: their words are verbs and names, not texts.
+const SERVICES: [&str; 7] = ["aws", "google", "azure", "infrastructure", "kubernetes", "services", "registries"];
 
 /// Evaluates a line.
 pub fn evaluate(line: &str, env: &Env, eyes: &dyn Eyes) -> Report {
@@ -121,13 +126,22 @@ impl Findings<'_> {
         }
         let fed = self.fed(command, analysis);
         let command = fed.as_ref().unwrap_or(command);
+        if base.starts_with("python") && command.words.get(1).and_then(Word::literal).as_deref() == Some("-m") {
+            self.module(command);
+        }
+        let (mut hit, mut service) = (false, false);
+        if is_other_value(command, analysis) {
+            return;
+        }
         for family in rules::of(&base) {
             let subject = Subject::of(command, family);
+            service |= SERVICES.contains(&family.name) && !subject.is_idle();
             for rule in &family.rules {
                 let Some(skip) = rule.applies(&subject) else { continue };
                 if fed.is_some() && rule.id == "interpreters/inline-shell" && !signs::calls_deletion(&subject) {
                     continue;
                 }
+                hit = true;
                 match rule.tier {
                     Judged::As(_) if rule.id == DISCARD && self.are_clean(&subject.targets(skip)) => {}
                     Judged::As(tier) => self.rule(rule, tier, &subject.targets(skip), command.span),
@@ -136,6 +150,11 @@ impl Findings<'_> {
                     Judged::Unseen => self.opaque(rule, command, analysis),
                 }
             }
+        }
+        // No rule for this subcommand: its verb still says what it does.
+        if service && !hit && signs::takes_away(command) {
+            let why = format!("`{base}` is told to delete");
+            self.add(Tier::FromBackup, "delete", "something", &why, command.span, None, Origin::Default);
         }
     }
 
@@ -192,7 +211,7 @@ impl Findings<'_> {
         }
         let tree = words.iter().any(recursive);
         let here: HashSet<String> = analysis.files.iter().filter_map(|file| text_of(&file.path)).collect();
-        for path in words.iter().filter(|word| !word.starts_with('-') && !here.contains(*word)) {
+        for path in words.iter().filter(|word| !word.is_empty() && !word.starts_with('-') && !here.contains(*word)) {
             let place = Place { path, tree, glob: path.contains('*'), cwd: None, home: None };
             let found = judge(Doing::Delete, &place, crate::paths::Seen::default());
             if found.tier > Tier::WithEffort {
@@ -339,46 +358,4 @@ impl Findings<'_> {
             dependencies: Vec::new(),
         }
     }
-}
-
-/// What a line prints of its own.
-fn printed(analysis: &Analysis) -> Vec<String> {
-    let prints =
-        |other: &&Command| matches!(other.words.first().and_then(Word::literal).as_deref(), Some("echo" | "printf"));
-    analysis
-        .commands
-        .iter()
-        .filter(prints)
-        .flat_map(|other| other.words.iter().skip(1).filter_map(Word::literal))
-        .collect()
-}
-
-/// The command whose operand a path is; a redirection's target is nobody's.
-fn owners(analysis: &Analysis) -> HashMap<(usize, usize, String), &Command> {
-    let words =
-        analysis.commands.iter().flat_map(|command| command.words.iter().skip(1).map(move |word| (word, command)));
-    words.map(|(word, command)| ((word.span.start, word.span.end, shown(word)), command)).collect()
-}
-
-/// Whether one command stands in the words of another.
-fn wraps(outer: &Command, inner: &Command) -> bool {
-    inner.words.first().is_some_and(|first| outer.words.iter().skip(1).any(|word| word.span == first.span))
-}
-
-/// A word's text, with a mark for what is not known of it.
-fn shown(word: &Word) -> String {
-    let part = |part: &Part| match part {
-        Part::Text(text) | Part::Glob(text) => text.clone(),
-        Part::Unknown(_) => rules::UNKNOWN.to_owned(),
-    };
-    word.parts.iter().map(part).collect()
-}
-
-/// A path's text; `None` when part of it is not known.
-fn text_of(word: &Word) -> Option<String> {
-    let known = |part: &Part| match part {
-        Part::Text(text) | Part::Glob(text) => Some(text.clone()),
-        Part::Unknown(_) => None,
-    };
-    word.parts.iter().map(known).collect()
 }

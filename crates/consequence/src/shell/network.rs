@@ -46,7 +46,7 @@ impl Findings<'_> {
             let why = "the environment leaves the machine, with every token in it";
             self.add(Tier::Unrecoverable, "disclose", "secret", why, span, None, Origin::Rules);
         }
-        let printed = analysis.commands.iter().find_map(signs::prints_secret);
+        let printed = analysis.commands.iter().find_map(|command| signs::prints_secret(command, self.line));
         if let Some((span, what)) = printed.filter(|_| analysis.commands.iter().any(signs::sends_input)) {
             let why = format!("{what} leaves the machine; nothing takes it back");
             self.add(Tier::Unrecoverable, "disclose", "secret", &why, span, None, Origin::Rules);

@@ -18,7 +18,9 @@ pub(super) enum Over {
     Emptied,
     /// Something else stands there.
     Replaced,
-    /// It is changed in place, or added to.
+    /// It is changed in place.
+    Edited,
+    /// It is added to.
     Kept,
 }
 
@@ -29,6 +31,7 @@ impl Findings<'_> {
         let words: Vec<String> = owner.words.iter().filter_map(Word::literal).collect();
         let has = |flags: &[&str]| words.iter().skip(1).any(|word| flags.contains(&word.as_str()));
         match words.first().map(|program| rules::name_of(program)).unwrap_or_default().as_str() {
+            "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" | "ed" | "ex" => Over::Edited,
             "tee" if has(&["-a", "--append", "-ai", "-ia"]) => Over::Kept,
             "tee" | "sort" | "openssl" | "gpg" | "pg_dump" | "mysqldump" | "wget" | "install" => Over::Replaced,
             "curl" if !has(&["-C", "--continue-at"]) => Over::Replaced,
@@ -71,10 +74,14 @@ impl Findings<'_> {
 /// What is lost when a file is written over. `None` where nothing is.
 pub(super) fn lost(over: Over, place: &Place<'_>, seen: Seen) -> Option<Outcome> {
     let path = place.path;
-    if over == Over::Kept || !is_record(path) && is_kept_nowhere(place) {
+    if over == Over::Kept || !is_record(path) && (over == Over::Edited || is_kept_nowhere(place)) {
         return None;
     }
-    let what = if over == Over::Emptied { "is emptied" } else { "is written over" };
+    let what = match over {
+        Over::Emptied => "is emptied",
+        Over::Edited => "is changed",
+        Over::Replaced | Over::Kept => "is written over",
+    };
     let outcome = |why: String, confidence, git: Option<&str>| {
         let evidence = git.map(|value| Evidence {
             key: "git.status".to_owned(),
@@ -117,6 +124,10 @@ pub(super) fn lost(over: Over, place: &Place<'_>, seen: Seen) -> Option<Outcome>
             };
             let found = outcome(format!("what `{path}` held is gone"), Confidence::Low, None);
             Some(Outcome { missing: vec![missing], ..found })
+        }
+        (None, _) if path.contains("/.ssh/") || path.contains("/.gnupg/") => {
+            let why = format!("what `{path}` held is gone, and it may be made nowhere else");
+            Some(outcome(why, Confidence::Low, None))
         }
         (None, _) => None,
     }

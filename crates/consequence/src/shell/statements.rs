@@ -5,6 +5,7 @@
 use writ_core::json::Value;
 use writ_shell::{Access, Analysis, Command, Word};
 
+use super::inside::MAX_DEPTH;
 use super::{Findings, printed};
 use crate::report::Origin;
 use crate::rules::{self, Rule};
@@ -13,6 +14,8 @@ use crate::{signs, sql};
 /// Options whose value is a statement.
 const STATEMENT: [&str; 10] =
     ["-c", "-e", "-q", "-Q", "--command", "--execute", "--query", "--statement", "-s", "--sql"];
+/// Most lines of commands that are read.
+const MAX_LINES: usize = 64;
 /// Options whose value is a file of statements.
 const FILE: [&str; 5] = ["-f", "--file", "-i", "--input-file", "--init-file"];
 
@@ -42,6 +45,9 @@ impl Findings<'_> {
             let why = format!("statements run that were not looked into: {what}");
             self.not_known("run", "statements", &why, command.span);
         }
+        if self.own_language(command, &handed) {
+            return;
+        }
         texts.extend(handed);
         for text in texts.iter().filter(|text| text.contains(' ')) {
             let text =
@@ -59,6 +65,26 @@ impl Findings<'_> {
         }
     }
 
+    /// What is handed to a client that speaks no SQL, as if it stood in the client's arguments.
+    fn own_language(&mut self, command: &Command, handed: &[String]) -> bool {
+        let program = program_of(command);
+        let mongo = matches!(program.as_str(), "mongo" | "mongosh");
+        if !mongo && !rules::of(&program).any(|family| family.name == "redis") {
+            return false;
+        }
+        let deep = self.depth >= MAX_DEPTH;
+        for text in handed.iter().filter(|_| !deep) {
+            if mongo {
+                self.found_in(&format!("mongosh --eval '{}'", text.replace('\'', "'\\''")), command);
+                continue;
+            }
+            for line in text.lines().filter(|line| !line.trim().is_empty()).take(MAX_LINES) {
+                self.found_in(&format!("redis-cli {line}"), command);
+            }
+        }
+        true
+    }
+
     /// Where the statements stand that nobody sees here.
     fn not_read(
         &self,
@@ -74,34 +100,12 @@ impl Findings<'_> {
                 _ => None,
             })
         };
-        let program = command.words.first().and_then(Word::literal).map(|name| rules::name_of(&name))?;
-        let client = matches!(
-            program.as_str(),
-            "psql"
-                | "mysql"
-                | "mariadb"
-                | "sqlite3"
-                | "sqlite"
-                | "sqlcmd"
-                | "clickhouse-client"
-                | "duckdb"
-                | "cockroach"
-                | "cqlsh"
-                | "snowsql"
-                | "usql"
-                | "pgcli"
-                | "mycli"
-                | "sqlplus"
-                | "isql"
-                | "osql"
-                | "trino"
-                | "presto"
-                | "beeline"
-                | "hive"
-                | "impala-shell"
-                | "spark-sql"
-                | "tsql"
-        );
+        let program = program_of(command);
+        let client = match program.as_str() {
+            "bq" => arguments.iter().flatten().any(|word| word == "query"),
+            "wrangler" | "turso" | "supabase" | "heroku" | "influx" => false,
+            _ => !arguments.iter().flatten().any(|word| word == "-x"),
+        };
         if !client
             || arguments.iter().flatten().any(|word| matches!(word.as_str(), "--help" | "--version" | "-l" | "--list"))
         {
@@ -115,16 +119,26 @@ impl Findings<'_> {
         if let Some(name) = glued {
             return Some(format!("`{name}`"));
         }
-        if value_of(&STATEMENT) == Some(None) {
+        let reads = command.words.iter().skip(1).any(|word| {
+            word.literal().is_none()
+                && [".read", "\\i "].iter().any(|start| super::shown(word).trim_start().starts_with(start))
+        });
+        if reads || value_of(&STATEMENT) == Some(None) {
             return Some("a statement that is known only once it runs".to_owned());
         }
+        let script = arguments.iter().flatten().find(|word| word.ends_with(".js") || word.ends_with(".redis"));
+        if let Some(name) = script.filter(|_| matches!(program.as_str(), "mongo" | "mongosh")) {
+            return Some(format!("`{name}`"));
+        }
+        // `docker exec -i db psql < drop.sql`: the redirection is the outer command's.
+        let outer = analysis.commands.iter().filter(|outer| super::wraps(outer, command)).map(|outer| outer.span);
+        let spans: Vec<_> = outer.chain([command.span]).collect();
         let redirected = analysis.files.iter().find(|file| {
             let before = self.line.get(..file.span.start).unwrap_or_default().trim_end();
             file.access == Access::Read
                 && before.ends_with('<')
                 && !before.ends_with("<<")
-                && command.span.start <= file.span.start
-                && file.span.end <= command.span.end
+                && spans.iter().any(|span| span.start <= file.span.start && file.span.end <= span.end)
         });
         if let Some(file) = redirected {
             return Some(format!("`{}`", super::shown(&file.path)));
@@ -132,6 +146,10 @@ impl Findings<'_> {
         let piped = self.line.get(..command.span.start).unwrap_or_default().trim_end().ends_with('|');
         (piped && !told).then(|| "what another program hands it".to_owned())
     }
+}
+
+fn program_of(command: &Command) -> String {
+    command.words.first().and_then(Word::literal).map(|name| rules::name_of(&name)).unwrap_or_default()
 }
 
 fn says(word: &str, flags: &[&str]) -> bool {

@@ -10,6 +10,7 @@ use super::Findings;
 use crate::paths::{Doing, Place, Seen, is_surely_made_again, judge};
 use crate::report::{Confidence, Effect, Missing, Origin, Tier, Unseen};
 use crate::rules::{self, Rule};
+use crate::signs;
 
 /// Programs whose output is made to be run by the shell that calls them.
 const EMITTERS: [&str; 34] = [
@@ -157,12 +158,12 @@ impl Findings<'_> {
         self.mutations.push(mutation);
     }
 
-    /// A rule whose target is not known: it is worse than what is known to come back from a copy.
+    /// R36: a rule that takes away, and whose target is not known, is for somebody to look at.
     pub(super) fn raised(&self, rule: &Rule, tier: Tier, targets: &[String]) -> Tier {
         let takes = matches!(rule.action, "delete" | "destroy" | "stop" | "unpublish" | "withdraw");
         let unknown = targets.iter().any(|target| target.contains(rules::UNKNOWN));
         let history = rule.id.starts_with("git/");
-        if takes && unknown && !history && tier == Tier::FromBackup { Tier::NeedsReview } else { tier }
+        if takes && unknown && !history && tier >= Tier::FromBackup { Tier::NeedsReview } else { tier }
     }
 
     /// `dd of=/dev/$D`: what a device's writer aims at.
@@ -195,6 +196,9 @@ impl Findings<'_> {
                 UnresolvedKind::Script => {
                     let why = "code runs that is not known before it runs";
                     self.not_known("run", "code", why, open.span);
+                }
+                UnresolvedKind::Code if handed_whole(analysis, open.span) => {
+                    self.not_known("run", "code", "code runs that is not known before it runs", open.span);
                 }
                 UnresolvedKind::Code => self.unseen(&open.what, "the code is in another language"),
                 UnresolvedKind::Program | UnresolvedKind::Environment | UnresolvedKind::Directory => {}
@@ -284,6 +288,23 @@ fn emitted(analysis: &Analysis, span: Span) -> bool {
     };
     let mut inside = analysis.commands.iter().filter(within).peekable();
     inside.peek().is_some() && inside.all(prints)
+}
+
+/// Whether the code of an interpreter is the value of a variable, or what a command prints, and nothing else: `node -e "$CODE"`.
+fn handed_whole(analysis: &Analysis, span: Span) -> bool {
+    let unknown = |word: &Word| !word.parts.is_empty() && word.parts.iter().all(Part::is_unknown);
+    let code = |command: &Command| {
+        command.words.windows(2).any(|pair| match pair {
+            [option, code] => {
+                option.literal().is_some_and(|option| matches!(option.as_str(), "-c" | "-e" | "-r" | "--eval" | "-p"))
+                    && unknown(code)
+            }
+            _ => false,
+        })
+    };
+    analysis.commands.iter().any(|command| {
+        command.span.start <= span.start && span.end <= command.span.end && signs::runs_code(command) && code(command)
+    })
 }
 
 /// Whether a shell is fed nothing but files as they are: the same as naming them to it.

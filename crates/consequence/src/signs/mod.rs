@@ -11,8 +11,15 @@ use crate::rules::Subject;
 pub use secrets::{is_secret, lists_environment, own_keys, prints_secret, sends_input};
 
 /// Words that take something away wherever they are the verb.
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 19] = [
     "delete",
+    "remove",
+    "rm",
+    "rmr",
+    "reset",
+    "revoke",
+    "unlink",
+    "deleteall",
     "destroy",
     "purge",
     "drop",
@@ -101,7 +108,14 @@ pub fn takes_away(command: &Command) -> bool {
     }
     words.iter().filter(|word| !word.starts_with('-')).take(3).any(|word| {
         let verb = word.rsplit(':').next().unwrap_or_default();
-        VERBS.contains(&verb) || ["delete-", "destroy-", "purge-", "drop-"].iter().any(|start| verb.starts_with(start))
+        // `DeleteInstance`, `deleteSite`.
+        let camel =
+            ["Delete", "delete", "Terminate", "terminate", "Destroy", "destroy", "Purge", "purge", "Drop"].iter().any(
+                |start| verb.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase())),
+            );
+        camel
+            || VERBS.contains(&verb)
+            || ["delete-", "destroy-", "purge-", "drop-"].iter().any(|start| verb.starts_with(start))
     })
 }
 

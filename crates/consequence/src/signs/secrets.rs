@@ -45,8 +45,15 @@ pub fn sends_input(command: &Command) -> bool {
 }
 
 /// What a command prints that nobody else should read: where it stands, and what it is.
-pub fn prints_secret(command: &Command) -> Option<(Span, &'static str)> {
-    const PRINTERS: [(&str, &[&str], &str); 20] = [
+pub fn prints_secret(command: &Command, line: &str) -> Option<(Span, &'static str)> {
+    const PRINTERS: [(&str, &[&str], &str); 27] = [
+        ("pg_dump", &[], "a whole database"),
+        ("pg_dumpall", &[], "a whole database"),
+        ("mysqldump", &[], "a whole database"),
+        ("mariadb-dump", &[], "a whole database"),
+        ("mongodump", &[], "a whole database"),
+        ("docker", &["save"], "an image with everything in it"),
+        ("docker", &["export"], "a container with everything in it"),
         ("kubectl", &["get", "secret"], "a secret of the cluster"),
         ("kubectl", &["get", "secrets"], "a secret of the cluster"),
         ("kubectl", &["config", "view"], "the cluster's credentials"),
@@ -73,9 +80,24 @@ pub fn prints_secret(command: &Command) -> Option<(Span, &'static str)> {
     if matches!(name.as_str(), "history" | "journalctl" | "dmesg" | "last") {
         return Some((command.span, "the record of what was done here"));
     }
+    if matches!(name.as_str(), "echo" | "printf") && command.words.iter().skip(1).any(|word| names_secret(word, line)) {
+        return Some((command.span, "a secret of the environment"));
+    }
     let says = |wanted: &&&str| words.iter().any(|word| word == **wanted);
     let known = PRINTERS.iter().find(|(program, marks, _)| *program == name && marks.iter().all(|mark| says(&mark)))?;
     Some((command.span, known.2))
+}
+
+/// Whether a word is the value of a variable that is named like a secret: `"$AWS_SECRET_ACCESS_KEY"`.
+fn names_secret(word: &Word, line: &str) -> bool {
+    let text = line.get(word.span.start..word.span.end).unwrap_or_default();
+    text.split('$').skip(1).any(|rest| {
+        let name = rest.trim_start_matches('{');
+        let name = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+        ["SECRET", "TOKEN", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY"]
+            .iter()
+            .any(|part| name.to_ascii_uppercase().contains(part))
+    })
 }
 
 /// Where a command names the keys it proves itself with, or settings it takes in: those it does not send.
@@ -120,7 +142,8 @@ pub fn own_keys(command: &Command) -> Vec<(usize, usize)> {
 
 /// Whether a file holds secrets, or the record of what was done, by its name.
 pub fn is_secret(path: &str) -> bool {
-    const NAMES: [&str; 37] = [
+    const NAMES: [&str; 38] = [
+        "passwd",
         ".env",
         "id_rsa",
         "id_dsa",

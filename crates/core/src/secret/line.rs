@@ -1,11 +1,15 @@
 //! A line as it may be shown: by the shapes of tokens, by names of values, and by what programs do with their words.
 
 use super::pairs::masked;
-use super::programs::{Takes, feeds_secret, is_known, is_user, sets, takes};
+use super::places::{VERBS, about_secrets, assigns_secrets, is_place};
+use super::programs::{Takes, feeds_secret, is_known, is_user, names_next, sets, takes};
 use super::{MASK, mask, names};
 
 /// Deepest text in quotes that is looked into.
 const MAX_DEPTH: usize = 4;
+
+/// Most words of a command that are remembered.
+const MAX_SAID: usize = 48;
 
 /// A line or a sentence fit to be shown to others: its tokens masked, and the values that stand behind names of secrets
 /// (`PGPASSWORD=…`, `--token …`, `Authorization: …`, `"password": "…"`, `?token=…`), in addresses (`://user:…@`), and where programs
@@ -32,6 +36,8 @@ enum Next {
     User,
     /// It is a header.
     Header,
+    /// It is `name=secret`.
+    Pair,
 }
 
 /// What is known of the command a word stands in.
@@ -90,10 +96,12 @@ fn word_end(text: &str) -> usize {
 fn shown<'a>(word: &'a str, command: &mut Command<'a>, feeds: bool, depth: usize, out: &mut String) {
     let bare = word.trim_matches(['"', '\'']);
     let next = std::mem::replace(&mut command.next, Next::Plain);
+    let option = bare.starts_with("--") || bare.starts_with('-') && bare.len() == 2 || bare.starts_with('<');
     match next {
-        Next::Secret if !bare.starts_with('$') => return out.push_str(&quoted(word)),
+        Next::Secret if !bare.starts_with('$') && !option => return out.push_str(&quoted(word)),
         Next::User => return out.push_str(&user(word)),
         Next::Header => return out.push_str(&header(word)),
+        Next::Pair => return out.push_str(&pair(word, 0)),
         Next::Plain | Next::Secret => {}
     }
     let name = bare.rsplit('/').next().unwrap_or_default();
@@ -103,43 +111,101 @@ fn shown<'a>(word: &'a str, command: &mut Command<'a>, feeds: bool, depth: usize
         command.program = name;
         command.said.clear();
     }
-    match takes(command.program, &command.said, bare) {
-        Takes::Next => command.next = Next::Secret,
+    let shown = leads(word, bare, command, feeds).or_else(|| operand(word, bare, command, feeds));
+    if command.said.len() < MAX_SAID {
+        command.said.push(bare);
+    }
+    out.push_str(&shown.unwrap_or_else(|| plain(word, feeds, depth)));
+}
+
+/// What a word says of the next one; and itself, where a secret is glued to it.
+fn leads(word: &str, bare: &str, command: &mut Command<'_>, feeds: bool) -> Option<String> {
+    let (program, said) = (command.program, &command.said);
+    match takes(program, said, bare) {
+        Takes::Next => {
+            command.next = Next::Secret;
+            return None;
+        }
         Takes::Glued(length) if !word.starts_with(['"', '\'']) => {
             let (option, value) = word.split_at(length);
-            out.push_str(option);
-            return out.push_str(&if value.starts_with('$') { value.to_owned() } else { quoted(value) });
+            let value = if value.starts_with('$') { value.to_owned() } else { quoted(value) };
+            return Some(format!("{option}{value}"));
         }
         Takes::Glued(_) | Takes::Nothing => {}
     }
-    if is_user(command.program, bare) {
+    let option = bare.starts_with('-') && !bare.contains('=') && !(program == "pulumi" && bare == "--secret");
+    if is_user(program, bare) {
         command.next = Next::User;
     } else if matches!(bare, "-H" | "--header" | "--proxy-header") {
         command.next = Next::Header;
-    } else if bare.starts_with('-') && !bare.contains('=') && names::is_secret(bare.trim_start_matches('-'))
-        || sets(command.program, &command.said, bare)
+    } else if bare == "--from-literal" {
+        command.next = Next::Pair;
+    } else if option && names::is_secret(bare.trim_start_matches('-'))
+        || matches!(bare, "-p" | "-P" | "-t" | "-w" | "-b") && about_secrets(program, said)
+        || sets(program, said, bare)
+        || names_next(program, said, bare)
         || bare == "<<<" && feeds
     {
         command.next = Next::Secret;
-    } else if command.program == "htpasswd" && bare.starts_with('-') && bare.contains('b') {
-        command.said.push("-b");
     }
-    let prints = feeds && matches!(command.program, "echo" | "printf") && command.program != name;
-    let positional =
-        !bare.starts_with('-') && !bare.starts_with('$') && !bare.starts_with('%') && !bare.starts_with('>');
-    let third = command.program == "htpasswd" && command.said.contains(&"-b") && positional && command.said.len() >= 3;
-    let phrase = command.program == "wpa_passphrase" && command.said.len() >= 2;
-    if prints && positional || third || phrase {
-        command.said.push(bare);
-        return out.push_str(&quoted(word));
+    None
+}
+
+/// An operand that stands where its command takes a secret.
+fn operand(word: &str, bare: &str, command: &Command<'_>, feeds: bool) -> Option<String> {
+    let (program, said) = (command.program, &command.said);
+    if bare.starts_with("--from-literal=") {
+        return Some(pair(word, 1));
     }
-    command.said.push(bare);
-    if command.program.starts_with("sql")
+    // `redis-cli ACL SETUSER me '>secret'`
+    if said.iter().any(|word| word.eq_ignore_ascii_case("setuser")) && bare.starts_with(['>', '<']) {
+        return Some(quoted(word));
+    }
+    if let Some(value) = word.strip_prefix("-H").filter(|value| program == "curl" && !value.is_empty()) {
+        return Some(format!("-H{}", header(value)));
+    }
+    if program.starts_with("sql")
         && let Some(login) = login(word)
     {
-        return out.push_str(&login);
+        return Some(login);
     }
-    out.push_str(&plain(word, feeds, depth));
+    if assigns_secrets(program, said) && (!bare.starts_with('-') || bare.starts_with("--value=")) && bare.contains('=')
+    {
+        return Some(pair(word, 0));
+    }
+    if said.is_empty() || bare.starts_with(['-', '$', '%', '>', '<']) {
+        return None;
+    }
+    if program == "bundle" && said.contains(&"config") && !bare.contains("//") {
+        return Some(user(word));
+    }
+    let prints = feeds && matches!(program, "echo" | "printf" | "yes");
+    // `printf 'DB_PASS=%s' …`
+    let filled = program == "printf" && said.iter().any(|word| word.contains(MASK));
+    let batch = program == "htpasswd" && said.iter().any(|word| word.starts_with('-') && word.contains('b'));
+    let third = batch && said.iter().filter(|word| !word.starts_with('-')).count() >= 2 && said.len() >= 3;
+    let phrase = program == "wpa_passphrase" && said.len() >= 2;
+    let given = about_secrets(program, said) && may_be_secret(bare);
+    (prints || filled || third || phrase || given || is_place(program, said)).then(|| quoted(word))
+}
+
+/// Whether an operand of a command about secrets is none of a verb, a name in capitals, a host, a path, a number.
+fn may_be_secret(bare: &str) -> bool {
+    !VERBS.contains(&bare)
+        && !bare.contains(['/', '.', ':', '='])
+        && !bare.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+}
+
+/// `name=secret`, after so many other equals signs.
+fn pair(word: &str, skip: usize) -> String {
+    let Some((at, _)) = word.match_indices('=').nth(skip) else { return word.to_owned() };
+    let (name, value) = word.split_at(at + 1);
+    if value.is_empty() || value.trim_start_matches(['"', '\'']).starts_with('$') {
+        return word.to_owned();
+    }
+    // The word's own quotes stay in pairs.
+    let close = word.chars().next().filter(|first| matches!(first, '"' | '\'')).map(String::from).unwrap_or_default();
+    format!("{name}{MASK}{close}")
 }
 
 /// `user/secret@database`, as Oracle's programs take it.
@@ -159,7 +225,7 @@ fn is_wrapper(name: &str) -> bool {
 
 /// A word that no one before it speaks of.
 fn plain(word: &str, feeds: bool, depth: usize) -> String {
-    if let Some(shown) = glued_user(word).or_else(|| address(word)).or_else(|| random(word)) {
+    if let Some(shown) = glued_user(word).or_else(|| address(word)).or_else(|| at_host(word)).or_else(|| random(word)) {
         return shown;
     }
     // `bash -c "mysql -p…"`, or a header by itself.
@@ -250,6 +316,8 @@ fn address(word: &str) -> Option<String> {
     };
     if let Some((user, host)) = authority.rsplit_once('@') {
         let user = match user.split_once(':') {
+            // The token stands in the user's place.
+            Some((_, "x-oauth-basic")) => format!("{MASK}:x-oauth-basic"),
             Some((user, secret)) if !secret.starts_with('$') => format!("{user}:{MASK}"),
             // A token alone: `https://TOKEN@host`.
             None if user.len() >= 16 => MASK.to_owned(),
@@ -262,6 +330,20 @@ fn address(word: &str) -> Option<String> {
     Some(format!("{scheme}://{}{MASK}{}", rest.get(..hook)?, rest.get(end..)?))
 }
 
+/// `user:secret@host.example` without a scheme.
+fn at_host(word: &str) -> Option<String> {
+    const SCHEMES: [&str; 8] = ["npm", "jsr", "file", "git", "workspace", "mailto", "link", "portal"];
+    let (front, host) = word.rsplit_once('@')?;
+    let (user, secret) = front.split_once(':')?;
+    let name = user.trim_start_matches(['"', '\'']);
+    let plain = !name.is_empty() && !name.contains(['/', '=', '@']) && !SCHEMES.contains(&name);
+    let to_host = (host.contains('.') || host.starts_with("localhost") || host.chars().all(char::is_alphanumeric))
+        && !host.starts_with("sha")
+        && host.chars().next().is_some_and(char::is_alphanumeric);
+    (plain && to_host && !secret.is_empty() && !secret.contains(['/', '$', ' ']))
+        .then(|| format!("{user}:{MASK}@{host}"))
+}
+
 /// Forty letters of the kind that clouds make keys of.
 fn random(word: &str) -> Option<String> {
     let bare = word.trim_matches(['"', '\'']);
@@ -272,7 +354,24 @@ fn random(word: &str) -> Option<String> {
         && of(char::is_ascii_uppercase) >= 8
         && of(char::is_ascii_lowercase) >= 8
         && !bare.starts_with('/');
-    shape.then(|| quoted(word))
+    (shape || changes(bare) >= 6).then(|| quoted(word))
+}
+
+/// How often upper case, lower case, digits and signs take turns in a word that is no name: what people and machines make of
+/// passwords (`Wq7vLr93xk`). None where a word is longer or shorter than these, or has parts.
+fn changes(bare: &str) -> usize {
+    let kind = |c: char| match c {
+        'A'..='Z' => 0_u8,
+        'a'..='z' => 1,
+        '0'..='9' => 2,
+        '!' | '@' | '#' | '%' | '^' | '*' | '+' => 3,
+        _ => 4,
+    };
+    let kinds: Vec<u8> = bare.chars().map(kind).collect();
+    if !(8..=39).contains(&kinds.len()) || kinds.contains(&4) || !(0..=2).all(|kind| kinds.contains(&kind)) {
+        return 0;
+    }
+    kinds.windows(2).filter(|pair| matches!(pair, [one, other] if one != other)).count()
 }
 
 /// The mask in the word's own quotes, so that the line still reads.

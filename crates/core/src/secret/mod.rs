@@ -6,11 +6,14 @@
 mod line;
 mod names;
 mod pairs;
+mod places;
 mod programs;
+mod values;
 
 use std::borrow::Cow;
 
 pub use line::hide;
+pub use values::Secrets;
 
 /// How a token begins, and how many more characters it has at least.
 const SHAPES: [(&str, usize); 58] = [

@@ -1,7 +1,11 @@
 //! Names whose values are secrets: of variables, options, members, parameters.
 
 /// Words that make a name one.
-const WORDS: [&str; 22] = [
+const WORDS: [&str; 26] = [
+    "otp",
+    "passcode",
+    "requirepass",
+    "masterauth",
     "password",
     "passwd",
     "passphrase",
@@ -26,8 +30,11 @@ const WORDS: [&str; 22] = [
     "psk",
 ];
 /// Pairs of words that do, one behind the other.
-const PAIRS: [(&str, &str); 20] = [
+const PAIRS: [(&str, &str); 23] = [
     ("api", "key"),
+    ("dsonar", "login"),
+    ("mfa", "code"),
+    ("token", "code"),
     ("access", "key"),
     ("private", "key"),
     ("secret", "key"),
@@ -71,8 +78,36 @@ pub(super) fn is_secret(name: &str) -> bool {
             [one, other] => PAIRS.iter().any(|(first, second)| one == first && other == second),
             _ => false,
         })
+        || matches!(words.as_slice(), [.., kind, last] if last == "key" && is_upper(name) && !KINDS.contains(&kind.as_str()))
         || words.len() > 1 && words.last().is_some_and(|last| last == "auth")
         || matches!(name, "_auth" | "cookie" | "Cookie" | "Set-Cookie" | "set-cookie")
+}
+
+/// Keys that are no secrets.
+const KINDS: [&str; 18] = [
+    "primary",
+    "foreign",
+    "public",
+    "sort",
+    "partition",
+    "cache",
+    "index",
+    "unique",
+    "hot",
+    "short",
+    "range",
+    "hash",
+    "row",
+    "group",
+    "object",
+    "map",
+    "bucket",
+    "registry",
+];
+
+/// Whether a name is written as variables of the environment are.
+fn is_upper(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// `pgpassword`, `dbpassword`, `mypasswd`: written as one.

@@ -3,11 +3,17 @@
 use super::MASK;
 use super::names::{is_secret, is_secret_parameter};
 
+/// How far before a value its name is looked for.
+const NEAR: usize = 128;
+/// Functions that are given secrets, and `auth=(…)`.
+const CALLS: [&str; 6] = ["auth", "login", "authenticate", "PDO", "mysqli", "mysqli_connect"];
+
 /// The text with the values of such names masked.
 pub(super) fn masked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut before = ' ';
+    let logs_in = text.contains("login ");
     while let Some(at) = rest.find(is_name) {
         out.push_str(rest.get(..at).unwrap_or_default());
         before = rest.get(..at).and_then(|skipped| skipped.chars().next_back()).unwrap_or(before);
@@ -17,7 +23,24 @@ pub(super) fn masked(text: &str) -> String {
         out.push_str(name);
         let parameter = matches!(before, '?' | '&' | '#') && is_secret_parameter(name);
         let name = name.trim_start_matches('-');
-        rest = if parameter || is_secret(name) || name == "IDENTIFIED" || name == "identified" {
+        // `db.auth("me", "…")`, `login(…)`: what stands in the call.
+        let called = after.strip_prefix('=').unwrap_or(after).starts_with('(');
+        if called && CALLS.contains(&name.rsplit('.').next().unwrap_or_default()) {
+            rest = call(after, &mut out);
+            before = ' ';
+            continue;
+        }
+        let member = name == "pwd" && after.trim_start_matches(['"', '\'']).starts_with(':');
+        let netrc = name == "password" && after.starts_with(' ') && logs_in;
+        if netrc {
+            out.push(' ');
+            rest = masked_value(after.trim_start(), false, &mut out);
+            before = ' ';
+            continue;
+        }
+        // `"name": "API_KEY", "value": "…"`
+        let listed = matches!(name, "value" | "Value") && names_before(text, text.len() - after.len());
+        rest = if parameter || member || listed || is_secret(name) || name == "IDENTIFIED" || name == "identified" {
             value(name, after, &mut out)
         } else {
             after
@@ -30,6 +53,32 @@ pub(super) fn masked(text: &str) -> String {
 
 fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
+/// Whether the member before this one says the name of a secret.
+fn names_before(text: &str, at: usize) -> bool {
+    let before = text.get(..at).unwrap_or_default();
+    let near = before.char_indices().rev().nth(NEAR).map_or(0, |(at, _)| at);
+    let near = before.get(near..).unwrap_or_default();
+    let start = near.rfind(['{', '(']).unwrap_or(0);
+    let names = near.get(start..).unwrap_or_default().split(|c| !is_name(c));
+    names.filter(|name| name.contains('_')).any(is_secret)
+}
+
+/// Masks the texts among a call's arguments; returns what comes after it.
+fn call<'a>(after: &'a str, out: &mut String) -> &'a str {
+    let end = after.find(')').unwrap_or(after.len());
+    let (mut inner, rest) = after.split_at(end);
+    while let Some(at) = inner.find(['"', '\'']) {
+        out.push_str(inner.get(..at).unwrap_or_default());
+        inner = masked_value(inner.get(at..).unwrap_or_default(), false, out);
+        if let Some(quote) = inner.chars().next() {
+            out.push(quote);
+            inner = inner.get(quote.len_utf8()..).unwrap_or_default();
+        }
+    }
+    out.push_str(inner);
+    rest
 }
 
 /// Masks what follows a name, if it is its value; returns what comes after.
@@ -45,6 +94,14 @@ fn value<'a>(name: &str, after: &'a str, out: &mut String) -> &'a str {
         }
         // `PASSWORD 'x'`, `IDENTIFIED BY 'x'` of SQL.
         _ if quoted_next => (after.len() - after.trim_start().len(), after.trim_start()),
+        // `PASSWORD('x')`, `SET PASSWORD FOR 'a'@'b' = 'x'` of SQL.
+        Some('(') if sign.get(1..).is_some_and(|value| value.starts_with('\'')) => {
+            (after.len() - sign.len() + 1, sign.get(1..).unwrap_or_default())
+        }
+        _ if after.get(..5).is_some_and(|word| word.eq_ignore_ascii_case(" for ")) && after.contains("= ") => {
+            let value = after.split_once("= ").map_or("", |(_, value)| value);
+            (after.len() - value.len(), value)
+        }
         _ => {
             let by = after.strip_prefix(" BY ").or(after.strip_prefix(" by "));
             let Some(value) = by.filter(|value| value.starts_with(['\'', '"'])) else { return after };
@@ -87,6 +144,12 @@ fn masked_value<'a>(value: &'a str, header: bool, out: &mut String) -> &'a str {
     let nothing =
         matches!(body, "" | "true" | "false" | "null" | "none" | "None" | "yes" | "no" | "[secret]" | "{" | "[" | "*");
     out.push_str(if nothing || body.starts_with(['{', '[']) && !body.starts_with("[secret]") { body } else { MASK });
+    // `s/password: .*/password: 'x'/`: what was taken for the value ends in the name of another.
+    if body.len() > 1 && body.ends_with([':', '=']) && rest.starts_with([' ', '\'', '"']) {
+        let next = rest.trim_start_matches(' ');
+        out.push(' ');
+        return masked_value(next, header, out);
+    }
     rest
 }
 

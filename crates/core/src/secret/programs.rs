@@ -105,7 +105,48 @@ const ROWS: &[Row] = &[
     (&["lftp", "ncftp", "ncftpput", "wput"], "", &["-p"], &["-p"]),
     (&["impacket-secretsdump", "crackmapexec", "netexec", "nxc", "evil-winrm", "hydra"], "", &["-p", "-H"], &[]),
     (&["tailscale"], "", &["--authkey", "--auth-key"], &[]),
-    (&["pulumi"], "--secret", &[], &[]),
+    (
+        &[
+            "expo",
+            "eas",
+            "xcrun",
+            "altool",
+            "psexec",
+            "rabbitmqadmin",
+            "racadm",
+            "ipmitool",
+            "mosquitto_pub",
+            "mosquitto_sub",
+            "couchbase-cli",
+            "cbq",
+            "cypher-shell",
+            "arangosh",
+            "jf",
+            "jfrog",
+            "p4",
+            "wpscan",
+            "kadmin",
+            "rancher",
+            "nexus",
+            "octo",
+            "appcenter",
+            "tccli",
+            "dsconf",
+        ],
+        "",
+        &["-p", "-P", "-w", "-t"],
+        &[],
+    ),
+    (&["az"], "create", &["-p"], &[]),
+    (&["openssl"], "", &["-hmac"], &[]),
+    (&["snmpwalk", "snmpget", "snmpset", "snmpbulkwalk", "snmptrap"], "", &["-c", "-A", "-X"], &[]),
+    (&["aws"], "", &["--sse-c-key", "--sse-customer-key"], &[]),
+    (&["gem"], "push", &["--key", "-k"], &[]),
+    (&["kaggle"], "set", &["-v"], &[]),
+    (&["gh"], "secret", &[], &["-b"]),
+    (&["influx", "vercel", "supabase", "codecov"], "", &["-t", "-p"], &[]),
+    (&["dotnet", "nuget"], "source", &["-p"], &[]),
+    (&["netlify"], "", &["--auth", "-a"], &[]),
 ];
 
 /// Options whose value is `user:secret`, of any program.
@@ -124,7 +165,29 @@ const USERS: [&str; 12] = [
     "--userinfo",
 ];
 /// Words after which what a line prints is a secret's way to a program.
-const SINKS: [&str; 11] = [
+const SINKS: [&str; 33] = [
+    "secret create",
+    "secret bulk",
+    "lpass ",
+    "terraform login",
+    "keepassxc-cli",
+    "-password-file",
+    "private-key <(",
+    "| passwd",
+    "|passwd",
+    "passwd --stdin",
+    "passwd <<<",
+    "pass insert",
+    "env add",
+    "secrets create",
+    "secrets versions add",
+    "secret-tool store",
+    "kinit ",
+    "cryptsetup ",
+    "--auth-user-pass",
+    "--password-command",
+    "smbpasswd",
+    "htpasswd -i",
     "--password-stdin",
     "chpasswd",
     "sudo -S",
@@ -165,7 +228,8 @@ pub(super) fn takes(program: &str, said: &[&str], word: &str) -> Takes {
 pub(super) fn is_user(program: &str, word: &str) -> bool {
     match word {
         "-u" | "--user" => true,
-        "-a" | "--auth" => matches!(program, "http" | "https" | "xh"),
+        "--auth" | "-auth" => true,
+        "-a" => matches!(program, "http" | "https" | "xh" | "httpie"),
         "-U" => matches!(program, "curl" | "smbclient" | "rpcclient"),
         "-E" | "--cert" => program == "curl",
         _ if program == "curl" && word.len() > 2 && word.starts_with('-') && word.ends_with('u') => {
@@ -185,8 +249,33 @@ pub(super) fn sets(program: &str, said: &[&str], word: &str) -> bool {
     match program {
         "aws" | "git" | "npm" | "pnpm" | "yarn" | "poetry" | "gcloud" | "pip" | "pulumi" | "doppler" | "gh" => {
             let sets = said.iter().any(|said| matches!(*said, "set" | "config" | "add"));
-            sets && super::names::is_secret(word.trim_start_matches('/')) || word.starts_with("pypi-token.")
+            sets && word != "--secret"
+                && word.rsplit('.').next().is_some_and(super::names::is_secret)
+                && super::names::is_secret(word.trim_start_matches('/'))
+                || word.starts_with("pypi-token.")
         }
         _ => false,
     }
+}
+
+/// Whether a word names the secret that the next one is: `setenv API_TOKEN …`, `kv put db/password …`, `requirepass …`.
+pub(super) fn names_next(program: &str, said: &[&str], word: &str) -> bool {
+    const SETTERS: [&str; 13] = [
+        "set", "SET", "put", "setenv", "setx", "set-env", "write", "config", "CONFIG", "create", "define", "modify",
+        "-x",
+    ];
+    let setter = |word: &&str| SETTERS.contains(word) || word.ends_with(":set");
+    let name = word.rsplit(['/', ':', '.']).next().unwrap_or_default();
+    let compound = matches!(name, "token" | "password" | "secret") && word.contains('.')
+        || word.contains(['_', '/'])
+        || matches!(name, "requirepass" | "masterauth" | "password" | "passwd");
+    let verb =
+        ["set-", "get-", "put-", "create-", "delete-", "update-", "list-"].iter().any(|verb| name.starts_with(verb));
+    (SETTERS.contains(&program) || said.iter().any(setter))
+        && program != "git"
+        && !word.starts_with('-')
+        && !word.contains(['=', ' '])
+        && compound
+        && !verb
+        && super::names::is_secret(name)
 }

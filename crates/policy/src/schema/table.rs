@@ -121,6 +121,7 @@ const CONSEQUENCES: &[Field] = &[
         "`terraform apply` and `tofu apply` run only with a plan file whose attested verdict still holds and is of this tier at worst.",
     ),
     field("attest", Kind::Truth, "Attest every evaluation; a call whose verdict cannot be attested is denied."),
+    field("attestHashOnly", Kind::Truth, "What is attested shows digests alone, and names nothing of the call."),
 ];
 
 const CLAIMS: &[Field] = &[

@@ -12,7 +12,7 @@ use writ_consequence::Blind;
 use writ_core::Digest;
 use writ_core::json::{self, Integers, Limits, Value};
 use writ_core::secret::hide;
-use writ_engine::matter::{self, Detail, Subject};
+use writ_engine::matter::{Detail, Subject};
 use writ_engine::notary::{Matter, Prepared};
 
 use super::answer::{Refusal, Reply, json};
@@ -173,7 +173,7 @@ fn judge(bytes: &[u8], attest: bool, seconds: i64) -> Result<Judged, Refusal> {
     let subject = Subject::read(source, input, options).map_err(|why| Refusal::NoSubject(why.to_string()))?;
     let report = subject.evaluate(home.as_deref(), &Blind).map_err(|why| Refusal::NoSubject(why.to_string()))?;
     let verdict = report.verdict().as_str();
-    let output = matter::output(&report, detail);
+    let output = subject.output(&report, detail);
     let outcome = if attest {
         let matter = Matter { input: subject.attested(detail), output, seconds, chain_id, parent };
         let prepared = matter.prepare().map_err(|_no_random| Refusal::Unattested)?;

@@ -26,17 +26,21 @@ pub fn tools() -> Vec<Tool> {
     let report = object(report());
     let plain = |kind: &str, about: &str| json!({ "type": kind, "description": about });
     let document = |about: &str| json!({ "type": ["object", "string"], "description": about });
+    let hash_only = plain("boolean", "The attestation shows digests alone, and the report names nothing of the input");
     let call = json!({
+        "hash_only": hash_only,
         "tool": plain("string", "The tool's name"),
         "server": plain("string", "The server it is on"),
         "arguments": plain("object", "The arguments the call would have"),
     });
     let shell = json!({
+        "hash_only": hash_only,
         "command": plain("string", "The line as the shell would get it"),
         "cwd": plain("string", "The folder it would run in"),
         "home": plain("string", "The home directory of whoever would run it, where that is another machine"),
     });
     let plan = json!({
+        "hash_only": hash_only,
         "plan": document("The output of `terraform show -json PLAN`, as an object or as its exact text"),
         "state": document("The output of `terraform show -json` before the plan, when the plan has no prior state"),
     });

@@ -12,6 +12,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::Semaphore;
 use writ_core::json::{self, Object, Value};
 use writ_core::secret::hide;
+use writ_engine::matter::Detail;
 
 use super::desk::Instance;
 use super::verify::Foreign;
@@ -46,6 +47,7 @@ pub struct Server {
 struct Inner {
     world: World,
     instance: Instance,
+    detail: Detail,
     foreign: Foreign,
     tools: Vec<Tool>,
 }
@@ -55,9 +57,9 @@ struct Inner {
 pub struct Refusal(pub String);
 
 impl Server {
-    /// A server for actions of that world. `foreign` verifies what other instances issued.
-    pub fn new(world: World, instance: Instance, foreign: Foreign) -> Self {
-        let inner = Inner { world, instance, foreign, tools: schemas::tools() };
+    /// A server for actions of that world, whose attestations show so much. `foreign` verifies what other instances issued.
+    pub fn new(world: World, instance: Instance, detail: Detail, foreign: Foreign) -> Self {
+        let inner = Inner { world, instance, detail, foreign, tools: schemas::tools() };
         Self { inner: Arc::new(inner), turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
@@ -86,10 +88,11 @@ impl Inner {
         let arguments = given.into_iter().map(|(name, value)| Ok((name, numbers::inward(value, false)?)));
         let arguments: Result<Object, numbers::Rounded> = arguments.collect();
         let arguments = arguments.map_err(|error| Refusal(error.to_string()))?;
+        let at = evaluate::At { world: &self.world, instance: &self.instance, detail: self.detail };
         match tool.name.as_ref() {
-            schemas::SHELL => evaluate::shell(&arguments, &self.world, &self.instance),
-            schemas::TERRAFORM => evaluate::terraform(&arguments, &self.world, &self.instance),
-            schemas::MCP_CALL => evaluate::mcp_call(&arguments, &self.world, &self.instance),
+            schemas::SHELL => evaluate::shell(&arguments, &at),
+            schemas::TERRAFORM => evaluate::terraform(&arguments, &at),
+            schemas::MCP_CALL => evaluate::mcp_call(&arguments, &at),
             schemas::RESOURCES => resources::supported(&arguments),
             _ => {
                 let exact = exact.unwrap_or(Ok(Value::Null)).map_err(|error| error.to_string());
