@@ -6,7 +6,7 @@ use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = env::var_os("OUT_DIR").ok_or("no OUT_DIR")?;
-    for table in ["outputs", "programs", "runs"] {
+    for table in ["outputs", "programs", "projects", "runs"] {
         let path = format!("data/{table}.txt");
         println!("cargo::rerun-if-changed={path}");
         let text = fs::read_to_string(&path)?;

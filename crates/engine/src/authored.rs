@@ -1,7 +1,8 @@
 //! What the agent of a session wrote: remembered by digest, so that it is judged when it is run.
 //!
-//! Keeps digests alone, never a text (R8): one empty file each below `wrote/` in the session's folder. A file is the agent's
-//! when it holds now what the agent wrote, whatever its name. Format page: `spec/ledger.md`.
+//! Keeps digests and paths, never a text (R8): one file each below `wrote/` in the session's folder, named by the digest, which
+//! holds the paths that were written. A file is the agent's when it holds now what the agent wrote, whatever its name. Format
+//! page: `spec/ledger.md`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,12 +18,25 @@ use crate::session::{Session, SessionError};
 const MAX_FILE: u64 = 128 << 10;
 /// Most texts of one line that are remembered.
 const MOST: usize = 32;
+/// Most texts whose paths are looked at, and most bytes of paths that one text is remembered with.
+const MOST_FILES: usize = 1024;
+const MAX_PATHS: u64 = 8 << 10;
 
 /// The text of a file, if the agent wrote exactly it.
 pub fn text(session: &Path, path: &Path) -> Option<String> {
     let bytes = content(path)?;
     session.join(name(&bytes)).exists().then_some(())?;
     String::from_utf8(bytes).ok()
+}
+
+/// Where the agent wrote, in order of names. What stands there now is asked with [`text`].
+pub fn files(session: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(session.join("wrote")) else { return Vec::new() };
+    let lists = entries.flatten().take(MOST_FILES).filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    let mut paths: Vec<String> = lists.flat_map(|list| list.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
 }
 
 fn name(bytes: &[u8]) -> String {
@@ -48,7 +62,13 @@ pub fn remember(session: &Session<'_>, input: &HookInput, call: &ToolUse, succee
 }
 
 fn of_file(session: &Session<'_>, path: &Path) -> Result<(), SessionError> {
-    content(path).map_or(Ok(()), |bytes| session.keep(&name(&bytes), b""))
+    let Some(bytes) = content(path) else { return Ok(()) };
+    let (name, path) = (name(&bytes), path.to_string_lossy());
+    let known = fs::read_to_string(session.store.folder(&session.id).join(&name)).unwrap_or_default();
+    if known.lines().any(|line| line == path) || path.contains('\n') || known.len() as u64 > MAX_PATHS {
+        return session.keep(&name, known.as_bytes());
+    }
+    session.keep(&name, format!("{known}{path}\n").as_bytes())
 }
 
 /// What a line has written: the texts that are known, and what stands now in the files that it names.
@@ -60,7 +80,10 @@ fn written(session: &Session<'_>, input: &HookInput, line: &str) -> Result<(), S
     let env = Env { home: session.setting.home.clone(), cwd: Some(input.cwd.clone()), ..Env::default() };
     let mut analysis = analyze(line, &env);
     analysis.written.dedup();
-    analysis.written.iter().take(MOST).try_for_each(|text| session.keep(&name(text.as_bytes()), b""))?;
+    let fresh = analysis.written.iter().take(MOST).map(|text| name(text.as_bytes()));
+    fresh
+        .filter(|name| !session.store.folder(&session.id).join(name).exists())
+        .try_for_each(|name| session.keep(&name, b""))?;
     let writes = analysis.files.iter().filter(|file| file.access == Access::Write && !file.tree);
     let mut paths: Vec<PathBuf> = Vec::new();
     for (file, path) in writes.filter_map(|file| Some((file, file.path.literal()?))) {

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::authored;
 
-use writ_policy::{Entry, Protected, Resolved, Setting, World};
+use writ_policy::{Entry, PROGRAM, Protected, Resolved, Setting, World};
 
 /// Most symlinks on the way to one path; the kernel's own limit.
 const MAX_LINKS: usize = 40;
@@ -21,6 +21,8 @@ pub struct Disk {
     guarded: Vec<(u64, u64, String)>,
     /// The session's folder, which knows what the agent wrote.
     session: Option<PathBuf>,
+    /// Writ's own program.
+    program: Option<PathBuf>,
 }
 
 impl Disk {
@@ -30,7 +32,9 @@ impl Disk {
             let found = fs::metadata(&protected.path).ok().filter(|found| found.is_file() && found.nlink() > 1)?;
             Some((found.dev(), found.ino(), protected.path.clone()))
         };
-        Self { guarded: setting.protected.iter().filter_map(of).collect(), session: None }
+        let program = setting.protected.iter().find(|protected| protected.what == PROGRAM);
+        let program = program.map(|protected| PathBuf::from(&protected.path));
+        Self { guarded: setting.protected.iter().filter_map(of).collect(), session: None, program }
     }
 
     /// The same, remembering what the agent of a session wrote.
@@ -69,6 +73,24 @@ impl World for Disk {
 
     fn authored(&self, path: &str) -> Option<String> {
         authored::text(self.session.as_deref()?, Path::new(path))
+    }
+
+    fn authored_files(&self) -> Vec<String> {
+        self.session.as_deref().map(authored::files).unwrap_or_default()
+    }
+
+    /// Compares pieces from within the program: bytes put behind a copy, or changed in its head, make it no other program.
+    fn is_copy_of_program(&self, path: &str) -> bool {
+        const PIECE: usize = 4096;
+        let Some(program) = self.program.as_deref().and_then(Path::to_str) else { return false };
+        let size = |path: &str| fs::metadata(path).ok().filter(Metadata::is_file).map(|found| found.len());
+        let (Some(own), Some(other)) = (size(program), size(path)) else { return false };
+        let same = |part: u64| {
+            let at = own / 4 * part;
+            let piece = self.read(program, at, PIECE).filter(|piece| piece.len() == PIECE);
+            piece.is_some() && piece == self.read(path, at, PIECE)
+        };
+        other >= own / 2 && (1..4).any(same)
     }
 
     fn read(&self, path: &str, from: u64, most: usize) -> Option<Vec<u8>> {

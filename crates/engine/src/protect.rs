@@ -86,7 +86,7 @@ fn protected(home: &Home, policy: &Path) -> Vec<Protected> {
         }
     }
     if let Some(program) = &home.program {
-        add(program, "Writ itself", false);
+        add(program, writ_policy::PROGRAM, false);
     }
     if let Some(state) = &home.state {
         add(&state.join("keys"), "Writ's keys", true);

@@ -19,6 +19,11 @@ pub struct Setting {
 }
 
 impl Protected {
+    /// Whether it is Writ's program. A copy under another name would do for the agent what only a human may.
+    fn is_program(&self) -> bool {
+        self.what == PROGRAM
+    }
+
     /// Whether it is this path, or one above it.
     fn covers(&self, path: &str) -> bool {
         match self.path.split_once("/**/*") {
@@ -43,6 +48,9 @@ pub struct Protected {
 pub const POLICY_NAMES: [&str; 6] =
     [".aflock.signed", "policy.aflock.signed", ".aflock.json.signed", ".aflock", "policy.aflock", ".aflock.json"];
 
+/// What Writ's own program is called among the protected paths.
+pub const PROGRAM: &str = "Writ itself";
+
 /// The rule's name in reasons.
 pub const RULE: &str = "writ:self-protection";
 
@@ -50,12 +58,14 @@ impl Setting {
     /// The protected thing that a use of a path would touch.
     pub(crate) fn violated(&self, fact: &PathFact) -> Option<&Protected> {
         self.protected.iter().find(|protected| {
-            let guarded = is_guarded(protected, fact.access) && fact.kind != PathKind::Listing;
+            let copied = protected.is_program() && fact.access == Access::Read && !fact.tree;
+            let guarded = (copied || is_guarded(protected, fact.access)) && fact.kind != PathKind::Listing;
             let whole = fact.tree && fact.kind != PathKind::Into;
             let named = |path: &String| {
                 protected.covers(path)
                     || (whole && is_below(&protected.path, path))
                     || is_policy_below(path, &protected.path)
+                    || (protected.is_program() && is_program_name(path))
             };
             guarded && ([&fact.written, &fact.resolved].into_iter().any(named) || may_name(fact, &protected.path))
         })
@@ -101,6 +111,12 @@ const fn is_guarded(protected: &Protected, access: Access) -> bool {
         Access::Read | Access::Exec => protected.secret,
         Access::List => false,
     }
+}
+
+/// Whether a path is where a shell would find Writ: hooks name it without a folder.
+fn is_program_name(path: &str) -> bool {
+    let folder = path.strip_suffix("/writ");
+    folder.is_some_and(|folder| matches!(folder.rsplit('/').next(), Some("bin" | "sbin" | ".bin")))
 }
 
 /// Whether a path has a protected policy's name, somewhere below where that one would be: sessions that start there would
@@ -182,8 +198,13 @@ fn only_informs(operands: &[Option<String>], flags: &[String]) -> bool {
 
 /// Commands that only a human may run: those that change what binds the agent, and those that end the binding.
 pub fn is_reserved(command: &Candidate) -> bool {
+    is_reserved_as(command.program(), command)
+}
+
+/// The same for a program that is known to be another than its name says.
+pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
     let operands: Vec<Option<String>> = command.operands().collect();
-    match command.program() {
+    match program {
         "writ" => {
             // The value of `--color` may stand in front of the subcommand.
             let mut words =

@@ -41,6 +41,15 @@ pub trait World {
         let _: &str = path;
         None
     }
+    /// Absolute paths of files that the agent wrote in this session; each is asked about with [`World::authored`].
+    fn authored_files(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Whether a file is a copy of Writ's own program.
+    fn is_copy_of_program(&self, path: &str) -> bool {
+        let _: &str = path;
+        false
+    }
     /// At most so many bytes of a regular file, from a place in it on; `None` when it cannot be read.
     fn read(&self, _path: &str, _from: u64, _most: usize) -> Option<Vec<u8>> {
         None

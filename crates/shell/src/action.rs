@@ -221,6 +221,8 @@ pub enum GivenKind {
     Files,
     /// A text for such a program, by standard input or by its environment: it may hold commands and names of files.
     Text,
+    /// A text in code that may be a command.
+    Command,
 }
 
 /// A git command that reads or writes more of its repository than the files it names.

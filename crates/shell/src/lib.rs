@@ -38,6 +38,10 @@ pub fn analyze(line: &str, env: &Env) -> Analysis {
 pub trait Sources {
     /// The text of the file at an absolute path, if the agent wrote exactly it.
     fn authored(&self, path: &str) -> Option<String>;
+    /// Absolute paths of files that the agent wrote; what one of them holds is asked with [`Sources::authored`].
+    fn files(&self) -> &[String] {
+        &[]
+    }
 }
 
 /// [`analyze`] with what the agent wrote before.

@@ -245,7 +245,7 @@ impl<'a> Judge<'a> {
 
     /// The rules about files or hosts that what runs unknown may break (R70).
     fn may_break(&self, kind: &str) -> Option<&'static str> {
-        if !matches!(kind, "code" | "script" | "program") {
+        if !matches!(kind, "code" | "script" | "program" | "environment") {
             None
         } else if self.policy.files.any() {
             Some("/files")

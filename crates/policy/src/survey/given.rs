@@ -6,9 +6,10 @@ use writ_shell::{Access, Command, Dir, Given, GivenKind, Part, Word};
 use super::paths::PATH_MAX;
 use super::{Survey, hits, text_rules};
 use crate::command::Candidate;
-use crate::facts::{PathFact, PathKind, TextFact};
+use crate::facts::{HostFact, PathFact, PathKind, TEXT_HOST, TextFact, UnresolvedFact};
 use crate::protect::{is_client, is_reserved};
 use crate::rules::Reading;
+use crate::url;
 
 /// Longest text that is looked through.
 const MAX_TEXT: usize = 64 << 10;
@@ -22,6 +23,13 @@ const RUNS: [&str; 36] = [
     "fork", "sh", "bash", "cmd", "-c", "-e", "-exec", "pipe", "script", "!",
 ];
 
+/// How names of hosts end that are no names of files, modules or types.
+const ENDINGS: [&str; 42] = [
+    "com", "net", "org", "edu", "gov", "mil", "int", "info", "biz", "io", "dev", "xyz", "example", "test", "invalid",
+    "onion", "online", "site", "cloud", "tech", "store", "top", "ru", "cn", "uk", "de", "fr", "eu", "jp", "kr", "br",
+    "ca", "ch", "nl", "se", "us", "au", "pw", "su", "club", "live", "zone",
+];
+
 impl Survey<'_> {
     pub(super) fn given(&mut self, given: &Given) {
         match given.kind {
@@ -32,6 +40,7 @@ impl Survey<'_> {
                 for word in &given.words {
                     self.commands_in(word);
                     self.possible_paths(word, given, Access::Write);
+                    self.possible_hosts(word);
                 }
             }
             GivenKind::Option => {
@@ -39,13 +48,30 @@ impl Survey<'_> {
                 for word in &given.words {
                     self.commands_in(word);
                     self.possible_paths(word, given, Access::Read);
+                    self.possible_hosts(word);
                 }
             }
             GivenKind::Operands => {
-                given.words.iter().for_each(|word| self.possible_paths(word, given, Access::Read));
+                for word in &given.words {
+                    self.possible_paths(word, given, Access::Read);
+                    self.possible_hosts(word);
+                }
             }
             GivenKind::Files => {
                 given.words.iter().for_each(|word| self.possible_paths(word, given, Access::Write));
+            }
+            GivenKind::Command => {
+                for word in &given.words {
+                    let words: Vec<Word> = word
+                        .literal()
+                        .unwrap_or_default()
+                        .split_whitespace()
+                        .take(32)
+                        .map(|text| Word { parts: vec![Part::Text(text.to_owned())], span: word.span })
+                        .collect();
+                    self.possible_command(&words, given.span);
+                    self.commands_in(word);
+                }
             }
             GivenKind::Text => {
                 for word in &given.words {
@@ -138,6 +164,28 @@ impl Survey<'_> {
         }
         for (place, piece) in sides(&text).into_iter().enumerate() {
             self.possible_path(piece, word.span, &given.dirs, access, place == 0);
+        }
+    }
+
+    /// A word, or a side of it, that reads as a host's name although nothing says that it is one.
+    fn possible_hosts(&mut self, word: &Word) {
+        let Some(text) = word.literal().filter(|text| self.policy.domains.any() && text.len() < PATH_MAX) else {
+            return;
+        };
+        for piece in sides(&text) {
+            let name = piece.rsplit('@').next().unwrap_or_default().trim_end_matches('.');
+            let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+            if !ENDINGS.contains(&ending.as_str()) || !name.chars().all(plain) || name.starts_with(['.', '-']) {
+                continue;
+            }
+            let fact = HostFact { host: url::read_host(name), mentioned: false, span: Some(word.span) };
+            let there = self.exists(&self.absolute(&self.call.cwd, name));
+            if !there && self.policy.domains.refusal(&fact).is_some() {
+                let what = name.chars().take(80).collect();
+                self.facts.unresolved.push(UnresolvedFact { kind: TEXT_HOST.to_owned(), what, span: Some(word.span) });
+                return;
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! A shell line's commands, files and hosts as facts (R20).
 
+use std::cell::OnceCell;
+
 use writ_core::{Span, Subject};
 use writ_shell::{
     Access, Analysis, Arrival, Command, Dir, Env, FileUse, NetTarget, NetUse, Part, RepositoryUse, Source, Sources,
@@ -13,7 +15,7 @@ use crate::command::Candidate;
 use crate::facts::{Host, HostFact, PathFact, PathKind, SYNTAX, TextFact, UnresolvedFact, kind_word};
 use crate::glob::name::unquoted;
 use crate::ignore::toplevel;
-use crate::protect::is_reserved;
+use crate::protect::{is_reserved, is_reserved_as};
 use crate::rules::last_word_split;
 use crate::url::{self, Target};
 use crate::world::{Search, World, expand, fold};
@@ -22,11 +24,15 @@ use crate::world::{Search, World, expand, fold};
 pub(super) const UNKNOWN: &str = "writ-unknown";
 
 /// What the agent wrote, as the world knows it.
-struct Authored<'w>(&'w dyn World);
+struct Authored<'w>(&'w dyn World, OnceCell<Vec<String>>);
 
 impl Sources for Authored<'_> {
     fn authored(&self, path: &str) -> Option<String> {
         self.0.authored(path)
+    }
+
+    fn files(&self) -> &[String] {
+        self.1.get_or_init(|| self.0.authored_files())
     }
 }
 
@@ -36,7 +42,7 @@ impl Survey<'_> {
         // It costs a look at every folder above, and few lines ask for it.
         let asked = line.contains("toplevel") || line.contains("git");
         let toplevel = asked.then(|| toplevel(self.world, &self.call.cwd)).flatten();
-        let mut analysis = analyze_with(line, &Env { home, cwd, toplevel }, &Authored(self.world));
+        let mut analysis = analyze_with(line, &Env { home, cwd, toplevel }, &Authored(self.world, OnceCell::new()));
         self.listings = std::mem::take(&mut analysis.listings);
         if let Some((message, span)) = &analysis.syntax_error {
             let what = message.clone();
@@ -112,10 +118,30 @@ impl Survey<'_> {
             span: Some(command.span),
             hits: found,
             allowed: named.or_else(|| needless.then(|| "writ:builtin".to_owned())),
-            reserved: is_reserved(&candidate),
+            reserved: is_reserved(&candidate) || self.is_program_renamed(command, &candidate),
             possible: false,
             text: candidate.text(),
         });
+    }
+
+    /// Whether a command that only a human may run is given to a copy of Writ's program.
+    fn is_program_renamed(&self, command: &Command, candidate: &Candidate) -> bool {
+        let Some(name) = command.words.first().and_then(Word::literal) else { return false };
+        if !is_reserved_as("writ", candidate) || writ_shell::is_known(&name) {
+            return false;
+        }
+        let at = |folder: &str| self.absolute(folder, &name);
+        let home = self
+            .setting
+            .home
+            .iter()
+            .flat_map(|home| [".local/bin", "bin", ".cargo/bin"].map(|bin| format!("{home}/{bin}")));
+        let places: Vec<String> = if name.contains('/') {
+            command.dirs.iter().filter_map(|dir| self.start(dir)).map(|dir| at(&dir)).collect()
+        } else {
+            home.chain(["/usr/local/bin".to_owned()]).map(|dir| at(&dir)).collect()
+        };
+        places.iter().any(|place| self.world.is_copy_of_program(&self.world.resolve(place).path))
     }
 
     fn file_use(&mut self, file: &FileUse) {

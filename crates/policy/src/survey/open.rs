@@ -247,7 +247,7 @@ impl Survey<'_> {
         let mut found: Option<(String, bool)> = None;
         let mut stop = |met: &Met<'_>| {
             // A folder's content is read by nothing that does not go through it.
-            if met.is_dir && file.access == Access::Read && !file.tree {
+            if met.is_dir && file.access == Access::Read && !file.tree && !item.after.contains('/') {
                 return false;
             }
             let plain = bare && listing.printed != Printed::Name;

@@ -3,11 +3,12 @@
 use writ_core::Span;
 
 use super::{Around, Language, Reading, read, table};
-use crate::action::{NetTarget, UnresolvedKind, Word};
+use crate::action::{Access, NetTarget, UnresolvedKind, Word};
 use crate::eval::command::text_word;
 use crate::eval::{Eval, Input};
 use crate::options::{Options, lead};
 use crate::programs::foreign::mentions;
+use crate::programs::projects;
 
 /// Code in an option or an operand of a program. `arguments` are all of the program's words, `options` how they were read.
 pub(crate) fn inline(eval: &mut Eval<'_>, base: &str, what: &str, code: &Word, arguments: &[Word], options: &Options) {
@@ -43,7 +44,18 @@ fn follow(eval: &mut Eval<'_>, base: &str, what: &str, code: &Word, operands: &[
     apply(eval, base, reading, code.span);
 }
 
-/// A script file's text. What the agent wrote `earlier` is judged by what it names; what this line wrote, like code in it.
+/// Who wrote a script, and who runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// This line wrote it: it is judged like code in the line.
+    Line,
+    /// The agent wrote it before: it is judged by what it names.
+    Earlier,
+    /// The same, run by a program that runs a project's files: a name that may be anything's says nothing.
+    Project,
+}
+
+/// A script file's text.
 pub(crate) fn script(
     eval: &mut Eval<'_>,
     base: &str,
@@ -51,10 +63,14 @@ pub(crate) fn script(
     text: &str,
     span: Span,
     arguments: Option<Vec<Word>>,
-    earlier: bool,
+    origin: Origin,
 ) {
     let what = format!("{base} {path}");
-    let mentioned = mentions(&text_word(text, span));
+    let earlier = origin != Origin::Line;
+    let mut mentioned = mentions(&text_word(text, span));
+    if origin == Origin::Project {
+        mentioned.retain(|word| word.literal().is_some_and(|text| text.contains('/') && !text.contains("://")));
+    }
     let Some(language) = Language::of(base) else {
         return if earlier {
             eval.out.mentions.extend(mentioned);
@@ -74,8 +90,48 @@ pub(crate) fn script(
             eval.unresolved(UnresolvedKind::Code, &what, span);
         }
         eval.out.mentions.extend(mentioned);
+        if earlier {
+            walked(eval, text, span);
+            projects::calls(eval, text, span);
+        }
     }
     apply(eval, base, reading, span);
+}
+
+/// Folders whose files a script walks through and reads: everything below may be read.
+fn walked(eval: &mut Eval<'_>, text: &str, span: Span) {
+    const WALKS: [&str; 17] = [
+        "os.walk(",
+        "listdir(",
+        "scandir(",
+        "iterdir(",
+        "rglob(",
+        "readdirSync(",
+        "readdir(",
+        "Dir.children(",
+        "Dir.entries(",
+        "Dir.each_child(",
+        "Dir.foreach(",
+        "Find.find(",
+        "opendir(",
+        "opendir ",
+        "walkSync(",
+        "RecursiveDirectoryIterator(",
+        "Deno.readDir(",
+    ];
+    const READS: [&str; 7] =
+        ["open(", "read_text(", "read_bytes(", "readFile", "File.read", "file_get_contents", "readTextFile"];
+    if !READS.iter().any(|read| text.contains(read)) {
+        return;
+    }
+    for rest in
+        WALKS.iter().flat_map(|walk| text.match_indices(walk)).filter_map(|(at, walk)| text.get(at + walk.len()..))
+    {
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let folder = quote.and_then(|quote| rest.get(1..)?.split(quote).next());
+        let folder = folder.or_else(|| rest.starts_with(')').then_some("."));
+        folder.into_iter().for_each(|folder| eval.file(text_word(folder, span), Access::Read, true));
+    }
 }
 
 /// Puts on record what a piece of code touches and runs.

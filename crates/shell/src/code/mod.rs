@@ -15,7 +15,7 @@ mod sql;
 mod table;
 mod token;
 
-pub(crate) use follow::{inline, script, standard_input};
+pub(crate) use follow::{Origin, inline, script, standard_input};
 
 use crate::action::{Access, Part, Word};
 

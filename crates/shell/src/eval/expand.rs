@@ -4,9 +4,9 @@
 //! Everything that might happen is kept, up to a bound beyond which the line is on record as too large. Page: `spec/shell.md`.
 
 use crate::action::{Part, Word};
-use crate::eval::Eval;
 use crate::eval::braces;
 use crate::eval::globs::{is_glob, scan};
+use crate::eval::{Eval, Input, literal};
 use crate::listing::Source;
 use crate::parser::syntax::{Param, RawPart, RawWord};
 
@@ -111,8 +111,10 @@ impl Eval<'_> {
             RawPart::Plain(text) => one(Piece::Joined(self.plain(text, first))),
             RawPart::Quoted(text) => one(Piece::Quoted(vec![Part::Text(text.clone())])),
             RawPart::Process(node) => {
+                let known = self.output_from(node, &Input::None).and_then(|text| literal(&text));
                 self.isolated(node);
-                one(Piece::Joined(vec![Part::Text("/dev/fd/63".to_owned())]))
+                let place = self.substituted(known);
+                one(Piece::Joined(vec![Part::Text(place)]))
             }
             RawPart::Arithmetic(parts) => {
                 self.arithmetic(parts);

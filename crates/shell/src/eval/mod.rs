@@ -426,7 +426,7 @@ impl Eval<'_> {
                     RedirectKind::Write | RedirectKind::ReadWrite | RedirectKind::Text => Access::Write,
                 };
                 if access == Access::Read && !redirect.other {
-                    input = Some(self.text_in(&word).map_or(Input::Unknown, Input::Text));
+                    input = Some(self.text_known(&word).map_or(Input::Unknown, Input::Text));
                 }
                 // What is written is known once the command was walked.
                 self.written.keeping = redirect.kind == RedirectKind::Write;

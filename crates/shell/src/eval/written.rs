@@ -5,14 +5,15 @@
 
 use writ_core::Span;
 
+use crate::Sources;
 use crate::action::{UnresolvedKind, Word};
+use crate::code::{self, Origin};
 use crate::eval::command::text_word;
 use crate::eval::output::may_be_static;
 use crate::eval::{Eval, Input};
 use crate::parser::syntax::{Next, Node, Redirect, RedirectKind, Simple};
 use crate::programs::interpreters::is_shell;
-use crate::programs::makefile;
-use crate::{Sources, code};
+use crate::programs::{makefile, projects};
 
 /// Most files and texts that are kept.
 const MOST: usize = 256;
@@ -38,6 +39,10 @@ pub struct Written {
     texts: Vec<(String, Option<String>)>,
     /// The program that is looked at changes no text that it does not name.
     pub(crate) keeping: bool,
+    /// Files of the project that were followed: once for each line.
+    pub(crate) followed: Vec<String>,
+    /// How many process substitutions there were.
+    substituted: usize,
     /// Texts in the order they were written, for who remembers them.
     pub(crate) kept: Vec<String>,
 }
@@ -155,14 +160,40 @@ impl Eval<'_> {
         }
     }
 
-    /// The text of a file that this line wrote, where it is certain.
-    pub(crate) fn text_in(&self, path: &Word) -> Option<String> {
+    /// The text of a file that this line or the agent wrote, where it is certain.
+    pub(crate) fn text_known(&self, path: &Word) -> Option<String> {
         let [place] = self.places(&path.literal()?).try_into().ok()?;
         let place: String = place;
         match self.stored(&place)? {
             Stored::Line(mut texts, true) if texts.len() == 1 => texts.pop(),
-            Stored::Line(..) | Stored::Earlier(_) => None,
+            Stored::Line(..) => None,
+            Stored::Earlier(text) => Some(text),
         }
+    }
+
+    /// Where this line wrote something, absolute.
+    pub(crate) fn written_here(&self) -> Vec<String> {
+        let start = self.start_dir().unwrap_or_default();
+        let places = self.written.texts.iter().map(|(place, _)| place);
+        places.map(|place| if place.starts_with('/') { place.clone() } else { format!("{start}/{place}") }).collect()
+    }
+
+    /// What a process substitution gives, as the file that a program sees.
+    pub(crate) fn substituted(&mut self, text: Option<String>) -> String {
+        let place = format!("/dev/fd/{}", 63 - self.written.substituted % 32);
+        if self.quiet == 0 {
+            self.written.substituted += 1;
+            self.written.texts.retain(|(own, _)| *own != place);
+            if text.is_some() {
+                self.store(place.clone(), text);
+            }
+        }
+        place
+    }
+
+    /// Follows a text of a known kind that the agent wrote.
+    pub(crate) fn followed(&mut self, what: &str, path: &str, text: &str, span: Span) {
+        self.run_text(text, what, path, span, None, Origin::Earlier);
     }
 
     /// The output of one command or of several, redirections of output left out.
@@ -213,13 +244,17 @@ impl Eval<'_> {
             match self.stored(&place) {
                 None => {}
                 Some(Stored::Line(texts, known)) => {
-                    texts.iter().for_each(|text| self.run_text(text, what, &path, file.span, arguments.clone(), false));
+                    texts
+                        .iter()
+                        .for_each(|text| self.run_text(text, what, &path, file.span, arguments.clone(), Origin::Line));
                     if !known {
                         let what = format!("{what} {path}");
                         self.unresolved(UnresolvedKind::Script, what.trim(), file.span);
                     }
                 }
-                Some(Stored::Earlier(text)) => self.run_text(&text, what, &path, file.span, arguments.clone(), true),
+                Some(Stored::Earlier(text)) => {
+                    self.run_text(&text, what, &path, file.span, arguments.clone(), Origin::Earlier)
+                }
             }
         }
     }
@@ -231,7 +266,7 @@ impl Eval<'_> {
         path: &str,
         span: Span,
         arguments: Option<Vec<Word>>,
-        earlier: bool,
+        origin: Origin,
     ) {
         if !self.spend(16 + text.len() / 8) {
             return;
@@ -249,7 +284,7 @@ impl Eval<'_> {
         } else if interpreter == "package.json" {
             self.package_scripts(text, span);
         } else {
-            let known = self.deeper(|eval| code::script(eval, &interpreter, path, text, span, arguments, earlier));
+            let known = self.deeper(|eval| code::script(eval, &interpreter, path, text, span, arguments, origin));
             if !known {
                 self.unresolved(UnresolvedKind::Limit, path, span);
             }
@@ -275,6 +310,7 @@ impl Eval<'_> {
         if self.quiet > 0 || self.remote > 0 {
             return;
         }
+        projects::run(self, base, arguments, span);
         if !BY_NAME.contains(&base) && !base.starts_with("python") {
             return;
         }
@@ -321,7 +357,7 @@ impl Eval<'_> {
     }
 
     /// Every script of a `package.json`.
-    fn package_scripts(&mut self, text: &str, span: Span) {
+    pub(crate) fn package_scripts(&mut self, text: &str, span: Span) {
         let parsed = writ_core::json::parse_with(text.as_bytes(), writ_core::json::Limits::FOREIGN).ok();
         let Some(scripts) = parsed.as_ref().and_then(|package| package.get("scripts")?.as_object()) else { return };
         for (_, script) in scripts.iter().take(64) {

@@ -10,7 +10,7 @@ use crate::eval::command::{host, text_word};
 use crate::eval::{Eval, Input};
 use crate::listing::Source;
 use crate::options::Options;
-use crate::programs::foreign::{Script, mentions, past_regex, script_of};
+use crate::programs::foreign::{Script, mentions, past_regex, script_text};
 
 const OPTIONS: &str =
     "-F -v -f=f -e=x -i=i -l=l -E=f --assign --field-separator --file=f --source=x --include=i --load=l --exec=f";
@@ -23,7 +23,7 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], input: &Input) {
     for (name, role, value) in &options.values {
         match *role {
             "x" => program(eval, base, value),
-            "f" => match script_of(value, input) {
+            "f" => match script_text(eval, value, input) {
                 Script::Text(text) => program(eval, base, &text_word(&text, value.span)),
                 Script::File => {}
                 Script::Unknown => eval.unresolved(UnresolvedKind::Script, &format!("{base} {name}"), value.span),

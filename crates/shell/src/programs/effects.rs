@@ -62,6 +62,10 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
             "b" => binding(eval, &what, value),
             "a" => assign(eval, value, place.span),
             "r" => eval.file(value.clone(), Access::Read, false),
+            "L" => {
+                eval.file(value.clone(), Access::Read, false);
+                lines(eval, place.base, &what, value);
+            }
             "w" => eval.file(value.clone(), Access::Write, false),
             "P" => match value.literal().as_deref().and_then(|text| text.strip_prefix(['|', '!'])) {
                 Some(code) => eval.code(&text_word(code, value.span), None, &what),
@@ -76,6 +80,19 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
             _ => {}
         }
     }
+}
+
+/// A file of an editor's, a debugger's or a client's commands, where this line or the agent wrote it.
+fn lines(eval: &mut Eval<'_>, base: &str, what: &str, file: &Word) {
+    let Some(text) = eval.text_known(file) else { return };
+    eval.deeper(|eval| match base {
+        "gdb" | "lldb" => text.lines().for_each(|line| debugged(eval, base, &text_word(line, file.span))),
+        "ex" | "vim" | "vi" | "nvim" | "view" | "gvim" | "vimdiff" | "rvim" => {
+            text.lines().for_each(|line| editor(eval, what, &text_word(line, file.span)));
+        }
+        "psql" | "mysql" | "mariadb" | "duckdb" | "sqlite3" => client(eval, base, &text_word(&text, file.span)),
+        _ => eval.given(GivenKind::Text, vec![text_word(&text, file.span)], file.span),
+    });
 }
 
 /// `vim -c`: shell code behind `!`, files behind `r`, `w`, `e`.
@@ -167,7 +184,11 @@ fn file_of(eval: &mut Eval<'_>, line: &str, value: &Word) {
         _ => return,
     };
     if let Some(file) = words.next().filter(|file| !file.starts_with(['|', '-']) && *file != "stdout") {
-        eval.file(revived(file.trim_matches(['\'', '"']), value.span), access, false);
+        let file = revived(file.trim_matches(['\'', '"', ';']), value.span);
+        if access == Access::Read {
+            lines(eval, "sqlite3", "", &file);
+        }
+        eval.file(file, access, false);
     }
 }
 

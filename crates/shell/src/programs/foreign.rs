@@ -5,12 +5,15 @@ use std::str::Chars;
 use writ_core::Span;
 
 use crate::action::{Part, Word};
-use crate::eval::Input;
 use crate::eval::command::text_word;
+use crate::eval::{Eval, Input};
 use crate::listing::Source;
 
 /// Stands in foreign code for what is not known.
 pub const MARK: char = '\u{1}';
+
+/// Stands for what a pattern of make's matched: a path that does not climb.
+pub const STEM: char = '\u{2}';
 
 /// What a script option names.
 pub enum Script {
@@ -35,6 +38,14 @@ pub fn script_of(file: &Word, input: &Input) -> Script {
     }
 }
 
+/// The same, looked into where this line or the agent wrote it.
+pub fn script_text(eval: &Eval<'_>, file: &Word, input: &Input) -> Script {
+    match eval.text_known(file) {
+        Some(text) => Script::Text(text),
+        None => script_of(file, input),
+    }
+}
+
 /// A word's text, [`MARK`] for what is not known.
 pub fn marked(word: &Word) -> String {
     let mut out = String::new();
@@ -50,12 +61,15 @@ pub fn marked(word: &Word) -> String {
 /// The word whose marked text this is.
 pub fn revived(text: &str, span: Span) -> Word {
     let mut parts = Vec::new();
-    for (at, piece) in text.split(MARK).enumerate() {
-        if at > 0 {
-            parts.push(Part::Unknown(Source::Any));
+    for piece in text.split_inclusive([MARK, STEM]) {
+        let known = piece.trim_end_matches([MARK, STEM]);
+        if !known.is_empty() {
+            parts.push(Part::Text(known.to_owned()));
         }
-        if !piece.is_empty() {
-            parts.push(Part::Text(piece.to_owned()));
+        match piece.chars().next_back() {
+            Some(MARK) => parts.push(Part::Unknown(Source::Any)),
+            Some(STEM) => parts.push(Part::Unknown(Source::Outside)),
+            _ => {}
         }
     }
     Word { parts, span }

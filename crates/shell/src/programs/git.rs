@@ -44,6 +44,48 @@ pub fn run(eval: &mut Eval<'_>, arguments: &[Word], span: Span, input: &Input) {
     in_dirs(eval, &dirs, &mut |eval| subcommand(eval, &sub, rest, span, input));
 }
 
+/// The file that `git config` changes, where it is not the repository's own.
+fn config_file(eval: &mut Eval<'_>, rest: &[Word], span: Span) {
+    const READS: [&str; 14] = [
+        "--get",
+        "--get-all",
+        "--get-regexp",
+        "--get-urlmatch",
+        "--get-color",
+        "--get-colorbool",
+        "-l",
+        "--list",
+        "get",
+        "list",
+        "--show-origin",
+        "--show-scope",
+        "--name-only",
+        "--default",
+    ];
+    let texts: Vec<String> = rest.iter().filter_map(Word::literal).collect();
+    let has = |names: &[&str]| texts.iter().any(|text| names.contains(&text.as_str()));
+    let changes = has(&[
+        "--unset",
+        "--unset-all",
+        "--add",
+        "--replace-all",
+        "--remove-section",
+        "--rename-section",
+        "-e",
+        "--edit",
+    ]) || has(&["set", "unset", "remove-section", "rename-section", "edit"])
+        || texts.iter().filter(|text| !text.starts_with('-')).count() > 1;
+    if has(&READS) || !changes {
+        return;
+    }
+    if has(&["--global"]) {
+        let home = eval.home().unwrap_or_else(|| "~".to_owned());
+        eval.file(text_word(&format!("{home}/.gitconfig"), span), Access::Write, false);
+    } else if has(&["--system"]) {
+        eval.file(text_word("/etc/gitconfig", span), Access::Write, false);
+    }
+}
+
 /// `git -C a -C b`
 fn in_dirs<'e>(eval: &mut Eval<'e>, dirs: &[Word], run: &mut dyn FnMut(&mut Eval<'e>)) {
     match dirs.split_first() {
@@ -74,6 +116,9 @@ fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span, input: 
     if sub == "subtree" && matches!(verb.as_str(), "push" | "pull") {
         let named: Vec<Word> = plain.iter().skip(1).map(|word| (*word).clone()).collect();
         return as_git(eval, &[&verb], &named, span);
+    }
+    if sub == "config" {
+        config_file(eval, rest, span);
     }
     let Some(split) = told(eval, &format!("git-{sub}"), rest, span) else {
         // A program of its own, or an alias.

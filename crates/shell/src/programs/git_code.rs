@@ -1,5 +1,7 @@
 //! Code that git runs: in its configuration, in the options that take a command.
 
+use writ_core::Span;
+
 use crate::action::{Access, NetTarget, UnresolvedKind, Word};
 use crate::eval::command::{host, is_flag, joined, text_word};
 use crate::eval::{Eval, Input};
@@ -72,6 +74,24 @@ pub fn run(eval: &mut Eval<'_>, arguments: &[Word]) {
                     _ => {}
                 }
             }
+        }
+    }
+}
+
+/// A file of git's settings: what it makes git run and contact.
+pub fn settings(eval: &mut Eval<'_>, text: &str, span: Span) {
+    let mut section = String::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
+        let rest = match line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+            Some((head, rest)) => {
+                section = head.replace([' ', '\t'], ".").replace('"', "").replace("..", ".");
+                rest.trim()
+            }
+            None => line,
+        };
+        if let Some((name, value)) = rest.split_once('=') {
+            let value = value.trim().trim_matches('"');
+            setting(eval, &text_word(&format!("{section}.{}={value}", name.trim()), span), &[]);
         }
     }
 }

@@ -51,10 +51,14 @@ fn shell(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input:
                 break;
             }
             "-" => reads_input = true,
+            "--login" => started(eval, base, true, word.span),
             long if long.starts_with("--") => {}
             short if short.starts_with(['-', '+']) => {
                 code |= short.starts_with('-') && short.contains('c');
                 reads_input |= short.contains('s');
+                if short.contains(['i', 'l']) && short.starts_with('-') {
+                    started(eval, base, short.contains('l'), word.span);
+                }
                 if short.ends_with('o') {
                     at += 1;
                 }
@@ -79,6 +83,17 @@ fn shell(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input:
             feed(eval, base, span, input, Some(std::iter::once(zero).chain(rest.iter().cloned()).collect()));
         }
     }
+}
+
+/// What a shell runs when it starts, where the agent wrote it.
+fn started(eval: &mut Eval<'_>, base: &str, login: bool, span: Span) {
+    let files: &[&str] = match (base, login) {
+        ("zsh", _) => &[".zshenv", ".zprofile", ".zshrc", ".zlogin"],
+        (_, true) => &[".bash_profile", ".bash_login", ".profile", ".bashrc"],
+        (_, false) => &[".bashrc", ".shrc", ".kshrc", ".mkshrc"],
+    };
+    let Some(home) = eval.home() else { return };
+    files.iter().for_each(|name| eval.run_file(&text_word(&format!("{home}/{name}"), span), base, None));
 }
 
 /// A shell that reads its code from standard input.

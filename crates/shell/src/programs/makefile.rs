@@ -4,7 +4,7 @@ use writ_core::Span;
 
 use crate::action::{UnresolvedKind, Word};
 use crate::eval::Eval;
-use crate::programs::foreign::{MARK, marked, revived};
+use crate::programs::foreign::{MARK, STEM, marked, revived};
 
 /// Functions of make that only deal with text.
 const TAME: [&str; 22] = [
@@ -36,17 +36,38 @@ const TAME: [&str; 22] = [
 pub fn text(eval: &mut Eval<'_>, what: &str, makefile: &Word) {
     let text = marked(makefile).replace("\\\n", " ");
     functions(eval, what, &text, makefile.span);
+    let mut rule = ("", "");
     for line in text.lines() {
-        let recipe = match line.strip_prefix('\t') {
+        let indented = if what == "just" { line.strip_prefix([' ', '\t']) } else { line.strip_prefix('\t') };
+        let recipe = match indented {
             Some(recipe) => recipe,
-            None => match line.split_once(':').and_then(|(_, rest)| rest.split_once(';')) {
-                Some((_, recipe)) => recipe,
-                None => continue,
-            },
+            None => {
+                let Some((target, rest)) = line.split_once(':') else { continue };
+                let (needs, recipe) =
+                    rest.split_once(';').map_or((rest, None), |(needs, recipe)| (needs, Some(recipe)));
+                rule = (target.trim(), needs.trim_start_matches(':').split('|').next().unwrap_or_default().trim());
+                let Some(recipe) = recipe else { continue };
+                recipe
+            }
         };
         let recipe = recipe.trim_start_matches(|c: char| matches!(c, '@' | '-' | '+') || c.is_whitespace());
-        eval.code(&revived(&variables(recipe), makefile.span), None, what);
+        eval.code(&revived(&variables(&automatic(recipe, rule)), makefile.span), None, what);
     }
+}
+
+/// A recipe with `$@`, `$<`, `$^` and `$*` put in, as its rule has them.
+fn automatic(recipe: &str, (target, needs): (&str, &str)) -> String {
+    // A variable in them is not known; a stem is.
+    let known = |text: &str| !text.is_empty() && !text.contains('$');
+    let stem = |text: &str| text.replace('%', &STEM.to_string());
+    let first = needs.split_whitespace().next().unwrap_or_default();
+    let mut out = recipe.to_owned();
+    for (mark, text) in [("@", target), ("<", first), ("^", needs), ("+", needs)] {
+        if known(text) {
+            out = out.replace(&format!("$({mark})"), &stem(text)).replace(&format!("${mark}"), &stem(text));
+        }
+    }
+    out.replace("$*", &STEM.to_string())
 }
 
 /// Follows `$(shell …)` in a text; other functions that may run something are left open.

@@ -13,6 +13,7 @@ pub(crate) mod modules;
 pub(crate) mod mounts;
 pub(crate) mod operands;
 pub(crate) mod patch;
+pub(crate) mod projects;
 pub(crate) mod repository;
 pub(crate) mod runs;
 pub(crate) mod searches;

@@ -5,7 +5,7 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, UnresolvedKind, Word};
+use crate::action::{Access, GivenKind, UnresolvedKind, Word};
 use crate::code;
 use crate::eval::command::{assign, is_assignment, joined, text_word};
 use crate::eval::{Eval, Input};
@@ -287,7 +287,10 @@ impl Call<'_> {
                 return true;
             }
             match script_of(file, self.place.input) {
-                Script::File => script(eval, file, self.place.base, &Input::None),
+                Script::File => {
+                    script(eval, file, self.place.base, &Input::None);
+                    self.told(eval);
+                }
                 Script::Text(text) => {
                     code::standard_input(eval, self.place.base, &text, file.span, self.arguments, self.options);
                 }
@@ -298,6 +301,18 @@ impl Call<'_> {
             eval.file(operand.clone(), if edits { Access::Write } else { Access::Read }, false);
         }
         true
+    }
+
+    /// What a script file gets: nothing says what it does with texts.
+    fn told(&self, eval: &mut Eval<'_>) {
+        let Place { span, input, .. } = self.place;
+        if let Input::Text(text) = input {
+            eval.given(GivenKind::Text, vec![text_word(text, *span)], *span);
+        }
+        let spaced = |word: &&Word| word.literal().is_some_and(|text| text.contains(char::is_whitespace));
+        for word in self.plain().skip(1).filter(spaced) {
+            eval.given(GivenKind::Command, vec![word.clone()], *span);
+        }
     }
 
     /// Code on standard input.

@@ -103,8 +103,12 @@ impl Eval<'_> {
             ("r", _) => self.file(value.clone(), Access::Read, false),
             ("lib", _) => {
                 let folders = value.literal().unwrap_or_default();
-                let named = folders.split(':').filter(|folder| !folder.is_empty());
-                named.for_each(|folder| self.file(text_word(folder, span), Access::List, false));
+                for folder in folders.split(':').filter(|folder| !folder.is_empty()) {
+                    self.file(text_word(folder, span), Access::List, false);
+                    for module in ["sitecustomize.py", "usercustomize.py"].iter().filter(|_| name == "PYTHONPATH") {
+                        self.run_file(&text_word(&format!("{folder}/{module}"), span), "python3", None);
+                    }
+                }
             }
             ("~", signs) => {
                 let text = value.literal();

@@ -51,6 +51,10 @@ fn at(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let options = Options::read(arguments, "-f=f -q -t -m=0 -M=0 -v=0", true);
     crate::programs::effects::options(eval, &options, place);
     let lists = ['l', 'd', 'r', 'c', 'V'].iter().any(|flag| options.has(*flag, "")) || options.of("f").next().is_some();
+    if let Some(file) = options.of("f").next() {
+        let known = eval.text_known(file);
+        known.into_iter().for_each(|text| eval.code(&text_word(&text, place.span), None, place.base));
+    }
     if lists {
         return;
     }
@@ -64,14 +68,19 @@ fn at(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
 fn crontab(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let options = Options::read(arguments, "-u -s=0", true);
     let mut plain = options.operands.iter().filter_map(|at| arguments.get(*at)).peekable();
-    if let Some(file) = plain.peek().filter(|file| file.literal().as_deref() != Some("-")) {
-        return eval.file((*file).clone(), Access::Read, false);
-    }
     let named = plain.peek().is_some();
+    let file = plain.peek().filter(|file| file.literal().as_deref() != Some("-"));
     if !named && (matches!(place.input, Input::None) || !options.flags.is_empty()) {
         return;
     }
-    if let Input::Text(text) = place.input {
+    let input = match file {
+        Some(file) => {
+            eval.file((*file).clone(), Access::Read, false);
+            eval.text_known(file).map_or(Input::Unknown, Input::Text)
+        }
+        None => place.input.clone(),
+    };
+    if let Input::Text(text) = &input {
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
             let fields = if line.starts_with('@') { 1 } else { 5 };
             let mut rest = line;

@@ -2,8 +2,8 @@
 
 use writ_core::Span;
 
-use super::looks_like_path;
 use super::table::{self, Split};
+use super::{looks_like_path, values};
 use crate::action::{Access, GivenKind, Word};
 use crate::eval::Eval;
 use crate::eval::command::{is_flag, text_word};
@@ -33,6 +33,19 @@ pub fn fixed(eval: &mut Eval<'_>, base: &str, split: &Split<'_>) {
         (ALWAYS.contains(&base) || has(&WRITES) || matches!(verb.as_str(), "format" | "fmt" | "fix")) && !has(&LOOKS);
     for word in split.operands.iter().filter(|word| looks_like_path(word) && word.literal().as_deref() != Some(".")) {
         eval.file((*word).clone(), if writes { Access::Write } else { Access::Read }, false);
+    }
+}
+
+/// The texts of files that a program gets which does not simply read them: a process substitution, or what the agent wrote.
+pub fn texts<'w>(eval: &mut Eval<'_>, words: impl Iterator<Item = &'w Word>) {
+    for word in words {
+        let side = values::value_side(word);
+        for file in [word, &side].into_iter().filter(|file| file.literal().is_some_and(|text| !text.starts_with('-'))) {
+            if let Some(text) = eval.text_known(file).filter(|text| text.len() < 64 << 10) {
+                eval.given(GivenKind::Text, vec![text_word(&text, word.span)], word.span);
+                break;
+            }
+        }
     }
 }
 

@@ -38,6 +38,7 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, inpu
         return;
     }
     unknown(eval, arguments);
+    given::texts(eval, arguments.iter());
     let known = runs::is_listed(base);
     eval.given(if known { GivenKind::Operands } else { GivenKind::Arguments }, arguments.to_vec(), span);
     if let (false, Input::Text(text)) = (runs::reads_input(base), input) {
@@ -89,6 +90,7 @@ pub fn told<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Sp
         let mostly_none =
             |shape: &str| matches!(shape, "n" | "db" | "go" | "image" | "text" | "aws" | "ssl" | "dns" | "h" | "h1");
         if program.shapes().any(mostly_none) {
+            given::texts(eval, split.operands.iter().copied().chain(split.values.iter().map(|(_, value)| value)));
             eval.given(GivenKind::Operands, split.operands.iter().map(|word| (*word).clone()).collect(), span);
         }
     });
