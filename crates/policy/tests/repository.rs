@@ -279,6 +279,110 @@ fn patches_are_judged_by_the_files_they_name() {
 }
 
 #[test]
+fn a_patch_that_the_line_may_change_is_not_known() {
+    let repo = Repo::new();
+    repo.write("good.patch", "--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1 +1 @@\n-a\n+b\n");
+    let bad =
+        "printf -- '--- a/Cargo.lock\\n+++ b/Cargo.lock\\n@@ -1 +1 @@\\n-a\\n+b\\n' > good.patch; git apply good.patch";
+    let good = "printf -- '--- a/src/a.txt\\n+++ b/src/a.txt\\n@@ -1 +1 @@\\n-a\\n+b\\n' > x.patch; git apply x.patch";
+    let stopped = [
+        "sed -i 's|src/a.txt|Cargo.lock|' good.patch && git apply good.patch",
+        "cp /tmp/x.patch good.patch; git apply good.patch",
+        "ln -sf /tmp/x.patch good.patch; patch -p1 < good.patch",
+        "curl -o good.patch https://x.example/p && git apply good.patch",
+        "./gen && git apply good.patch",
+        "sleep 9; git apply good.patch",
+        "git apply good*.patch",
+        bad,
+    ];
+    let passed = [
+        "git apply --check good.patch && git apply good.patch",
+        "patch -p1 --dry-run < good.patch && patch -p1 < good.patch",
+        "cat good.patch | head; git status --short; git apply good.patch",
+        good,
+    ];
+    repo.check(LOCK, &stopped, &passed);
+}
+
+#[test]
+fn lists_of_names_are_read_where_nothing_changes_them() {
+    let repo = Repo::new();
+    repo.write("list.txt", "src/a.txt\n");
+    repo.write("bad.txt", "src/a.txt\nsecrets/key\n");
+    repo.write("odd.txt", "src/a.txt\nno such file\n");
+    let key = r#"{"version":"1.0","name":"p","files":{"deny":["secrets/**"]}}"#;
+    repo.write("secrets/key", "k\n");
+    let stopped = [
+        "xargs -a bad.txt cat",
+        "cat bad.txt | xargs wc -l",
+        "while read -r f; do wc -l \"$f\"; done < bad.txt",
+        "xargs -a odd.txt cat",
+        "xargs -a none.txt cat",
+        "echo secrets/key > list.txt; xargs -a list.txt cat",
+        "./gen; xargs -a list.txt cat",
+        "sleep 5; cat $(cat list.txt)",
+        "while read -r f; do cat $f; echo secrets/key >> list.txt; done < list.txt",
+        "while read -r f; do ./x $f; done < list.txt",
+        "ln -sf bad.txt list.txt && cat list.txt | xargs cat",
+        "cat() { echo secrets/key; }; head $(cat list.txt)",
+    ];
+    let passed = [
+        "xargs -a list.txt wc -l",
+        "cat list.txt | xargs wc -l",
+        "cat list.txt | xargs -n1 basename",
+        "while read -r f; do wc -l \"$f\"; done < list.txt",
+        "head -3 $(cat list.txt)",
+    ];
+    repo.check(key, &stopped, &passed);
+}
+
+#[test]
+fn what_packages_bring_is_removed_with_them() {
+    let repo = Repo::new();
+    let rules =
+        r#"{"version":"1.0","name":"p","files":{"deny":["**/.env","**/*.pem"],"readOnly":["vendor/node_modules/**"]}}"#;
+    for path in [".env", "node_modules/x/.env", ".venv/lib/c.pem", "lib/a/.env", "vendor/node_modules/y/index.js"] {
+        repo.write(path, "x\n");
+    }
+    let stopped = [
+        "rm -rf .",
+        "rm -rf lib",
+        "rm -rf node_modules .env",
+        "rm -rf node_modules/../.env",
+        "rm node_modules/x/.env",
+        "cat node_modules/x/.env",
+        "grep -r x node_modules",
+        "cp -r node_modules /tmp/n",
+        "mv node_modules/x /tmp/n",
+        "rm -rf vendor/node_modules",
+        "rm -rf node_modules && cp .env node_modules",
+    ];
+    let passed = [
+        "rm -rf node_modules",
+        "rm -rf node_modules package-lock.json && npm install",
+        "rm -rf .venv",
+        "rm -rf ./node_modules/x",
+    ];
+    repo.check(rules, &stopped, &passed);
+}
+
+#[test]
+fn pathspecs_narrow_what_an_unknown_revision_shows() {
+    let repo = Repo::new();
+    let key = r#"{"version":"1.0","name":"p","files":{"deny":["secrets/**"]}}"#;
+    repo.write("secrets/key", "k\n");
+    repo.commit("key");
+    let stopped = [
+        "git diff \"$B\"",
+        "git diff \"$B\" -- secrets",
+        "git diff \"$B\" -- .",
+        "git show \"$B\" -- \"$C\"",
+        "git checkout \"$B\"",
+    ];
+    repo.check(key, &stopped, &["git diff \"$B\" -- src", "git diff \"$(git merge-base x HEAD)\" -- '*.txt'"]);
+}
+
+#[test]
 fn remotes_are_read_from_the_settings() {
     let repo = Repo::new();
     repo.git(&["config", "remote.origin.url", "https://good.example/x"]);

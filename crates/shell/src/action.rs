@@ -8,6 +8,9 @@ use writ_core::Span;
 
 pub use crate::listing::{Listing, Source};
 
+/// Stands for the letters of a name that `mktemp` makes. Only for telling places apart: text is never made of it.
+pub const FRESH: &str = "writ-mktemp";
+
 /// What is known about the shell's surroundings before the line starts.
 #[derive(Clone, Debug, Default)]
 pub struct Env {
@@ -66,6 +69,16 @@ impl Word {
             }
         }
         Some(Cow::Owned(out))
+    }
+
+    /// The same, with [`FRESH`] for letters that `mktemp` chooses: a place of its own, whatever it will be called.
+    pub fn place(&self) -> Option<String> {
+        let text = |part: &Part| match part {
+            Part::Text(text) | Part::Glob(text) => Some(text.clone()),
+            Part::Unknown(Source::Fresh) => Some(FRESH.to_owned()),
+            Part::Unknown(_) => None,
+        };
+        self.parts.iter().map(text).collect()
     }
 
     /// Whether the shell would try to match it against files.
@@ -302,6 +315,8 @@ pub struct Analysis {
     pub listings: Vec<Listing>,
     /// Texts in code that the agent wrote before, and that look like paths or URLs. They count against deny rules only.
     pub mentions: Vec<Word>,
+    /// Texts of files that the line wrote and then reads, and where it names them.
+    pub inputs: Vec<(Span, String)>,
     /// Texts that the line writes into files, as far as they are known.
     pub written: Vec<String>,
     /// Why the line is no shell program, when it is none: the message and where.

@@ -16,7 +16,7 @@ mod programs;
 mod zsh;
 
 pub use action::{
-    Access, Analysis, Arrival, Command, Dir, Env, FileUse, Given, GivenKind, NetTarget, NetUse, Normal, Part,
+    Access, Analysis, Arrival, Command, Dir, Env, FRESH, FileUse, Given, GivenKind, NetTarget, NetUse, Normal, Part,
     RepositoryAct, RepositoryUse, Unresolved, UnresolvedKind, Word,
 };
 pub use eval::globs::bracket;
@@ -41,6 +41,12 @@ pub trait Sources {
     /// Absolute paths of files that the agent wrote; what one of them holds is asked with [`Sources::authored`].
     fn files(&self) -> &[String] {
         &[]
+    }
+
+    /// The text of the file at an absolute path, if each of its lines is the path of a file as seen from `folder`.
+    fn names(&self, path: &str, folder: &str) -> Option<String> {
+        let _: (&str, &str) = (path, folder);
+        None
     }
 }
 

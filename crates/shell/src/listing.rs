@@ -10,6 +10,8 @@ use crate::action::{Analysis, Dir, FileUse, Part, Word};
 pub enum Source {
     /// Letters, digits, `-`, `_` and `:`, at least one: arithmetic, `$?`, `date +%s`, a commit's name. No dot, no slash.
     Number,
+    /// Letters and digits that `mktemp` chose, so that nothing had the name before: whoever wrote the line cannot know them.
+    Fresh,
     /// The name of a file: no slash, neither `.` nor `..`, perhaps empty.
     Name,
     /// A value from outside the line, as of a variable that nobody in it assigned: anything without `..` in it.
@@ -20,6 +22,8 @@ pub enum Source {
     Any,
     /// The same without quotes: any number of words.
     Words,
+    /// Shell code by which a known program sets up the shell for itself (`ssh-agent -s`); any text where it is no code.
+    Setup,
 }
 
 impl Source {
@@ -28,6 +32,17 @@ impl Source {
     pub fn with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Listed(_), _) | (_, Self::Listed(_)) => Self::Any,
+            // What is left of chosen letters may be any.
+            (Self::Fresh, other) | (other, Self::Fresh) => {
+                Self::Number.with(if other == Self::Fresh { Self::Number } else { other })
+            }
+            (Self::Setup, other) | (other, Self::Setup) => {
+                if other == Self::Words {
+                    other
+                } else {
+                    Self::Any
+                }
+            }
             (one, other) if one.width() >= other.width() => one,
             (_, other) => other,
         }
@@ -35,10 +50,10 @@ impl Source {
 
     const fn width(self) -> u8 {
         match self {
-            Self::Number => 0,
+            Self::Number | Self::Fresh => 0,
             Self::Name => 1,
             Self::Outside => 2,
-            Self::Listed(_) | Self::Any => 3,
+            Self::Listed(_) | Self::Any | Self::Setup => 3,
             Self::Words => 4,
         }
     }
@@ -46,7 +61,7 @@ impl Source {
     /// Whether the line itself may have made it to be what it likes.
     #[must_use]
     pub const fn is_made(self) -> bool {
-        matches!(self, Self::Any | Self::Words)
+        matches!(self, Self::Any | Self::Words | Self::Setup)
     }
 }
 

@@ -44,6 +44,14 @@ pub fn evaluate(call: &Call<'_>, env: &Env, eyes: &dyn Eyes) -> Report {
         _ => None,
     };
     let money = words.iter().any(|word| is("money", word)) && verb.is_none_or(|(_, action, _)| action != "read");
+    // What a browser shows or records is its own, and what git does is judged as git's line.
+    let verb = match verb {
+        Some((_, "stop" | "spend", _)) if words.iter().any(|word| is("own", word)) => {
+            Some((Tier::Reversible, "change", "only the tool's own session ends"))
+        }
+        Some((_, "stop" | "spend", _)) if words.first().is_some_and(|word| word == "git") => None,
+        other => other,
+    };
     let verb = match verb {
         // `schedule_key_deletion`: what is asked for is what counts.
         Some((_, "change" | "run", _)) | None if words.iter().any(|word| is("deletion", word)) => {

@@ -11,6 +11,30 @@ fn verdict(tool: &str, arguments: &str) -> Verdict {
 }
 
 #[test]
+fn words_count_for_what_they_are_about() {
+    let stopped = [
+        ("drain_node", r#"{"name":"n1"}"#),
+        ("browser_delete_profile", "{}"),
+        ("close_account", "{}"),
+        ("git", r#"{"args":["checkout","--","."]}"#),
+        ("checkout_cart", "{}"),
+    ];
+    for (tool, arguments) in stopped {
+        assert_ne!(verdict(tool, arguments), Verdict::Allow, "{tool} {arguments}");
+    }
+    let passed = [
+        ("mcp__filesystem__edit_file", r#"{"path":"/srv/x/src/a.ts","edits":[]}"#),
+        ("mcp__playwright__browser_close", "{}"),
+        ("performance_stop_trace", "{}"),
+        ("close_page", r#"{"pageIdx":1}"#),
+        ("mcp__git__git_checkout", r#"{"branch_name":"main"}"#),
+    ];
+    for (tool, arguments) in passed {
+        assert_eq!(verdict(tool, arguments), Verdict::Allow, "{tool} {arguments}");
+    }
+}
+
+#[test]
 fn names_and_arguments_count() {
     for (tool, arguments) in [
         ("deleteFile", "{}"),

@@ -22,8 +22,8 @@ pub(super) fn lines(call: &Call<'_>, words: &[String], reads: bool) -> Vec<Strin
             out.push(format!("{program} {} {}", rest.join(" "), switches(call.arguments)));
         }
     }
-    // The name of a tool that only reads says nothing more.
-    if reads {
+    // The name of a tool that only reads, or that is about what it shows itself, says nothing more.
+    if reads || words.iter().any(|word| is("own", word)) {
         return out;
     }
     let plain = call.tool.rsplit("__").next().unwrap_or(call.tool);
@@ -40,7 +40,9 @@ pub(super) fn lines(call: &Call<'_>, words: &[String], reads: bool) -> Vec<Strin
         }
     }
     // `delete_namespace`, `drain_node`.
-    if let [verb, kind] = words {
+    if let [verb, kind] = words
+        && is("objects", kind)
+    {
         let verb = if verb == "remove" || verb == "destroy" { "delete" } else { verb };
         out.push(format!("kubectl {verb} {kind} x"));
     }

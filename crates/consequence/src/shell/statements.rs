@@ -41,6 +41,9 @@ impl Findings<'_> {
         if let Some((_, text)) = self.line.split_once("<<<") {
             handed.push(text.trim().trim_matches(['\'', '"']).to_owned());
         }
+        let own_files =
+            analysis.inputs.iter().filter(|(span, _)| command.span.start <= span.start && span.end <= command.span.end);
+        handed.extend(own_files.map(|(_, text)| text.clone()));
         if let Some(what) = self.not_read(command, &arguments, own || !handed.is_empty(), analysis) {
             let why = format!("statements run that were not looked into: {what}");
             self.not_known("run", "statements", &why, command.span);
@@ -111,6 +114,13 @@ impl Findings<'_> {
         {
             return None;
         }
+        let written = |name: &str| {
+            let named = command.words.iter().filter(|word| word.literal().is_some_and(|text| text == name));
+            named.map(|word| word.span).any(|span| analysis.inputs.iter().any(|(own, _)| *own == span))
+        };
+        if value_of(&FILE).flatten().is_some_and(|name| written(&name)) {
+            return None;
+        }
         if let Some(value) = value_of(&FILE) {
             let named = value.filter(|name| name != "-" && name != "/dev/stdin");
             return named.map(|name| format!("`{name}`")).or_else(|| (!told).then(|| "what it reads".to_owned()));
@@ -140,6 +150,9 @@ impl Findings<'_> {
                 && !before.ends_with("<<")
                 && spans.iter().any(|span| span.start <= file.span.start && file.span.end <= span.end)
         });
+        if redirected.is_some_and(|file| analysis.inputs.iter().any(|(span, _)| *span == file.span)) {
+            return None;
+        }
         if let Some(file) = redirected {
             return Some(format!("`{}`", super::shown(&file.path)));
         }

@@ -72,7 +72,7 @@ pub(super) fn aim(word: &Word, analysis: &Analysis) -> Aim {
     for (at, part) in word.parts.iter().enumerate() {
         match part {
             Part::Text(text) | Part::Glob(text) => path.push_str(text),
-            Part::Unknown(Source::Number | Source::Name) => {
+            Part::Unknown(Source::Number | Source::Fresh | Source::Name) => {
                 path.push('…');
                 seen = false;
             }

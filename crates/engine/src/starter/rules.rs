@@ -3,7 +3,8 @@
 //! Each list is one kind of danger. What is denied has no place in an agent's daily work; what asks has one now and then.
 
 /// Secrets in a repository: nobody reads or writes them. What is taken back may be copied to a place that is free
-/// (`cp .env.example .env`).
+/// (`cp .env.example .env`). What packages bring along is nobody's secret, and goes with the folder it is in; a link in there
+/// still leads to the file that it leads to.
 pub const SECRETS: &[&str] = &[
     "**/.env",
     "**/.env.*",
@@ -11,6 +12,7 @@ pub const SECRETS: &[&str] = &[
     "!**/.env.*.{example,sample,template}",
     "**/id_{rsa,dsa,ecdsa,ed25519}",
     "**/.{netrc,pgpass,git-credentials,pypirc,vault-token}",
+    "!**/{node_modules,.venv,venv,site-packages,dist-packages,.terraform,.tox}/**",
 ];
 
 /// Keys in a repository: nobody reads them, a human is asked before one that is there changes. Packages and builds bring

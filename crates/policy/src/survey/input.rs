@@ -47,6 +47,11 @@ const PATHS: [&str; 24] = [
     "workdir",
     "output",
 ];
+/// Members that say where a tool works, not on what.
+const PLACES: [&str; 8] =
+    ["repopath", "repositorypath", "projectroot", "projectpath", "workspaceroot", "workspacepath", "workdir", "cwd"];
+/// Words of a tool's own name that may mean all of such a place.
+const WHOLE: [&str; 6] = ["delete", "remove", "move", "rename", "truncate", "replace"];
 /// Members that name a host or URL, with or without a scheme.
 const HOSTS: [&str; 12] = [
     "url",
@@ -132,6 +137,8 @@ const CHANGES: [&str; 16] = [
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Member {
     Path,
+    /// A path that the tool works in.
+    Place,
     Host,
     Code,
     Other,
@@ -141,6 +148,7 @@ impl Member {
     fn of(name: &str) -> Self {
         let name = plain_name(name);
         match name.as_str() {
+            name if PLACES.contains(&name) => Self::Place,
             name if PATHS.contains(&name) || name.ends_with("path") || name.ends_with("file") => Self::Path,
             name if HOSTS.contains(&name) || name.ends_with("url") => Self::Host,
             name if CODE.contains(&name) => Self::Code,
@@ -211,7 +219,10 @@ impl Survey<'_> {
         }
         let rooted = text.starts_with(['/', '~']) || text.starts_with("./") || text.starts_with("../");
         let single = !spaced && (text.contains(['/', '.']) || text.starts_with('~'));
-        if member == Member::Path || single || (rooted && spaced && member != Member::Code && self.there(text)) {
+        if matches!(member, Member::Path | Member::Place)
+            || single
+            || (rooted && spaced && member != Member::Code && self.there(text))
+        {
             self.path_argument(member, text);
         }
     }
@@ -260,9 +271,12 @@ impl Survey<'_> {
             return;
         }
         let (looks, changes) = self.says();
+        // What it makes or changes there is named by other members.
+        let place = member == Member::Place && !self.takes_whole();
+        let changes = changes && !(place && self.world.resolve(&self.absolute(&self.call.cwd, text)).is_dir);
         let access = if looks { Access::Read } else { Access::Write };
         let mut fact = self.argument_fact(text, access);
-        let sure = member == Member::Path && (text.starts_with(['/', '~']) || self.there(text));
+        let sure = matches!(member, Member::Path | Member::Place) && (text.starts_with(['/', '~']) || self.there(text));
         if sure && (self.policy.files.allow.is_some() || changes) {
             let mut named = fact.clone();
             named.kind = PathKind::Named;
@@ -307,6 +321,19 @@ impl Survey<'_> {
 
     /// What the tool's own name says: that it only looks, that it changes files.
     fn says(&self) -> (bool, bool) {
+        let words = self.own_words();
+        let changes = words.iter().any(|word| CHANGES.contains(&word.as_str()));
+        let looks = !changes && words.first().is_some_and(|word| LOOKS.contains(&word.as_str()));
+        (looks, changes)
+    }
+
+    /// Whether the tool's own name may mean everything at a place.
+    fn takes_whole(&self) -> bool {
+        self.own_words().iter().any(|word| WHOLE.contains(&word.as_str()))
+    }
+
+    /// The words of the tool's own name.
+    fn own_words(&self) -> Vec<String> {
         let own = self.call.tool.rsplit("__").next().unwrap_or_default();
         let mut words = Vec::new();
         for part in own.split(|c: char| !c.is_alphanumeric()) {
@@ -320,9 +347,7 @@ impl Survey<'_> {
             words.push(word);
         }
         words.retain(|word| !word.is_empty());
-        let changes = words.iter().any(|word| CHANGES.contains(&word.as_str()));
-        let looks = !changes && words.first().is_some_and(|word| LOOKS.contains(&word.as_str()));
-        (looks, changes)
+        words
     }
 
     /// Whether a deny rule names a path, however deep it lies.

@@ -23,6 +23,16 @@ use crate::world::{Search, World, expand, fold};
 /// Stands for an unknown part of a path. Holds no slash and no dot.
 pub(super) const UNKNOWN: &str = "writ-unknown";
 
+/// Longest list of names that is read from a file.
+const MOST_NAMES: usize = 4 << 10;
+
+/// Whether there surely is nothing at a path: its folder can be listed, and has no such name.
+fn is_missing(world: &dyn World, path: &str) -> bool {
+    let Some((folder, name)) = path.rsplit_once('/') else { return false };
+    let entries = world.list(if folder.is_empty() { "/" } else { folder });
+    entries.is_some_and(|entries| entries.iter().all(|entry| entry.name != name))
+}
+
 /// What the agent wrote, as the world knows it.
 struct Authored<'w>(&'w dyn World, OnceCell<Vec<String>>);
 
@@ -33,6 +43,18 @@ impl Sources for Authored<'_> {
 
     fn files(&self) -> &[String] {
         self.1.get_or_init(|| self.0.authored_files())
+    }
+
+    fn names(&self, path: &str, folder: &str) -> Option<String> {
+        let text = String::from_utf8(self.0.read(path, 0, MOST_NAMES)?).ok().filter(|text| text.len() < MOST_NAMES)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '+' | '@');
+        let name = |line: &str| {
+            !line.is_empty() && !line.starts_with('-') && line.chars().all(plain) && {
+                let place = if line.starts_with('/') { fold(line) } else { fold(&format!("{folder}/{line}")) };
+                !is_missing(self.0, &place)
+            }
+        };
+        text.lines().take(MOST_NAMES).all(name).then_some(text)
     }
 }
 
@@ -51,9 +73,13 @@ impl Survey<'_> {
         for command in &analysis.commands {
             self.command(command, &analysis);
         }
+        self.removals =
+            analysis.commands.iter().filter(|command| removes(command)).map(|command| command.span).collect();
         for file in &analysis.files {
+            self.removing = self.removals.iter().any(|own| own.start <= file.span.start && file.span.end <= own.end);
             self.file_use(file);
         }
+        self.removing = false;
         for guess in &analysis.guesses {
             self.guess(guess);
         }
@@ -146,6 +172,7 @@ impl Survey<'_> {
 
     fn file_use(&mut self, file: &FileUse) {
         for dir in &file.dirs {
+            self.without_output(file, dir);
             match self.spell(dir, &file.path) {
                 Spelled::Known(path, glob) => {
                     if !self.is_too_long(&path) {
@@ -157,6 +184,20 @@ impl Survey<'_> {
             }
         }
         self.unlikely(file);
+    }
+
+    /// A command that fails prints nothing: what stands behind a text that it should print is the path then.
+    fn without_output(&mut self, file: &FileUse, dir: &Dir) {
+        let printed = |part: &Part| matches!(part, Part::Unknown(Source::Number | Source::Fresh));
+        let Some(at) = file.path.parts.iter().rposition(printed) else { return };
+        let rest = file.path.parts.get(at + 1..).unwrap_or_default();
+        let [Part::Text(rest)] = rest else { return };
+        let start = self.start(dir).unwrap_or_else(|| self.call.cwd.clone());
+        let mut fact = self.path(&self.absolute(&start, rest), file.access, Some(file.span));
+        if self.is_named(&fact) && self.exists(&fact.resolved) {
+            fact.kind = PathKind::Perhaps;
+            self.facts.paths.push(fact);
+        }
     }
 
     /// A folder that a command may run in, absolute; `None` where it is not known.
@@ -407,6 +448,12 @@ fn moves_commits(analysis: &Analysis, act: &RepositoryUse) -> bool {
         let forces = (has("branch") || has("tag")) && (has("-f") || has("--force"));
         git && (renames || forces || (has("commit") && act.revisions.iter().any(relative)))
     })
+}
+
+/// Whether a command does nothing but remove what it names.
+fn removes(command: &Command) -> bool {
+    let name = command.words.first().and_then(Word::literal);
+    name.is_some_and(|name| matches!(name.rsplit('/').next(), Some("rm" | "rimraf")))
 }
 
 fn is_known(target: &NetTarget) -> bool {

@@ -19,7 +19,7 @@ use self::paths::TOO_LONG;
 use std::collections::{HashMap, HashSet};
 
 use writ_core::json::Value;
-use writ_core::{Subject, ToolCall, Verdict, secret};
+use writ_core::{Span, Subject, ToolCall, Verdict, secret};
 use writ_shell::{Access, Dir, Listing, Part};
 
 use crate::facts::{Facts, Host, HostFact, PathFact, TextFact, UnresolvedFact};
@@ -59,6 +59,8 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
         listings,
         listed,
         left: MOST_FOUND,
+        removals: Vec::new(),
+        removing: false,
         inside_alias: false,
     };
     if let Err(why) = survey.call() {
@@ -79,8 +81,8 @@ struct Survey<'a> {
     setting: &'a Setting,
     world: &'a dyn World,
     facts: Facts,
-    /// What was found below a tree, by its path and whether it is written.
-    found: HashMap<(String, bool), Search<Option<String>>>,
+    /// What was found below a tree, by its path, what happens to it, and whether it is only removed.
+    found: HashMap<(String, Access, bool), Search<Option<String>>>,
     /// Globs that were expanded, with what happens to the paths.
     expanded: HashSet<(String, Access, bool)>,
     /// What the shell line lists.
@@ -89,6 +91,10 @@ struct Survey<'a> {
     listed: HashSet<Entries>,
     /// How many more paths globs may expand to.
     left: usize,
+    /// Where the line removes whole trees.
+    removals: Vec<Span>,
+    /// What is looked at is removed, not kept elsewhere or changed.
+    removing: bool,
     /// What is looked at stands for one of git's subcommands.
     inside_alias: bool,
 }

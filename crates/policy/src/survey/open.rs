@@ -1,6 +1,6 @@
 //! Paths that are not fully known: as patterns, and as the entries of a listing (R70).
 
-use writ_shell::{Access, Dir, FileUse, Ignores, Listing, Part, Printed, Source, Word};
+use writ_shell::{Access, Dir, FRESH, FileUse, Ignores, Listing, Part, Printed, Source, Word};
 
 use super::walk::{Met, Walk};
 use super::{MOST_TREES, Survey};
@@ -36,7 +36,7 @@ impl Survey<'_> {
             let before = path.parts.get(..at).unwrap_or_default().to_vec();
             return Spelled::Listed(before, *index, path.parts.get(at + 1..).unwrap_or_default().to_vec());
         }
-        let parts = self.spelled_out(dir, &path.parts);
+        let parts: Vec<Part> = self.spelled_out(dir, &path.parts).into_iter().map(made_anew).collect();
         if parts.iter().any(Part::is_unknown) {
             return Spelled::Open(parts);
         }
@@ -322,6 +322,11 @@ impl Item {
     }
 }
 
+/// A name that `mktemp` makes is no other file's: as good as any that is known.
+fn made_anew(part: Part) -> Part {
+    if part == Part::Unknown(Source::Fresh) { Part::Text(FRESH.to_owned()) } else { part }
+}
+
 const fn is_listed(source: Source) -> bool {
     matches!(source, Source::Listed(_))
 }
@@ -369,7 +374,7 @@ fn pattern_of(parts: &[Part]) -> String {
             _ if between => {}
             Part::Text(text) => out.push_str(&escaped(text)),
             Part::Glob(glob) => out.push_str(&rough_glob(&glob.replace('{', "\\{").replace('}', "\\}"))),
-            Part::Unknown(Source::Number) => out.push_str(COUNT),
+            Part::Unknown(Source::Number | Source::Fresh) => out.push_str(COUNT),
             Part::Unknown(Source::Name) => out.push('*'),
             Part::Unknown(_) if out.is_empty() => {
                 let rest = parts.get(at + 1..).unwrap_or_default();

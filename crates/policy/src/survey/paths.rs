@@ -10,6 +10,23 @@ use crate::rules::{Acting, PathRule, Reading, last_word_of};
 use crate::scope::Scope;
 use crate::world::{Search, expand, find_below, fold};
 
+/// Folders that hold nothing but what installing and building puts there again.
+const INSTALLED: [&str; 14] = [
+    "node_modules",
+    "bower_components",
+    ".venv",
+    "venv",
+    "site-packages",
+    "dist-packages",
+    ".tox",
+    ".nox",
+    ".terraform",
+    "target",
+    "__pycache__",
+    ".next",
+    ".gradle",
+    ".pnpm-store",
+];
 /// Why a path is refused.
 pub(super) const TOO_LONG: &str = "a path of more than 4096 bytes is longer than any path";
 /// Longest path that a system takes, in bytes.
@@ -35,15 +52,25 @@ impl Survey<'_> {
             return;
         }
         let home = self.setting.home.as_deref();
+        let removing = self.removing;
+        // Names above the folder that the line starts in, or above what is removed, say nothing.
+        let start = split(&self.call.cwd);
+        let whole = split(&fact.resolved);
+        let above = if whole.starts_with(&start) { start.len() } else { whole.len().saturating_sub(1) };
         let denied = |path: &str| {
             let path_parts = split(path);
-            let named = |rules| last_word_of(rules, &path_parts, home, |scope| scope.covers(fact.access)).is_some();
+            // A rule for names anywhere is not about what packages and builds put into their own folders: these go as they came.
+            let own = removing && path_parts.iter().skip(above).rev().skip(1).any(|part| INSTALLED.contains(part));
+            let meant = |rule: &&PathRule| !own || rule.anchor(home).is_some();
+            let named = |rules| {
+                last_word_of(rules, &path_parts, home, |scope| scope.covers(fact.access)).filter(meant).is_some()
+            };
             named(&files.deny)
                 || (fact.access == Access::Write && named(&files.read_only))
                 || (fact.access == Access::Read && named(&files.approval))
                 || (ruled && self.is_ruled(path))
         };
-        let key = (fact.resolved.clone(), fact.access == Access::Write);
+        let key = (fact.resolved.clone(), fact.access, removing);
         let search = match self.found.get(&key).cloned() {
             Some(known) => known,
             None if self.found.len() >= MOST_TREES => Search::TooLarge,

@@ -99,7 +99,7 @@ impl Survey<'_> {
         let found = look.found(&tracked, &ruled);
         let (paths, kind) = match found {
             Found::Touched(paths) => (paths, PathKind::Found),
-            Found::Open => (tracked, PathKind::Maybe),
+            Found::Open => (look.among(tracked), PathKind::Maybe),
         };
         for path in paths.iter().take(4) {
             let fact = self.tracked(look, path, access, kind);
@@ -139,7 +139,7 @@ impl Survey<'_> {
     /// A patch: the files it names, or what is not known of it.
     fn patch(&mut self, act: &RepositoryUse, folder: &str) {
         let text = |word: &Word| {
-            let path = self.absolute(folder, &word.literal()?);
+            let path = self.absolute(folder, &word.literal().filter(|_| !word.is_glob())?);
             let bytes = self.world.read(&path, 0, MAX_PATCH).filter(|bytes| bytes.len() < MAX_PATCH)?;
             Some(String::from_utf8_lossy(&bytes).into_owned())
         };

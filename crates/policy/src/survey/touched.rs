@@ -46,6 +46,18 @@ impl Look<'_> {
         Pathspecs::parse(texts.iter().map(Option::as_deref), &self.repo.prefix(self.folder))
     }
 
+    /// What of the tracked paths the pathspecs behind `--` leave, whatever the revisions are.
+    pub fn among(&self, tracked: Vec<String>) -> Vec<String> {
+        use RepositoryAct::{Content, Differ, History, Restore, Search, Show};
+        let paths = &self.act.paths;
+        let narrows = matches!(self.act.act, Content | Differ | History | Restore | Search | Show);
+        if !narrows || paths.is_empty() || paths.iter().any(|path| path.literal().is_none()) {
+            return tracked;
+        }
+        let specs = self.specs(paths);
+        tracked.into_iter().filter(|path| specs.matches(path)).collect()
+    }
+
     /// What of `ruled` is touched. `tracked`: the tracked paths that are ruled.
     pub fn found(&self, tracked: &[String], ruled: &dyn Fn(&str) -> bool) -> Found {
         let Some((ranges, specs)) = self.told() else {

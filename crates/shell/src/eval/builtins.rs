@@ -21,7 +21,9 @@ impl Eval<'_> {
             "shopt" => self.shell_options(arguments),
             "eval" => {
                 let code = joined(arguments, span);
-                if !arguments.is_empty() {
+                let setup =
+                    !code.parts.is_empty() && code.parts.iter().all(|part| *part == Part::Unknown(Source::Setup));
+                if !arguments.is_empty() && !setup {
                     self.code(&code, None, "eval");
                 }
             }

@@ -51,7 +51,7 @@ impl Eval<'_> {
     /// `cd`: `None` is a place not known.
     pub(crate) fn change_dir(&mut self, to: Option<&Word>) {
         self.leave_dirs();
-        let known = to.and_then(Word::literal).filter(|_| to.is_some_and(|to| !to.is_glob()));
+        let known = to.and_then(Word::place).filter(|_| to.is_some_and(|to| !to.is_glob()));
         if let (None, Some(to)) = (&known, to) {
             return self.enter_open(&to.parts);
         }

@@ -23,7 +23,7 @@ impl Eval<'_> {
         }
         for part in &mut listing.folder.parts {
             match part {
-                Part::Unknown(Source::Number | Source::Name) => *part = Part::Glob("*".to_owned()),
+                Part::Unknown(Source::Number | Source::Fresh | Source::Name) => *part = Part::Glob("*".to_owned()),
                 Part::Unknown(source) if source.is_made() => return Part::Unknown(Source::Any),
                 Part::Unknown(_) => return Part::Unknown(Source::Outside),
                 Part::Text(_) | Part::Glob(_) => {}
@@ -44,16 +44,25 @@ impl Eval<'_> {
         Part::Unknown(Source::Listed(index))
     }
 
-    /// Some of these lines, for a reason that is not known.
-    pub(crate) fn narrowed(&mut self, lines: Text) -> Text {
-        let one = |eval: &mut Self, part: Part| match part {
-            Part::Unknown(Source::Listed(at)) => match eval.out.listings.get(usize::from(at)).cloned() {
-                Some(listing) => eval.listing(Listing { test: Test::Maybe.and(listing.test.clone()), ..listing }),
-                None => Part::Unknown(Source::Any),
-            },
-            other => other,
-        };
-        lines.into_iter().map(|part| one(self, part)).collect()
+    /// Some of these lines: those whose names a search's pattern asks for, or for a reason that is not known.
+    pub(crate) fn narrowed(&mut self, lines: &Text, asked: Option<&Test>) -> Text {
+        let mut out = Text::new();
+        for (at, part) in lines.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|at| lines.get(at));
+            let starts = before.is_none_or(|part| matches!(part, Part::Text(text) if text.ends_with('\n')));
+            let behind = lines.get(at + 1);
+            let ends = behind.is_none_or(|part| matches!(part, Part::Text(text) if text.starts_with('\n')));
+            // What else stands in a line may be what was asked for.
+            let test = asked.filter(|_| starts && ends).cloned().unwrap_or(Test::Maybe);
+            out.push(match part {
+                Part::Unknown(Source::Listed(index)) => match self.out.listings.get(usize::from(*index)).cloned() {
+                    Some(listing) => self.listing(Listing { test: test.and(listing.test.clone()), ..listing }),
+                    None => Part::Unknown(Source::Any),
+                },
+                other => other.clone(),
+            });
+        }
+        out
     }
 
     /// What a command prints that lists files.

@@ -4,6 +4,7 @@
 //! of replacing them, and a `cd` that may fail leaves both directories possible. Page: `spec/shell.md`.
 
 pub(crate) mod again;
+pub(crate) mod asked;
 pub(crate) mod braces;
 pub(crate) mod budget;
 pub(crate) mod builtins;
@@ -13,6 +14,7 @@ pub(crate) mod dirs;
 pub(crate) mod echo;
 pub(crate) mod expand;
 pub(crate) mod globs;
+pub(crate) mod kept;
 pub(crate) mod listed;
 pub(crate) mod loops;
 pub(crate) mod output;
@@ -20,6 +22,7 @@ pub(crate) mod params;
 pub(crate) mod pattern;
 pub(crate) mod reads;
 pub(crate) mod record;
+pub(crate) mod temporary;
 pub(crate) mod vars;
 pub(crate) mod written;
 
@@ -99,6 +102,10 @@ pub struct Eval<'e> {
     /// What the line wrote into files, and what stood there before.
     pub(crate) written: Written,
     pub(crate) sources: &'e dyn Sources,
+    /// How many lists of names were read from files.
+    pub(crate) lists: usize,
+    /// One of them is read line by line, and has to stay as it is until the end.
+    relies: bool,
     pub(crate) descriptors: Descriptors,
     /// Above zero where an assignment goes to the environment of what is run.
     pub(crate) exports: usize,
@@ -162,6 +169,8 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysi
         links: Links::default(),
         written: Written::default(),
         sources,
+        lists: 0,
+        relies: false,
         descriptors: Descriptors::default(),
         exports: 0,
         arguments: None,
@@ -192,6 +201,9 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysi
     };
     eval.node(node, &Input::None);
     eval.leave();
+    if eval.relies && !eval.only_looks(None) {
+        eval.unresolved(UnresolvedKind::Script, "a list that the line may change", Span { start: 0, end: line.len() });
+    }
     eval.out.written = std::mem::take(&mut eval.written.kept);
     eval.reopen();
     eval.hosts_of_wrapped();
@@ -226,7 +238,9 @@ impl Eval<'_> {
             Node::Words(words) => words.iter().for_each(|word| drop(self.expand(word))),
             Node::Test(words) => self.test(words),
             Node::Redirected(inner, redirects) => {
+                let lists = self.lists;
                 let inner_input = self.redirects(redirects).unwrap_or_else(|| input.clone());
+                self.relies |= self.lists > lists;
                 self.written_settings(redirects, |eval| eval.static_output_from(inner, input));
                 // A redirection that fails leaves the command out.
                 if redirects.iter().any(may_fail) {
@@ -426,7 +440,8 @@ impl Eval<'_> {
                     RedirectKind::Write | RedirectKind::ReadWrite | RedirectKind::Text => Access::Write,
                 };
                 if access == Access::Read && !redirect.other {
-                    input = Some(self.text_known(&word).map_or(Input::Unknown, Input::Text));
+                    let text = self.text_known(&word).or_else(|| self.names_in(&word));
+                    input = Some(text.map_or(Input::Unknown, Input::Text));
                 }
                 // What is written is known once the command was walked.
                 self.written.keeping = redirect.kind == RedirectKind::Write;
@@ -629,7 +644,13 @@ pub fn blurred(text: &Text) -> Source {
 fn stand_in(source: Source) -> String {
     match source {
         Source::Listed(at) => format!("{STAND_IN}{at}"),
-        Source::Number | Source::Name | Source::Outside | Source::Any | Source::Words => {
+        Source::Number
+        | Source::Fresh
+        | Source::Name
+        | Source::Outside
+        | Source::Any
+        | Source::Words
+        | Source::Setup => {
             format!("{STAND_IN}{source:?}")
         }
     }
@@ -639,9 +660,10 @@ fn stand_in(source: Source) -> String {
 pub fn stood_for(name: &str) -> Option<Source> {
     Some(match name.strip_prefix(STAND_IN)? {
         "Number" => Source::Number,
+        "Fresh" => Source::Fresh,
         "Name" => Source::Name,
         "Outside" => Source::Outside,
-        "Any" => Source::Any,
+        "Any" | "Setup" => Source::Any,
         at => at.parse().map_or(Source::Words, Source::Listed),
     })
 }

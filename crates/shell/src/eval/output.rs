@@ -2,7 +2,9 @@
 //!
 //! Programs whose text is not known but whose kind is are lines of `data/outputs.txt`. Page: `spec/shell.md`.
 
-use crate::action::{Part, Word};
+use crate::action::{FRESH, Part, Word};
+use crate::eval::asked;
+use crate::eval::command::is_system;
 use crate::eval::echo::{MAX, echo, printf};
 use crate::eval::expand::{Text, tidy};
 use crate::eval::{Eval, Input, blurred};
@@ -190,7 +192,9 @@ impl Eval<'_> {
         let (program, arguments) = words.split_first()?;
         let program = program.literal()?;
         let base = program.rsplit('/').next()?;
-        if self.functions.contains_key(&program) || self.aliases.contains_key(&program) {
+        let known = |name: &String| self.functions.contains_key(name) || self.aliases.contains_key(name);
+        let other = program.contains('/') && !is_system(&program);
+        if other || known(&program) || self.linked_program(words.first()?).is_some() {
             return None;
         }
         let text = |text: String| Some(vec![Part::Text(text)]);
@@ -233,18 +237,38 @@ impl Eval<'_> {
                 };
                 arguments.iter().all(counts).then(|| vec![Part::Unknown(Source::Number)])
             }
-            ("mktemp", _) => made_name(arguments),
+            ("cat", [file]) if matches!(input, Input::None) => {
+                self.text_in(file).or_else(|| self.names_in(file)).map(|text| vec![Part::Text(text)])
+            }
+            ("mktemp", _) => self.made_name(arguments),
             ("date", _) => date(arguments),
             (filter, _) if FILTERS.contains(&filter) && !matches!(input, Input::None) => {
                 self.filtered(base, arguments, input)
             }
-            _ => self.listed(base, arguments).or_else(|| kind_of(base, arguments)),
+            _ => self
+                .listed(base, arguments)
+                .or_else(|| kind_of(base, arguments))
+                .filter(|text| !is_setup(text) || self.is_plain()),
         }
+    }
+
+    /// Whether no variable of the line holds what might become code where a program prints it.
+    fn is_plain(&self) -> bool {
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | ':' | '@' | '+' | ',' | '=');
+        let known = |part: &Part| match part {
+            Part::Text(text) => text.chars().all(plain),
+            Part::Unknown(source) => *source == Source::Outside || *source == Source::Number,
+            Part::Glob(_) => false,
+        };
+        self.vars.values().flatten().flatten().flatten().all(known)
     }
 
     pub(crate) fn only_folder(&self) -> Option<String> {
         match self.dirs.as_slice() {
-            [crate::action::Dir::Start(dir)] => Some(crate::eval::dirs::below(&self.start_dir()?, dir)),
+            // A name that `mktemp` made is not known.
+            [crate::action::Dir::Start(dir)] if !dir.contains(FRESH) => {
+                Some(crate::eval::dirs::below(&self.start_dir()?, dir))
+            }
             _ => None,
         }
     }
@@ -263,7 +287,7 @@ impl Eval<'_> {
             "head" | "tail" if !known && texts.iter().all(|text| !text.contains('c')) => Some(lines),
             "grep" | "egrep" | "fgrep" | "rg" if !known && arguments.len() - flags(&texts) == 1 => {
                 let prints = texts.iter().any(|text| text.starts_with('-') && text.contains(['o', 'c', 'n', 'H', 'l']));
-                (!prints).then(|| self.narrowed(lines))
+                (!prints).then(|| self.narrowed(&lines, asked::names(&texts).as_ref()))
             }
             "awk" | "gawk" => {
                 let at = texts.first()?.strip_prefix("{print $")?.strip_suffix('}')?;
@@ -370,40 +394,6 @@ fn folder_of(path: &Word) -> Option<Text> {
     })])
 }
 
-/// `mktemp [-d] [-p folder] [-t] [template]`
-fn made_name(arguments: &[Word]) -> Option<Text> {
-    let mut folder: Option<Text> = None;
-    let mut template = None;
-    let mut words = arguments.iter();
-    let (mut temporary, mut ending) = (false, None);
-    while let Some(word) = words.next() {
-        match word.literal().as_deref() {
-            Some("-p") => folder = Some(words.next()?.parts.clone()),
-            Some("-t" | "--tmpdir") => temporary = true,
-            Some("--suffix") => ending = words.next().and_then(Word::literal),
-            Some(text) if text.starts_with("--tmpdir=") => folder = Some(vec![Part::Text(text.get(9..)?.to_owned())]),
-            Some(text) if text.starts_with("--suffix=") => ending = Some(text.get(9..)?.to_owned()),
-            Some(text) if text.starts_with('-') => {}
-            Some(text) => template = Some(text.to_owned()),
-            None => return None,
-        }
-    }
-    let alone = template.is_none();
-    let template = template.unwrap_or_else(|| "tmp.XXXXXXXXXX".to_owned());
-    let start = template.find("XXX")?;
-    let (before, rest) = template.split_at(start);
-    let mut out = folder.unwrap_or_default();
-    if !out.is_empty() {
-        out.push(Part::Text("/".to_owned()));
-    } else if alone || temporary {
-        out.push(Part::Text("/tmp/".to_owned()));
-    }
-    out.push(Part::Text(before.to_owned()));
-    out.push(Part::Unknown(Source::Number));
-    out.push(Part::Text(format!("{}{}\n", rest.trim_start_matches('X'), ending.unwrap_or_default())));
-    Some(tidy(out))
-}
-
 /// `date [-u] [+format]`
 fn date(arguments: &[Word]) -> Option<Text> {
     let texts: Vec<String> = arguments.iter().map(|word| word.literal().unwrap_or_default()).collect();
@@ -462,6 +452,10 @@ fn lines(base: &str) -> impl Iterator<Item = &'static [&'static str]> {
         .map(|(_, columns)| *columns)
 }
 
+fn is_setup(text: &Text) -> bool {
+    text.contains(&Part::Unknown(Source::Setup))
+}
+
 /// What a program prints by its line.
 fn kind_of(base: &str, arguments: &[Word]) -> Option<Text> {
     let lines: Vec<(&str, &str)> = lines(base)
@@ -479,6 +473,7 @@ fn kind_of(base: &str, arguments: &[Word]) -> Option<Text> {
         "number" => unknown(Source::Number),
         "name" => unknown(Source::Name),
         "outside" => unknown(Source::Outside),
+        "setup" => unknown(Source::Setup),
         "sum" => Some(vec![
             Part::Unknown(Source::Number),
             Part::Text("  ".to_owned()),
@@ -512,7 +507,7 @@ mod tests {
     #[test]
     fn every_line_is_of_a_known_kind() {
         for (name, columns) in LINES {
-            let kinds = ["number", "name", "outside", "sum"];
+            let kinds = ["number", "name", "outside", "sum", "setup"];
             assert!(columns.len() == 2 && kinds.contains(columns.last().unwrap()), "{name}: {columns:?}");
         }
     }

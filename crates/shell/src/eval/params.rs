@@ -196,7 +196,7 @@ impl Operation {
         let name = |part: &Part| match part {
             Part::Text(text) => !text.contains('/'),
             Part::Glob(glob) => !glob.contains('/'),
-            Part::Unknown(source) => matches!(source, Source::Number | Source::Name),
+            Part::Unknown(source) => matches!(source, Source::Number | Source::Fresh | Source::Name),
         };
         // What a glob or a listing gives is one name from here on.
         let kept = |parts: &[Part]| -> Text { parts.iter().map(as_name).collect() };

@@ -14,6 +14,8 @@ use crate::eval::Eval;
 const MAX_COMMANDS: usize = 2000;
 /// Most files, most hosts and most things not known.
 const MAX_FACTS: usize = 4096;
+/// Most texts of files that the line wrote and reads.
+const MAX_INPUTS: usize = 64;
 
 impl Eval<'_> {
     /// Puts a command on record.
@@ -70,6 +72,12 @@ impl Eval<'_> {
             // What is mounted there is told by its path.
             let (words, below) = listing.rough();
             return words.into_iter().for_each(|word| self.file(word, access, tree || below));
+        }
+        if access == Access::Read
+            && self.out.inputs.len() < MAX_INPUTS
+            && let Some(text) = self.text_in(&path)
+        {
+            self.out.inputs.push((path.span, text));
         }
         if self.remote > 0 {
             for (path, dirs, access) in self.mounts.outside(&path, &self.dirs, access, tree) {

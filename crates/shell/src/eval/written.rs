@@ -66,7 +66,7 @@ impl Eval<'_> {
         if self.written.keeping || self.quiet > 0 {
             return;
         }
-        if let Some(path) = path.literal() {
+        if let Some(path) = path.place() {
             let places = self.places(&path);
             places.into_iter().for_each(|place| self.store(place, None));
         }
@@ -85,7 +85,7 @@ impl Eval<'_> {
 
     /// A file is written with a text, or that is put behind what it holds.
     pub(crate) fn note_text(&mut self, path: &Word, text: Option<&str>, append: bool) {
-        let (Some(path), true) = (path.literal(), self.quiet == 0) else { return };
+        let (Some(path), true) = (path.place(), self.quiet == 0) else { return };
         let text = text.filter(|text| text.len() <= MAX_TEXT);
         for place in self.places(&path) {
             let before = self.stored(&place).filter(|_| append);
@@ -162,13 +162,21 @@ impl Eval<'_> {
 
     /// The text of a file that this line or the agent wrote, where it is certain.
     pub(crate) fn text_known(&self, path: &Word) -> Option<String> {
-        let [place] = self.places(&path.literal()?).try_into().ok()?;
+        let [place] = self.places(&path.place()?).try_into().ok()?;
         let place: String = place;
         match self.stored(&place)? {
             Stored::Line(mut texts, true) if texts.len() == 1 => texts.pop(),
             Stored::Line(..) => None,
             Stored::Earlier(text) => Some(text),
         }
+    }
+
+    /// The text of a file that this line wrote, where it is certain.
+    pub(crate) fn text_in(&self, path: &Word) -> Option<String> {
+        let [place] = self.places(&path.place()?).try_into().ok()?;
+        let place: String = place;
+        let mut texts = self.written.texts.iter().filter(|(own, _)| *own == place).map(|(_, text)| text);
+        texts.next()?.clone().filter(|_| texts.next().is_none())
     }
 
     /// Where this line wrote something, absolute.
@@ -239,7 +247,7 @@ impl Eval<'_> {
         if self.quiet > 0 || self.remote > 0 {
             return;
         }
-        let Some(path) = file.literal() else { return };
+        let Some(path) = file.place() else { return };
         for place in self.places(&path) {
             match self.stored(&place) {
                 None => {}

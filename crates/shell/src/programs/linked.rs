@@ -28,7 +28,7 @@ impl Eval<'_> {
         if !matches!(base, "ln" | "cp" | "mv" | "install" | "link") {
             return;
         }
-        let texts: Vec<String> = arguments.iter().filter_map(Word::literal).collect();
+        let texts: Vec<String> = arguments.iter().filter_map(Word::place).collect();
         let symbolic = texts.iter().any(|text| {
             text == "--symbolic" || (text.starts_with('-') && !text.starts_with("--") && text.contains('s'))
         });
@@ -40,7 +40,7 @@ impl Eval<'_> {
         let given =
             given.or_else(|| texts.iter().find_map(|text| text.strip_prefix("--target-directory=")).map(str::to_owned));
         let mut operands: Vec<String> =
-            arguments.iter().filter(|word| !is_flag(word)).filter_map(Word::literal).collect();
+            arguments.iter().filter(|word| !is_flag(word)).filter_map(Word::place).collect();
         let target = match given {
             Some(folder) => {
                 operands.retain(|operand| *operand != folder);
@@ -86,7 +86,7 @@ impl Eval<'_> {
         if self.links.paths.is_empty() || self.links.ignored {
             return Vec::new();
         }
-        let Some(text) = path.literal() else { return Vec::new() };
+        let Some(text) = path.place() else { return Vec::new() };
         let mut open = self.places(&text);
         let mut out: Vec<String> = Vec::new();
         while let Some(place) = open.pop() {

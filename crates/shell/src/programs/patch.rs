@@ -38,19 +38,32 @@ pub fn patch_names(text: &str) -> Vec<String> {
 pub fn apply(eval: &mut Eval<'_>, files: Vec<Word>, input: &Input, span: Span) {
     let files: Vec<Word> = files.into_iter().filter(|file| file.literal().as_deref() != Some("-")).collect();
     if !files.is_empty() {
-        return eval.repository(RepositoryAct::Patch, Vec::new(), files, span);
+        return of_files(eval, files, span);
     }
     match input {
-        Input::Text(text) => {
-            for name in patch_names(text) {
-                guess(eval, &text_word(&name, span), Access::Write);
-            }
-        }
+        Input::Text(text) => named(eval, text, span),
         Input::None => {}
         Input::Unknown | Input::Partly(_) => {
             let file = eval.standard_input();
-            eval.repository(RepositoryAct::Patch, Vec::new(), file.into_iter().collect(), span);
+            of_files(eval, file.into_iter().collect(), span);
         }
+    }
+}
+
+/// What the files of a patch name: by the text that the line wrote there, or by what they hold now where nothing in the line may
+/// change it before; else anything.
+fn of_files(eval: &mut Eval<'_>, files: Vec<Word>, span: Span) {
+    let written: Vec<Option<String>> = files.iter().map(|file| eval.text_in(file)).collect();
+    if !written.is_empty() && written.iter().all(Option::is_some) {
+        return written.iter().flatten().for_each(|text| named(eval, text, span));
+    }
+    let kept = eval.only_looks(Some(span));
+    eval.repository(RepositoryAct::Patch, Vec::new(), if kept { files } else { Vec::new() }, span);
+}
+
+fn named(eval: &mut Eval<'_>, text: &str, span: Span) {
+    for name in patch_names(text) {
+        guess(eval, &text_word(&name, span), Access::Write);
     }
 }
 

@@ -202,7 +202,7 @@ pub fn printed(eval: &mut Eval<'_>, base: &str, arguments: &[Word], roots: &[Wor
     let found = read(eval, base, arguments, roots, here);
     let lines = found.into_iter().flat_map(|word| word.parts.into_iter().chain([Part::Text("\n".to_owned())]));
     let lines = tidy(lines.collect());
-    Some(if files { lines } else { eval.narrowed(lines) })
+    Some(if files { lines } else { eval.narrowed(&lines, None) })
 }
 
 /// Puts the files of a search on record.

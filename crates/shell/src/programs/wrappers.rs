@@ -160,11 +160,15 @@ fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     }
     if items.is_empty() {
         let any = || vec![Word { parts: vec![Part::Unknown(Source::Words)], span }];
-        items = match input {
-            _ if options.of("r").any(|file| file.literal().as_deref() != Some("-")) => any(),
+        let file = options.of("r").find(|file| file.literal().as_deref() != Some("-")).cloned();
+        let given = match &file {
+            Some(file) => &eval.text_in(file).or_else(|| eval.names_in(file)).map_or(Input::Unknown, Input::Text),
+            None => input,
+        };
+        items = match given {
             Input::Text(_) | Input::Partly(_) => {
                 let delimiter = options.of("D").next();
-                let text = input.text().unwrap_or_default();
+                let text = given.text().unwrap_or_default();
                 split_items(&text, delimiter, replace.is_some(), has_null(&options), span)
             }
             Input::None | Input::Unknown => any(),

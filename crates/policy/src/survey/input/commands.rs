@@ -29,7 +29,7 @@ const FOLDERS: [&str; 4] = ["cwd", "workdir", "workingdirectory", "workingdir"];
 /// Members that hold code.
 const CODE: [&str; 4] = ["code", "script", "source", "snippet"];
 /// Members that say in which language.
-const LANGUAGES: [&str; 5] = ["language", "lang", "interpreter", "kernel", "runtime"];
+const LANGUAGES: [&str; 7] = ["language", "languageid", "lang", "interpreter", "kernel", "kernelname", "runtime"];
 
 /// A line, and the members it was read from.
 struct Line {

@@ -19,7 +19,7 @@ impl Survey<'_> {
     /// Looks at each word of a text once. In arguments and code a word that a rule denies asks; in prose only one that leads to
     /// a place: an absolute path, or a relative one that is there.
     pub(super) fn words(&mut self, member: Member, text: &str) {
-        let strict = matches!(member, Member::Code | Member::Path);
+        let strict = matches!(member, Member::Code | Member::Path | Member::Place);
         let mut seen = HashSet::new();
         let ends = |c: char| c.is_whitespace() || SEPARATORS.contains(&c);
         for word in text.split(ends).map(|word| word.trim_end_matches(['.', ':', '!', '?'])) {

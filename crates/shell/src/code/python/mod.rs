@@ -178,6 +178,8 @@ impl<'t> Reader<'t> {
         // A module as a value does anything.
         self.out.computes |= matches!(path.as_str(), "os" | "subprocess");
         match table::member(LANGUAGE, module, member) {
+            // Whoever has the list can change where modules come from.
+            None if path == "sys.path" && only_shown(tokens, at, end) => {}
             None => self.refuse(),
             Some("") if assigned => self.refuse(),
             Some("") => {}
@@ -229,6 +231,17 @@ impl<'t> Reader<'t> {
             None => self.refuse(),
         }
     }
+}
+
+/// Whether the value between two places is only printed, counted, joined or walked through.
+fn only_shown(tokens: &[Token], at: usize, end: usize) -> bool {
+    let before = |back: usize| at.checked_sub(back).and_then(|at| tokens.get(at));
+    let shows = |name: &Token| ["print", "pprint", "len", "join"].iter().any(|known| name.named(known));
+    let closed = tokens.get(end).is_some_and(|next| next.is(")"));
+    let given = closed && before(1).is_some_and(|open| open.is("(")) && before(2).is_some_and(shows);
+    let walked = before(1).is_some_and(|word| word.named("in"))
+        && tokens.get(end).is_none_or(|next| next.is(")") || next.is("]") || next.is(":") || next.kind == Kind::Line);
+    given || walked
 }
 
 /// Members of frames, code, generators and tracebacks.

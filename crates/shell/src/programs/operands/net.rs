@@ -245,7 +245,15 @@ impl Nets {
     fn http(&mut self, words: &[&Word]) {
         let method = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_uppercase());
         let skip = usize::from(words.first().and_then(|word| word.literal()).is_some_and(|text| method(&text)));
-        words.iter().skip(skip).take(1).for_each(|word| self.url(word));
+        for word in words.iter().skip(skip).take(1) {
+            // `:3000/path` and `:/path` are this machine's.
+            let text = word.literal().unwrap_or_default();
+            let port = text.strip_prefix(':').and_then(|rest| rest.split('/').next());
+            match port.filter(|port| port.chars().all(|c| c.is_ascii_digit())) {
+                Some(_) => self.host("localhost", word.span),
+                None => self.url(word),
+            }
+        }
     }
 
     fn hosts(&mut self, words: &[&Word], only: bool) {

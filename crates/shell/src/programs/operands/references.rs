@@ -39,7 +39,8 @@ impl Nets {
     pub fn reference(&mut self, word: &Word) {
         let text = word.literal().unwrap_or_else(|| crate::options::lead(word));
         let Some((registry, rest)) = text.split_once('/') else { return };
-        let path = text.starts_with(['.', '/', '~', '-', '@']) || rest.starts_with('/');
+        // `container:/path` is no registry.
+        let path = text.starts_with(['.', '/', '~', '-', '@']) || rest.starts_with('/') || registry.ends_with(':');
         if !path && (registry.contains(['.', ':']) || registry == "localhost") {
             self.host(machine(registry), word.span);
         }
