@@ -2,7 +2,7 @@
 //!
 //! `starter/NAME.jsonl` holds a repository and its calls, one object a line: `{tracked, text}` is a file that is committed,
 //! `{loose, text}` one that is not, `{expect, call: {tool, input}}` a call that must `pass`, or must `stop` (be asked about or
-//! denied). `analysis` names what the reading of such calls does not tell apart yet; these count neither way.
+//! denied).
 
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
@@ -68,7 +68,6 @@ fn repository(below: &Path, name: &str, lines: &[Value]) -> (PathBuf, Home) {
 struct Answer {
     call: String,
     expect: String,
-    analysis: bool,
     verdict: Verdict,
     why: String,
 }
@@ -90,7 +89,6 @@ fn answers(below: &Path, name: &str) -> Vec<Answer> {
         Some(Answer {
             call: format!("{} {}", call.tool, json::compact(&call.input)),
             expect: text(line, "expect").unwrap(),
-            analysis: line.get("analysis").is_some(),
             verdict: decision.verdict,
             why: first.map_or_else(String::new, |reason| format!("{} {}", reason.rule, reason.message)),
         })
@@ -114,13 +112,13 @@ fn daily_work_passes_and_dangers_are_stopped() {
             match answer.expect.as_str() {
                 "pass" => {
                     daily += 1;
-                    if stopped && !answer.analysis {
+                    if stopped {
                         needless.push(format!("  {} {}: {}", answer.verdict, answer.call, answer.why));
                     }
                 }
                 "stop" => {
                     dangers += 1;
-                    if !stopped && !answer.analysis {
+                    if !stopped {
                         wrong.push(format!("{name} lets it run: {}", answer.call));
                     }
                 }
