@@ -560,7 +560,7 @@ impl Eval<'_> {
                 Part::Unknown(source) => text.push_str(&format!(" ${} ", stand_in(*source))),
             }
         }
-        if code.literal().is_none() {
+        if code.literal().is_none() && !counts(code) {
             self.unresolved(UnresolvedKind::Script, what, code.span);
         }
         if self.depth >= MAX_DEPTH {
@@ -599,6 +599,25 @@ impl Eval<'_> {
         self.depth -= 1;
         true
     }
+}
+
+/// Whether all of a code that is not known are numbers, each a word of its own: `kill $PID`.
+fn counts(code: &Word) -> bool {
+    let blank = |c: char| c.is_whitespace() || c == ';';
+    code.parts.iter().enumerate().all(|(at, part)| match part {
+        Part::Text(text) => !text.contains(['\'', '"', '`', '\\', '#']),
+        Part::Unknown(Source::Number) => {
+            let before = at.checked_sub(1).and_then(|at| code.parts.get(at));
+            let starts = matches!(before, Some(Part::Text(text)) if text.ends_with(char::is_whitespace));
+            let ends = match code.parts.get(at + 1) {
+                None => true,
+                Some(Part::Text(text)) => text.starts_with(blank),
+                Some(_) => false,
+            };
+            starts && ends
+        }
+        Part::Unknown(_) | Part::Glob(_) => false,
+    })
 }
 
 /// For each command of a list whether the chain it belongs to ends in `&`.

@@ -75,6 +75,7 @@ impl Eval<'_> {
         }
         if access == Access::Read
             && self.out.inputs.len() < MAX_INPUTS
+            && self.written.holds_any()
             && let Some(text) = self.text_in(&path)
         {
             self.out.inputs.push((path.span, text));

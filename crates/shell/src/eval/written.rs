@@ -47,6 +47,13 @@ pub struct Written {
     pub(crate) kept: Vec<String>,
 }
 
+impl Written {
+    /// Whether the line wrote anything so far.
+    pub(crate) const fn holds_any(&self) -> bool {
+        !self.texts.is_empty()
+    }
+}
+
 /// What stands in a file.
 enum Stored {
     /// One of these texts, written by this line; `false` where it may be another.
