@@ -70,3 +70,19 @@ fn no_answered_call_is_lost_to_500_kills() {
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
     assert!(place.session().is_dir());
 }
+
+/// A client that kills a slow hook may run the tool: the hook ends before that, and denies.
+#[test]
+fn a_hook_that_gets_no_end_of_its_input_denies_in_time() {
+    let place = Workplace::new("endless");
+    place.start();
+    let start = Instant::now();
+    let mut child = place.command(&["hook"]).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(place.write_call("one", "src/module.rs").as_bytes()).unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(2));
+    assert!((Duration::from_secs(15)..Duration::from_secs(30)).contains(&start.elapsed()), "{:?}", start.elapsed());
+    drop(input);
+    place.allowed("two");
+}

@@ -265,7 +265,7 @@ impl Policy {
     /// `read` gives a file's bytes.
     pub fn check_files(&self, text: &[u8], read: impl Fn(&str) -> Option<Vec<u8>>) -> Result<(), PolicyError> {
         let found =
-            semantics::check_files(&self.document, read, |bytes| Self::parse(bytes, &self.files.root).map(drop));
+            semantics::check_files(&self.document, text, read, |bytes| Self::parse(bytes, &self.files.root).map(drop));
         if found.is_empty() { Ok(()) } else { Err(PolicyError::from_found(&String::from_utf8_lossy(text), found)) }
     }
 

@@ -311,8 +311,12 @@ impl HostRule {
         }
         // `10.*` is the beginning of an address, and no address by itself.
         let plain = middle.is_ascii() && !(front.is_empty() && back.is_empty());
+        let bare = !plain && middle.parse::<std::net::Ipv6Addr>().is_ok();
+        let bracketed = bare.then(|| format!("[{middle}]"));
+        let middle = bracketed.as_deref().unwrap_or(middle);
         let name = if plain { middle.trim_end_matches('.').to_lowercase() } else { url::name(middle)? };
-        let labels = name.starts_with('[') || (!name.contains(':') && name.split('.').all(is_label));
+        let labels =
+            name.starts_with('[') || (!name.contains(':') && name.len() <= 253 && name.split('.').all(is_label));
         labels.then(|| Self { pointer, pattern: format!("{front}{name}{back}") })
     }
 
@@ -335,7 +339,7 @@ impl HostRule {
 
 /// Whether one part of a host's name can be one.
 fn is_label(label: &str) -> bool {
-    !label.is_empty() && !label.starts_with('-') && !label.ends_with('-')
+    (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
 }
 
 #[cfg(test)]

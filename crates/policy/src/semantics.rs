@@ -49,22 +49,25 @@ enum Named {
     Rego,
 }
 
-/// The files that a document names beside itself, with their pointers.
-fn files(document: &Value) -> Vec<(String, String, Named)> {
-    let mut out = Vec::new();
+/// The files that a policy names beside itself, with their pointers; `base` is the pointer of the policy it is.
+fn files(document: &Value, base: &str) -> Vec<(String, String, Named)> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let is_path = |text: &str| {
         !text.contains("://") && (text.starts_with(['.', '/']) || text.ends_with(".aflock") || text.ends_with(".json"))
     };
-    let base = text(document.get("extends")).filter(|text| is_path(text));
-    out.extend(base.map(|text| ("/extends".to_owned(), text, Named::Policy)));
+    let parent = text(document.get("extends")).filter(|text| is_path(text));
+    let mut out: Vec<_> = parent.map(|text| (format!("{base}/extends"), text, Named::Policy)).into_iter().collect();
     for (at, rule) in items(member(document, "evaluators/rego")).enumerate() {
         let file = text(rule.get("policy")).filter(|text| is_file(text));
-        out.extend(file.map(|file| (format!("/evaluators/rego/{at}/policy"), file, Named::Rego)));
+        out.extend(file.map(|file| (format!("{base}/evaluators/rego/{at}/policy"), file, Named::Rego)));
     }
     for (at, child) in items(document.get("sublayouts")).enumerate() {
-        let file = text(child.get("policy")).filter(|text| inline(text).is_none());
-        out.extend(file.map(|file| (format!("/sublayouts/{at}/policy"), file, Named::Policy)));
+        let place = format!("{base}/sublayouts/{at}/policy");
+        match child.get("policy") {
+            Some(Value::String(text)) if inline(text).is_none() => out.push((place, text.clone(), Named::Policy)),
+            Some(policy) => out.extend(files(policy, &place)),
+            None => {}
+        }
     }
     out
 }
@@ -74,15 +77,16 @@ pub fn inline(text: &str) -> Option<&str> {
     Some(text.trim()).filter(|text| text.starts_with('{'))
 }
 
-/// Whether the files that a document names are there and are what they have to be; `read` gives a file's bytes, `parse` reads
-/// them as a policy.
+/// Whether the files that a document names are there and are what they have to be; `text` is the document itself, `read` gives
+/// a file's bytes, `parse` reads them as a policy.
 pub fn check_files(
     document: &Value,
+    text: &[u8],
     read: impl Fn(&str) -> Option<Vec<u8>>,
     parse: impl Fn(&[u8]) -> Result<(), PolicyError>,
 ) -> Vec<Found> {
     let mut out = Vec::new();
-    for (pointer, file, named) in files(document) {
+    for (pointer, file, named) in files(document, "") {
         let Some(bytes) = read(&file) else {
             let help = "a path from the policy's own folder";
             out.push(Found::value(&pointer, format!("there is no file `{file}`"), help).rule("missing-file"));
@@ -92,6 +96,10 @@ pub fn check_files(
             Named::Rego => {
                 let wrong = rego::check(&String::from_utf8_lossy(&bytes)).err();
                 out.extend(wrong.map(|why| bad_rego(&pointer, &format!("`{file}`: {why}"))));
+            }
+            Named::Policy if bytes == text => {
+                let help = "another policy, that does not lead back here";
+                out.push(Found::value(&pointer, format!("`{file}` is this policy itself"), help).rule("bad-reference"));
             }
             Named::Policy if in_envelope(&bytes) => {}
             Named::Policy => {
@@ -183,11 +191,11 @@ fn references(document: &Value, base: &str, out: &mut Vec<Found>) {
         }
     }
     if let Some(text) = document.get("extends").and_then(Value::as_str)
-        && let Some((scheme, _)) = text.split_once("://")
-        && !["https", "oci"].contains(&scheme)
+        && let Some((scheme, place)) = text.split_once("://")
+        && (!["https", "oci"].contains(&scheme) || place.is_empty())
     {
         let help = "a path, an `https://` address, or an OCI reference (R24)";
-        let message = format!("a policy is not taken from `{scheme}://`");
+        let message = format!("a policy is not taken from `{text}`");
         out.push(Found::value(&format!("{base}/extends"), message, help).rule("bad-reference"));
     }
     for (at, service) in items(member(document, "evaluators/grpc")).enumerate() {
@@ -243,8 +251,11 @@ fn digests(map: Option<&Value>, place: &str, out: &mut Vec<Found>) {
 }
 
 fn digest(text: &str, digits: &[usize], pointer: &str, out: &mut Vec<Found>) {
-    let bare = text.split_once(':').map_or(text, |(_, bare)| bare);
-    if !digits.contains(&bare.len()) || !bare.chars().all(|c| c.is_ascii_hexdigit()) {
+    // A prefix has to be the name of an algorithm whose digests have this length.
+    let (named, bare) = text.split_once(':').map_or((None, text), |(name, bare)| (Some(name), bare));
+    let known = |name: &str| ALGORITHMS.iter().any(|(known, digits)| *known == name && *digits == bare.len());
+    let hex = bare.chars().all(|c| c.is_ascii_hexdigit());
+    if !digits.contains(&bare.len()) || !hex || !named.is_none_or(known) {
         let lengths = digits.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
         let message = format!("`{text}` is no digest");
         out.push(Found::value(pointer, message, format!("{lengths} hexadecimal digits")).rule("bad-digest"));
@@ -287,7 +298,7 @@ fn amounts(document: &Value, base: &str, out: &mut Vec<Found>) {
         if micros > 9e15 {
             let message = format!("{amount:e} is more than can be counted in micro-dollars");
             out.push(Found::value(&pointer, message, "at most nine thousand million").rule("bad-amount"));
-        } else if micros < 1e12 && (micros - micros.round()).abs() > 1e-3 {
+        } else if (micros - micros.round()).abs() > 1e-6 + micros * 1e-15 {
             let message = format!("{amount} is finer than a micro-dollar");
             out.push(Found::value(&pointer, message, "at most six digits behind the point").rule("bad-amount"));
         }

@@ -144,6 +144,21 @@ fn what_no_policy_can_mean_is_refused() {
             r#""limits":{"maxTurns":1},"sublayouts":[{"name":"a","policy":"{\"version\":\"1.0\",\"name\":\"b\",\"limits\":{\"maxTurns\":2}}"}]"#.to_owned(),
             r#""limits":{"maxTurns":2},"sublayouts":[{"name":"a","policy":"{\"version\":\"1.0\",\"name\":\"b\",\"limits\":{\"maxTurns\":2}}"}]"#.to_owned(),
         ),
+        (
+            "bad-digest",
+            "/sublayouts/0/policyDigest/sha256",
+            digest(&format!(r#"{{"sha256":"sha512:{sha}"}}"#)),
+            digest(&format!(r#"{{"sha256":"{}"}}"#, sha.to_uppercase())),
+        ),
+        ("bad-amount", "/limits/maxSpendUSD/value", money(r#"{"value":1e-9}"#), money(r#"{"value":0.000002}"#)),
+        ("bad-domain", "/domains/deny/0", r#""domains":{"deny":["::zz"]}"#.to_owned(), r#""domains":{"deny":["::1"]}"#.to_owned()),
+        (
+            "bad-domain",
+            "/domains/deny/0",
+            format!(r#""domains":{{"deny":["{sha}.com"]}}"#),
+            format!(r#""domains":{{"deny":["{}.com"]}}"#, "a".repeat(63)),
+        ),
+        ("bad-reference", "/extends", r#""extends":"https://""#.to_owned(), r#""extends":"oci://a/b:1""#.to_owned()),
         ("bad-amount", "/limits/maxSpendUSD", money("1e300"), money("1e6")),
         ("bad-reference", "/extends", r#""extends":"http://a/b""#.to_owned(), r#""extends":"https://a/b""#.to_owned()),
         (
@@ -254,6 +269,12 @@ fn files_that_a_policy_names_are_read() {
         let found = policy.check_files(text.as_bytes(), read);
         assert_eq!(found.err().map(|error| error.problems()[0].rule), rule, "{text}");
     }
+    let nested = br#"{"version":"1.0","name":"x","sublayouts":[{"name":"s","policy":{"version":"1.0","name":"y","extends":"./z"}}]}"#;
+    let policy = Policy::parse(nested, "/w").unwrap();
+    let missing = policy.check_files(nested, |_| None).expect_err("the child's parent");
+    assert_eq!(missing.problems()[0].pointer, "/sublayouts/0/policy/extends");
+    let itself = policy.check_files(nested, |_| Some(nested.to_vec())).expect_err("a circle");
+    assert_eq!(itself.problems()[0].rule, "bad-reference");
 }
 
 #[test]

@@ -11,7 +11,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use std::time::Duration;
 
+use writ_clients::claude_code::settings::TIMEOUT_SECONDS;
 use writ_clients::claude_code::{HookAnswer, hints};
 use writ_core::visible;
 use writ_engine::{Home, hook};
@@ -24,6 +26,9 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// Exit code that denies whatever stands on standard output.
 const DENIES: u8 = 2;
+
+/// How long an answer may take: well below what the settings give the hook.
+const DEADLINE: Duration = Duration::from_secs(TIMEOUT_SECONDS - 6);
 
 /// The answer that says nothing: a client that gets none does the same.
 const NOTHING: &str = "{}";
@@ -41,7 +46,25 @@ pub fn run() -> ExitCode {
         #[expect(clippy::exit, reason = "the only way to choose the exit code of a panic")]
         std::process::exit(i32::from(code))
     }));
+    end_in_time();
     if print(&answer()) { ExitCode::SUCCESS } else { ExitCode::from(failed()) }
+}
+
+/// Ends the hook before the client would: one that is killed says nothing, and clients without `onFailure` then run the tool.
+/// The only thread here sleeps; whatever holds up the answer, a line that takes long to read or input that never ends, cannot
+/// hold it up.
+fn end_in_time() {
+    let watch = std::thread::Builder::new().name("deadline".to_owned()).spawn(|| {
+        std::thread::sleep(DEADLINE);
+        let code = failed();
+        let then = if code == DENIES { "denies" } else { "lets the agent stop" };
+        drop(writeln!(std::io::stderr(), "writ {then}: there was no answer within {} seconds", DEADLINE.as_secs()));
+        #[expect(clippy::exit, reason = "the thread that should answer does not")]
+        std::process::exit(i32::from(code))
+    });
+    if let Err(error) = watch {
+        drop(writeln!(std::io::stderr(), "writ cannot watch the time: {error}"));
+    }
 }
 
 /// The same, when other words stood on the command line.
