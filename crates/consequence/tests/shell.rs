@@ -133,3 +133,16 @@ fn hostile_lines_end() {
         evaluate(&line);
     }
 }
+
+#[test]
+fn records_are_records_wherever_the_line_starts() {
+    for cwd in [None, Some("/home/me/project".to_owned())] {
+        let env = Env { home: Some("/home/me".to_owned()), cwd, ..Env::default() };
+        for line in ["rm ~/.bash_history", "rm -rf /var/log/*", "rm -f /var/log/wtmp", "rm -rf /var/log/audit"] {
+            assert_ne!(shell::evaluate(line, &env, &Blind).verdict(), Verdict::Allow, "{line}");
+        }
+        for line in ["rm -rf logs/*", "rm app.log", "rm -rf node_modules"] {
+            assert_eq!(shell::evaluate(line, &env, &Blind).verdict(), Verdict::Allow, "{line}");
+        }
+    }
+}
