@@ -50,6 +50,10 @@ pub struct Seen {
 pub trait Eyes {
     /// Looks at an absolute path.
     fn look(&self, path: &str) -> Seen;
+    /// The text of the file at an absolute path, if the agent itself wrote exactly it: it is judged when it runs.
+    fn authored(&self, _path: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Sees nothing.
