@@ -257,3 +257,44 @@ fn a_listing_makes_nothing() {
     assert!(listed.contains("ledger key   none yet") && listed.contains("attests "), "{listed}");
     assert!(!place.folder.join("state/keys/ledger.pem").exists());
 }
+
+#[test]
+fn what_ended_is_forgotten_and_what_holds_is_not() {
+    let place = Workplace::new("pruned");
+    for (file, time) in [("short.json", "1s"), ("long.json", "1h")] {
+        let made = place.writ(&["evaluate", "shell", "ls", "--attest", "--expires", time, "--attest-to", file]);
+        assert!(made.status.success(), "{}", said(&made));
+    }
+    let listed = || String::from_utf8(place.writ(&["attestation", "list"]).stdout).unwrap();
+    assert_eq!(listed().lines().filter(|line| line.contains("allow")).count(), 2, "{}", listed());
+    std::thread::sleep(Duration::from_millis(2200));
+    let prune = |args: &[&str]| {
+        let output = place.writ(&[&["attestation", "prune", "--ended", "1s"], args].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(prune(&["--dry-run"]).contains("1 would be forgotten"));
+    assert_eq!(listed().lines().filter(|line| line.contains("allow")).count(), 2, "a trial forgets nothing");
+    let agent = place.command(&["attestation", "prune", "--ended", "1s"]).env("CLAUDECODE", "1").output().unwrap();
+    assert!(!agent.status.success(), "an agent forgets nothing");
+    assert!(prune(&[]).contains("1 forgotten"));
+    assert_eq!(listed().lines().filter(|line| line.contains("allow")).count(), 1, "{}", listed());
+    assert!(place.writ(&["attestation", "verify", "long.json"]).status.success());
+    assert_eq!(place.writ(&["attestation", "verify", "short.json"]).status.code(), Some(3), "a copy is still read");
+    assert!(prune(&[]).contains("0 forgotten"));
+}
+
+#[test]
+fn a_key_that_is_retired_early_is_warned_of() {
+    let place = Workplace::new("retired-early");
+    assert!(place.writ(FIRST).status.success());
+    assert!(place.writ(&["keys", "rotate"]).status.success());
+    let old = history(&place).pop().unwrap().keys()[0].id.clone();
+    let retired = place.writ(&["keys", "retire", &old]);
+    assert!(retired.status.success(), "{}", said(&retired));
+    assert!(said(&retired).contains("0 days ago") && said(&retired).contains("90"), "{}", said(&retired));
+    let state = history(&place).pop().unwrap().keys()[0].state;
+    assert_eq!(state, KeyState::Retired);
+    let again = place.writ(&["keys", "retire", &old]);
+    assert!(!again.status.success() && !said(&again).contains("days ago"), "{}", said(&again));
+}

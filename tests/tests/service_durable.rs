@@ -5,7 +5,7 @@ mod service_parts;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -30,6 +30,34 @@ fn ask_until_killed(address: std::net::SocketAddr) -> Vec<Attestation> {
         answered.push(answer.attestation());
     }
     answered
+}
+
+/// Under a limit on the size of files, which is what a full disk is to whoever writes: it can be set without rights.
+#[test]
+fn a_disk_that_takes_nothing_more_is_no_health() {
+    let folder = Folder::new("serve-full");
+    let arguments = ["--attest", "--listen", "127.0.0.1:0", "--log", "json"];
+    let limited = |blocks: &str| {
+        let service = service_parts::command(&folder.state(), &arguments);
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"", blocks]).arg(service.get_program());
+        shell.args(service.get_args()).env_clear().env("HOME", folder.state()).env("WRIT_STATE_DIR", folder.state());
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Server::started(shell)
+    };
+    // With room first, so that keys and database are there.
+    let server = limited("unlimited");
+    let health = server.client().get("/api/health");
+    assert_eq!(health.status, 200, "{}", health.text());
+    server.stop();
+    // 100 KiB: less than is written to find out.
+    let server = limited("200");
+    let health = server.client().get("/api/health");
+    assert_eq!((health.status, health.json()["status"].as_str()), (503, Some("disk")), "{}", health.text());
+    server.kill();
+    let server = limited("unlimited");
+    assert_eq!(server.client().get("/api/health").status, 200, "there is room again");
+    server.stop();
 }
 
 #[test]

@@ -156,7 +156,8 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 
 /// A command made ready for the rules.
 pub struct Subject {
-    idle: bool,
+    /// It only prints its help, or what it would do.
+    pub idle: bool,
     normal: Normal,
     operands: Vec<String>,
     raw: Vec<String>,
@@ -187,11 +188,6 @@ impl Subject {
             _ => None,
         }));
         Self { idle, normal, operands, raw }
-    }
-
-    /// Whether it only prints its help, or what it would do.
-    pub const fn is_idle(&self) -> bool {
-        self.idle
     }
 
     /// The program's base name.
@@ -273,7 +269,9 @@ fn without_values(words: &[String], globals: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        if globals.split(' ').any(|global| global == word) {
+        // Behind a verb that removes, `-f` is force.
+        let forces = word == "-f" && matches!(out.last().map(String::as_str), Some("rm" | "rmi" | "remove" | "prune"));
+        if !forces && globals.split(' ').any(|global| global == word) {
             words.next();
         } else if !word.starts_with('-') {
             out.push(word.clone());

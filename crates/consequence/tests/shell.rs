@@ -1,6 +1,6 @@
 //! The data files by their own examples, and lines that must, or must not, come out as `allow`.
 
-use writ_consequence::{Blind, Report, Verdict, rules, shell};
+use writ_consequence::{Blind, Eyes, Report, Seen, Verdict, rules, shell};
 use writ_core::json::Value;
 use writ_shell::Env;
 
@@ -131,5 +131,40 @@ fn a_home_is_not_scratch_because_of_where_it_lies() {
 fn hostile_lines_end() {
     for line in ["$(".repeat(500_000), "rm ".repeat(80_000), "a|".repeat(100_000), "{a,b}".repeat(5000)] {
         evaluate(&line);
+    }
+}
+
+#[test]
+fn records_are_records_wherever_the_line_starts() {
+    for cwd in [None, Some("/home/me/project".to_owned())] {
+        let env = Env { home: Some("/home/me".to_owned()), cwd, ..Env::default() };
+        for line in ["rm ~/.bash_history", "rm -rf /var/log/*", "rm -f /var/log/wtmp", "rm -rf /var/log/audit"] {
+            assert_ne!(shell::evaluate(line, &env, &Blind).verdict(), Verdict::Allow, "{line}");
+        }
+        for line in ["rm -rf logs/*", "rm app.log", "rm -rf node_modules"] {
+            assert_eq!(shell::evaluate(line, &env, &Blind).verdict(), Verdict::Allow, "{line}");
+        }
+    }
+}
+
+/// A script that the agent wrote before is judged as its text; another is not looked into.
+#[test]
+fn what_the_agent_wrote_is_judged_when_it_runs() {
+    struct Wrote;
+    impl Eyes for Wrote {
+        fn look(&self, _path: &str) -> Seen {
+            Seen::default()
+        }
+
+        fn authored(&self, path: &str) -> Option<String> {
+            (path == "/home/me/project/x.sh").then(|| "set -e\nrm -rf ~\n".to_owned())
+        }
+    }
+    let env = Env { home: Some("/home/me".to_owned()), cwd: Some("/home/me/project".to_owned()), ..Env::default() };
+    for line in ["bash x.sh", "sh ./x.sh", ". ./x.sh", "cd /home/me/project && bash -e x.sh"] {
+        assert_eq!(shell::evaluate(line, &env, &Wrote).verdict(), Verdict::Block, "{line}");
+    }
+    for line in ["bash y.sh", "cat x.sh"] {
+        assert_eq!(shell::evaluate(line, &env, &Wrote).verdict(), Verdict::Allow, "{line}");
     }
 }

@@ -89,8 +89,8 @@ fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home, sessio
     let wanted = policy.consequences();
     let (mut report, mut proofs) = (None, Vec::new());
     if wanted.any() {
-        let subject = Subject::of(call);
-        report = subject.and_then(|subject| subject.evaluate(setting.home.as_deref(), &Sight::default()).ok());
+        let (subject, sight) = (Subject::of(call), Sight::of_session(session));
+        report = subject.and_then(|subject| subject.evaluate(setting.home.as_deref(), &sight).ok());
         facts = match report.as_ref().and_then(loss) {
             Some(loss) => facts.with_loss(loss),
             None => facts,

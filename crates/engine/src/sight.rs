@@ -3,11 +3,13 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use writ_claims::{Limits, Repository, status_of};
 use writ_consequence::{Eyes, Git, Seen};
+
+use crate::authored;
 
 /// Most paths that git is asked about.
 const MAX_ASKED: usize = 16;
@@ -19,11 +21,19 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 pub struct Sight {
     seen: RefCell<HashMap<String, Seen>>,
     until: Instant,
+    session: Option<PathBuf>,
+}
+
+impl Sight {
+    /// The same, by a session's agent: what it wrote is known.
+    pub fn of_session(session: Option<&Path>) -> Self {
+        Self { session: session.map(Path::to_owned), ..Self::default() }
+    }
 }
 
 impl Default for Sight {
     fn default() -> Self {
-        Self { seen: RefCell::default(), until: Instant::now() + MAX_TIME }
+        Self { seen: RefCell::default(), until: Instant::now() + MAX_TIME, session: None }
     }
 }
 
@@ -39,6 +49,10 @@ impl Eyes for Sight {
         let seen = look(Path::new(path), left);
         self.seen.borrow_mut().insert(path.to_owned(), seen);
         seen
+    }
+
+    fn authored(&self, path: &str) -> Option<String> {
+        authored::text(self.session.as_deref()?, Path::new(path))
     }
 }
 

@@ -62,8 +62,9 @@ pub fn evaluate(call: &Call<'_>, env: &Env, eyes: &dyn Eyes) -> Report {
         }
         other => other,
     };
+    let searches = words.iter().any(|word| matches!(word.as_str(), "search" | "grep" | "find" | "lookup"));
     let mut found =
-        Arguments { env, eyes, doing, money, mutations: Vec::new(), unseen: Vec::new(), left: MAX_ARGUMENTS };
+        Arguments { env, eyes, doing, money, searches, mutations: Vec::new(), unseen: Vec::new(), left: MAX_ARGUMENTS };
     found.value(None, call.arguments, 0);
     let reads = matches!(verb, Some((_, "read", _)));
     for line in twins::lines(call, &words, reads) {
@@ -166,6 +167,8 @@ struct Arguments<'a> {
     doing: Option<Doing>,
     /// The tool's name speaks of money, and it does not only read.
     money: bool,
+    /// The tool looks for a text, which may be a statement's.
+    searches: bool,
     mutations: Vec<Mutation>,
     unseen: Vec<Unseen>,
     left: usize,
@@ -190,7 +193,7 @@ impl Arguments<'_> {
     }
 
     fn text(&mut self, name: &str, text: &str) {
-        if is("sql", name) {
+        if is("sql", name) && !(self.searches && name.eq_ignore_ascii_case("query")) {
             for found in sql::evaluate(text) {
                 self.add(found.tier, found.action, &found.why, found.name);
             }

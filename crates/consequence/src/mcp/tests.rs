@@ -76,6 +76,7 @@ fn names_and_arguments_count() {
     }
     for (tool, arguments) in [
         ("get_delete_status", "{}"),
+        ("search_code", r#"{"query":"delete from users"}"#),
         ("list_files", "{}"),
         ("mcp__db__execute_sql", r#"{"sql":"SELECT 1"}"#),
         ("bash", r#"{"command":"ls"}"#),

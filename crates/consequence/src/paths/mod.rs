@@ -50,6 +50,10 @@ pub struct Seen {
 pub trait Eyes {
     /// Looks at an absolute path.
     fn look(&self, path: &str) -> Seen;
+    /// The text of the file at an absolute path, if the agent itself wrote exactly it: it is judged when it runs.
+    fn authored(&self, _path: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Sees nothing.
@@ -132,6 +136,10 @@ pub fn judge(doing: Doing, place: &Place<'_>, seen: Seen) -> Outcome {
 /// A deletion in or beside the project, by what is known of it.
 fn by_evidence(place: &Place<'_>, seen: Seen, name: &str) -> Outcome {
     let path = place.path;
+    if is_record(path) && seen.exists != Some(false) {
+        let why = format!("`{path}` is removed, and with it the record of what happened");
+        return outcome(Tier::FromBackup, &why, Confidence::Medium);
+    }
     let inside = place.cwd.is_none_or(|cwd| path.strip_prefix(cwd).is_some_and(|rest| rest.starts_with('/')))
         || !path.starts_with('/');
     // What the folders above the project are called says nothing of what is in it.
@@ -203,7 +211,7 @@ pub fn is_record(path: &str) -> bool {
     let history = name.starts_with('.') && (name.ends_with("_history") || matches!(name, ".history" | ".lesshst"));
     history
         || ["/var/log/", "/var/lib/docker/containers/", "/var/audit/"].iter().any(|tree| path.starts_with(tree))
-        || matches!(path, "/var/run/utmp" | "/run/utmp")
+        || matches!(path, "/var/run/utmp" | "/run/utmp" | "/var/log" | "/var/audit")
 }
 
 /// Whether nobody gives this name to anything but what is made again.

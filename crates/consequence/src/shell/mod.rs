@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 use writ_core::Span;
 use writ_core::json::{Object, Value};
-use writ_shell::{Access, Analysis, Command, Env, Part, Word, analyze};
+use writ_shell::{Access, Analysis, Command, Env, Part, Sources, Word, analyze_with};
 
 use files::{DELETES, search_of};
 use words::{is_other_value, owners, printed, shown, text_of, wraps};
@@ -49,7 +49,7 @@ pub fn evaluate(line: &str, env: &Env, eyes: &dyn Eyes) -> Report {
 
 /// The same, so many commands deep.
 fn evaluate_within(line: &str, env: &Env, eyes: &dyn Eyes, depth: usize) -> Report {
-    let analysis = analyze(line, env).with_rough_listings();
+    let analysis = analyze_with(line, env, &Told(eyes)).with_rough_listings();
     let mut out = Findings { line, env, eyes, depth, mutations: Vec::new(), unseen: Vec::new(), seen: HashSet::new() };
     let statement = signs::is_statement(line);
     if statement {
@@ -83,6 +83,15 @@ fn evaluate_within(line: &str, env: &Env, eyes: &dyn Eyes, depth: usize) -> Repo
     }
     out.strangers(&analysis);
     Report { mutations: out.mutations, cross_action_risks: None, unseen: out.unseen }
+}
+
+/// What the agent wrote before, as whoever looks at the disk knows it.
+struct Told<'a>(&'a dyn Eyes);
+
+impl Sources for Told<'_> {
+    fn authored(&self, path: &str) -> Option<String> {
+        self.0.authored(path)
+    }
 }
 
 struct Findings<'a> {
@@ -135,7 +144,7 @@ impl Findings<'_> {
         }
         for family in rules::of(&base) {
             let subject = Subject::of(command, family);
-            service |= SERVICES.contains(&family.name) && !subject.is_idle();
+            service |= SERVICES.contains(&family.name) && !subject.idle;
             for rule in &family.rules {
                 let Some(skip) = rule.applies(&subject) else { continue };
                 if fed.is_some() && rule.id == "interpreters/inline-shell" && !signs::calls_deletion(&subject) {

@@ -57,7 +57,15 @@ fn is_temporary(name: &str) -> bool {
 }
 
 /// Functions and procedures that do more than read: name, tier, action, reason.
-const FUNCTIONS: [(&str, Tier, &str, &str); 14] = [
+const FUNCTIONS: [(&str, Tier, &str, &str); 22] = [
+    ("lo_export", Tier::FromBackup, "disclose", "writes a file of the server"),
+    ("pg_read_file", Tier::FromBackup, "disclose", "reads a file of the server"),
+    ("pg_read_binary_file", Tier::FromBackup, "disclose", "reads a file of the server"),
+    ("load_file", Tier::FromBackup, "disclose", "reads a file of the server"),
+    ("pg_file_unlink", Tier::Unrecoverable, "delete", "deletes a file of the server"),
+    ("pg_cancel_backend", Tier::FromBackup, "stop", "ends what another runs"),
+    ("sp_addsrvrolemember", Tier::FromBackup, "escalate", "lets somebody do more"),
+    ("sp_oacreate", Tier::NeedsReview, "run", "runs a program on the server"),
     ("xp_cmdshell", Tier::NeedsReview, "run", "runs a program on the server"),
     ("sys_exec", Tier::NeedsReview, "run", "runs a program on the server"),
     ("sys_eval", Tier::NeedsReview, "run", "runs a program on the server"),
@@ -112,16 +120,28 @@ pub(super) fn judged(verb: &str, rest: &[Token]) -> Option<Found> {
         "MATCH" if has(rest, "DELETE") => some("loses the nodes that match", "delete", DUMP),
         "MERGE" if follows(rest, ["THEN", "DELETE"]) => some("loses the rows that match", "delete", DUMP),
         "INSERT" if second(&["OVERWRITE"]) => all("is replaced by what is inserted", "overwrite"),
-        "CREATE" if follows(rest, ["OR", "REPLACE"]) && rest.get(2).is_some_and(|token| token.is("TABLE")) => {
+        "CREATE"
+            if follows(rest, ["OR", "REPLACE"])
+                && rest
+                    .get(2)
+                    .is_some_and(|token| ["TABLE", "DATABASE", "SCHEMA"].iter().any(|kind| token.is(kind))) =>
+        {
             Some(found(Tier::Unrecoverable, "overwrite", "is replaced with what it held", &name(rest.get(2..)?), DUMP))
         }
         "ALTER" => altered(rest),
+        "COPY" if matches!(rest, [into, Token::Text(url), ..] if into.is("INTO") && url.contains("://")) => {
+            Some(found(Tier::FromBackup, "disclose", "is written outside", "what is copied", "Delete the copy."))
+        }
         "COPY" if has(rest, "PROGRAM") => {
             Some(found(Tier::NeedsReview, "run", "is handed to a program", &name(rest), ""))
         }
         "RESTORE" if has(rest, "REPLACE") => all("is replaced by a backup", "overwrite"),
         "REVOKE" if second(&["ALL"]) => some("works in another way", "change", GRANTS),
-        "GRANT" if second(&["ALL", "SUPER", "SYSADMIN", "DBA", "ACCOUNTADMIN"]) || follows(rest, ["TO", "PUBLIC"]) => {
+        "GRANT"
+            if second(&["ALL", "SUPER", "SYSADMIN", "DBA", "ACCOUNTADMIN"])
+                || ["ACCOUNTADMIN", "SECURITYADMIN", "ORGADMIN"].iter().any(|role| follows(rest, ["ROLE", role]))
+                || follows(rest, ["TO", "PUBLIC"]) =>
+        {
             some("may be changed by somebody else", "expose", GRANTS)
         }
         "FLUSHALL" | "FLUSHDB" => Some(found(
@@ -131,17 +151,48 @@ pub(super) fn judged(verb: &str, rest: &[Token]) -> Option<Found> {
             "database",
             "From a snapshot (`dump.rdb`) or a replica.",
         )),
+        "SET" => unset(rest),
+        "PRAGMA" if has(rest, "writable_schema") => some("lets its schema be broken", "unprotect", SETTING),
+        "DBCC" if has(rest, "REPAIR_ALLOW_DATA_LOSS") => all("loses what cannot be repaired", "delete"),
+        _ => administered(verb, rest),
+    }
+}
+
+/// What an administrator does to the server, its logs and those who use it.
+fn administered(verb: &str, rest: &[Token]) -> Option<Found> {
+    let all = |why: &str, action| Some(found(Tier::Unrecoverable, action, why, &name(rest), DUMP));
+    let some = |why: &str, action, undo| Some(found(Tier::FromBackup, action, why, &name(rest), undo));
+    let second = |words: &[&str]| rest.first().is_some_and(|token| words.iter().any(|word| token.is(word)));
+    match verb.to_ascii_uppercase().as_str() {
+        "KILL" => Some(found(Tier::FromBackup, "stop", "ends what another runs", "KILL", "")),
+        "STOP" if second(&["SLAVE", "REPLICA", "GROUP_REPLICATION"]) => {
+            Some(found(Tier::FromBackup, "stop", "no longer follows its source", "the replica", SETTING))
+        }
+        "UNINSTALL" | "NOAUDIT" => {
+            Some(found(Tier::FromBackup, "unprotect", "is switched off", "what it names", SETTING))
+        }
+        "DISABLE" if second(&["TRIGGER"]) => some("is no longer protected by its rules", "unprotect", SETTING),
+        "REMOVE" | "RM" if has_stage(rest) => {
+            Some(found(Tier::Unrecoverable, "delete", "loses its files", "the stage", ""))
+        }
+        "DETACH" if has(rest, "PERMANENTLY") => some("is no longer there for others", "change", AGAIN),
+        "FLASHBACK" if second(&["DATABASE", "TABLE"]) => all("loses what came later", "overwrite"),
+        "SP_CONFIGURE" | "EXEC" if rest.iter().any(|token| token.text().eq_ignore_ascii_case("xp_cmdshell")) => {
+            Some(found(Tier::NeedsReview, "run", "lets the server run programs", "xp_cmdshell", SETTING))
+        }
+        "SP_DETACH_DB" | "SP_DROPUSER" | "SP_DROPLOGIN" => some("is taken away", "drop", AGAIN),
         "RESET" if second(&["MASTER", "BINARY", "SLAVE", "REPLICA"]) => {
             some("loses the log that replicas and point-in-time recovery need", "delete", DUMP)
         }
         "PURGE" => some("is emptied", "delete", DUMP),
         "SHUTDOWN" => Some(found(Tier::FromBackup, "stop", "stops for everybody", "database", "Start it again.")),
         "SYSTEM" if second(&["DROP", "STOP"]) => some("works in another way", "change", SETTING),
-        "SET" => unset(rest),
-        "PRAGMA" if has(rest, "writable_schema") => some("lets its schema be broken", "unprotect", SETTING),
-        "DBCC" if has(rest, "REPAIR_ALLOW_DATA_LOSS") => all("loses what cannot be repaired", "delete"),
         _ => None,
     }
+}
+
+fn has_stage(rest: &[Token]) -> bool {
+    rest.first().is_some_and(|token| token.text().starts_with('@') || *token == Token::Sign('@'))
 }
 
 /// Logs, audits and checks that are switched off.
@@ -218,8 +269,13 @@ fn altered(rest: &[Token]) -> Option<Found> {
         let rises = ["SUPERUSER", "BYPASSRLS", "CREATEROLE"].iter().any(|word| has(rest, word));
         return if rises { some("escalate", "may do everything", SETTING) } else { None };
     }
+    if kind.is("ACCOUNT") || kind.is("SERVER") && has(rest, "MEMBER") {
+        return some("escalate", "may be used by others, or in another way", SETTING);
+    }
     if kind.is("DATABASE") {
-        let stops = ["OFFLINE", "SINGLE_USER", "SIMPLE", "EMERGENCY"].iter().any(|word| has(rest, word));
+        let stops = ["OFFLINE", "SINGLE_USER", "SIMPLE", "EMERGENCY", "RESETLOGS", "RENAME", "MOUNT", "NOARCHIVELOG"]
+            .iter()
+            .any(|word| has(rest, word));
         return if stops { some("change", "works in another way", SETTING) } else { None };
     }
     if follows(rest, ["DELETE", "WHERE"]) {
@@ -228,6 +284,17 @@ fn altered(rest: &[Token]) -> Option<Found> {
         } else {
             some("delete", "loses the rows that match", DUMP)
         };
+    }
+    if let Some(at) = rest.iter().skip(2).position(|token| token.is("UPDATE"))
+        && rest.get(at + 2..).is_some_and(|rest| has(rest, "WHERE") && always(condition(rest)))
+    {
+        return all("overwrite", "is changed in every row");
+    }
+    if follows(rest, ["CLEAR", "COLUMN"]) || follows(rest, ["MODIFY", "TTL"]) {
+        return all("delete", "loses a part with what it held");
+    }
+    if has(rest, "DATA_RETENTION_TIME_IN_DAYS") && rest.last().is_some_and(|token| token.is("0")) {
+        return some("unprotect", "keeps no earlier versions", SETTING);
     }
     if follows(rest, ["TRUNCATE", "PARTITION"]) || follows(rest, ["DISCARD", "TABLESPACE"]) {
         return all("truncate", "loses what a part of it held");

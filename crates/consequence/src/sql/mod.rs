@@ -1,9 +1,11 @@
 //! Statements of databases: what each would lose.
 //!
 //! Owns the reading of statements in any dialect by their words (`tokens.rs`), linear in the text and without recursion in the
-//! depth of an expression. `sqlparser` was here and went: it panics on texts that somebody else writes, needs a stack as deep as
-//! an expression, and sees no loss in a statement that changes data inside a query. Invariant: what is not known to lose
-//! anything is not made up to.
+//! depth of an expression. The crate that was looked at is `sqlparser`: 0.53 panics on texts that somebody else writes; 0.63 reads
+//! 255 of 354 statements of nine dialects (procedures, `GO`, `/*! … */`, client commands, server administration it does not),
+//! and what this reader got wrong among them was never how a text is read, but what a statement loses, which a tree does not
+//! say. So there would be two readers, and the second would decide. Invariant: what is not known to lose anything is not made
+//! up to.
 
 mod always;
 mod judged;
@@ -91,7 +93,8 @@ impl Reader {
                 open = Some(self.out.len());
             }
             // What is rolled back is not lost; what defines tables is, in some databases.
-            if let Some(since) = open.filter(|_| first.is("ROLLBACK") && rest.is_empty()) {
+            let whole = rest.iter().all(|token| ["TRAN", "TRANSACTION", "WORK"].iter().any(|word| token.is(word)));
+            if let Some(since) = open.filter(|_| first.is("ROLLBACK") && whole) {
                 let rolled = self.out.split_off(since);
                 self.out.extend(rolled.into_iter().filter(|found| !matches!(found.action, "delete" | "overwrite")));
             }
@@ -99,6 +102,29 @@ impl Reader {
                 open = None;
             }
             self.statement(statement, depth);
+        }
+        self.run_later(&all, depth);
+    }
+
+    /// What is defined, or put into a variable, and run by the same text.
+    fn run_later(&mut self, all: &[Token], depth: usize) {
+        if depth >= MAX_DEPTH {
+            return;
+        }
+        for (at, statement) in statements(all).enumerate().take(MAX_INNER) {
+            let [first, rest @ ..] = statement else { continue };
+            let others = || statements(all).skip(at + 1).take(MAX_INNER);
+            let named = |word: &Token| others().any(|other| runs(other, &word.text()));
+            if first.is("CREATE") {
+                let kind = rest.iter().position(|token| token.is("FUNCTION") || token.is("PROCEDURE"));
+                let Some(rest) = kind.and_then(|kind| rest.get(kind + 1..)) else { continue };
+                if rest.iter().find(|token| matches!(token, Token::Word(_) | Token::Name(_))).is_some_and(named) {
+                    self.called(rest, depth);
+                    self.inner(rest, depth);
+                }
+            } else if (first.is("SET") || first.is("DECLARE")) && rest.first().is_some_and(named) {
+                self.called(rest, depth);
+            }
         }
     }
 
@@ -119,7 +145,10 @@ impl Reader {
             "WITH" | "IF" | "BEGIN" | "ELSE" | "THEN" | "WHILE" | "DECLARE" | "LOOP" | "FOR" | "END" => {
                 self.inner(rest, depth);
             }
-            "DO" | "EXECUTE" | "EXEC" | "PREPARE" | "CALL" | "PERFORM" => self.called(rest, depth),
+            "DO" | "EXECUTE" | "EXEC" | "PREPARE" | "CALL" | "PERFORM" => {
+                self.called(rest, depth);
+                self.out.extend(judged(&first.text(), rest));
+            }
             "SELECT" | "VALUES" | "TABLE" => functions(rest, &mut self.out),
             _ => self.out.extend(judged(&first.text(), rest)),
         }
@@ -165,6 +194,13 @@ impl Reader {
             self.inner(tokens.get(at + 1..).unwrap_or_default(), depth);
         }
     }
+}
+
+/// Whether a statement runs what has this name.
+fn runs(statement: &[Token], name: &str) -> bool {
+    let runs = ["SELECT", "CALL", "EXEC", "EXECUTE", "PREPARE", "PERFORM"];
+    statement.first().is_some_and(|first| runs.iter().any(|verb| first.is(verb)))
+        && statement.iter().skip(1).any(|token| token.text().eq_ignore_ascii_case(name))
 }
 
 fn is_verb(token: &Token) -> bool {

@@ -118,3 +118,33 @@ proptest::proptest! {
         evaluate(&text);
     }
 }
+
+/// Statements of nine dialects, written without a look at the reader.
+#[test]
+fn statements_of_every_dialect() {
+    let mut wrong = Vec::new();
+    for line in include_str!("statements.txt").lines().filter(|line| !line.starts_with('#')) {
+        let mut parts = line.splitn(3, ' ');
+        let (Some(expected), Some(dialect), Some(statement)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        // The worst verdict, block before escalate (R34).
+        let found = evaluate(&statement.replace("\\n", "\n"));
+        let has = |tier| found.iter().any(|found| found.tier == tier);
+        let verdict = match () {
+            () if has(Tier::Unrecoverable) => "block",
+            () if has(Tier::NeedsReview) => "escalate",
+            () if has(Tier::FromBackup) => "warn",
+            () => "allow",
+        };
+        let fits = match expected {
+            "lose" => verdict != "allow",
+            "keep" => verdict == "allow",
+            other => verdict == other,
+        };
+        if !fits {
+            wrong.push(format!("{dialect}: {verdict} for `{statement}`, not {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
+}

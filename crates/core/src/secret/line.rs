@@ -111,10 +111,16 @@ fn shown<'a>(word: &'a str, command: &mut Command<'a>, feeds: bool, depth: usize
         command.program = name;
         command.said.clear();
     }
-    let shown = leads(word, bare, command, feeds).or_else(|| operand(word, bare, command, feeds));
-    if command.said.len() < MAX_SAID {
+    // What stands so far behind its command is a list.
+    let shown = if command.said.len() < MAX_SAID {
+        let shown = leads(word, bare, command, feeds).or_else(|| operand(word, bare, command, feeds));
         command.said.push(bare);
-    }
+        shown
+    } else if bare.starts_with('-') {
+        leads(word, bare, command, feeds)
+    } else {
+        None
+    };
     out.push_str(&shown.unwrap_or_else(|| plain(word, feeds, depth)));
 }
 
