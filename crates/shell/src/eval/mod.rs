@@ -128,6 +128,8 @@ pub struct Eval<'e> {
     pub(crate) here: Span,
     pub(crate) steps: usize,
     pub(crate) limited: bool,
+    /// How many temporary files were named.
+    pub(crate) made: usize,
     /// What is on record, hashed with a key that no line can know.
     pub(crate) seen: HashSet<u64>,
     pub(crate) keys: RandomState,
@@ -180,6 +182,7 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysi
         here: Span { start: 0, end: 0 },
         steps: MAX_STEPS,
         limited: false,
+        made: 0,
         seen: HashSet::new(),
         keys: RandomState::new(),
         told: Vec::new(),

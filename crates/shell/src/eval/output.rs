@@ -233,7 +233,10 @@ impl Eval<'_> {
                 };
                 arguments.iter().all(counts).then(|| vec![Part::Unknown(Source::Number)])
             }
-            ("mktemp", _) => made_name(arguments),
+            ("mktemp", _) => {
+                self.made += 1;
+                made_name(arguments, self.made)
+            }
             ("date", _) => date(arguments),
             (filter, _) if FILTERS.contains(&filter) && !matches!(input, Input::None) => {
                 self.filtered(base, arguments, input)
@@ -371,7 +374,7 @@ fn folder_of(path: &Word) -> Option<Text> {
 }
 
 /// `mktemp [-d] [-p folder] [-t] [template]`
-fn made_name(arguments: &[Word]) -> Option<Text> {
+fn made_name(arguments: &[Word], made: usize) -> Option<Text> {
     let mut folder: Option<Text> = None;
     let mut template = None;
     let mut words = arguments.iter();
@@ -399,8 +402,15 @@ fn made_name(arguments: &[Word]) -> Option<Text> {
         out.push(Part::Text("/tmp/".to_owned()));
     }
     out.push(Part::Text(before.to_owned()));
-    out.push(Part::Unknown(Source::Number));
-    out.push(Part::Text(format!("{}{}\n", rest.trim_start_matches('X'), ending.unwrap_or_default())));
+    let behind = rest.trim_start_matches('X');
+    let letters = rest.len() - behind.len();
+    out.push(if letters < 6 {
+        Part::Unknown(Source::Number)
+    } else {
+        // No rule names what so many letters by chance make; two of them are not the same.
+        Part::Text(format!("{made:X>letters$}"))
+    });
+    out.push(Part::Text(format!("{behind}{}\n", ending.unwrap_or_default())));
     Some(tidy(out))
 }
 
