@@ -147,7 +147,8 @@ pub fn is_below(path: &str, folder: &str) -> bool {
 }
 
 /// Programs and packages that are clients of their own, which need not load the hooks that bind this one.
-const CLIENTS: [&str; 16] = [
+const CLIENTS: [&str; 17] = [
+    "aider-chat",
     "claude",
     "claude-code",
     "claude-agent-acp",

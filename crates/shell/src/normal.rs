@@ -51,7 +51,9 @@ pub fn normal(words: &[Word]) -> Normal {
         "git" => git::GLOBALS,
         "docker" | "podman" => "-H --host --context --config -l --log-level",
         "kubectl" => "-n --namespace --context --kubeconfig --cluster --user",
-        "npm" | "pnpm" | "yarn" => "-C --prefix --cwd --dir",
+        "npm" | "pnpm" | "yarn" => {
+            "-C --prefix --cwd --dir --access --registry --tag --otp --loglevel --userconfig -w --workspace -F --filter"
+        }
         "make" => "-C --directory -f --file",
         "cargo" => "--config -Z -C --color",
         _ => "",
@@ -59,6 +61,13 @@ pub fn normal(words: &[Word]) -> Normal {
     let skip = if globals.is_empty() { 0 } else { value_flags(rest, globals) };
     let mut out = Normal { program, flags: Vec::new(), operands: Vec::new() };
     let mut plain = false;
+    // `cargo +nightly publish`, `docker image push`
+    let skip = skip
+        + usize::from(rest.get(skip).and_then(Word::literal).is_some_and(|text| match out.program.as_str() {
+            "cargo" | "rustc" | "rustdoc" | "rustfmt" => text.starts_with('+'),
+            "docker" | "podman" => matches!(text.as_str(), "image" | "container"),
+            _ => false,
+        }));
     for word in rest.get(skip..).unwrap_or_default() {
         let text = word.literal().unwrap_or_default();
         if text == "--" && !plain {

@@ -172,11 +172,10 @@ impl Survey<'_> {
         let Some(text) = word.literal().filter(|text| self.policy.domains.any() && text.len() < PATH_MAX) else {
             return;
         };
-        for piece in sides(&text) {
+        let pieces = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ';'));
+        for piece in pieces.take(MAX_PIECES).flat_map(sides) {
             let name = piece.rsplit('@').next().unwrap_or_default().trim_end_matches('.');
-            let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
-            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-            if !ENDINGS.contains(&ending.as_str()) || !name.chars().all(plain) || name.starts_with(['.', '-']) {
+            if !is_host(name) {
                 continue;
             }
             let fact = HostFact { host: url::read_host(name), mentioned: false, span: Some(word.span) };
@@ -252,6 +251,13 @@ impl Survey<'_> {
             span: Some(span),
         }
     }
+}
+
+/// Whether a word reads as the name of a host.
+pub(super) fn is_host(name: &str) -> bool {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    ENDINGS.contains(&ending.as_str()) && name.chars().all(plain) && !name.starts_with(['.', '-'])
 }
 
 /// Whether what follows this text would be a command, if it is code.

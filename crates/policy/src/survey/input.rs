@@ -6,6 +6,8 @@
 mod commands;
 mod words;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use writ_core::json::{self, Limits, Value};
 use writ_shell::Access;
 
@@ -200,8 +202,35 @@ impl Survey<'_> {
         for spelling in spellings(text) {
             self.whole(member, &spelling);
         }
+        if let Some(text) = base64(text.trim()) {
+            self.whole(Member::Other, &text);
+        }
+        let plain = plain_name(name);
+        if ["connection", "dsn", "address", "uri"].iter().any(|word| plain.contains(word)) {
+            self.addressed(text);
+        }
+        // `HEAD:path`, `host:path`
+        if let Some((_, path)) = text.rsplit_once(':').filter(|_| !text.contains("://") && !text.contains(' ')) {
+            self.path_argument(Member::Other, path);
+        }
         if text.contains(|c: char| c.is_whitespace() || words::SEPARATORS.contains(&c)) {
             self.words(member, text);
+        }
+    }
+
+    /// Hosts without a scheme: `Server=host;Database=x`, `host/x`.
+    fn addressed(&mut self, text: &str) {
+        const KEYS: [&str; 7] = ["server", "host", "hostname", "addr", "address", "datasource", "endpoint"];
+        let hosts = text.split([';', ' ', '&']).filter_map(|pair| pair.split_once('='));
+        let hosts = hosts.filter(|(key, _)| KEYS.contains(&plain_name(key).as_str())).map(|(_, host)| host);
+        let front = text.split(['/', ':', '?']).next().filter(|_| !text.contains("://") && !self.there(text));
+        let named: Vec<Host> = hosts
+            .map(|host| host.trim_start_matches("tcp:").split([',', ':']).next().unwrap_or_default())
+            .chain(front.filter(|front| super::given::is_host(front)))
+            .map(url::read_host)
+            .collect();
+        for host in named.into_iter().filter(|_| self.policy.domains.any()) {
+            self.facts.hosts.push(HostFact { host, mentioned: false, span: None });
         }
     }
 
@@ -377,10 +406,25 @@ fn spellings(text: &str) -> Vec<String> {
         }
     }
     add(decoded.clone());
+    // Readers of URLs leave these out.
+    if bare.contains(['\t', '\n', '\r']) {
+        add(bare.replace(['\t', '\n', '\r'], ""));
+    }
     if decoded.contains('\\') {
         add(decoded.replace('\\', "/"));
     }
     out
+}
+
+/// What a value is that reads as base64 of a text, in either alphabet.
+fn base64(text: &str) -> Option<String> {
+    let bare = text.trim_end_matches('=');
+    if !(12..=4096).contains(&bare.len()) {
+        return None;
+    }
+    let out = STANDARD_NO_PAD.decode(bare).or_else(|_| URL_SAFE_NO_PAD.decode(bare)).ok()?;
+    let plain = |c: char| !c.is_control();
+    String::from_utf8(out).ok().filter(|text| text.chars().all(plain))
 }
 
 /// The path of a `file:` URL, however it is written: `file:/x`, `FILE://localhost/x`, `file:///x`.

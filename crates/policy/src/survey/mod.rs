@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 
 use writ_core::json::Value;
 use writ_core::{Span, Subject, ToolCall, Verdict, secret};
-use writ_shell::{Access, Dir, Listing, Part};
+use writ_shell::{Access, Dir, Listing, NetTarget, Part};
 
 use crate::facts::{Facts, Host, HostFact, PathFact, TextFact, UnresolvedFact};
 use crate::glob::unfold;
@@ -204,7 +204,29 @@ impl Survey<'_> {
         let mut fact = self.path(&absolute, access, None);
         fact.subject = true;
         self.facts.paths.push(fact);
+        if access == Access::Write {
+            self.written_settings(&absolute);
+        }
         Ok(())
+    }
+
+    /// The hosts in a file of settings that a tool writes, as if a shell line had written it.
+    fn written_settings(&mut self, path: &str) {
+        let mut texts: Vec<&str> = ["content", "new_string"].iter().filter_map(|name| self.call.text(name)).collect();
+        let edits = self.call.input.get("edits").and_then(Value::as_array).unwrap_or_default();
+        texts.extend(edits.iter().filter_map(|edit| edit.get("new_string")?.as_str()));
+        for net in writ_shell::settings_hosts(path, &texts.join("\n")) {
+            let host = match &net {
+                NetTarget::Unknown => Host::Unknown,
+                NetTarget::Host(word) => word.literal().map_or(Host::Unknown, |text| url::read_host(&text)),
+                NetTarget::Url(word) => match word.literal().map(|text| url::read(&text)) {
+                    Some(Target::Host(host)) => host,
+                    Some(Target::File(_)) => continue,
+                    None => Host::Unknown,
+                },
+            };
+            self.facts.hosts.push(HostFact { host, mentioned: false, span: None });
+        }
     }
 
     /// Where a Glob pattern itself leads away from its folder: the folder it then starts from.
@@ -220,7 +242,7 @@ impl Survey<'_> {
         for one in unfold(&pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
             let whole = fold(&self.absolute(folder, &one));
             self.glob_reach(&whole);
-            if away {
+            if away || !one.starts_with(['*', '?', '[']) {
                 let fixed: Vec<&str> = whole.split('/').take_while(|part| !part.contains(['*', '?', '['])).collect();
                 let listed = self.path(&fixed.join("/"), Access::List, None);
                 self.facts.paths.push(listed);

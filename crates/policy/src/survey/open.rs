@@ -296,8 +296,13 @@ impl Survey<'_> {
         let (words, tree) = listing.rough();
         let rough = FileUse { tree: tree || file.tree, ..file.clone() };
         for word in words {
-            if let Spelled::Known(path, glob) = self.spell(dir, &word) {
-                self.touch(&rough, &path, glob);
+            match self.spell(dir, &word) {
+                Spelled::Known(path, glob) => self.touch(&rough, &path, glob),
+                Spelled::Open(parts) => self.open_use(&rough, &parts),
+                Spelled::Listed(before, _, after) => {
+                    let parts = [before.as_slice(), &[Part::Unknown(Source::Outside)], &after].concat();
+                    self.open_use(&rough, &self.spelled_out(dir, &parts));
+                }
             }
         }
     }

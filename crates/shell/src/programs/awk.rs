@@ -28,7 +28,8 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], input: &Input) {
                 Script::File => {}
                 Script::Unknown => eval.unresolved(UnresolvedKind::Script, &format!("{base} {name}"), value.span),
             },
-            "i" => in_place |= value.literal().is_some_and(|text| text.starts_with("inplace")),
+            "i" if value.literal().is_some_and(|text| text.starts_with("inplace")) => in_place = true,
+            "i" => eval.unresolved(UnresolvedKind::Code, &format!("{base} {name}"), value.span),
             "l" => eval.unresolved(UnresolvedKind::Code, &format!("{base} {name}"), value.span),
             _ => {}
         }

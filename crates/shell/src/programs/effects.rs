@@ -152,6 +152,10 @@ pub fn client(eval: &mut Eval<'_>, base: &str, value: &Word) {
         if let Some(sign) = piped.iter().find(|sign| line.starts_with(**sign)) {
             eval.code(&revived(line.get(sign.len()..).unwrap_or_default(), value.span), None, base);
         }
+        if matches!(base, "duckdb" | "clickhouse" | "clickhouse-local") {
+            eval.given(GivenKind::Text, vec![revived(line, value.span)], value.span);
+            eval.out.mentions.extend(mentions(&revived(line, value.span)));
+        }
         file_of(eval, line, value);
         program(eval, base, line, value);
     }
@@ -296,7 +300,11 @@ pub fn keys<'w>(eval: &mut Eval<'_>, words: impl Iterator<Item = &'w Word>, plac
 pub fn tmux(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) {
     for command in words.split(|word| word.literal().as_deref() == Some(";")) {
         let Some((sub, rest)) = command.split_first() else { continue };
-        runs::subcommand(eval, &format!("tmux {}", sub.literal().unwrap_or_default()), rest, place);
+        let name = sub.literal().unwrap_or_default();
+        if matches!(name.as_str(), "load-buffer" | "loadb" | "source-file" | "source" | "save-buffer" | "saveb") {
+            eval.given(GivenKind::Files, rest.to_vec(), place.span);
+        }
+        runs::subcommand(eval, &format!("tmux {name}"), rest, place);
     }
 }
 
@@ -315,6 +323,9 @@ pub fn screen(eval: &mut Eval<'_>, options: &Options, words: &[Word], place: &Pl
                     eval.code(&revived(&text, place.span), None, "screen");
                 }
                 Some("exec" | "screen") => terminal(eval, rest, place),
+                Some("readbuf" | "source" | "writebuf" | "hardcopy" | "logfile") => {
+                    eval.given(GivenKind::Files, rest.to_vec(), place.span);
+                }
                 _ => {}
             }
         }

@@ -40,9 +40,9 @@ pub fn script_of(file: &Word, input: &Input) -> Script {
 
 /// The same, looked into where this line or the agent wrote it.
 pub fn script_text(eval: &Eval<'_>, file: &Word, input: &Input) -> Script {
-    match eval.text_known(file) {
-        Some(text) => Script::Text(text),
-        None => script_of(file, input),
+    match script_of(file, input) {
+        Script::File => eval.text_known(file).map_or(Script::File, Script::Text),
+        other => other,
     }
 }
 

@@ -32,6 +32,9 @@ impl Eval<'_> {
         let symbolic = texts.iter().any(|text| {
             text == "--symbolic" || (text.starts_with('-') && !text.starts_with("--") && text.contains('s'))
         });
+        let here = texts.iter().any(|text| {
+            text == "--relative" || (text.starts_with('-') && !text.starts_with("--") && text.contains('r'))
+        });
         let given = texts
             .iter()
             .zip(texts.iter().skip(1))
@@ -54,7 +57,7 @@ impl Eval<'_> {
             // The target may be a folder, or the new name.
             for to in [target.clone(), format!("{target}/{name}")] {
                 let parent = to.trim_end_matches('/').rsplit_once('/').map_or("", |(parent, _)| parent);
-                let relative = base == "ln" && symbolic && !source.starts_with('/');
+                let relative = base == "ln" && symbolic && !here && !source.starts_with('/');
                 let from = if relative { format!("{parent}/{source}") } else { source.clone() };
                 let from = if relative && parent.is_empty() { source.clone() } else { from };
                 for (from, to) in self.places(&from).into_iter().zip(self.places(&to)) {

@@ -31,6 +31,9 @@ pub fn run(eval: &mut Eval<'_>, module: &Word, arguments: &[Word], place: &Place
             Input::None => {}
         }
     }
+    // A module is mostly a program of the same name.
+    let texts: Vec<String> = std::iter::once(module).chain(arguments).filter_map(Word::literal).collect();
+    eval.given(GivenKind::Command, vec![text_word(&texts.join(" "), place.span)], place.span);
     let folder = |word: &Word| eval_folder(arguments, word);
     match name.as_str() {
         "http.server" => {

@@ -309,8 +309,8 @@ impl Call<'_> {
         if let Input::Text(text) = input {
             eval.given(GivenKind::Text, vec![text_word(text, *span)], *span);
         }
-        let spaced = |word: &&Word| word.literal().is_some_and(|text| text.contains(char::is_whitespace));
-        for word in self.plain().skip(1).filter(spaced) {
+        let code = |word: &&Word| word.literal().is_some_and(|text| text.contains(['(', ';']));
+        for word in self.plain().skip(1).filter(code) {
             eval.given(GivenKind::Command, vec![word.clone()], *span);
         }
     }

@@ -76,6 +76,16 @@ pub fn is_settings(path: &str) -> bool {
     NAMES.iter().any(ends) || (path.contains('/') && FOLDERS.iter().any(inside))
 }
 
+/// The hosts that a file makes other programs contact once it holds a text; none where it is no file of settings.
+pub fn settings_hosts(path: &str, text: &str) -> Vec<NetTarget> {
+    let span = Span { start: 0, end: 0 };
+    match () {
+        () if !is_settings(path) => Vec::new(),
+        () if NAMING.iter().any(|naming| path.ends_with(naming)) => vec![NetTarget::Unknown],
+        () => hosts_in(text, span),
+    }
+}
+
 impl Eval<'_> {
     /// Puts on record the hosts that a file written by the line makes other programs contact. `text`: what is written, where that
     /// is known.

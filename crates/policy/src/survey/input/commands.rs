@@ -8,7 +8,13 @@ use crate::facts::{UnresolvedFact, kind_word};
 use crate::survey::Survey;
 
 /// Members whose text a tool hands to a shell.
-const LINES: [&str; 12] = [
+const LINES: [&str; 18] = [
+    "exec",
+    "run",
+    "program",
+    "executable",
+    "bashcommand",
+    "terminalcommand",
     "command",
     "commands",
     "cmd",
@@ -22,6 +28,9 @@ const LINES: [&str; 12] = [
     "script",
     "argv",
 ];
+/// Members whose text is typed, and words of the names of tools that type into a shell.
+const TYPED: [&str; 5] = ["keys", "input", "text", "keystrokes", "data"];
+const TERMINALS: [&str; 6] = ["terminal", "tmux", "pty", "console", "shell", "sendkeys"];
 /// Members that go on where a program stops.
 const ARGUMENTS: [&str; 3] = ["args", "arguments", "argv"];
 /// Members that say where a command runs.
@@ -42,7 +51,13 @@ impl Survey<'_> {
     pub(super) fn commands(&mut self, members: &Object) -> Vec<String> {
         let folder = member(members, &FOLDERS).and_then(|(_, value)| value.as_str());
         let mut read = Vec::new();
-        for line in lines(members).into_iter().chain(coded(members)) {
+        let tool = plain_name(&self.call.tool);
+        let types = TERMINALS.iter().any(|word| tool.contains(word));
+        let typed = members.iter().filter(|(name, _)| types && TYPED.contains(&plain_name(name).as_str()));
+        let typed = typed.filter_map(|(name, value)| {
+            Some(Line { text: value.as_str()?.to_owned(), members: vec![name.to_owned()] })
+        });
+        for line in lines(members).into_iter().chain(coded(members)).chain(typed) {
             if self.foreign_line(&line.text, folder) {
                 read.extend(line.members);
             }

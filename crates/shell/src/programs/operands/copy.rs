@@ -55,6 +55,11 @@ pub fn copy(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, spa
     for source in sources {
         let remote = far && is_far(source);
         match (soft, remote) {
+            // `ln -sr`: the source hangs off the folder that the line is in.
+            (true, false) if split.has(&['r'], "--relative") => {
+                eval.file((*source).clone(), Access::Read, true);
+                eval.file((*source).clone(), Access::Write, false);
+            }
             (true, _) | (_, true) => {}
             _ if shape == "move" || hard => {
                 // Moving reads too: the content ends up elsewhere. A second name of a file is a way to write it.
@@ -64,7 +69,10 @@ pub fn copy(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, spa
             _ => eval.file((*source).clone(), Access::Read, tree),
         }
         if !(far && is_far(target)) {
-            let contents = spread || (shape == "sync" && source.literal().is_some_and(|text| text.ends_with('/')));
+            // `-T`: what the target is is replaced by what the source holds.
+            let merges = matches!(base, "cp" | "mv") && split.has(&['T'], "--no-target-directory") && tree;
+            let contents =
+                spread || merges || (shape == "sync" && source.literal().is_some_and(|text| text.ends_with('/')));
             let name = if contents { None } else { name(source) };
             if soft {
                 land(eval, target, Some((*source).clone()), in_folder, false, true);

@@ -321,6 +321,8 @@ fn archive(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, span
     } else if !lists && (rest.is_empty() || base != "unzip") {
         unpack(eval, &folder);
         rest.iter().filter(|_| base == "unrar").for_each(|folder| unpack(eval, folder));
+    } else if !lists && rest.iter().any(|word| word.literal().is_none_or(|text| text.contains(['*', '?', '[']))) {
+        unpack(eval, &folder);
     } else if !lists {
         eval.in_dir(Some(&folder), |eval| all(eval, rest, Access::Write, true));
     }
@@ -348,11 +350,21 @@ fn unknown(eval: &mut Eval<'_>, arguments: &[Word]) {
             if is_url(&value) {
                 let target = crate::action::NetTarget::Url(value.clone());
                 eval.net(target, value.span);
+            } else if let Some(url) = inner_url(&value) {
+                eval.net(crate::action::NetTarget::Url(url), value.span);
             } else if looks_like_path(&value) || matches!(value.parts.first(), Some(Part::Unknown(Source::Listed(_)))) {
                 eval.file(value, Access::Read, false);
             }
         }
     }
+}
+
+/// The URL in a word that begins with something else: `rest:https://host/`.
+fn inner_url(word: &Word) -> Option<Word> {
+    let text = word.literal().filter(|text| !text.contains(char::is_whitespace))?;
+    let (front, rest) = text.split_once("://")?;
+    let scheme = front.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().filter(|scheme| !scheme.is_empty())?;
+    Some(text_word(&format!("{scheme}://{rest}"), word.span))
 }
 
 fn dd(eval: &mut Eval<'_>, words: &[&Word]) {

@@ -20,7 +20,7 @@ impl Nets {
                 words.len()
             }
             // A value of an option that is not listed may stand in front.
-            "run" | "create" => 2,
+            "run" | "create" | "from" => 2,
             _ => 0,
         };
         for (at, word) in words.iter().skip(1 + usize::from(grouped)).enumerate() {
