@@ -22,6 +22,9 @@ const MOST: usize = 32;
 const MOST_FILES: usize = 1024;
 const MAX_PATHS: u64 = 8 << 10;
 
+/// Where it is kept, in a session's folder.
+pub const FOLDER: &str = "wrote";
+
 /// The text of a file, if the agent wrote exactly it.
 pub fn text(session: &Path, path: &Path) -> Option<String> {
     let bytes = content(path)?;
@@ -31,7 +34,7 @@ pub fn text(session: &Path, path: &Path) -> Option<String> {
 
 /// Where the agent wrote, in order of names. What stands there now is asked with [`text`].
 pub fn files(session: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(session.join("wrote")) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(session.join(FOLDER)) else { return Vec::new() };
     let lists = entries.flatten().take(MOST_FILES).filter_map(|entry| fs::read_to_string(entry.path()).ok());
     let mut paths: Vec<String> = lists.flat_map(|list| list.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
     paths.sort_unstable();
@@ -40,7 +43,7 @@ pub fn files(session: &Path) -> Vec<String> {
 }
 
 fn name(bytes: &[u8]) -> String {
-    format!("wrote/{}", Digest::of(bytes).hex())
+    format!("{FOLDER}/{}", Digest::of(bytes).hex())
 }
 
 /// A plain file's bytes, if it is not too long.

@@ -75,6 +75,10 @@ impl World for Disk {
         authored::text(self.session.as_deref()?, Path::new(path))
     }
 
+    fn has_authored(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.join(authored::FOLDER).exists())
+    }
+
     fn authored_files(&self) -> Vec<String> {
         self.session.as_deref().map(authored::files).unwrap_or_default()
     }

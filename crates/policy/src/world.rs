@@ -41,6 +41,10 @@ pub trait World {
         let _: &str = path;
         None
     }
+    /// Whether the agent may have written anything in this session.
+    fn has_authored(&self) -> bool {
+        false
+    }
     /// Absolute paths of files that the agent wrote in this session; each is asked about with [`World::authored`].
     fn authored_files(&self) -> Vec<String> {
         Vec::new()

@@ -44,6 +44,11 @@ pub trait Sources {
         &[]
     }
 
+    /// Whether the agent may have written anything at all.
+    fn any(&self) -> bool {
+        true
+    }
+
     /// The text of the file at an absolute path, if each of its lines is the path of a file as seen from `folder`.
     fn names(&self, path: &str, folder: &str) -> Option<String> {
         let _: (&str, &str) = (path, folder);

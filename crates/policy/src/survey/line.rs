@@ -41,6 +41,10 @@ impl Sources for Authored<'_> {
         self.0.authored(path)
     }
 
+    fn any(&self) -> bool {
+        self.0.has_authored()
+    }
+
     fn files(&self) -> &[String] {
         self.1.get_or_init(|| self.0.authored_files())
     }

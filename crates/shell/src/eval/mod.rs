@@ -138,6 +138,8 @@ pub struct Eval<'e> {
     /// What is on record, hashed with a key that no line can know.
     pub(crate) seen: HashSet<u64>,
     pub(crate) keys: RandomState,
+    /// Whether the agent may have written anything before this line.
+    pub(crate) remembers: bool,
     /// Where commands stand whose hosts are on record, and how many arguments they have.
     pub(crate) told: Vec<(Span, usize)>,
     /// Functions that are not called so far, and where they were defined.
@@ -191,6 +193,7 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysi
         limited: false,
         seen: HashSet::new(),
         keys: RandomState::new(),
+        remembers: sources.any(),
         told: Vec::new(),
         uncalled: Vec::new(),
         traps: Vec::new(),

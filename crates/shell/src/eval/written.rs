@@ -63,6 +63,11 @@ enum Stored {
 }
 
 impl Eval<'_> {
+    /// Whether the text of any file may be known.
+    pub(crate) fn knows_texts(&self) -> bool {
+        self.remembers || !self.written.texts.is_empty()
+    }
+
     /// Says what the next program does to files whose text is known.
     pub(crate) fn keeps_texts(&mut self, base: &str) {
         self.written.keeping = MAKERS.contains(&base);
@@ -130,6 +135,7 @@ impl Eval<'_> {
     fn stored(&self, place: &str) -> Option<Stored> {
         let mut texts = self.written.texts.iter().filter(|(own, _)| own == place).peekable();
         if texts.peek().is_none() {
+            self.remembers.then_some(())?;
             // It, or what the line made a copy of.
             let start = self.start_dir()?;
             let absolute =
@@ -169,6 +175,7 @@ impl Eval<'_> {
 
     /// The text of a file that this line or the agent wrote, where it is certain.
     pub(crate) fn text_known(&self, path: &Word) -> Option<String> {
+        (self.remembers || self.written.texts.iter().any(|(_, text)| text.is_some())).then_some(())?;
         let [place] = self.places(&path.place()?).try_into().ok()?;
         let place: String = place;
         match self.stored(&place)? {
@@ -251,7 +258,7 @@ impl Eval<'_> {
 
     /// A file is run by an interpreter (`what`), or by itself where that is empty.
     pub(crate) fn run_file(&mut self, file: &Word, what: &str, arguments: Option<Vec<Word>>) {
-        if self.quiet > 0 || self.remote > 0 {
+        if self.quiet > 0 || self.remote > 0 || !self.knows_texts() {
             return;
         }
         let Some(path) = file.place() else { return };
@@ -322,7 +329,7 @@ impl Eval<'_> {
 
     /// Programs that run what a file of a known name says: `npm run`, `make`, `pytest`, `direnv`.
     pub(crate) fn run_by_name(&mut self, base: &str, arguments: &[Word], span: Span) {
-        if self.quiet > 0 || self.remote > 0 {
+        if self.quiet > 0 || self.remote > 0 || !self.knows_texts() {
             return;
         }
         projects::run(self, base, arguments, span);
@@ -389,5 +396,9 @@ pub struct Nothing;
 impl Sources for Nothing {
     fn authored(&self, _path: &str) -> Option<String> {
         None
+    }
+
+    fn any(&self) -> bool {
+        false
     }
 }

@@ -32,6 +32,12 @@ const TOUCHES: [&str; 12] =
 /// Follows what a program runs of what the agent wrote below the folders that it is told of.
 pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
     let Some(kinds) = kinds(base, arguments) else { return };
+    let mut files: Vec<String> = eval.sources.files().to_vec();
+    files.extend(eval.written_here());
+    files.retain(|path| is_of(path, kinds));
+    if files.is_empty() {
+        return;
+    }
     let mut folders: Vec<String> = here(eval);
     let words = arguments.iter().filter_map(Word::literal);
     let named: Vec<String> =
@@ -44,9 +50,7 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
         };
         folders.is_empty() || folders.iter().any(|folder| lies(path, folder) || lies(folder, parent))
     };
-    let mut files: Vec<String> = eval.sources.files().to_vec();
-    files.extend(eval.written_here());
-    files.retain(|path| is_of(path, kinds) && near(path));
+    files.retain(|path| near(path));
     files.sort_unstable();
     files.dedup();
     let mut left = MOST;

@@ -38,9 +38,12 @@ pub fn fixed(eval: &mut Eval<'_>, base: &str, split: &Split<'_>) {
 
 /// The texts of files that a program gets which does not simply read them: a process substitution, or what the agent wrote.
 pub fn texts<'w>(eval: &mut Eval<'_>, words: impl Iterator<Item = &'w Word>) {
+    if !eval.knows_texts() {
+        return;
+    }
     for word in words {
         let side = values::value_side(word);
-        for file in [word, &side].into_iter().filter(|file| file.literal().is_some_and(|text| !text.starts_with('-'))) {
+        for file in [word, &side].into_iter().filter(|file| !is_flag(file)) {
             if let Some(text) = eval.text_known(file).filter(|text| text.len() < 64 << 10) {
                 eval.given(GivenKind::Text, vec![text_word(&text, word.span)], word.span);
                 break;
