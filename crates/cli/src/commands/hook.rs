@@ -5,14 +5,16 @@
 //! to work, so there, and at the other events that stop nothing, it exits with 0: what fails then fails open (R6).
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use writ_clients::claude_code::settings::TIMEOUT_SECONDS;
 use writ_clients::claude_code::{HookAnswer, hints};
 use writ_core::visible;
@@ -30,6 +32,13 @@ const DENIES: u8 = 2;
 /// How long an answer may take: well below what the settings give the hook.
 const DEADLINE: Duration = Duration::from_secs(TIMEOUT_SECONDS - 6);
 
+/// Longest payload that is answered without a look at the clock, in bytes: what takes more time than its length suggests needs
+/// a long line.
+const SHORT: usize = 8 << 10;
+
+/// How much is read at once.
+const CHUNK: usize = 16 << 10;
+
 /// The answer that says nothing: a client that gets none does the same.
 const NOTHING: &str = "{}";
 
@@ -46,25 +55,52 @@ pub fn run() -> ExitCode {
         #[expect(clippy::exit, reason = "the only way to choose the exit code of a panic")]
         std::process::exit(i32::from(code))
     }));
-    end_in_time();
     if print(&answer()) { ExitCode::SUCCESS } else { ExitCode::from(failed()) }
 }
 
 /// Ends the hook before the client would: one that is killed says nothing, and clients without `onFailure` then run the tool.
-/// The only thread here sleeps; whatever holds up the answer, a line that takes long to read or input that never ends, cannot
-/// hold it up.
-fn end_in_time() {
-    let watch = std::thread::Builder::new().name("deadline".to_owned()).spawn(|| {
-        std::thread::sleep(DEADLINE);
-        let code = failed();
-        let then = if code == DENIES { "denies" } else { "lets the agent stop" };
-        drop(writeln!(std::io::stderr(), "writ {then}: there was no answer within {} seconds", DEADLINE.as_secs()));
+/// What holds up the answer to so long a payload cannot hold up a thread that sleeps. Short ones are answered sooner than a
+/// thread would cost.
+fn watch(length: usize, start: Instant) {
+    if length <= SHORT {
+        return;
+    }
+    let watch = std::thread::Builder::new().name("deadline".to_owned()).spawn(move || {
+        std::thread::sleep(DEADLINE.saturating_sub(start.elapsed()));
+        let code = too_late();
         #[expect(clippy::exit, reason = "the thread that should answer does not")]
         std::process::exit(i32::from(code))
     });
     if let Err(error) = watch {
         drop(writeln!(std::io::stderr(), "writ cannot watch the time: {error}"));
     }
+}
+
+fn too_late() -> u8 {
+    let code = failed();
+    let then = if code == DENIES { "denies" } else { "lets the agent stop" };
+    drop(writeln!(std::io::stderr(), "writ {then}: there was no answer within {} seconds", DEADLINE.as_secs()));
+    code
+}
+
+/// All of standard input, or an error where its end does not come in time.
+fn input(start: Instant) -> std::io::Result<Vec<u8>> {
+    let mut file = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let (mut bytes, mut chunk) = (Vec::new(), vec![0; CHUNK]);
+    while bytes.len() as u64 <= MAX_BYTES {
+        let left = DEADLINE.saturating_sub(start.elapsed());
+        let left = Timespec { tv_sec: i64::try_from(left.as_secs()).unwrap_or_default(), tv_nsec: 0 };
+        if retry_on_intr(|| poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&left)))? == 0 {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        match file.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => bytes.extend_from_slice(chunk.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
 }
 
 /// The same, when other words stood on the command line.
@@ -79,18 +115,23 @@ fn failed() -> u8 {
 }
 
 fn answer() -> String {
-    let mut bytes = Vec::new();
+    let start = Instant::now();
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    match std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes) {
-        Ok(_) => {
-            // The environment here is the client's: it says which shell runs what is allowed.
-            let home = Home { zsh: environment::runs_zsh(), ..environment::home() };
-            let answer = hook::answer(PAYLOAD.get_or_init(|| bytes), &home, &cwd);
-            answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
-            answer.to_json()
+    let bytes = match input(start) {
+        Ok(bytes) => PAYLOAD.get_or_init(|| bytes),
+        Err(error) if error.kind() == ErrorKind::TimedOut => {
+            let code = too_late();
+            #[expect(clippy::exit, reason = "there is nothing to answer")]
+            std::process::exit(i32::from(code))
         }
-        Err(error) => HookAnswer::refuse(None, &format!("writ cannot read its input: {error}")).to_json(),
-    }
+        Err(error) => return HookAnswer::refuse(None, &format!("writ cannot read its input: {error}")).to_json(),
+    };
+    watch(bytes.len(), start);
+    // The environment here is the client's: it says which shell runs what is allowed.
+    let home = Home { zsh: environment::runs_zsh(), ..environment::home() };
+    let answer = hook::answer(bytes, &home, &cwd);
+    answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
+    answer.to_json()
 }
 
 /// Whether the answer got to where somebody can read it.
