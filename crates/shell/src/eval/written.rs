@@ -63,7 +63,12 @@ enum Stored {
 }
 
 impl Eval<'_> {
-    /// Whether the text of any file may be known.
+    /// Whether this line wrote a text that is known.
+    pub(crate) fn wrote_a_text(&self) -> bool {
+        self.written.texts.iter().any(|(_, text)| text.is_some())
+    }
+
+    /// Whether anything is known of what any file holds.
     pub(crate) fn knows_texts(&self) -> bool {
         self.remembers || !self.written.texts.is_empty()
     }
@@ -175,7 +180,7 @@ impl Eval<'_> {
 
     /// The text of a file that this line or the agent wrote, where it is certain.
     pub(crate) fn text_known(&self, path: &Word) -> Option<String> {
-        (self.remembers || self.written.texts.iter().any(|(_, text)| text.is_some())).then_some(())?;
+        (self.remembers || self.wrote_a_text()).then_some(())?;
         let [place] = self.places(&path.place()?).try_into().ok()?;
         let place: String = place;
         match self.stored(&place)? {

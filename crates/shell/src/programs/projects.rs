@@ -31,6 +31,9 @@ const TOUCHES: [&str; 12] =
 
 /// Follows what a program runs of what the agent wrote below the folders that it is told of.
 pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
+    if eval.sources.files().is_empty() && !eval.wrote_a_text() {
+        return;
+    }
     let Some(kinds) = kinds(base, arguments) else { return };
     let mut files: Vec<String> = eval.sources.files().to_vec();
     files.extend(eval.written_here());

@@ -73,7 +73,9 @@ pub fn is_settings(path: &str) -> bool {
     };
     let inside =
         |folder: &&str| path.contains(*folder) || folder.strip_prefix('/').is_some_and(|name| path.starts_with(name));
-    NAMES.iter().any(ends) || (path.contains('/') && FOLDERS.iter().any(inside))
+    let last = path.bytes().last();
+    NAMES.iter().filter(|name| name.bytes().last() == last).any(ends)
+        || (path.contains('/') && FOLDERS.iter().any(inside))
 }
 
 /// The hosts that a file makes other programs contact once it holds a text; none where it is no file of settings.

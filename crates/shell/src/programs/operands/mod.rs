@@ -78,7 +78,7 @@ pub fn told<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Sp
     for file in listed(eval, base, arguments) {
         eval.file(file, Access::Read, split.tree);
     }
-    eval.in_dir(split.value("C"), |eval| {
+    let there = |eval: &mut Eval<'_>| {
         for shape in program.shapes() {
             files(eval, base, shape, &split, arguments, span);
         }
@@ -93,7 +93,11 @@ pub fn told<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Sp
             given::texts(eval, split.operands.iter().copied().chain(split.values.iter().map(|(_, value)| value)));
             eval.given(GivenKind::Operands, split.operands.iter().map(|word| (*word).clone()).collect(), span);
         }
-    });
+    };
+    match split.value("C") {
+        None => there(eval),
+        folder => eval.in_dir(folder, there),
+    }
     Some(split)
 }
 
