@@ -254,7 +254,9 @@ fn files_that_a_policy_names_are_read() {
         )
     };
     let rego = b"package a\ndeny[m] { m := 1 }";
-    let cases: [(&str, &[u8], &[u8], Option<&str>); 5] = [
+    /// A name, what stands there, what is pinned, and what is said.
+    type Case<'a> = (&'a str, &'a [u8], &'a [u8], Option<&'a str>);
+    let cases: [Case<'_>; 5] = [
         (&digest, rego, child, None),
         (&digest, b"package a\ndeny[m] { m := }", child, Some("bad-rego")),
         (&digest, rego, b"{", Some("bad-policy")),
