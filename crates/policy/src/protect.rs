@@ -204,6 +204,10 @@ pub fn is_reserved(command: &Candidate) -> bool {
 
 /// The same for a program that is known to be another than its name says.
 pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
+    const OTHERS: [&str; 9] = ["writ", "node", "nodejs", "bun", "deno", "tsx", "kill", "pkill", "killall"];
+    if !OTHERS.contains(&program) && !is_client(program) {
+        return false;
+    }
     let operands: Vec<Option<String>> = command.operands().collect();
     match program {
         "writ" => {

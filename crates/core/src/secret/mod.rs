@@ -83,7 +83,11 @@ const MASK: &str = "[secret]";
 
 /// The text with its tokens masked.
 pub fn mask(text: &str) -> Cow<'_, str> {
-    if let Some((before, rest)) = text.split_once("-----BEGIN ")
+    if text.len() < SHORTEST {
+        return Cow::Borrowed(text);
+    }
+    if text.as_bytes().contains(&b' ')
+        && let Some((before, rest)) = text.split_once("-----BEGIN ")
         && let Some((kind, body)) = rest.split_once("-----")
         && kind.contains("PRIVATE KEY")
     {
@@ -92,7 +96,8 @@ pub fn mask(text: &str) -> Cow<'_, str> {
         return Cow::Owned(format!("{}{MASK}{}", mask(before), mask(after)));
     }
     // Nearly every name is too short to be one.
-    if !text.split(|c| !is_token(c)).any(|run| run.len() >= SHORTEST) {
+    let other = |byte: &u8| !is_token(char::from(*byte));
+    if !text.as_bytes().split(other).any(|run| run.len() >= SHORTEST) {
         return Cow::Borrowed(text);
     }
     let mut out = String::new();

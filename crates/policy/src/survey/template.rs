@@ -25,6 +25,9 @@ impl Survey<'_> {
     }
 
     fn is_template(&self, source: &str) -> bool {
+        if !self.policy.files.deny.iter().any(|rule| rule.negated) {
+            return false;
+        }
         let home = self.setting.home.as_deref();
         let found = self.path(source, Access::Read, None);
         !self.world.resolve(source).is_dir
