@@ -5,6 +5,7 @@ mod workplace;
 
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -84,5 +85,26 @@ fn a_hook_that_gets_no_end_of_its_input_denies_in_time() {
     assert_eq!(status.code(), Some(2));
     assert!((Duration::from_secs(15)..Duration::from_secs(30)).contains(&start.elapsed()), "{:?}", start.elapsed());
     drop(input);
+    place.allowed("two");
+}
+
+/// A short payload can take long too: a script that it starts, a folder on a slow disk. Here the hook itself stands still.
+#[test]
+fn a_hook_that_goes_on_after_its_time_denies_what_it_would_have_allowed() {
+    let place = Workplace::new("late");
+    place.start();
+    let mut child = place.command(&["hook"]).spawn().unwrap();
+    let id = child.id().to_string();
+    let signal = |name: &str| {
+        let status = Command::new("kill").args(["-s", name, id.as_str()]).status().unwrap();
+        assert!(status.success());
+    };
+    // The clock runs from the hook's start, so it has to have begun.
+    thread::sleep(Duration::from_secs(1));
+    signal("STOP");
+    thread::sleep(Duration::from_secs(25));
+    child.stdin.take().unwrap().write_all(place.write_call("one", "src/module.rs").as_bytes()).unwrap();
+    signal("CONT");
+    assert_eq!(child.wait().unwrap().code(), Some(2));
     place.allowed("two");
 }

@@ -5,16 +5,17 @@
 //! to work, so there, and at the other events that stop nothing, it exits with 0: what fails then fails open (R6).
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::alarm;
+use signal_hook::consts::SIGALRM;
 use writ_clients::claude_code::settings::TIMEOUT_SECONDS;
 use writ_clients::claude_code::{HookAnswer, hints};
 use writ_core::visible;
@@ -29,15 +30,8 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Exit code that denies whatever stands on standard output.
 const DENIES: u8 = 2;
 
-/// How long an answer may take: well below what the settings give the hook.
-const DEADLINE: Duration = Duration::from_secs(TIMEOUT_SECONDS - 6);
-
-/// Longest payload that is answered without a look at the clock, in bytes: what takes more time than its length suggests needs
-/// a long line.
-const SHORT: usize = 8 << 10;
-
-/// How much is read at once.
-const CHUNK: usize = 16 << 10;
+/// Seconds that an answer may take: well below what the settings give the hook.
+const DEADLINE: u32 = TIMEOUT_SECONDS as u32 - 6;
 
 /// The answer that says nothing: a client that gets none does the same.
 const NOTHING: &str = "{}";
@@ -59,48 +53,17 @@ pub fn run() -> ExitCode {
 }
 
 /// Ends the hook before the client would: one that is killed says nothing, and clients without `onFailure` then run the tool.
-/// What holds up the answer to so long a payload cannot hold up a thread that sleeps. Short ones are answered sooner than a
-/// thread would cost.
-fn watch(length: usize, start: Instant) {
-    if length <= SHORT {
-        return;
+/// What holds up the answer, a line that takes long to read or input that never ends, cannot hold up a signal. It costs two
+/// system calls, a thread that sleeps a seventh of the whole: from the first thread on every allocation takes a lock.
+fn watch() -> std::io::Result<(Arc<AtomicBool>, Arc<AtomicBool>)> {
+    let (denies, passes) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
+    for (status, now) in [(i32::from(DENIES), &denies), (0, &passes)] {
+        signal_hook::flag::register_conditional_shutdown(SIGALRM, status, Arc::clone(now))?;
     }
-    let watch = std::thread::Builder::new().name("deadline".to_owned()).spawn(move || {
-        std::thread::sleep(DEADLINE.saturating_sub(start.elapsed()));
-        let code = too_late();
-        #[expect(clippy::exit, reason = "the thread that should answer does not")]
-        std::process::exit(i32::from(code))
-    });
-    if let Err(error) = watch {
-        drop(writeln!(std::io::stderr(), "writ cannot watch the time: {error}"));
-    }
-}
-
-fn too_late() -> u8 {
-    let code = failed();
-    let then = if code == DENIES { "denies" } else { "lets the agent stop" };
-    drop(writeln!(std::io::stderr(), "writ {then}: there was no answer within {} seconds", DEADLINE.as_secs()));
-    code
-}
-
-/// All of standard input, or an error where its end does not come in time.
-fn input(start: Instant) -> std::io::Result<Vec<u8>> {
-    let mut file = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    let (mut bytes, mut chunk) = (Vec::new(), vec![0; CHUNK]);
-    while bytes.len() as u64 <= MAX_BYTES {
-        let left = DEADLINE.saturating_sub(start.elapsed());
-        let left = Timespec { tv_sec: i64::try_from(left.as_secs()).unwrap_or_default(), tv_nsec: 0 };
-        if retry_on_intr(|| poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&left)))? == 0 {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        match file.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(count) => bytes.extend_from_slice(chunk.get(..count).unwrap_or_default()),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(bytes)
+    // Whoever started the hook may have held the signal back.
+    SigSet::from(Signal::SIGALRM).thread_unblock()?;
+    alarm::set(DEADLINE);
+    Ok((denies, passes))
 }
 
 /// The same, when other words stood on the command line.
@@ -115,18 +78,20 @@ fn failed() -> u8 {
 }
 
 fn answer() -> String {
-    let start = Instant::now();
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let bytes = match input(start) {
-        Ok(bytes) => PAYLOAD.get_or_init(|| bytes),
-        Err(error) if error.kind() == ErrorKind::TimedOut => {
-            let code = too_late();
-            #[expect(clippy::exit, reason = "there is nothing to answer")]
-            std::process::exit(i32::from(code))
-        }
-        Err(error) => return HookAnswer::refuse(None, &format!("writ cannot read its input: {error}")).to_json(),
-    };
-    watch(bytes.len(), start);
+    let watch = watch();
+    if let Err(error) = &watch {
+        drop(writeln!(std::io::stderr(), "writ cannot watch the time: {error}"));
+    }
+    let mut bytes = Vec::new();
+    if let Err(error) = std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes) {
+        return HookAnswer::refuse(None, &format!("writ cannot read its input: {error}")).to_json();
+    }
+    let bytes = PAYLOAD.get_or_init(|| bytes);
+    if let (0, Ok((denies, passes))) = (failed(), &watch) {
+        passes.store(true, Ordering::Relaxed);
+        denies.store(false, Ordering::Relaxed);
+    }
     // The environment here is the client's: it says which shell runs what is allowed.
     let home = Home { zsh: environment::runs_zsh(), ..environment::home() };
     let answer = hook::answer(bytes, &home, &cwd);

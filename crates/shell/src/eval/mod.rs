@@ -140,8 +140,8 @@ pub struct Eval<'e> {
     pub(crate) keys: RandomState,
     /// Whether the agent may have written anything before this line.
     pub(crate) remembers: bool,
-    /// Where commands stand whose hosts are on record, and how many arguments they have.
-    pub(crate) told: Vec<(Span, usize)>,
+    /// Commands whose hosts are on record, hashed likewise: where they stand, the program, its arguments.
+    pub(crate) told: HashSet<u64>,
     /// Functions that are not called so far, and where they were defined.
     pub(crate) uncalled: Vec<(String, Rc<Node>, Vec<Dir>)>,
     /// Code that runs at the end.
@@ -194,7 +194,7 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysi
         seen: HashSet::new(),
         keys: RandomState::new(),
         remembers: sources.any(),
-        told: Vec::new(),
+        told: HashSet::new(),
         uncalled: Vec::new(),
         traps: Vec::new(),
         stdin: Input::None,

@@ -21,9 +21,9 @@ const PRINTERS: [&str; 28] = [
     "rg",
 ];
 /// Programs that print what they read.
-const FILTERS: [&str; 18] = [
+const FILTERS: [&str; 19] = [
     "cat", "tac", "sort", "uniq", "shuf", "head", "tail", "tee", "cut", "awk", "gawk", "tr", "grep", "egrep", "fgrep",
-    "rg", "nl", "xargs",
+    "rg", "nl", "sed", "xargs",
 ];
 
 /// Most outputs that a command may have.

@@ -9,9 +9,11 @@ mod references;
 pub mod table;
 mod values;
 
+use std::hash::BuildHasher;
+
 use writ_core::Span;
 
-use crate::action::{Access, Command, FileUse, GivenKind, NetUse, Part, Word};
+use crate::action::{Access, FileUse, GivenKind, NetUse, Part, Word};
 use crate::eval::command::{is_flag, text_word};
 use crate::eval::expand::Text;
 use crate::eval::output::split_at;
@@ -49,11 +51,15 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, inpu
 impl Eval<'_> {
     /// Commands that only a wrapper follows name hosts too.
     pub(crate) fn hosts_of_wrapped(&mut self) {
-        self.told.sort_unstable();
-        let told = |command: &&Command| {
-            self.told.binary_search(&(command.span, command.words.len().saturating_sub(1))).is_ok()
-        };
-        let found: Vec<NetUse> = self.out.commands.iter().filter(|command| !told(command)).flat_map(net::of).collect();
+        let mut found = Vec::new();
+        for command in &self.out.commands {
+            let Some((name, arguments)) = command.words.split_first() else { continue };
+            let name = name.literal().unwrap_or_default();
+            let base = base_of(&name);
+            if !self.told.contains(&self.keys.hash_one((command.span, base, arguments))) {
+                found.extend(net::of(base, arguments));
+            }
+        }
         for net in found {
             if !self.out.nets.contains(&net) {
                 self.out.nets.push(net);
@@ -70,7 +76,7 @@ pub fn told<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Sp
         eval.net(target, span);
     }
     if eval.quiet == 0 && eval.remote == 0 {
-        eval.told.push((span, arguments.len()));
+        eval.told.insert(eval.keys.hash_one((span, base, arguments)));
     }
     for (role, value) in &split.values {
         values::value(eval, role, value);

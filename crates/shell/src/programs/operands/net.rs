@@ -4,19 +4,16 @@
 
 use writ_core::Span;
 
+use super::is_url;
 use super::table::{self, Split};
-use super::{base_of, is_url};
-use crate::action::{Command, NetTarget, NetUse, Part, Word};
+use crate::action::{NetTarget, NetUse, Part, Word};
 use crate::eval::command::{host as named, text_word};
 
 /// Most URLs that one of curl's patterns stands for.
 const MAX_PATTERN: usize = 64;
 
 /// The hosts of a recorded command.
-pub fn of(command: &Command) -> Vec<NetUse> {
-    let Some((first, arguments)) = command.words.split_first() else { return Vec::new() };
-    let base = first.literal().unwrap_or_default();
-    let base = base_of(&base);
+pub fn of(base: &str, arguments: &[Word]) -> Vec<NetUse> {
     table::lookup(base).map(|program| nets(base, program, &table::split(program, arguments))).unwrap_or_default()
 }
 
