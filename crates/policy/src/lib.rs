@@ -24,7 +24,7 @@ mod url;
 mod world;
 
 pub use enforce::{Enforce, Enforced, enforce};
-pub use error::{PolicyError, Problem};
+pub use error::{PolicyError, Problem, did_you_mean};
 pub use facts::{Apply, Facts, FactsError, Host, Loss, PlanVerdict};
 pub use glob::{Glob, GlobError};
 pub use judge::judge;

@@ -26,6 +26,7 @@ pub use normal::normal;
 pub use programs::patch::patch_names;
 pub use programs::searches::ripgrep;
 pub use programs::settings::settings_hosts;
+pub use programs::shown::{Described, page, program, programs};
 pub use zsh::differs_in_zsh;
 
 /// Reads `line` as bash would and lists what it would run, touch and contact. Never fails: what cannot be read is

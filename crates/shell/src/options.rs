@@ -1,15 +1,63 @@
 //! Options told from operands, as getopt does: clusters, glued values, `--long=x`, shortened long names.
 //!
-//! A specification lists the options that take a value, each with a role: `-u`, `-D=d`, `--chdir=d`. The role `0` is a flag,
-//! `?` an option whose value can only be glued to it, `2` one that takes two words; a dot behind a role ends the options. Page: `spec/shell.md`.
+//! Which options take a value is for the entries of the programs to say ([`Spec`]). Page: `spec/programs.md`.
 
 use crate::action::{Part, Word};
+use crate::programs::words::Role;
+
+/// The options that a program's entry lists: names with blanks between them, by what their values are.
+#[derive(Debug)]
+pub struct Spec {
+    /// They take the next word, or what is glued to them.
+    pub values: &'static [(Role, &'static str)],
+    /// They take what is glued to them, and nothing else.
+    pub glued: &'static [(Role, &'static str)],
+    /// As `values`; what stands behind is no option.
+    pub last: &'static [(Role, &'static str)],
+    /// They take nothing.
+    pub flags: &'static str,
+}
+
+/// How an option takes its value, and what that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    Value(Role),
+    Glued(Role),
+    Last(Role),
+    Nothing,
+}
+
+impl Spec {
+    /// No options.
+    pub const NONE: Self = Self { values: &[], glued: &[], last: &[], flags: "" };
+
+    /// Every option.
+    pub fn options(&self) -> impl Iterator<Item = (&'static str, Takes)> + use<> {
+        let of = |table: &'static [(Role, &'static str)], takes: fn(Role) -> Takes| {
+            table.iter().flat_map(move |(role, names)| names.split(' ').map(move |name| (name, takes(*role))))
+        };
+        let flags = self.flags.split_whitespace().map(|name| (name, Takes::Nothing));
+        of(self.values, Takes::Value).chain(of(self.glued, Takes::Glued)).chain(of(self.last, Takes::Last)).chain(flags)
+    }
+
+    /// How an option takes its value, by its name in full.
+    pub fn option(&self, name: &str) -> Option<Takes> {
+        self.options().find(|(own, _)| *own == name).map(|(_, takes)| takes)
+    }
+
+    /// The option that `stem` names in full, or shortens.
+    pub fn shortened(&self, stem: &str) -> Option<(&'static str, Takes)> {
+        let long = stem.starts_with("--") && stem.len() > 2;
+        let exact = self.options().find(|(name, _)| *name == stem);
+        exact.or_else(|| self.options().find(|(name, _)| long && name.starts_with(stem)))
+    }
+}
 
 /// What stands before and between the operands.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// Name as written in the specification, its role, its value.
-    pub values: Vec<(&'static str, &'static str, Word)>,
+    /// Name as listed, what its value is, its value.
+    pub values: Vec<(&'static str, Role, Word)>,
     /// Everything else that begins with a dash, as it stands.
     pub flags: Vec<String>,
     /// Where operands stand.
@@ -22,18 +70,11 @@ pub struct Options {
     ended: bool,
 }
 
-/// One entry of a specification.
-fn entries(spec: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    spec.split_whitespace().map(|entry| match entry.strip_prefix("+=") {
-        Some(role) => ("+", role),
-        None => entry.split_once('=').unwrap_or((entry, "-")),
-    })
-}
-
 impl Options {
     /// Reads `words`; up to the first operand only, unless options may stand behind operands (`mixed`).
-    pub fn read(words: &[Word], spec: &'static str, mixed: bool) -> Self {
+    pub fn read(words: &[Word], spec: &Spec, mixed: bool) -> Self {
         let mut out = Self::default();
+        let takes_plus = spec.option("+").is_some();
         let mut at = 0;
         while let Some(word) = words.get(at) {
             let text = lead(word);
@@ -41,7 +82,7 @@ impl Options {
                 out.operands.extend(at + 1..words.len());
                 break;
             }
-            let plus = text.starts_with('+') && entries(spec).any(|(name, _)| name == "+");
+            let plus = text.starts_with('+') && takes_plus;
             if out.ended {
                 out.operands.extend(at..words.len());
                 break;
@@ -66,14 +107,15 @@ impl Options {
     }
 
     /// One option; true when it took the next word.
-    fn option(&mut self, word: &Word, text: &str, next: Option<&Word>, spec: &'static str) -> bool {
+    fn option(&mut self, word: &Word, text: &str, next: Option<&Word>, spec: &Spec) -> bool {
         if text.starts_with('+') {
-            if let Some((name, role)) = entries(spec).find(|(name, _)| *name == "+") {
-                self.values.push((name, role, tail(word, 1)));
+            if let Some(Takes::Value(role)) = spec.option("+") {
+                self.values.push(("+", role, tail(word, 1)));
             }
             return false;
         }
-        if let Some((name, role)) = entries(spec).find(|(name, _)| name.ends_with(':') && text.starts_with(name)) {
+        let colon = spec.options().find(|(name, _)| name.ends_with(':') && text.starts_with(name));
+        if let Some((name, Takes::Value(role))) = colon {
             self.values.push((name, role, tail(word, name.len())));
             return false;
         }
@@ -81,21 +123,23 @@ impl Options {
             Some(cut) => (text.get(..cut).unwrap_or_default(), Some(tail(word, cut + 1))),
             None => (text, None),
         };
-        if let Some((name, role)) = whole(stem, spec) {
-            return self.value(name, role, glued, next, text);
+        if let Some((name, takes)) = spec.shortened(stem) {
+            return self.value(name, takes, glued, next, text);
         }
         if !text.starts_with("--") {
             for (place, letter) in text.char_indices().skip(1) {
                 let mut buffer = [0; 4];
                 let letter: &str = letter.encode_utf8(&mut buffer);
-                let own = |(name, _): &(&str, &str)| name.len() == 1 + letter.len() && name.ends_with(letter);
-                let Some((name, role)) = entries(spec).find(own) else { continue };
+                let own = |(name, _): &(&str, Takes)| name.len() == 1 + letter.len() && name.ends_with(letter);
+                let Some((name, takes)) = spec.options().find(own) else { continue };
                 let end = place + letter.len();
                 let more = end < text.len() || lead(word).len() < shown_len(word);
-                match role {
-                    "0" => continue,
-                    "?" => break,
-                    _ => return self.value(name, role, more.then(|| tail(word, end)), next, text),
+                match takes {
+                    Takes::Nothing => {}
+                    Takes::Glued(_) => break,
+                    Takes::Value(_) | Takes::Last(_) => {
+                        return self.value(name, takes, more.then(|| tail(word, end)), next, text);
+                    }
                 }
             }
         }
@@ -106,30 +150,33 @@ impl Options {
     fn value(
         &mut self,
         name: &'static str,
-        role: &'static str,
+        takes: Takes,
         glued: Option<Word>,
         next: Option<&Word>,
         text: &str,
     ) -> bool {
-        if matches!(role, "0" | "?") {
-            self.flags.push(format!("{text}="));
-            return false;
-        }
-        if let (Ok(count), None) = (role.parse::<usize>(), &glued) {
-            self.skip = count.saturating_sub(1);
+        let role = match takes {
+            Takes::Nothing | Takes::Glued(_) => {
+                self.flags.push(format!("{text}="));
+                return false;
+            }
+            Takes::Value(role) | Takes::Last(role) => role,
+        };
+        let (before, _) = role.words();
+        if before > 0 && glued.is_none() {
+            self.skip = before;
             return true;
         }
         let taken = glued.is_none();
-        self.ended |= role.ends_with('.');
-        let role = role.strip_suffix('.').unwrap_or(role);
+        self.ended |= matches!(takes, Takes::Last(_));
         if let Some(value) = glued.or_else(|| next.cloned()) {
             self.values.push((name, role, value));
         }
         taken
     }
 
-    /// The values of options in a role.
-    pub fn of<'s>(&'s self, role: &'s str) -> impl Iterator<Item = &'s Word> {
+    /// The values that are this.
+    pub fn of(&self, role: Role) -> impl Iterator<Item = &Word> {
         self.values.iter().filter(move |(_, own, _)| *own == role).map(|(_, _, value)| value)
     }
 
@@ -140,14 +187,6 @@ impl Options {
             if flag.starts_with("--") { flag == long } else { flag.contains(short) }
         })
     }
-}
-
-/// The entry that `stem` names in full, or shortens.
-fn whole(stem: &str, spec: &'static str) -> Option<(&'static str, &'static str)> {
-    let long = stem.starts_with("--") && stem.len() > 2;
-    entries(spec)
-        .find(|(name, _)| *name == stem)
-        .or_else(|| entries(spec).find(|(name, _)| long && name.starts_with(stem)))
 }
 
 /// The text in front of the first part that is not known.

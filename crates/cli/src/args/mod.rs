@@ -223,6 +223,20 @@ pub enum ShellCommand {
         #[command(flatten)]
         format: FormatArgs,
     },
+    /// Show what Writ knows of a program: its operands, options, what it runs, variables.
+    #[command(
+        after_help = "Examples:\n  writ shell programs              list the programs\n  writ shell programs rsync\n  \
+        writ shell programs 'docker run' --format json"
+    )]
+    Programs {
+        /// The program, or in quotes a subcommand; all are listed when left out.
+        name: Option<String>,
+        #[command(flatten)]
+        format: FormatArgs,
+        /// Print the page `spec/programs.md`, which is made from the entries.
+        #[arg(long, conflicts_with = "name")]
+        page: bool,
+    },
 }
 
 #[derive(ClapArgs, Debug)]

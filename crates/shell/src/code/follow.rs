@@ -9,6 +9,7 @@ use crate::eval::{Eval, Input};
 use crate::options::{Options, lead};
 use crate::programs::foreign::mentions;
 use crate::programs::projects;
+use crate::programs::words::{Effect, List};
 
 /// Code in an option or an operand of a program. `arguments` are all of the program's words, `options` how they were read.
 pub(crate) fn inline(eval: &mut Eval<'_>, base: &str, what: &str, code: &Word, arguments: &[Word], options: &Options) {
@@ -166,19 +167,19 @@ fn switches(language: Language, words: &[Word], options: &Options) -> Option<Str
         }
         let long = text.split('=').next().unwrap_or_default();
         if text.starts_with("--") {
-            table::has(name, "options", long).then_some(())?;
+            table::has(name, List::Options, long).then_some(())?;
             continue;
         }
         for (at, letter) in text.char_indices().skip(1) {
-            let known = table::role(name, "options", &format!("-{letter}"))?;
+            let known = table::role(name, List::Options, &format!("-{letter}"))?;
             out.push(letter);
-            if known.is_empty() {
+            if known == Effect::Harmless {
                 continue;
             }
             // The rest of the word, or the next one, is its value.
             let glued = text.get(at + letter.len_utf8()..).unwrap_or_default();
             let value = match (known, glued) {
-                ("code" | "digits", _) => break,
+                (Effect::Code | Effect::Digits, _) => break,
                 (_, "") => words.next()?.literal()?,
                 (_, glued) => glued.to_owned(),
             };
@@ -192,16 +193,16 @@ fn switches(language: Language, words: &[Word], options: &Options) -> Option<Str
 }
 
 /// Whether an option's value does no more than its option says.
-fn tame(language: &'static str, role: &str, value: &str) -> bool {
-    match role {
-        "word" => value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
-        "module" => {
+fn tame(language: &'static str, effect: Effect, value: &str) -> bool {
+    match effect {
+        Effect::Word => value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
+        Effect::Module => {
             let (name, wanted) = value.split_once('=').unwrap_or((value, ""));
             let simple = wanted.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ',' | '_' | ':'));
-            simple && table::has(language, "requires", name.trim_start_matches('-'))
+            simple && table::has(language, List::Requires, name.trim_start_matches('-'))
         }
-        "split" => !value.contains("(?") && value.len() < 16 && !value.contains(['$', '@']),
-        "setting" => table::has(language, "settings", value.split('=').next().unwrap_or_default()),
+        Effect::Separator => !value.contains("(?") && value.len() < 16 && !value.contains(['$', '@']),
+        Effect::Setting => table::has(language, List::Settings, value.split('=').next().unwrap_or_default()),
         _ => false,
     }
 }

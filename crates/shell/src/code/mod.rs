@@ -1,7 +1,7 @@
 //! Code in languages that are not the shell's: whether it stays within the harmless part of its language, and which files,
 //! hosts and commands it names beyond that.
 //!
-//! Owns one tokenizer and one allow-list a language (`data/code.txt`); follows no value but texts that are certain. Invariant:
+//! Owns one tokenizer and one allow-list a language (`data/languages/*.toml`); follows no value but texts that are certain. Invariant:
 //! what is not on a list is not harmless, and what reads in two ways is refused. Page: `spec/shell.md`.
 
 mod follow;
@@ -35,7 +35,7 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// As `data/code.txt` calls it.
+    /// As `data/languages/*.toml` calls it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Python => "python",

@@ -3,6 +3,7 @@
 use super::token::{Cursor, Kind, Token, arguments, inside, is_number, is_word};
 use super::{Around, Reading, Value, known, table, text_of};
 use crate::action::{Access, Part};
+use crate::programs::words::{Effect, List};
 
 const LANGUAGE: &str = "php";
 const SIGNS: [&str; 55] = [
@@ -115,20 +116,22 @@ fn token(tokens: &[Token], at: usize, out: &mut Reading) -> Option<()> {
         Kind::Name => {
             let name = token.text.to_ascii_lowercase();
             if before.is_some_and(|before| before.is("->") || before.is("?->")) {
-                return (!called || table::has(LANGUAGE, "methods", &token.text)).then_some(());
+                return (!called || table::has(LANGUAGE, List::Methods, &token.text)).then_some(());
             }
             if before.is_some_and(|before| before.named("new")) {
-                return table::has(LANGUAGE, "classes", &token.text).then_some(());
+                return table::has(LANGUAGE, List::Classes, &token.text).then_some(());
             }
             // An alias gives a listed name another meaning; a closure's `use` stands behind its brackets.
             if name == "use" && !before.is_some_and(|before| before.is(")")) {
                 return None;
             }
-            if table::has(LANGUAGE, "keywords", &name) || (!called && table::has(LANGUAGE, "constants", &token.text)) {
+            if table::has(LANGUAGE, List::Keywords, &name)
+                || (!called && table::has(LANGUAGE, List::Constants, &token.text))
+            {
                 return Some(());
             }
-            let role = table::role(LANGUAGE, "names", &name).filter(|_| called)?;
-            if role.is_empty() {
+            let role = table::role(LANGUAGE, List::Names, &name).filter(|_| called)?;
+            if role == Effect::Harmless {
                 return Some(());
             }
             touch(role, &arguments(inside(tokens, at + 1)?), out)
@@ -136,22 +139,22 @@ fn token(tokens: &[Token], at: usize, out: &mut Reading) -> Option<()> {
     }
 }
 
-fn touch(role: &str, given: &[&[Token]], out: &mut Reading) -> Option<()> {
+fn touch(role: Effect, given: &[&[Token]], out: &mut Reading) -> Option<()> {
     let writes = |mode: &&[Token]| !matches!(mode, [text] if text.kind == Kind::Text && matches!(text.text.as_str(), "r" | "rb"));
     let access = match role {
-        "open" if given.get(1).is_some_and(writes) => Access::Write,
-        "r" | "open" => Access::Read,
-        "w" => Access::Write,
-        "l" => return Some(()),
+        Effect::Opens if given.get(1).is_some_and(writes) => Access::Write,
+        Effect::Reads | Effect::Opens => Access::Read,
+        Effect::Writes => Access::Write,
+        Effect::Lists => return Some(()),
         // The function comes first, or second, and is written out.
-        "fn" | "fn2" => {
-            let place = usize::from(role == "fn2");
+        Effect::Callback | Effect::SecondCallback => {
+            let place = usize::from(role == Effect::SecondCallback);
             let function = given.get(place);
             let own = function
                 .and_then(|words| words.first())
                 .is_some_and(|first| first.named("fn") || first.named("function") || first.named("static"));
             let spread = given.iter().any(|words| words.first().is_some_and(|first| first.is("...")));
-            let none = function.is_none() && role == "fn2" && !spread;
+            let none = function.is_none() && role == Effect::SecondCallback && !spread;
             return (own || none).then_some(());
         }
         _ => return None,

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::token::{Cursor, Kind, Token, is_number, is_word};
 use super::{Language, Reading, table};
+use crate::programs::words::List;
 
 const SIGNS: [&str; 34] = [
     "<-", "->", "==", "~=", "!=", "<=", ">=", "..", "//", "&&", "||", "+", "-", "*", "/", "%", "^", "#", "<", ">", "=",
@@ -101,13 +102,13 @@ fn is_harmless(language: &'static str, tokens: &[Token], at: usize, own: &HashSe
     if member {
         let object = at.checked_sub(2).and_then(|at| tokens.get(at)).and_then(Token::name).unwrap_or_default();
         let listed = table::member(language, object, name).is_some() && !own.contains(object);
-        let method = table::has(language, "methods", name);
+        let method = table::has(language, List::Methods, name);
         let data = own.contains(object) && !called && tokens.get(at + 1).is_none_or(|next| !next.is(":"));
         return listed || method || data;
     }
     if tokens.get(at + 1).is_some_and(|next| next.is("="))
         && before.is_some_and(|it| it.is("(") || it.is(","))
-        && table::has(language, "arguments", name)
+        && table::has(language, List::Arguments, name)
     {
         return true;
     }
@@ -115,6 +116,6 @@ fn is_harmless(language: &'static str, tokens: &[Token], at: usize, own: &HashSe
     if module {
         return !own.contains(name) && tokens.get(at + 1).is_some_and(|dot| dot.is("."));
     }
-    let listed = table::has(language, "keywords", name) || table::has(language, "names", name);
+    let listed = table::has(language, List::Keywords, name) || table::has(language, List::Names, name);
     if own.contains(name) { !listed && !called } else { listed }
 }

@@ -1,42 +1,36 @@
-//! What each language's harmless part names: `data/code.txt`.
+//! What each language's harmless part names: `data/languages/*.toml`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-const DATA: &str = include_str!("../../data/code.txt");
+use crate::programs::words::{Effect, List};
 
-/// Words with what a call of them does; empty for nothing.
-type Words = HashMap<&'static str, &'static str>;
+include!(concat!(env!("OUT_DIR"), "/languages.rs"));
 
-type Table = HashMap<(&'static str, &'static str), Words>;
+/// Words with what a call of them does.
+type Words = HashMap<&'static str, Effect>;
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| table(|kind| (!kind.contains(' ')).then_some(kind)));
-static MODULES: LazyLock<Table> = LazyLock::new(|| table(|kind| kind.strip_prefix("module ")));
+static LISTED: LazyLock<HashMap<(&'static str, List), Words>> =
+    LazyLock::new(|| table(LISTS.iter().map(|(language, list, effect, words)| ((*language, *list), *effect, *words))));
+static MODULES: LazyLock<HashMap<(&'static str, &'static str), Words>> =
+    LazyLock::new(|| table(MEMBERS.iter().map(|(language, of, effect, words)| ((*language, *of), *effect, *words))));
 
-fn table(own: impl Fn(&'static str) -> Option<&'static str>) -> Table {
-    let mut table = Table::new();
-    for line in DATA.lines().filter(|line| !line.starts_with('#')) {
-        let Some((head, words)) = line.split_once(" | ") else { continue };
-        let Some((language, kind)) = head.split_once(' ').and_then(|(language, kind)| Some((language, own(kind)?)))
-        else {
-            continue;
-        };
-        let word = |word: &'static str| {
-            word.rsplit_once(':').filter(|(name, _)| !name.is_empty() && !name.ends_with(':')).unwrap_or((word, ""))
-        };
-        table.entry((language, kind)).or_default().extend(words.split(' ').map(word));
+fn table<K: Eq + std::hash::Hash>(rows: impl Iterator<Item = (K, Effect, &'static str)>) -> HashMap<K, Words> {
+    let mut table: HashMap<K, Words> = HashMap::new();
+    for (key, effect, words) in rows {
+        table.entry(key).or_default().extend(words.split(' ').map(|word| (word, effect)));
     }
     table
 }
 
-/// The role of a word of this kind; `None` where it is not in the table.
-pub fn role(language: &'static str, kind: &str, word: &str) -> Option<&'static str> {
-    TABLE.get(&(language, kind))?.get(word).copied()
+/// What a word of a list does; `None` where it is not in the list.
+pub fn role(language: &'static str, list: List, word: &str) -> Option<Effect> {
+    LISTED.get(&(language, list))?.get(word).copied()
 }
 
-/// Whether it is a word of this kind.
-pub fn has(language: &'static str, kind: &str, word: &str) -> bool {
-    role(language, kind, word).is_some()
+/// Whether a word is in a list.
+pub fn has(language: &'static str, list: List, word: &str) -> bool {
+    role(language, list, word).is_some()
 }
 
 /// Whether there is a list for a module, an object or a class.
@@ -44,8 +38,8 @@ pub fn is_module(language: &'static str, name: &str) -> bool {
     MODULES.contains_key(&(language, name))
 }
 
-/// The role of a member of a module, an object or a class.
-pub fn member(language: &'static str, module: &str, word: &str) -> Option<&'static str> {
+/// What a member of a module, an object or a class does.
+pub fn member(language: &'static str, module: &str, word: &str) -> Option<Effect> {
     MODULES.get(&(language, module))?.get(word).copied()
 }
 
@@ -61,17 +55,6 @@ mod tests {
             let first = module.split(['.', ':']).next().unwrap_or_default();
             let named = page.contains(&format!("`{first}`")) || matches!(first, "modules" | "__future__");
             assert!(named, "{language} {module}");
-        }
-    }
-
-    #[test]
-    fn every_line_names_a_language_and_a_kind() {
-        for line in DATA.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
-            let (head, words) = line.split_once(" | ").unwrap_or_default();
-            let mut head = head.split(' ');
-            let known = ["python", "javascript", "perl", "ruby", "php", "lua", "r"];
-            assert!(head.next().is_some_and(|language| known.contains(&language)), "{line}");
-            assert!(head.next().is_some() && !words.is_empty(), "{line}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a command prints, as far as that is certain before it runs: `echo`, `printf`, `pwd`, `which`, the names of a listing.
 //!
-//! Programs whose text is not known but whose kind is are lines of `data/outputs.txt`. Page: `spec/shell.md`.
+//! Of others the entry says of which kind it is (`prints`). Page: `spec/shell.md`.
 
 use crate::action::{FRESH, Part, Word};
 use crate::eval::asked;
@@ -10,9 +10,8 @@ use crate::eval::expand::{Text, tidy};
 use crate::eval::{Eval, Input, blurred};
 use crate::listing::Source;
 use crate::parser::syntax::{Next, Node, RawPart, Redirect, RedirectKind, Simple};
-
-/// Each program with the arguments of a line and what it prints then; sorted by the build script.
-static LINES: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/outputs"));
+use crate::programs::entries::entry;
+use crate::programs::words::Prints;
 
 /// Programs that print what their arguments say.
 const PRINTERS: [&str; 28] = [
@@ -441,48 +440,41 @@ pub fn may_be_static(simple: &Simple, input: &Input) -> bool {
 
 /// Whether anything is known of what a program may print.
 fn prints(base: &str) -> bool {
-    PRINTERS.contains(&base) || FILTERS.contains(&base) || lines(base).next().is_some()
+    PRINTERS.contains(&base) || FILTERS.contains(&base) || !kinds(base).is_empty()
 }
 
-fn lines(base: &str) -> impl Iterator<Item = &'static [&'static str]> {
-    let first = LINES.partition_point(|(name, _)| *name < base);
-    LINES
-        .get(first..)
-        .unwrap_or_default()
-        .iter()
-        .take_while(move |(name, _)| *name == base)
-        .map(|(_, columns)| *columns)
+/// What a program prints by its entry, for arguments in which `*` is any text.
+fn kinds(base: &str) -> &'static [(&'static str, Prints)] {
+    entry(base).map_or(&[], |entry| entry.prints)
 }
 
 fn is_setup(text: &Text) -> bool {
     text.contains(&Part::Unknown(Source::Setup))
 }
 
-/// What a program prints by its line.
+/// The kind of what a program prints with these arguments.
 fn kind_of(base: &str, arguments: &[Word]) -> Option<Text> {
-    let lines: Vec<(&str, &str)> = lines(base)
-        .filter_map(|columns| if let [pattern, kind] = columns { Some((*pattern, *kind)) } else { None })
-        .collect();
-    if lines.is_empty() {
+    let kinds = kinds(base);
+    if kinds.is_empty() {
         return None;
     }
     let said: Vec<String> = arguments.iter().map(|word| word.literal().unwrap_or_else(|| "\u{1}".to_owned())).collect();
     let said = said.join(" ");
     let (_, kind) =
-        lines.into_iter().filter(|(pattern, _)| fits(pattern, &said)).max_by_key(|(pattern, _)| pattern.len())?;
+        kinds.iter().filter(|(pattern, _)| fits(pattern, &said)).max_by_key(|(pattern, _)| pattern.len())?;
     let unknown = |source| Some(vec![Part::Unknown(source), line_end()]);
     match kind {
-        "number" => unknown(Source::Number),
-        "name" => unknown(Source::Name),
-        "outside" => unknown(Source::Outside),
-        "setup" => unknown(Source::Setup),
-        "sum" => Some(vec![
+        Prints::Number => unknown(Source::Number),
+        Prints::Name => unknown(Source::Name),
+        Prints::Outside => unknown(Source::Outside),
+        Prints::Setup => unknown(Source::Setup),
+        Prints::Any => None,
+        Prints::SumAndName => Some(vec![
             Part::Unknown(Source::Number),
             Part::Text("  ".to_owned()),
             Part::Unknown(Source::Outside),
             line_end(),
         ]),
-        _ => None,
     }
 }
 
@@ -505,14 +497,6 @@ fn fits(pattern: &str, text: &str) -> bool {
 mod tests {
     use super::*;
     use crate::eval::literal;
-
-    #[test]
-    fn every_line_is_of_a_known_kind() {
-        for (name, columns) in LINES {
-            let kinds = ["number", "name", "outside", "sum", "setup", "any"];
-            assert!(columns.len() == 2 && kinds.contains(columns.last().unwrap()), "{name}: {columns:?}");
-        }
-    }
 
     #[test]
     fn patterns() {

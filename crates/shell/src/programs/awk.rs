@@ -10,30 +10,30 @@ use crate::eval::command::{host, text_word};
 use crate::eval::{Eval, Input};
 use crate::listing::Source;
 use crate::options::Options;
+use crate::programs::entries::own;
 use crate::programs::foreign::{Script, mentions, past_regex, script_text};
-
-const OPTIONS: &str =
-    "-F -v -f=f -e=x -i=i -l=l -E=f --assign --field-separator --file=f --source=x --include=i --load=l --exec=f";
+use crate::programs::words::Role;
 
 /// Follows the program of a call of awk.
 pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], input: &Input) {
-    let options = Options::read(arguments, OPTIONS, false);
+    let options = Options::read(arguments, own("awk"), false);
     let mut given = false;
     let mut in_place = false;
     for (name, role, value) in &options.values {
-        match *role {
-            "x" => program(eval, base, value),
-            "f" => match script_text(eval, value, input) {
+        if *role == Role::Code {
+            program(eval, base, value);
+        } else if *role == Role::Script {
+            match script_text(eval, value, input) {
                 Script::Text(text) => program(eval, base, &text_word(&text, value.span)),
                 Script::File => {}
                 Script::Unknown => eval.unresolved(UnresolvedKind::Script, &format!("{base} {name}"), value.span),
-            },
-            "i" if value.literal().is_some_and(|text| text.starts_with("inplace")) => in_place = true,
-            "i" => eval.unresolved(UnresolvedKind::Code, &format!("{base} {name}"), value.span),
-            "l" => eval.unresolved(UnresolvedKind::Code, &format!("{base} {name}"), value.span),
-            _ => {}
+            }
+        } else if *role == Role::Include && value.literal().is_some_and(|text| text.starts_with("inplace")) {
+            in_place = true;
+        } else if matches!(role, Role::Include | Role::Library) {
+            eval.unresolved(UnresolvedKind::Code, &format!("{base} {name}"), value.span);
         }
-        given |= matches!(*role, "x" | "f");
+        given |= matches!(role, Role::Code | Role::Script);
     }
     let mut operands = options.operands.iter().filter_map(|at| arguments.get(*at));
     if !given && let Some(code) = operands.next() {

@@ -1,84 +1,91 @@
-//! What the options and operands of particular programs run: terminals, editors, clients, makefiles.
+//! What the values of options run: editors, clients, debuggers, makefiles.
 
-use super::{interpreters, makefile, operands, runs};
+use super::{interpreters, makefile, operands};
 use crate::action::{Access, GivenKind, Part, UnresolvedKind, Word};
 use crate::code;
-use crate::eval::command::{assign, host, is_flag, joined, text_word};
-use crate::eval::{Eval, Input};
-use crate::options::{Options, tail};
+use crate::eval::Eval;
+use crate::eval::command::{assign, host, text_word};
+use crate::options::Options;
 use crate::programs::foreign::{MARK, Script, marked, mentions, revived, script_of};
 use crate::programs::runs::Place;
+use crate::programs::words::Role;
 
 /// What the values of options do.
 pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
     for (name, role, value) in &options.values {
         let what = format!("{} {name}", place.base);
-        match *role {
-            "s" => eval.code(value, None, &what),
-            "@" => {
+        match role {
+            Role::Command => eval.code(value, None, &what),
+            Role::RemoteCommand => {
                 eval.remote += 1;
                 eval.code(value, None, &what);
                 eval.remote -= 1;
             }
-            "q" => {
+            Role::CheckpointAction => {
                 if let Some(code) = value.literal().as_deref().and_then(|text| text.strip_prefix("exec=")) {
                     eval.code(&text_word(code, value.span), None, &what);
                 }
             }
             // Read with the program's arguments.
-            "x" if code::Language::of(place.base).is_some() => {}
-            "G" => eval.given(GivenKind::Option, vec![value.clone()], value.span),
-            "I" => match value.literal().filter(|text| text.starts_with("data:") || text.contains("//")) {
-                Some(_) => eval.unresolved_with(UnresolvedKind::Code, &what, value.span, mentions(value)),
-                None if operands::looks_like_path(value) => eval.file(value.clone(), Access::Read, false),
-                None => {}
-            },
-            "x" => eval.unresolved_with(UnresolvedKind::Code, &what, value.span, mentions(value)),
-            "v" => editor(eval, &what, value),
-            "!" => client(eval, place.base, value),
-            "g" => debugged(eval, place.base, value),
-            "m" => makefile::text(eval, &what, value),
-            "M" => match script_of(value, place.input) {
+            Role::Code if code::Language::of(place.base).is_some() => {}
+            Role::Code => eval.unresolved_with(UnresolvedKind::Code, &what, value.span, mentions(value)),
+            Role::Unknown => eval.given(GivenKind::Option, vec![value.clone()], value.span),
+            Role::Module => module(eval, &what, value),
+            Role::EditorCommand => editor(eval, &what, value),
+            Role::ClientCommand => client(eval, place.base, value),
+            Role::DebuggerCommand => debugged(eval, place.base, value),
+            Role::MakefileText => makefile::text(eval, &what, value),
+            Role::Makefile => match script_of(value, place.input) {
                 Script::Text(text) => makefile::text(eval, &what, &text_word(&text, value.span)),
                 Script::File => eval.run_file(value, "make", None),
                 Script::Unknown => eval.unresolved(UnresolvedKind::Script, &what, value.span),
             },
-            "f" => interpreters::script(eval, value, place.base, place.input),
-            "k" => ssh_option(eval, value),
-            "A" => {
+            Role::Script => interpreters::script(eval, value, place.base, place.input),
+            Role::SshOption => ssh_option(eval, value),
+            Role::AptSetting => {
                 let text = marked(value);
                 if let Some((_, code)) = text.split_once('=').filter(|(name, _)| name.contains("Invoke")) {
                     eval.code(&revived(code, value.span), None, &what);
                 }
             }
-            "c" => cargo_setting(eval, &what, value),
-            "C" => {
+            Role::CargoSetting => cargo_setting(eval, &what, value),
+            Role::CargoSubcommand => {
                 let code = Word {
                     parts: [&[Part::Text("cargo ".to_owned())], value.parts.as_slice()].concat(),
                     span: value.span,
                 };
                 eval.code(&code, None, &what);
             }
-            "b" => binding(eval, &what, value),
-            "a" => assign(eval, value, place.span),
-            "r" => eval.file(value.clone(), Access::Read, false),
-            "L" => {
+            Role::KeyBinding => binding(eval, &what, value),
+            Role::Assignment => assign(eval, value, place.span),
+            Role::Reads => eval.file(value.clone(), Access::Read, false),
+            Role::Commands => {
                 eval.file(value.clone(), Access::Read, false);
                 lines(eval, place.base, &what, value);
             }
-            "w" => eval.file(value.clone(), Access::Write, false),
-            "P" => match value.literal().as_deref().and_then(|text| text.strip_prefix(['|', '!'])) {
+            Role::Writes => eval.file(value.clone(), Access::Write, false),
+            Role::WritesOrPipes => match value.literal().as_deref().and_then(|text| text.strip_prefix(['|', '!'])) {
                 Some(code) => eval.code(&text_word(code, value.span), None, &what),
                 None => eval.file(value.clone(), Access::Write, false),
             },
-            "h" => {
+            Role::Hosts => {
                 let machines = value.literal().unwrap_or_default();
                 for machine in machines.split(',').map(|text| text.rsplit('@').next().unwrap_or_default()) {
                     eval.net(host(machine.split(':').next().unwrap_or_default(), value.span), value.span);
                 }
             }
+            // Text, folders, and what the readers of operands look at.
             _ => {}
         }
+    }
+}
+
+/// A module by its path, or its text in a URL.
+fn module(eval: &mut Eval<'_>, what: &str, value: &Word) {
+    match value.literal().filter(|text| text.starts_with("data:") || text.contains("//")) {
+        Some(_) => eval.unresolved_with(UnresolvedKind::Code, what, value.span, mentions(value)),
+        None if operands::looks_like_path(value) => eval.file(value.clone(), Access::Read, false),
+        None => {}
     }
 }
 
@@ -263,142 +270,4 @@ fn cargo_setting(eval: &mut Eval<'_>, what: &str, value: &Word) {
         let code = code.trim().trim_matches(['"', '\'', '[', ']']).replace("\",", " ").replace('"', "");
         eval.code(&revived(&code, value.span), None, what);
     }
-}
-
-/// One word of shell code, or a command.
-pub fn terminal(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) {
-    match words {
-        [] => {}
-        [code] => eval.code(code, None, place.base),
-        _ => eval.inner(words.to_vec(), place.via, place.base, place.span, &Input::Unknown),
-    }
-}
-
-/// Keys typed into a shell.
-pub fn keys<'w>(eval: &mut Eval<'_>, words: impl Iterator<Item = &'w Word>, place: &Place<'_>) {
-    let mut parts = Vec::new();
-    for word in words {
-        match word.literal().as_deref() {
-            Some("Enter" | "C-m" | "C-j" | "KPEnter") => parts.push(Part::Text("\n".to_owned())),
-            Some("Space") => parts.push(Part::Text(" ".to_owned())),
-            Some(key)
-                if key.starts_with("C-")
-                    || key.starts_with("M-")
-                    || matches!(
-                        key,
-                        "Escape" | "Tab" | "Up" | "Down" | "Left" | "Right" | "BSpace" | "q" | "y" | "n"
-                    ) => {}
-            _ => parts.extend(word.parts.iter().cloned()),
-        }
-    }
-    if !parts.is_empty() {
-        eval.code(&Word { parts, span: place.span }, None, place.base);
-    }
-}
-
-/// tmux's commands, one behind another.
-pub fn tmux(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) {
-    for command in words.split(|word| word.literal().as_deref() == Some(";")) {
-        let Some((sub, rest)) = command.split_first() else { continue };
-        let name = sub.literal().unwrap_or_default();
-        if matches!(name.as_str(), "load-buffer" | "loadb" | "source-file" | "source" | "save-buffer" | "saveb") {
-            eval.given(GivenKind::Files, rest.to_vec(), place.span);
-        }
-        runs::subcommand(eval, &format!("tmux {name}"), rest, place);
-    }
-}
-
-/// `screen -dmS name command`, `screen -X stuff 'keys'`.
-pub fn screen(eval: &mut Eval<'_>, options: &Options, words: &[Word], place: &Place<'_>) {
-    if options.has('X', "") {
-        if let Some((verb, rest)) = words.split_first() {
-            match verb.literal().as_deref() {
-                Some("stuff") => {
-                    let text = joined(rest, place.span);
-                    let text = marked(&text)
-                        .replace("\\n", "\n")
-                        .replace("^M", "\n")
-                        .replace("\\015", "\n")
-                        .replace("\\r", "\n");
-                    eval.code(&revived(&text, place.span), None, "screen");
-                }
-                Some("exec" | "screen") => terminal(eval, rest, place),
-                Some("readbuf" | "source" | "writebuf" | "hardcopy" | "logfile") => {
-                    eval.given(GivenKind::Files, rest.to_vec(), place.span);
-                }
-                _ => {}
-            }
-        }
-    } else if !words.is_empty() && !['r', 'x', 'R'].iter().any(|flag| options.has(*flag, "")) {
-        eval.inner(words.to_vec(), place.via, place.base, place.span, &Input::Unknown);
-    }
-}
-
-/// `gdb --args command`
-pub fn debugger(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) -> bool {
-    let at = arguments.iter().position(|word| matches!(word.literal().as_deref(), Some("--args" | "-args" | "--")));
-    let Some(command) = at.and_then(|at| arguments.get(at + 1..)).filter(|words| !words.is_empty()) else {
-        return false;
-    };
-    eval.inner(command.to_vec(), place.via, place.base, place.span, place.input);
-    true
-}
-
-/// `nix develop -c command…`
-pub fn rest(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) -> bool {
-    let at = arguments.iter().position(|word| matches!(word.literal().as_deref(), Some("-c" | "--command")));
-    let Some(command) = at.and_then(|at| arguments.get(at + 1..)).filter(|words| !words.is_empty()) else {
-        return false;
-    };
-    eval.inner(command.to_vec(), place.via, place.base, place.span, place.input);
-    true
-}
-
-/// `nix run nixpkgs#name -- arguments`
-pub fn package(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
-    let Some(package) = arguments.iter().find(|word| !is_flag(word)) else { return };
-    let Some(name) = package.literal().and_then(|text| text.split_once('#').map(|(_, name)| name.to_owned())) else {
-        return;
-    };
-    let dashes = arguments.iter().position(|word| word.literal().as_deref() == Some("--")).unwrap_or(arguments.len());
-    let rest = arguments.get(dashes + 1..).unwrap_or_default();
-    let words = [&[text_word(&name, package.span)], rest].concat();
-    eval.inner(words, place.via, place.base, place.span, place.input);
-}
-
-/// `cmake -E env command`, `cmake -E time command`
-pub fn cmake(eval: &mut Eval<'_>, options: &Options, words: &[Word], place: &Place<'_>) -> bool {
-    let Some(mode) = options.of("E").next().and_then(Word::literal) else { return false };
-    let skip = match mode.as_str() {
-        "env" => words
-            .iter()
-            .take_while(|word| is_flag(word) || word.literal().is_some_and(|text| text.contains('=')))
-            .count(),
-        "time" => 0,
-        "chdir" => 1,
-        _ => return false,
-    };
-    if let Some(command) = words.get(skip..).filter(|words| !words.is_empty()) {
-        eval.inner(command.to_vec(), place.via, place.base, place.span, place.input);
-    }
-    true
-}
-
-/// `make CC='command' X='$(shell code)'`
-pub fn make<'w>(eval: &mut Eval<'_>, words: impl Iterator<Item = &'w Word>) -> bool {
-    for word in words {
-        let text = marked(word);
-        if let Some(cut) = text.find('=') {
-            makefile::functions(eval, "make", &text, word.span);
-            if let Some(name) = text.get(..cut).filter(|name| !name.contains(MARK)) {
-                eval.given(GivenKind::Text, vec![tail(word, cut + 1)], word.span);
-                eval.judge_assignment(
-                    name.trim_end_matches([':', '?', '+']),
-                    &[vec![tail(word, cut + 1).parts]],
-                    word.span,
-                );
-            }
-        }
-    }
-    false
 }

@@ -1,5 +1,5 @@
-//! `git`: which files a subcommand reads and writes, which remotes it contacts. A subcommand is a line `git-NAME` of
-//! `data/programs.txt`.
+//! `git`: which files a subcommand reads and writes, which remotes it contacts. A subcommand is an entry
+//! `git NAME` of `data/programs/vcs.toml`.
 
 use writ_core::Span;
 
@@ -120,7 +120,7 @@ fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span, input: 
     if sub == "config" {
         config_file(eval, rest, span);
     }
-    let Some(split) = told(eval, &format!("git-{sub}"), rest, span) else {
+    let Some(split) = told(eval, &format!("git {sub}"), rest, span) else {
         // A program of its own, or an alias.
         if let Some(alias) = eval.aliases.get(&format!("git {sub}")).cloned() {
             let words: Vec<&str> = alias.split_whitespace().collect();

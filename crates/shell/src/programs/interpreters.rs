@@ -1,5 +1,5 @@
-//! Shells, whose code is followed, and the programs whose code has a reader of its own. Other languages are lines of
-//! `data/runs.txt`.
+//! Shells, whose code is followed, and the programs whose code has a reader of its own. What other
+//! interpreters run, the `runs` of their entries say.
 
 use writ_core::Span;
 

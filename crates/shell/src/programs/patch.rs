@@ -6,7 +6,9 @@ use crate::action::{Access, RepositoryAct, Word};
 use crate::eval::command::text_word;
 use crate::eval::{Eval, Input};
 use crate::options::Options;
+use crate::programs::entries::own;
 use crate::programs::operands::guess;
+use crate::programs::words::Role;
 
 /// Most lines of a patch that are looked at for names.
 const MAX_LINES: usize = 100_000;
@@ -67,17 +69,14 @@ fn named(eval: &mut Eval<'_>, text: &str, span: Span) {
     }
 }
 
-const OPTIONS: &str = "-B -D -F -V -Y -d=d -g -i=r -o=w -p -r=w -z --directory=d --fuzz --input=r --output=w --reject-file=w --strip \
-    --prefix --suffix --ifdef --basename-prefix --version-control --get";
-
 /// `patch -p1 < file`: without a file to patch, the patch names them.
 pub fn run(eval: &mut Eval<'_>, arguments: &[Word], input: &Input, span: Span) {
-    let options = Options::read(arguments, OPTIONS, true);
-    if !options.operands.is_empty() || options.of("w").next().is_some() || options.has('\0', "--dry-run") {
+    let options = Options::read(arguments, own("patch"), true);
+    if !options.operands.is_empty() || options.of(Role::Writes).next().is_some() || options.has('\0', "--dry-run") {
         return;
     }
-    let given: Vec<Word> = options.of("r").cloned().collect();
-    let dir = options.of("d").next().cloned();
+    let given: Vec<Word> = options.of(Role::Reads).cloned().collect();
+    let dir = options.of(Role::RunsIn).next().cloned();
     let input = if matches!(input, Input::None) && given.is_empty() { &Input::Unknown } else { input };
     eval.in_dir(dir.as_ref(), |eval| apply(eval, given, input, span));
 }

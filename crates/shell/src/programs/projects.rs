@@ -1,19 +1,17 @@
-//! Programs that run a project's own files: what of them the agent wrote is followed when one runs (`data/projects.txt`).
+//! Programs that run a project's own files: what of them the agent wrote is followed when one runs. Which files those are is the
+//! `project-files` of an entry; what counts as one, of `data/programs/projects.toml`.
 //!
 //! Owns which files count and how each is read; judges nothing. What is not a script in a language with a reader of its own is
 //! handed on as text, so that a rule is held against what it names. Page: `spec/shell.md`.
 
 use writ_core::Span;
 
-use super::operands::table::row;
+use super::entries::{entry, file_kind};
 use super::{git_code, settings};
 use crate::action::{Dir, GivenKind, NetTarget, Word};
 use crate::code::{self, Origin};
 use crate::eval::command::{is_flag, text_word};
 use crate::eval::{Eval, Input};
-
-/// Each name with the kinds of its line; sorted by the build script.
-static LINES: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/projects"));
 
 /// Most bytes that are followed for one command; beyond them it is a `limit`.
 const MOST: usize = 2 << 20;
@@ -80,11 +78,11 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span) {
 fn kinds(base: &str, arguments: &[Word]) -> Option<&'static str> {
     let texts: Vec<String> = arguments.iter().filter_map(Word::literal).collect();
     let plain: Vec<&String> = texts.iter().filter(|text| !text.starts_with('-')).take(3).collect();
-    let line = |name: &str| row(LINES, name).and_then(|columns| columns.first()).copied();
+    let listed = |name: &str| entry(name).map(|entry| entry.project_files).filter(|kinds| !kinds.is_empty());
     if base.starts_with("python") || base.starts_with("pypy") {
         let module = texts.iter().position(|text| text == "-m").and_then(|at| texts.get(at + 1));
         let script = plain.first().map(|path| path.rsplit('/').next().unwrap_or_default());
-        return module.map(String::as_str).or(script).and_then(line);
+        return module.map(String::as_str).or(script).and_then(listed);
     }
     // A folder, whose entry point is a matter of its `package.json`.
     let entry = plain.first().is_some_and(|path| !path.rsplit('/').next().unwrap_or_default().contains('.'))
@@ -92,10 +90,7 @@ fn kinds(base: &str, arguments: &[Word]) -> Option<&'static str> {
     if matches!(base, "node" | "nodejs") && entry {
         return Some("js");
     }
-    plain
-        .iter()
-        .find_map(|word| line(&format!("{base} {word}")))
-        .or_else(|| line(base).filter(|_| !base.starts_with('@')))
+    plain.iter().find_map(|word| listed(&format!("{base} {word}"))).or_else(|| listed(base))
 }
 
 fn is_of(path: &str, kinds: &str) -> bool {
@@ -105,10 +100,7 @@ fn is_of(path: &str, kinds: &str) -> bool {
         None if entry.starts_with('.') => name.ends_with(entry),
         None => name == entry,
     };
-    kinds.split_whitespace().any(|kind| {
-        let line = row(LINES, &format!("@{kind}")).and_then(|columns| columns.first());
-        line.is_some_and(|entries| entries.split_whitespace().any(fits))
-    })
+    kinds.split_whitespace().any(|kind| file_kind(kind).split_whitespace().any(fits))
 }
 
 /// The folders that commands run in now, absolute; none where one of them is not known.
@@ -303,21 +295,6 @@ mod tests {
         }
         for (path, kinds) in [("/r/a.json", "js"), ("/r/README.md", "js python rust go"), ("/r/commit", "hooks")] {
             assert!(!is_of(path, kinds), "{path}");
-        }
-    }
-
-    #[test]
-    fn every_name_stands_in_the_table_once() {
-        let twice = LINES.windows(2).find(|pair| pair[0].0 >= pair[1].0);
-        assert_eq!(twice, None);
-    }
-
-    #[test]
-    fn every_kind_has_a_line() {
-        for (name, columns) in LINES.iter().filter(|(name, _)| !name.starts_with('@')) {
-            for kind in columns.iter().flat_map(|column| column.split_whitespace()) {
-                assert!(row(LINES, &format!("@{kind}")).is_some(), "{name}: {kind}");
-            }
         }
     }
 }

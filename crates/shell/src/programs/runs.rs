@@ -1,6 +1,6 @@
-//! What programs run besides themselves: `data/runs.txt`.
+//! What programs run besides themselves, by the `runs` of their entries.
 //!
-//! A line says which options take code or a file, and where among the operands the inner command stands. Where that is not
+//! An entry says which options take code or a file, and where among the operands the inner command stands. Where that is not
 //! certain, every place it may begin at is followed. Page: `spec/shell.md`.
 
 use writ_core::Span;
@@ -10,22 +10,11 @@ use crate::code;
 use crate::eval::command::{assign, is_assignment, joined, text_word};
 use crate::eval::{Eval, Input};
 use crate::options::Options;
+use crate::programs::entries::{Runs, entry};
 use crate::programs::foreign::{Script, script_of};
 use crate::programs::interpreters::script;
-use crate::programs::operands::table::row;
-use crate::programs::{effects, modules};
-
-/// Each name with the columns of its line, or with the name it goes by; sorted by the build script.
-static LINES: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/runs"));
-
-/// A program's line.
-#[derive(Clone, Copy)]
-pub struct Runs {
-    /// Options with a value, as [`Options::read`] takes them.
-    pub options: &'static str,
-    forms: &'static str,
-    input: &'static str,
-}
+use crate::programs::words::{Role, Run, Stdin};
+use crate::programs::{effects, modules, places};
 
 /// Where a command was found.
 pub struct Place<'p> {
@@ -36,30 +25,30 @@ pub struct Place<'p> {
     pub input: &'p Input,
 }
 
-/// The name that a program's lines go by.
+/// The name that a program's entries go by.
 fn canonical(base: &str) -> &str {
+    let listed = |name: &str| entry(name).filter(|entry| entry.runs.is_some() || entry.runs_like.is_some());
     let version = base.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
-    let (known, found) = match row(LINES, base) {
-        None if version != base => (version, row(LINES, version)),
+    let (known, found) = match listed(base) {
+        None if version != base => (version, listed(version)),
         found => (base, found),
     };
-    if let Some([other]) = found { other } else { known }
+    found.and_then(|entry| entry.runs_like).unwrap_or(known)
 }
 
-/// The line of a program, or of one of its subcommands.
-pub fn lookup(name: &str) -> Option<Runs> {
-    let &[options, forms, input] = row(LINES, name)? else { return None };
-    Some(Runs { options, forms, input })
+/// What a program, or one of its subcommands, runs.
+pub fn lookup(name: &str) -> Option<&'static Runs> {
+    entry(name)?.runs.as_ref()
 }
 
-/// Whether a line says what a program runs.
+/// Whether an entry says what a program runs.
 pub fn is_listed(base: &str) -> bool {
     lookup(canonical(base)).is_some()
 }
 
-/// Whether a line says what a program reads on standard input.
+/// Whether an entry says what a program reads on standard input.
 pub fn reads_input(base: &str) -> bool {
-    lookup(canonical(base)).is_some_and(|runs| !runs.input.is_empty())
+    lookup(canonical(base)).is_some_and(|runs| runs.input.is_some())
 }
 
 /// Follows what a program runs. True when nothing else is to be known about its operands.
@@ -75,62 +64,60 @@ pub fn subcommand(eval: &mut Eval<'_>, name: &str, arguments: &[Word], place: &P
     }
 }
 
-fn follow(eval: &mut Eval<'_>, name: &str, runs: Runs, arguments: &[Word], place: &Place<'_>) -> bool {
-    for form in runs.forms.split_whitespace() {
-        let remote = form.starts_with('@');
-        let doubts = form.ends_with('?');
-        let form = form.trim_start_matches('@').trim_end_matches('?');
-        let kind = form.trim_end_matches(|c: char| c.is_ascii_digit());
-        let skip: usize = form.get(kind.len()..).and_then(|digits| digits.parse().ok()).unwrap_or(0);
-        let mixed = matches!(kind, "-" | "w" | "e" | "make" | "!" | "gdb");
-        let options = Options::read(arguments, runs.options, mixed);
-        if kind == "sub" {
+fn follow(eval: &mut Eval<'_>, name: &str, runs: &'static Runs, arguments: &[Word], place: &Place<'_>) -> bool {
+    for kind in runs.operands.iter().copied() {
+        let options = Options::read(arguments, &runs.options, is_mixed(kind));
+        if kind == Run::Subcommand {
             let at = options.operands.first().copied();
             let sub = at.and_then(|at| arguments.get(at)).and_then(Word::literal);
             let found = sub.map(|sub| format!("{name} {sub}")).and_then(|sub| Some((lookup(&sub)?, sub)));
             if let (Some((runs, sub)), Some(at)) = (found, at) {
                 effects::options(eval, &options, place);
-                let dir = options.of("d").next().cloned();
+                let dir = options.of(Role::RunsIn).next().cloned();
                 let rest = arguments.get(at + 1..).unwrap_or_default();
                 let mut done = false;
                 eval.in_dir(dir.as_ref(), |eval| done = follow(eval, &sub, runs, rest, place));
                 return done;
             }
-            if runs.forms == "sub" {
+            if runs.operands.len() == 1 {
                 effects::options(eval, &options, place);
                 return false;
             }
             continue;
         }
         effects::options(eval, &options, place);
-        for (name, _, value) in options.values.iter().filter(|(_, role, _)| *role == "x") {
+        for (name, _, value) in options.values.iter().filter(|(_, role, _)| *role == Role::Code) {
             if code::Language::of(place.base).is_some() {
                 code::inline(eval, place.base, &format!("{} {name}", place.base), value, arguments, &options);
             }
         }
-        let call = Call { runs, arguments, options: &options, kind, skip, doubts, place };
-        let dir = options.of("d").next().cloned();
-        eval.remote += usize::from(remote);
-        let inside = eval.mounts.start().filter(|_| remote);
+        let call = Call { runs, arguments, options: &options, kind, skip: runs.after.unwrap_or(0), place };
+        let dir = options.of(Role::RunsIn).next().cloned();
+        eval.remote += usize::from(runs.remote);
+        let inside = eval.mounts.start().filter(|_| runs.remote);
         let outside = inside.map(|inside| std::mem::replace(&mut eval.dirs, inside));
         let mut done = false;
         eval.in_dir(dir.as_ref(), |eval| done = call.operands(eval));
         if let Some(outside) = outside {
             eval.dirs = outside;
         }
-        eval.remote -= usize::from(remote);
+        eval.remote -= usize::from(runs.remote);
         return done;
     }
     false
 }
 
+/// Whether options may stand behind operands.
+fn is_mixed(kind: Run) -> bool {
+    matches!(kind, Run::None | Run::Written | Run::ShellCodeEach | Run::Variables | Run::ClientCommands | Run::Debugger)
+}
+
 struct Call<'c> {
-    runs: Runs,
+    runs: &'static Runs,
     arguments: &'c [Word],
     options: &'c Options,
-    kind: &'c str,
+    kind: Run,
     skip: usize,
-    doubts: bool,
     place: &'c Place<'c>,
 }
 
@@ -147,29 +134,29 @@ impl Call<'_> {
     fn operands(&self, eval: &mut Eval<'_>) -> bool {
         let (place, skip) = (self.place, self.skip);
         match self.kind {
-            "c" => self.command(eval),
-            "o" => (skip..skip + 2).for_each(|skip| self.inner(eval, self.from(skip))),
-            "s" => self.code(eval, self.from(skip)),
-            "t" => effects::terminal(eval, self.from(skip), place),
-            "d" => self.behind_dashes(eval),
-            "n" => effects::package(eval, self.arguments, place),
-            "e" => self.plain().skip(skip).for_each(|code| eval.code(code, None, place.base)),
-            "x" => self.plain().skip(skip).for_each(|code| self.foreign(eval, code)),
-            "k" => effects::keys(eval, self.plain(), place),
-            "w" => self.plain().for_each(|file| eval.file(file.clone(), Access::Write, false)),
-            "f" | "f." => return self.script(eval),
-            "tmux" => effects::tmux(eval, self.from(0), place),
-            "screen" => effects::screen(eval, self.options, self.from(0), place),
-            "gdb" => return effects::debugger(eval, self.arguments, place),
-            "rest" => return effects::rest(eval, self.arguments, place),
-            "cmake" => return effects::cmake(eval, self.options, self.from(0), place),
-            "make" => return effects::make(eval, self.plain()),
-            "!" => {
+            Run::Command => self.command(eval),
+            Run::SecondCommand => (skip..skip + 2).for_each(|skip| self.inner(eval, self.from(skip))),
+            Run::ShellCode => self.code(eval, self.from(skip)),
+            Run::CommandOrCode => places::terminal(eval, self.from(skip), place),
+            Run::CommandBehindDashes => self.behind_dashes(eval),
+            Run::Package => places::package(eval, self.arguments, place),
+            Run::ShellCodeEach => self.plain().skip(skip).for_each(|code| eval.code(code, None, place.base)),
+            Run::CodeEach => self.plain().skip(skip).for_each(|code| self.foreign(eval, code)),
+            Run::Keys => places::keys(eval, self.plain(), place),
+            Run::Written => self.plain().for_each(|file| eval.file(file.clone(), Access::Write, false)),
+            Run::Script | Run::ScriptBySuffix => return self.script(eval),
+            Run::Tmux => places::tmux(eval, self.from(0), place),
+            Run::Screen => places::screen(eval, self.options, self.from(0), place),
+            Run::Debugger => return places::debugger(eval, self.arguments, place),
+            Run::CommandBehindOption => return places::rest(eval, self.arguments, place),
+            Run::Cmake => return places::cmake(eval, self.options, self.from(0), place),
+            Run::Variables => return places::make(eval, self.plain()),
+            Run::ClientCommands => {
                 self.plain().for_each(|code| effects::client(eval, place.base, code));
                 self.standard_input(eval);
                 return false;
             }
-            _ => {
+            Run::None | Run::Subcommand => {
                 self.standard_input(eval);
                 return false;
             }
@@ -195,7 +182,7 @@ impl Call<'_> {
                 self.standard_input(eval)
             };
         }
-        let entry = self.options.of("e").next();
+        let entry = self.options.of(Role::Entrypoint).next();
         if let Some(entry) = entry {
             self.inner(eval, &[std::slice::from_ref(entry), words].concat());
         } else {
@@ -204,12 +191,12 @@ impl Call<'_> {
         let mut start = self.options.operands.first().copied().unwrap_or_default();
         let mut doubtful = self.options.doubtful.contains(&start);
         for _ in 0..4 {
-            if !self.doubts || !doubtful {
+            if !self.runs.unsure || !doubtful {
                 return;
             }
             start += 1;
             let rest = self.arguments.get(start..).unwrap_or_default();
-            let again = Options::read(rest, self.runs.options, false);
+            let again = Options::read(rest, &self.runs.options, false);
             let Some(first) = again.operands.first().copied() else { return };
             doubtful = again.doubtful.contains(&first);
             start += first;
@@ -228,7 +215,7 @@ impl Call<'_> {
                 let shell = (self.place.base == "capsh").then(|| text_word("bash", self.place.span));
                 self.inner(eval, &[shell.as_slice(), rest].concat());
             }
-            None if self.runs.forms.ends_with(|c: char| c.is_ascii_digit()) => self.inner(eval, self.from(self.skip)),
+            None if self.runs.after.is_some() => self.inner(eval, self.from(self.skip)),
             None => {}
         }
     }
@@ -266,7 +253,7 @@ impl Call<'_> {
         let mut plain = self.plain();
         let edits = matches!(canonical(self.place.base), "perl" | "ruby") && self.options.has('i', "");
         if self.options.values.iter().any(|(name, ..)| *name == "-m") {
-            let timed = |(name, _, module): &&(&str, &str, Word)| {
+            let timed = |(name, _, module): &&(&str, Role, Word)| {
                 *name == "-m" && module.literal().as_deref() == Some("timeit")
             };
             if let Some((_, _, module)) = self.options.values.iter().find(timed) {
@@ -278,12 +265,12 @@ impl Call<'_> {
             }
             return false;
         }
-        if self.options.of("x").next().is_none() {
+        if self.options.of(Role::Code).next().is_none() {
             let Some(file) = plain.next().filter(|word| word.literal().as_deref() != Some("-")) else {
                 self.standard_input(eval);
                 return true;
             };
-            if self.kind == "f." && file.literal().is_none_or(|text| !text.contains('.')) {
+            if self.kind == Run::ScriptBySuffix && file.literal().is_none_or(|text| !text.contains('.')) {
                 return true;
             }
             match script_of(file, self.place.input) {
@@ -319,15 +306,17 @@ impl Call<'_> {
     fn standard_input(&self, eval: &mut Eval<'_>) {
         let Place { base, span, input, .. } = self.place;
         match (self.runs.input, input) {
-            ("s", Input::Text(text)) => eval.code(&text_word(text, *span), None, base),
-            ("s", Input::Unknown | Input::Partly(_)) if self.options.of("s").next().is_none() => {
+            (Some(Stdin::ShellCode), Input::Text(text)) => eval.code(&text_word(text, *span), None, base),
+            (Some(Stdin::ShellCode), Input::Unknown | Input::Partly(_))
+                if self.options.of(Role::Command).next().is_none() =>
+            {
                 eval.unresolved(UnresolvedKind::Script, base, *span);
             }
-            ("!", Input::Text(text)) => effects::client(eval, base, &text_word(text, *span)),
-            ("x", Input::Text(text)) => {
+            (Some(Stdin::ClientCommands), Input::Text(text)) => effects::client(eval, base, &text_word(text, *span)),
+            (Some(Stdin::Code), Input::Text(text)) => {
                 code::standard_input(eval, base, text, *span, self.arguments, self.options);
             }
-            ("x", Input::Unknown | Input::Partly(_)) if !self.asks_only() => {
+            (Some(Stdin::Code), Input::Unknown | Input::Partly(_)) if !self.asks_only() => {
                 eval.unresolved(UnresolvedKind::Code, &format!("| {base}"), *span);
             }
             _ => {}
@@ -337,25 +326,5 @@ impl Call<'_> {
     fn asks_only(&self) -> bool {
         const INFORMS: [&str; 6] = ["--version", "-V", "-v", "--help", "-h", "-version"];
         self.options.flags.iter().any(|flag| INFORMS.contains(&flag.as_str()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_line_has_its_columns() {
-        let text = include_str!("../../data/runs.txt");
-        for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
-            let columns = line.split(" |").count();
-            assert!(columns == 4 || line.contains(" = "), "{line}");
-        }
-    }
-
-    #[test]
-    fn every_name_stands_in_the_table_once() {
-        let twice = LINES.windows(2).find(|pair| pair[0].0 >= pair[1].0);
-        assert_eq!(twice, None);
     }
 }

@@ -10,27 +10,26 @@ use crate::action::{Access, UnresolvedKind, Word};
 use crate::eval::command::text_word;
 use crate::eval::{Eval, Input};
 use crate::options::Options;
+use crate::programs::entries::own;
 use crate::programs::foreign::{MARK, Script, marked, past_regex, revived, script_text};
-
-const OPTIONS: &str = "-e=x -f=f -l -i=? --expression=x --file=f --line-length --in-place=? -n=0 -E=0 -r=0 -s=0 -u=0 -z=0 --quiet=0 \
-    --silent=0 --debug=0 --posix=0 --null-data=0 --separate=0 --regexp-extended=0 --follow-symlinks=0 --sandbox=0 --unbuffered=0";
+use crate::programs::words::Role;
 
 /// Follows the scripts of a call of sed.
 pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input: &Input) {
-    let options = Options::read(arguments, OPTIONS, true);
+    let options = Options::read(arguments, own("sed"), true);
     let mut texts: Vec<(String, Span)> = Vec::new();
     for (_, role, value) in &options.values {
-        match *role {
-            "x" => texts.push((marked(value), value.span)),
-            "f" => match script_text(eval, value, input) {
+        if *role == Role::Code {
+            texts.push((marked(value), value.span));
+        } else if *role == Role::Script {
+            match script_text(eval, value, input) {
                 Script::Text(text) => texts.push((text, value.span)),
                 Script::File => {}
                 Script::Unknown => eval.unresolved(UnresolvedKind::Script, &format!("{base} -f"), value.span),
-            },
-            _ => {}
+            }
         }
     }
-    if !options.values.iter().any(|(_, role, _)| matches!(*role, "x" | "f")) {
+    if !options.values.iter().any(|(_, role, _)| matches!(role, Role::Code | Role::Script)) {
         let mut plain = options.operands.iter().filter_map(|at| arguments.get(*at));
         let Some(script) = plain.next() else { return };
         texts.push((marked(script), script.span));

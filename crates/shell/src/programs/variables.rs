@@ -1,4 +1,4 @@
-//! Variables that make other programs run code or contact a host: `data/variables.txt`, and `PATH`.
+//! Variables that make other programs run code or contact a host: the `variables` of the entries, and `PATH`.
 
 use writ_core::Span;
 
@@ -7,23 +7,12 @@ use crate::eval::command::{host, is_system, text_word};
 use crate::eval::{Eval, Input};
 use crate::options::{Options, tail};
 use crate::programs::effects;
+use crate::programs::entries::{self, Steering};
 use crate::programs::foreign::marked;
 use crate::programs::operands::unpack;
+use crate::programs::places;
 use crate::programs::runs::{self, Place};
-
-const TABLE: &str = include_str!("../../data/variables.txt");
-
-/// What a variable's value is.
-fn role(name: &str) -> Option<&'static str> {
-    let lines = TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" | "));
-    lines.into_iter().find_map(|(names, role)| {
-        let same = |known: &str| match known.split_once('*') {
-            Some((start, end)) => name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end)),
-            None => known == name,
-        };
-        names.split(',').any(same).then_some(role.trim())
-    })
-}
+use crate::programs::words::Variable;
 
 impl Eval<'_> {
     /// What an assignment does beyond naming a value.
@@ -41,11 +30,11 @@ impl Eval<'_> {
             let body = Word { parts: body, span };
             self.code(&tail(&body, body.literal().map_or(0, |text| text.find('{').unwrap_or(0))), None, name);
         }
-        let Some(role) = role(name) else { return self.exported(values, span) };
+        let Some(steering) = entries::variable(name) else { return self.exported(values, span) };
         for fields in values {
             let value = Word { parts: fields.concat(), span };
             if !value.parts.is_empty() {
-                self.variable(name, role, &value);
+                self.variable(name, steering, &value);
             }
         }
     }
@@ -78,30 +67,32 @@ impl Eval<'_> {
         self.net(NetTarget::Unknown, value.span);
     }
 
-    fn variable(&mut self, name: &str, role: &'static str, value: &Word) {
+    fn variable(&mut self, name: &str, steering: &Steering, value: &Word) {
         let span = value.span;
-        match role.split_once(' ').unwrap_or((role, "")) {
-            ("s", _) => self.code(value, None, name),
-            ("S", _) => {
+        match steering.holds {
+            Variable::Command => self.code(value, None, name),
+            Variable::Program => {
                 self.code(value, None, name);
                 if value.literal().is_none_or(|text| text.contains('/') && !is_system(&text)) {
                     self.unresolved(UnresolvedKind::Environment, name, span);
                 }
             }
-            ("pipe", _) => {
+            Variable::Filter => {
                 let text = marked(value);
                 let code = text.trim_start_matches(['|', '-']).replace("%s", "");
                 self.code(&crate::programs::foreign::revived(&code, span), None, name);
             }
-            ("x", _) => self.unresolved(UnresolvedKind::Environment, name, span),
-            ("conf", _) => self.settings(name, value),
-            ("w", _) if value.literal().is_none_or(|text| text.contains(['/', '.']) || name.ends_with("FILE")) => {
+            Variable::Steers => self.unresolved(UnresolvedKind::Environment, name, span),
+            Variable::Settings => self.settings(name, value),
+            Variable::Writes
+                if value.literal().is_none_or(|text| text.contains(['/', '.']) || name.ends_with("FILE")) =>
+            {
                 let file = value.literal().map(|text| text.trim_start_matches("af_unix:").replace("%p", "1"));
                 self.file(file.map_or_else(|| value.clone(), |file| text_word(&file, span)), Access::Write, false);
             }
-            ("W", _) => unpack(self, value),
-            ("r", _) => self.file(value.clone(), Access::Read, false),
-            ("lib", _) => {
+            Variable::WritesTree => unpack(self, value),
+            Variable::Reads => self.file(value.clone(), Access::Read, false),
+            Variable::Libraries => {
                 let folders = value.literal().unwrap_or_default();
                 for folder in folders.split(':').filter(|folder| !folder.is_empty()) {
                     self.file(text_word(folder, span), Access::List, false);
@@ -110,29 +101,30 @@ impl Eval<'_> {
                     }
                 }
             }
-            ("~", signs) => {
+            Variable::SteersWhere => {
                 let text = value.literal();
-                if text.is_none_or(|text| signs.split(',').any(|sign| text.contains(sign))) {
+                if text.is_none_or(|text| steering.detail.split(' ').any(|sign| text.contains(sign))) {
                     self.unresolved(UnresolvedKind::Environment, name, span);
                 }
             }
-            ("o", program) => {
-                let Some(program_line) = runs::lookup(program) else { return };
+            Variable::Options => {
+                let program = steering.detail;
+                let Some(runs) = runs::lookup(program) else { return };
                 let words: Vec<Word> = match value.literal() {
                     Some(text) => split(&text).iter().map(|piece| text_word(piece, span)).collect(),
                     None => return self.unresolved(UnresolvedKind::Environment, name, span),
                 };
-                let options = Options::read(&words, program_line.options, true);
+                let options = Options::read(&words, &runs.options, true);
                 effects::options(self, &options, &Place { base: program, via: &[], span, input: &Input::None });
                 if program == "make" {
-                    effects::make(self, options.operands.iter().filter_map(|at| words.get(*at)));
+                    places::make(self, options.operands.iter().filter_map(|at| words.get(*at)));
                 }
                 if program == "tar" {
                     let creates = [&[text_word("-c", span)], words.as_slice()].concat();
                     crate::programs::tar::run(self, &creates, span);
                 }
             }
-            ("u", _) => match value.literal() {
+            Variable::Host => match value.literal() {
                 None => self.net(NetTarget::Unknown, span),
                 Some(text) => {
                     text.split([',', '|']).filter(|text| !matches!(*text, "" | "direct" | "off")).for_each(|text| {
@@ -144,7 +136,7 @@ impl Eval<'_> {
                     })
                 }
             },
-            _ => {}
+            Variable::Writes => {}
         }
     }
 }

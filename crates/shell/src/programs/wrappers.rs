@@ -1,6 +1,6 @@
 //! Wrappers whose inner command is more than a rest of words: `env -S`, `xargs`, `find -exec`, `ssh`, `flock`, `crontab`.
 //!
-//! All others are lines of `data/runs.txt`. Page: `spec/shell.md`.
+//! Their options are the `own` of their entries; of all other wrappers `runs` says everything. Page: `spec/shell.md`.
 
 use writ_core::Span;
 
@@ -11,9 +11,11 @@ use crate::eval::output::split_at;
 use crate::eval::{Eval, Input};
 use crate::listing::Source;
 use crate::options::Options;
+use crate::programs::entries::own;
 use crate::programs::find;
 use crate::programs::mounts::Mounts;
 use crate::programs::runs::{self, Place};
+use crate::programs::words::Role;
 
 /// Peels a wrapper off. False when `base` is none, or is more than one.
 pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], span: Span, input: &Input) -> bool {
@@ -48,10 +50,11 @@ pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], spa
 
 /// `at now`, `batch`: shell code on standard input or in a file. It runs later, elsewhere: always asked about.
 fn at(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
-    let options = Options::read(arguments, "-f=f -q -t -m=0 -M=0 -v=0", true);
+    let options = Options::read(arguments, own("at"), true);
     crate::programs::effects::options(eval, &options, place);
-    let lists = ['l', 'd', 'r', 'c', 'V'].iter().any(|flag| options.has(*flag, "")) || options.of("f").next().is_some();
-    if let Some(file) = options.of("f").next() {
+    let lists = ['l', 'd', 'r', 'c', 'V'].iter().any(|flag| options.has(*flag, ""))
+        || options.of(Role::Script).next().is_some();
+    if let Some(file) = options.of(Role::Script).next() {
         let known = eval.text_known(file);
         known.into_iter().for_each(|text| eval.code(&text_word(&text, place.span), None, place.base));
     }
@@ -66,7 +69,7 @@ fn at(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
 
 /// `crontab -`: behind five fields, or one that begins with `@`, shell code. It runs later, elsewhere: always asked about.
 fn crontab(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
-    let options = Options::read(arguments, "-u -s=0", true);
+    let options = Options::read(arguments, own("crontab"), true);
     let mut plain = options.operands.iter().filter_map(|at| arguments.get(*at)).peekable();
     let named = plain.peek().is_some();
     let file = plain.peek().filter(|file| file.literal().as_deref() != Some("-"));
@@ -95,11 +98,8 @@ fn crontab(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     eval.unresolved(UnresolvedKind::Script, place.base, place.span);
 }
 
-const ENV: &str = "-u --unset -C=d --chdir=d -S=S --split-string=S -a --argv0 -i=0 -0=0 -v=0 -P --block-signal=? --default-signal=? \
-    --ignore-signal=? --ignore-environment=0 --null=0 --debug=0";
-
 fn env(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
-    let options = Options::read(arguments, ENV, false);
+    let options = Options::read(arguments, own("env"), false);
     let mut at = options.operands.first().copied().unwrap_or(arguments.len());
     // `env` takes any name, such as that of an exported function.
     let assigns = |word: &&Word| crate::options::lead(word).find('=').is_some_and(|cut| cut > 0);
@@ -108,8 +108,8 @@ fn env(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
         at += 1;
     }
     let rest = arguments.get(at..).unwrap_or_default();
-    let dir = options.of("d").next();
-    let split = options.of("S").next();
+    let dir = options.of(Role::RunsIn).next();
+    let split = options.of(Role::SplitString).next();
     eval.in_dir(dir, |eval| match split {
         Some(first) => {
             let code = joined(&[std::slice::from_ref(first), rest].concat(), place.span);
@@ -121,22 +121,17 @@ fn env(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     });
 }
 
-const XARGS: &str = "-I=I -J=I -a=r -d=D -E -L -n -P -s -R -S -i=? -e=? -l=? -0=0 -r=0 -t=0 -p=0 -x=0 -o=0 --arg-file=r --delimiter=D --max-args \
-    --max-procs --max-chars --process-slot-var --replace=? --eof=? --max-lines=? --null=0 --no-run-if-empty=0 --verbose=0";
-const PARALLEL: &str = "-I=I -a=r --arg-file=r -j --jobs -N -n -L -P -C --colsep -d=D --delimiter=D -S --sshlogin --joblog=w --results=w --tmpdir \
-    --timeout --retries --delay --halt --memfree --load --nice --workdir -k=0 -0=0 -X=0 -m=0 -q=0 -r=0 -t=0 -u=0 --will-cite=0 --bar=0";
-
 fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let &Place { base, span, input, .. } = place;
-    let options = Options::read(arguments, if base == "parallel" { PARALLEL } else { XARGS }, false);
+    let options = Options::read(arguments, own(base), false);
     for (_, role, file) in &options.values {
-        match *role {
-            "r" if file.literal().as_deref() != Some("-") => eval.file(file.clone(), Access::Read, false),
-            "w" => eval.file(file.clone(), Access::Write, false),
-            _ => {}
+        if *role == Role::Reads && file.literal().as_deref() != Some("-") {
+            eval.file(file.clone(), Access::Read, false);
+        } else if *role == Role::Writes {
+            eval.file(file.clone(), Access::Write, false);
         }
     }
-    let mut replace = options.of("I").next().and_then(Word::literal);
+    let mut replace = options.of(Role::Placeholder).next().and_then(Word::literal);
     for flag in &options.flags {
         let mark = if flag.starts_with("--") {
             flag.strip_prefix("--replace=")
@@ -160,14 +155,14 @@ fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     }
     if items.is_empty() {
         let any = || vec![Word { parts: vec![Part::Unknown(Source::Words)], span }];
-        let file = options.of("r").find(|file| file.literal().as_deref() != Some("-")).cloned();
+        let file = options.of(Role::Reads).find(|file| file.literal().as_deref() != Some("-")).cloned();
         let given = match &file {
             Some(file) => &eval.text_in(file).or_else(|| eval.names_in(file)).map_or(Input::Unknown, Input::Text),
             None => input,
         };
         items = match given {
             Input::Text(_) | Input::Partly(_) => {
-                let delimiter = options.of("D").next();
+                let delimiter = options.of(Role::Delimiter).next();
                 let text = given.text().unwrap_or_default();
                 split_items(&text, delimiter, replace.is_some(), has_null(&options), span)
             }
@@ -258,10 +253,8 @@ pub fn substitute(word: &Word, mark: &str, item: &Word) -> Word {
     Word { parts, span: word.span }
 }
 
-const SSH: &str = "-b -c -D -E=w -e -F=r -I -i=r -J=h -L=L -l -m -M=0 -O -o=k -p -Q -R=L -S -W=h -w -B -P";
-
 fn ssh(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
-    let options = Options::read(arguments, SSH, false);
+    let options = Options::read(arguments, own("ssh"), false);
     ssh_options(eval, &options, place);
     let Some((target, rest)) = options.operands.first().and_then(|at| arguments.get(*at..)?.split_first()) else {
         return;
@@ -273,14 +266,14 @@ fn ssh(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let here = matches!(name.as_deref(), Some("localhost" | "127.0.0.1" | "0.0.0.0" | "0" | "" | "ip6-localhost"));
     eval.net(name.map_or(NetTarget::Unknown, |name| host(&name, target.span)), target.span);
     // Options may stand behind the host too.
-    let more = Options::read(rest, SSH, false);
+    let more = Options::read(rest, own("ssh"), false);
     ssh_options(eval, &more, place);
     let command = more.operands.first().and_then(|at| rest.get(*at..)).unwrap_or_default();
     eval.remote += usize::from(!here);
     if let Some(first) = command.first() {
         let code = if command.len() == 1 { first.clone() } else { joined(command, first.span) };
         eval.code(&code, None, place.base);
-    } else if !options.has('N', "") && !more.has('N', "") && options.of("h").next().is_none() {
+    } else if !options.has('N', "") && !more.has('N', "") && options.of(Role::Hosts).next().is_none() {
         match place.input {
             Input::Text(text) => eval.code(&text_word(text, place.span), None, place.base),
             Input::Unknown | Input::Partly(_) => {
@@ -328,15 +321,14 @@ fn containers(eval: &mut Eval<'_>, arguments: &[Word]) {
 
 /// `flock file command`, `flock file -c code`.
 fn flock(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
-    const OPTIONS: &str = "-w -E -c=s --timeout --wait --conflict-exit-code --command=s";
-    let options = Options::read(arguments, OPTIONS, false);
+    let options = Options::read(arguments, own("flock"), false);
     let Some((lock, rest)) = options.operands.first().and_then(|at| arguments.get(*at..)?.split_first()) else {
         return;
     };
     if lock.literal().is_none_or(|text| text.parse::<u32>().is_err()) {
         eval.file(lock.clone(), Access::Write, false);
     }
-    let more = Options::read(rest, OPTIONS, false);
+    let more = Options::read(rest, own("flock"), false);
     crate::programs::effects::options(eval, &options, place);
     crate::programs::effects::options(eval, &more, place);
     if let Some(command) = more.operands.first().and_then(|at| rest.get(*at..)) {
@@ -346,10 +338,9 @@ fn flock(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
 
 /// `runuser -u name command`, `runuser name -c code`.
 fn runuser(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
-    const OPTIONS: &str = "-u=U -g -G -s -w -c=s --user=U --group --supp-group --shell --command=s --session-command=s";
-    let options = Options::read(arguments, OPTIONS, false);
-    if options.of("U").next().is_none() {
-        let options = Options::read(arguments, OPTIONS, true);
+    let options = Options::read(arguments, own("runuser"), false);
+    if options.of(Role::User).next().is_none() {
+        let options = Options::read(arguments, own("runuser"), true);
         return crate::programs::effects::options(eval, &options, place);
     }
     crate::programs::effects::options(eval, &options, place);

@@ -5,53 +5,53 @@ use crate::action::{Access, Part};
 use crate::code::python::below;
 use crate::code::token::{Kind, MAX_NESTING, Piece, Token, arguments, inside, past_bracket, split};
 use crate::code::{MAX_VALUES, Value, joined, known, table, text_of};
+use crate::programs::words::Effect;
 
 /// Settings of a child process that change neither what runs nor where.
 const TAME: [&str; 6] = ["encoding", "stdio", "timeout", "maxBuffer", "windowsHide", "killSignal"];
 
 impl<'t> Reader<'t> {
     /// A call of something that touches more than values. `open` is where its bracket stands.
-    pub(super) fn call(&mut self, role: &str, name: &str, tokens: &'t [Token], open: usize) {
+    pub(super) fn call(&mut self, role: Effect, name: &str, tokens: &'t [Token], open: usize) {
         let given = tokens.get(open).filter(|token| token.is("(")).and_then(|_| inside(tokens, open)).map(arguments);
         if given.and_then(|given| self.touch(role, name, &given)).is_none() {
-            self.out.computes |= matches!(role, "sh" | "cmd");
+            self.out.computes |= matches!(role, Effect::ShellCode | Effect::Command);
             self.refuse();
         }
     }
 
-    fn touch(&mut self, role: &str, name: &str, given: &[&'t [Token]]) -> Option<()> {
+    fn touch(&mut self, role: Effect, name: &str, given: &[&'t [Token]]) -> Option<()> {
         // Commands are followed, and asked about all the same.
-        if matches!(role, "sh" | "cmd") {
+        if matches!(role, Effect::ShellCode | Effect::Command) {
             self.refuse();
         }
         match role {
-            "r" => self.each_file(given.first()?, Access::Read, false),
-            "w" => self.each_file(given.first()?, Access::Write, false),
-            "R" => self.each_file(given.first()?, Access::Read, true),
-            "W" => self.each_file(given.first()?, Access::Write, true),
-            "l" => Some(()),
-            "ww" => {
+            Effect::Reads => self.each_file(given.first()?, Access::Read, false),
+            Effect::Writes => self.each_file(given.first()?, Access::Write, false),
+            Effect::WritesTree => self.each_file(given.first()?, Access::Write, true),
+            Effect::Lists => Some(()),
+            Effect::Moves => {
                 self.each_file(given.first()?, Access::Write, false)?;
                 self.each_file(given.get(1)?, Access::Write, false)
             }
-            "rw" | "RW" => {
-                self.each_file(given.first()?, Access::Read, role == "RW")?;
-                self.each_file(given.get(1)?, Access::Write, role == "RW")
+            Effect::Copies | Effect::CopiesTree => {
+                self.each_file(given.first()?, Access::Read, role == Effect::CopiesTree)?;
+                self.each_file(given.get(1)?, Access::Write, role == Effect::CopiesTree)
             }
-            "sh" => {
+            Effect::ShellCode => {
                 let code = self.values(given.first()?, 0)?;
                 self.settings(given.get(1..)?)?;
                 self.out.shells.extend(code);
                 Some(())
             }
-            "cmd" => self.command(given),
-            "url" => {
+            Effect::Command => self.command(given),
+            Effect::Url => {
                 let urls = self.values(given.first()?, 0)?;
                 let web = |url: &Value| matches!(url.first(), Some(Part::Text(text)) if text.starts_with("http://") || text.starts_with("https://"));
                 urls.iter().all(web).then(|| self.out.urls.extend(urls))
             }
             // A function is given, not a text that would be code.
-            "fn" => {
+            Effect::Callback => {
                 let first = given.first()?;
                 let function = first.iter().any(|token| token.is("=>") || token.named("function"));
                 (function || matches!(first, [name] if name.name().is_some())).then_some(())

@@ -3,6 +3,7 @@
 use super::{Binding, LANGUAGE, Reader, ends_operand};
 use crate::code::table;
 use crate::code::token::{Kind, Token, inside, past_bracket};
+use crate::programs::words::List;
 
 /// Methods that return no function, whatever they are called on.
 const PLAIN: [&str; 15] = [
@@ -52,7 +53,7 @@ impl<'t> Reader<'t> {
             [] => return false,
             [only] if only.kind == Kind::Text => {
                 let called = past_bracket(tokens, at).and_then(|end| tokens.get(end)).is_some_and(|next| next.is("("));
-                let harmless = !table::has(LANGUAGE, "escapes", &only.text) && !only.text.starts_with("__");
+                let harmless = !table::has(LANGUAGE, List::Escapes, &only.text) && !only.text.starts_with("__");
                 // The list of a module counts for its members by this name too.
                 return harmless && !called && !self.is_module_behind(tokens, at);
             }

@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use self::bind::{Binding, Bindings, bindings};
 use crate::code::token::{Kind, MAX_NESTING, Piece, Token, inside};
 use crate::code::{Around, Reading, table};
+use crate::programs::words::{Effect, List};
 
 const LANGUAGE: &str = "javascript";
 
@@ -70,9 +71,10 @@ impl<'t> Reader<'t> {
     fn own_names(&mut self) {
         let bad = |name: &&&str| {
             let name = **name;
-            let known =
-                table::has(LANGUAGE, "reserved", name) || table::has(LANGUAGE, "names", name) || is_global(name);
-            let escapes = table::has(LANGUAGE, "escapes", name);
+            let known = table::has(LANGUAGE, List::Reserved, name)
+                || table::has(LANGUAGE, List::Names, name)
+                || is_global(name);
+            let escapes = table::has(LANGUAGE, List::Escapes, name);
             let imported = self.imports.contains_key(name) && !self.is_import_only(name);
             escapes || imported || (known && !self.imports.contains_key(name))
         };
@@ -103,7 +105,7 @@ impl<'t> Reader<'t> {
                 Kind::Sign => self.sign(tokens, at),
                 Kind::Text => {
                     let key = tokens.get(at + 1).is_some_and(|next| next.is(":"));
-                    if key && table::has(LANGUAGE, "escapes", &token.text) {
+                    if key && table::has(LANGUAGE, List::Escapes, &token.text) {
                         self.refuse();
                     }
                 }
@@ -129,7 +131,7 @@ impl<'t> Reader<'t> {
         let key = next.is_some_and(|next| next.is(":"))
             && before.is_some_and(|before| before.is("{") || before.is(",") || before.kind == Kind::Line);
         if key {
-            if table::has(LANGUAGE, "escapes", name) {
+            if table::has(LANGUAGE, List::Escapes, name) {
                 self.refuse();
             }
             return at + 1;
@@ -148,7 +150,7 @@ impl<'t> Reader<'t> {
         {
             self.refuse();
         }
-        if table::has(LANGUAGE, "keywords", name) {
+        if table::has(LANGUAGE, List::Keywords, name) {
             return at + 1;
         }
         match self.imports.get(name) {
@@ -160,8 +162,8 @@ impl<'t> Reader<'t> {
             }
             None => {}
         }
-        if let Some(role) = table::role(LANGUAGE, "names", name) {
-            if !role.is_empty() {
+        if let Some(role) = table::role(LANGUAGE, List::Names, name) {
+            if role != Effect::Harmless {
                 self.call(role, name, tokens, at + 1);
             }
         } else if self.bindings.contains_key(name) {
@@ -188,9 +190,9 @@ impl<'t> Reader<'t> {
         self.out.computes |= full == "child_process";
         match table::member(LANGUAGE, module, member) {
             // `new Date()` and `Number(x)` are names too.
-            None if module.is_empty() && table::has(LANGUAGE, "callable", member) => {}
-            Some("") if !assigned || member == "exitCode" => {}
-            None | Some("") => self.refuse(),
+            None if module.is_empty() && table::has(LANGUAGE, List::Callable, member) => {}
+            Some(Effect::Harmless) if !assigned || member == "exitCode" => {}
+            None | Some(Effect::Harmless) => self.refuse(),
             Some(role) => self.call(role, &full, tokens, at),
         }
         at
@@ -199,7 +201,7 @@ impl<'t> Reader<'t> {
     /// A module that is not on a list: its version may be looked at.
     fn opaque(&mut self, tokens: &[Token], at: usize) {
         let shown = tokens.get(at).is_some_and(|dot| dot.is("."))
-            && tokens.get(at + 1).is_some_and(|member| table::has(LANGUAGE, "opaque", &member.text))
+            && tokens.get(at + 1).is_some_and(|member| table::has(LANGUAGE, List::Opaque, &member.text))
             && !tokens.get(at + 2).is_some_and(|next| next.is("(") || next.is(".") || next.is("[") || next.is("="));
         if !shown {
             self.refuse();
@@ -209,7 +211,7 @@ impl<'t> Reader<'t> {
     /// `new Name(…)`: a listed class.
     fn construct(&mut self, tokens: &'t [Token], at: usize) -> usize {
         let class = tokens.get(at + 1).and_then(Token::name);
-        if class.is_some_and(|class| table::has(LANGUAGE, "classes", class) && !self.bindings.contains_key(class))
+        if class.is_some_and(|class| table::has(LANGUAGE, List::Classes, class) && !self.bindings.contains_key(class))
             && !tokens.get(at + 2).is_some_and(|next| next.is(".") || next.is("["))
         {
             return at + 2;
@@ -230,9 +232,9 @@ impl<'t> Reader<'t> {
         let called = tokens
             .get(at + 1)
             .is_some_and(|next| next.is("(") || next.is("?.") && tokens.get(at + 2).is_some_and(|open| open.is("(")));
-        if table::has(LANGUAGE, "escapes", &token.text)
+        if table::has(LANGUAGE, List::Escapes, &token.text)
             || token.text.starts_with("__")
-            || (called && !table::has(LANGUAGE, "methods", &token.text))
+            || (called && !table::has(LANGUAGE, List::Methods, &token.text))
         {
             self.refuse();
         }
@@ -272,7 +274,7 @@ fn is_global(name: &str) -> bool {
 /// Whether a bracket or template behind this token belongs to it.
 fn ends_operand(token: &Token) -> bool {
     match token.kind {
-        Kind::Name => !table::has(LANGUAGE, "keywords", &token.text),
+        Kind::Name => !table::has(LANGUAGE, List::Keywords, &token.text),
         Kind::Text | Kind::Mixed(_) | Kind::Value => true,
         Kind::Sign => matches!(token.text.as_str(), ")" | "]" | "}"),
         Kind::Line => false,

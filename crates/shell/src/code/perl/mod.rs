@@ -8,6 +8,7 @@ mod text;
 use crate::action::{Access, Part, Source, Word};
 use crate::code::token::{Cursor, MAX_NESTING, is_number, is_word};
 use crate::code::{Around, Reading, table};
+use crate::programs::words::List;
 
 const LANGUAGE: &str = "perl";
 /// Operators, longest first where one begins another.
@@ -67,7 +68,7 @@ fn own_subs(text: &str) -> Vec<String> {
     let named = text.match_indices("sub ").filter_map(|(at, sub)| {
         let rest = text.get(at + sub.len()..)?.trim_start();
         let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
-        rest.get(..end).filter(|name| !name.is_empty() && !table::has(LANGUAGE, "reserved", name))
+        rest.get(..end).filter(|name| !name.is_empty() && !table::has(LANGUAGE, List::Reserved, name))
     });
     named.take(32).map(str::to_owned).collect()
 }
@@ -267,7 +268,7 @@ impl Reader<'_> {
             return Some(());
         }
         if before == Before::Arrow {
-            return table::has(LANGUAGE, "methods", &name).then_some(());
+            return table::has(LANGUAGE, List::Methods, &name).then_some(());
         }
         if matches!(name.as_str(), "q" | "qq" | "qw" | "m" | "qr" | "s" | "tr" | "y") {
             let open = self
@@ -291,9 +292,9 @@ impl Reader<'_> {
                 self.cursor.while_(is_word);
                 self.before = Before::Start;
             }
-            _ if table::has(LANGUAGE, "classes", &name) && self.cursor.starts_with("->") => {}
+            _ if table::has(LANGUAGE, List::Classes, &name) && self.cursor.starts_with("->") => {}
             "time" | "wantarray" => {}
-            _ if table::has(LANGUAGE, "names", &name) => self.before = Before::Function,
+            _ if table::has(LANGUAGE, List::Names, &name) => self.before = Before::Function,
             // What may divide or match behind such a name is not known.
             _ if self.own.contains(&name) => {
                 return self.cursor.peek().is_none_or(|c| "(;,)}$@'\"".contains(c)).then_some(());
@@ -310,7 +311,7 @@ impl Reader<'_> {
             && !name.is_empty();
         self.strict |= name == "strict";
         self.before = Before::Start;
-        (version || table::has(LANGUAGE, "requires", &name)).then_some(())
+        (version || table::has(LANGUAGE, List::Requires, &name)).then_some(())
     }
 
     fn blanks(&mut self) -> bool {

@@ -4,6 +4,7 @@ use super::{LANGUAGE, Reader};
 use crate::action::Access;
 use crate::code::token::{Kind, Token, arguments, inside};
 use crate::code::{Value, known, sql, table, text_of};
+use crate::programs::words::{Effect, List};
 
 /// Arguments of `subprocess`' functions that change neither what runs nor where.
 const TAME: [&str; 14] = [
@@ -25,54 +26,53 @@ const TAME: [&str; 14] = [
 
 impl<'t> Reader<'t> {
     /// A call of something that touches more than values. `open` is where its bracket stands.
-    pub(super) fn call(&mut self, role: &str, name: &str, tokens: &'t [Token], open: usize, at: usize) {
+    pub(super) fn call(&mut self, role: Effect, name: &str, tokens: &'t [Token], open: usize, at: usize) {
         let done = tokens.get(open).is_some_and(|token| token.is("("))
             && inside(tokens, open).is_some_and(|inner| {
                 let given = arguments(inner);
                 self.touch(role, name, &given, tokens, at).is_some()
             });
         if !done {
-            self.out.computes |= matches!(role, "sh" | "cmd");
+            self.out.computes |= matches!(role, Effect::ShellCode | Effect::Command);
             self.refuse();
         }
     }
 
-    fn touch(&mut self, role: &str, name: &str, given: &[&'t [Token]], tokens: &'t [Token], at: usize) -> Option<()> {
+    fn touch(&mut self, role: Effect, name: &str, given: &[&'t [Token]], tokens: &'t [Token], at: usize) -> Option<()> {
         let own = || receiver(tokens, at);
         // Commands are followed, and asked about all the same.
-        if matches!(role, "sh" | "cmd") {
+        if matches!(role, Effect::ShellCode | Effect::Command) {
             self.refuse();
         }
         match role {
-            "r" => self.each_file(given.first(), Access::Read, false),
-            "w" => self.each_file(given.first(), Access::Write, false),
-            "R" => self.each_file(given.first(), Access::Read, true),
-            "W" => self.each_file(given.first(), Access::Write, true),
-            "l" => Some(()),
-            "ww" => {
+            Effect::Reads => self.each_file(given.first(), Access::Read, false),
+            Effect::Writes => self.each_file(given.first(), Access::Write, false),
+            Effect::WritesTree => self.each_file(given.first(), Access::Write, true),
+            Effect::Lists => Some(()),
+            Effect::Moves => {
                 self.each_file(given.first(), Access::Write, false)?;
                 self.each_file(given.get(1), Access::Write, false)
             }
-            "rw" | "RW" => {
-                self.each_file(given.first(), Access::Read, role == "RW")?;
-                self.each_file(given.get(1), Access::Write, role == "RW")
+            Effect::Copies | Effect::CopiesTree => {
+                self.each_file(given.first(), Access::Read, role == Effect::CopiesTree)?;
+                self.each_file(given.get(1), Access::Write, role == Effect::CopiesTree)
             }
-            "open" => self.open(given.first()?, given.get(1..)?),
-            "popen" => self.open(own()?, given),
-            "pr" => self.each_file(Some(&own()?), Access::Read, false),
-            "pw" => self.each_file(Some(&own()?), Access::Write, false),
-            "pww" => {
+            Effect::Opens => self.open(given.first()?, given.get(1..)?),
+            Effect::OwnOpens => self.open(own()?, given),
+            Effect::OwnReads => self.each_file(Some(&own()?), Access::Read, false),
+            Effect::OwnWrites => self.each_file(Some(&own()?), Access::Write, false),
+            Effect::OwnMoves => {
                 self.each_file(Some(&own()?), Access::Write, false)?;
                 self.each_file(given.first(), Access::Write, false)
             }
-            "sh" => {
+            Effect::ShellCode => {
                 let code = self.values(given.first()?, 0)?;
                 self.out.shells.extend(code);
                 (given.len() == 1).then_some(())
             }
-            "cmd" => self.command(given),
-            "url" => self.url(given, name),
-            "sql" => {
+            Effect::Command => self.command(given),
+            Effect::Url => self.url(given, name),
+            Effect::Sql => {
                 let texts = self.values(given.first()?, 0)?;
                 texts.iter().all(|text| text_of(text).is_some_and(|text| sql::is_tame(&text))).then_some(())
             }
@@ -192,7 +192,7 @@ impl<'t> Reader<'t> {
                         && !given.iter().any(|words| words.first().is_some_and(|star| star.is("*") || star.is("**"))))
             }
         };
-        if !tame && (name == "copy" || self.touch("pww", name, &given, tokens, at).is_none()) {
+        if !tame && (name == "copy" || self.touch(Effect::OwnMoves, name, &given, tokens, at).is_none()) {
             self.refuse();
         }
         // `target=` is a path's too.
@@ -234,7 +234,7 @@ fn receiver(tokens: &[Token], at: usize) -> Option<&[Token]> {
             }
             start = open;
             let called = open.checked_sub(1).and_then(|at| tokens.get(at)).is_some_and(|before| {
-                before.kind == Kind::Name && !table::has(LANGUAGE, "keywords", &before.text)
+                before.kind == Kind::Name && !table::has(LANGUAGE, List::Keywords, &before.text)
                     || before.is(")")
                     || before.is("]")
             });

@@ -3,6 +3,7 @@
 use super::{Import, LANGUAGE, Reader, end_of_line, starts_statement};
 use crate::code::table;
 use crate::code::token::{Token, split};
+use crate::programs::words::List;
 
 impl Reader<'_> {
     /// Every import of the program, wherever it stands.
@@ -69,7 +70,7 @@ impl Reader<'_> {
 
     fn make(&mut self, own: &str, import: Import) {
         let before = self.imports.insert(own.to_owned(), import.clone());
-        let hides = table::has(LANGUAGE, "reserved", own) && !matches!(&import, Import::Listed(_));
+        let hides = table::has(LANGUAGE, List::Reserved, own) && !matches!(&import, Import::Listed(_));
         if before.is_some_and(|before| before != import) || hides || own.starts_with("__") {
             self.refuse();
         }

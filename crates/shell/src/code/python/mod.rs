@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use self::bind::{Binding, Bindings};
 use crate::code::token::{Kind, MAX_NESTING, Piece, Token};
 use crate::code::{Around, Reading, table};
+use crate::programs::words::{Effect, List};
 
 const LANGUAGE: &str = "python";
 
@@ -66,7 +67,7 @@ impl<'t> Reader<'t> {
     /// Names that the program makes may not be those that mean something else.
     fn own_names(&mut self) {
         let reserved = |name: &&str| {
-            table::has(LANGUAGE, "reserved", name) || name.starts_with("__") || self.imports.contains_key(*name)
+            table::has(LANGUAGE, List::Reserved, name) || name.starts_with("__") || self.imports.contains_key(*name)
         };
         // A method may be called `__init__`, a loop's variable may not.
         let defined = |name: &&str| {
@@ -115,7 +116,7 @@ impl<'t> Reader<'t> {
                         continue;
                     } else if before.is_some_and(|before| before.named("def") || before.named("class")) {
                         // Its name was looked at with the program's own.
-                    } else if table::has(LANGUAGE, "keywords", &token.text) {
+                    } else if table::has(LANGUAGE, List::Keywords, &token.text) {
                     } else if brackets.last() == Some(&true)
                         && next.is_some_and(|next| next.is("="))
                         && before.is_some_and(|before| before.is("(") || before.is(",") || before.kind == Kind::Line)
@@ -138,7 +139,7 @@ impl<'t> Reader<'t> {
         match self.imports.get(name) {
             Some(Import::Opaque) => {
                 let shown = tokens.get(at + 1).is_some_and(|dot| dot.is("."))
-                    && tokens.get(at + 2).is_some_and(|member| table::has(LANGUAGE, "opaque", &member.text))
+                    && tokens.get(at + 2).is_some_and(|member| table::has(LANGUAGE, List::Opaque, &member.text))
                     && !tokens
                         .get(at + 3)
                         .is_some_and(|next| next.is("(") || next.is(".") || next.is("=") || next.is("["));
@@ -156,8 +157,8 @@ impl<'t> Reader<'t> {
             Some(Import::Listed(_)) => return self.chain(tokens, at),
             None => {}
         }
-        if let Some(role) = table::role(LANGUAGE, "names", name) {
-            if !role.is_empty() {
+        if let Some(role) = table::role(LANGUAGE, List::Names, name) {
+            if role != Effect::Harmless {
                 self.call(role, name, tokens, at + 1, at);
             }
         } else if !self.bindings.names.contains_key(name) {
@@ -181,10 +182,9 @@ impl<'t> Reader<'t> {
             // Whoever has the list can change where modules come from.
             None if path == "sys.path" && only_shown(tokens, at, end) => {}
             None => self.refuse(),
-            Some("") if assigned => self.refuse(),
-            Some("") => {}
+            Some(Effect::Harmless) if assigned => self.refuse(),
             // Making a path touches nothing.
-            Some("path") => {}
+            Some(Effect::Harmless | Effect::MakesPath) => {}
             Some(role) => self.call(role, &path, tokens, end, at),
         }
         end
@@ -220,10 +220,10 @@ impl<'t> Reader<'t> {
         let Some(name) = tokens.get(at).and_then(Token::name) else { return };
         let next = tokens.get(at + 1);
         let called = next.is_some_and(|next| next.is("("));
-        match table::role(LANGUAGE, "attributes", name) {
+        match table::role(LANGUAGE, List::Attributes, name) {
             // `Path.replace(target)` moves a file, `str.replace(a, b)` does not; `Path.copy` takes a target.
             Some(_) if matches!(name, "replace" | "copy") => self.replaces(name, tokens, at),
-            Some("" | "pl") => {}
+            Some(Effect::Harmless | Effect::OwnLists) => {}
             Some(role) => self.call(role, name, tokens, at + 1, at),
             None if self.bindings.members.contains(name) && !is_reflective(name) => {}
             None if matches!(name, "__name__" | "__init__" | "__doc__" | "__version__")
@@ -253,7 +253,7 @@ fn is_reflective(name: &str) -> bool {
 /// Whether a bracket behind this token is a call or a subscript.
 fn ends_operand(token: &Token) -> bool {
     match token.kind {
-        Kind::Name => !table::has(LANGUAGE, "keywords", &token.text),
+        Kind::Name => !table::has(LANGUAGE, List::Keywords, &token.text),
         Kind::Text | Kind::Mixed(_) | Kind::Value => true,
         Kind::Sign => matches!(token.text.as_str(), ")" | "]" | "}"),
         Kind::Line => false,

@@ -11,6 +11,7 @@ use self::lex::Before;
 use crate::action::Access;
 use crate::code::token::{Kind, MAX_NESTING, Piece, Token, arguments, inside};
 use crate::code::{Around, Reading, Value, joined, known, table, text_of};
+use crate::programs::words::{Effect, List};
 
 const LANGUAGE: &str = "ruby";
 
@@ -33,7 +34,8 @@ pub fn read(text: &str, around: &Around<'_>) -> Reading {
         pairs.clone().any(|(def, own)| def.named("def") && own.named(name))
             && pairs.clone().any(|(own, next)| own.named(name) && (next.is("=") || next.is("|") || next.is(",")))
     };
-    let reserved = own.len() > 256 || own.iter().any(|name| table::has(LANGUAGE, "reserved", name) || made_twice(name));
+    let reserved =
+        own.len() > 256 || own.iter().any(|name| table::has(LANGUAGE, List::Reserved, name) || made_twice(name));
     let opens = around.switches.contains(['n', 'p', 'i']);
     let mut reader = Reader { own, around, out: Reading { harmless: !reserved, ..Reading::default() }, opens };
     reader.walk(&tokens, 0);
@@ -113,7 +115,7 @@ impl<'t> Reader<'t> {
                 }
                 Kind::Sign if token.text == "&:" => {
                     // `map(&:name)` calls the method.
-                    if !tokens.get(at + 1).is_some_and(|name| table::has(LANGUAGE, "methods", &name.text)) {
+                    if !tokens.get(at + 1).is_some_and(|name| table::has(LANGUAGE, List::Methods, &name.text)) {
                         self.refuse();
                     }
                     at += 1;
@@ -136,7 +138,8 @@ impl<'t> Reader<'t> {
         let before = at.checked_sub(1).and_then(|at| tokens.get(at));
         let next = tokens.get(at + 1);
         if before.is_some_and(|before| before.is(".") || before.is("&.")) {
-            if !table::has(LANGUAGE, "methods", name) || (matches!(name, "reduce" | "inject") && !sums(tokens, at + 1))
+            if !table::has(LANGUAGE, List::Methods, name)
+                || (matches!(name, "reduce" | "inject") && !sums(tokens, at + 1))
             {
                 self.refuse();
             }
@@ -144,7 +147,7 @@ impl<'t> Reader<'t> {
         }
         if before.is_some_and(|before| before.named("def")) {
             // A method by a listed name may be anybody's.
-            if table::has(LANGUAGE, "methods", name) || table::has(LANGUAGE, "names", name) {
+            if table::has(LANGUAGE, List::Methods, name) || table::has(LANGUAGE, List::Names, name) {
                 self.refuse();
             }
             return at + 1;
@@ -153,18 +156,19 @@ impl<'t> Reader<'t> {
         if next.is_some_and(|next| next.is(":")) && !before.is_some_and(|before| before.is("?")) {
             return at + 2;
         }
-        if table::has(LANGUAGE, "keywords", name) || self.own.contains(name) {
+        if table::has(LANGUAGE, List::Keywords, name) || self.own.contains(name) {
             return at + 1;
         }
         if name.starts_with(|c: char| c.is_ascii_uppercase()) {
             return self.constant(name, tokens, at);
         }
-        match table::role(LANGUAGE, "names", name) {
-            Some("") => {}
-            Some("input") => self.opens = true,
-            Some("require") => {
+        match table::role(LANGUAGE, List::Names, name) {
+            Some(Effect::Harmless) => {}
+            Some(Effect::Input) => self.opens = true,
+            Some(Effect::Module) => {
                 let name = tokens.get(at + 1).filter(|name| name.kind == Kind::Text).or_else(|| tokens.get(at + 2));
-                if !name.is_some_and(|name| name.kind == Kind::Text && table::has(LANGUAGE, "requires", &name.text)) {
+                if !name.is_some_and(|name| name.kind == Kind::Text && table::has(LANGUAGE, List::Requires, &name.text))
+                {
                     self.refuse();
                 }
             }
@@ -182,13 +186,13 @@ impl<'t> Reader<'t> {
             full = format!("{full}::{member}");
             at += 2;
         }
-        if table::has(LANGUAGE, "constants", &full) {
+        if table::has(LANGUAGE, List::Constants, &full) {
             return at;
         }
         let member = tokens.get(at + 1).and_then(Token::name).filter(|_| tokens.get(at).is_some_and(|dot| dot.is(".")));
         match member.and_then(|member| table::member(LANGUAGE, &full, member)) {
-            Some("") => {}
-            Some("input") => self.opens = true,
+            Some(Effect::Harmless) => {}
+            Some(Effect::Input) => self.opens = true,
             Some(role) => {
                 let open = tokens.get(at + 2);
                 let list = if open.is_some_and(|open| open.is("(")) {
@@ -205,12 +209,12 @@ impl<'t> Reader<'t> {
         at + 2
     }
 
-    fn touch(&mut self, role: &str, given: &[&'t [Token]]) -> Option<()> {
+    fn touch(&mut self, role: Effect, given: &[&'t [Token]]) -> Option<()> {
         let (access, tree) = match role {
-            "r" => (Access::Read, false),
-            "w" => (Access::Write, false),
-            "l" => return Some(()),
-            "open" => {
+            Effect::Reads => (Access::Read, false),
+            Effect::Writes => (Access::Write, false),
+            Effect::Lists => return Some(()),
+            Effect::Opens => {
                 let mode = given.get(1).map_or_else(|| Some(known("r")), |mode| self.value(mode));
                 let reads = mode.as_deref().and_then(text_of).is_some_and(|mode| !mode.contains(['w', 'a', '+']));
                 (if reads { Access::Read } else { Access::Write }, false)
@@ -283,7 +287,7 @@ fn before(token: Option<&Token>, own: bool) -> Before {
         Kind::Text | Kind::Mixed(_) | Kind::Value => Before::Operand,
         Kind::Name if own => Before::Operand,
         Kind::Name
-            if table::has(LANGUAGE, "keywords", &token.text)
+            if table::has(LANGUAGE, List::Keywords, &token.text)
                 && !matches!(token.text.as_str(), "end" | "self" | "nil" | "true" | "false") =>
         {
             Before::Start

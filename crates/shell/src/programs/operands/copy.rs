@@ -8,6 +8,7 @@ use crate::action::{Access, Arrival, Dir, Part, UnresolvedKind, Word};
 use crate::eval::Eval;
 use crate::eval::command::text_word;
 use crate::listing::Source;
+use crate::programs::words::{Operands, Role};
 
 /// Puts on record that something lands at `target`.
 pub fn land(eval: &mut Eval<'_>, target: &Word, source: Option<Word>, in_folder: bool, tree: bool, link: bool) {
@@ -35,22 +36,23 @@ pub fn unpack(eval: &mut Eval<'_>, folder: &Word) {
 }
 
 /// `cp`, `mv`, `ln`, `install`, `rsync`, `scp`: sources, then a target.
-pub fn copy(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, span: Span) {
+pub fn copy(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, span: Span) {
     if base == "install" && split.has(&['d'], "--directory") {
         return all(eval, &split.operands, Access::Write, false);
     }
     let here = text_word(".", span);
-    let (sources, target, given) = match (split.value("d"), split.operands.split_last()) {
+    let (sources, target, given) = match (split.value(Role::TargetFolder), split.operands.split_last()) {
         (Some(folder), _) => (split.operands.as_slice(), folder, true),
         (None, Some((last, sources))) if !sources.is_empty() => (sources, *last, sources.len() > 1),
-        (None, _) if shape == "link" => (split.operands.as_slice(), &here, true),
+        (None, _) if kind == Operands::Link => (split.operands.as_slice(), &here, true),
         (None, _) => return all(eval, &split.operands, Access::Read, split.tree),
     };
-    let soft = matches!(shape, "link" | "copy") && base != "install" && split.has(&['s'], "--symbolic-link");
-    let hard = (shape == "link" && !soft) || (base == "cp" && split.has(&['l'], "--link"));
-    let tree = split.tree || matches!(shape, "move" | "sync");
+    let soft =
+        matches!(kind, Operands::Link | Operands::Copy) && base != "install" && split.has(&['s'], "--symbolic-link");
+    let hard = (kind == Operands::Link && !soft) || (base == "cp" && split.has(&['l'], "--link"));
+    let tree = split.tree || matches!(kind, Operands::Move | Operands::Sync);
     let spread = split.has(&['R'], "--parents") && (base == "rsync" || split.has(&[], "--parents"));
-    let far = matches!(shape, "remote" | "sync");
+    let far = matches!(kind, Operands::RemoteCopy | Operands::Sync);
     let in_folder = given || is_folder(target);
     for source in sources {
         let remote = far && is_far(source);
@@ -61,18 +63,19 @@ pub fn copy(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, spa
                 eval.file((*source).clone(), Access::Write, false);
             }
             (true, _) | (_, true) => {}
-            _ if shape == "move" || hard => {
+            _ if kind == Operands::Move || hard => {
                 // Moving reads too: the content ends up elsewhere. A second name of a file is a way to write it.
-                eval.file((*source).clone(), Access::Write, shape == "move");
-                eval.file((*source).clone(), Access::Read, shape == "move");
+                eval.file((*source).clone(), Access::Write, kind == Operands::Move);
+                eval.file((*source).clone(), Access::Read, kind == Operands::Move);
             }
             _ => eval.file((*source).clone(), Access::Read, tree),
         }
         if !(far && is_far(target)) {
             // `-T`: what the target is is replaced by what the source holds.
             let merges = matches!(base, "cp" | "mv") && split.has(&['T'], "--no-target-directory") && tree;
-            let contents =
-                spread || merges || (shape == "sync" && source.literal().is_some_and(|text| text.ends_with('/')));
+            let contents = spread
+                || merges
+                || (kind == Operands::Sync && source.literal().is_some_and(|text| text.ends_with('/')));
             let name = if contents { None } else { name(source) };
             if soft {
                 land(eval, target, Some((*source).clone()), in_folder, false, true);
@@ -99,11 +102,11 @@ pub fn store(eval: &mut Eval<'_>, operands: &[&Word]) {
 /// Downloads that are saved under the name at the end of the URL.
 pub fn download(eval: &mut Eval<'_>, base: &str, split: &Split<'_>, span: Span) {
     let here = text_word(".", span);
-    let named = split.values.iter().any(|(role, _)| *role == "w");
+    let named = split.values.iter().any(|(role, _)| *role == Role::Writes);
     let (saves, folder, open) = match base {
         "curl" => {
             let saves = split.has(&['O'], "--remote-name") || split.has(&[], "--remote-name-all");
-            (saves, split.value("D"), split.has(&['J'], "--remote-header-name"))
+            (saves, split.value(Role::OutputFolder), split.has(&['J'], "--remote-header-name"))
         }
         "wget" => {
             let document = split.flags.iter().any(|flag| flag.starts_with("--output-d"));
@@ -113,16 +116,16 @@ pub fn download(eval: &mut Eval<'_>, base: &str, split: &Split<'_>, span: Span) 
                 || split.has(&[], "--mirror")
                 || split.has(&[], "--content-disposition")
                 || split.has(&[], "--trust-server-names");
-            (!(document || clustered || split.has(&[], "--spider")), split.value("d"), deep)
+            (!(document || clustered || split.has(&[], "--spider")), split.value(Role::TargetFolder), deep)
         }
-        "aria2c" | "axel" | "youtube-dl" | "yt-dlp" => (!named, split.value("d"), base != "axel"),
+        "aria2c" | "axel" | "youtube-dl" | "yt-dlp" => (!named, split.value(Role::TargetFolder), base != "axel"),
         _ => return,
     };
     let folder = folder.unwrap_or(&here);
     if !saves {
         return;
     }
-    let given = split.values.iter().filter(|(role, _)| *role == "u").map(|(_, value)| value);
+    let given = split.values.iter().filter(|(role, _)| *role == Role::Url).map(|(_, value)| value);
     for url in split.operands.iter().copied().chain(given) {
         if open {
             unpack(eval, folder);

@@ -1,12 +1,13 @@
-//! Operands and options whose use a line of the table does not tell: formatters, values that are run, settings that are set.
+//! Operands and options whose use an entry does not tell: formatters, values that are run, settings that are set.
 
 use writ_core::Span;
 
-use super::table::{self, Split};
+use super::table::Split;
 use super::{looks_like_path, values};
 use crate::action::{Access, GivenKind, Word};
 use crate::eval::Eval;
 use crate::eval::command::{is_flag, text_word};
+use crate::programs::entries::Uses;
 
 /// Formatters: their files are written where an option says so, or always.
 pub fn fixed(eval: &mut Eval<'_>, base: &str, split: &Split<'_>) {
@@ -53,7 +54,7 @@ pub fn texts<'w>(eval: &mut Eval<'_>, words: impl Iterator<Item = &'w Word>) {
 }
 
 /// Options that are not listed and whose name says that their value is run: `--editor x`, `--diff-cmd x`.
-pub fn running(eval: &mut Eval<'_>, program: table::Program<'static>, arguments: &[Word], span: Span) {
+pub fn running(eval: &mut Eval<'_>, program: &Uses, arguments: &[Word], span: Span) {
     const SIGNS: [&str; 25] = [
         "command",
         "cmd",

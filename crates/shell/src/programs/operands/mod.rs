@@ -1,10 +1,11 @@
-//! Which operands and options of a program are files and hosts: one line of `data/programs.txt` a program.
+//! Which operands and options of a program are files and hosts: one entry of `data/programs` a program.
 //!
 //! A program that is not in the table has its path-like operands read. Page: `spec/shell.md`.
 
 mod copy;
 mod given;
 mod net;
+mod particular;
 mod references;
 pub mod table;
 mod values;
@@ -20,7 +21,8 @@ use crate::eval::output::split_at;
 use crate::eval::{Eval, Input};
 use crate::listing::Source;
 use crate::options::{lead, tail};
-use crate::programs::{git, runs, searches};
+use crate::programs::words::{Operands, Role};
+use crate::programs::{git, runs};
 
 pub use copy::unpack;
 use table::Split;
@@ -79,92 +81,114 @@ pub fn told<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Sp
         eval.told.insert(eval.keys.hash_one((span, base, arguments)));
     }
     for (role, value) in &split.values {
-        values::value(eval, role, value);
+        values::value(eval, *role, value);
     }
     for file in listed(eval, base, arguments) {
         eval.file(file, Access::Read, split.tree);
     }
     let there = |eval: &mut Eval<'_>| {
-        for shape in program.shapes() {
-            files(eval, base, shape, &split, arguments, span);
+        for operands in program.operands {
+            files(eval, base, *operands, &split, arguments, span);
         }
-        let options =
-            split.values.iter().filter(|(role, _)| matches!(*role, "?" | "l" | "g")).map(|(_, value)| value.clone());
-        options.for_each(|value| eval.given(GivenKind::Option, vec![value], span));
+        let open = split.values.iter().filter(|(role, _)| matches!(role, Role::Unknown | Role::Lists));
+        open.for_each(|(_, value)| eval.given(GivenKind::Option, vec![value.clone()], span));
         given::running(eval, program, arguments, span);
         given::assigned(eval, &split, span);
-        let mostly_none =
-            |shape: &str| matches!(shape, "n" | "db" | "go" | "image" | "text" | "aws" | "ssl" | "dns" | "h" | "h1");
-        if program.shapes().any(mostly_none) {
+        if program.operands.iter().any(|operands| mostly_not_files(*operands)) {
             given::texts(eval, split.operands.iter().copied().chain(split.values.iter().map(|(_, value)| value)));
             eval.given(GivenKind::Operands, split.operands.iter().map(|word| (*word).clone()).collect(), span);
         }
     };
-    match split.value("C") {
+    match split.value(Role::RunsIn) {
         None => there(eval),
         folder => eval.in_dir(folder, there),
     }
     Some(split)
 }
 
-fn files(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, arguments: &[Word], span: Span) {
+/// Whether a rule is held against operands that are none of the files.
+fn mostly_not_files(operands: Operands) -> bool {
+    matches!(
+        operands,
+        Operands::MostlyNotFiles
+            | Operands::Database
+            | Operands::GoPackages
+            | Operands::Docker
+            | Operands::HasUrls
+            | Operands::CloudStore
+            | Operands::Openssl
+            | Operands::DnsNames
+            | Operands::Hosts
+            | Operands::FirstHost
+    )
+}
+
+fn files(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, arguments: &[Word], span: Span) {
     let words = split.operands.as_slice();
     let from = |at: usize| words.get(at..).unwrap_or_default();
-    match shape {
-        "r" => all(eval, words, Access::Read, split.tree),
-        "fix" => given::fixed(eval, base, split),
-        "w" => edited(eval, words, split.tree),
-        "l" => {
+    let first = from(0).get(..1).unwrap_or_default();
+    match kind {
+        Operands::Read => all(eval, words, Access::Read, split.tree),
+        Operands::WrittenIfFixed => given::fixed(eval, base, split),
+        Operands::Written => edited(eval, words, split.tree),
+        Operands::Listed => {
             let sign = |word: &&Word| {
                 word.literal().is_some_and(|text| matches!(text.as_str(), "]" | "=" | "!=" | "==" | "!"))
             };
             let files: Vec<&Word> = words.iter().copied().filter(|word| !sign(word)).collect();
             all(eval, &files, Access::List, false);
         }
-        "r1" => all(eval, words.get(..1).unwrap_or_default(), Access::Read, false),
-        "w1" => all(eval, words.get(..1).unwrap_or_default(), Access::Write, false),
-        "s1" => {
-            all(eval, words.get(..1).unwrap_or_default(), Access::Write, false);
+        Operands::FirstRead => all(eval, first, Access::Read, false),
+        Operands::FirstWritten => all(eval, first, Access::Write, false),
+        Operands::Sqlite => {
+            all(eval, first, Access::Write, false);
             from(1).iter().for_each(|word| values::sql(eval, word));
         }
-        "c1" => {
-            all(eval, words.get(..1).unwrap_or_default(), Access::Read, false);
+        Operands::ReadThenWritten => {
+            all(eval, first, Access::Read, false);
             all(eval, words.get(1..2).unwrap_or_default(), Access::Write, false);
         }
-        "mode" => all(eval, from(usize::from(!has_mode(base, split))), Access::Write, split.tree),
-        "p" | "P" => searched(eval, base, shape == "P", split, arguments, span),
-        "yq" => yq(eval, split),
-        "copy" | "move" | "link" | "sync" | "remote" => copy::copy(eval, base, shape, split, span),
-        "zip" => {
-            all(eval, words.get(..1).unwrap_or_default(), Access::Write, false);
+        Operands::ModeThenWritten => {
+            all(eval, from(usize::from(!particular::has_mode(base, split))), Access::Write, split.tree);
+        }
+        Operands::PatternThenRead => particular::searched(eval, base, false, split, arguments, span),
+        Operands::PatternThenTrees => particular::searched(eval, base, true, split, arguments, span),
+        Operands::Yq => particular::yq(eval, split),
+        Operands::Copy | Operands::Move | Operands::Link | Operands::Sync | Operands::RemoteCopy => {
+            copy::copy(eval, base, kind, split, span);
+        }
+        Operands::Zip => {
+            all(eval, first, Access::Write, false);
             all(eval, from(1), Access::Read, true);
         }
-        "archive" | "unpack" | "cpio" => archive(eval, base, shape, split, span),
-        "compress" => {
+        Operands::SevenZip | Operands::Unzip | Operands::Cpio => particular::archive(eval, base, kind, split, span),
+        Operands::Compress => {
             let reads = split.has(&['c', 't', 'l'], "--stdout") || split.has(&[], "--list") || split.has(&[], "--test");
             all(eval, words, if reads { Access::Read } else { Access::Write }, split.tree);
         }
-        "u" => {
+        Operands::Urls => {
             copy::download(eval, base, split, span);
             let local =
                 words.iter().filter(|word| !is_url(word) && looks_like_path(word) && !matches!(base, "curl" | "wget"));
             local.for_each(|word| guess(eval, word, Access::Read));
         }
-        "http" => from(1).iter().for_each(|word| values::value(eval, "@F", word)),
-        "aws" => copy::store(eval, words),
-        "socat" => words.iter().for_each(|word| values::socat(eval, word)),
-        "dd" => dd(eval, words),
-        "tar" => crate::programs::tar::run(eval, arguments, span),
-        "ssl" => {
+        Operands::Httpie => from(1).iter().for_each(|word| values::value(eval, Role::FormField, word)),
+        Operands::CloudStore => copy::store(eval, words),
+        Operands::Socat => words.iter().for_each(|word| values::socat(eval, word)),
+        Operands::Dd => particular::dd(eval, words),
+        Operands::Tar => crate::programs::tar::run(eval, arguments, span),
+        Operands::Openssl => {
             let files: Vec<&Word> = from(1).iter().copied().filter(|word| looks_like_path(word)).collect();
             all(eval, &files, Access::Read, false);
         }
-        "W" if base == "git-restore" => git::restored(eval, words, arguments),
-        "W" => all(eval, words, Access::Write, true),
-        "guess" => git::revisions(eval, words, arguments, Access::Read),
-        "guessw" => git::revisions(eval, words, arguments, Access::Write),
-        "far1" => words.iter().take(1).for_each(|word| git::local_remote(eval, word)),
-        "n" | "db" | "go" => words.iter().for_each(|word| clear_path(eval, word)),
+        Operands::WrittenTrees if base == "git restore" => git::restored(eval, words, arguments),
+        Operands::WrittenTrees => all(eval, words, Access::Write, true),
+        Operands::GitPathsRead => git::revisions(eval, words, arguments, Access::Read),
+        Operands::GitPathsWritten => git::revisions(eval, words, arguments, Access::Write),
+        Operands::GitRemoteFirst => first.iter().for_each(|word| git::local_remote(eval, word)),
+        Operands::MostlyNotFiles | Operands::Database | Operands::GoPackages => {
+            words.iter().for_each(|word| clear_path(eval, word));
+        }
         _ => {}
     }
 }
@@ -244,98 +268,12 @@ fn edited(eval: &mut Eval<'_>, words: &[&Word], tree: bool) {
     }
 }
 
-/// Whether a mode is given as an option (`chmod -x`), or by a file that has it.
-fn has_mode(base: &str, split: &Split<'_>) -> bool {
-    let letters = if base == "chmod" { "rwxXstugoa,=+-" } else { "aAcCdDeFijmPsStTux" };
-    let is_mode = |flag: &String| {
-        flag.strip_prefix('-').is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| letters.contains(c)))
-    };
-    split.flags.iter().any(|flag| flag.starts_with("--ref"))
-        || (base != "chown" && base != "chgrp" && split.flags.iter().any(is_mode))
-}
-
-/// A script or pattern, then files: `sed`, `grep`, `awk`, `rg`. Those that walk a tree (`walks`) begin where they stand.
-fn searched(eval: &mut Eval<'_>, base: &str, walks: bool, split: &Split<'_>, arguments: &[Word], span: Span) {
-    const LONG: [&str; 5] = ["--expression", "--regexp", "--file", "--from-file", "--source"];
-    let given = LONG.iter().any(|long| split.has(&['e', 'f'], long));
-    let names_only = walks && split.has(&[], "--files");
-    let skip = usize::from(!given && !names_only);
-    let files = split.operands.get(skip..).unwrap_or_default();
-    let awk = base.ends_with("awk") && split.values.iter().any(|(_, value)| is_inplace(value));
-    let edits = awk || matches!(base, "sed" | "gsed") && arguments.iter().any(in_place);
-    let access = if edits { Access::Write } else { Access::Read };
-    if access == Access::Read && (split.tree || walks) {
-        // What is piped in is searched instead of the folder.
-        if walks && files.is_empty() && !matches!(eval.stdin, Input::None) {
-            return;
-        }
-        let access = if names_only { Access::List } else { Access::Read };
-        return searches::record(eval, base, access, arguments, files, searches::here(span));
-    }
-    all(eval, files, access, split.tree);
-}
-
-/// gawk's `-i inplace`.
-fn is_inplace(value: &Word) -> bool {
-    value.literal().is_some_and(|text| text.starts_with("inplace"))
-}
-
 /// `-i`, `-i.bak`, `--in-place`, `-ni`
 pub fn in_place(word: &Word) -> bool {
     word.literal().is_some_and(|text| {
         let cluster = text.starts_with('-') && !text.starts_with("--") && text.contains('i') && !text.contains('e');
         text.starts_with("-i") || text.starts_with("--in-place") || cluster
     })
-}
-
-/// `yq [eval] EXPRESSION files`, which `-i` changes.
-fn yq(eval: &mut Eval<'_>, split: &Split<'_>) {
-    let sub = |word: &&&Word| matches!(word.literal().as_deref(), Some("e" | "eval" | "ea" | "eval-all"));
-    let skip = usize::from(split.operands.first().filter(sub).is_some());
-    let skip = skip + usize::from(!split.has(&[], "--from-file"));
-    let access = if split.has(&['i'], "--inplace") { Access::Write } else { Access::Read };
-    all(eval, split.operands.get(skip..).unwrap_or_default(), access, false);
-}
-
-/// Archives in and out: `unzip`, `7z`, `unrar`, `cpio`.
-fn archive(eval: &mut Eval<'_>, base: &str, shape: &str, split: &Split<'_>, span: Span) {
-    let here = text_word(".", span);
-    let folder = split.value("d").unwrap_or(&here).clone();
-    let words = split.operands.as_slice();
-    let verb = words.first().and_then(|word| word.literal()).unwrap_or_default();
-    let (archive, rest) = match (shape, base) {
-        ("cpio", _) if split.has(&['i'], "--extract") && !split.has(&['t'], "--list") => return unpack(eval, &here),
-        ("cpio", _) if split.has(&['p'], "--pass-through") => {
-            eval.file(here, Access::Read, true);
-            return words.iter().for_each(|folder| unpack(eval, folder));
-        }
-        ("cpio", _) if split.has(&['o'], "--create") => return eval.file(here, Access::Read, true),
-        ("cpio", _) => return,
-        ("archive", _) | (_, "unrar") => (words.get(1), words.get(2..).unwrap_or_default()),
-        _ => (words.first(), words.get(1..).unwrap_or_default()),
-    };
-    let adds = shape == "archive" && matches!(verb.as_str(), "a" | "u" | "d" | "rn");
-    let lists = match (shape, base) {
-        ("archive", _) | (_, "unrar") => !matches!(verb.as_str(), "x" | "e"),
-        (_, "unzip") => split.has(&['l', 'p', 'c', 't', 'v', 'Z'], "--list"),
-        _ => false,
-    };
-    all(
-        eval,
-        archive.map(std::slice::from_ref).unwrap_or_default(),
-        if adds { Access::Write } else { Access::Read },
-        false,
-    );
-    if adds {
-        all(eval, rest, Access::Read, true);
-    } else if !lists && (rest.is_empty() || base != "unzip") {
-        unpack(eval, &folder);
-        rest.iter().filter(|_| base == "unrar").for_each(|folder| unpack(eval, folder));
-    } else if !lists && rest.iter().any(|word| word.literal().is_none_or(|text| text.contains(['*', '?', '[']))) {
-        unpack(eval, &folder);
-    } else if !lists {
-        eval.in_dir(Some(&folder), |eval| all(eval, rest, Access::Write, true));
-    }
 }
 
 /// An operand of a program that mostly takes other things, when it clearly looks like a path.
@@ -375,16 +313,6 @@ fn inner_url(word: &Word) -> Option<Word> {
     let (front, rest) = text.split_once("://")?;
     let scheme = front.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().filter(|scheme| !scheme.is_empty())?;
     Some(text_word(&format!("{scheme}://{rest}"), word.span))
-}
-
-fn dd(eval: &mut Eval<'_>, words: &[&Word]) {
-    for word in words {
-        for (sign, access) in [("if=", Access::Read), ("of=", Access::Write)] {
-            if lead(word).starts_with(sign) {
-                eval.file(tail(word, sign.len()), access, false);
-            }
-        }
-    }
 }
 
 /// A program's name without its folder.

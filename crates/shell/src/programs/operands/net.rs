@@ -8,6 +8,8 @@ use super::is_url;
 use super::table::{self, Split};
 use crate::action::{NetTarget, NetUse, Part, Word};
 use crate::eval::command::{host as named, text_word};
+use crate::programs::entries::Uses;
+use crate::programs::words::{Operands, Role};
 
 /// Most URLs that one of curl's patterns stands for.
 const MAX_PATTERN: usize = 64;
@@ -18,13 +20,13 @@ pub fn of(base: &str, arguments: &[Word]) -> Vec<NetUse> {
 }
 
 /// The hosts of a command that has been told apart.
-pub fn nets(base: &str, program: table::Program<'static>, split: &Split<'_>) -> Vec<NetUse> {
+pub fn nets(base: &str, program: &Uses, split: &Split<'_>) -> Vec<NetUse> {
     let mut out = Nets::default();
     for (role, value) in &split.values {
-        out.value(role, value);
+        out.value(*role, value);
     }
-    for shape in program.shapes() {
-        out.operands(base, shape, split);
+    for kind in program.operands {
+        out.operands(base, *kind, split);
     }
     out.0
 }
@@ -59,7 +61,7 @@ impl Nets {
     }
 
     /// `user@host:port`, `[::1]:port`, or a URL.
-    fn host_port(&mut self, word: &Word) {
+    pub fn host_port(&mut self, word: &Word) {
         let Some(text) = word.literal() else { return self.add(NetTarget::Unknown, word.span) };
         if text.contains("://") {
             return self.url(word);
@@ -77,7 +79,7 @@ impl Nets {
     }
 
     /// Every URL that stands somewhere in a word.
-    fn urls_in(&mut self, word: &Word) {
+    pub fn urls_in(&mut self, word: &Word) {
         if let [Part::Text(text)] = word.parts.as_slice()
             && !text.contains("://")
         {
@@ -97,45 +99,41 @@ impl Nets {
         }
     }
 
-    fn value(&mut self, role: &str, word: &Word) {
-        if matches!(role, "-" | "c" | "C" | "l" | "@" | "cookie" | "vim" | "sql") {
-            return;
-        }
+    fn value(&mut self, role: Role, word: &Word) {
         let text = word.text();
         let known = text.as_deref().unwrap_or_default();
         match role {
-            "u" => urls(word).iter().for_each(|url| self.url(url)),
-            "h" => self.host_port(word),
-            "x" if known.contains(['.', ':', '@']) || known == "localhost" || text.is_none() => {
+            Role::Url => urls(word).iter().for_each(|url| self.url(url)),
+            Role::Host => self.host_port(word),
+            Role::UrlOrHost if known.contains(['.', ':', '@']) || known == "localhost" || text.is_none() => {
                 match known.split_once("host=") {
                     Some((_, rest)) => self.host(rest.split_whitespace().next().unwrap_or_default(), word.span),
                     None if known.starts_with(['.', '/', '~']) => {}
                     None => self.host_port(word),
                 }
             }
-            "H" if known.contains(',') || !known.starts_with(['.', '/', '~']) => {
+            Role::Hosts if known.contains(',') || !known.starts_with(['.', '/', '~']) => {
                 let dotted = |one: &&str| one.contains(['.', ':', '@']) || known.contains(',') || !known.contains('/');
                 known.split(',').filter(dotted).for_each(|one| self.host(machine(one), word.span));
             }
-            "inv" if known.contains(',') => {
+            Role::Inventory if known.contains(',') => {
                 known.split(',').filter(|one| !one.is_empty()).for_each(|one| self.host(machine(one), word.span));
             }
-            "U" => self.add(NetTarget::Unknown, word.span),
-            "i" => self.reference(word),
-            "y" => self.share(word),
-            "T" => self.redirected(known, word),
-            "f" => {
+            Role::ReadsHosts => self.add(NetTarget::Unknown, word.span),
+            Role::Share => self.share(word),
+            Role::ConnectTo => self.redirected(known, word),
+            Role::Forward => {
                 // `[bind:]port:host:port`
                 let host = known.rsplit(':').nth(1).filter(|host| !host.chars().all(|c| c.is_ascii_digit()));
                 self.host(host.unwrap_or_default(), word.span);
             }
-            "e" => match known.split_once('=') {
+            Role::Setting => match known.split_once('=') {
                 Some((name, value)) if name.to_lowercase().contains("proxy") && !name.starts_with("use_") => {
                     self.host_port(&text_word(value.trim(), word.span));
                 }
                 _ => self.urls_in(word),
             },
-            "s" => {
+            Role::SshOption => {
                 let mut sides = known.splitn(2, ['=', ' ']);
                 let (name, value) = (sides.next().unwrap_or_default(), sides.next().unwrap_or_default().trim());
                 match name.trim().to_lowercase().as_str() {
@@ -143,10 +141,18 @@ impl Nets {
                     "proxyjump" if value != "none" => {
                         value.split(',').for_each(|one| self.host(machine(one), word.span))
                     }
-                    "localforward" | "remoteforward" => self.value("f", &text_word(value, word.span)),
+                    "localforward" | "remoteforward" => self.value(Role::Forward, &text_word(value, word.span)),
                     _ => {}
                 }
             }
+            Role::Text
+            | Role::Command
+            | Role::RunsIn
+            | Role::Lists
+            | Role::AtFile
+            | Role::Cookie
+            | Role::EditorCommand
+            | Role::ClientCommand => {}
             _ => self.urls_in(word),
         }
     }
@@ -177,7 +183,7 @@ impl Nets {
     }
 
     /// A word that may begin with a machine's name, of which something is not known.
-    fn unknown_machine(&mut self, word: &Word, bare: bool) {
+    pub fn unknown_machine(&mut self, word: &Word, bare: bool) {
         let lead = crate::options::lead(word);
         let text = crate::programs::foreign::marked(word);
         let local = lead.starts_with(['.', '/', '~']) || lead.contains('/');
@@ -197,43 +203,45 @@ impl Nets {
         self.host(machine.unwrap_or_default(), word.span);
     }
 
-    fn operands(&mut self, base: &str, shape: &str, split: &Split<'_>) {
+    fn operands(&mut self, base: &str, kind: Operands, split: &Split<'_>) {
         let words = &split.operands;
-        match shape {
-            "u" if base == "curl" => words.iter().flat_map(|word| urls(word)).for_each(|url| self.url(&url)),
-            "u" => words.iter().for_each(|word| self.url(word)),
-            "http" => self.http(words),
-            "h" | "h1" => self.hosts(words, shape == "h1"),
-            "dns" => words.iter().for_each(|word| self.name(word)),
-            "at" => words.iter().for_each(|word| match word.literal() {
+        match kind {
+            Operands::Urls if base == "curl" => words.iter().flat_map(|word| urls(word)).for_each(|url| self.url(&url)),
+            Operands::Urls => words.iter().for_each(|word| self.url(word)),
+            Operands::Httpie => self.http(words),
+            Operands::Hosts | Operands::FirstHost => self.hosts(words, kind == Operands::FirstHost),
+            Operands::DnsNames => words.iter().for_each(|word| self.name(word)),
+            Operands::Addresses => words.iter().for_each(|word| match word.literal() {
                 Some(text) => self.host(text.rsplit_once('@').map_or("", |(_, host)| host), word.span),
                 None => self.add(NetTarget::Unknown, word.span),
             }),
-            "ssl" => {
+            Operands::Openssl => {
                 let to = words.first().and_then(|word| word.literal());
                 if matches!(to.as_deref(), Some("s_client" | "s_time")) {
                     words.iter().skip(1).for_each(|word| self.host_port(word));
                 }
             }
-            "far" | "far1" => {
-                let count = if shape == "far" { words.len() } else { 1 };
+            Operands::GitRemotes | Operands::GitRemoteFirst => {
+                let count = if kind == Operands::GitRemotes { words.len() } else { 1 };
                 words.iter().take(count).for_each(|word| self.git_remote(word));
             }
-            "share" => words.iter().for_each(|word| self.share(word)),
-            "remote" | "sync" => self.remote(base, words),
-            "db" => words.iter().for_each(|word| self.database(base, word)),
-            "image" => self.image(words),
-            "go" | "text" | "aws" | "n" => {
-                if shape == "go" {
+            Operands::Shares => words.iter().for_each(|word| self.share(word)),
+            Operands::RemoteCopy | Operands::Sync => self.remote(base, words),
+            Operands::Database => words.iter().for_each(|word| self.database(base, word)),
+            Operands::Docker => self.image(words),
+            Operands::GoPackages | Operands::HasUrls | Operands::CloudStore | Operands::MostlyNotFiles => {
+                if kind == Operands::GoPackages {
                     self.modules(words);
                 }
                 self.settings(words);
                 self.package(words);
                 words.iter().for_each(|word| self.urls_in(word));
             }
-            "ref" => words.iter().for_each(|word| self.reference(word)),
-            "r" | "w" | "r1" => words.iter().filter(|word| is_url(word)).for_each(|word| self.url(word)),
-            "socat" => words.iter().for_each(|word| self.socat(word)),
+            Operands::ImageReferences => words.iter().for_each(|word| self.reference(word)),
+            Operands::Read | Operands::Written | Operands::FirstRead => {
+                words.iter().filter(|word| is_url(word)).for_each(|word| self.url(word))
+            }
+            Operands::Socat => words.iter().for_each(|word| self.socat(word)),
             _ => {}
         }
     }
@@ -277,60 +285,6 @@ impl Nets {
             Some(_) => {}
             None => self.add(NetTarget::Unknown, word.span),
         }
-    }
-
-    fn remote(&mut self, base: &str, words: &[&Word]) {
-        for (at, word) in words.iter().enumerate() {
-            let text = word.literal().unwrap_or_default();
-            if base == "rclone" {
-                self.urls_in(word);
-            } else if is_url(word) {
-                self.url(word);
-            } else if word.literal().is_none() {
-                // `scp` and `sftp` always go somewhere else.
-                let elsewhere = base != "rsync" && (base == "sftp" || at + 1 == words.len());
-                self.unknown_machine(word, elsewhere);
-            } else if let Some(machine) = super::copy::machine(&text) {
-                self.host(machine, word.span);
-            } else if base == "sftp" && at == 0 {
-                self.host_port(word);
-            }
-        }
-    }
-
-    /// A URL, `host=x dbname=y`, or `host/name`.
-    fn database(&mut self, base: &str, word: &Word) {
-        let Some(text) = word.literal() else {
-            return if is_url(word) { self.url(word) } else { self.unknown_machine(word, true) };
-        };
-        if is_url(word) {
-            self.url(word);
-        } else if text.contains('=') {
-            let keys = text.split_whitespace().filter_map(|pair| pair.split_once('='));
-            let hosts = keys.filter(|(key, host)| key.starts_with("host") && !host.starts_with('/'));
-            hosts
-                .flat_map(|(_, hosts)| hosts.split(','))
-                .for_each(|host| self.host(host.trim_matches('\''), word.span));
-        } else if base.starts_with("mongo") {
-            let first = text.split('/').next().unwrap_or_default();
-            if first.contains(['.', ':']) && !text.ends_with(".js") {
-                self.host(machine(first), word.span);
-            }
-        }
-    }
-
-    /// `TCP:host:port`, `PROXY:proxy:host:port`.
-    fn socat(&mut self, word: &Word) {
-        let Some(text) = word.literal() else { return };
-        let mut parts = text.split([':', ',']);
-        let kind = parts.next().unwrap_or_default().to_uppercase();
-        let count = match kind.as_str() {
-            kind if kind.contains("LISTEN") => 0,
-            kind if kind.starts_with("PROXY") || kind.starts_with("SOCKS") => 2,
-            kind if ["TCP", "UDP", "OPENSSL", "SSL", "SCTP"].iter().any(|known| kind.starts_with(known)) => 1,
-            _ => 0,
-        };
-        parts.take(count).for_each(|host| self.host(host, word.span));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Hosts in references: images, modules, packages, settings that are set (R77).
+//! Hosts in operands: copies, databases, `socat`, and references to images, modules and packages (R77).
 
 use writ_core::Span;
 
@@ -117,5 +117,59 @@ impl Nets {
                 }
             }
         }
+    }
+
+    pub fn remote(&mut self, base: &str, words: &[&Word]) {
+        for (at, word) in words.iter().enumerate() {
+            let text = word.literal().unwrap_or_default();
+            if base == "rclone" {
+                self.urls_in(word);
+            } else if is_url(word) {
+                self.url(word);
+            } else if word.literal().is_none() {
+                // `scp` and `sftp` always go somewhere else.
+                let elsewhere = base != "rsync" && (base == "sftp" || at + 1 == words.len());
+                self.unknown_machine(word, elsewhere);
+            } else if let Some(machine) = super::copy::machine(&text) {
+                self.host(machine, word.span);
+            } else if base == "sftp" && at == 0 {
+                self.host_port(word);
+            }
+        }
+    }
+
+    /// A URL, `host=x dbname=y`, or `host/name`.
+    pub fn database(&mut self, base: &str, word: &Word) {
+        let Some(text) = word.literal() else {
+            return if is_url(word) { self.url(word) } else { self.unknown_machine(word, true) };
+        };
+        if is_url(word) {
+            self.url(word);
+        } else if text.contains('=') {
+            let keys = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+            let hosts = keys.filter(|(key, host)| key.starts_with("host") && !host.starts_with('/'));
+            hosts
+                .flat_map(|(_, hosts)| hosts.split(','))
+                .for_each(|host| self.host(host.trim_matches('\''), word.span));
+        } else if base.starts_with("mongo") {
+            let first = text.split('/').next().unwrap_or_default();
+            if first.contains(['.', ':']) && !text.ends_with(".js") {
+                self.host(machine(first), word.span);
+            }
+        }
+    }
+
+    /// `TCP:host:port`, `PROXY:proxy:host:port`.
+    pub fn socat(&mut self, word: &Word) {
+        let Some(text) = word.literal() else { return };
+        let mut parts = text.split([':', ',']);
+        let kind = parts.next().unwrap_or_default().to_uppercase();
+        let count = match kind.as_str() {
+            kind if kind.contains("LISTEN") => 0,
+            kind if kind.starts_with("PROXY") || kind.starts_with("SOCKS") => 2,
+            kind if ["TCP", "UDP", "OPENSSL", "SSL", "SCTP"].iter().any(|known| kind.starts_with(known)) => 1,
+            _ => 0,
+        };
+        parts.take(count).for_each(|host| self.host(host, word.span));
     }
 }

@@ -1,46 +1,48 @@
-//! What the value of an option touches, by its role in `data/programs.txt`.
+//! What the value of an option touches, by its role in the entry of the program.
 
 use super::{all, copy, is_url, looks_like_path, net};
 use crate::action::{Access, Part, UnresolvedKind, Word};
 use crate::eval::Eval;
 use crate::eval::command::text_word;
+use crate::programs::words::Role;
 
 /// Puts on record what an option's value touches.
-pub fn value(eval: &mut Eval<'_>, role: &str, word: &Word) {
+pub fn value(eval: &mut Eval<'_>, role: Role, word: &Word) {
     let text = word.literal().unwrap_or_default();
     let mut named = |file: &str| read(eval, file, word);
     match role {
-        "r" | "U" if !is_url(word) => all(eval, &[word], Access::Read, false),
-        "inv" if !text.contains(',') => all(eval, &[word], Access::Read, false),
-        "R" => all(eval, &[word], Access::Read, true),
-        "w" => {
+        Role::Reads | Role::ReadsHosts if !is_url(word) => all(eval, &[word], Access::Read, false),
+        Role::Inventory if !text.contains(',') => all(eval, &[word], Access::Read, false),
+        Role::ReadsTree => all(eval, &[word], Access::Read, true),
+        Role::Writes => {
             eval.settings_file(word, None);
             all(eval, &[word], Access::Write, false);
         }
-        "W" => all(eval, &[word], Access::Write, true),
-        "l" | "C" => all(eval, &[word], Access::List, false),
-        "D" => copy::unpack(eval, word),
-        "c" => eval.code(word, None, "an option"),
-        "x" | "H" if text.starts_with(['.', '/', '~']) => all(eval, &[word], Access::Read, false),
-        "u" => text.strip_prefix('@').into_iter().for_each(named),
-        "@" => text.strip_prefix('@').into_iter().for_each(named),
-        "@n" => {
+        Role::WritesTree => all(eval, &[word], Access::Write, true),
+        Role::Lists | Role::RunsIn => all(eval, &[word], Access::List, false),
+        Role::OutputFolder => copy::unpack(eval, word),
+        Role::Command => eval.code(word, None, "an option"),
+        Role::UrlOrHost | Role::Hosts if text.starts_with(['.', '/', '~']) => all(eval, &[word], Access::Read, false),
+        Role::Url | Role::AtFile => text.strip_prefix('@').into_iter().for_each(named),
+        Role::NameAtFile => {
             text.split_once('@').filter(|(name, _)| !name.contains('=')).into_iter().for_each(|(_, file)| named(file))
         }
-        "@F" if !text.contains(['=', '@']) && looks_like_path(word) => named(&text),
-        "@F" => form(&text).into_iter().for_each(named),
-        "@w" => write_out(eval, &text, word),
-        "cookie" if !text.contains('=') => named(&text),
-        "F" => {
+        Role::FormField if !text.contains(['=', '@']) && looks_like_path(word) => named(&text),
+        Role::FormField => form(&text).into_iter().for_each(named),
+        Role::WriteOut => write_out(eval, &text, word),
+        Role::Cookie if !text.contains('=') => named(&text),
+        Role::NamedFile => {
             let file = text.split_once('=').map_or(text.as_str(), |(_, file)| file);
             let file = file.strip_prefix("file:").unwrap_or(file);
             if looks_like_path(&text_word(file, word.span)) || !text.contains(':') {
                 named(file);
             }
         }
-        "v" | "m" => mounted(eval, role, &text, word),
-        "vim" => vim(eval, word),
-        "sql" => sql(eval, word),
+        Role::Volume => mounted(eval, false, &text, word),
+        Role::Mount => mounted(eval, true, &text, word),
+        Role::EditorCommand => vim(eval, word),
+        Role::ClientCommand => sql(eval, word),
+        // Text, hosts, and what runs.
         _ => {}
     }
 }
@@ -75,8 +77,8 @@ fn write_out(eval: &mut Eval<'_>, text: &str, word: &Word) {
 }
 
 /// A container's `from:to[:ro]`, `type=bind,src=from,…`.
-fn mounted(eval: &mut Eval<'_>, role: &str, text: &str, word: &Word) {
-    let from = if role == "v" {
+fn mounted(eval: &mut Eval<'_>, pairs: bool, text: &str, word: &Word) {
+    let from = if !pairs {
         text.split_once(':').map(|(from, _)| from).filter(|from| from.contains(['/', '.', '~']))
     } else {
         let mut pairs = text.split(',').filter_map(|pair| pair.split_once('='));
