@@ -27,11 +27,29 @@ pub enum Takes {
     Nothing,
 }
 
+impl Takes {
+    /// What the value is.
+    pub fn role(self) -> Option<Role> {
+        match self {
+            Self::Value(role) | Self::Glued(role) | Self::Last(role) => Some(role),
+            Self::Nothing => None,
+        }
+    }
+
+    /// How many words behind the option are its own, where nothing is glued to it.
+    pub fn words(self) -> usize {
+        match self {
+            Self::Value(role) | Self::Last(role) => role.words().0 + 1,
+            Self::Glued(_) | Self::Nothing => 0,
+        }
+    }
+}
+
 impl Spec {
     /// No options.
     pub const NONE: Self = Self { values: &[], glued: &[], last: &[], flags: "" };
 
-    /// Every option.
+    /// Every option: those that take the next word, then the others.
     pub fn options(&self) -> impl Iterator<Item = (&'static str, Takes)> + use<> {
         let of = |table: &'static [(Role, &'static str)], takes: fn(Role) -> Takes| {
             table.iter().flat_map(move |(role, names)| names.split(' ').map(move |name| (name, takes(*role))))
@@ -45,7 +63,7 @@ impl Spec {
         self.options().find(|(own, _)| *own == name).map(|(_, takes)| takes)
     }
 
-    /// The option that `stem` names in full, or shortens.
+    /// The option that `stem` names in full, or else the first that it is short for, as [`Spec::options`] lists them.
     pub fn shortened(&self, stem: &str) -> Option<(&'static str, Takes)> {
         let long = stem.starts_with("--") && stem.len() > 2;
         let exact = self.options().find(|(name, _)| *name == stem);

@@ -1,6 +1,7 @@
 //! A command's words told apart by the entry of its program: options, their values, operands.
 
 use std::borrow::Cow;
+use std::slice;
 
 use super::looks_like_path;
 use crate::action::Word;
@@ -23,13 +24,22 @@ pub fn reads_code(base: &str) -> bool {
 impl Uses {
     /// Whether its entry has an option.
     pub fn names(&self, option: &str) -> bool {
-        self.options.option(option).is_some() || (option.starts_with("--") && self.long(option).is_some())
+        self.options.option(option).is_some() || (option.starts_with("--") && !self.long(option).is_empty())
     }
 
-    /// The role of a long option, which may be cut short as long as its beginning is known.
-    fn long(&self, option: &str) -> Option<Takes> {
-        let begins = || self.options.options().find(|(name, _)| name.starts_with(option)).map(|(_, takes)| takes);
-        self.options.option(option).or_else(|| if option.len() > 3 { begins() } else { None })
+    /// What a long option takes. One that is cut short takes it as each that it may be short for.
+    fn long(&self, option: &str) -> Vec<Takes> {
+        let mut out: Vec<Takes> = self.options.option(option).into_iter().collect();
+        if out.is_empty() && option.len() > 3 {
+            for (_, takes) in self.options.options().filter(|(name, _)| name.starts_with(option)) {
+                // Where the program runs moves every other name: in doubt, it stays where it is.
+                let moves = takes == Takes::Value(Role::RunsIn) && !out.is_empty();
+                if !moves && !out.contains(&takes) {
+                    out.push(takes);
+                }
+            }
+        }
+        out
     }
 
     /// Whether an option, alone or in a cluster, means everything below.
@@ -106,7 +116,7 @@ fn option<'w>(
     program: &Uses,
     word: &'w Word,
     text: &str,
-    words: &mut impl Iterator<Item = &'w Word>,
+    words: &mut slice::Iter<'w, Word>,
     out: &mut Split<'w>,
 ) -> usize {
     let glued = |value: &str| match word.literal() {
@@ -114,8 +124,10 @@ fn option<'w>(
         None => behind(word, text.len() - value.len()),
     };
     if let Some((name, value)) = text.split_once('=').filter(|(name, _)| name.len() > 2) {
-        if let Some(Takes::Value(role) | Takes::Glued(role)) = program.long(name) {
-            out.values.push((role.words().1, glued(value)));
+        let fitting = program.long(name);
+        if !fitting.is_empty() {
+            let roles = fitting.iter().filter_map(|takes| takes.role());
+            out.values.extend(roles.map(|role| (role.words().1, glued(value))));
             return name.len();
         }
         if text.starts_with("--") || name.len() > 3 {
@@ -124,38 +136,37 @@ fn option<'w>(
             return name.len();
         }
     }
-    let mut next = |role: Role, out: &mut Split<'w>| {
-        let (before, last) = role.words();
-        let roles = std::iter::repeat_n(Role::Text, before).chain([last]);
-        out.values.extend(roles.filter_map(|role| Some((role, words.next()?.clone()))));
-    };
-    let whole = if text.starts_with("--") { program.long(text) } else { program.options.option(text) };
-    if let Some(takes) = whole {
-        if let Takes::Value(role) = takes {
-            next(role, out);
-        }
-        return text.len();
-    }
-    if text.starts_with("--") {
+    let long = text.starts_with("--");
+    let whole = if long { program.long(text) } else { program.options.option(text).into_iter().collect() };
+    if long || !whole.is_empty() {
+        next(&whole, words, out);
         return text.len();
     }
     // A cluster: the first letter that takes a value takes the rest, or the next word.
     let reach = if program.dash_words { 1 } else { usize::MAX };
     for (at, letter) in text.char_indices().skip(1).take(reach) {
-        let (role, alone) = match program.options.option(&format!("-{letter}")) {
-            Some(Takes::Value(role)) => (role, true),
-            Some(Takes::Glued(role)) => (role, false),
-            Some(Takes::Last(_) | Takes::Nothing) | None => continue,
-        };
+        let Some(takes) = program.options.option(&format!("-{letter}")) else { continue };
+        let Some(role) = takes.role() else { continue };
         let rest = text.get(at + letter.len_utf8()..).unwrap_or_default();
         if !rest.is_empty() || word.literal().is_none() {
             out.values.push((role.words().1, glued(rest.trim_start_matches('='))));
-        } else if alone {
-            next(role, out);
+        } else {
+            next(&[takes], words, out);
         }
         return at + letter.len_utf8();
     }
     text.len()
+}
+
+/// Takes the words behind an option as each thing that they may be; a word that is left by one reading is looked at again.
+fn next<'w>(fitting: &[Takes], words: &mut slice::Iter<'w, Word>, out: &mut Split<'w>) {
+    for role in fitting.iter().filter(|takes| takes.words() > 0).filter_map(|takes| takes.role()) {
+        let (before, last) = role.words();
+        let roles = std::iter::repeat_n(Role::Text, before).chain([last]);
+        out.values.extend(roles.zip(words.clone()).map(|(role, word)| (role, word.clone())));
+    }
+    let taken = fitting.iter().map(|takes| takes.words()).min().unwrap_or_default();
+    words.by_ref().take(taken).for_each(drop);
 }
 
 /// What of a word follows its first `skip` bytes.
