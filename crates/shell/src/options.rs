@@ -154,7 +154,10 @@ impl Options {
                 let more = end < text.len() || lead(word).len() < shown_len(word);
                 match takes {
                     Takes::Nothing => {}
-                    Takes::Glued(_) => break,
+                    Takes::Glued(role) => {
+                        self.values.extend(more.then(|| (name, role, tail(word, end))));
+                        break;
+                    }
                     Takes::Value(_) | Takes::Last(_) => {
                         return self.value(name, takes, more.then(|| tail(word, end)), next, text);
                     }
@@ -176,6 +179,7 @@ impl Options {
         let role = match takes {
             Takes::Nothing | Takes::Glued(_) => {
                 self.flags.push(format!("{text}="));
+                self.values.extend(takes.role().zip(glued).map(|(role, value)| (name, role, value)));
                 return false;
             }
             Takes::Value(role) | Takes::Last(role) => role,
