@@ -1,15 +1,16 @@
-//! `cargo xtask bench`: the benches, on a release build.
+//! `cargo xtask bench`: the benches, on a build of the profile that ships.
+
+use std::process::Command;
 
 use anyhow::Result;
 
-use crate::run::{call, cargo, step};
-use crate::test::binary;
+use crate::run::{call, step};
+use crate::test::build;
 
-/// Builds `writ` and the benches for release and runs the benches; `words` pick groups by name.
+/// Builds `writ` and the benches as they ship, in one go and so of one feature set, and runs the benches; `words` pick groups by
+/// name.
 pub fn run(words: &[&str]) -> Result<()> {
-    let writ = step("build writ", || binary("release"))?;
-    step("bench", || {
-        let mut benches = cargo(["run", "--locked", "--release", "--quiet", "-p", "writ-benches", "--"]);
-        call(benches.args(words).env("WRIT_BIN", writ))
-    })
+    let built = step("build", || build(&["--profile", "dist", "-p", "writ", "-p", "writ-benches"]))?;
+    let (writ, benches) = (built.named("writ")?, built.named("writ-benches")?);
+    step("bench", || call(Command::new(benches).args(words).env("WRIT_BIN", writ)))
 }

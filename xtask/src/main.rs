@@ -24,7 +24,7 @@ Usage: cargo xtask <command>
 
   test                        format, lints, layers, doc tests and all tests; installs what they need
   layers                      which crate uses which, lint tables, licences
-  bench [NAME]                build for release and measure against baselines; NAME picks the groups that hold it
+  bench [NAME]                build what ships and measure against baselines; NAME picks the groups that hold it
   fuzz [TARGET] [SECONDS]     fuzz one target, or each of them, 60 seconds each unless told otherwise
 ";
 

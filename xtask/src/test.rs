@@ -28,23 +28,35 @@ pub fn run() -> Result<()> {
             "clippy::too_many_lines",
         ]))
     })?;
-    let writ = step("build writ", || binary("dev"))?;
+    // All of it at once, as the tests are built: of one feature set, so that nothing is built twice.
+    let built = step("build", || build(&["--workspace", "--all-targets"]))?;
+    let writ = built.named("writ")?;
     step("doc tests", doc_tests)?;
     step("tests", || call(cargo(["nextest", "run", "--locked", "--workspace"]).env("WRIT_BIN", writ)))
 }
 
-/// Builds the `writ` binary under a cargo profile and says where it is.
-pub fn binary(profile: &str) -> Result<PathBuf> {
-    let build =
-        ["build", "--locked", "-p", "writ", "--profile", profile, "--message-format", "json-render-diagnostics"];
-    let messages = output(&mut cargo(build))?;
-    let messages = String::from_utf8(messages).context("cargo's messages are not text")?;
-    let mut executables = messages.lines().filter_map(|line| {
+/// The programs of a build, by name.
+pub struct Built(Vec<(String, PathBuf)>);
+
+impl Built {
+    /// Where the program of this name is.
+    pub fn named(&self, name: &str) -> Result<&PathBuf> {
+        let found = self.0.iter().find(|(own, _)| own == name);
+        found.map(|(_, path)| path).with_context(|| format!("cargo built no program called `{name}`"))
+    }
+}
+
+/// Builds what `words` say and tells which programs that gave; test harnesses are none.
+pub fn build(words: &[&str]) -> Result<Built> {
+    let mut build = cargo(["build", "--locked", "--message-format", "json-render-diagnostics"]);
+    let messages = String::from_utf8(output(build.args(words))?).context("cargo's messages are not text")?;
+    let programs = messages.lines().filter_map(|line| {
         let message: Value = serde_json::from_str(line).ok()?;
-        (message.pointer("/target/name")? == "writ").then_some(())?;
-        message.get("executable")?.as_str().map(PathBuf::from)
+        let harness = message.pointer("/profile/test")?.as_bool()?;
+        let name = message.pointer("/target/name")?.as_str().filter(|_| !harness)?;
+        Some((name.to_owned(), message.get("executable")?.as_str().map(PathBuf::from)?))
     });
-    executables.next_back().context("cargo built no binary called `writ`")
+    Ok(Built(programs.collect()))
 }
 
 /// Runs the examples in the documentation; quiet while there are none.
