@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use writ_engine::matter::Detail;
-use writ_service::mcp::{self, Access, HttpSetting, Instance, Server, World};
+use writ_service::mcp::{self, AccessTokens, HttpSetting, Instance, Server, World};
 
 use super::relying;
 use crate::args::{McpCommand, McpServeArgs};
@@ -33,7 +33,7 @@ fn serve(args: McpServeArgs) -> Result<(), Failure> {
     if !local && args.attest && args.base_url.is_none() {
         return Err(Failure::Usage(format!("{address} is not loopback: give `--base-url`, where others reach it")));
     }
-    let access = args.token_file.as_deref().map(Access::read).transpose().map_err(Failure::could_not)?;
+    let tokens = args.token_file.as_deref().map(AccessTokens::read).transpose().map_err(Failure::could_not)?;
     let listener = TcpListener::bind(address)
         .map_err(|error| Failure::could_not(format!("cannot listen on {address}: {error}")))?;
     let bound = listener.local_addr()?;
@@ -43,7 +43,7 @@ fn serve(args: McpServeArgs) -> Result<(), Failure> {
     if let Some(kept) = server.url().filter(|kept| args.attest && *kept != url.trim_end_matches('/')) {
         output::note(format!("{} attestations are found at {kept}: `--base-url` moves them", output::warn("warning:")));
     }
-    mcp::serve_http(server, listener, &HttpSetting { names: args.allow_host, access }).map_err(Failure::could_not)
+    mcp::serve_http(server, listener, &HttpSetting { names: args.allow_host, tokens }).map_err(Failure::could_not)
 }
 
 /// The tools, with what this process is to attestations.

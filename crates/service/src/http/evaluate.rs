@@ -16,7 +16,7 @@ use writ_engine::matter::{Detail, Subject};
 use writ_engine::notary::{Matter, Prepared};
 
 use super::answer::{Refusal, Reply, json};
-use super::rate::Who;
+use super::rate_limit::Client;
 use super::span::Trail;
 use super::{BODY_TIME, Service};
 
@@ -54,20 +54,20 @@ pub async fn answer(
     let start = trail.now();
     let judged = if body.bytes.len() > LONG {
         let _turn = service.judges.acquire().await.map_err(|_closed| Refusal::Busy)?;
-        let (attest, seconds) = (service.desk.is_some(), service.shelf_life);
+        let (attest, seconds) = (service.signer.is_some(), service.shelf_life);
         let judged = tokio::task::spawn_blocking(move || judge(&body.bytes, attest, seconds));
         judged.await.map_err(|_gone| Refusal::Busy)??
     } else {
-        judge(&body.bytes, service.desk.is_some(), service.shelf_life)?
+        judge(&body.bytes, service.signer.is_some(), service.shelf_life)?
     };
     trail.step("evaluate", start);
     trail.verdict = Some((judged.source, judged.verdict));
-    let text = match (judged.outcome, &service.desk) {
+    let text = match (judged.outcome, &service.signer) {
         (Outcome::Plain(report), None) => report,
-        (Outcome::Prepared(prepared), Some(desk)) => {
+        (Outcome::Prepared(prepared), Some(signer)) => {
             let mut text = prepared.output().to_owned();
             let start = trail.now();
-            let document = desk.attest(prepared).await?;
+            let document = signer.attest(prepared).await?;
             trail.step("attest", start);
             // The report is an object with members; the document stands in it byte for byte as it is kept.
             text.pop();
@@ -83,18 +83,18 @@ pub async fn answer(
     Ok(json(StatusCode::OK, text))
 }
 
-/// Who may come in, and how often.
+/// Client may come in, and how often.
 fn admit(service: &Service, headers: &HeaderMap, peer: u128) -> Result<(), Refusal> {
-    let who = match &service.access {
-        Some(access) => access.guest(headers).map(Who::Guest),
-        None => Some(Who::Asker(peer)),
+    let client = match &service.tokens {
+        Some(tokens) => tokens.find(headers).map(Client::Token),
+        None => Some(Client::Evaluating(peer)),
     };
-    service.count(who.unwrap_or(Who::Asker(peer)))?;
-    if who.is_none() {
+    service.count(client.unwrap_or(Client::Evaluating(peer)))?;
+    if client.is_none() {
         return Err(Refusal::Unauthorized);
     }
     // A page in the user's browser reaches a loopback address too; without a token there is nothing else that it lacks.
-    if service.access.is_none() && headers.contains_key(ORIGIN) {
+    if service.tokens.is_none() && headers.contains_key(ORIGIN) {
         return Err(Refusal::Origin);
     }
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();

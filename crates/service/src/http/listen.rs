@@ -29,7 +29,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::log::{Field, Log};
-use super::{ServeError, Service, handle, rate};
+use super::{ServeError, Service, handle, rate_limit};
 
 /// Most connections at a time.
 const CONNECTIONS: usize = 1024;
@@ -113,7 +113,7 @@ pub async fn run(
         };
         match accepted {
             Ok((stream, address)) => {
-                let Some(place) = Place::take(&peers, rate::peer(address.ip())) else {
+                let Some(place) = Place::take(&peers, rate_limit::peer(address.ip())) else {
                     service.metrics.limited();
                     continue;
                 };
@@ -188,7 +188,7 @@ async fn connection(
 ) {
     // Without it answers wait for the peer's delayed acknowledgement; where it fails they do.
     drop(stream.set_nodelay(true));
-    let peer = rate::peer(address.ip());
+    let peer = rate_limit::peer(address.ip());
     match acceptor {
         None => serve(service, stream, peer, watcher).await,
         Some(acceptor) => {

@@ -76,7 +76,7 @@ impl Metrics {
         self.verdicts.get_or_create(&[("source", source), ("verdict", verdict)]).inc();
     }
 
-    /// The desk took so many at once.
+    /// So many were signed in one step.
     #[expect(clippy::cast_precision_loss, reason = "at most 256")]
     pub fn batch(&self, count: usize) {
         self.batches.observe(count as f64);

@@ -4,19 +4,19 @@
 //! tokens, and to answer a verdict without its attestation where it attests. Invariant: an attestation that was answered is durable
 //! and can be fetched by its URL. Pages: `docs/service.md`, `spec/attestation.md`.
 
-pub(crate) mod access;
 mod answer;
-mod desk;
 mod disk;
 mod evaluate;
 mod listen;
 mod log;
 mod metrics;
 mod otlp;
-mod rate;
+mod rate_limit;
 mod reader;
 mod route;
+mod signer_queue;
 mod span;
+pub(crate) mod tokens;
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -38,21 +38,21 @@ use writ_engine::notary::{Notary, NotaryError};
 use writ_evidence::attestation::is_instance;
 use writ_store::instance::{DatabaseError, Identity};
 
-pub use access::TokenError;
 pub use log::Style;
 pub use route::OPENAPI;
+pub use tokens::TokenError;
 
-use access::Access;
 use answer::{Refusal, Reply};
-use desk::Desk;
 use disk::Disk;
 use log::{Field, Log};
 use metrics::Metrics;
 use otlp::Collector;
-use rate::{Rate, Who};
+use rate_limit::{Client, RateLimit};
 use reader::Reader;
 use route::Route;
+use signer_queue::SignerQueue;
 use span::{Parent, Spans, Trail};
+use tokens::AccessTokens;
 
 /// How long a body may take.
 const BODY_TIME: Duration = Duration::from_secs(15);
@@ -149,11 +149,11 @@ impl ServeError {
 
 /// What every request uses.
 struct Service {
-    desk: Option<Desk>,
+    signer: Option<SignerQueue>,
     reader: Reader,
     disk: Option<Disk>,
-    access: Option<Access>,
-    rate: Option<Rate>,
+    tokens: Option<AccessTokens>,
+    rate_limit: Option<RateLimit>,
     metrics: Metrics,
     spans: Option<Spans>,
     log: Log,
@@ -169,8 +169,8 @@ struct Service {
 
 impl Service {
     /// Counts a request against the rate limit.
-    fn count(&self, who: Who) -> Result<(), Refusal> {
-        let counted = self.rate.as_ref().map_or(Ok(()), |rate| rate.take(who));
+    fn count(&self, client: Client) -> Result<(), Refusal> {
+        let counted = self.rate_limit.as_ref().map_or(Ok(()), |limit| limit.take(client));
         counted.inspect_err(|_seconds| self.metrics.limited()).map_err(Refusal::TooMany)
     }
 }
@@ -186,7 +186,7 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     }
     let collector = options.otlp.as_ref().map(|otlp| Collector::of(otlp).ok_or_else(|| ServeError::Otlp(otlp.clone())));
     let collector = collector.transpose()?;
-    let access = options.tokens.as_deref().map(Access::read).transpose()?;
+    let tokens = options.tokens.as_deref().map(AccessTokens::read).transpose()?;
     let acceptor = options.tls.as_ref().map(|(chain, key)| listen::tls(chain, key)).transpose()?;
     let refused = |source| ServeError::Listen { address: options.listen, source };
     let listener = std::net::TcpListener::bind(options.listen).map_err(refused)?;
@@ -210,18 +210,18 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
         log.event("base_url", &[("url", Field::Text(url)), ("why", Field::Text(why))]);
     }
     let instance = identity.map_or(String::new(), |identity| identity.id);
-    let desk = attesting.map(|(notary, archive)| Desk::open(notary, archive, metrics.clone(), log.clone()));
-    let (desk, desk_threads) = desk.transpose()?.unzip();
+    let signer = attesting.map(|(notary, archive)| SignerQueue::open(notary, archive, metrics.clone(), log.clone()));
+    let (signer, signer_threads) = signer.transpose()?.unzip();
     let (reader, mut threads) = Reader::open(archives, &metrics, &log)?;
-    threads.extend(desk_threads.into_iter().flatten());
+    threads.extend(signer_threads.into_iter().flatten());
     let (spans, exporter) = collector.map(|to| exporter(&runtime, to, instance, &metrics, &log)).unzip();
     let room_kib = u32::try_from(ROOM.max(options.max_body.saturating_mul(2)) / 1024).unwrap_or(u32::MAX >> 4);
     let service = Arc::new(Service {
-        disk: desk.is_some().then(|| options.database.is_none().then(|| Disk::of(&options.state))).flatten(),
-        desk,
+        disk: signer.is_some().then(|| options.database.is_none().then(|| Disk::of(&options.state))).flatten(),
+        signer,
         reader,
-        access,
-        rate: options.rate.map(Rate::new),
+        tokens,
+        rate_limit: options.rate.map(RateLimit::new),
         metrics,
         spans,
         log,
@@ -360,7 +360,7 @@ async fn answered(
         Route::Evaluate => evaluate::answer(service, request, peer, trail).await,
         Route::Health => route::read(service, route, request.headers()).await,
         Route::OpenApi | Route::Metrics | Route::Registry | Route::Attestation(_) => {
-            service.count(Who::Reader(peer))?;
+            service.count(Client::Reading(peer))?;
             route::read(service, route, request.headers()).await
         }
     }

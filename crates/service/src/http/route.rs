@@ -82,8 +82,8 @@ pub async fn read(service: &Service, route: Route<'_>, headers: &HeaderMap) -> R
         Route::Evaluate => Err(Refusal::Method(route.allow())),
         Route::Health => Ok(health(service).await),
         Route::OpenApi => Ok(answer(StatusCode::OK, Bytes::from_static(OPENAPI.as_bytes()))),
-        Route::Metrics => match &service.access {
-            Some(access) if access.guest(headers).is_none() => Err(Refusal::Unauthorized),
+        Route::Metrics => match &service.tokens {
+            Some(tokens) if tokens.find(headers).is_none() => Err(Refusal::Unauthorized),
             _ => Ok(typed(StatusCode::OK, service.metrics.text(), metrics::CONTENT_TYPE)),
         },
         Route::Registry => {
@@ -109,16 +109,18 @@ async fn health(service: &Service) -> Reply {
     let takes = tokio::task::block_in_place(|| service.disk.as_ref().is_none_or(super::Disk::takes));
     let (status, word) = match &registry {
         Ok(Ok(_)) if !takes => (StatusCode::SERVICE_UNAVAILABLE, "disk"),
-        Ok(Ok(_)) if service.desk.as_ref().is_some_and(super::Desk::is_gone) => {
+        Ok(Ok(_)) if service.signer.as_ref().is_some_and(super::SignerQueue::is_gone) => {
             (StatusCode::SERVICE_UNAVAILABLE, "unavailable")
         }
-        Ok(Ok(published)) if service.desk.is_some() && !signs(published) => (StatusCode::SERVICE_UNAVAILABLE, "no_key"),
+        Ok(Ok(published)) if service.signer.is_some() && !signs(published) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "no_key")
+        }
         Ok(Ok(_)) => (StatusCode::OK, "ok"),
         _ => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
     };
     out.push("status", Value::from(word));
     out.push("version", Value::from(env!("CARGO_PKG_VERSION")));
-    out.push("attestation", Value::from(service.desk.is_some()));
+    out.push("attestation", Value::from(service.signer.is_some()));
     if let Ok(Ok(Some(published))) = registry {
         out.push("registry_version", Value::from(published.version()));
     }

@@ -8,8 +8,8 @@ use writ_core::secret::hide;
 use writ_engine::Sight;
 use writ_engine::matter::{self, Detail, Subject};
 
-use super::desk::Instance;
 use super::server::{Refusal, World, text, text_of};
+use super::signer::Instance;
 
 /// Where a tool is asked, and how much its attestations show.
 pub struct At<'a> {
@@ -89,7 +89,7 @@ fn judge(subject: &Subject<'_>, home: Option<&str>, detail: Detail, at: &At<'_>)
     let report = subject.evaluate(home, eyes.as_ref()).map_err(|error| Refusal(hide(&error.to_string())))?;
     let output = subject.output(&report, detail);
     match at.instance {
-        Instance::Here { desk, attests: true } => desk
+        Instance::Here { signer, attests: true } => signer
             .attest(subject.attested(detail), output)
             .map_err(|error| Refusal(format!("no attestation could be made, so there is no report: {error}"))),
         Instance::Here { attests: false, .. } | Instance::None | Instance::Broken(_) => Ok(output),
@@ -112,8 +112,8 @@ mod tests {
         let report = shell(&arguments, &at).unwrap();
         let embedded = report.get("attestation").unwrap();
         let (_, id) = split_uri(embedded.get("attestation_uri").and_then(Value::as_str).unwrap()).unwrap();
-        let Instance::Here { desk, .. } = &instance else { unreachable!() };
-        assert_eq!(desk.find(id).unwrap().unwrap(), json::canonical(embedded));
+        let Instance::Here { signer, .. } = &instance else { unreachable!() };
+        assert_eq!(signer.find(id).unwrap().unwrap(), json::canonical(embedded));
     }
 
     #[test]

@@ -17,11 +17,11 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use super::heard::{Heard, hear, too_long};
+use super::incoming::{Incoming, parse, too_long};
 use super::published;
 use super::server::Server;
 use super::{MAX_MESSAGE, ServeError, asked_to_stop, runtime};
-use crate::http::access::Access;
+use crate::http::tokens::AccessTokens;
 
 /// Where it is served.
 pub const PATH: &str = "/mcp";
@@ -34,7 +34,7 @@ pub struct HttpSetting {
     /// Names besides the loopback ones and the bound address, as `host` or `host:port`.
     pub names: Vec<String>,
     /// Who may call tools; anybody who reaches it where there is none.
-    pub access: Option<Access>,
+    pub tokens: Option<AccessTokens>,
 }
 
 /// Serves on a bound socket until the process is asked to stop.
@@ -72,7 +72,7 @@ pub fn router(server: Server, address: SocketAddr, setting: &HttpSetting) -> Rou
         .with_allowed_origins(origins)
         .enforce_origin_validation()
         .with_max_request_body_bytes(MAX_MESSAGE);
-    let gate = Arc::new(setting.access.clone());
+    let gate = Arc::new(setting.tokens.clone());
     let published = published::routes(server.clone());
     let service =
         StreamableHttpService::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), config);
@@ -108,17 +108,17 @@ async fn strict(request: Request, next: Next) -> Response {
     let Ok(bytes) = to_bytes(body, MAX_MESSAGE).await else {
         return wrong(StatusCode::PAYLOAD_TOO_LARGE, too_long());
     };
-    match hear(&bytes) {
-        Heard::Message(_) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
-        Heard::Nothing => StatusCode::ACCEPTED.into_response(),
-        Heard::Wrong(answer) => wrong(StatusCode::BAD_REQUEST, answer),
+    match parse(&bytes) {
+        Incoming::Message(_) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+        Incoming::Nothing => StatusCode::ACCEPTED.into_response(),
+        Incoming::Wrong(answer) => wrong(StatusCode::BAD_REQUEST, answer),
     }
 }
 
 /// Lets in who has a token, where tokens are asked for.
-async fn known(State(gate): State<Arc<Option<Access>>>, request: Request, next: Next) -> Response {
+async fn known(State(gate): State<Arc<Option<AccessTokens>>>, request: Request, next: Next) -> Response {
     match gate.as_ref() {
-        Some(access) if access.guest(request.headers()).is_none() => {
+        Some(tokens) if tokens.find(request.headers()).is_none() => {
             (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")]).into_response()
         }
         Some(_) | None => next.run(request).await,

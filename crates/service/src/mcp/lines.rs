@@ -13,7 +13,7 @@ use rmcp::transport::Transport;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::MAX_MESSAGE;
-use super::heard::{Heard, hear, too_long};
+use super::incoming::{Incoming, parse, too_long};
 
 /// How many messages may wait in either direction.
 const WAITING: usize = 64;
@@ -25,16 +25,16 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Starts both threads. The second of the two ends when everything that was said is written.
+    /// Starts both threads. The second of the two ends when everything that waited is written.
     pub fn start(
         input: impl BufRead + Send + 'static,
         output: impl Write + Send + 'static,
     ) -> io::Result<(Self, JoinHandle<()>)> {
-        let (heard, incoming) = mpsc::channel(WAITING);
-        let (outgoing, said) = mpsc::channel(WAITING);
+        let (received, incoming) = mpsc::channel(WAITING);
+        let (outgoing, waiting) = mpsc::channel(WAITING);
         let answers = outgoing.clone();
-        thread::Builder::new().name("reader".to_owned()).spawn(move || read(input, &heard, &answers))?;
-        let writer = thread::Builder::new().name("writer".to_owned()).spawn(move || write(output, said))?;
+        thread::Builder::new().name("reader".to_owned()).spawn(move || read(input, &received, &answers))?;
+        let writer = thread::Builder::new().name("writer".to_owned()).spawn(move || write(output, waiting))?;
         Ok((Self { incoming, outgoing: Some(outgoing) }, writer))
     }
 }
@@ -65,18 +65,18 @@ impl Transport<RoleServer> for Lines {
     }
 }
 
-fn read(mut input: impl BufRead, heard: &Sender<ClientJsonRpcMessage>, answers: &Sender<String>) {
+fn read(mut input: impl BufRead, received: &Sender<ClientJsonRpcMessage>, answers: &Sender<String>) {
     let (mut line, mut open) = (Vec::new(), false);
     loop {
         let answered = match next(&mut input, &mut line) {
             Ok(Next::End) | Err(_) => return,
             Ok(Next::TooLong) => answers.blocking_send(too_long()).is_ok(),
-            Ok(Next::Line) => match hear(&line) {
-                Heard::Nothing => true,
-                Heard::Wrong(answer) => answers.blocking_send(answer).is_ok(),
-                Heard::Message(message) => {
+            Ok(Next::Line) => match parse(&line) {
+                Incoming::Nothing => true,
+                Incoming::Wrong(answer) => answers.blocking_send(answer).is_ok(),
+                Incoming::Message(message) => {
                     open |= opens(&message);
-                    !wanted(&message, open) || heard.blocking_send(*message).is_ok()
+                    !wanted(&message, open) || received.blocking_send(*message).is_ok()
                 }
             },
         };
@@ -110,8 +110,8 @@ fn wanted(message: &ClientJsonRpcMessage, open: bool) -> bool {
     }
 }
 
-fn write(mut output: impl Write, mut said: Receiver<String>) {
-    while let Some(mut line) = said.blocking_recv() {
+fn write(mut output: impl Write, mut waiting: Receiver<String>) {
+    while let Some(mut line) = waiting.blocking_recv() {
         line.push('\n');
         if output.write_all(line.as_bytes()).and_then(|()| output.flush()).is_err() {
             return;

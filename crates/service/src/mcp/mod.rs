@@ -4,25 +4,25 @@
 //! request is answered, a line that is no message ends nothing, and with attestation on no report leaves without one. Page:
 //! `docs/mcp.md`.
 
-mod desk;
 mod evaluate;
-mod heard;
 mod http;
+mod incoming;
 mod lines;
 mod numbers;
 mod published;
 mod resources;
 mod schemas;
 mod server;
+mod signer;
 mod stdio;
 mod verify;
 
 use std::io;
 
-pub use crate::http::access::{Access, TokenError};
-pub use desk::{Desk, Instance};
+pub use crate::http::tokens::{AccessTokens, TokenError};
 pub use http::{HttpSetting, PATH, router, serve as serve_http};
 pub use server::{Server, World};
+pub use signer::{Instance, Signer};
 pub use stdio::serve as serve_stdio;
 pub use verify::{Foreign, Presented, Verified, nobody_trusted};
 

@@ -11,8 +11,8 @@ use writ_core::json;
 use writ_evidence::attestation::{Attestation, FOLDER, is_id};
 use writ_evidence::registry::{KeyState, PATH};
 
-use super::desk::{DeskError, Instance};
 use super::server::Server;
+use super::signer::{Instance, SignerError};
 
 /// The routes; without an instance they find nothing.
 pub(super) fn routes(server: Server) -> Router {
@@ -22,7 +22,7 @@ pub(super) fn routes(server: Server) -> Router {
 
 async fn registry(State(server): State<Server>) -> Response {
     asked(server, |instance| match instance {
-        Instance::Here { desk, .. } => Ok(Some(json::compact(&desk.registry()?.to_json()))),
+        Instance::Here { signer, .. } => Ok(Some(json::compact(&signer.registry()?.to_json()))),
         Instance::None | Instance::Broken(_) => Ok(None),
     })
     .await
@@ -33,10 +33,10 @@ async fn one(State(server): State<Server>, Path(file): Path<String>) -> Response
         return StatusCode::NOT_FOUND.into_response();
     };
     let gone = asked(server, move |instance| {
-        let Instance::Here { desk, .. } = instance else { return Ok(None) };
-        let Some(document) = desk.find(&id)? else { return Ok(None) };
+        let Instance::Here { signer, .. } = instance else { return Ok(None) };
+        let Some(document) = signer.find(&id)? else { return Ok(None) };
         let key = Attestation::parse(document.as_bytes()).ok().map(|attestation| attestation.key_id().to_owned());
-        let registry = desk.registry()?;
+        let registry = signer.registry()?;
         let state = key.and_then(|key| Some(registry.key(&key)?.state));
         // Out of service (section 6.5): an empty document is none.
         let gone = matches!(state, Some(KeyState::Retired | KeyState::Compromised));
@@ -48,7 +48,7 @@ async fn one(State(server): State<Server>, Path(file): Path<String>) -> Response
 /// Asks the notary away from the threads that answer.
 async fn asked(
     server: Server,
-    ask: impl FnOnce(&Instance) -> Result<Option<String>, DeskError> + Send + 'static,
+    ask: impl FnOnce(&Instance) -> Result<Option<String>, SignerError> + Send + 'static,
 ) -> Response {
     let told = tokio::task::spawn_blocking(move || ask(server.instance())).await;
     match told {

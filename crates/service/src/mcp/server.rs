@@ -14,13 +14,13 @@ use writ_core::json::{self, Object, Value};
 use writ_core::secret::hide;
 use writ_engine::matter::Detail;
 
-use super::desk::Instance;
+use super::signer::Instance;
 use super::verify::Foreign;
 use super::{evaluate, numbers, resources, schemas, verify};
 
 /// How many calls are worked on at once.
 const AT_ONCE: usize = 4;
-/// The protocol's methods that a tool server knows. One of them that came here as a stranger has the wrong parameters.
+/// The protocol's methods that a tool server knows. One of them that is taken for an unknown one has the wrong parameters.
 const KNOWN: [&str; 5] = ["initialize", "ping", "server/discover", "tools/list", "tools/call"];
 
 /// Where the actions that are asked about would run.
@@ -66,7 +66,7 @@ impl Server {
     /// The base URL of the instance that attests here.
     pub fn url(&self) -> Option<&str> {
         match &self.inner.instance {
-            Instance::Here { desk, .. } => Some(desk.url()),
+            Instance::Here { signer, .. } => Some(signer.url()),
             Instance::None | Instance::Broken(_) => None,
         }
     }
@@ -80,9 +80,9 @@ impl Server {
 impl Inner {
     fn call(&self, tool: &Tool, given: JsonObject) -> Result<Value, Refusal> {
         let known = tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
-        if let Some(stranger) = given.keys().find(|name| known.is_none_or(|known| !known.contains_key(*name))) {
+        if let Some(unknown) = given.keys().find(|name| known.is_none_or(|known| !known.contains_key(*name))) {
             let known: Vec<&str> = known.into_iter().flat_map(|known| known.keys()).map(String::as_str).collect();
-            return Err(Refusal(hide(&format!("unknown argument `{stranger}`: there are `{}`", known.join("`, `")))));
+            return Err(Refusal(hide(&format!("unknown argument `{unknown}`: there are `{}`", known.join("`, `")))));
         }
         let exact = given.get("attestation").map(|given| numbers::inward(given.clone(), true));
         let arguments = given.into_iter().map(|(name, value)| Ok((name, numbers::inward(value, false)?)));

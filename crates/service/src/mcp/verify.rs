@@ -8,8 +8,8 @@ use writ_core::secret::hide;
 use writ_evidence::attestation::{Attestation, Failure, FailureCode, split_uri};
 use writ_evidence::registry::{KeyState, Registry};
 
-use super::desk::{Desk, DeskError, Instance, same_instance};
 use super::server::{Refusal, text_of};
+use super::signer::{Instance, Signer, SignerError, same_instance};
 
 /// What is to be verified, in the right form.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub fn verify(
     let verified = match presented {
         Err(failure) => Verified::failed(failure),
         Ok(attestation) => match instance {
-            Instance::Here { desk, .. } if desk.issued(&attestation) => own(attestation, desk)?,
+            Instance::Here { signer, .. } if signer.issued(&attestation) => own(attestation, signer)?,
             Instance::Broken(why) => return Err(Refusal(format!("this instance's registry cannot be read: {why}"))),
             Instance::Here { .. } | Instance::None => foreign(&Presented::Attestation(attestation)),
         },
@@ -83,23 +83,23 @@ fn by_uri(uri: &str, instance: &Instance, foreign: &Foreign) -> Result<Verified,
         let detail = "`uri` is not {instance}/.well-known/attestations/{id}.json";
         return Ok(Verified::failed(Failure::new(FailureCode::InvalidAttestation, detail)));
     };
-    let desk = match instance {
-        Instance::Here { desk, .. } if same_instance(base, desk.url()) => desk,
+    let signer = match instance {
+        Instance::Here { signer, .. } if same_instance(base, signer.url()) => signer,
         Instance::Broken(why) => return Err(Refusal(format!("this instance's registry cannot be read: {why}"))),
         Instance::Here { .. } | Instance::None => return Ok(foreign(&Presented::Uri(uri.to_owned()))),
     };
-    let Some(document) = desk.find(id)? else {
+    let Some(document) = signer.find(id)? else {
         let detail = format!("this instance has no attestation {id}");
         return Ok(Verified::failed(Failure::new(FailureCode::AttestationAbsent, detail)));
     };
     match Attestation::parse(document.as_bytes()) {
-        Ok(attestation) => Ok(own(Box::new(attestation), desk)?),
+        Ok(attestation) => Ok(own(Box::new(attestation), signer)?),
         Err(failure) => Ok(Verified::failed(failure)),
     }
 }
 
-fn own(attestation: Box<Attestation>, desk: &Desk) -> Result<Verified, DeskError> {
-    let registry = desk.registry()?;
+fn own(attestation: Box<Attestation>, signer: &Signer) -> Result<Verified, SignerError> {
+    let registry = signer.registry()?;
     let key_state = registry.key(attestation.key_id()).map(|key| key.state);
     let failure = checked(&attestation, &registry, Timestamp::now()).err();
     Ok(Verified { failure, attestation: Some(attestation), key_state })
@@ -146,8 +146,8 @@ impl Verified {
     }
 }
 
-impl From<DeskError> for Refusal {
-    fn from(error: DeskError) -> Self {
+impl From<SignerError> for Refusal {
+    fn from(error: SignerError) -> Self {
         Self(error.to_string())
     }
 }

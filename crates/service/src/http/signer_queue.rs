@@ -1,6 +1,6 @@
-//! The desk: the one thread that signs and keeps, and one that tidies up behind it.
+//! The signer queue: requests wait for the one thread that signs and keeps; another tidies up behind it.
 //!
-//! Owns the notary. The desk takes everything that waits at once and puts it under one durable step, so that the disk is flushed once for
+//! Owns the notary. The thread takes everything that waits at once and puts it under one durable step, so that the disk is flushed once for
 //! many requests. Invariant: an answer leaves only after its attestation is durable.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -32,10 +32,10 @@ struct Job {
 
 /// Where requests wait for their attestation.
 #[derive(Clone)]
-pub struct Desk(mpsc::Sender<Job>);
+pub struct SignerQueue(mpsc::Sender<Job>);
 
-impl Desk {
-    /// Starts the threads. They end when the last desk is dropped.
+impl SignerQueue {
+    /// Starts the threads. They end when the last sender is dropped.
     pub fn open(
         notary: Notary,
         archive: Archive,
@@ -47,9 +47,9 @@ impl Desk {
         let tidier = Builder::new().name("writ-tidier".to_owned());
         let noted = log.clone();
         let tidier = tidier.spawn(move || tidy(archive, &untidy, &noted))?;
-        let desk = Builder::new().name("writ-desk".to_owned());
-        let desk = desk.spawn(move || work(notary, jobs, &kept, &metrics, &log))?;
-        Ok((Self(sender), [desk, tidier]))
+        let signer = Builder::new().name("writ-signer".to_owned());
+        let signer = signer.spawn(move || work(notary, jobs, &kept, &metrics, &log))?;
+        Ok((Self(sender), [signer, tidier]))
     }
 
     /// Whether nobody works there any more.

@@ -1,4 +1,4 @@
-//! The notary's desk: one thread that holds the keys and the database, and takes one job at a time.
+//! The signer: one thread that holds the keys and the database, and takes one job at a time.
 //!
 //! The database's client blocks and must not be dropped inside a runtime, so it lives where there is none.
 
@@ -21,7 +21,7 @@ pub enum Instance {
     /// It has an instance's keys and registry.
     Here {
         /// Who holds them.
-        desk: Desk,
+        signer: Signer,
         /// Whether reports are attested.
         attests: bool,
     },
@@ -31,15 +31,15 @@ pub enum Instance {
     Broken(String),
 }
 
-/// The way to the notary.
-pub struct Desk {
+/// The way to that thread.
+pub struct Signer {
     jobs: mpsc::Sender<Job>,
     url: String,
 }
 
 /// What the notary could not do.
 #[derive(Debug, thiserror::Error)]
-pub enum DeskError {
+pub enum SignerError {
     /// It said why.
     #[error("{}", hide(&.0.to_string()))]
     Notary(#[from] NotaryError),
@@ -67,8 +67,8 @@ impl Instance {
             }
             Ok(notary)
         });
-        match opened.map(Desk::new) {
-            Ok(Ok(desk)) => Ok(Self::Here { desk, attests }),
+        match opened.map(Signer::new) {
+            Ok(Ok(signer)) => Ok(Self::Here { signer, attests }),
             Err(error) if attests => Err(error),
             Err(error) => Ok(Self::Broken(hide(&error.to_string()))),
             Ok(Err(error)) => Ok(Self::Broken(error.to_string())),
@@ -76,7 +76,7 @@ impl Instance {
     }
 }
 
-impl Desk {
+impl Signer {
     /// Gives the notary a thread.
     pub fn new(mut notary: Notary) -> io::Result<Self> {
         let url = notary.identity().url().to_owned();
@@ -92,21 +92,21 @@ impl Desk {
     }
 
     /// The report with its durable attestation beside it.
-    pub fn attest(&self, input: Value, output: Value) -> Result<Value, DeskError> {
+    pub fn attest(&self, input: Value, output: Value) -> Result<Value, SignerError> {
         let matter =
             Matter { input, output: output.clone(), seconds: SHELF_LIFE_SECONDS, chain_id: None, parent: None };
         let issued = self.ask(move |notary| notary.issue(&[matter]))??;
         let document = issued.first().and_then(|text| json::parse_with(text.as_bytes(), Limits::SIGNED).ok());
-        Ok(matter::response(output, document.ok_or(DeskError::Gone)?))
+        Ok(matter::response(output, document.ok_or(SignerError::Gone)?))
     }
 
     /// The registry as it is now.
-    pub fn registry(&self) -> Result<Registry, DeskError> {
+    pub fn registry(&self) -> Result<Registry, SignerError> {
         Ok(self.ask(|notary| notary.registry(Timestamp::now()))??)
     }
 
     /// The document of an attestation this instance issued.
-    pub fn find(&self, id: &str) -> Result<Option<String>, DeskError> {
+    pub fn find(&self, id: &str) -> Result<Option<String>, SignerError> {
         let id = id.to_owned();
         Ok(self.ask(move |notary| notary.find(&id))??.map(|record| record.document))
     }
@@ -116,11 +116,11 @@ impl Desk {
         same_instance(attestation.instance(), &self.url)
     }
 
-    fn ask<T: Send + 'static>(&self, job: impl FnOnce(&mut Notary) -> T + Send + 'static) -> Result<T, DeskError> {
+    fn ask<T: Send + 'static>(&self, job: impl FnOnce(&mut Notary) -> T + Send + 'static) -> Result<T, SignerError> {
         let (answer, answered) = mpsc::sync_channel(1);
         let job = Box::new(move |notary: &mut Notary| drop(answer.send(job(notary))));
-        self.jobs.send(job).map_err(|_closed| DeskError::Gone)?;
-        answered.recv().map_err(|_closed| DeskError::Gone)
+        self.jobs.send(job).map_err(|_closed| SignerError::Gone)?;
+        answered.recv().map_err(|_closed| SignerError::Gone)
     }
 }
 

@@ -46,12 +46,12 @@ pub enum TokenError {
 
 /// The tokens that are let in.
 #[derive(Clone, Debug)]
-pub struct Access(Vec<[u8; 32]>);
+pub struct AccessTokens(Vec<[u8; 32]>);
 
-/// Somebody with a token: which of them it is.
-pub type Guest = usize;
+/// Which token a request has: its place in the file.
+pub type TokenIndex = usize;
 
-impl Access {
+impl AccessTokens {
     /// A token a line; empty lines and lines that begin with `#` are skipped.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let io = |source| TokenError::Io { path: path.to_owned(), source };
@@ -78,7 +78,7 @@ impl Access {
     }
 
     /// Whose token the request has.
-    pub fn guest(&self, headers: &HeaderMap) -> Option<Guest> {
+    pub fn find(&self, headers: &HeaderMap) -> Option<TokenIndex> {
         let mut given = headers.get_all(AUTHORIZATION).iter();
         let (Some(only), None) = (given.next(), given.next()) else { return None };
         let (scheme, token) = only.to_str().ok()?.split_once(' ')?;

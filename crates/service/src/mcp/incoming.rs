@@ -13,9 +13,9 @@ use super::MAX_MESSAGE;
 /// The library reads 128 levels.
 const LIMITS: Limits = Limits { bytes: MAX_MESSAGE, depth: 120, integers: Integers::Any };
 
-/// What was heard.
+/// What has come in.
 #[derive(Debug)]
-pub enum Heard {
+pub enum Incoming {
     /// A message of the protocol.
     Message(Box<ClientJsonRpcMessage>),
     /// Nothing that wants an answer.
@@ -25,10 +25,10 @@ pub enum Heard {
 }
 
 /// Reads one message.
-pub fn hear(bytes: &[u8]) -> Heard {
+pub fn parse(bytes: &[u8]) -> Incoming {
     let bytes = bytes.trim_ascii();
     if bytes.is_empty() {
-        return Heard::Nothing;
+        return Incoming::Nothing;
     }
     let value = match json::parse_with(bytes, LIMITS) {
         Ok(value) => value,
@@ -39,13 +39,13 @@ pub fn hear(bytes: &[u8]) -> Heard {
         return wrong(ErrorCode::INVALID_REQUEST, &format!("invalid request: {what}"), None);
     };
     match serde_json::from_slice(bytes) {
-        Ok(message) => Heard::Message(Box::new(message)),
+        Ok(message) => Incoming::Message(Box::new(message)),
         Err(_) if object.get("id").is_none() && object.get("method").and_then(Value::as_str).is_some() => {
-            Heard::Nothing
+            Incoming::Nothing
         }
         // An answer to nothing: an answer to it could go on for ever.
         Err(_) if object.get("method").is_none() && (object.get("result").or(object.get("error"))).is_some() => {
-            Heard::Nothing
+            Incoming::Nothing
         }
         Err(_) => wrong(ErrorCode::INVALID_REQUEST, "invalid request: not of JSON-RPC 2.0's form", object.get("id")),
     }
@@ -56,8 +56,8 @@ pub fn too_long() -> String {
     answer(ErrorCode::INVALID_REQUEST, &format!("invalid request: longer than {MAX_MESSAGE} bytes"), None)
 }
 
-fn wrong(code: ErrorCode, message: &str, id: Option<&Value>) -> Heard {
-    Heard::Wrong(answer(code, message, id))
+fn wrong(code: ErrorCode, message: &str, id: Option<&Value>) -> Incoming {
+    Incoming::Wrong(answer(code, message, id))
 }
 
 fn answer(code: ErrorCode, message: &str, id: Option<&Value>) -> String {
@@ -73,8 +73,8 @@ fn answer(code: ErrorCode, message: &str, id: Option<&Value>) -> String {
 mod tests {
     use super::*;
 
-    fn code(heard: Heard) -> i64 {
-        let Heard::Wrong(answer) = heard else { return 0 };
+    fn code(incoming: Incoming) -> i64 {
+        let Incoming::Wrong(answer) = incoming else { return 0 };
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
         assert_eq!(answer["jsonrpc"], "2.0");
         answer["error"]["code"].as_i64().unwrap()
@@ -98,22 +98,22 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
             (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, -32600),
         ] {
-            assert_eq!(code(hear(line.as_bytes())), expected, "{}", line.get(..80).unwrap_or(line));
+            assert_eq!(code(parse(line.as_bytes())), expected, "{}", line.get(..80).unwrap_or(line));
         }
-        assert_eq!(code(hear(b"\xff\xfe")), -32700);
+        assert_eq!(code(parse(b"\xff\xfe")), -32700);
     }
 
     #[test]
     fn what_wants_no_answer_gets_none() {
         for line in ["", " \r", r#"{"method":"x"}"#, r#"{"jsonrpc":"1.0","result":1}"#, r#"{"error":{}}"#] {
-            assert!(matches!(hear(line.as_bytes()), Heard::Nothing), "{line}");
+            assert!(matches!(parse(line.as_bytes()), Incoming::Nothing), "{line}");
         }
     }
 
     #[test]
     fn an_answer_names_the_request_where_it_can() {
-        let Heard::Wrong(answer) = hear(br#"{"jsonrpc":"2.0","id":"a","method":7}"#) else { unreachable!() };
+        let Incoming::Wrong(answer) = parse(br#"{"jsonrpc":"2.0","id":"a","method":7}"#) else { unreachable!() };
         assert_eq!(serde_json::from_str::<serde_json::Value>(&answer).unwrap()["id"], "a");
-        let Heard::Message(_) = hear(br#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#) else { unreachable!() };
+        let Incoming::Message(_) = parse(br#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#) else { unreachable!() };
     }
 }
