@@ -4,14 +4,12 @@
 mod service_parts;
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
-use service_parts::{Client, Folder, LINE, REGISTRY, Server, command, path};
+use service_parts::{Folder, LINE, REGISTRY, Server, command, path};
 use writ_core::Timestamp;
 use writ_engine::notary::Notary;
 use writ_evidence::registry::{Change, KeyState};
@@ -432,51 +430,6 @@ fn tls_with_a_certificate_of_ones_own() {
     server.stop();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert_eq!(command(&folder.state(), &args).output().unwrap().status.code(), Some(1));
-}
-
-#[test]
-fn spans_reach_a_collector() {
-    let folder = Folder::new("serve-spans");
-    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("http://{}", collector.local_addr().unwrap());
-    let taken = thread::spawn(move || {
-        let mut client = collector.accept().unwrap().0;
-        let (mut request, mut part) = (Vec::new(), [0; 4096]);
-        loop {
-            let text = String::from_utf8_lossy(&request).into_owned();
-            if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-                if body.len() >= length.parse().unwrap() {
-                    client.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
-                    return (head.to_owned(), body.to_owned());
-                }
-            }
-            let read = client.read(&mut part).unwrap();
-            request.extend_from_slice(&part[..read]);
-        }
-    });
-    let mut start = command(&folder.state(), &["--listen", "127.0.0.1:0", "--log", "json", "--attest"]);
-    start.env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
-    let server = Server::started(start);
-    let trace = "0af7651916cd43dd8448eb211c80319c";
-    let headers = format!("content-type: application/json\r\ntraceparent: 00-{trace}-b7ad6b7169203331-01\r\n");
-    server.client().request("POST", "/api/evaluate", &headers, LINE.as_bytes());
-    let (head, body) = taken.join().unwrap();
-    assert!(head.starts_with("POST /v1/traces HTTP/1.1") && head.contains("content-type: application/json"), "{head}");
-    let body: Value = serde_json::from_str(&body).unwrap();
-    let spans = body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
-    let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["evaluate", "attest", "POST /api/evaluate"]);
-    let whole = &spans[2];
-    assert_eq!((&whole["traceId"], &whole["parentSpanId"]), (&trace.into(), &"b7ad6b7169203331".into()));
-    assert!(spans[..2].iter().all(|span| span["parentSpanId"] == whole["spanId"] && span["traceId"] == trace));
-    let verdict = whole["attributes"].as_array().unwrap().iter().find(|attribute| attribute["key"] == "writ.verdict");
-    assert_eq!(verdict.unwrap()["value"]["stringValue"], "block");
-    let nanos = |span: &Value, name: &str| span[name].as_str().unwrap().parse::<u128>().unwrap();
-    assert!(spans.iter().all(|span| nanos(span, "startTimeUnixNano") <= nanos(span, "endTimeUnixNano")));
-    // A collector that is gone holds nothing up.
-    assert_eq!(Client::new(server.address).evaluate(LINE).status, 200);
-    server.stop();
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The process's surroundings, read once: the only place that looks at environment variables.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{env, fs};
 
 use writ_clients::claude_code::settings::{SHELL_VARIABLE, is_bash};
 use writ_engine::Home;
 use writ_engine::claims::Switches;
+use writ_service::http::Otlp;
 
 use crate::exit::Failure;
 
@@ -120,9 +122,29 @@ pub fn not_absolute() -> Vec<(&'static str, String)> {
     names.into_iter().filter_map(read).filter(|(_, value)| !value.is_empty() && !value.starts_with('/')).collect()
 }
 
-/// Where spans go when no argument says so (OpenTelemetry's own variable).
-pub fn otlp() -> Option<String> {
-    env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty())
+/// Where spans and metrics go: below `endpoint`, else where OpenTelemetry's own variables say, else nowhere.
+pub fn otlp(endpoint: Option<String>) -> Option<Otlp> {
+    let said = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    if said("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return None;
+    }
+    let url = |signal: &str, path: &str| {
+        if said(&format!("OTEL_{signal}_EXPORTER")).is_some_and(|exporter| exporter == "none") {
+            return None;
+        }
+        // The variable of one signal is its whole URL.
+        let own = || said(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"));
+        let below = |base: String| format!("{}{path}", base.trim_end_matches('/'));
+        endpoint.clone().map(below).or_else(own).or_else(|| said("OTEL_EXPORTER_OTLP_ENDPOINT").map(below))
+    };
+    let (spans, metrics) = (url("TRACES", "/v1/traces"), url("METRICS", "/v1/metrics"));
+    let timeout = said("OTEL_EXPORTER_OTLP_TIMEOUT").and_then(|millis| millis.parse().ok());
+    (spans.is_some() || metrics.is_some()).then(|| Otlp {
+        spans,
+        metrics,
+        timeout: timeout.map_or(Otlp::TIMEOUT, Duration::from_millis),
+        authorities: said("OTEL_EXPORTER_OTLP_CERTIFICATE").map(PathBuf::from),
+    })
 }
 
 /// The folders of `$PATH`.

@@ -1,9 +1,12 @@
-//! `GET` over HTTP and HTTPS for the verifier: no redirects, no proxies, limits on size and time.
+//! HTTP and HTTPS to others, for the verifier and for telemetry: no redirects, no proxies, limits on size and time.
 
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::{Error as PemError, PemObject};
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use writ_verifier::{Fetch, Fetched, NetworkError};
@@ -19,25 +22,37 @@ pub struct Network {
 
 impl Default for Network {
     fn default() -> Self {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let roots = rustls_native_certs::load_native_certs().certs;
-        let roots: Vec<Certificate<'static>> =
-            roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect();
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::from(roots))
-            .unversioned_rustls_crypto_provider(provider)
-            .build();
-        let config = Agent::config_builder()
-            .tls_config(tls)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .http_status_as_error(false)
-            .proxy(None)
-            .timeout_global(Some(TIMEOUT))
-            .user_agent(concat!("writ/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Self { agent: config.into() }
+        Self { agent: agent(authorities(), TIMEOUT) }
     }
+}
+
+/// The machine's authorities, or those in `$SSL_CERT_FILE`.
+pub(crate) fn authorities() -> Vec<Certificate<'static>> {
+    let roots = rustls_native_certs::load_native_certs().certs;
+    roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect()
+}
+
+/// The authorities in a file of PEM.
+pub(crate) fn authorities_in(path: &Path) -> Result<Vec<Certificate<'static>>, PemError> {
+    let roots = CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>()?;
+    Ok(roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect())
+}
+
+/// An HTTP client that follows nothing, goes through nothing, and takes every status for an answer.
+pub(crate) fn agent(roots: Vec<Certificate<'static>>, timeout: Duration) -> Agent {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls =
+        TlsConfig::builder().root_certs(RootCerts::from(roots)).unversioned_rustls_crypto_provider(provider).build();
+    let config = Agent::config_builder()
+        .tls_config(tls)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .proxy(None)
+        .timeout_global(Some(timeout))
+        .user_agent(concat!("writ/", env!("CARGO_PKG_VERSION")))
+        .build();
+    config.into()
 }
 
 impl Fetch for Network {

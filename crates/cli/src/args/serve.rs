@@ -10,7 +10,7 @@ use super::InstanceArgs;
 /// How the service's log looks.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum LogFormat {
-    /// `time event name=value …`
+    /// `time level name=value …`
     Text,
     /// One JSON object a line.
     Json,
@@ -54,7 +54,7 @@ pub struct ServeArgs {
     /// How long an answer may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub timeout: u64,
-    /// Where to send spans (OTLP over HTTP); `OTEL_EXPORTER_OTLP_ENDPOINT` when left out.
+    /// Where to send spans and metrics (OTLP over HTTP); the `OTEL_EXPORTER_OTLP_*` variables say it when left out.
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
     /// How the log on stderr looks.

@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
-use http_body_util::Full;
-use hyper::body::Bytes;
-use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::{Response, StatusCode};
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
 use writ_core::json::write_string;
 use writ_core::secret::hide;
 
-/// What goes out.
-pub type Reply = Response<Full<Bytes>>;
-
+/// The type of nearly all answers.
+pub const JSON: &str = "application/json";
 /// Longest message of an error.
 const MAX_MESSAGE: usize = 400;
 
@@ -46,6 +45,8 @@ pub enum Refusal {
     Busy,
     /// The evaluation did not end in time.
     Timeout,
+    /// A panic: a fault of ours.
+    Internal,
     /// The verdict could not be signed and kept (never answered without its attestation).
     Unattested,
     /// The database does not answer.
@@ -53,6 +54,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Nothing is there.
+    pub const NO_ROUTE: Self = Self::NotFound("no such route");
+
     /// Status, code and message.
     fn parts(&self) -> (StatusCode, &'static str, Cow<'_, str>) {
         use StatusCode as S;
@@ -80,6 +84,7 @@ impl Refusal {
             Self::TooMany(_) => (S::TOO_MANY_REQUESTS, "too_many_requests", "too many requests: try again later"),
             Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "no room for it now: try again"),
             Self::Timeout => (S::SERVICE_UNAVAILABLE, "timeout", "it took too long"),
+            Self::Internal => (S::INTERNAL_SERVER_ERROR, "internal", "a fault of the service; its log names the place"),
             Self::Unattested => (
                 S::SERVICE_UNAVAILABLE,
                 "not_attested",
@@ -89,9 +94,10 @@ impl Refusal {
         };
         (status, code, message.into())
     }
+}
 
-    /// The answer.
-    pub fn reply(&self) -> Reply {
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
         let (status, code, message) = self.parts();
         let mut body = format!("{{\"error\":{{\"code\":\"{code}\",\"message\":");
         let message: String = hide(&message).chars().take(MAX_MESSAGE).collect();
@@ -115,46 +121,28 @@ impl Refusal {
             | Self::Origin
             | Self::NotFound(_)
             | Self::Gone
-            | Self::MediaType => {}
+            | Self::MediaType
+            | Self::Internal => {}
         }
         reply
     }
 }
 
-/// A JSON answer that nobody keeps.
-pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Reply {
-    typed(status, body, "application/json")
-}
-
-/// An answer of another type that nobody keeps.
-pub fn typed(status: StatusCode, body: impl Into<Bytes>, kind: &'static str) -> Reply {
-    let mut reply = Response::new(Full::new(body.into()));
-    *reply.status_mut() = status;
-    let headers = reply.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    reply
+/// A JSON answer.
+pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Response {
+    (status, [(header::CONTENT_TYPE, JSON)], body.into()).into_response()
 }
 
 /// A public JSON document with its tag; nothing but the tag when the client has it already.
-pub fn document(body: Bytes, tag: &str, keep: &'static str, known: Option<&HeaderValue>) -> Reply {
+pub fn document(body: Bytes, tag: &str, keep: &'static str, known: Option<&HeaderValue>) -> Response {
+    let headers = [(header::CACHE_CONTROL, keep), (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"), (header::ETAG, tag)];
     let has = |known: &HeaderValue| {
         let mut tags = known.to_str().unwrap_or_default().split(',').map(str::trim);
         tags.any(|known| known == "*" || known.trim_start_matches("W/") == tag)
     };
-    let mut reply = if known.is_some_and(has) {
-        let mut reply = json(StatusCode::NOT_MODIFIED, Bytes::new());
-        reply.headers_mut().remove(header::CONTENT_TYPE);
-        reply
+    if known.is_some_and(has) {
+        (StatusCode::NOT_MODIFIED, headers).into_response()
     } else {
-        json(StatusCode::OK, body)
-    };
-    let headers = reply.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    if let Ok(tag) = HeaderValue::from_str(tag) {
-        headers.insert(header::ETAG, tag);
+        (headers, json(StatusCode::OK, body)).into_response()
     }
-    reply
 }

@@ -3,11 +3,12 @@
 //! Refuses to look at its own disk: it is not the caller's. Invariant: a service that attests never answers a verdict without its
 //! attestation (§7.1).
 
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, ORIGIN};
-use hyper::{HeaderMap, Request, StatusCode};
-use tokio::time::timeout;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use tracing::{Instrument, info_span};
 use writ_consequence::Blind;
 use writ_core::Digest;
 use writ_core::json::{self, Integers, Limits, Value};
@@ -15,13 +16,10 @@ use writ_core::secret::hide;
 use writ_engine::matter::{Detail, Subject};
 use writ_engine::notary::{Matter, Prepared};
 
-use super::answer::{Refusal, Reply, json};
-use super::rate_limit::Client;
-use super::span::Trail;
-use super::{BODY_TIME, Service};
+use super::answer::{Refusal, json};
+use super::telemetry::Verdict;
+use super::{Service, body};
 
-/// A body above this is judged away from the threads that answer.
-const LONG: usize = 32 << 10;
 /// Largest attestation: verifiers read no larger one. Leaves room for what is put around input and output.
 const MAX_ATTESTED: usize = (64 << 20) - (64 << 10);
 
@@ -29,13 +27,12 @@ const MAX_ATTESTED: usize = (64 << 20) - (64 << 10);
 const OPTIONS: [&str; 6] = ["cwd", "home", "state", "chain_id", "parent_attestation", "hash_only"];
 
 /// What became of a body.
-struct Judged {
-    source: &'static str,
-    verdict: &'static str,
-    outcome: Outcome,
+struct Evaluated {
+    verdict: Verdict,
+    report: Report,
 }
 
-enum Outcome {
+enum Report {
     /// The report's text.
     Plain(String),
     /// The report, ready to be attested.
@@ -43,96 +40,49 @@ enum Outcome {
 }
 
 /// Answers one request.
-pub async fn answer(
-    service: &Service,
-    request: Request<Incoming>,
-    peer: u128,
-    trail: &mut Trail,
-) -> Result<Reply, Refusal> {
-    admit(service, request.headers(), peer)?;
-    let body = body(service, request).await?;
-    let start = trail.now();
-    let judged = if body.bytes.len() > LONG {
-        let _turn = service.judges.acquire().await.map_err(|_closed| Refusal::Busy)?;
-        let (attest, seconds) = (service.signer.is_some(), service.shelf_life);
-        let judged = tokio::task::spawn_blocking(move || judge(&body.bytes, attest, seconds));
-        judged.await.map_err(|_gone| Refusal::Busy)??
-    } else {
-        judge(&body.bytes, service.signer.is_some(), service.shelf_life)?
-    };
-    trail.step("evaluate", start);
-    trail.verdict = Some((judged.source, judged.verdict));
-    let text = match (judged.outcome, &service.signer) {
-        (Outcome::Plain(report), None) => report,
-        (Outcome::Prepared(prepared), Some(signer)) => {
+pub async fn answer(State(service): State<Arc<Service>>, request: Request) -> Result<Response, Refusal> {
+    let body = body::read(&service, request.into_body()).await?;
+    let Evaluated { verdict, report } = evaluated(&service, body).instrument(info_span!("evaluate")).await?;
+    let mut response = finished(&service, report).await.map_or_else(Refusal::into_response, |text| {
+        service.metrics.verdict(verdict);
+        json(StatusCode::OK, text)
+    });
+    response.extensions_mut().insert(verdict);
+    Ok(response)
+}
+
+async fn evaluated(service: &Service, body: body::Received<'_>) -> Result<Evaluated, Refusal> {
+    let (attest, seconds) = (service.signer.is_some(), service.shelf_life);
+    if body.bytes.len() <= body::LONG {
+        return evaluate(&body.bytes, attest, seconds);
+    }
+    let _turn = service.long_evaluations.acquire().await.map_err(|_closed| Refusal::Busy)?;
+    let bytes = body.bytes.clone();
+    let evaluated = tokio::task::spawn_blocking(move || evaluate(&bytes, attest, seconds)).await;
+    evaluated.map_err(|gone| if gone.is_panic() { Refusal::Internal } else { Refusal::Busy })?
+}
+
+/// The answer's text, with the attestation in it where there is to be one.
+async fn finished(service: &Service, report: Report) -> Result<String, Refusal> {
+    match (report, &service.signer) {
+        (Report::Plain(report), None) => Ok(report),
+        (Report::Prepared(prepared), Some(signer)) => {
             let mut text = prepared.output().to_owned();
-            let start = trail.now();
-            let document = signer.attest(prepared).await?;
-            trail.step("attest", start);
+            let document = signer.attest(prepared).instrument(info_span!("attest")).await?;
             // The report is an object with members; the document stands in it byte for byte as it is kept.
             text.pop();
             text.reserve(document.len() + 20);
             text.push_str(",\"attestation\":");
             text.push_str(&document);
             text.push('}');
-            text
+            Ok(text)
         }
-        (Outcome::Plain(_), Some(_)) | (Outcome::Prepared(_), None) => return Err(Refusal::Unattested),
-    };
-    service.metrics.verdict(judged.source, judged.verdict);
-    Ok(json(StatusCode::OK, text))
-}
-
-/// Client may come in, and how often.
-fn admit(service: &Service, headers: &HeaderMap, peer: u128) -> Result<(), Refusal> {
-    let client = match &service.tokens {
-        Some(tokens) => tokens.find(headers).map(Client::Token),
-        None => Some(Client::Evaluating(peer)),
-    };
-    service.count(client.unwrap_or(Client::Evaluating(peer)))?;
-    if client.is_none() {
-        return Err(Refusal::Unauthorized);
-    }
-    // A page in the user's browser reaches a loopback address too; without a token there is nothing else that it lacks.
-    if service.tokens.is_none() && headers.contains_key(ORIGIN) {
-        return Err(Refusal::Origin);
-    }
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if kind.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(Refusal::MediaType) }
-}
-
-/// A body, and the room it takes.
-struct Taken<'a> {
-    bytes: Bytes,
-    _room: Option<tokio::sync::SemaphorePermit<'a>>,
-}
-
-async fn body(service: &Service, request: Request<Incoming>) -> Result<Taken<'_>, Refusal> {
-    let limit = service.max_body;
-    let hint = request.body().size_hint();
-    if hint.lower() > limit as u64 {
-        return Err(Refusal::TooLarge(limit));
-    }
-    // A body of unknown length may become as long as any.
-    let most = hint.upper().and_then(|most| usize::try_from(most).ok()).unwrap_or(limit).min(limit);
-    let room = if most > LONG {
-        let kibibytes = u32::try_from(most / 1024).unwrap_or(u32::MAX).min(service.room_kib);
-        let room = service.room.acquire_many(kibibytes).await;
-        Some(room.map_err(|_closed| Refusal::Busy)?)
-    } else {
-        None
-    };
-    match timeout(BODY_TIME, Limited::new(request.into_body(), limit).collect()).await {
-        Err(_slow) => Err(Refusal::SlowBody),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge(limit)),
-        Ok(Err(_cut)) => Err(Refusal::Malformed("the body is cut off".to_owned())),
-        Ok(Ok(body)) => Ok(Taken { bytes: body.to_bytes(), _room: room }),
+        (Report::Plain(_), Some(_)) | (Report::Prepared(_), None) => Err(Refusal::Unattested),
     }
 }
 
 /// Parses, evaluates and writes down; needs nothing but the processor.
-fn judge(bytes: &[u8], attest: bool, seconds: i64) -> Result<Judged, Refusal> {
+fn evaluate(bytes: &[u8], attest: bool, seconds: i64) -> Result<Evaluated, Refusal> {
     // What is attested is known by a hash of its canonical form, which no other input may share.
     let integers = if attest { Integers::Canonical } else { Integers::Any };
     let limits = Limits { bytes: usize::MAX, integers, ..Limits::FOREIGN };
@@ -171,25 +121,24 @@ fn judge(bytes: &[u8], attest: bool, seconds: i64) -> Result<Judged, Refusal> {
         Some(_) => return Err(malformed("`options.hash_only` is neither true nor false")),
     };
     let subject = Subject::read(source, input, options).map_err(|why| Refusal::NoSubject(why.to_string()))?;
-    let report = subject.evaluate(home.as_deref(), &Blind).map_err(|why| Refusal::NoSubject(why.to_string()))?;
-    let verdict = report.verdict().as_str();
-    let output = subject.output(&report, detail);
-    let outcome = if attest {
+    let consequences = subject.evaluate(home.as_deref(), &Blind).map_err(|why| Refusal::NoSubject(why.to_string()))?;
+    let output = subject.output(&consequences, detail);
+    let report = if attest {
         let matter = Matter { input: subject.attested(detail), output, seconds, chain_id, parent };
         let prepared = matter.prepare().map_err(|_no_random| Refusal::Unattested)?;
         if prepared.bytes() > MAX_ATTESTED {
             return Err(Refusal::NoSubject("its report is too large to be attested".to_owned()));
         }
-        Outcome::Prepared(prepared)
+        Report::Prepared(prepared)
     } else {
-        Outcome::Plain(json::canonical(&output))
+        Report::Plain(json::canonical(&output))
     };
     let source = match subject {
         Subject::Shell { .. } => "shell",
         Subject::Terraform { .. } => "terraform",
         Subject::Mcp { .. } => "mcp",
     };
-    Ok(Judged { source, verdict, outcome })
+    Ok(Evaluated { verdict: Verdict { source, verdict: consequences.verdict().as_str() }, report })
 }
 
 /// An option that is a text of a certain form.

@@ -1,16 +1,21 @@
-//! RateLimit limits: so many requests a second for each token or peer, with one second's worth at once.
+//! Rate limits: so many requests a second for each token or peer, with one second's worth at once.
+//!
+//! `governor` counts. What stays here is who is counted, and a bound on how many are told apart: `tower_governor` keeps a bucket for
+//! everybody who ever came, takes its key before the token is known, and answers in its own form.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::sync::Mutex;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use governor::clock::{Clock, DefaultClock, Reference};
+use governor::middleware::NoOpMiddleware;
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
 
 use super::tokens::TokenIndex;
 
 /// Most buckets that are kept apart.
 const MAX_BUCKETS: usize = 1 << 16;
-const SECOND: u64 = 1_000_000_000;
 
 /// Whose requests are counted together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,7 +26,7 @@ pub enum Client {
     Evaluating(u128),
     /// Everything else of one address.
     Reading(u128),
-    /// Everybody else, when there is no more room to tell them apart.
+    /// All addresses, when there is no more room to tell them apart.
     Overflow,
 }
 
@@ -33,77 +38,92 @@ pub fn peer(address: IpAddr) -> u128 {
     }
 }
 
-/// The limiter. A bucket is the moment at which it will be empty again, in nanoseconds since the start.
-#[derive(Debug)]
-pub struct RateLimit {
-    /// Nanoseconds between two requests.
-    apart: u64,
-    start: Instant,
-    buckets: Mutex<Buckets>,
-}
-
-#[derive(Debug, Default)]
-struct Buckets {
-    full: HashMap<Client, u64>,
-    /// When those that are empty again were last thrown away.
-    swept: u64,
+/// The limiter.
+pub struct RateLimit<C: Clock = DefaultClock> {
+    limiter: RateLimiter<Client, HashMapStateStore<Client>, C, NoOpMiddleware<C::Instant>>,
+    start: C::Instant,
+    /// The second since the start in which full buckets were last thrown away.
+    pruned: AtomicU64,
 }
 
 impl RateLimit {
     /// At most so many requests a second.
     pub fn new(per_second: NonZeroU32) -> Self {
-        let apart = SECOND / u64::from(per_second.get());
-        Self { apart, start: Instant::now(), buckets: Mutex::default() }
+        Self::with_clock(per_second, DefaultClock::default())
+    }
+}
+
+impl<C: Clock> RateLimit<C> {
+    fn with_clock(per_second: NonZeroU32, clock: C) -> Self {
+        let start = clock.now();
+        let limiter = RateLimiter::hashmap_with_clock(Quota::per_second(per_second), clock);
+        Self { limiter, start, pruned: AtomicU64::new(0) }
     }
 
     /// Counts one request. `Err` holds the seconds to wait.
     pub fn take(&self, client: Client) -> Result<(), u64> {
-        self.take_at(client, u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        let client = match client {
+            // There are as many as the file has lines.
+            Client::Token(_) => client,
+            Client::Evaluating(_) | Client::Reading(_) | Client::Overflow if self.has_room() => client,
+            Client::Evaluating(_) | Client::Reading(_) | Client::Overflow => Client::Overflow,
+        };
+        self.limiter.check_key(&client).map_err(|refused| {
+            let wait = refused.wait_time_from(self.limiter.clock().now());
+            wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
+        })
     }
 
-    fn take_at(&self, client: Client, now: u64) -> Result<(), u64> {
-        // A thread that panicked while it held the lock left whole numbers behind.
-        let mut buckets = self.buckets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if buckets.full.len() >= MAX_BUCKETS && now.saturating_sub(buckets.swept) >= SECOND {
-            buckets.full.retain(|_, full| *full > now);
-            buckets.swept = now;
+    fn has_room(&self) -> bool {
+        if self.limiter.len() < MAX_BUCKETS {
+            return true;
         }
-        let room = buckets.full.len() < MAX_BUCKETS || buckets.full.contains_key(&client);
-        let full = buckets.full.entry(if room { client } else { Client::Overflow }).or_insert(0);
-        let next = (*full).max(now).saturating_add(self.apart);
-        let ahead = next.saturating_sub(now);
-        if ahead > SECOND {
-            return Err((ahead - SECOND).div_ceil(SECOND).max(1));
+        let second = self.limiter.clock().now().duration_since(self.start).as_u64() / 1_000_000_000;
+        // Looking at every bucket takes long: once a second is enough.
+        if self.pruned.swap(second, Ordering::Relaxed) == second {
+            return false;
         }
-        *full = next;
-        Ok(())
+        self.limiter.retain_recent();
+        self.limiter.len() < MAX_BUCKETS
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use governor::clock::FakeRelativeClock;
+
     use super::*;
+
+    fn limit(per_second: u32) -> (RateLimit<FakeRelativeClock>, FakeRelativeClock) {
+        let clock = FakeRelativeClock::default();
+        (RateLimit::with_clock(NonZeroU32::new(per_second).unwrap(), clock.clone()), clock)
+    }
 
     #[test]
     fn a_second_holds_what_was_allowed() {
-        let rate = RateLimit::new(NonZeroU32::new(10).unwrap());
+        let (limit, clock) = limit(10);
         let one = Client::Evaluating(1);
-        assert!((0..10).all(|_| rate.take_at(one, 5).is_ok()));
-        assert_eq!(rate.take_at(one, 5), Err(1));
-        assert!(rate.take_at(Client::Evaluating(2), 5).is_ok(), "another peer");
-        assert!(rate.take_at(one, 5 + SECOND / 10).is_ok());
-        assert_eq!(rate.take_at(one, 5 + SECOND / 10), Err(1));
-        assert!((0..10).all(|_| rate.take_at(one, 5 * SECOND).is_ok()));
+        assert!((0..10).all(|_| limit.take(one).is_ok()));
+        assert_eq!(limit.take(one), Err(1));
+        assert!(limit.take(Client::Evaluating(2)).is_ok(), "another peer");
+        clock.advance(Duration::from_millis(100));
+        assert!(limit.take(one).is_ok());
+        assert_eq!(limit.take(one), Err(1));
+        clock.advance(Duration::from_secs(5));
+        assert!((0..10).all(|_| limit.take(one).is_ok()));
     }
 
     #[test]
     fn peers_without_end_share_a_bucket() {
-        let rate = RateLimit::new(NonZeroU32::new(1).unwrap());
-        for peer in 0..(MAX_BUCKETS as u128) {
-            assert!(rate.take_at(Client::Reading(peer), 5).is_ok());
-        }
-        assert!(rate.take_at(Client::Reading(u128::MAX), 5).is_ok());
-        assert!(rate.take_at(Client::Reading(u128::MAX - 1), 5).is_err());
-        assert!(rate.take_at(Client::Reading(u128::MAX - 1), 3 * SECOND).is_ok());
+        let (limit, clock) = limit(1);
+        assert!((0..MAX_BUCKETS as u128).all(|peer| limit.take(Client::Reading(peer)).is_ok()));
+        assert!(limit.take(Client::Reading(u128::MAX)).is_ok());
+        assert!(limit.take(Client::Reading(u128::MAX - 1)).is_err());
+        assert!(limit.take(Client::Token(0)).is_ok(), "a token is never one of the crowd");
+        clock.advance(Duration::from_secs(3));
+        assert!(limit.take(Client::Reading(u128::MAX - 1)).is_ok());
+        assert!(limit.limiter.len() < 10, "the others are forgotten");
     }
 }

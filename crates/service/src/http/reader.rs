@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use hyper::body::Bytes;
+use axum::body::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use writ_core::{Digest, Timestamp, json};
 use writ_engine::archive::Archive;
@@ -15,8 +15,7 @@ use writ_engine::notary::NotaryError;
 use writ_evidence::registry::{KeyState, Registry};
 
 use super::answer::Refusal;
-use super::log::{Field, Log};
-use super::metrics::Metrics;
+use super::telemetry::Metrics;
 
 /// Most reads that wait for one thread.
 const WAITING: usize = 1024;
@@ -40,7 +39,7 @@ pub struct Found {
     pub key: Option<KeyState>,
 }
 
-enum Ask {
+enum Query {
     Registry(oneshot::Sender<Option<Option<Arc<Published>>>>),
     Find(String, oneshot::Sender<Option<Option<Found>>>),
 }
@@ -48,20 +47,19 @@ enum Ask {
 /// Where reads wait.
 #[derive(Clone)]
 pub struct Reader {
-    threads: Arc<[mpsc::Sender<Ask>]>,
+    threads: Arc<[mpsc::Sender<Query>]>,
     next: Arc<AtomicUsize>,
 }
 
 impl Reader {
     /// Starts a thread for each archive. They end when the last reader is dropped.
-    pub fn open(archives: Vec<Archive>, metrics: &Metrics, log: &Log) -> std::io::Result<(Self, Vec<JoinHandle<()>>)> {
+    pub fn open(archives: Vec<Archive>, metrics: &Metrics) -> std::io::Result<(Self, Vec<JoinHandle<()>>)> {
         let (mut threads, mut handles) = (Vec::new(), Vec::new());
         for archive in archives {
-            let (sender, asks) = mpsc::channel(WAITING);
-            let shelf = Shelf { archive, published: None, metrics: metrics.clone() };
-            let log = log.clone();
+            let (sender, queries) = mpsc::channel(WAITING);
+            let source = Source { archive, published: None, metrics: metrics.clone() };
             let thread = std::thread::Builder::new().name("writ-reader".to_owned());
-            handles.push(thread.spawn(move || work(shelf, asks, &log))?);
+            handles.push(thread.spawn(move || work(source, queries))?);
             threads.push(sender);
         }
         Ok((Self { threads: threads.into(), next: Arc::default() }, handles))
@@ -70,21 +68,21 @@ impl Reader {
     /// The registry now, if there is one.
     pub async fn registry(&self) -> Result<Option<Arc<Published>>, Refusal> {
         let (answer, published) = oneshot::channel();
-        self.send(Ask::Registry(answer))?;
+        self.send(Query::Registry(answer))?;
         published.await.ok().flatten().ok_or(Refusal::Unavailable)
     }
 
     /// An attestation by its id.
     pub async fn find(&self, id: &str) -> Result<Option<Found>, Refusal> {
         let (answer, found) = oneshot::channel();
-        self.send(Ask::Find(id.to_owned(), answer))?;
+        self.send(Query::Find(id.to_owned(), answer))?;
         found.await.ok().flatten().ok_or(Refusal::Unavailable)
     }
 
-    fn send(&self, ask: Ask) -> Result<(), Refusal> {
+    fn send(&self, query: Query) -> Result<(), Refusal> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed).checked_rem(self.threads.len()).unwrap_or(0);
         let thread = self.threads.get(turn).ok_or(Refusal::Unavailable)?;
-        thread.try_send(ask).map_err(|_full| Refusal::Busy)
+        thread.try_send(query).map_err(|_full| Refusal::Busy)
     }
 }
 
@@ -100,13 +98,13 @@ impl Published {
     }
 }
 
-struct Shelf {
+struct Source {
     archive: Archive,
     published: Option<Arc<Published>>,
     metrics: Metrics,
 }
 
-impl Shelf {
+impl Source {
     fn registry(&mut self) -> Result<Option<Arc<Published>>, NotaryError> {
         let now = Timestamp::now();
         let version = self.archive.version()?;
@@ -131,22 +129,22 @@ impl Shelf {
     }
 }
 
-fn work(mut shelf: Shelf, mut asks: mpsc::Receiver<Ask>, log: &Log) {
-    while let Some(ask) = asks.blocking_recv() {
+fn work(mut source: Source, mut queries: mpsc::Receiver<Query>) {
+    while let Some(query) = queries.blocking_recv() {
         // A connection that was lost is found out by the first try and made anew by the second.
-        match ask {
-            Ask::Registry(answer) => {
-                let read = shelf.registry().or_else(|_lost| shelf.registry());
-                drop(answer.send(told(read, log)));
+        match query {
+            Query::Registry(answer) => {
+                let read = source.registry().or_else(|_lost| source.registry());
+                drop(answer.send(logged(read)));
             }
-            Ask::Find(id, answer) => {
-                let read = shelf.find(&id).or_else(|_lost| shelf.find(&id));
-                drop(answer.send(told(read, log)));
+            Query::Find(id, answer) => {
+                let read = source.find(&id).or_else(|_lost| source.find(&id));
+                drop(answer.send(logged(read)));
             }
         }
     }
 }
 
-fn told<T>(read: Result<T, NotaryError>, log: &Log) -> Option<T> {
-    read.inspect_err(|error| log.event("unavailable", &[("why", Field::Text(&error.to_string()))])).ok()
+fn logged<T>(read: Result<T, NotaryError>) -> Option<T> {
+    read.inspect_err(|error| tracing::warn!(event = "unavailable", why = error.to_string())).ok()
 }

@@ -1,7 +1,8 @@
 //! The signer queue: requests wait for the one thread that signs and keeps; another tidies up behind it.
 //!
 //! Owns the notary. The thread takes everything that waits at once and puts it under one durable step, so that the disk is flushed once for
-//! many requests. Invariant: an answer leaves only after its attestation is durable.
+//! many requests. Invariant: an answer leaves only after its attestation is durable. By hand: `tower`'s buffer and the batching crates
+//! gather by count and time, in a task; here a step takes what is there, bounded in bytes, on a thread that may block.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle, sleep};
@@ -13,8 +14,7 @@ use writ_engine::archive::Archive;
 use writ_engine::notary::{Notary, NotaryError, Prepared};
 
 use super::answer::Refusal;
-use super::log::{Field, Log};
-use super::metrics::Metrics;
+use super::telemetry::Metrics;
 
 /// Most requests that wait.
 const WAITING: usize = 4096;
@@ -36,19 +36,13 @@ pub struct SignerQueue(mpsc::Sender<Job>);
 
 impl SignerQueue {
     /// Starts the threads. They end when the last sender is dropped.
-    pub fn open(
-        notary: Notary,
-        archive: Archive,
-        metrics: Metrics,
-        log: Log,
-    ) -> std::io::Result<(Self, [JoinHandle<()>; 2])> {
+    pub fn open(notary: Notary, archive: Archive, metrics: Metrics) -> std::io::Result<(Self, [JoinHandle<()>; 2])> {
         let (sender, jobs) = mpsc::channel(WAITING);
         let (kept, untidy) = sync_channel(1);
         let tidier = Builder::new().name("writ-tidier".to_owned());
-        let noted = log.clone();
-        let tidier = tidier.spawn(move || tidy(archive, &untidy, &noted))?;
+        let tidier = tidier.spawn(move || tidy(archive, &untidy))?;
         let signer = Builder::new().name("writ-signer".to_owned());
-        let signer = signer.spawn(move || work(notary, jobs, &kept, &metrics, &log))?;
+        let signer = signer.spawn(move || work(notary, jobs, &kept, &metrics))?;
         Ok((Self(sender), [signer, tidier]))
     }
 
@@ -69,7 +63,7 @@ impl SignerQueue {
     }
 }
 
-fn work(mut notary: Notary, mut jobs: mpsc::Receiver<Job>, kept: &SyncSender<()>, metrics: &Metrics, log: &Log) {
+fn work(mut notary: Notary, mut jobs: mpsc::Receiver<Job>, kept: &SyncSender<()>, metrics: &Metrics) {
     while let Some(first) = jobs.blocking_recv() {
         let mut bytes = first.prepared.bytes();
         let (mut batch, mut answers) = (vec![first.prepared], vec![first.answer]);
@@ -93,7 +87,7 @@ fn work(mut notary: Notary, mut jobs: mpsc::Receiver<Job>, kept: &SyncSender<()>
             }
             Err(error) => {
                 metrics.not_attested(answers.len());
-                log.event("not_attested", &[("why", Field::Text(&error.to_string()))]);
+                tracing::error!(event = "not_attested", why = error.to_string());
                 answers.into_iter().for_each(|answer| drop(answer.send(None)));
             }
         }
@@ -104,11 +98,11 @@ fn again(notary: &mut Notary, batch: &[Prepared], error: NotaryError) -> Result<
     if matches!(error, NotaryError::Database(_)) { notary.sign(batch) } else { Err(error) }
 }
 
-fn tidy(mut archive: Archive, untidy: &Receiver<()>, log: &Log) {
+fn tidy(mut archive: Archive, untidy: &Receiver<()>) {
     while untidy.recv().is_ok() {
         sleep(UNTIDY);
         if let Err(error) = archive.tidy() {
-            log.event("untidy", &[("why", Field::Text(&error.to_string()))]);
+            tracing::warn!(event = "untidy", why = error.to_string());
         }
     }
 }

@@ -7,8 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hyper::HeaderMap;
-use hyper::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, HeaderMap};
 use subtle::ConstantTimeEq;
 use writ_core::Digest;
 

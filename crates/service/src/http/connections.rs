@@ -1,18 +1,20 @@
 //! Connections: accepting, TLS, and the end.
 //!
-//! Owns every open connection. Refuses more than [`CONNECTIONS`] at a time, a quarter of them from one address, and whoever takes too long over a handshake or a head.
-//! Invariant: a request whose head was read before the end is answered before it.
+//! Owns every open connection. Refuses more than [`CONNECTIONS`] at a time, a quarter of them from one address, and whoever takes too
+//! long over a handshake or a head. Invariant: a request whose head was read before the end is answered before it. By hand, because
+//! `axum::serve` has no limits for a head and no TLS, and `axum-server` accepts without end: neither stops accepting at a number of
+//! connections, nor knows how many one address has.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use std::{fs, io};
 
-use hyper::Request;
+use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,13 +25,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tower::Service;
 
-use super::log::{Field, Log};
-use super::{ServeError, Service, handle, rate_limit};
+use super::admission::Peer;
+use super::rate_limit;
+use super::telemetry::Metrics;
 
 /// Most connections at a time.
 const CONNECTIONS: usize = 1024;
@@ -39,29 +39,6 @@ const PER_PEER: usize = CONNECTIONS / 4;
 const HEAD_TIME: Duration = Duration::from_secs(15);
 /// Largest head of a request. What is read of it at once may be more, so it is counted again when it is there.
 pub const HEAD_BYTES: usize = 32 << 10;
-
-/// The certificate chain and its key, as files.
-pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, ServeError> {
-    let wrong = |path: &Path, why: String| ServeError::Tls { path: path.to_owned(), why };
-    if exposed(key).map_err(|error| wrong(key, error.to_string()))? {
-        return Err(wrong(key, "others can read it: `chmod 600` it".to_owned()));
-    }
-    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let chain = chain.map_err(|error| wrong(certificate, error.to_string()))?;
-    // The parser's own words are not repeated for a private key.
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|_error| wrong(key, "no private key in PEM".to_owned()))?;
-    let provider = Arc::new(ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.and_then(|config| config.with_no_client_auth().with_single_cert(chain, private));
-    let mut config = config.map_err(|error| wrong(certificate, error.to_string()))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-fn exposed(path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::PermissionsExt;
-    Ok(fs::metadata(PathBuf::from(path))?.permissions().mode() & 0o077 != 0)
-}
 
 /// How many bytes the head of a request has.
 pub fn head_bytes<T>(request: &Request<T>) -> usize {
@@ -93,7 +70,8 @@ impl End {
 
 /// Accepts until the end, and then waits for what is under way, but not longer than `grace`.
 pub async fn run(
-    service: Arc<Service>,
+    routes: Router,
+    metrics: &Metrics,
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
     mut end: End,
@@ -114,22 +92,23 @@ pub async fn run(
         match accepted {
             Ok((stream, address)) => {
                 let Some(place) = Place::take(&peers, rate_limit::peer(address.ip())) else {
-                    service.metrics.limited();
+                    metrics.limited();
                     continue;
                 };
-                let (service, acceptor, watcher) = (Arc::clone(&service), acceptor.clone(), connections.watcher());
+                let (routes, metrics) = (routes.clone(), metrics.clone());
+                let (acceptor, watcher) = (acceptor.clone(), connections.watcher());
                 tokio::spawn(async move {
-                    service.metrics.connections(1);
-                    connection(&service, stream, address, acceptor, watcher).await;
-                    service.metrics.connections(-1);
+                    metrics.connections(1);
+                    connection(routes, stream, address, acceptor, watcher).await;
+                    metrics.connections(-1);
                     drop((permit, place));
                 });
             }
-            Err(error) => failed(&error, &service.log).await,
+            Err(error) => failed(&error).await,
         }
     }
     drop(listener);
-    service.log.event("stopping", &[]);
+    tracing::info!(event = "stopping");
     // What is still under way after the grace, or at a second signal, is dropped with the runtime.
     tokio::select! {
         _ = timeout(grace, connections.shutdown()) => {}
@@ -172,15 +151,15 @@ impl Drop for Place {
 }
 
 /// A peer that went away again is nothing; everything else (no more files) takes a moment to get better.
-async fn failed(error: &io::Error, log: &Log) {
+async fn failed(error: &io::Error) {
     if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
-        log.event("accept_failed", &[("why", Field::Text(&error.to_string()))]);
+        tracing::warn!(event = "accept_failed", why = error.to_string());
         sleep(Duration::from_millis(100)).await;
     }
 }
 
 async fn connection(
-    service: &Arc<Service>,
+    routes: Router,
     stream: TcpStream,
     address: SocketAddr,
     acceptor: Option<TlsAcceptor>,
@@ -188,26 +167,26 @@ async fn connection(
 ) {
     // Without it answers wait for the peer's delayed acknowledgement; where it fails they do.
     drop(stream.set_nodelay(true));
-    let peer = rate_limit::peer(address.ip());
+    let peer = Peer(rate_limit::peer(address.ip()));
     match acceptor {
-        None => serve(service, stream, peer, watcher).await,
+        None => serve(routes, stream, peer, watcher).await,
         Some(acceptor) => {
             if let Ok(Ok(stream)) = timeout(HEAD_TIME, acceptor.accept(stream)).await {
-                serve(service, stream, peer, watcher).await;
+                serve(routes, stream, peer, watcher).await;
             }
         }
     }
 }
 
 async fn serve(
-    service: &Arc<Service>,
+    routes: Router,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: u128,
+    peer: Peer,
     watcher: Watcher,
 ) {
-    let answers = service_fn(|request| {
-        let service = Arc::clone(service);
-        async move { Ok::<_, Infallible>(handle(&service, peer, request).await) }
+    let answers = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        routes.clone().call(request)
     });
     // What is no HTTP is answered with 400 or 431 and no body, unless answers wait for the rest of what was sent.
     let mut http = Builder::new();

@@ -1,0 +1,58 @@
+//! Who may ask, and how often.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::{CONTENT_TYPE, ORIGIN};
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::Service;
+use super::answer::{JSON, Refusal};
+use super::rate_limit::Client;
+
+/// The peer of a connection, in every request's extensions.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub u128);
+
+/// A read that is within its peer's rate.
+#[derive(Debug)]
+pub struct WithinRate;
+
+impl FromRequestParts<Arc<Service>> for WithinRate {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refusal> {
+        service.count(Client::Reading(peer(parts.extensions.get())?)).map(|()| Self)
+    }
+}
+
+/// Lets in who may ask for an evaluation, before anything of the body is looked at.
+pub async fn evaluations(
+    State(service): State<Arc<Service>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    let (peer, headers) = (peer(request.extensions().get())?, request.headers());
+    let client = match &service.tokens {
+        Some(tokens) => tokens.find(headers).map(Client::Token),
+        None => Some(Client::Evaluating(peer)),
+    };
+    service.count(client.unwrap_or(Client::Evaluating(peer)))?;
+    if client.is_none() {
+        return Err(Refusal::Unauthorized);
+    }
+    // A page in the user's browser reaches a loopback address too; without a token there is nothing else that it lacks.
+    if service.tokens.is_none() && headers.contains_key(ORIGIN) {
+        return Err(Refusal::Origin);
+    }
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case(JSON) { Ok(next.run(request).await) } else { Err(Refusal::MediaType) }
+}
+
+/// Whoever cannot be counted is not answered.
+fn peer(known: Option<&Peer>) -> Result<u128, Refusal> {
+    known.map(|peer| peer.0).ok_or(Refusal::Internal)
+}

@@ -1,0 +1,51 @@
+//! Reading a body: within its size, its time, and the memory for long bodies under way.
+//!
+//! `tower-http` holds the size. Its time for a body starts anew with every piece, so a slow sender could go on for ever: the time for the
+//! whole is kept here. So is the room, which no library has.
+
+use std::error::Error;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use http_body_util::{BodyExt, LengthLimitError};
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
+
+use super::Service;
+use super::answer::Refusal;
+
+/// A body above this has to wait for room, and is evaluated away from the threads that answer.
+pub const LONG: usize = 32 << 10;
+/// How long a body may take.
+const TIME: Duration = Duration::from_secs(15);
+
+/// A body, and the room it takes.
+pub struct Received<'a> {
+    /// The body.
+    pub bytes: Bytes,
+    _room: Option<SemaphorePermit<'a>>,
+}
+
+/// Reads a body that the router has put a limit on.
+pub async fn read(service: &Service, body: Body) -> Result<Received<'_>, Refusal> {
+    let limit = service.max_body;
+    // A body of unknown length may become as long as any.
+    let most = body.size_hint().upper().and_then(|most| usize::try_from(most).ok()).unwrap_or(limit).min(limit);
+    let room = if most > LONG {
+        let kibibytes = u32::try_from(most / 1024).unwrap_or(u32::MAX).min(service.room_kib);
+        let room = service.room.acquire_many(kibibytes).await;
+        Some(room.map_err(|_closed| Refusal::Busy)?)
+    } else {
+        None
+    };
+    match timeout(TIME, body.collect()).await {
+        Err(_slow) => Err(Refusal::SlowBody),
+        Ok(Err(error)) if is_too_long(&error) => Err(Refusal::TooLarge(limit)),
+        Ok(Err(_cut)) => Err(Refusal::Malformed("the body is cut off".to_owned())),
+        Ok(Ok(body)) => Ok(Received { bytes: body.to_bytes(), _room: room }),
+    }
+}
+
+fn is_too_long(error: &(dyn Error + 'static)) -> bool {
+    error.is::<LengthLimitError>() || error.source().is_some_and(is_too_long)
+}

@@ -1,0 +1,233 @@
+//! The routes, and what stands around each of them: the log, the spans, panics, time, and a head that says what it means.
+//!
+//! `axum` finds the route, `tower-http` holds time and size and catches panics; what these refuse gets the form of all refusals here.
+//! Invariant: everything that is answered is counted, logged and, where spans are sent, a span.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{StatusCode, Version};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_response_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use tower::ServiceBuilder;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::limit::RequestBodyLimitLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::timeout::TimeoutLayer;
+use tower_http::trace::TraceLayer;
+use writ_evidence::registry::PATH as REGISTRY;
+
+use super::answer::{JSON, Refusal};
+use super::connections::{HEAD_BYTES, head_bytes};
+use super::telemetry::{Verdict, spans};
+use super::{Service, admission, evaluate, health, published};
+
+const EVALUATE: &str = "/api/evaluate";
+const HEALTH: &str = "/api/health";
+const OPENAPI: &str = "/api/openapi.json";
+const METRICS: &str = "/metrics";
+/// What an attestation's path matches; whether it has an id is asked by hand, before anything is decoded.
+const ATTESTATION: &str = "/.well-known/attestations/{file}";
+/// Its name in logs, metrics and the API's document.
+const ATTESTATION_NAME: &str = "/.well-known/attestations/{id}.json";
+
+/// What answers every request.
+pub fn router(service: &Arc<Service>) -> Router {
+    let evaluations = ServiceBuilder::new()
+        .layer(from_fn_with_state(Arc::clone(service), admission::evaluations))
+        .layer(RequestBodyLimitLayer::new(service.max_body));
+    let routes = Router::new()
+        .route(EVALUATE, post(evaluate::answer).route_layer(evaluations))
+        .route(HEALTH, get(health::answer))
+        .route(OPENAPI, get(published::openapi))
+        .route(METRICS, get(published::metrics))
+        .route(REGISTRY, get(published::registry))
+        .route(ATTESTATION, get(published::attestation));
+    surrounded(routes, service).with_state(Arc::clone(service))
+}
+
+/// The first layer is the outermost.
+fn surrounded(routes: Router<Arc<Service>>, service: &Arc<Service>) -> Router<Arc<Service>> {
+    let set = |name, value| SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value));
+    let spans = TraceLayer::new_for_http().make_span_with(spans::request);
+    let spans = spans.on_request(()).on_response(spans::answered).on_body_chunk(()).on_eos(()).on_failure(());
+    let layers = ServiceBuilder::new()
+        .layer(from_fn_with_state(Arc::clone(service), noted))
+        .layer(spans)
+        .layer(set(CACHE_CONTROL, "no-store"))
+        .layer(set(X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .layer(map_response_with_state(Arc::clone(service), refused))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, service.timeout))
+        .layer(from_fn(well_formed));
+    routes.fallback(async || Refusal::NO_ROUTE).method_not_allowed_fallback(other_method).layer(layers)
+}
+
+/// The route as logs, metrics and the API's document spell it.
+pub fn name(request: &Request) -> Option<&'static str> {
+    let matched = request.extensions().get::<MatchedPath>()?.as_str();
+    if matched == ATTESTATION {
+        return published::id(request.uri().path()).map(|_id| ATTESTATION_NAME);
+    }
+    [EVALUATE, HEALTH, OPENAPI, METRICS, REGISTRY].into_iter().find(|name| *name == matched)
+}
+
+/// The method as it is counted: nobody can make up labels.
+pub fn method(request: &Request) -> &'static str {
+    let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
+    known.into_iter().find(|known| *known == request.method().as_str()).unwrap_or("other")
+}
+
+/// Counts and logs what is answered.
+async fn noted(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
+    let start = Instant::now();
+    let (route, method) = (name(&request).unwrap_or("none"), method(&request));
+    let response = next.run(request).await;
+    let (took, status) = (start.elapsed(), response.status().as_u16());
+    service.metrics.answered(route, method, status, took);
+    let verdict = response.extensions().get().map_or("-", |verdict: &Verdict| verdict.verdict);
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    tracing::info!(event = "answered", method, route, status, micros, verdict);
+    response
+}
+
+/// A head of bearable size that names one host.
+async fn well_formed(request: Request, next: Next) -> Result<Response, Refusal> {
+    if head_bytes(&request) > HEAD_BYTES {
+        return Err(Refusal::Head(HEAD_BYTES));
+    }
+    // A request that names no host, or two, means nobody in particular (RFC 9112, section 3.2).
+    let hosts = request.headers().get_all(HOST).iter().count();
+    if hosts > 1 || hosts == 0 && request.version() == Version::HTTP_11 {
+        return Err(Refusal::Malformed("exactly one `Host` is needed".to_owned()));
+    }
+    Ok(next.run(request).await)
+}
+
+/// A route does not take the method; a path that only looks like an attestation's is no route.
+async fn other_method(request: Request) -> Refusal {
+    match name(&request) {
+        Some(EVALUATE) => Refusal::Method("POST"),
+        Some(_) => Refusal::Method("GET, HEAD"),
+        None => Refusal::NO_ROUTE,
+    }
+}
+
+/// What a layer refused, in the form of all refusals.
+async fn refused<B>(State(service): State<Arc<Service>>, response: Response<B>) -> Response
+where
+    Response<B>: IntoResponse,
+{
+    let ours = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == JSON);
+    match response.status() {
+        StatusCode::PAYLOAD_TOO_LARGE if !ours => Refusal::TooLarge(service.max_body).into_response(),
+        StatusCode::SERVICE_UNAVAILABLE if !ours => Refusal::Timeout.into_response(),
+        _ => response.into_response(),
+    }
+}
+
+/// A panic ends its own request and nothing else, where the program is built to unwind. The log names the place.
+#[expect(clippy::needless_pass_by_value, reason = "it is handed over")]
+fn panicked(_payload: Box<dyn Any + Send>) -> Response {
+    Refusal::Internal.into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use tower::Service as _;
+    use writ_core::json::{self, Value};
+    use writ_evidence::attestation::FOLDER;
+
+    use super::super::admission::Peer;
+    use super::*;
+
+    const ID: &str = "0123456789abcdef0123456789abcdef";
+
+    fn request(method: &str, path: &str) -> Request {
+        let mut request = Request::builder().method(method).uri(path).header(HOST, "x").body(Body::empty()).unwrap();
+        request.extensions_mut().insert(Peer(1));
+        request
+    }
+
+    /// Status and code of an answer.
+    async fn asked(router: &mut Router, method: &str, path: &str) -> (u16, String) {
+        let response = router.call(request(method, path)).await.unwrap();
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        let body = json::parse(&body).ok();
+        let error = body.as_ref().and_then(|body| body.get("error")?.get("code")?.as_str());
+        (status, error.unwrap_or_default().to_owned())
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn only_ids_are_attestations() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut router = router(&Service::idle(folder.path()));
+        let not_found = || (404, "not_found".to_owned());
+        assert_eq!(
+            asked(&mut router, "POST", &format!("{FOLDER}{ID}.json")).await,
+            (405, "method_not_allowed".to_owned())
+        );
+        for path in [
+            "/".to_owned(),
+            format!("{FOLDER}{ID}"),
+            format!("{FOLDER}{}.json", ID.to_uppercase()),
+            format!("{FOLDER}{ID}0.json"),
+            format!("{FOLDER}../{ID}.json"),
+            format!("{FOLDER}..%2f..%2fkeys%2fwrit-1.pem"),
+            format!("{FOLDER}%30{}.json", ID.trim_start_matches('0')),
+            format!("/{FOLDER}{ID}.json"),
+            "/.well-known/../api/health".to_owned(),
+            "/api/evaluate/".to_owned(),
+            "*".to_owned(),
+        ] {
+            for method in ["GET", "POST"] {
+                assert_eq!(asked(&mut router, method, &path).await, not_found(), "{method} {path}");
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_document_names_every_route() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut router = router(&Service::idle(folder.path()));
+        let document = json::parse(published::OPENAPI.as_bytes()).unwrap();
+        let paths = document.get("paths").and_then(Value::as_object).unwrap();
+        let names = [EVALUATE, HEALTH, OPENAPI, METRICS, REGISTRY, ATTESTATION_NAME];
+        assert_eq!(paths.len(), names.len());
+        for name in names {
+            let operations = paths.get(name).and_then(Value::as_object).unwrap_or_else(|| panic!("{name}"));
+            let documented: Vec<String> = operations.iter().map(|(method, _)| method.to_uppercase()).collect();
+            let mut taken = Vec::new();
+            for method in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
+                if asked(&mut router, method, &name.replace("{id}", ID)).await.0 != 405 {
+                    taken.push(method);
+                }
+            }
+            assert_eq!(documented, taken, "{name}");
+        }
+    }
+
+    async fn broken() -> Response {
+        let nothing: Option<Response> = None;
+        nothing.unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_the_layers_refuse_looks_like_every_refusal() {
+        let folder = tempfile::tempdir().unwrap();
+        let service = Service::idle(folder.path());
+        let slow = async || tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        let routes = Router::new().route("/broken", get(broken)).route("/slow", get(slow));
+        let mut router = surrounded(routes, &service).with_state(service);
+        assert_eq!(asked(&mut router, "GET", "/broken").await, (500, "internal".to_owned()));
+        assert_eq!(asked(&mut router, "GET", "/slow").await, (503, "timeout".to_owned()));
+        assert_eq!(asked(&mut router, "GET", "/neither").await, (404, "not_found".to_owned()), "it goes on");
+    }
+}
