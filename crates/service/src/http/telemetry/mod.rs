@@ -12,6 +12,7 @@ use std::io::Write;
 use std::thread::JoinHandle;
 
 use tracing::Metadata;
+use tracing_subscriber::Layer;
 use tracing_subscriber::layer::SubscriberExt;
 
 pub use log::Style;
@@ -50,8 +51,10 @@ impl Telemetry {
         let exporters = otlp.map(|otlp| Exporters::start(otlp, instance, &mut metrics)).transpose()?;
         let log = LogQueue::default();
         let log_thread = log.write_to(sink)?;
-        let spans = exporters.as_ref().and_then(Exporters::tracer).map(spans::layer);
-        let subscriber = tracing_subscriber::registry().with(log::lines(style, log.clone())).with(spans);
+        // Not an `Option` of a layer: one that is not there wants every span.
+        let mut layers = vec![log::lines(style, log.clone())];
+        layers.extend(exporters.as_ref().and_then(Exporters::tracer).map(|tracer| spans::layer(tracer).boxed()));
+        let subscriber = tracing_subscriber::registry().with(layers);
         tracing::subscriber::set_global_default(subscriber).map_err(std::io::Error::other)?;
         log_panics(log.clone());
         Ok((Self { log, log_thread, exporters }, metrics))

@@ -21,9 +21,9 @@ use super::super::router;
 use super::{Verdict, is_ours};
 
 /// What hands spans to OpenTelemetry.
-pub fn layer<S>(tracer: SdkTracer) -> impl Layer<S>
+pub fn layer<S>(tracer: SdkTracer) -> impl Layer<S> + Send + Sync + 'static
 where
-    S: Subscriber + for<'a> LookupSpan<'a>,
+    S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
 {
     tracing_opentelemetry::layer()
         .with_tracer(tracer)
