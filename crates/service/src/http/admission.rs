@@ -24,7 +24,7 @@ impl FromRequestParts<Arc<Service>> for WithinRate {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refusal> {
-        service.count(Client::Reading(peer(parts.extensions.get())?)).map(|()| Self)
+        service.count(Client::Reading(peer(parts.extensions.get()))).map(|()| Self)
     }
 }
 
@@ -34,7 +34,7 @@ pub async fn evaluations(
     request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
-    let (peer, headers) = (peer(request.extensions().get())?, request.headers());
+    let (peer, headers) = (peer(request.extensions().get()), request.headers());
     let client = match &service.tokens {
         Some(tokens) => tokens.find(headers).map(Client::Token),
         None => Some(Client::Evaluating(peer)),
@@ -52,7 +52,7 @@ pub async fn evaluations(
     if kind.eq_ignore_ascii_case(JSON) { Ok(next.run(request).await) } else { Err(Refusal::MediaType) }
 }
 
-/// Whoever cannot be counted is not answered.
-fn peer(known: Option<&Peer>) -> Result<u128, Refusal> {
-    known.map(|peer| peer.0).ok_or(Refusal::Internal)
+/// Whoever has no address is counted as one; connections give every request theirs.
+fn peer(known: Option<&Peer>) -> u128 {
+    known.map_or(0, |peer| peer.0)
 }

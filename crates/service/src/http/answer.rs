@@ -45,8 +45,6 @@ pub enum Refusal {
     Busy,
     /// The evaluation did not end in time.
     Timeout,
-    /// A panic: a fault of ours.
-    Internal,
     /// The verdict could not be signed and kept (never answered without its attestation).
     Unattested,
     /// The database does not answer.
@@ -84,7 +82,6 @@ impl Refusal {
             Self::TooMany(_) => (S::TOO_MANY_REQUESTS, "too_many_requests", "too many requests: try again later"),
             Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "no room for it now: try again"),
             Self::Timeout => (S::SERVICE_UNAVAILABLE, "timeout", "it took too long"),
-            Self::Internal => (S::INTERNAL_SERVER_ERROR, "internal", "a fault of the service; its log names the place"),
             Self::Unattested => (
                 S::SERVICE_UNAVAILABLE,
                 "not_attested",
@@ -121,8 +118,7 @@ impl IntoResponse for Refusal {
             | Self::Origin
             | Self::NotFound(_)
             | Self::Gone
-            | Self::MediaType
-            | Self::Internal => {}
+            | Self::MediaType => {}
         }
         reply
     }

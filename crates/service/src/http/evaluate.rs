@@ -59,7 +59,7 @@ async fn evaluated(service: &Service, body: body::Received<'_>) -> Result<Evalua
     let _turn = service.long_evaluations.acquire().await.map_err(|_closed| Refusal::Busy)?;
     let bytes = body.bytes.clone();
     let evaluated = tokio::task::spawn_blocking(move || evaluate(&bytes, attest, seconds)).await;
-    evaluated.map_err(|gone| if gone.is_panic() { Refusal::Internal } else { Refusal::Busy })?
+    evaluated.map_err(|_gone| Refusal::Busy)?
 }
 
 /// The answer's text, with the attestation in it where there is to be one.

@@ -1,9 +1,8 @@
-//! The routes, and what stands around each of them: the log, the spans, panics, time, and a head that says what it means.
+//! The routes, and what stands around each of them: the log, the spans, time, and a head that says what it means.
 //!
-//! `axum` finds the route, `tower-http` holds time and size and catches panics; what these refuse gets the form of all refusals here.
-//! Invariant: everything that is answered is counted, logged and, where spans are sent, a span.
+//! `axum` finds the route, `tower-http` holds time and size; what these refuse gets the form of all refusals here. Its layer for panics is
+//! left out: what ships is built with `panic = "abort"`, where nothing catches them. Invariant: everything that is answered is counted, logged and, where spans are sent, a span.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,7 +14,6 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use tower::ServiceBuilder;
-use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
@@ -61,7 +59,6 @@ fn surrounded(routes: Router<Arc<Service>>, service: &Arc<Service>) -> Router<Ar
         .layer(set(CACHE_CONTROL, "no-store"))
         .layer(set(X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(from_fn_with_state(Arc::clone(service), noted))
-        .layer(CatchPanicLayer::custom(panicked))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, service.timeout));
     routes.fallback(async || Refusal::NO_ROUTE).method_not_allowed_fallback(other_method).layer(layers)
 }
@@ -127,11 +124,6 @@ fn in_one_form(service: &Service, response: Response) -> Response {
         StatusCode::SERVICE_UNAVAILABLE if !ours => Refusal::Timeout.into_response(),
         _ => response,
     }
-}
-
-/// A panic ends its own request and nothing else, where the program is built to unwind. The log names the place.
-fn panicked(_payload: Box<dyn Any + Send>) -> Response {
-    Refusal::Internal.into_response()
 }
 
 #[cfg(test)]
@@ -211,18 +203,13 @@ mod tests {
         }
     }
 
-    async fn broken() -> Response {
-        panic!("a fault of ours")
-    }
-
     #[tokio::test(flavor = "multi_thread")]
     async fn what_the_layers_refuse_looks_like_every_refusal() {
         let folder = tempfile::tempdir().unwrap();
         let service = Service::idle(folder.path());
         let slow = async || tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-        let routes = Router::new().route("/broken", get(broken)).route("/slow", get(slow));
+        let routes = Router::new().route("/slow", get(slow));
         let mut router = surrounded(routes, &service).with_state(service);
-        assert_eq!(asked(&mut router, "GET", "/broken").await, (500, "internal".to_owned()));
         assert_eq!(asked(&mut router, "GET", "/slow").await, (503, "timeout".to_owned()));
         assert_eq!(asked(&mut router, "GET", "/neither").await, (404, "not_found".to_owned()), "it goes on");
     }

@@ -174,7 +174,6 @@ mod tests {
             (0..3000).for_each(|number| tracing::info!(event = "answered", number, long));
             tracing::info!(target: "hyper", event = "foreign");
         });
-        assert!(queue.lines().lost > 500, "{}", queue.lines().lost);
         drop(go);
         queue.end();
         thread.join().unwrap();
