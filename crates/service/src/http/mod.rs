@@ -16,6 +16,7 @@ mod options;
 mod published;
 mod rate_limit;
 mod reader;
+mod route;
 mod router;
 mod signer_queue;
 mod telemetry;

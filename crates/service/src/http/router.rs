@@ -1,13 +1,14 @@
 //! The routes, and what stands around each of them: the log, the spans, time, and a head that says what it means.
 //!
 //! `axum` finds the route, `tower-http` holds time and size; what these refuse gets the form of all refusals here. Its layer for panics is
-//! left out: what ships is built with `panic = "abort"`, where nothing catches them. Invariant: everything that is answered is counted, logged and, where spans are sent, a span.
+//! left out: what ships is built with `panic = "abort"`, where nothing catches them. Invariant: everything that is answered is counted,
+//! logged and, where spans are sent, a span.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{StatusCode, Version};
 use axum::middleware::{Next, from_fn_with_state};
@@ -22,17 +23,9 @@ use writ_evidence::registry::PATH as REGISTRY;
 
 use super::answer::{JSON, Refusal};
 use super::connections::{HEAD_BYTES, head_bytes};
+use super::route::{ATTESTATION, EVALUATE, HEALTH, METRICS, OPENAPI, method, name};
 use super::telemetry::{Verdict, spans};
 use super::{Service, admission, evaluate, health, published};
-
-const EVALUATE: &str = "/api/evaluate";
-const HEALTH: &str = "/api/health";
-const OPENAPI: &str = "/api/openapi.json";
-const METRICS: &str = "/metrics";
-/// What an attestation's path matches; whether it has an id is asked by hand, before anything is decoded.
-const ATTESTATION: &str = "/.well-known/attestations/{file}";
-/// Its name in logs, metrics and the API's document.
-const ATTESTATION_NAME: &str = "/.well-known/attestations/{id}.json";
 
 /// What answers every request.
 pub fn router(service: &Arc<Service>) -> Router {
@@ -61,21 +54,6 @@ fn surrounded(routes: Router<Arc<Service>>, service: &Arc<Service>) -> Router<Ar
         .layer(from_fn_with_state(Arc::clone(service), noted))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, service.timeout));
     routes.fallback(async || Refusal::NO_ROUTE).method_not_allowed_fallback(other_method).layer(layers)
-}
-
-/// The route as logs, metrics and the API's document spell it.
-pub fn name(request: &Request) -> Option<&'static str> {
-    let matched = request.extensions().get::<MatchedPath>()?.as_str();
-    if matched == ATTESTATION {
-        return published::id(request.uri().path()).map(|_id| ATTESTATION_NAME);
-    }
-    [EVALUATE, HEALTH, OPENAPI, METRICS, REGISTRY].into_iter().find(|name| *name == matched)
-}
-
-/// The method as it is counted: nobody can make up labels.
-pub fn method(request: &Request) -> &'static str {
-    let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
-    known.into_iter().find(|known| *known == request.method().as_str()).unwrap_or("other")
 }
 
 /// Counts and logs what is answered. One function and not three: each costs a request the boxes around the next.
@@ -134,6 +112,7 @@ mod tests {
     use writ_evidence::attestation::FOLDER;
 
     use super::super::admission::Peer;
+    use super::super::route::ATTESTATION_NAME;
     use super::*;
 
     const ID: &str = "0123456789abcdef0123456789abcdef";

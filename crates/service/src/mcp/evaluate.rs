@@ -1,5 +1,6 @@
 //! The three tools that evaluate.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use writ_consequence::{Blind, Eyes};
@@ -8,8 +9,22 @@ use writ_core::secret::hide;
 use writ_engine::Sight;
 use writ_engine::matter::{self, Detail, Subject};
 
-use super::server::{Refusal, World, text, text_of};
+use super::arguments::{Refusal, text, text_of};
 use super::signer::Instance;
+
+/// Where the actions that are asked about would run.
+#[derive(Clone, Debug)]
+pub enum World {
+    /// Here, by the user that this process is.
+    Here {
+        /// The user's home directory.
+        home: Option<String>,
+        /// The folder this process runs in, absolute.
+        cwd: Option<String>,
+    },
+    /// Anywhere.
+    Elsewhere,
+}
 
 /// Where a tool is asked, and how much its attestations show.
 pub struct At<'a> {
@@ -19,17 +34,6 @@ pub struct At<'a> {
     pub instance: &'a Instance,
     /// How much is shown when the call does not say.
     pub detail: Detail,
-}
-
-impl At<'_> {
-    /// How much the attestation of a call shows. A caller can only ask for less.
-    fn detail(&self, arguments: &Object) -> Result<Detail, Refusal> {
-        match arguments.get("hash_only") {
-            None | Some(Value::Null) => Ok(self.detail),
-            Some(Value::Bool(only)) => Ok(if *only { Detail::HashOnly } else { self.detail }),
-            Some(other) => Err(Refusal(format!("`hash_only` is of type {}, not a boolean", other.kind()))),
-        }
-    }
 }
 
 /// A shell line.
@@ -43,24 +47,18 @@ pub fn shell(arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
         (Some(cwd), _) if !cwd.starts_with('/') => return Err(Refusal("`cwd` is not an absolute path".to_owned())),
         (cwd, _) => cwd.map(str::to_owned),
     };
-    let home = text_of(arguments, "home")?.filter(|home| home.starts_with('/'));
-    judge(&Subject::Shell { line, cwd: cwd.as_deref() }, home, at.detail(arguments)?, at)
+    report(&Subject::Shell { line, cwd: cwd.as_deref() }, arguments, at)
 }
 
 /// A Terraform plan, as an object or as its text.
 pub fn terraform(arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
-    let given = arguments.get("plan").ok_or_else(|| Refusal("`plan` is missing".to_owned()))?;
-    let (plan, hash) = match given {
-        Value::String(text) => (document("plan", text)?, matter::document_hash(text.as_bytes())),
-        plan => (plan.clone(), matter::document_hash(json::canonical(plan).as_bytes())),
+    let plan = document(arguments, "plan")?.ok_or_else(|| Refusal("`plan` is missing".to_owned()))?;
+    let hash = match arguments.get("plan") {
+        Some(Value::String(text)) => matter::document_hash(text.as_bytes()),
+        _ => matter::document_hash(json::canonical(&plan).as_bytes()),
     };
-    let state = match arguments.get("state") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(document("state", text)?),
-        Some(state) => Some(state.clone()),
-    };
-    let detail = at.detail(arguments)?;
-    judge(&Subject::Terraform { plan: &plan, state: state.as_ref(), hash, plan_file: None }, None, detail, at)
+    let state = document(arguments, "state")?;
+    report(&Subject::Terraform { plan: &plan, state: state.as_deref(), hash, plan_file: None }, arguments, at)
 }
 
 /// A call to a tool on a server.
@@ -72,16 +70,30 @@ pub fn mcp_call(arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
         annotations: None,
     };
     let cwd = if let World::Here { cwd, .. } = at.world { cwd.as_deref() } else { None };
-    judge(&Subject::Mcp { call, cwd }, None, at.detail(arguments)?, at)
+    report(&Subject::Mcp { call, cwd }, arguments, at)
 }
 
-fn document(name: &str, text: &str) -> Result<Value, Refusal> {
-    json::parse_with(text.as_bytes(), Limits::FOREIGN)
-        .map_err(|error| Refusal(hide(&format!("`{name}` is no JSON document: {error}"))))
+/// A document, as an object or as its text.
+fn document<'a>(arguments: &'a Object, name: &str) -> Result<Option<Cow<'a, Value>>, Refusal> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => match json::parse_with(text.as_bytes(), Limits::FOREIGN) {
+            Ok(document) => Ok(Some(Cow::Owned(document))),
+            Err(error) => Err(Refusal(hide(&format!("`{name}` is no JSON document: {error}")))),
+        },
+        Some(document) => Ok(Some(Cow::Borrowed(document))),
+    }
 }
 
 /// The report, its secrets hidden; with attestation on, never without one.
-fn judge(subject: &Subject<'_>, home: Option<&str>, detail: Detail, at: &At<'_>) -> Result<Value, Refusal> {
+fn report(subject: &Subject<'_>, arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
+    let detail = match arguments.get("hash_only") {
+        None | Some(Value::Null | Value::Bool(false)) => at.detail,
+        // A caller can only ask for less.
+        Some(Value::Bool(true)) => Detail::HashOnly,
+        Some(other) => return Err(Refusal(format!("`hash_only` is of type {}, not a boolean", other.kind()))),
+    };
+    let home = text_of(arguments, "home")?.filter(|home| home.starts_with('/'));
     let (home, eyes): (_, Box<dyn Eyes>) = match at.world {
         World::Here { home: own, .. } => (own.as_deref().or(home), Box::new(Sight::default())),
         World::Elsewhere => (home, Box::new(Blind)),
@@ -102,14 +114,21 @@ mod tests {
 
     use super::*;
 
+    /// The report of a shell line, from an instance that attests.
+    fn asked(instance: &Instance, detail: Detail, line: &str, hash_only: Option<bool>) -> Value {
+        let mut arguments = Object::new();
+        arguments.push("command", Value::from(line));
+        if let Some(hash_only) = hash_only {
+            arguments.push("hash_only", Value::Bool(hash_only));
+        }
+        shell(&arguments, &At { world: &World::Elsewhere, instance, detail }).unwrap()
+    }
+
     #[test]
     fn the_embedded_copy_is_the_kept_one() {
         let state = tempfile::tempdir().unwrap();
         let instance = Instance::open(state.path(), None, true, None).unwrap();
-        let mut arguments = Object::new();
-        arguments.push("command", Value::from("rm -rf /srv/\u{e9}"));
-        let at = At { world: &World::Elsewhere, instance: &instance, detail: Detail::Hidden };
-        let report = shell(&arguments, &at).unwrap();
+        let report = asked(&instance, Detail::Hidden, "rm -rf /srv/\u{e9}", None);
         let embedded = report.get("attestation").unwrap();
         let (_, id) = split_uri(embedded.get("attestation_uri").and_then(Value::as_str).unwrap()).unwrap();
         let Instance::Here { signer, .. } = &instance else { unreachable!() };
@@ -120,19 +139,14 @@ mod tests {
     fn a_caller_can_ask_for_digests_alone_and_not_for_more() {
         let state = tempfile::tempdir().unwrap();
         let instance = Instance::open(state.path(), None, true, None).unwrap();
-        let mut arguments = Object::new();
-        arguments.push("command", Value::from("rm -rf /srv/hunter2"));
-        let told = |detail, arguments: &Object| {
-            let at = At { world: &World::Elsewhere, instance: &instance, detail };
-            json::compact(&shell(arguments, &at).unwrap())
-        };
-        assert!(told(Detail::Hidden, &arguments).contains("hunter2"));
-        assert!(!told(Detail::HashOnly, &arguments).contains("hunter2"));
-        arguments.push("hash_only", Value::Bool(true));
-        assert!(!told(Detail::Hidden, &arguments).contains("hunter2"));
-        let mut less = Object::new();
-        less.push("command", Value::from("rm -rf /srv/hunter2"));
-        less.push("hash_only", Value::Bool(false));
-        assert!(!told(Detail::HashOnly, &less).contains("hunter2"));
+        for (detail, hash_only, shown) in [
+            (Detail::Hidden, None, true),
+            (Detail::HashOnly, None, false),
+            (Detail::Hidden, Some(true), false),
+            (Detail::HashOnly, Some(false), false),
+        ] {
+            let report = json::compact(&asked(&instance, detail, "rm -rf /srv/hunter2", hash_only));
+            assert_eq!(report.contains("hunter2"), shown, "{detail:?} {hash_only:?}");
+        }
     }
 }

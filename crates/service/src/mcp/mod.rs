@@ -4,6 +4,7 @@
 //! request is answered, a line that is no message ends nothing, and with attestation on no report leaves without one. Page:
 //! `docs/mcp.md`.
 
+mod arguments;
 mod evaluate;
 mod http;
 mod incoming;
@@ -20,8 +21,9 @@ mod verify;
 use std::io;
 
 pub use crate::http::tokens::{AccessTokens, TokenError};
+pub use evaluate::World;
 pub use http::{HttpSetting, PATH, router, serve as serve_http};
-pub use server::{Server, World};
+pub use server::Server;
 pub use signer::{Instance, Signer};
 pub use stdio::serve as serve_stdio;
 pub use verify::{Foreign, Presented, Verified, nobody_trusted};

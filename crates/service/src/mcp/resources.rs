@@ -3,7 +3,7 @@
 use writ_consequence::{rules, terraform};
 use writ_core::json::{Object, Value};
 
-use super::server::{Refusal, text_of};
+use super::arguments::{Refusal, text_of};
 
 /// Everything, or what a filter finds, which is told in full.
 pub fn supported(arguments: &Object) -> Result<Value, Refusal> {

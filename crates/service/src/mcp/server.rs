@@ -14,6 +14,8 @@ use writ_core::json::{self, Object, Value};
 use writ_core::secret::hide;
 use writ_engine::matter::Detail;
 
+use super::arguments::Refusal;
+use super::evaluate::World;
 use super::signer::Instance;
 use super::verify::Foreign;
 use super::{evaluate, numbers, resources, schemas, verify};
@@ -22,20 +24,6 @@ use super::{evaluate, numbers, resources, schemas, verify};
 const AT_ONCE: usize = 4;
 /// The protocol's methods that a tool server knows. One of them that is taken for an unknown one has the wrong parameters.
 const KNOWN: [&str; 5] = ["initialize", "ping", "server/discover", "tools/list", "tools/call"];
-
-/// Where the actions that are asked about would run.
-#[derive(Clone, Debug)]
-pub enum World {
-    /// Here, by the user that this process is.
-    Here {
-        /// The user's home directory.
-        home: Option<String>,
-        /// The folder this process runs in, absolute.
-        cwd: Option<String>,
-    },
-    /// Anywhere.
-    Elsewhere,
-}
 
 /// The tools.
 #[derive(Clone)]
@@ -51,10 +39,6 @@ struct Inner {
     foreign: Foreign,
     tools: Vec<Tool>,
 }
-
-/// Why a call has no result; the caller is told.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal(pub String);
 
 impl Server {
     /// A server for actions of that world, whose attestations show so much. `foreign` verifies what other instances issued.
@@ -99,20 +83,6 @@ impl Inner {
                 verify::verify(&arguments, exact, &self.instance, &self.foreign)
             }
         }
-    }
-}
-
-/// A text argument that must be there.
-pub fn text<'a>(arguments: &'a Object, name: &str) -> Result<&'a str, Refusal> {
-    text_of(arguments, name)?.ok_or_else(|| Refusal(format!("`{name}` is missing")))
-}
-
-/// A text argument that may be there.
-pub fn text_of<'a>(arguments: &'a Object, name: &str) -> Result<Option<&'a str>, Refusal> {
-    match arguments.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(Refusal(format!("`{name}` is of type {}, not a string", other.kind()))),
     }
 }
 

@@ -8,7 +8,7 @@ use writ_core::secret::hide;
 use writ_evidence::attestation::{Attestation, Failure, FailureCode, split_uri};
 use writ_evidence::registry::{KeyState, Registry};
 
-use super::server::{Refusal, text_of};
+use super::arguments::{Refusal, text_of};
 use super::signer::{Instance, Signer, SignerError, same_instance};
 
 /// What is to be verified, in the right form.

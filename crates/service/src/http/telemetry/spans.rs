@@ -17,7 +17,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, filter};
 
-use super::super::router;
+use super::super::route;
 use super::{Verdict, is_ours};
 
 /// What hands spans to OpenTelemetry.
@@ -37,7 +37,7 @@ where
 
 /// The span of a request, below the caller's own (W3C Trace Context). What the caller does not sample is left out.
 pub fn request(request: &Request) -> Span {
-    let (method, route) = (router::method(request), router::name(request).unwrap_or("none"));
+    let (method, route) = (route::method(request), route::name(request).unwrap_or("none"));
     let span = info_span!(
         "request",
         otel.name = format!("{method} {route}"),
