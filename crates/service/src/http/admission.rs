@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::FromRequestParts;
 use axum::http::header::{CONTENT_TYPE, ORIGIN};
 use axum::http::request::Parts;
-use axum::middleware::Next;
-use axum::response::Response;
 
 use super::Service;
 use super::answer::{JSON, Refusal};
@@ -28,28 +26,31 @@ impl FromRequestParts<Arc<Service>> for WithinRate {
     }
 }
 
-/// Lets in who may ask for an evaluation, before anything of the body is looked at.
-pub async fn evaluations(
-    State(service): State<Arc<Service>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Refusal> {
-    let (peer, headers) = (peer(request.extensions().get()), request.headers());
-    let client = match &service.tokens {
-        Some(tokens) => tokens.find(headers).map(Client::Token),
-        None => Some(Client::Evaluating(peer)),
-    };
-    service.count(client.unwrap_or(Client::Evaluating(peer)))?;
-    if client.is_none() {
-        return Err(Refusal::Unauthorized);
+/// An evaluation that may be asked for, which is known before anything of the body is looked at.
+#[derive(Debug)]
+pub struct MayEvaluate;
+
+impl FromRequestParts<Arc<Service>> for MayEvaluate {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refusal> {
+        let (peer, headers) = (peer(parts.extensions.get()), &parts.headers);
+        let client = match &service.tokens {
+            Some(tokens) => tokens.find(headers).map(Client::Token),
+            None => Some(Client::Evaluating(peer)),
+        };
+        service.count(client.unwrap_or(Client::Evaluating(peer)))?;
+        if client.is_none() {
+            return Err(Refusal::Unauthorized);
+        }
+        // A page in the user's browser reaches a loopback address too; without a token there is nothing else that it lacks.
+        if service.tokens.is_none() && headers.contains_key(ORIGIN) {
+            return Err(Refusal::Origin);
+        }
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        if kind.eq_ignore_ascii_case(JSON) { Ok(Self) } else { Err(Refusal::MediaType) }
     }
-    // A page in the user's browser reaches a loopback address too; without a token there is nothing else that it lacks.
-    if service.tokens.is_none() && headers.contains_key(ORIGIN) {
-        return Err(Refusal::Origin);
-    }
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if kind.eq_ignore_ascii_case(JSON) { Ok(next.run(request).await) } else { Err(Refusal::MediaType) }
 }
 
 /// Whoever has no address is counted as one; connections give every request theirs.

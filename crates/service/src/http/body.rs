@@ -1,13 +1,13 @@
 //! Reading a body: within its size, its time, and the memory for long bodies under way.
 //!
-//! `tower-http` holds the size. Its time for a body starts anew with every piece, so a slow sender could go on for ever: the time for the
-//! whole is kept here. So is the room, which no library has.
+//! `http-body-util` holds the size. `tower-http`'s layer for it looks at the head before it is known who asks, and costs every request
+//! two boxes; its time for a body starts anew with every piece, so a slow sender could go on for ever. So the time for the whole is kept
+//! here, and the room, which no library has.
 
-use std::error::Error;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use http_body_util::{BodyExt, LengthLimitError};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
@@ -26,9 +26,12 @@ pub struct Received<'a> {
     _room: Option<SemaphorePermit<'a>>,
 }
 
-/// Reads a body that the router has put a limit on.
+/// Reads a body.
 pub async fn read(service: &Service, body: Body) -> Result<Received<'_>, Refusal> {
     let limit = service.max_body;
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Refusal::TooLarge(limit));
+    }
     // A body of unknown length may become as long as any.
     let most = body.size_hint().upper().and_then(|most| usize::try_from(most).ok()).unwrap_or(limit).min(limit);
     let room = if most > LONG {
@@ -38,14 +41,10 @@ pub async fn read(service: &Service, body: Body) -> Result<Received<'_>, Refusal
     } else {
         None
     };
-    match timeout(TIME, body.collect()).await {
+    match timeout(TIME, Limited::new(body, limit).collect()).await {
         Err(_slow) => Err(Refusal::SlowBody),
-        Ok(Err(error)) if is_too_long(&error) => Err(Refusal::TooLarge(limit)),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge(limit)),
         Ok(Err(_cut)) => Err(Refusal::Malformed("the body is cut off".to_owned())),
         Ok(Ok(body)) => Ok(Received { bytes: body.to_bytes(), _room: room }),
     }
-}
-
-fn is_too_long(error: &(dyn Error + 'static)) -> bool {
-    error.is::<LengthLimitError>() || error.source().is_some_and(is_too_long)
 }

@@ -7,13 +7,15 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
-use axum::http::Request;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
@@ -48,6 +50,17 @@ pub fn head_bytes<T>(request: &Request<T>) -> usize {
     fields.fold(line + 2, usize::saturating_add)
 }
 
+/// What answers requests, whatever it is made of. Every connection has a clone.
+pub trait Answers:
+    Service<Request, Response = Response, Error = Infallible, Future: Send + 'static> + Clone + Send + 'static
+{
+}
+
+impl<S> Answers for S where
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send + 'static> + Clone + Send + 'static
+{
+}
+
 /// The signals that end the service.
 pub struct End {
     terminate: Signal,
@@ -70,7 +83,7 @@ impl End {
 
 /// Accepts until the end, and then waits for what is under way, but not longer than `grace`.
 pub async fn run(
-    routes: Router,
+    routes: impl Answers,
     metrics: &Metrics,
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
@@ -159,7 +172,7 @@ async fn failed(error: &io::Error) {
 }
 
 async fn connection(
-    routes: Router,
+    routes: impl Answers,
     stream: TcpStream,
     address: SocketAddr,
     acceptor: Option<TlsAcceptor>,
@@ -179,14 +192,14 @@ async fn connection(
 }
 
 async fn serve(
-    routes: Router,
+    routes: impl Answers,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
     watcher: Watcher,
 ) {
     let answers = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
-        routes.clone().call(request)
+        routes.clone().call(request.map(Body::new))
     });
     // What is no HTTP is answered with 400 or 431 and no body, unless answers wait for the rest of what was sent.
     let mut http = Builder::new();

@@ -16,6 +16,7 @@ use writ_core::secret::hide;
 use writ_engine::matter::{Detail, Subject};
 use writ_engine::notary::{Matter, Prepared};
 
+use super::admission::MayEvaluate;
 use super::answer::{Refusal, json};
 use super::telemetry::Verdict;
 use super::{Service, body};
@@ -40,7 +41,11 @@ enum Report {
 }
 
 /// Answers one request.
-pub async fn answer(State(service): State<Arc<Service>>, request: Request) -> Result<Response, Refusal> {
+pub async fn answer(
+    _admitted: MayEvaluate,
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response, Refusal> {
     let body = body::read(&service, request.into_body()).await?;
     let Evaluated { verdict, report } = evaluated(&service, body).instrument(info_span!("evaluate")).await?;
     let mut response = finished(&service, report).await.map_or_else(Refusal::into_response, |text| {

@@ -137,8 +137,7 @@ pub fn serve(mut options: Options) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
         let (listener, end) = (TcpListener::from_std(listener)?, connections::End::awaited()?);
-        let routes = router::router(&service);
-        drop(service);
+        let routes = router::router(service);
         connections::run(routes, &metrics, listener, acceptor, end, options.timeout).await;
         Ok::<_, std::io::Error>(())
     });

@@ -1,6 +1,6 @@
 //! The routes' paths, and how logs, metrics, spans and the API's document spell them.
 
-use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
 use writ_evidence::registry::PATH as REGISTRY;
 
 use super::published;
@@ -15,16 +15,13 @@ pub const ATTESTATION: &str = "/.well-known/attestations/{file}";
 pub const ATTESTATION_NAME: &str = "/.well-known/attestations/{id}.json";
 
 /// The route as logs, metrics and the API's document spell it.
-pub fn name(request: &Request) -> Option<&'static str> {
-    let matched = request.extensions().get::<MatchedPath>()?.as_str();
-    if matched == ATTESTATION {
-        return published::id(request.uri().path()).map(|_id| ATTESTATION_NAME);
-    }
-    [EVALUATE, HEALTH, OPENAPI, METRICS, REGISTRY].into_iter().find(|name| *name == matched)
+pub fn name(path: &str) -> Option<&'static str> {
+    let plain = [EVALUATE, HEALTH, OPENAPI, METRICS, REGISTRY].into_iter().find(|name| *name == path);
+    plain.or_else(|| published::id(path).map(|_id| ATTESTATION_NAME))
 }
 
 /// The method as it is counted: nobody can make up labels.
-pub fn method(request: &Request) -> &'static str {
+pub fn method(method: &Method) -> &'static str {
     let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
-    known.into_iter().find(|known| *known == request.method().as_str()).unwrap_or("other")
+    known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }

@@ -1,67 +1,72 @@
-//! The routes, and what stands around each of them: the log, the spans, time, and a head that says what it means.
+//! The routes, and what stands around all of them: the log, the spans, time, and a head that says what it means.
 //!
-//! `axum` finds the route, `tower-http` holds time and size; what these refuse gets the form of all refusals here. Its layer for panics is
-//! left out: what ships is built with `panic = "abort"`, where nothing catches them. Invariant: everything that is answered is counted,
-//! logged and, where spans are sent, a span.
+//! `axum` finds the route, `tower-http` holds time and makes spans; what it refuses gets the form of all refusals here. Two of its layers
+//! are left out: panics, because what ships is built with `panic = "abort"`, where nothing catches them; and size (see `body`). The
+//! layers stand around the router and not inside it (`Router::layer`), where each request would pay for boxes between them. Invariant:
+//! everything that is answered is counted, logged and, where spans are sent, a span.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::body::Body;
+use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{StatusCode, Version};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::http::{Response as HttpResponse, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use tower::ServiceBuilder;
-use tower_http::limit::RequestBodyLimitLayer;
+use tower::{Service as TowerService, ServiceBuilder, service_fn};
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 use tower_http::trace::TraceLayer;
 use writ_evidence::registry::PATH as REGISTRY;
 
 use super::answer::{JSON, Refusal};
-use super::connections::{HEAD_BYTES, head_bytes};
+use super::connections::{Answers, HEAD_BYTES, head_bytes};
 use super::route::{ATTESTATION, EVALUATE, HEALTH, METRICS, OPENAPI, method, name};
 use super::telemetry::{Verdict, spans};
-use super::{Service, admission, evaluate, health, published};
+use super::{Service, evaluate, health, published};
 
 /// What answers every request.
-pub fn router(service: &Arc<Service>) -> Router {
-    let evaluations = ServiceBuilder::new()
-        .layer(from_fn_with_state(Arc::clone(service), admission::evaluations))
-        .layer(RequestBodyLimitLayer::new(service.max_body));
+pub fn router(service: Arc<Service>) -> impl Answers {
     let routes = Router::new()
-        .route(EVALUATE, post(evaluate::answer).route_layer(evaluations))
+        .route(EVALUATE, post(evaluate::answer))
         .route(HEALTH, get(health::answer))
         .route(OPENAPI, get(published::openapi))
         .route(METRICS, get(published::metrics))
         .route(REGISTRY, get(published::registry))
         .route(ATTESTATION, get(published::attestation));
-    surrounded(routes, service).with_state(Arc::clone(service))
+    surrounded(routes, service)
 }
 
 /// The first layer is the outermost.
-fn surrounded(routes: Router<Arc<Service>>, service: &Arc<Service>) -> Router<Arc<Service>> {
+fn surrounded(routes: Router<Arc<Service>>, service: Arc<Service>) -> impl Answers {
+    let routes = routes.fallback(async || Refusal::NO_ROUTE).method_not_allowed_fallback(other_method);
+    let routes = ServiceBuilder::new()
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, service.timeout))
+        .service(routes.with_state(Arc::clone(&service)));
+    let noted = service_fn(move |request| noted(Arc::clone(&service), routes.clone(), request));
     let set = |name, value| SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value));
     let spans = TraceLayer::new_for_http().make_span_with(spans::request);
     let spans = spans.on_request(()).on_response(spans::answered).on_body_chunk(()).on_eos(()).on_failure(());
-    let layers = ServiceBuilder::new()
+    ServiceBuilder::new()
+        .map_response(|response: HttpResponse<_>| response.map(Body::new))
         .layer(spans)
         .layer(set(CACHE_CONTROL, "no-store"))
         .layer(set(X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .layer(from_fn_with_state(Arc::clone(service), noted))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, service.timeout));
-    routes.fallback(async || Refusal::NO_ROUTE).method_not_allowed_fallback(other_method).layer(layers)
+        .service(noted)
 }
 
-/// Counts and logs what is answered. One function and not three: each costs a request the boxes around the next.
-async fn noted(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
+/// Counts and logs what is answered.
+async fn noted<S>(service: Arc<Service>, mut routes: S, request: Request) -> Result<Response, Infallible>
+where
+    S: TowerService<Request, Response = Response, Error = Infallible>,
+{
     let start = Instant::now();
-    let (route, method) = (name(&request).unwrap_or("none"), method(&request));
+    let (route, method) = (name(request.uri().path()).unwrap_or("none"), method(request.method()));
     let response = match well_formed(&request) {
-        Ok(()) => in_one_form(&service, next.run(request).await),
+        Ok(()) => in_one_form(routes.call(request).await?),
         Err(refusal) => refusal.into_response(),
     };
     let (took, status) = (start.elapsed(), response.status().as_u16());
@@ -69,7 +74,7 @@ async fn noted(State(service): State<Arc<Service>>, request: Request, next: Next
     let verdict = response.extensions().get().map_or("-", |verdict: &Verdict| verdict.verdict);
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     tracing::info!(event = "answered", method, route, status, micros, verdict);
-    response
+    Ok(response)
 }
 
 /// A head of bearable size that names one host.
@@ -87,27 +92,24 @@ fn well_formed(request: &Request) -> Result<(), Refusal> {
 
 /// A route does not take the method; a path that only looks like an attestation's is no route.
 async fn other_method(request: Request) -> Refusal {
-    match name(&request) {
+    match name(request.uri().path()) {
         Some(EVALUATE) => Refusal::Method("POST"),
         Some(_) => Refusal::Method("GET, HEAD"),
         None => Refusal::NO_ROUTE,
     }
 }
 
-/// What a layer refused, in the form of all refusals.
-fn in_one_form(service: &Service, response: Response) -> Response {
-    let ours = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == JSON);
-    match response.status() {
-        StatusCode::PAYLOAD_TOO_LARGE if !ours => Refusal::TooLarge(service.max_body).into_response(),
-        StatusCode::SERVICE_UNAVAILABLE if !ours => Refusal::Timeout.into_response(),
-        _ => response,
+/// What the layer for time refused, in the form of all refusals.
+fn in_one_form(response: Response) -> Response {
+    let ours = || response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == JSON);
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE && !ours() {
+        return Refusal::Timeout.into_response();
     }
+    response
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-    use tower::Service as _;
     use writ_core::json::{self, Value};
     use writ_evidence::attestation::FOLDER;
 
@@ -124,7 +126,7 @@ mod tests {
     }
 
     /// Status and code of an answer.
-    async fn asked(router: &mut Router, method: &str, path: &str) -> (u16, String) {
+    async fn asked(router: &mut impl Answers, method: &str, path: &str) -> (u16, String) {
         let response = router.call(request(method, path)).await.unwrap();
         let status = response.status().as_u16();
         let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
@@ -136,7 +138,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn only_ids_are_attestations() {
         let folder = tempfile::tempdir().unwrap();
-        let mut router = router(&Service::idle(folder.path()));
+        let mut router = router(Service::idle(folder.path()));
         let not_found = || (404, "not_found".to_owned());
         assert_eq!(
             asked(&mut router, "POST", &format!("{FOLDER}{ID}.json")).await,
@@ -164,7 +166,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn the_document_names_every_route() {
         let folder = tempfile::tempdir().unwrap();
-        let mut router = router(&Service::idle(folder.path()));
+        let mut router = router(Service::idle(folder.path()));
         let document = json::parse(published::OPENAPI.as_bytes()).unwrap();
         let paths = document.get("paths").and_then(Value::as_object).unwrap();
         let names = [EVALUATE, HEALTH, OPENAPI, METRICS, REGISTRY, ATTESTATION_NAME];
@@ -185,10 +187,9 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn what_the_layers_refuse_looks_like_every_refusal() {
         let folder = tempfile::tempdir().unwrap();
-        let service = Service::idle(folder.path());
         let slow = async || tokio::time::sleep(std::time::Duration::from_secs(60)).await;
         let routes = Router::new().route("/slow", get(slow));
-        let mut router = surrounded(routes, &service).with_state(service);
+        let mut router = surrounded(routes, Service::idle(folder.path()));
         assert_eq!(asked(&mut router, "GET", "/slow").await, (503, "timeout".to_owned()));
         assert_eq!(asked(&mut router, "GET", "/neither").await, (404, "not_found".to_owned()), "it goes on");
     }

@@ -37,7 +37,7 @@ where
 
 /// The span of a request, below the caller's own (W3C Trace Context). What the caller does not sample is left out.
 pub fn request(request: &Request) -> Span {
-    let (method, route) = (route::method(request), route::name(request).unwrap_or("none"));
+    let (method, route) = (route::method(request.method()), route::name(request.uri().path()).unwrap_or("none"));
     let span = info_span!(
         "request",
         otel.name = format!("{method} {route}"),
