@@ -2,10 +2,13 @@
 
 use std::fmt;
 
-use crate::json::{Object, Value};
+use serde::{Deserialize, Serialize};
+
+use crate::json;
 
 /// What is to happen with a call. Ordered so that the stricter is the greater: deny beats ask beats allow (R5).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The call may run.
     Allow,
@@ -17,12 +20,8 @@ pub enum Verdict {
 
 impl Verdict {
     /// `allow`, `ask` or `deny`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 }
 
@@ -32,8 +31,9 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A byte range `start..end` in the text that was judged.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+/// A byte range `start..end` in the text that was judged; in JSON `[start, end]`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(usize, usize)", into = "(usize, usize)")]
 pub struct Span {
     /// First byte.
     pub start: usize,
@@ -41,8 +41,21 @@ pub struct Span {
     pub end: usize,
 }
 
+impl From<(usize, usize)> for Span {
+    fn from((start, end): (usize, usize)) -> Self {
+        Self { start, end }
+    }
+}
+
+impl From<Span> for (usize, usize) {
+    fn from(span: Span) -> Self {
+        (span.start, span.end)
+    }
+}
+
 /// Which kind of thing a rule matched.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Subject {
     /// The tool's name.
     Tool,
@@ -60,31 +73,25 @@ pub enum Subject {
 
 impl Subject {
     /// The word used in JSON and in prose.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Command => "command",
-            Self::Path => "path",
-            Self::Host => "host",
-            Self::Unresolved => "unresolved",
-            Self::Policy => "policy",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 }
 
 /// The part of a call that a rule matched.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Matched {
     /// What it is.
     pub subject: Subject,
     /// The text that matched: a path, a host, a command. Never stored in the ledger for commands (R8).
     pub text: String,
     /// Where it stands in the shell line, when the call is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
 }
 
 /// Why a decision is what it is.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Reason {
     /// What this reason asks for.
     pub verdict: Verdict,
@@ -98,29 +105,11 @@ pub struct Reason {
     pub instead: String,
 }
 
-impl Reason {
-    /// The reason as a JSON object, members in a fixed order.
-    pub fn to_json(&self) -> Value {
-        let mut matched = Object::new();
-        matched.push("subject", Value::from(self.matched.subject.as_str()));
-        matched.push("text", Value::from(self.matched.text.as_str()));
-        if let Some(span) = self.matched.span {
-            matched.push("span", Value::Array(vec![Value::from(span.start), Value::from(span.end)]));
-        }
-        let mut out = Object::new();
-        out.push("verdict", Value::from(self.verdict.as_str()));
-        out.push("rule", Value::from(self.rule.as_str()));
-        out.push("matched", Value::Object(matched));
-        out.push("message", Value::from(self.message.as_str()));
-        out.push("instead", Value::from(self.instead.as_str()));
-        Value::Object(out)
-    }
-}
-
 /// A verdict with every reason that speaks for it or for a milder one, strictest first.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Decision {
     /// The strictest verdict among the reasons; `Allow` when there are none.
+    #[serde(rename = "decision")]
     pub verdict: Verdict,
     /// Strictest first.
     pub reasons: Vec<Reason>,
@@ -132,13 +121,5 @@ impl Decision {
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.verdict));
         let verdict = reasons.first().map_or(Verdict::Allow, |reason| reason.verdict);
         Self { verdict, reasons }
-    }
-
-    /// `{"decision": …, "reasons": […]}`.
-    pub fn to_json(&self) -> Value {
-        let mut out = Object::new();
-        out.push("decision", Value::from(self.verdict.as_str()));
-        out.push("reasons", Value::Array(self.reasons.iter().map(Reason::to_json).collect()));
-        Value::Object(out)
     }
 }

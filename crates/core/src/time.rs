@@ -3,6 +3,9 @@
 use std::fmt;
 
 use jiff::{SignedDuration, civil::DateTime};
+use serde::{Deserialize, Serialize};
+
+use crate::json;
 
 /// A moment with millisecond precision. Prints as `2026-01-18T10:30:00.000Z`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -100,6 +103,18 @@ impl fmt::Display for Timestamp {
             Some(moment) => write!(f, "{moment:.3}Z"),
             None => write!(f, "+{}ms", self.0),
         }
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        json::read_text(deserializer, Self::parse)
     }
 }
 

@@ -24,7 +24,7 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
     if let (Some(tool), Some(input)) = (&args.tool, &args.input) {
         let call = ToolCall { tool: tool.clone(), input: input_value(input)?, cwd: root };
         let decision = decide(&governing, &call);
-        output::print_json_line(&decision.to_json());
+        output::print_json_line(&json::to_value(&decision));
         return if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) };
     }
     let mut stdin = std::io::stdin().lock();
@@ -38,7 +38,7 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
             continue;
         }
         output::print_json_line(&match read_call(&line, &root) {
-            Ok(call) => decide(&governing, &call).to_json(),
+            Ok(call) => json::to_value(&decide(&governing, &call)),
             Err(why) => {
                 wrong += 1;
                 malformed(number, &why)

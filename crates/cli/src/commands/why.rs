@@ -1,6 +1,6 @@
 //! `writ why`: one decision in prose, the matched part underlined.
 
-use writ_core::json::{Object, Value};
+use writ_core::json::{self, Object, Value};
 use writ_core::{Decision, Reason, Span, ToolCall, Verdict, visible};
 use writ_engine::cite;
 use writ_engine::governing::Governing;
@@ -39,7 +39,7 @@ fn json(call: &ToolCall, decision: &Decision, governing: &Governing) -> Value {
     out.push("tool", Value::from(call.tool.as_str()));
     out.push("input", call.input.clone());
     out.push("policy", Value::Object(policy));
-    let Value::Object(decided) = decision.to_json() else { return Value::Object(out) };
+    let Value::Object(decided) = json::to_value(decision) else { return Value::Object(out) };
     decided.iter().for_each(|(name, value)| out.push(name, value.clone()));
     Value::Object(out)
 }

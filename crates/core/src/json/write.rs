@@ -1,5 +1,8 @@
 //! Writers: canonical (RFC 8785), compact and indented.
 
+use serde::Serialize;
+
+use super::to_value::to_value;
 use super::value::{Object, Value};
 
 /// The canonical form of RFC 8785: members sorted by the UTF-16 code units of their names, ECMAScript numbers, the
@@ -8,6 +11,11 @@ pub fn canonical(value: &Value) -> String {
     let mut out = String::new();
     write(value, Style::Canonical, 0, &mut out);
     out
+}
+
+/// The canonical form of `format`'s document.
+pub fn to_canonical<T: Serialize + ?Sized>(format: &T) -> String {
+    canonical(&to_value(format))
 }
 
 /// Members in the order they came, no white space.

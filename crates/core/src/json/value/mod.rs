@@ -1,5 +1,10 @@
 //! A JSON value that keeps its members in the order they came.
 
+mod serde;
+
+/// 2^53 − 1: beyond it a double may round an integer.
+pub(super) const EXACT: f64 = 9_007_199_254_740_991.0;
+
 /// A JSON value. Numbers are doubles, as in RFC 8785.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -40,6 +45,11 @@ impl Object {
     /// The members in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The members in order.
+    pub(super) fn members(&self) -> &[(String, Value)] {
+        &self.0
     }
 
     /// How many members there are.
