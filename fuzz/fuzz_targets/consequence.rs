@@ -4,12 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use writ_consequence::{Blind, mcp, shell, sql, terraform};
-use writ_core::json::{Limits, parse_with};
+use writ_core::json::{Limits, parse_with, to_value};
 use writ_shell::Env;
 
 fuzz_target!(|text: &str| {
     let env = Env { home: Some("/home/a".to_owned()), cwd: Some("/work".to_owned()), ..Env::default() };
-    drop(shell::evaluate(text, &env, &Blind).to_json());
+    drop(to_value(&shell::evaluate(text, &env, &Blind)));
     drop(sql::evaluate(text));
     if let Ok(value) = parse_with(text.as_bytes(), Limits::FOREIGN) {
         drop(terraform::evaluate(&value, None));

@@ -5,9 +5,9 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use writ_core::json::{Object, Value, canonical, parse};
+use writ_core::json::{Object, Value, from_slice, to_canonical};
 use writ_core::{Timestamp, ToolCall};
-use writ_policy::{Facts, Lexical, Policy, Setting, judge, survey};
+use writ_policy::{Lexical, Policy, Setting, judge, survey};
 
 const DOCUMENT: &str = r#"{
   "version": "1.0", "name": "fuzz",
@@ -25,7 +25,7 @@ fuzz_target!(|line: &str| {
     let setting = Setting { now: Timestamp::from_millis(0), home: Some("/home/a".to_owned()), protected: Vec::new() };
     let facts = survey(&POLICY, &call, &setting, &Lexical);
     let live = judge(&POLICY, &setting, &facts);
-    let recorded = parse(canonical(&facts.to_json()).as_bytes()).expect("facts are JSON");
-    let replayed = judge(&POLICY, &setting, &Facts::from_json(&recorded).expect("facts read back"));
+    let recorded = to_canonical(&facts);
+    let replayed = judge(&POLICY, &setting, &from_slice(recorded.as_bytes()).expect("facts read back"));
     assert_eq!(live.verdict, replayed.verdict);
 });

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use workplace::Workplace;
-use writ_core::json::{canonical, parse};
+use writ_core::json::{canonical, parse, to_canonical};
 use writ_core::{Digest, Timestamp};
 use writ_evidence::attestation::Draft;
 use writ_evidence::keys::{Algorithm, SigningKey};
@@ -112,7 +112,7 @@ fn attests(place: &Workplace, instance: &str, nonce: Option<u128>, input: &Value
     let pending = draft.pend("writ-1", instance);
     let signature = key.sign(pending.payload().as_bytes()).unwrap().try_into().unwrap();
     fs::write(file(place, "a.json"), pending.signed(&signature)).unwrap();
-    fs::write(file(place, "registry.json"), canonical(&registry.to_json())).unwrap();
+    fs::write(file(place, "registry.json"), to_canonical(&registry)).unwrap();
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //! Every gate can only take a block away. Whoever asks has to put the counters on record before acting on the answer: a block
 //! that nobody remembers is a loop.
 
+use serde::Serialize;
+use writ_core::json;
+
 use crate::judge::Verdict;
 
 /// What stands for every subagent in a list of agent types.
@@ -43,45 +46,44 @@ pub struct Stop<'a> {
 }
 
 /// What comes of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Code {
     /// Nothing is enforced.
+    #[serde(rename = "ALLOW_NOT_ENFORCING")]
     NotEnforcing,
     /// This agent is not among those it is about.
+    #[serde(rename = "ALLOW_AGENT_NOT_IN_SCOPE")]
     AgentNotInScope,
     /// The agent has no id to count by.
+    #[serde(rename = "ALLOW_NO_AGENT_ID")]
     NoAgentId,
     /// The claim is not false beyond doubt.
+    #[serde(rename = "ALLOW_NOT_FALSE_DONE")]
     NotFalseDone,
     /// git did not answer.
+    #[serde(rename = "ALLOW_DELTA_UNRELIABLE")]
     DeltaUnreliable,
     /// The tree was not clean before.
+    #[serde(rename = "ALLOW_AMBIGUOUS")]
     Ambiguous,
     /// The agent was blocked as often as it may be.
+    #[serde(rename = "ALLOW_RETRY_CAP")]
     RetryCap,
     /// The session was.
+    #[serde(rename = "ALLOW_SESSION_CEILING")]
     SessionCeiling,
     /// The client already continues an agent that was blocked.
+    #[serde(rename = "ALLOW_STOP_HOOK_ACTIVE")]
     StopHookActive,
     /// Blocked.
+    #[serde(rename = "BLOCK_FALSE_DONE")]
     FalseDone,
 }
 
 impl Code {
     /// The reason code on record.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotEnforcing => "ALLOW_NOT_ENFORCING",
-            Self::AgentNotInScope => "ALLOW_AGENT_NOT_IN_SCOPE",
-            Self::NoAgentId => "ALLOW_NO_AGENT_ID",
-            Self::NotFalseDone => "ALLOW_NOT_FALSE_DONE",
-            Self::DeltaUnreliable => "ALLOW_DELTA_UNRELIABLE",
-            Self::Ambiguous => "ALLOW_AMBIGUOUS",
-            Self::RetryCap => "ALLOW_RETRY_CAP",
-            Self::SessionCeiling => "ALLOW_SESSION_CEILING",
-            Self::StopHookActive => "ALLOW_STOP_HOOK_ACTIVE",
-            Self::FalseDone => "BLOCK_FALSE_DONE",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 
     /// Whether the agent is sent back.

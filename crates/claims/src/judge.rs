@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use writ_core::json::{Object, Value};
+use serde::Serialize;
+use writ_core::json;
 
 use crate::acts::Act;
 use crate::claim::{Claim, Status};
@@ -15,11 +16,13 @@ use crate::file::Bench;
 use crate::tree::{Delta, Limits, Repository, Snapshot};
 
 /// What became of a claimed file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Landing {
     /// It changed, and is there.
     Landed,
     /// The change is somewhere else: another folder, commit, stash or work tree.
+    #[serde(rename = "landed-elsewhere")]
     Elsewhere,
     /// It is there, and as it was.
     Unchanged,
@@ -33,15 +36,8 @@ pub enum Landing {
 
 impl Landing {
     /// `landed`, `landed-elsewhere`, `unchanged`, `missing`, `reverted-later`, `cannot-verify`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Landed => "landed",
-            Self::Elsewhere => "landed-elsewhere",
-            Self::Unchanged => "unchanged",
-            Self::Missing => "missing",
-            Self::RevertedLater => "reverted-later",
-            Self::CannotVerify => "cannot-verify",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 }
 
@@ -57,15 +53,17 @@ pub enum Weight {
 }
 
 /// The verdict on one claimed file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct FileVerdict {
     /// As claimed.
     pub claimed: String,
     /// What became of it.
+    #[serde(rename = "verdict")]
     pub landing: Landing,
     /// Why.
     pub reason: String,
     /// How much it weighs.
+    #[serde(skip)]
     pub weight: Weight,
 }
 
@@ -119,18 +117,6 @@ impl Verdict {
                 None => "nothing speaks against the claim".to_owned(),
             },
         }
-    }
-
-    /// `[{claimed, verdict, reason}]`
-    pub fn files_json(&self) -> Value {
-        let one = |file: &FileVerdict| {
-            let mut out = Object::new();
-            out.push("claimed", Value::from(file.claimed.as_str()));
-            out.push("verdict", Value::from(file.landing.as_str()));
-            out.push("reason", Value::from(file.reason.as_str()));
-            Value::Object(out)
-        };
-        Value::Array(self.files.iter().map(one).collect())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use writ_claims::{Claim, Source};
-use writ_core::json::{Value, compact, parse};
+use writ_core::json::{Value, compact, parse, to_compact, to_value};
 
 #[expect(clippy::unwrap_used, reason = "without its vectors the test must fail")]
 fn cases() -> Vec<Value> {
@@ -21,7 +21,7 @@ fn vectors_come_out_as_they_say() {
     let cases = cases();
     for case in &cases {
         let text = case.get("text").and_then(Value::as_str).expect("a case has a text");
-        let claim = Claim::parse(text).to_json();
+        let claim = to_value(&Claim::parse(text));
         let differs = |name: &&str| case.get(name).is_some_and(|expected| claim.get(name) != Some(expected));
         let names = ["status", "files", "source", "blockers", "ran_tests", "unparsed"];
         if names.iter().any(differs) {
@@ -36,7 +36,7 @@ fn vectors_come_out_as_they_say() {
 fn json_has_the_order_of_the_page() {
     let claim = Claim::parse("## Handoff\nstatus: DONE\nfiles_changed: a.py, src/*.py\nblockers: rain\ntests: yes");
     let expected = r#"{"status":"DONE","files":["a.py"],"blockers":"rain","ran_tests":true,"source":"handoff","unparsed":["src/*.py"]}"#;
-    assert_eq!(compact(&claim.to_json()), expected);
+    assert_eq!(to_compact(&claim), expected);
 }
 
 #[test]
@@ -204,7 +204,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read(text in "(\\PC|\n){0,200}") {
-        drop(Claim::parse(&text).to_json());
+        drop(to_value(&Claim::parse(&text)));
     }
 
     #[test]

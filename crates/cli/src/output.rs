@@ -11,8 +11,8 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
-use writ_core::json::{self, Value};
-use writ_core::visible;
+use serde::Serialize;
+use writ_core::{json, visible};
 
 use crate::args::Color;
 
@@ -193,14 +193,14 @@ const WIDTH: u64 = 30;
 /// How long something takes before its progress is shown.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// One JSON value, indented, on stdout.
-pub fn print_json(value: &Value) {
-    document(&json::pretty(value));
+/// One JSON document, indented, on stdout.
+pub fn print_json<T: Serialize + ?Sized>(value: &T) {
+    document(&json::pretty(&json::to_value(value)));
 }
 
-/// One JSON value a line, on stdout.
-pub fn print_json_line(value: &Value) {
-    document(&json::compact(value));
+/// One JSON document a line, on stdout.
+pub fn print_json_line<T: Serialize + ?Sized>(value: &T) {
+    document(&json::to_compact(value));
 }
 
 #[cfg(test)]

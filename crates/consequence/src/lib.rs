@@ -17,6 +17,6 @@ pub mod terraform;
 pub use paths::{Blind, Eyes, Git, Seen};
 
 pub use report::{
-    Actor, Confidence, Dependency, Effect, Evidence, Intent, Missing, Mutation, Origin, Recoverability, Report, Target,
-    Tier, Unseen, Verdict,
+    Actor, Confidence, Dependency, Effect, Evidence, Intent, Metadata, Missing, Mutation, Origin, Recoverability,
+    Report, Risk, Target, Tier, Unseen, Verdict,
 };

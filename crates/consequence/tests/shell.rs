@@ -1,7 +1,6 @@
 //! The data files by their own examples, and lines that must, or must not, come out as `allow`.
 
 use writ_consequence::{Blind, Eyes, Report, Seen, Verdict, rules, shell};
-use writ_core::json::Value;
 use writ_shell::Env;
 
 fn evaluate(line: &str) -> Report {
@@ -10,7 +9,7 @@ fn evaluate(line: &str) -> Report {
 }
 
 fn hits(report: &Report, rule: &str) -> bool {
-    report.mutations.iter().any(|it| it.intent.metadata.get("rule").and_then(Value::as_str) == Some(rule))
+    report.mutations.iter().any(|it| it.intent.metadata.rule.as_deref() == Some(rule))
 }
 
 #[test]

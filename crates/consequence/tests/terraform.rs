@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::time::{Duration, Instant};
 use writ_consequence::terraform::{PlanError, evaluate, supported};
 use writ_consequence::{Confidence, Mutation, Report, Tier, Verdict};
-use writ_core::json::{Limits, Value, compact, parse_with};
+use writ_core::json::{Limits, Value, compact, parse_with, to_compact};
 
 fn json(text: &str) -> Value {
     parse_with(text.as_bytes(), Limits::FOREIGN).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -57,12 +57,10 @@ fn tier(change: &str) -> u8 {
 
 /// The kinds of the risks, each with its addresses.
 fn risks(report: &Report) -> Vec<(String, Vec<String>)> {
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
     let all = report.cross_action_risks.as_ref().unwrap().iter();
     all.map(|risk| {
-        assert!(!text(risk.get("reason").unwrap()).is_empty());
-        let addresses = risk.get("addresses").unwrap().as_array().unwrap().iter().map(text).collect();
-        (text(risk.get("kind").unwrap()), addresses)
+        assert!(!risk.reason.is_empty());
+        (risk.kind.to_owned(), risk.addresses.clone())
     })
     .collect()
 }
@@ -187,7 +185,7 @@ fn both_orders_of_a_replacement_delete() {
     assert_eq!(tier(&change("aws_security_group.x", r#"["delete","create"]"#, world, world)), 2);
     let paths = change("aws_ebs_volume.x", r#"["delete","create"]"#, "{}", "{}")
         .replace(r#""actions""#, r#""replace_paths":[["size"],["kms_key_id"]],"actions""#);
-    assert_eq!(compact(only(&paths).intent.metadata.get("replacedFor").unwrap()), r#"["size","kms_key_id"]"#);
+    assert_eq!(only(&paths).intent.metadata.replaced_for, ["size", "kms_key_id"]);
 }
 
 #[test]
@@ -235,7 +233,7 @@ fn deposed_objects_are_objects() {
     let deposed = delete("aws_ebs_volume.x", r#"{"size":1}"#).replace(r#""mode""#, r#""deposed":"ab12cd34","mode""#);
     let one = only(&deposed);
     assert_eq!(one.recoverability.tier, Tier::Unrecoverable);
-    assert_eq!(one.intent.metadata.get("deposed").and_then(Value::as_str), Some("ab12cd34"));
+    assert_eq!(one.intent.metadata.deposed.as_deref(), Some("ab12cd34"));
     // The prior state's values are those of the object in use, not of this one.
     let state = r#","prior_state":{"values":{"root_module":{"resources":[{"address":"aws_ebs_volume.x","values":{"final_snapshot":true}}]}}}"#;
     assert_eq!(report(&[deposed], state).verdict(), Verdict::Block);
@@ -299,7 +297,7 @@ fn sensitive_values_are_never_printed() {
                         r#","prior_state":{{"values":{{"root_module":{{"resources":[{{"address":"{kind}","values":{before},"sensitive_values":{mask}}}]}}}}}}"#
                     ),
                 );
-                assert!(!compact(&out.to_json()).contains(secret), "{kind} {mask}");
+                assert!(!to_compact(&out).contains(secret), "{kind} {mask}");
             }
         }
     }
@@ -388,7 +386,7 @@ fn a_state_file_is_evidence_and_shows_nothing() {
     let report = evaluate(&document, Some(&state)).unwrap();
     assert_eq!(report.verdict(), Verdict::Warn);
     assert_eq!(report.mutations.get(1).unwrap().dependencies.len(), 1);
-    assert!(!compact(&report.to_json()).contains("hunter2"));
+    assert!(!to_compact(&report).contains("hunter2"));
 }
 
 #[test]
@@ -631,7 +629,7 @@ fn anything() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn arbitrary_json_never_panics(plan in anything(), state in proptest::option::of(anything())) {
-        let _never = evaluate(&plan, state.as_ref()).map(|report| report.to_json());
+        let _never = evaluate(&plan, state.as_ref()).map(|report| to_compact(&report));
     }
 
     #[test]

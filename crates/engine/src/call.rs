@@ -1,15 +1,17 @@
 //! A tool call before and after it runs: decide, record, answer — in this order.
 
+use serde::Serialize;
 use writ_clients::claude_code::{Answer, HookAnswer, HookInput, ToolUse};
-use writ_core::json::{self, Object, Value};
+use writ_core::json::{self, Value};
 use writ_core::{Decision, Digest, Matched, Reason, Subject, ToolCall, Verdict, visible};
 use writ_evidence::row::RowDecision;
-use writ_policy::{Enforced, Policy, enforce, judge};
+use writ_policy::{Enforced, Facts, Policy, enforce, judge};
 
 use crate::authored;
 use crate::claims::tests_run;
 use crate::matter;
 use crate::proof::Proof;
+use crate::rows::Who;
 use crate::session::{Blocked, Session, SessionError};
 use crate::standing::Change;
 use crate::state::Action;
@@ -39,7 +41,7 @@ pub fn short(digest: Digest) -> String {
 pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> Result<HookAnswer, SessionError> {
     let tool = call.tool.as_str();
     let digest = input_digest(&call.input);
-    let Considered { mut decision, mut detail, proofs, layer, policy } =
+    let Considered { mut decision, judged, proofs, layer, policy } =
         decide(session, input, tool, &call.input, Some(&call.call_id));
     let action = Action {
         session: session.id.as_str(),
@@ -54,29 +56,28 @@ pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> R
     for proof in &proofs {
         proof.keep(session)?;
     }
-    if decision.verdict == Verdict::Ask && session.state.granted(action, session.now) {
+    let granted = decision.verdict == Verdict::Ask && session.state.granted(action, session.now);
+    if granted {
         session.state.spend(action);
         decision = approved(decision);
-        detail.push("granted", Value::from(true));
     }
-    detail.push("input", Value::from(digest.to_string()));
-    detail.push("cwd", Value::from(input.cwd.as_str()));
-    detail.push("action", Value::from(action.to_string()));
-    detail.push("rules", rules(&decision));
+    let rules = rules(&decision);
     let Enforced { decision, observed } = told(policy.as_ref(), decision);
-    if let Some(verdict) = observed {
-        detail.push("observed", Value::from(verdict.as_str()));
-        session.state.observed += 1;
-    }
+    session.state.observed += u64::from(observed.is_some());
     count(session, decision.verdict);
-    detail.push("standing", Value::from("advised"));
-    describe(input, &mut detail);
-    if tool == "Bash" {
-        let runs = call.input.get("command").and_then(Value::as_str).map(tests_run::runs).unwrap_or_default();
-        if !runs.is_empty() {
-            detail.push("tests", tests_run::to_json(&runs));
-        }
-    }
+    let line = call.input.get("command").and_then(Value::as_str).filter(|_| tool == "Bash");
+    let detail = Detail {
+        judged,
+        granted,
+        input: digest,
+        cwd: &input.cwd,
+        action,
+        rules,
+        observed,
+        standing: "advised",
+        who: Who::of(input),
+        tests: tests_run::told(line.map(tests_run::runs).unwrap_or_default()),
+    };
     let mut draft = session.draft(row_decision(decision.verdict), detail);
     draft.call_id = Some(call.call_id.clone());
     draft.tool_name = Some(tool.to_owned());
@@ -94,15 +95,14 @@ pub fn permission(
 ) -> Result<HookAnswer, SessionError> {
     let Considered { decision: judged, policy, .. } = decide(session, input, tool, arguments, None);
     let Enforced { decision, observed } = told(policy.as_ref(), judged.clone());
-    let mut detail = Object::new();
-    detail.push("tool", Value::from(tool));
-    detail.push("input", Value::from(input_digest(arguments).to_string()));
-    detail.push("verdict", Value::from(decision.verdict.as_str()));
-    detail.push("rules", rules(&judged));
-    if let Some(verdict) = observed {
-        detail.push("observed", Value::from(verdict.as_str()));
-    }
-    describe(input, &mut detail);
+    let detail = Asked {
+        tool,
+        input: input_digest(arguments),
+        verdict: decision.verdict,
+        rules: rules(&judged),
+        observed,
+        who: Who::of(input),
+    };
     let draft = session.event("permission-request", detail);
     session.append(draft)?;
     Ok(match decision.verdict {
@@ -118,10 +118,7 @@ pub fn after(
     call: &ToolUse,
     outcome: Result<&Value, &String>,
 ) -> Result<HookAnswer, SessionError> {
-    let mut detail = Object::new();
-    detail.push("event", Value::from("tool-result"));
-    detail.push("standing", Value::from("observed"));
-    describe(input, &mut detail);
+    let detail = Came { event: "tool-result", standing: "observed", who: Who::of(input) };
     let (decision, result) = match outcome {
         Ok(response) => (RowDecision::Completed, input_digest(response)),
         Err(error) => (RowDecision::Failed, Digest::of(error.as_bytes())),
@@ -135,23 +132,75 @@ pub fn after(
     Ok(Answer::Silent.into())
 }
 
-/// Who asked and in which mode: the members every row about a call carries.
-pub fn describe(input: &HookInput, detail: &mut Object) {
-    if let Some(agent) = &input.agent {
-        let mut out = Object::new();
-        out.push("id", Value::from(agent.id.as_str()));
-        out.push("type", Value::from(agent.kind.as_deref()));
-        detail.push("agent", Value::Object(out));
-    }
-    if let Some(mode) = &input.permission_mode {
-        detail.push("mode", Value::from(mode.as_str()));
-    }
+/// What the row of a call says before it runs.
+#[derive(Serialize)]
+struct Detail<'a> {
+    #[serde(flatten)]
+    judged: Judged,
+    /// Whether a human had let it run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    granted: bool,
+    /// Digest of its input.
+    input: Digest,
+    cwd: &'a str,
+    /// Digest of all that an approval of it is for.
+    action: Digest,
+    rules: Vec<String>,
+    /// What it would have come to, had the policy not only observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed: Option<Verdict>,
+    standing: &'static str,
+    #[serde(flatten)]
+    who: Who<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tests: Vec<tests_run::Run>,
+}
+
+/// What a call was judged on.
+#[derive(Serialize)]
+struct Judged {
+    event: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attestation: Option<Proof>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts: Option<Facts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layer: Option<Layer>,
+}
+
+/// A changed policy that was asked, too.
+#[derive(Serialize)]
+struct Layer {
+    file: Digest,
+    facts: Facts,
+}
+
+/// What the row of a permission prompt says.
+#[derive(Serialize)]
+struct Asked<'a> {
+    tool: &'a str,
+    input: Digest,
+    verdict: Verdict,
+    rules: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed: Option<Verdict>,
+    #[serde(flatten)]
+    who: Who<'a>,
+}
+
+/// What the row of a call says after it ran.
+#[derive(Serialize)]
+struct Came<'a> {
+    event: &'static str,
+    standing: &'static str,
+    #[serde(flatten)]
+    who: Who<'a>,
 }
 
 /// A decision, what its row says of it, and the attestations it rests on.
 struct Considered {
     decision: Decision,
-    detail: Object,
+    judged: Judged,
     proofs: Vec<Proof>,
     /// Digest of the changed policy that was judged too.
     layer: Option<Digest>,
@@ -169,13 +218,12 @@ fn told(policy: Option<&Policy>, decision: Decision) -> Enforced {
 
 /// Decides a call. A call that is about to run, and so has an id, is attested where the policy wants that.
 fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Value, id: Option<&str>) -> Considered {
-    let mut detail = Object::new();
-    detail.push("event", Value::from("tool-call"));
+    let mut judged = Judged { event: "tool-call", attestation: None, facts: None, layer: None };
     let in_force = match session.policy() {
         Ok(in_force) => in_force,
         Err(blocked) => {
             let decision = Decision::from_reasons(vec![blocked_reason(session, blocked)]);
-            return Considered { decision, detail, proofs: Vec::new(), layer: None, policy: None };
+            return Considered { decision, judged, proofs: Vec::new(), layer: None, policy: None };
         }
     };
     let governing = &in_force.accepted;
@@ -187,28 +235,26 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
         let shown = matter::Detail::hash_only(governing.policy.consequences().hash_only);
         match verdicts::attest(session, id, &subject, input_digest(arguments), &report, shown) {
             Ok(proof) => {
-                detail.push("attestation", proof.to_json());
+                judged.attestation = Some(proof.clone());
                 proofs.push(proof);
             }
             Err(error) => facts = facts.unattested(error.to_string()),
         }
     }
-    detail.push("facts", facts.to_json());
     let accepted = judge(&governing.policy, &session.setting, &facts);
+    judged.facts = Some(facts);
     let layer = in_force.change.as_ref().and_then(Change::layer);
     let second = layer.map(|layer| {
         let looked =
             crate::look(&layer.policy, &call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
         proofs.extend(looked.proofs);
-        let mut out = Object::new();
-        out.push("file", Value::from(layer.file.to_string()));
-        out.push("facts", looked.facts.to_json());
-        detail.push("layer", Value::Object(out));
-        judge(&layer.policy, &session.setting, &looked.facts)
+        let decision = judge(&layer.policy, &session.setting, &looked.facts);
+        judged.layer = Some(Layer { file: layer.file, facts: looked.facts });
+        decision
     });
     let decision = combined(accepted, second, session.state.pending);
     let layer = layer.map(|layer| layer.file);
-    Considered { decision, detail, proofs, layer, policy: Some(governing.policy.clone()) }
+    Considered { decision, judged, proofs, layer, policy: Some(governing.policy.clone()) }
 }
 
 /// What the accepted policy, a changed one and a human's pending word make of a call: all must allow it (R82).
@@ -282,9 +328,8 @@ pub const fn row_decision(verdict: Verdict) -> RowDecision {
 }
 
 /// The rules behind a decision, strictest first: what the ledger keeps and what verification compares.
-pub fn rules(decision: &Decision) -> Value {
-    let one = |reason: &Reason| Value::from(format!("{} {}", reason.verdict, reason.rule));
-    Value::Array(decision.reasons.iter().map(one).collect())
+pub fn rules(decision: &Decision) -> Vec<String> {
+    decision.reasons.iter().map(|reason| format!("{} {}", reason.verdict, reason.rule)).collect()
 }
 
 /// What the ledger says of a refusal: the rule and what kind of thing it met, never the command's text (R8).

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use writ_clients::claude_code::{self, Answer, Event, Hints, HookAnswer, HookInput, PayloadError};
-use writ_core::json::{Object, Value};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::RowDecision;
 use writ_store::Store;
@@ -62,12 +62,16 @@ fn unreadable(bytes: &[u8], error: &PayloadError, home: &Home, cwd: &Path) -> Ho
     HookAnswer::refuse(hints.event.as_deref(), &why)
 }
 
+#[derive(Serialize)]
+struct Unreadable<'a> {
+    payload: Digest,
+    bytes: usize,
+    hint: Option<&'a str>,
+}
+
 /// The row of such a payload. One that may be about a call counts as a denied one.
 fn record_unreadable(session: &mut Session<'_>, bytes: &[u8], hints: &Hints) -> Result<u64, SessionError> {
-    let mut detail = Object::new();
-    detail.push("payload", Value::from(Digest::of(bytes).to_string()));
-    detail.push("bytes", Value::from(bytes.len() as u64));
-    detail.push("hint", Value::from(hints.event.as_deref()));
+    let detail = Unreadable { payload: Digest::of(bytes), bytes: bytes.len(), hint: hints.event.as_deref() };
     let mut draft = session.event(UNREADABLE, detail);
     if hints.event.as_deref().is_none_or(|event| event == "PreToolUse") {
         session.state.denied += 1;

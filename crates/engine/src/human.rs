@@ -4,7 +4,8 @@
 
 use std::path::PathBuf;
 
-use writ_core::json::{Object, Value};
+use serde::Serialize;
+use writ_core::json::Value;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::attestation::Attestation;
 use writ_evidence::row::{Row, RowDecision};
@@ -151,6 +152,27 @@ pub fn granted(store: &Store, id: &SessionId) -> Result<Vec<Grant>, HumanError> 
     Ok(last.and_then(|row| State::from_detail(&row.detail)).map(|state| state.grants).unwrap_or_default())
 }
 
+/// What the row of a grant says.
+#[derive(Serialize)]
+struct Granted<'a> {
+    grant: &'a Grant,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attestation: Option<Proof>,
+    rule: &'static str,
+}
+
+#[derive(Serialize)]
+struct Revoked<'a> {
+    grant: &'a Grant,
+}
+
+/// What the row of an accepted policy says.
+#[derive(Serialize)]
+struct Accepted {
+    /// Digest of the file that was accepted before.
+    from: Digest,
+}
+
 /// Takes a grant back, before it was used. `name` begins the digest of the call's input.
 pub fn revoke(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<Grant, HumanError> {
     let mut session = Session::resume(store, id, home, Timestamp::now())?;
@@ -161,9 +183,7 @@ pub fn revoke(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<
     if let Some(at) = session.state.grants.iter().position(|other| *other == grant) {
         session.state.grants.remove(at);
     }
-    let mut detail = Object::new();
-    detail.push("grant", grant.to_json());
-    let draft = session.event("grant-revoked", detail);
+    let draft = session.event("grant-revoked", Revoked { grant: &grant });
     session.append(draft)?;
     Ok(grant)
 }
@@ -185,17 +205,15 @@ pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result
     let mut session = Session::resume(store, id, home, now)?;
     let until = Timestamp::from_millis(now.millis().saturating_add(GRANT_MINUTES * 60_000));
     let grant = Grant { tool: call.tool.clone(), input: call.input, action: call.action, until };
-    let mut detail = Object::new();
-    detail.push("grant", grant.to_json());
+    let mut attestation = None;
     if let Some(evaluation) = call.evaluation {
         let proof = attested(store, &session, &call, evaluation)?;
         proof.keep(&session)?;
-        detail.push("attestation", proof.to_json());
+        attestation = Some(proof);
     }
-    detail.push("rule", Value::from(APPROVED));
     session.state.grants.retain(|old| old.until >= now);
-    session.state.grants.push(grant);
-    let draft = session.event("grant", detail);
+    session.state.grants.push(grant.clone());
+    let draft = session.event("grant", Granted { grant: &grant, attestation, rule: APPROVED });
     session.append(draft)?;
     Ok(call)
 }
@@ -218,13 +236,11 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, H
     let repository = standing::repository(policy_root(&governing));
     store.keep_accepted(repository, governing.file, &governing.bytes)?;
     store.settle(repository)?;
-    let mut detail = Object::new();
-    detail.push("from", Value::from(policy.file.to_string()));
     session.state.policy = Some(PolicyRef::to(&governing));
     // What was approved was approved under the policy before.
     session.state.grants.clear();
     (session.state.told, session.state.pending) = (None, false);
-    let draft = session.event("policy-accepted", detail);
+    let draft = session.event("policy-accepted", Accepted { from: policy.file });
     session.append(draft)?;
     Ok(governing)
 }

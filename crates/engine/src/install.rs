@@ -8,9 +8,10 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use writ_clients::claude_code::settings::{self, HookSpec, SettingsError};
 use writ_core::Digest;
-use writ_core::json::{self, Object, Value};
+use writ_core::json::{self, FormatError};
 use writ_store::plain;
 
 use crate::home::{Home, NoStateDir};
@@ -116,6 +117,7 @@ pub fn undo(path: &Path, home: &Home) -> Result<Outcome, InstallError> {
     Ok(Outcome { path: path.to_owned(), changed: true })
 }
 
+#[derive(Serialize, Deserialize)]
 struct Record {
     original: Option<String>,
     installed: Digest,
@@ -128,18 +130,16 @@ fn record_path(path: &Path, home: &Home) -> Result<PathBuf, InstallError> {
 
 fn load(path: &Path) -> Result<Option<Record>, InstallError> {
     let Some(text) = read(path)? else { return Ok(None) };
-    let value =
-        json::parse(text.as_bytes()).map_err(|error| io(path, std::io::Error::new(ErrorKind::InvalidData, error)))?;
-    let installed = value.get("installed").and_then(Value::as_str).and_then(|text| Digest::parse(text).ok());
-    let original = value.get("original").and_then(Value::as_str).map(str::to_owned);
-    Ok(installed.map(|installed| Record { original, installed }))
+    match json::from_slice(text.as_bytes()) {
+        Ok(record) => Ok(Some(record)),
+        Err(FormatError::Json(error)) => Err(io(path, std::io::Error::new(ErrorKind::InvalidData, error))),
+        // Another tool's file: there is no record of ours.
+        Err(FormatError::Shape { .. }) => Ok(None),
+    }
 }
 
 fn save(path: &Path, record: &Record) -> Result<(), InstallError> {
-    let mut out = Object::new();
-    out.push("original", Value::from(record.original.as_deref()));
-    out.push("installed", Value::from(record.installed.to_string()));
-    replace(path, json::compact(&Value::Object(out)).as_bytes(), PRIVATE)
+    replace(path, json::to_compact(record).as_bytes(), PRIVATE)
 }
 
 /// Mode of a new settings file, which others may have to read, and of what Writ keeps of it.

@@ -24,6 +24,7 @@ pub mod observed;
 mod own;
 mod proof;
 pub mod protect;
+mod rows;
 mod seal;
 mod session;
 pub mod shown;
@@ -110,6 +111,6 @@ fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home, sessio
 /// The worst of what would be lost.
 fn loss(report: &Report) -> Option<Loss> {
     let worst = report.worst()?;
-    let rule = worst.intent.metadata.get("rule").and_then(Value::as_str).unwrap_or(&worst.intent.action);
+    let rule = worst.intent.metadata.rule.as_deref().unwrap_or(&worst.intent.action);
     Some(Loss { tier: worst.recoverability.tier.number(), rule: rule.to_owned() })
 }

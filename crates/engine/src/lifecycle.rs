@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput};
-use writ_core::json::{Object, Value};
 use writ_core::{Digest, visible};
 
 use writ_policy::Enforce;
 
 use crate::claims::{self, Prepared};
 use crate::observed::Observed;
+use crate::rows::Who;
 use crate::session::{Session, SessionError};
-use crate::{call, seal, sweep, watch};
+use crate::{seal, sweep, watch};
 
 /// Most lines that a message at the end has.
 const TOLD: usize = 8;
@@ -28,46 +29,37 @@ pub fn record(
     if matches!(answer.answer, Answer::Block { .. }) || matches!(event, Event::SubagentStart) {
         return Ok(answer);
     }
-    let mut detail = Object::new();
-    call::describe(input, &mut detail);
-    let name = match event {
+    let who = Who::of(input);
+    let (name, about) = match event {
         Event::SessionStart { source } => {
-            detail.push("source", Value::from(source.as_deref()));
-            if session.fresh { "client-started" } else { "session-resumed" }
+            let name = if session.fresh { "client-started" } else { "session-resumed" };
+            (name, About::Start { source: source.as_deref() })
         }
         Event::UserPromptSubmit { prompt } => {
             session.state.turns += 1;
-            detail.push("prompt", Value::from(Digest::of(prompt.as_bytes()).to_string()));
-            "prompt"
+            ("prompt", About::Prompt { prompt: Digest::of(prompt.as_bytes()) })
         }
         Event::PostToolBatch { calls } => {
             sweep::batch(session, input, calls)?;
             return Ok(Answer::Silent.into());
         }
-        Event::SubagentStop { .. } => "subagent-stop",
-        Event::PreCompact { trigger } => {
-            detail.push("trigger", Value::from(trigger.as_deref()));
-            "compact"
-        }
+        Event::SubagentStop { .. } => ("subagent-stop", About::Nothing {}),
+        Event::PreCompact { trigger } => ("compact", About::Compact { trigger: trigger.as_deref() }),
         Event::ConfigChange { source, file } => {
-            detail.push("source", Value::from(source.as_deref()));
-            detail.push("file", Value::from(file.as_deref()));
-            if let Some(why) = weakened(session, input, file.as_deref())? {
-                detail.push("blocked", Value::from(why.as_str()));
-                let draft = session.event("config-change", detail);
+            let blocked = weakened(session, input, file.as_deref())?;
+            let about = About::Change { source: source.as_deref(), file: file.as_deref(), blocked: blocked.as_deref() };
+            if let Some(why) = &blocked {
+                let draft = session.event("config-change", Happened { who, about });
                 session.append(draft)?;
                 let reason = format!(
                     "writ keeps the settings this session began with: {why}. `writ doctor` says how to mend them"
                 );
                 return Ok(HookAnswer::from(Answer::Block { reason: reason.clone() }).with_message(reason));
             }
-            "config-change"
+            ("config-change", About::Change { source: source.as_deref(), file: file.as_deref(), blocked: None })
         }
-        Event::Stop { .. } => "stop",
-        Event::SessionEnd { reason } => {
-            detail.push("reason", Value::from(reason.as_deref()));
-            "session-end"
-        }
+        Event::Stop { .. } => ("stop", About::Nothing {}),
+        Event::SessionEnd { reason } => ("session-end", About::End { reason: reason.as_deref() }),
         Event::PreToolUse(_)
         | Event::PostToolUse { .. }
         | Event::PostToolUseFailure { .. }
@@ -79,7 +71,7 @@ pub fn record(
     if sealing && let Some(transcript) = &input.transcript {
         sweep::transcript(session, Path::new(transcript))?;
     }
-    let draft = session.event(name, detail);
+    let draft = session.event(name, Happened { who, about });
     session.append(draft)?;
     if sealing {
         seal::seal(session)?;
@@ -89,6 +81,40 @@ pub fn record(
         Event::SessionEnd { .. } => Ok(farewell(session, answer)),
         _ => Ok(answer),
     }
+}
+
+/// The detail of a row about an event that is no call.
+#[derive(Serialize)]
+struct Happened<'a> {
+    #[serde(flatten)]
+    who: Who<'a>,
+    #[serde(flatten)]
+    about: About<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum About<'a> {
+    Start {
+        source: Option<&'a str>,
+    },
+    Prompt {
+        prompt: Digest,
+    },
+    Compact {
+        trigger: Option<&'a str>,
+    },
+    Change {
+        source: Option<&'a str>,
+        file: Option<&'a str>,
+        /// Why the client was told to keep what it has.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        blocked: Option<&'a str>,
+    },
+    End {
+        reason: Option<&'a str>,
+    },
+    Nothing {},
 }
 
 /// Tells the user at the end what a policy that observes would have stopped.

@@ -3,8 +3,9 @@
 //! Each input has the SHA-256 of the exact bytes (`hash`), so that whoever holds the action can tell whether this is the one; beside
 //! it stands what a reader may see, its secrets hidden (R8). Page: `spec/attestation.md`.
 
+use serde::Serialize;
 use writ_consequence::{Eyes, Report, mcp};
-use writ_core::json::{self, Object, Value};
+use writ_core::json::{self, Value};
 use writ_core::secret::{Secrets, hide};
 use writ_core::{Digest, ToolCall};
 use writ_policy::SHELL_TOOLS;
@@ -121,7 +122,7 @@ impl<'a> Subject<'a> {
 
     /// The report as it is attested and shown beside its attestation: no secret in any of its texts, also none of the input.
     pub fn output(&self, report: &Report, detail: Detail) -> Value {
-        let hidden = hidden(&self.secrets(), report.to_json());
+        let hidden = hidden(&self.secrets(), json::to_value(report));
         match detail {
             Detail::Hidden => hidden,
             Detail::HashOnly => nameless(None, hidden),
@@ -144,42 +145,56 @@ impl<'a> Subject<'a> {
 
     /// The `input` of its attestation.
     pub fn attested(&self, detail: Detail) -> Value {
-        let mut out = Object::new();
         let whole = detail == Detail::Hidden;
-        let mut text = |name: &str, value: String| out.push(name, Value::from(value));
-        match self {
-            Self::Shell { line, cwd } => {
-                text("source", "shell".to_owned());
-                if whole {
-                    text("input", hide(line));
-                }
-                text("hash", line_hash(line).to_string());
-                match cwd {
-                    Some(cwd) if whole => text("cwd", hide(cwd)),
-                    Some(cwd) => text("cwd_hash", folder_hash(cwd).to_string()),
-                    None => {}
-                }
-            }
-            Self::Terraform { hash, plan_file, .. } => {
-                text("source", "terraform".to_owned());
-                text("hash", hash.to_string());
-                if let Some(plan_file) = plan_file {
-                    text("plan_file", plan_file.to_string());
-                }
-            }
+        let shown = |text: &str| whole.then(|| hide(text));
+        json::to_value(&match self {
+            Self::Shell { line, cwd } => Attested::Shell {
+                input: shown(line),
+                hash: line_hash(line),
+                cwd: cwd.and_then(shown),
+                cwd_hash: cwd.filter(|_| !whole).map(folder_hash),
+            },
+            Self::Terraform { hash, plan_file, .. } => Attested::Terraform { hash: *hash, plan_file: *plan_file },
             Self::Mcp { call, .. } => {
-                text("source", "mcp".to_owned());
-                if whole {
-                    text("tool", hide(call.tool));
-                }
-                if let Some(server) = call.server.filter(|_| whole) {
-                    text("server", hide(server));
-                }
-                text("hash", call_hash(call).to_string());
+                Attested::Mcp { tool: shown(call.tool), server: call.server.and_then(shown), hash: call_hash(call) }
             }
-        }
-        Value::Object(out)
+        })
     }
+}
+
+/// The `input` of an attestation.
+#[derive(Serialize)]
+#[serde(tag = "source", rename_all = "lowercase")]
+enum Attested {
+    Shell {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input: Option<String>,
+        hash: Digest,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cwd_hash: Option<Digest>,
+    },
+    Terraform {
+        hash: Digest,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plan_file: Option<Digest>,
+    },
+    Mcp {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
+        hash: Digest,
+    },
+}
+
+/// A call as it is hashed.
+#[derive(Serialize)]
+struct Hashed<'a> {
+    arguments: &'a Value,
+    server: Option<&'a str>,
+    tool: &'a str,
 }
 
 /// The hash of a shell line: of its bytes as they are.
@@ -199,11 +214,8 @@ pub fn document_hash(document: &[u8]) -> Digest {
 
 /// The hash of a call: of the canonical JSON of `{arguments, server, tool}`, the server null when it is not named.
 pub fn call_hash(call: &mcp::Call<'_>) -> Digest {
-    let mut out = Object::new();
-    out.push("arguments", call.arguments.clone());
-    out.push("server", call.server.map_or(Value::Null, Value::from));
-    out.push("tool", Value::from(call.tool));
-    Digest::of(json::canonical(&Value::Object(out)).as_bytes())
+    let hashed = Hashed { arguments: call.arguments, server: call.server, tool: call.tool };
+    Digest::of(json::to_canonical(&hashed).as_bytes())
 }
 
 /// Without what is taken from the input: names, texts, values, and what a sentence puts in backticks.

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use writ_core::json::{Object, Value};
+use serde::{Serialize, Serializer};
+use writ_core::json::Value;
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::Policy;
 
@@ -25,7 +26,7 @@ pub struct Observed {
     counts: (u64, u64),
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Seen {
     rule: String,
     verdict: String,
@@ -95,22 +96,19 @@ impl Observed {
             |seen: &&Seen| format!("{} × {} {}: {}", seen.count, seen.verdict, seen.rule, seen.examples.join(", "));
         seen.iter().map(line).collect()
     }
+}
 
-    /// `{calls, ask, deny, rules: [{rule, verdict, count, examples}]}`.
-    pub fn to_json(&self) -> Value {
-        let rule = |seen: &Seen| {
-            let mut out = Object::new();
-            out.push("rule", Value::from(seen.rule.as_str()));
-            out.push("verdict", Value::from(seen.verdict.as_str()));
-            out.push("count", Value::from(seen.count));
-            out.push("examples", Value::Array(seen.examples.iter().map(|text| Value::from(text.as_str())).collect()));
-            Value::Object(out)
-        };
-        let mut out = Object::new();
-        out.push("calls", Value::from(self.count()));
-        out.push("ask", Value::from(self.counts.0));
-        out.push("deny", Value::from(self.counts.1));
-        out.push("rules", Value::Array(self.rules.values().map(rule).collect()));
-        Value::Object(out)
+#[derive(Serialize)]
+struct Document<'a> {
+    calls: u64,
+    ask: u64,
+    deny: u64,
+    rules: Vec<&'a Seen>,
+}
+
+impl Serialize for Observed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (ask, deny) = self.counts;
+        Document { calls: self.count(), ask, deny, rules: self.rules.values().collect() }.serialize(serializer)
     }
 }

@@ -1,17 +1,19 @@
 //! An attestation and the registry it was verified with, as a session keeps them: rows name both by digest.
 
+use serde::Serialize;
 use writ_core::Digest;
-use writ_core::json::{Object, Value};
 
 use crate::session::{Session, SessionError};
 
-/// Both documents and their digests.
-#[derive(Clone, Debug)]
+/// Both documents and their digests. A row names the digests.
+#[derive(Clone, Debug, Serialize)]
 pub struct Proof {
     /// The attestation's digest.
+    #[serde(rename = "digest")]
     pub attestation: Digest,
     /// The registry's.
     pub registry: Digest,
+    #[serde(skip)]
     documents: (String, String),
 }
 
@@ -26,14 +28,6 @@ impl Proof {
     pub fn keep(&self, session: &Session<'_>) -> Result<(), SessionError> {
         session.keep(&attestation_file(self.attestation), self.documents.0.as_bytes())?;
         session.keep(&registry_file(self.registry), self.documents.1.as_bytes())
-    }
-
-    /// What a row says of it.
-    pub fn to_json(&self) -> Value {
-        let mut out = Object::new();
-        out.push("digest", Value::from(self.attestation.to_string()));
-        out.push("registry", Value::from(self.registry.to_string()));
-        Value::Object(out)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use writ_clients::claude_code::settings::{self, Places};
 use writ_core::Timestamp;
-use writ_core::json::{Object, Value};
+use writ_core::json::{self, Value};
 use writ_policy::{Protected, Setting};
 
 use crate::Home;
@@ -28,36 +28,9 @@ pub fn transcript(path: Option<&str>, known: &[Protected]) -> Option<Protected> 
     Some(Protected { path: path.to_owned(), what: "a transcript of the client".to_owned(), secret: false })
 }
 
-/// The setting as the genesis row keeps it.
-pub fn to_json(setting: &Setting) -> Value {
-    let one = |protected: &Protected| {
-        let mut out = Object::new();
-        out.push("path", Value::from(protected.path.as_str()));
-        out.push("what", Value::from(protected.what.as_str()));
-        out.push("secret", Value::from(protected.secret));
-        Value::Object(out)
-    };
-    let mut out = Object::new();
-    out.push("home", Value::from(setting.home.as_deref()));
-    out.push("protected", Value::Array(setting.protected.iter().map(one).collect()));
-    Value::Object(out)
-}
-
 /// Reads the setting from a genesis row's detail; its moment is the epoch until a row's is put in.
 pub fn recorded(genesis: &Value) -> Option<Setting> {
-    let setting = genesis.get("setting")?;
-    let one = |value: &Value| {
-        Some(Protected {
-            path: value.get("path")?.as_str()?.to_owned(),
-            what: value.get("what")?.as_str()?.to_owned(),
-            secret: value.get("secret")?.as_bool()?,
-        })
-    };
-    Some(Setting {
-        now: Timestamp::from_millis(0),
-        home: setting.get("home").and_then(Value::as_str).map(str::to_owned),
-        protected: setting.get("protected")?.as_array()?.iter().map(one).collect::<Option<_>>()?,
-    })
+    json::from_value(genesis.get("setting")?).ok()
 }
 
 /// The policy and every name that could take its place, Writ's state and keys, the clients' settings.

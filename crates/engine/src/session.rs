@@ -7,8 +7,9 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Serialize;
 use writ_clients::claude_code::{Event, HookInput};
-use writ_core::json::{Object, Value};
+use writ_core::json::{self, Value};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
 use writ_policy::Setting;
@@ -19,7 +20,7 @@ use crate::home::NoStateDir;
 use crate::standing::{self, Change, InForce, Open};
 use crate::state::{PolicyRef, State, StateError};
 use crate::trust::Trust;
-use crate::{Home, protect, watch};
+use crate::{Home, protect, rows, watch};
 
 /// The ledger key's public half, in each session's folder.
 pub const PUBLIC_KEY: &str = "ledger.pub";
@@ -119,7 +120,9 @@ impl<'a> Session<'a> {
         let mut session =
             Self { store, id: id.clone(), state, setting, now, home, fresh: true, guard, in_force: OnceCell::new() };
         session.keep_policy(&governing)?;
-        let draft = session.event("session-start", genesis(input, &session, &governing)?);
+        let governed = Governed::of(input, &session, &governing);
+        let draft =
+            session.event("session-start", GovernedGenesis { genesis: Genesis::of(input, &session)?, governed });
         session.begin(draft, &input.cwd)?;
         Ok(session)
     }
@@ -145,12 +148,8 @@ impl<'a> Session<'a> {
             guard,
             in_force: OnceCell::new(),
         };
-        let mut detail = common(input, &session);
-        detail.push("setting", protect::to_json(&session.setting));
-        let key = session.store.ledger_key()?;
-        session.guard.keep(PUBLIC_KEY, key.public().to_pem().as_bytes())?;
-        detail.push("key", Value::from(key.public().key_id().to_string()));
-        let draft = session.event("session-start", detail);
+        let genesis = Genesis::of(input, &session)?;
+        let draft = session.event("session-start", genesis);
         session.begin(draft, &input.cwd)?;
         Ok(session)
     }
@@ -199,8 +198,6 @@ impl<'a> Session<'a> {
             let pending = self.fresh && self.state.pending;
             return Ok(pending.then(|| format!("writ: {}", standing::pending(&policy.path))));
         }
-        let mut detail = Object::new();
-        detail.push("file", Value::from(key.as_deref()));
         if let Some(layer) = in_force.change.as_ref().and_then(Change::layer) {
             self.keep_policy(layer)?;
         }
@@ -212,20 +209,19 @@ impl<'a> Session<'a> {
         } else if !self.state.pending {
             self.store.settle(repository)?;
         }
+        let draft = self.event(event, Found { file: key.as_deref() });
         self.state.told = key;
-        let draft = self.event(event, detail);
         self.append(draft)?;
         Ok(message)
     }
 
     /// A row about the session itself rather than a call.
-    pub fn event(&self, event: &str, mut detail: Object) -> Draft {
-        detail.push("event", Value::from(event));
-        self.draft(RowDecision::Checkpoint, detail)
+    pub fn event(&self, event: &str, detail: impl Serialize) -> Draft {
+        self.draft(RowDecision::Checkpoint, rows::Event { event, detail })
     }
 
     /// A row with this session's time; the caller adds the call's own members.
-    pub fn draft(&self, decision: RowDecision, detail: Object) -> Draft {
+    pub fn draft(&self, decision: RowDecision, detail: impl Serialize) -> Draft {
         Draft {
             timestamp: self.now,
             call_id: None,
@@ -233,17 +229,15 @@ impl<'a> Session<'a> {
             decision,
             denial_reason: None,
             result_hash: None,
-            detail: Value::Object(detail),
+            detail: json::to_value(&detail),
         }
     }
 
     /// Appends a row that carries the state on. Durable on return.
     pub fn append(&mut self, mut draft: Draft) -> Result<u64, SessionError> {
-        if let Value::Object(detail) = &mut draft.detail {
-            if let Some(torn) = self.guard.recovered() {
-                detail.push("recovered", Value::from(torn.to_string()));
-            }
-            detail.push("state", self.state.to_json());
+        let carried = rows::Carried { recovered: self.guard.recovered().map(ToString::to_string), state: &self.state };
+        if let (Value::Object(detail), Value::Object(carried)) = (&mut draft.detail, json::to_value(&carried)) {
+            detail.extend(carried);
         }
         Ok(self.guard.append(draft)?.sequence)
     }
@@ -317,35 +311,74 @@ fn first_policy(store: &Store, cwd: &Path, trust: &Trust) -> Result<(Governing, 
     }
 }
 
-fn common(input: &HookInput, session: &Session<'_>) -> Object {
-    let mut out = Object::new();
-    out.push("session", Value::from(session.id.as_str()));
-    out.push("client", Value::from("claude-code"));
-    out.push("writ", Value::from(env!("CARGO_PKG_VERSION")));
-    out.push("cwd", Value::from(input.cwd.as_str()));
-    out
+/// What became of the policy's file: `null` when it is the accepted one again.
+#[derive(Serialize)]
+struct Found<'a> {
+    file: Option<&'a str>,
+}
+
+/// What the first row says of any session.
+#[derive(Serialize)]
+struct Genesis<'a> {
+    session: &'a SessionId,
+    client: &'static str,
+    writ: &'static str,
+    cwd: &'a str,
+    setting: &'a Setting,
+    key: Digest,
+}
+
+/// What it says beside that of one under policy.
+#[derive(Serialize)]
+struct Governed<'a> {
+    transcript: Option<&'a str>,
+    began: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signers: Option<&'a [String]>,
+    /// Where the session's processes live: a human's word from elsewhere needs more than a terminal.
+    namespace: Option<String>,
+    hooks: Vec<watch::Hooks>,
+}
+
+#[derive(Serialize)]
+struct GovernedGenesis<'a> {
+    #[serde(flatten)]
+    genesis: Genesis<'a>,
+    #[serde(flatten)]
+    governed: Governed<'a>,
+}
+
+impl<'a> Genesis<'a> {
+    /// Keeps the ledger key's public half, which the row names.
+    fn of(input: &'a HookInput, session: &'a Session<'_>) -> Result<Self, SessionError> {
+        let key = session.store.ledger_key()?;
+        session.guard.keep(PUBLIC_KEY, key.public().to_pem().as_bytes())?;
+        Ok(Self {
+            session: &session.id,
+            client: "claude-code",
+            writ: env!("CARGO_PKG_VERSION"),
+            cwd: &input.cwd,
+            setting: &session.setting,
+            key: key.public().key_id(),
+        })
+    }
+}
+
+impl<'a> Governed<'a> {
+    fn of(input: &'a HookInput, session: &Session<'_>, governing: &'a Governing) -> Self {
+        Self {
+            transcript: input.transcript.as_deref(),
+            began: began(&input.event),
+            signers: if let Signed::By(signers) = &governing.signed { Some(signers) } else { None },
+            namespace: namespace(),
+            hooks: watch::installed(session.home, Path::new(&input.cwd)),
+        }
+    }
 }
 
 /// What made the session begin here: the client's word for a start, or the event that found no record.
 fn began(event: &Event) -> &str {
     if let Event::SessionStart { source } = event { source.as_deref().unwrap_or("startup") } else { event.name() }
-}
-
-fn genesis(input: &HookInput, session: &Session<'_>, governing: &Governing) -> Result<Object, SessionError> {
-    let mut out = common(input, session);
-    out.push("transcript", Value::from(input.transcript.as_deref()));
-    out.push("began", Value::from(began(&input.event)));
-    out.push("setting", protect::to_json(&session.setting));
-    if let Signed::By(signers) = &governing.signed {
-        out.push("signers", Value::Array(signers.iter().map(|id| Value::from(id.as_str())).collect()));
-    }
-    let key = session.store.ledger_key()?;
-    session.guard.keep(PUBLIC_KEY, key.public().to_pem().as_bytes())?;
-    out.push("key", Value::from(key.public().key_id().to_string()));
-    // Where the session's processes live: a human's word from elsewhere needs more than a terminal.
-    out.push("namespace", Value::from(namespace().as_deref()));
-    out.push("hooks", watch::to_json(&watch::installed(session.home, Path::new(&input.cwd))));
-    Ok(out)
 }
 
 /// The process namespace of this process, where the system has such.

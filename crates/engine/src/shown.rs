@@ -3,14 +3,15 @@
 //! Reads the facts that the row keeps, and nothing else: there is no command text to show (R8). Bounded, because a row may
 //! hold many facts.
 
-use writ_core::json::{Object, Value};
+use serde::Serialize;
+use writ_core::json::Value;
 use writ_evidence::row::Row;
 
 /// Most names of one kind that a summary has.
 const MOST: usize = 4;
 
 /// A call as its row tells it. Each name stands once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Shown {
     /// The tool.
     pub tool: String,
@@ -67,20 +68,6 @@ impl Shown {
         parts.extend(self.unresolved.first().map(|kind| format!("not known: {kind}")));
         parts.extend(self.loss.clone());
         format!("{} {}", self.tool, parts.join("; ")).trim_end().to_owned()
-    }
-
-    /// The members as JSON.
-    pub fn to_json(&self) -> Object {
-        let texts = |items: &[String]| Value::Array(items.iter().map(|item| Value::from(item.as_str())).collect());
-        let mut out = Object::new();
-        out.push("tool", Value::from(self.tool.as_str()));
-        out.push("programs", texts(&self.programs));
-        out.push("paths", texts(&self.paths));
-        out.push("hosts", texts(&self.hosts));
-        out.push("unresolved", texts(&self.unresolved));
-        out.push("loss", Value::from(self.loss.as_deref()));
-        out.push("rules", texts(&self.rules));
-        out
     }
 }
 

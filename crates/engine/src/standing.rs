@@ -7,8 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use writ_core::json::{self, Object, Value};
-use writ_core::{Digest, SessionId};
+use serde::{Deserialize, Serialize};
+use writ_core::{Digest, SessionId, json};
 use writ_store::{Store, StoreError, plain};
 
 use crate::governing::{self, Governing, GoverningError};
@@ -116,9 +116,10 @@ fn kept(accepted: &PolicyRef, folder: &Path) -> Result<Vec<u8>, GoverningError> 
 }
 
 /// A session whose policy was not the accepted one when it was last seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
     /// Where the policy was.
+    #[serde(with = "json::path")]
     pub path: PathBuf,
     /// Digest of the accepted file.
     pub file: Digest,
@@ -127,16 +128,11 @@ pub struct Open {
 impl Open {
     /// The note as it is kept.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Object::new();
-        out.push("path", Value::from(self.path.to_string_lossy().as_ref()));
-        out.push("file", Value::from(self.file.to_string()));
-        json::compact(&Value::Object(out)).into_bytes()
+        json::to_compact(self).into_bytes()
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let value = json::parse(bytes).ok()?;
-        let text = |name| value.get(name).and_then(Value::as_str);
-        Some(Self { path: PathBuf::from(text("path")?), file: Digest::parse(text("file")?).ok()? })
+        json::from_slice(bytes).ok()
     }
 }
 

@@ -6,12 +6,13 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use writ_clients::claude_code::{BatchCall, HookInput, Outcome, batch_outcome, transcript};
 use writ_core::Digest;
-use writ_core::json::{Object, Value};
 use writ_evidence::row::RowDecision;
 
-use crate::call::{describe, input_digest};
+use crate::call::input_digest;
+use crate::rows::Who;
 use crate::session::{Session, SessionError};
 
 /// One call found after the fact.
@@ -23,16 +24,37 @@ struct Found<'a> {
     source: &'static str,
 }
 
+/// What such a row says.
+#[derive(Serialize)]
+struct Detail<W> {
+    event: &'static str,
+    source: &'static str,
+    input: Digest,
+    standing: &'static str,
+    #[serde(flatten)]
+    who: W,
+}
+
+/// Who it was, as a transcript tells it: an id, and no type.
+#[derive(Serialize)]
+struct Of<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<Named<'a>>,
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    id: &'a str,
+}
+
 /// Records the calls of a finished batch that have no row.
 pub fn batch(session: &mut Session<'_>, input: &HookInput, calls: &[BatchCall]) -> Result<(), SessionError> {
     let seen = session.ledger().call_ids()?;
     for BatchCall { call, response } in calls.iter().filter(|batch| !seen.contains(&batch.call.call_id)) {
         let Some(outcome) = batch_outcome(&call.tool, response) else { continue };
-        let mut detail = Object::new();
-        describe(input, &mut detail);
-        let input = input_digest(&call.input);
-        let found = Found { call_id: &call.call_id, tool: &call.tool, input, outcome, source: "PostToolBatch" };
-        record(session, &found, detail)?;
+        let digest = input_digest(&call.input);
+        let found = Found { call_id: &call.call_id, tool: &call.tool, input: digest, outcome, source: "PostToolBatch" };
+        record(session, &found, Who::of(input))?;
     }
     Ok(())
 }
@@ -44,31 +66,23 @@ pub fn transcript(session: &mut Session<'_>, path: &Path) -> Result<(), SessionE
     for call in read.calls().filter(|call| !call.server_side && !seen.contains(&call.call_id)) {
         // A call without a result may still be on its way to its hook.
         let Some(outcome) = call.outcome else { continue };
-        let mut detail = Object::new();
-        if let Some(agent) = &call.agent {
-            let mut out = Object::new();
-            out.push("id", Value::from(agent.as_str()));
-            detail.push("agent", Value::Object(out));
-        }
+        let agent = call.agent.as_deref().map(|id| Named { id });
         let found =
             Found { call_id: &call.call_id, tool: &call.tool, input: call.input, outcome, source: "transcript" };
-        record(session, &found, detail)?;
+        record(session, &found, Of { agent })?;
     }
     Ok(())
 }
 
-fn record(session: &mut Session<'_>, found: &Found<'_>, mut detail: Object) -> Result<(), SessionError> {
+fn record(session: &mut Session<'_>, found: &Found<'_>, who: impl Serialize) -> Result<(), SessionError> {
     let (decision, reason) = match found.outcome {
         Outcome::NoSuchTool => (RowDecision::Hallucinated, "no such tool"),
         Outcome::Refused => (RowDecision::Denied, "refused by the client before any hook"),
         Outcome::DeniedByClient => (RowDecision::Denied, "denied by the client's own rules before any hook"),
         Outcome::DeniedByHook | Outcome::Completed | Outcome::Failed => return Ok(()),
     };
-    detail.push("event", Value::from("found"));
-    detail.push("source", Value::from(found.source));
-    detail.push("input", Value::from(found.input.to_string()));
-    detail.push("standing", Value::from("reported"));
-    let mut draft = session.draft(decision, detail);
+    let (source, input) = (found.source, found.input);
+    let mut draft = session.draft(decision, Detail { event: "found", source, input, standing: "reported", who });
     draft.call_id = Some(found.call_id.to_owned());
     draft.tool_name = Some(found.tool.to_owned());
     draft.denial_reason = Some(reason.to_owned());

@@ -3,9 +3,10 @@
 //! Owns the chain: evaluation, then approval, tied by `chain_id` and `parent_attestation`, each named by digest in the row of the
 //! ledger that rests on it. `writ verify` follows it. Page: `spec/attestation.md`.
 
+use serde::Serialize;
 use writ_consequence::Report;
-use writ_core::Digest;
-use writ_core::json::{self, Object, Value};
+use writ_core::json::{self, Value};
+use writ_core::{Digest, SessionId};
 use writ_evidence::attestation::Attestation;
 
 use crate::matter::{Detail, Subject};
@@ -36,15 +37,12 @@ pub fn attest(
     report: &Report,
     detail: Detail,
 ) -> Result<Proof, VerdictError> {
-    let Value::Object(mut attested) = subject.attested(detail) else {
-        return Err(NotaryError::Unsettled.into());
-    };
-    about(&mut attested, session, input);
-    attested.push("call", Value::from(call_id));
+    let about = About { session: &session.id, tool_input: input };
+    let attested = Evaluated { subject: subject.attested(detail), about, call: call_id };
     issue(
         session,
         Matter {
-            input: Value::Object(attested),
+            input: json::to_value(&attested),
             output: subject.output(report, detail),
             seconds: SHELF_LIFE_SECONDS,
             chain_id: None,
@@ -61,18 +59,13 @@ pub fn approve(
     seconds: i64,
     evaluation: &Attestation,
 ) -> Result<Proof, VerdictError> {
-    let mut attested = Object::new();
-    attested.push("source", Value::from(APPROVAL));
-    attested.push("tool", Value::from(tool));
-    about(&mut attested, session, input);
-    let mut output = Object::new();
-    output.push("decision", Value::from("approved"));
-    output.push("times", Value::from(1u64));
+    let about = About { session: &session.id, tool_input: input };
+    let attested = Approved { source: APPROVAL, tool, about };
     issue(
         session,
         Matter {
-            input: Value::Object(attested),
-            output: Value::Object(output),
+            input: json::to_value(&attested),
+            output: json::to_value(&Approval { decision: "approved", times: 1 }),
             seconds,
             chain_id: evaluation.text("chain_id").map(str::to_owned),
             parent: Some(evaluation.digest()),
@@ -80,9 +73,37 @@ pub fn approve(
     )
 }
 
-fn about(attested: &mut Object, session: &Session<'_>, input: Digest) {
-    attested.push("session", Value::from(session.id.as_str()));
-    attested.push("tool_input", Value::from(input.to_string()));
+/// Which call of which session it is about.
+#[derive(Serialize)]
+struct About<'a> {
+    session: &'a SessionId,
+    tool_input: Digest,
+}
+
+/// The `input` of an evaluation's attestation.
+#[derive(Serialize)]
+struct Evaluated<'a> {
+    #[serde(flatten)]
+    subject: Value,
+    #[serde(flatten)]
+    about: About<'a>,
+    call: &'a str,
+}
+
+/// The `input` of an approval's.
+#[derive(Serialize)]
+struct Approved<'a> {
+    source: &'static str,
+    tool: &'a str,
+    #[serde(flatten)]
+    about: About<'a>,
+}
+
+/// The `output` of an approval's.
+#[derive(Serialize)]
+struct Approval {
+    decision: &'static str,
+    times: u8,
 }
 
 fn issue(session: &Session<'_>, matter: Matter) -> Result<Proof, VerdictError> {
@@ -90,5 +111,5 @@ fn issue(session: &Session<'_>, matter: Matter) -> Result<Proof, VerdictError> {
     let documents = notary.issue(&[matter])?;
     let document = documents.into_iter().next().ok_or(NotaryError::Unsettled)?;
     let registry = notary.registry(session.now)?;
-    Ok(Proof::new(document, json::compact(&registry.to_json())))
+    Ok(Proof::new(document, json::to_compact(&registry)))
 }

@@ -6,8 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use writ_clients::claude_code::settings::{Installed, Start, inspect};
-use writ_core::json::{Object, Value};
+use writ_core::json::{self, Value};
 use writ_core::plain;
 
 use crate::{Home, governing, protect};
@@ -16,48 +17,15 @@ use crate::{Home, governing, protect};
 const MAX_SETTINGS: u64 = 4 << 20;
 
 /// A settings file that installed Writ's hooks when the session began.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hooks {
     /// The file.
+    #[serde(with = "json::path")]
     pub path: PathBuf,
     /// The programs it started.
     pub starts: Vec<Start>,
     /// The shell it had the client run.
     pub shell: Option<String>,
-}
-
-impl Hooks {
-    fn to_json(&self) -> Value {
-        let texts = |texts: &[String]| Value::Array(texts.iter().map(|text| Value::from(text.as_str())).collect());
-        let start = |start: &Start| {
-            let mut out = Object::new();
-            out.push("command", Value::from(start.command.as_str()));
-            out.push("args", start.args.as_deref().map_or(Value::Null, texts));
-            Value::Object(out)
-        };
-        let mut out = Object::new();
-        out.push("path", Value::from(self.path.to_string_lossy().as_ref()));
-        out.push("starts", Value::Array(self.starts.iter().map(start).collect()));
-        out.push("shell", Value::from(self.shell.as_deref()));
-        Value::Object(out)
-    }
-
-    fn from_json(value: &Value) -> Option<Self> {
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let start = |value: &Value| {
-            let args = value.get("args")?.as_array();
-            let args = args.map(|args| args.iter().map(text).collect::<Option<Vec<_>>>());
-            Some(Start {
-                command: text(value.get("command")?)?,
-                args: if let Some(args) = args { Some(args?) } else { None },
-            })
-        };
-        Some(Self {
-            path: PathBuf::from(value.get("path")?.as_str()?),
-            starts: value.get("starts")?.as_array()?.iter().map(start).collect::<Option<_>>()?,
-            shell: value.get("shell").and_then(text),
-        })
-    }
 }
 
 /// The settings files that install Writ's hooks for a folder.
@@ -67,15 +35,10 @@ pub fn installed(home: &Home, cwd: &Path) -> Vec<Hooks> {
     hooks.filter(|hooks| !hooks.starts.is_empty()).collect()
 }
 
-/// What the genesis row keeps of them.
-pub fn to_json(hooks: &[Hooks]) -> Value {
-    Value::Array(hooks.iter().map(Hooks::to_json).collect())
-}
-
-/// Reads it again.
+/// Reads what the genesis row keeps of them.
 pub fn recorded(genesis: &Value) -> Vec<Hooks> {
     let hooks = genesis.get("hooks").and_then(Value::as_array).unwrap_or_default();
-    hooks.iter().filter_map(Hooks::from_json).collect()
+    hooks.iter().filter_map(|hooks| json::from_value(hooks).ok()).collect()
 }
 
 /// Why the settings as they are now would hold the session less than those it began with; `None` when they would not.

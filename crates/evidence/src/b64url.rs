@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use writ_core::json;
 
 /// The text of `bytes`.
 pub fn encode(bytes: &[u8]) -> String {
@@ -11,6 +12,17 @@ pub fn encode(bytes: &[u8]) -> String {
 /// Exactly `N` bytes, or nothing.
 pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
+}
+
+/// For `#[serde(with = "b64url")]`.
+pub fn serialize<S: serde::Serializer, const N: usize>(bytes: &[u8; N], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&encode(bytes))
+}
+
+/// For `#[serde(with = "b64url")]`.
+pub fn deserialize<'de, D: serde::Deserializer<'de>, const N: usize>(deserializer: D) -> Result<[u8; N], D::Error> {
+    let wrong = || format!("not {N} bytes in base64url without padding");
+    json::read_text(deserializer, |text| decode(text).ok_or_else(wrong))
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use serde::{Deserialize, Serialize};
 use writ_core::Digest;
-use writ_core::json::{self, JsonError, Limits, Object, Value};
+use writ_core::json::{self, FormatError};
 
 use crate::keys::{KeyError, PublicKey, SigningKey};
 
@@ -28,20 +29,31 @@ struct Signature {
     sig: Vec<u8>,
 }
 
+/// An envelope as it is written: the bytes in it still base64.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    payload_type: String,
+    payload: String,
+    signatures: Vec<Written>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(default)]
+    keyid: String,
+    sig: String,
+}
+
 /// Why bytes are no envelope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
-    /// Not JSON.
-    #[error("not JSON: {0}")]
-    Json(#[from] JsonError),
-    /// A member is missing or of the wrong kind.
-    #[error("`{member}` is not {expected}")]
-    Member {
-        /// Its name.
-        member: &'static str,
-        /// What it should be.
-        expected: &'static str,
-    },
+    /// Not JSON, or a member is missing or of the wrong kind.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// No signatures, or too many.
+    #[error("`signatures` is not an array of 1 to {MAX_SIGNATURES} objects")]
+    Signatures,
     /// A payload or signature that is no base64 any more: whoever signs writes nothing else.
     #[error("`{member}` is not padded base64: the envelope was tampered with")]
     Base64 {
@@ -119,36 +131,25 @@ impl Envelope {
 
     /// Reads an envelope; base64 in either alphabet, padded.
     pub fn parse(bytes: &[u8]) -> Result<Self, EnvelopeError> {
-        let value = json::parse_with(bytes, Limits::OURS)?;
-        let payload_type = member(&value, "payloadType")?.to_owned();
-        let payload = base64(member(&value, "payload")?, "payload")?;
-        let wrong = EnvelopeError::Member { member: "signatures", expected: "an array of 1 to 64 objects" };
-        let list = value.get("signatures").and_then(Value::as_array).ok_or_else(|| wrong.clone())?;
-        if list.is_empty() || list.len() > MAX_SIGNATURES {
-            return Err(wrong);
+        let Document { payload_type, payload, signatures } = json::from_slice(bytes)?;
+        let payload = base64(&payload, "payload")?;
+        if signatures.is_empty() || signatures.len() > MAX_SIGNATURES {
+            return Err(EnvelopeError::Signatures);
         }
-        let one = |item: &Value| {
-            let keyid = item.get("keyid").map_or(Ok(""), |id| {
-                id.as_str().ok_or(EnvelopeError::Member { member: "keyid", expected: "a string" })
-            })?;
-            Ok(Signature { keyid: keyid.to_owned(), sig: base64(member(item, "sig")?, "sig")? })
-        };
-        Ok(Self { payload_type, payload, signatures: list.iter().map(one).collect::<Result<_, EnvelopeError>>()? })
+        let one = |Written { keyid, sig }| Ok(Signature { keyid, sig: base64(&sig, "sig")? });
+        let signatures = signatures.into_iter().map(one).collect::<Result<_, EnvelopeError>>()?;
+        Ok(Self { payload_type, payload, signatures })
     }
 
     /// The envelope as JSON with a final newline.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let one = |signature: &Signature| {
-            let mut out = Object::new();
-            out.push("keyid", Value::from(signature.keyid.as_str()));
-            out.push("sig", Value::from(STANDARD.encode(&signature.sig)));
-            Value::Object(out)
+        let one = |one: &Signature| Written { keyid: one.keyid.clone(), sig: STANDARD.encode(&one.sig) };
+        let document = Document {
+            payload_type: self.payload_type.clone(),
+            payload: STANDARD.encode(&self.payload),
+            signatures: self.signatures.iter().map(one).collect(),
         };
-        let mut out = Object::new();
-        out.push("payloadType", Value::from(self.payload_type.as_str()));
-        out.push("payload", Value::from(STANDARD.encode(&self.payload)));
-        out.push("signatures", Value::Array(self.signatures.iter().map(one).collect()));
-        (json::pretty(&Value::Object(out)) + "\n").into_bytes()
+        (json::pretty(&json::to_value(&document)) + "\n").into_bytes()
     }
 
     /// The payload's type.
@@ -202,10 +203,6 @@ impl Envelope {
 
 fn names(keyid: &str, id: Digest) -> bool {
     keyid.strip_prefix("sha256:").unwrap_or(keyid) == id.hex()
-}
-
-fn member<'a>(value: &'a Value, name: &'static str) -> Result<&'a str, EnvelopeError> {
-    value.get(name).and_then(Value::as_str).ok_or(EnvelopeError::Member { member: name, expected: "a string" })
 }
 
 fn base64(text: &str, name: &'static str) -> Result<Vec<u8>, EnvelopeError> {

@@ -7,13 +7,17 @@ use std::num::NonZeroU32;
 
 use ring::pbkdf2;
 use ring::rand::{SecureRandom, SystemRandom};
-use writ_core::json::{self, Object, Value};
+use serde::{Deserialize, Serialize};
+use writ_core::json;
 
 /// Rounds for a new passphrase (OWASP's number for this function).
 const ROUNDS: u32 = 600_000;
 /// Fewest characters.
 const SHORTEST: usize = 8;
-const KDF: &str = "pbkdf2-hmac-sha256";
+/// Most rounds that are computed for somebody who asks.
+const MOST_ROUNDS: u32 = 50_000_000;
+/// Bytes of what a passphrase is stretched to.
+const CHECK: usize = 32;
 
 /// Why a passphrase cannot be kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,11 +31,21 @@ pub enum PassphraseError {
 }
 
 /// A passphrase, stretched.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passphrase {
+    kdf: Kdf,
     rounds: NonZeroU32,
+    #[serde(with = "hex")]
     salt: Vec<u8>,
+    #[serde(with = "hex")]
     check: Vec<u8>,
+}
+
+/// How it is stretched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Kdf {
+    #[serde(rename = "pbkdf2-hmac-sha256")]
+    Pbkdf2HmacSha256,
 }
 
 impl Passphrase {
@@ -45,10 +59,10 @@ impl Passphrase {
     }
 
     fn stretched(text: &str, rounds: NonZeroU32) -> Result<Self, PassphraseError> {
-        let (mut salt, mut check) = (vec![0; 16], vec![0; 32]);
+        let (mut salt, mut check) = (vec![0; 16], vec![0; CHECK]);
         SystemRandom::new().fill(&mut salt).map_err(|_no_bytes| PassphraseError::Random)?;
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, &salt, text.as_bytes(), &mut check);
-        Ok(Self { rounds, salt, check })
+        Ok(Self { kdf: Kdf::Pbkdf2HmacSha256, rounds, salt, check })
     }
 
     /// Whether this is the text it was made of.
@@ -58,32 +72,33 @@ impl Passphrase {
 
     /// As it is kept.
     pub fn to_json(&self) -> String {
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let mut out = Object::new();
-        out.push("kdf", Value::from(KDF));
-        out.push("rounds", Value::from(u64::from(self.rounds.get())));
-        out.push("salt", Value::from(hex(&self.salt)));
-        out.push("check", Value::from(hex(&self.check)));
-        json::compact(&Value::Object(out))
+        json::compact(&json::to_value(self))
     }
 
     /// Reads what is kept; `None` for anything else.
     pub fn from_json(bytes: &[u8]) -> Option<Self> {
-        let value = json::parse(bytes).ok()?;
-        let text = |name| value.get(name).and_then(Value::as_str);
-        let rounds = value.get("rounds").and_then(Value::as_u64).and_then(|rounds| u32::try_from(rounds).ok())?;
-        if text("kdf") != Some(KDF) || rounds > 50_000_000 {
-            return None;
-        }
-        let (salt, check) = (unhex(text("salt")?)?, unhex(text("check")?)?);
-        (check.len() == 32).then_some(Self { rounds: NonZeroU32::new(rounds)?, salt, check })
+        let kept: Self = json::from_slice(bytes).ok()?;
+        (kept.rounds.get() <= MOST_ROUNDS && kept.check.len() == CHECK).then_some(kept)
     }
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> =
-        text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect::<Option<_>>()?;
-    digits.chunks(2).map(|pair| if let [high, low] = pair { Some(high << 4 | low) } else { None }).collect()
+/// Bytes as hexadecimal digits.
+mod hex {
+    use writ_core::json;
+
+    pub fn serialize<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    }
+
+    pub fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        json::read_text(deserializer, |text| unhex(text).ok_or("not pairs of hexadecimal digits"))
+    }
+
+    fn unhex(text: &str) -> Option<Vec<u8>> {
+        let digits: Vec<u8> =
+            text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect::<Option<_>>()?;
+        digits.chunks(2).map(|pair| if let [high, low] = pair { Some(high << 4 | low) } else { None }).collect()
+    }
 }
 
 #[cfg(test)]
@@ -105,7 +120,7 @@ mod tests {
         for bad in [
             "",
             "{}",
-            &kept.replace(KDF, "none"),
+            &kept.replace("pbkdf2-hmac-sha256", "none"),
             &kept.replace("\"rounds\":10", "\"rounds\":0"),
             &kept.replace("\"check\":\"", "\"check\":\"zz"),
         ] {

@@ -34,6 +34,8 @@ pub struct RawRow<'a> {
     /// 64 hexadecimal digits.
     pub entry_hash: &'a [u8],
     number: &'a [u8],
+    /// `decision` in its quotes.
+    word: &'a [u8],
 }
 
 impl<'a> RawRow<'a> {
@@ -58,7 +60,8 @@ impl<'a> RawRow<'a> {
             return None;
         }
         let sequence = std::str::from_utf8(number).ok()?.parse().ok()?;
-        let decision = RowDecision::from_json(decision)?;
+        let word = decision;
+        let decision = json::from_slice(word).ok()?;
         Some(Self {
             sequence,
             timestamp,
@@ -71,6 +74,7 @@ impl<'a> RawRow<'a> {
             prev_hash,
             entry_hash,
             number,
+            word,
         })
     }
 
@@ -82,9 +86,8 @@ impl<'a> RawRow<'a> {
         room.extend_from_slice(b"[\"");
         room.extend_from_slice(self.prev_hash);
         room.push(b'"');
-        let decision = self.decision.as_json();
         for piece in
-            [self.number, self.call_id, self.tool_name, decision, self.denial_reason, self.result_hash, self.timestamp]
+            [self.number, self.call_id, self.tool_name, self.word, self.denial_reason, self.result_hash, self.timestamp]
         {
             room.push(b',');
             room.extend_from_slice(piece);

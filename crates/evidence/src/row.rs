@@ -1,11 +1,13 @@
 //! One row of a ledger: what was decided, what came of it, sealed to the row before (R40, R41).
 //!
-//! Owns the row's line and its hashes. Refuses a line that is not byte for byte what [`Row::to_line`] writes. Invariant: a
+//! Owns the row's line and its hashes. The line is written and taken apart by hand: the hook writes one on each call, and
+//! verification reads it at the speed of hashing, without a value in between. Refuses a line that is not byte for byte what [`Row::to_line`] writes. Invariant: a
 //! [`Row`] that was sealed or parsed carries the `entryHash` of its own members. Page: `spec/ledger.md`.
 
 use std::fmt;
 
-use writ_core::json::{self, JsonError, Value, canonical, write_string};
+use serde::{Deserialize, Serialize};
+use writ_core::json::{self, FormatError, JsonError, Value, canonical, write_string};
 use writ_core::{Digest, Timestamp};
 
 use crate::raw::RawRow;
@@ -16,7 +18,8 @@ pub const MAX_LINE: usize = 60_000;
 const SEAL_LEN: usize = 66;
 
 /// What a row says of a call.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum RowDecision {
     /// It was allowed, before it ran.
     Approved,
@@ -35,45 +38,9 @@ pub enum RowDecision {
 }
 
 impl RowDecision {
-    const ALL: [Self; 7] = [
-        Self::Approved,
-        Self::Denied,
-        Self::Asked,
-        Self::Hallucinated,
-        Self::Completed,
-        Self::Failed,
-        Self::Checkpoint,
-    ];
-
     /// The word in the row.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approved => "APPROVED",
-            Self::Denied => "DENIED",
-            Self::Asked => "ASKED",
-            Self::Hallucinated => "HALLUCINATED",
-            Self::Completed => "COMPLETED",
-            Self::Failed => "FAILED",
-            Self::Checkpoint => "CHECKPOINT",
-        }
-    }
-
-    /// The word in its quotes.
-    pub(crate) const fn as_json(self) -> &'static [u8] {
-        match self {
-            Self::Approved => b"\"APPROVED\"",
-            Self::Denied => b"\"DENIED\"",
-            Self::Asked => b"\"ASKED\"",
-            Self::Hallucinated => b"\"HALLUCINATED\"",
-            Self::Completed => b"\"COMPLETED\"",
-            Self::Failed => b"\"FAILED\"",
-            Self::Checkpoint => b"\"CHECKPOINT\"",
-        }
-    }
-
-    /// Reads the word in its quotes.
-    pub(crate) fn from_json(word: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|decision| decision.as_json() == word)
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 }
 
@@ -223,14 +190,12 @@ impl Row {
     pub(crate) fn from_raw(raw: &RawRow<'_>) -> Result<Self, RowError> {
         Ok(Self {
             sequence: raw.sequence,
-            timestamp: text(raw.timestamp)?
-                .and_then(|text| Timestamp::parse(&text).ok())
-                .ok_or(RowError::NotCanonical)?,
-            call_id: text(raw.call_id)?,
-            tool_name: text(raw.tool_name)?,
+            timestamp: piece(raw.timestamp)?,
+            call_id: piece(raw.call_id)?,
+            tool_name: piece(raw.tool_name)?,
             decision: raw.decision,
-            denial_reason: text(raw.denial_reason)?,
-            result_hash: text(raw.result_hash)?.map(|digits| hash(digits.as_bytes())).transpose()?,
+            denial_reason: piece(raw.denial_reason)?,
+            result_hash: piece::<Option<String>>(raw.result_hash)?.map(|digits| hash(digits.as_bytes())).transpose()?,
             detail: json::parse(raw.detail)?,
             prev_hash: hash(raw.prev_hash)?,
             entry_hash: hash(raw.entry_hash)?,
@@ -261,7 +226,7 @@ impl Row {
 
 /// The call id in a row's line, read without building the row; `None` when there is none or the line is no row.
 pub fn call_id(line: &[u8]) -> Option<String> {
-    text(RawRow::scan(line)?.call_id).ok()?
+    piece(RawRow::scan(line)?.call_id).ok()?
 }
 
 fn push(out: &mut String, name: &str, value: Option<&str>) {
@@ -274,11 +239,11 @@ fn push(out: &mut String, name: &str, value: Option<&str>) {
     }
 }
 
-/// A JSON string or `null`.
-fn text(piece: &[u8]) -> Result<Option<String>, RowError> {
-    Ok(match json::parse(piece)? {
-        Value::String(text) => Some(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+/// A piece of the line as what it says.
+fn piece<'a, T: Deserialize<'a>>(piece: &'a [u8]) -> Result<T, RowError> {
+    json::from_slice(piece).map_err(|error| match error {
+        FormatError::Json(error) => RowError::Json(error),
+        FormatError::Shape { .. } => RowError::NotCanonical,
     })
 }
 

@@ -25,7 +25,7 @@ mod world;
 
 pub use enforce::{Enforce, Enforced, enforce};
 pub use error::{PolicyError, Problem, did_you_mean};
-pub use facts::{Apply, Facts, FactsError, Host, Loss, PlanVerdict};
+pub use facts::{Apply, Facts, Host, Loss, PlanVerdict};
 pub use glob::{Glob, GlobError};
 pub use judge::judge;
 pub use policy::{Claims, Consequences, Policy};

@@ -1,5 +1,6 @@
 //! The circumstances of a decision, and what no policy can permit the agent to touch (R19).
 
+use serde::{Deserialize, Serialize};
 use writ_core::Timestamp;
 use writ_shell::Access;
 
@@ -8,14 +9,19 @@ use crate::facts::{PathFact, PathKind};
 use crate::glob::Glob;
 
 /// Circumstances that are neither policy nor call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Setting {
-    /// The moment of the decision.
+    /// The moment of the decision; the epoch in a setting that was read, until a row's moment is put in.
+    #[serde(skip, default = "epoch")]
     pub now: Timestamp,
     /// The home directory, for `~`.
     pub home: Option<String>,
     /// Paths the agent may not change.
     pub protected: Vec<Protected>,
+}
+
+const fn epoch() -> Timestamp {
+    Timestamp::from_millis(0)
 }
 
 impl Protected {
@@ -34,7 +40,7 @@ impl Protected {
 }
 
 /// A path the agent may not change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protected {
     /// Absolute; everything below it is protected too. One that ends in `/**/*.x` is each file of that ending below its folder.
     pub path: String,

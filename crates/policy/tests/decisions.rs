@@ -5,7 +5,7 @@
 
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
-use writ_policy::{Facts, Lexical, Policy, Setting, judge, survey};
+use writ_policy::{Lexical, Policy, Setting, judge, survey};
 
 const VECTORS: &str = include_str!("../../../vectors/decisions.jsonl");
 const ROOT: &str = "/work/project";
@@ -34,8 +34,8 @@ fn every_vector_is_decided_as_it_says() {
         if !holds {
             wrong.push(format!("{}: {} instead of {}", text("id"), live.verdict, text("expect")));
         }
-        let recorded = json::parse(json::canonical(&facts.to_json()).as_bytes()).unwrap();
-        let again = judge(&policy, &setting, &Facts::from_json(&recorded).unwrap());
+        let recorded = json::to_canonical(&facts);
+        let again = judge(&policy, &setting, &json::from_slice(recorded.as_bytes()).unwrap());
         let rules = |decision: &writ_core::Decision| {
             decision.reasons.iter().map(|reason| (reason.verdict, reason.rule.clone())).collect::<Vec<_>>()
         };
@@ -55,7 +55,7 @@ fn facts_hold_no_command_text() {
     )
     .unwrap();
     let call = ToolCall { tool: "Bash".to_owned(), input, cwd: ROOT.to_owned() };
-    let facts = json::compact(&survey(&policy, &call, &setting, &Lexical).to_json());
+    let facts = json::to_compact(&survey(&policy, &call, &setting, &Lexical));
     assert!(facts.contains("x.example") && facts.contains("curl"), "{facts}");
     for secret in ["s3cr3t", "t0k3n", "hunter2", "Bearer"] {
         assert!(!facts.contains(secret), "{secret} in {facts}");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Decision, Timestamp, ToolCall};
-use writ_policy::{Entry, Facts, Policy, Protected, Resolved, Setting, World, decide, enforce, judge, survey};
+use writ_policy::{Entry, Policy, Protected, Resolved, Setting, World, decide, enforce, judge, survey};
 
 const ROOT: &str = "/w";
 
@@ -124,8 +124,8 @@ fn decided(policy: &str, call: &ToolCall) -> Decision {
     let (setting, world) = (setting(), disk());
     let facts = survey(&policy, call, &setting, &world);
     let live = judge(&policy, &setting, &facts);
-    let recorded = json::parse(json::canonical(&facts.to_json()).as_bytes()).unwrap();
-    let again = judge(&policy, &setting, &Facts::from_json(&recorded).unwrap());
+    let recorded = json::to_canonical(&facts);
+    let again = judge(&policy, &setting, &json::from_slice(recorded.as_bytes()).unwrap());
     assert_eq!(live.verdict, again.verdict, "{call:?}");
     assert_eq!(live, decide(&policy, call, &setting, &world));
     live
@@ -317,7 +317,7 @@ fn a_wide_glob_leaves_a_small_record() {
         (&format!("cat{many} src/.env"), "deny"),
     ] {
         let facts = survey(&policy, &bash(line), &setting(), &Wide);
-        assert!(json::compact(&facts.to_json()).len() < 16_000, "{line}");
+        assert!(json::to_compact(&facts).len() < 16_000, "{line}");
         assert_eq!(judge(&policy, &setting(), &facts).verdict.as_str(), verdict);
     }
 }

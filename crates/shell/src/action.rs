@@ -4,6 +4,8 @@
 //! analysed (for code inside code — `sh -c '…'`, `eval` — the range of the outermost word that carries it).
 
 use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use writ_core::Span;
 
 pub use crate::listing::{Listing, Source};
@@ -102,7 +104,8 @@ pub struct Command {
 }
 
 /// What happens to a file. Ordered by how much it asks for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Access {
     /// Its name, existence or metadata is looked at.
     List,
@@ -178,7 +181,8 @@ pub struct NetUse {
 }
 
 /// Why something cannot be known before it runs.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum UnresolvedKind {
     /// The program's name stays an expansion.
     Program,

@@ -1,9 +1,9 @@
 //! A line explained: its syntax tree and everything it would do, for people and as JSON.
 
-use writ_core::Span;
-use writ_core::json::{Object, Value};
+use serde::{Serialize, Serializer};
+use writ_core::{Span, json};
 
-use crate::action::{Access, Analysis, Dir, Env, FileUse, NetTarget, Part, Word};
+use crate::action::{Access, Analysis, Dir, Env, FileUse, NetTarget, Part, UnresolvedKind, Word};
 use crate::parser::tree::Tree;
 use crate::{analyze, parser};
 
@@ -59,7 +59,7 @@ impl Explained {
             out.push_str(&format!(
                 "\n  {} {:<6} {}{tree}{}",
                 place(file.span),
-                access(file.access),
+                json::word(&file.access),
                 path,
                 dirs.join(",")
             ));
@@ -75,54 +75,87 @@ impl Explained {
         }
         out
     }
+}
 
-    /// As JSON. Shape: `spec/shell.md`.
-    pub fn to_json(&self) -> Value {
-        let analysis = &self.analysis;
-        let mut out = Object::new();
-        out.push("line", Value::from(self.line.as_str()));
-        out.push("tree", self.tree.as_ref().map_or(Value::Null, Tree::to_json));
-        let commands = analysis.commands.iter().map(|command| {
-            let mut item = spanned(command.span);
-            item.push("words", Value::Array(command.words.iter().map(|word| Value::from(show(word))).collect()));
-            item.push("via", Value::Array(command.via.iter().map(|via| Value::from(via.as_str())).collect()));
-            Value::Object(item)
-        });
-        out.push("commands", Value::Array(commands.collect()));
-        let files = touched(analysis).map(|file| {
-            let mut item = spanned(file.span);
-            let (path, tree) = self.named(file);
-            item.push("path", Value::from(path));
-            item.push("access", Value::from(access(file.access)));
-            item.push("tree", Value::from(tree));
-            let dirs = file.dirs.iter().map(|dir| match dir {
-                Dir::Start(dir) => Value::from(dir.as_str()),
-                Dir::Open(parts) => Value::from(shown(parts)),
-                Dir::Unknown => Value::Null,
-            });
-            item.push("dirs", Value::Array(dirs.collect()));
-            Value::Object(item)
-        });
-        out.push("files", Value::Array(files.collect()));
-        let nets = analysis.nets.iter().map(|net| {
-            let mut item = spanned(net.span);
-            item.push("target", Value::from(target(&net.target)));
-            Value::Object(item)
-        });
-        out.push("hosts", Value::Array(nets.collect()));
-        let open = analysis.unresolved.iter().map(|open| {
-            let mut item = spanned(open.span);
-            item.push("kind", Value::from(format!("{:?}", open.kind).to_lowercase()));
-            item.push("what", Value::from(open.what.as_str()));
-            Value::Object(item)
-        });
-        out.push("unresolved", Value::Array(open.collect()));
-        out.push("syntaxError", Value::from(self.syntax_error()));
-        Value::Object(out)
+/// An explanation as JSON. Shape: `spec/shell.md`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    line: &'a str,
+    tree: Option<&'a Tree>,
+    commands: Vec<Command<'a>>,
+    files: Vec<File>,
+    hosts: Vec<Host>,
+    unresolved: Vec<Open<'a>>,
+    syntax_error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Command<'a> {
+    span: Span,
+    words: Vec<String>,
+    via: &'a [String],
+}
+
+#[derive(Serialize)]
+struct File {
+    span: Span,
+    path: String,
+    access: Access,
+    /// Whether everything below it is meant.
+    tree: bool,
+    /// The folders it may hang off; `null` is one that is not known.
+    dirs: Vec<Option<String>>,
+}
+
+#[derive(Serialize)]
+struct Host {
+    span: Span,
+    target: String,
+}
+
+#[derive(Serialize)]
+struct Open<'a> {
+    span: Span,
+    kind: UnresolvedKind,
+    what: &'a str,
+}
+
+impl Serialize for Explained {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let commands = self.analysis.commands.iter();
+        let nets = self.analysis.nets.iter();
+        let unresolved = self.analysis.unresolved.iter();
+        let document = Document {
+            line: &self.line,
+            tree: self.tree.as_ref(),
+            commands: commands
+                .map(|command| Command {
+                    span: command.span,
+                    words: command.words.iter().map(show).collect(),
+                    via: &command.via,
+                })
+                .collect(),
+            files: touched(&self.analysis).map(|file| self.file(file)).collect(),
+            hosts: nets.map(|net| Host { span: net.span, target: target(&net.target) }).collect(),
+            unresolved: unresolved.map(|open| Open { span: open.span, kind: open.kind, what: &open.what }).collect(),
+            syntax_error: self.syntax_error(),
+        };
+        document.serialize(serializer)
     }
 }
 
 impl Explained {
+    fn file(&self, file: &FileUse) -> File {
+        let (path, tree) = self.named(file);
+        let dirs = file.dirs.iter().map(|dir| match dir {
+            Dir::Start(dir) => Some(dir.clone()),
+            Dir::Open(parts) => Some(shown(parts)),
+            Dir::Unknown => None,
+        });
+        File { span: file.span, path, access: file.access, tree, dirs: dirs.collect() }
+    }
+
     /// A file's path, and whether everything below it is meant; of a listing's entries, the glob that comes near.
     fn named(&self, file: &FileUse) -> (String, bool) {
         match self.analysis.listing_of(&file.path) {
@@ -148,12 +181,6 @@ fn place(span: Span) -> String {
     format!("{:>9}", format!("{}..{}", span.start, span.end))
 }
 
-fn spanned(span: Span) -> Object {
-    let mut out = Object::new();
-    out.push("span", Value::Array(vec![Value::from(span.start), Value::from(span.end)]));
-    out
-}
-
 fn show(word: &Word) -> String {
     shown(&word.parts)
 }
@@ -170,14 +197,5 @@ fn target(target: &NetTarget) -> String {
     match target {
         NetTarget::Url(word) | NetTarget::Host(word) => show(word),
         NetTarget::Unknown => "a host not known".to_owned(),
-    }
-}
-
-const fn access(access: Access) -> &'static str {
-    match access {
-        Access::List => "list",
-        Access::Exec => "exec",
-        Access::Read => "read",
-        Access::Write => "write",
     }
 }

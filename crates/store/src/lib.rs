@@ -19,7 +19,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use writ_core::json::{self, Object, Value};
+use serde::{Deserialize, Serialize};
+use writ_core::json::{self, Loose, Value};
 use writ_core::{SessionId, Timestamp};
 use writ_evidence::keys::{PublicKey, SigningKey};
 use writ_evidence::row::{MAX_LINE, Row};
@@ -163,12 +164,9 @@ impl Store {
 
     /// Keeps, apart from the session, where and when it began. Durable on return.
     pub fn remember(&self, id: &SessionId, cwd: &str, at: Timestamp) -> Result<(), StoreError> {
-        let mut out = Object::new();
-        out.push("cwd", Value::from(cwd));
-        out.push("session", Value::from(id.as_str()));
-        out.push("started", Value::from(at.to_string()));
-        let text = json::canonical(&Value::Object(out));
-        durable::replace(&self.root.join(BEGUN).join(id.file_name()), text.as_bytes())
+        let begun =
+            Begun { cwd: Loose(Some(cwd.to_owned())), session: Loose(Some(id.clone())), started: Loose(Some(at)) };
+        durable::replace(&self.root.join(BEGUN).join(id.file_name()), json::to_canonical(&begun).as_bytes())
     }
 
     /// Whether this session began here, or a checkpoint of it was signed here: it then has rows, or somebody took them away.
@@ -227,6 +225,15 @@ impl Store {
     }
 }
 
+/// What is kept, apart from the session, of its beginning. A member that was damaged leaves the others standing.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Begun {
+    cwd: Loose<String>,
+    session: Loose<SessionId>,
+    started: Loose<Timestamp>,
+}
+
 /// A session as the store knows it apart from its record.
 #[derive(Clone, Debug)]
 pub struct Known {
@@ -249,11 +256,10 @@ impl Known {
     }
 
     fn began(&mut self, bytes: Option<&[u8]>) {
-        let Some(value) = bytes.and_then(|bytes| json::parse(bytes).ok()) else { return };
-        let text = |name: &str| value.get(name).and_then(Value::as_str);
-        self.cwd = text("cwd").map(str::to_owned);
-        self.started = text("started").and_then(|text| Timestamp::parse(text).ok());
-        self.id = text("session").map(SessionId::new).or_else(|| self.id.take());
+        let Some(begun) = bytes.and_then(|bytes| json::from_slice::<Begun>(bytes).ok()) else { return };
+        self.cwd = begun.cwd.0;
+        self.started = begun.started.0;
+        self.id = begun.session.0.or_else(|| self.id.take());
     }
 
     /// Whether it has rows.

@@ -3,10 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+use writ_core::json;
+
 use crate::Instance;
 
 /// How much a caller makes of attestations (§7.3).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Nothing is verified, nothing is recorded.
     #[default]
@@ -24,13 +28,8 @@ impl Mode {
     pub const ALL: [Self; 4] = [Self::Ignore, Self::Log, Self::Verify, Self::Require];
 
     /// The mode as `attestation_mode` spells it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ignore => "ignore",
-            Self::Log => "log",
-            Self::Verify => "verify",
-            Self::Require => "require",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 
     /// The mode of that name.

@@ -7,36 +7,53 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use writ_core::json::{self, Object, Value};
-use writ_core::{Digest, Timestamp};
+use serde::{Deserialize, Serialize};
+use writ_core::{Digest, Timestamp, json};
 use writ_evidence::attestation::{Failure, FailureCode, is_key_id};
 use writ_evidence::b64url;
 use writ_evidence::registry::{Key, KeyState, Registry};
 
 use crate::Instance;
 
-/// `format` of the file.
-const FORMAT: &str = "writ.registry-cache.v1";
 /// Most keys that are remembered beyond the published ones.
 pub const MAX_GONE: usize = 16_384;
 
 /// A key that was published and is no more. Every key but a compromised one must be published (§5.3), so it is compromised, and its id
 /// must not come back for another.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Gone {
     /// Its id.
+    #[serde(rename = "key_id")]
     pub id: String,
     /// The raw key.
+    #[serde(rename = "public_key", with = "b64url")]
     pub public: [u8; 32],
 }
 
 /// A registry as it is remembered.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Entry {
+    format: Format,
     instance: Instance,
     fetched_at: Timestamp,
     registry: Registry,
     gone: Vec<Gone>,
+}
+
+/// An entry as the file holds it.
+#[derive(Serialize)]
+struct Sealed<'a> {
+    #[serde(flatten)]
+    entry: &'a Entry,
+    /// Of the canonical document without this member.
+    sha256: String,
+}
+
+/// `format` of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum Format {
+    #[serde(rename = "writ.registry-cache.v1")]
+    One,
 }
 
 /// Why bytes are no cache file.
@@ -47,7 +64,7 @@ pub struct Damage(pub(crate) String);
 impl Entry {
     /// The first entry of an instance, or the one that a forced refresh makes.
     pub const fn first(instance: Instance, registry: Registry, now: Timestamp) -> Self {
-        Self { instance, fetched_at: now, registry, gone: Vec::new() }
+        Self { format: Format::One, instance, fetched_at: now, registry, gone: Vec::new() }
     }
 
     /// The entry after `fetched` was fetched at `now`, or `registry_rollback`. The same version keeps the registry that is known.
@@ -80,7 +97,13 @@ impl Entry {
         if gone.len() > MAX_GONE {
             return Err(rollback(format!("more than {MAX_GONE} keys were withdrawn: force a refresh")));
         }
-        Ok(Self { instance: self.instance.clone(), fetched_at: now, registry: fetched.clone(), gone })
+        Ok(Self {
+            format: Format::One,
+            instance: self.instance.clone(),
+            fetched_at: now,
+            registry: fetched.clone(),
+            gone,
+        })
     }
 
     /// Whether it may serve at `now` without asking again. One from the future may not: a clock that was set back would keep it for ever.
@@ -111,52 +134,21 @@ impl Entry {
 
     /// Reads a file.
     pub fn parse(bytes: &[u8]) -> Result<Self, Damage> {
-        let damage = |why: &str| Damage(why.to_owned());
-        let value = json::parse(bytes).map_err(|error| Damage(error.to_string()))?;
-        let text = |name: &str| value.get(name).and_then(Value::as_str);
-        if text("format") != Some(FORMAT) {
-            return Err(damage("`format` is another"));
+        let entry: Self = json::from_slice(bytes).map_err(|error| Damage(error.to_string()))?;
+        if entry.gone.len() > MAX_GONE || !entry.gone.iter().all(|gone| is_key_id(&gone.id)) {
+            return Err(Damage("`gone` holds no keys".to_owned()));
         }
-        let instance = text("instance").and_then(|text| Instance::parse(text).ok());
-        let instance = instance.ok_or_else(|| damage("`instance` is none"))?;
-        let fetched_at = text("fetched_at").and_then(|text| Timestamp::parse(text).ok());
-        let fetched_at = fetched_at.ok_or_else(|| damage("`fetched_at` is no moment"))?;
-        let registry = json::canonical(value.get("registry").unwrap_or(&Value::Null));
-        let registry = Registry::parse(registry.as_bytes()).map_err(|error| Damage(format!("`registry`: {error}")))?;
-        let gone = value.get("gone").and_then(Value::as_array).filter(|gone| gone.len() <= MAX_GONE);
-        let gone = gone.and_then(|gone| gone.iter().map(Gone::from_json).collect::<Option<Vec<_>>>());
-        let entry = Self { instance, fetched_at, registry, gone: gone.ok_or_else(|| damage("`gone` holds no keys"))? };
         // The check sum is in the bytes: a version that lost a digit is not taken for a version.
-        if entry.to_bytes() == bytes { Ok(entry) } else { Err(damage("its bytes do not have its check sum")) }
+        if entry.to_bytes() == bytes {
+            Ok(entry)
+        } else {
+            Err(Damage("its bytes do not have its check sum".to_owned()))
+        }
     }
 
     /// The file: one canonical JSON document and a line end.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Object::new();
-        out.push("fetched_at", Value::from(self.fetched_at.to_string()));
-        out.push("format", Value::from(FORMAT));
-        out.push("gone", Value::Array(self.gone.iter().map(Gone::to_json).collect()));
-        out.push("instance", Value::from(self.instance.as_str()));
-        out.push("registry", self.registry.to_json());
-        let sum = Digest::of(json::canonical(&Value::Object(out.clone())).as_bytes());
-        out.push("sha256", Value::from(sum.hex()));
-        let mut bytes = json::canonical(&Value::Object(out)).into_bytes();
-        bytes.push(b'\n');
-        bytes
-    }
-}
-
-impl Gone {
-    fn from_json(value: &Value) -> Option<Self> {
-        let id = value.get("key_id").and_then(Value::as_str).filter(|id| is_key_id(id))?;
-        let public = value.get("public_key").and_then(Value::as_str).and_then(b64url::decode)?;
-        Some(Self { id: id.to_owned(), public })
-    }
-
-    fn to_json(&self) -> Value {
-        let mut out = Object::new();
-        out.push("key_id", Value::from(self.id.as_str()));
-        out.push("public_key", Value::from(b64url::encode(&self.public)));
-        Value::Object(out)
+        let sum = Digest::of(json::to_canonical(self).as_bytes()).hex();
+        (json::to_canonical(&Sealed { entry: self, sha256: sum }) + "\n").into_bytes()
     }
 }

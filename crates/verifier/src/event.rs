@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use writ_core::json::{self, Object, Value};
-use writ_core::{Digest, Timestamp};
+use serde::Serialize;
+use writ_core::{Digest, Timestamp, json};
 use writ_evidence::attestation::FailureCode;
 use writ_evidence::registry::KeyState;
 
@@ -21,29 +21,36 @@ pub struct Event {
 }
 
 /// What happened.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
 pub enum What {
     /// An attestation came in `log` mode (§7.3): not verified.
     Seen {
         /// SHA-256 of what stood under `attestation`, canonical.
+        #[serde(rename = "attestation_hash")]
         digest: Digest,
         /// Its `attestation_uri`, if that is a text.
+        #[serde(rename = "attestation_uri", skip_serializing_if = "Option::is_none")]
         uri: Option<String>,
     },
     /// No attestation came (§7.7).
     Absent {
         /// In which mode. In `require` it was refused.
+        #[serde(rename = "attestation_mode")]
         mode: Mode,
     },
     /// An attestation verified.
     Verified {
         /// SHA-256 of the attestation, canonical.
+        #[serde(rename = "attestation_hash")]
         digest: Digest,
         /// Its URL.
+        #[serde(rename = "attestation_uri")]
         uri: String,
         /// The key that signed it.
         key_id: String,
         /// That key's state.
+        #[serde(rename = "key_state")]
         state: KeyState,
         /// The registry it was checked against.
         registry_version: u64,
@@ -51,10 +58,13 @@ pub enum What {
     /// An attestation did not verify (§7.6).
     Failed {
         /// SHA-256 of what stood under `attestation`, canonical.
+        #[serde(rename = "attestation_hash")]
         digest: Digest,
         /// Its `attestation_uri`, if that is a text.
+        #[serde(rename = "attestation_uri", skip_serializing_if = "Option::is_none")]
         uri: Option<String>,
         /// The code, `None` when the verifier's own files failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
         code: Option<FailureCode>,
         /// What happened in detail.
         detail: String,
@@ -64,25 +74,31 @@ pub enum What {
         /// Whose.
         instance: Instance,
         /// Who, where that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
         operator: Option<String>,
+        /// Why, where the operator said so.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        justification: Option<String>,
         /// What was known.
+        #[serde(rename = "discarded_version")]
         discarded: Discarded,
         /// Version of the registry that was taken.
+        #[serde(rename = "accepted_version")]
         accepted: u64,
-        /// Why, where the operator said so.
-        justification: Option<String>,
     },
 }
 
 /// What a forced refresh threw away.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Discarded {
     /// Nothing was known.
     None,
-    /// A registry of this version.
-    Version(u64),
     /// A file that was damaged, or that others could write: what it says of a version is worth nothing.
     Unreadable,
+    /// A registry of this version.
+    #[serde(untagged)]
+    Version(u64),
 }
 
 impl Event {
@@ -94,42 +110,22 @@ impl Event {
             What::Seen { .. } | What::Verified { .. } => false,
         }
     }
+}
 
-    /// The entry as an object: `timestamp`, `event`, `security`, then what belongs to it.
-    pub fn to_json(&self) -> Value {
-        let mut out = Object::new();
-        out.push("timestamp", Value::from(self.at.to_string()));
-        out.push("event", Value::from(self.what.name()));
-        out.push("security", Value::from(self.is_security()));
-        let mut text = |name: &str, value: &str| out.push(name, Value::from(value));
-        match &self.what {
-            What::Absent { mode } => text("attestation_mode", mode.as_str()),
-            What::Seen { digest, uri } => {
-                text("attestation_hash", &digest.to_string());
-                uri.iter().for_each(|uri| text("attestation_uri", uri));
-            }
-            What::Verified { digest, uri, key_id, state, registry_version } => {
-                text("attestation_hash", &digest.to_string());
-                text("attestation_uri", uri);
-                text("key_id", key_id);
-                text("key_state", state.as_str());
-                out.push("registry_version", Value::from(*registry_version));
-            }
-            What::Failed { digest, uri, code, detail } => {
-                text("attestation_hash", &digest.to_string());
-                uri.iter().for_each(|uri| text("attestation_uri", uri));
-                code.iter().for_each(|code| text("code", code.as_str()));
-                text("detail", detail);
-            }
-            What::ForceRefresh { instance, operator, discarded, accepted, justification } => {
-                text("instance", instance.as_str());
-                operator.iter().for_each(|operator| text("operator", operator));
-                justification.iter().for_each(|reason| text("justification", reason));
-                out.push("discarded_version", discarded.to_json());
-                out.push("accepted_version", Value::from(*accepted));
-            }
-        }
-        Value::Object(out)
+/// An entry as it is written: `timestamp`, `event`, `security`, then what belongs to it.
+#[derive(Serialize)]
+struct Line<'a> {
+    timestamp: Timestamp,
+    event: &'static str,
+    security: bool,
+    #[serde(flatten)]
+    what: &'a What,
+}
+
+impl Serialize for Event {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let line = Line { timestamp: self.at, event: self.what.name(), security: self.is_security(), what: &self.what };
+        line.serialize(serializer)
     }
 }
 
@@ -141,16 +137,6 @@ impl What {
             Self::Verified { .. } => "attestation_verified",
             Self::Failed { .. } => "attestation_failed",
             Self::ForceRefresh { .. } => "registry_force_refresh",
-        }
-    }
-}
-
-impl Discarded {
-    fn to_json(self) -> Value {
-        match self {
-            Self::None => Value::from("none"),
-            Self::Version(version) => Value::from(version),
-            Self::Unreadable => Value::from("unreadable"),
         }
     }
 }
@@ -183,6 +169,6 @@ impl Journal {
 
 impl Log for Journal {
     fn record(&self, event: &Event) -> Result<(), StateError> {
-        disk::append(&self.path, &json::compact(&event.to_json()))
+        disk::append(&self.path, &json::to_compact(event))
     }
 }

@@ -36,7 +36,7 @@ fn history(folder: &Path) {
         let oldest = || registry.next_in_line().unwrap().id.clone();
         let change = if version % 2 == 1 { Change::Publish { public } } else { Change::Activate { id: oldest() } };
         registry = registry.changed(&change, at(version)).unwrap();
-        fs::write(folder.join(format!("{version}")), json::compact(&registry.to_json())).unwrap();
+        fs::write(folder.join(format!("{version}")), json::to_compact(&registry)).unwrap();
     }
 }
 

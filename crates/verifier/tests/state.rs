@@ -21,7 +21,7 @@ struct Serves(Registry);
 
 impl Fetch for Serves {
     fn get(&self, _url: &str, _limit: usize) -> Result<Fetched, NetworkError> {
-        Ok(Fetched { status: 200, body: json::compact(&self.0.to_json()).into_bytes() })
+        Ok(Fetched { status: 200, body: json::to_compact(&self.0).into_bytes() })
     }
 }
 
@@ -111,7 +111,7 @@ fn no_bit_of_an_entry_can_be_changed() {
 fn a_forced_refresh_repairs_and_says_so() {
     let folder = TempDir::new().unwrap();
     let (cache, registry) = filled(&folder);
-    let older = Registry::parse(json::compact(&published(1).to_json()).as_bytes()).unwrap();
+    let older = Registry::parse(json::to_compact(&published(1)).as_bytes()).unwrap();
     let journal = folder.path().join("events.jsonl");
     let nonces = Nonces::at(folder.path().join("nonces"));
     let verifier = Verifier::new(Config::default(), Serves(older), cache.clone(), nonces, Journal::at(&journal));
@@ -144,7 +144,7 @@ fn a_torn_line_stays_apart() {
     Journal::at(&path).record(&event).unwrap();
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines, ["{\"timestamp\":", json::compact(&event.to_json()).as_str()]);
+    assert_eq!(lines, ["{\"timestamp\":", json::to_compact(&event).as_str()]);
     assert!(text.ends_with('\n'));
 }
 

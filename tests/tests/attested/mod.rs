@@ -5,7 +5,7 @@ mod forms;
 pub mod library;
 
 use forms::{bend, scratch, styled};
-use writ_core::json::{Object, Value, canonical};
+use writ_core::json::{Object, Value, canonical, to_canonical};
 use writ_core::{Digest, Timestamp};
 use writ_evidence::attestation::{Draft, FOLDER, Terms, verify};
 use writ_evidence::b64url;
@@ -121,7 +121,7 @@ pub fn issued(instance: &str, output: &Value) -> (String, String) {
     draft.nonce = Some(7);
     let pending = draft.pend("writ-1", instance);
     let signature = issuer.keys[0].sign(pending.payload().as_bytes()).unwrap();
-    (pending.signed(&signature.try_into().unwrap()), canonical(&registry.to_json()))
+    (pending.signed(&signature.try_into().unwrap()), to_canonical(&registry))
 }
 
 pub fn object<const N: usize>(members: [(&str, Value); N]) -> Value {

@@ -19,7 +19,8 @@ pub use certain::{Looks, looks};
 
 use std::collections::BTreeSet;
 
-use writ_core::json::{Object, Value};
+use serde::Serialize;
+use writ_core::json;
 
 /// How much of a text is read, in bytes: its last lines, since the last claim counts.
 const MAX_TEXT: usize = 1 << 20;
@@ -28,7 +29,8 @@ const MAX_TEXT: usize = 1 << 20;
 const MAX_FILES: usize = 1000;
 
 /// What the agent says became of its work.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Status {
     /// Finished.
     Done,
@@ -42,22 +44,19 @@ pub enum Status {
 
 impl Status {
     /// As the seed spells it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "DONE",
-            Self::DoneWithConcerns => "DONE_WITH_CONCERNS",
-            Self::Blocked => "BLOCKED",
-            Self::NeedsContext => "NEEDS_CONTEXT",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 }
 
 /// Where the claim stood.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Source {
     /// In a `## Handoff` block.
     Handoff,
     /// In lines of their own.
+    #[serde(rename = "nl")]
     Lines,
     /// Nowhere.
     None,
@@ -65,17 +64,13 @@ pub enum Source {
 
 impl Source {
     /// `handoff`, `nl` or `none`, as the seed spells it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Handoff => "handoff",
-            Self::Lines => "nl",
-            Self::None => "none",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 }
 
 /// A claim.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Claim {
     /// What became of the work.
     pub status: Option<Status>,
@@ -90,6 +85,7 @@ pub struct Claim {
     /// Entries of its lists that do not look like a path: they cannot be verified. At most 1000, long ones cut.
     pub unparsed: Vec<String>,
     /// Those of `files` that it says are no longer there: deleted, or the old name of a rename.
+    #[serde(skip)]
     pub gone: BTreeSet<String>,
 }
 
@@ -99,19 +95,5 @@ impl Claim {
         let text = outline::without_invisible(text);
         let lines = outline::outline(&text, MAX_TEXT);
         grammar::handoff(&lines).unwrap_or_else(|| grammar::lines(&lines))
-    }
-
-    /// `{status, files, blockers, ran_tests, source, unparsed}`.
-    pub fn to_json(&self) -> Value {
-        let list =
-            |items: &[String]| Value::from(items.iter().map(|item| Value::from(item.as_str())).collect::<Vec<_>>());
-        let mut object = Object::new();
-        object.push("status", Value::from(self.status.map(Status::as_str)));
-        object.push("files", list(&self.files));
-        object.push("blockers", Value::from(self.blockers.as_deref()));
-        object.push("ran_tests", Value::from(self.ran_tests));
-        object.push("source", Value::from(self.source.as_str()));
-        object.push("unparsed", list(&self.unparsed));
-        Value::from(object)
     }
 }

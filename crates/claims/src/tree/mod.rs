@@ -19,8 +19,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use writ_core::Digest;
-use writ_core::json::{Object, Value};
 
 pub use delta::{Delta, git_ignores};
 pub use disk::written_since;
@@ -58,7 +58,8 @@ impl Default for Limits {
 /// `large:<size>:<time>:<hash of both ends>` · `stat:<size>:<time>` · `commit:<id>` for a repository inside. Three paths
 /// that no file can have carry the rest: `.git/HEAD` the commit, `.git/refs/stash`, and `.git/logs/HEAD` that log's length;
 /// a repository inside has its own, below its path.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Snapshot {
     /// Path to fingerprint.
     pub files: BTreeMap<String, String>,
@@ -130,21 +131,6 @@ impl Snapshot {
     /// The commit HEAD is at; `None` before the first.
     pub fn head(&self) -> Option<&str> {
         self.marker(".git/HEAD")?.strip_prefix("commit:").filter(|head| *head != "unborn")
-    }
-
-    /// `{path: fingerprint}`.
-    pub fn to_json(&self) -> Value {
-        let mut out = Object::new();
-        for (path, print) in &self.files {
-            out.push(path.as_str(), Value::from(print.as_str()));
-        }
-        Value::Object(out)
-    }
-
-    /// Reads `{path: fingerprint}`.
-    pub fn from_json(value: &Value) -> Option<Self> {
-        let text = |(path, print): (&str, &Value)| Some((path.to_owned(), print.as_str()?.to_owned()));
-        Some(Self { files: value.as_object()?.iter().map(text).collect::<Option<_>>()? })
     }
 }
 

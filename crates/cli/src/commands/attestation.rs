@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use writ_consequence::Verdict;
 use writ_core::json::{Limits, Object, Value};
 use writ_core::{Digest, Timestamp};
 use writ_engine::archive::Archive;
 use writ_engine::attested::{self, Action, Place, Terms};
 use writ_engine::matter::Subject;
 use writ_evidence::attestation::{Attestation, Failure as Unverified, FailureCode};
+use writ_evidence::registry::KeyState;
 use writ_store::instance::Record;
-use writ_verifier::{Mode, Outcome, Refusal};
+use writ_verifier::{Mode, Outcome, Refusal, Verified};
 
 use super::attest;
 use super::relying::{self, Acts, Party};
@@ -88,22 +91,19 @@ fn list(most: usize, format: Format, instance: &InstanceArgs) -> Result<(), Fail
     }
     found.sort_by_key(|attestation| std::cmp::Reverse(attestation.timestamp()));
     found.truncate(most);
-    let verdict =
-        |attestation: &Attestation| attested::verdict(attestation).map_or("-", writ_consequence::Verdict::as_str);
+    let verdict = |attestation: &Attestation| attested::verdict(attestation).map_or("-", Verdict::as_str);
     let source =
         |attestation: &Attestation| attestation.input().get("source").and_then(Value::as_str).unwrap_or("-").to_owned();
     if format == Format::Json {
-        let row = |attestation: &Attestation| {
-            let mut out = Object::new();
-            out.push("id", Value::from(attestation.id()));
-            out.push("timestamp", Value::from(attestation.timestamp().to_string()));
-            out.push("expires_at", attestation.expires_at().map_or(Value::Null, |end| Value::from(end.to_string())));
-            out.push("source", Value::from(source(attestation)));
-            out.push("riskAssessment", Value::from(verdict(attestation)));
-            out.push("key_id", Value::from(attestation.key_id()));
-            Value::Object(out)
+        let row = |attestation| Listed {
+            id: Attestation::id(attestation),
+            timestamp: attestation.timestamp(),
+            expires_at: attestation.expires_at(),
+            source: source(attestation),
+            risk_assessment: verdict(attestation),
+            key_id: attestation.key_id(),
         };
-        output::print_json(&Value::Array(found.iter().map(row).collect()));
+        output::print_json(&found.iter().map(row).collect::<Vec<_>>());
         return Ok(());
     }
     if found.is_empty() {
@@ -272,7 +272,7 @@ fn told(outcome: &Outcome, mode: Mode) -> String {
             format!(
                 "{} {} by {} ({}), {}",
                 output::good("valid"),
-                attested::verdict(attestation).map_or("no verdict", writ_consequence::Verdict::as_str),
+                attested::verdict(attestation).map_or("no verdict", Verdict::as_str),
                 output::plain(attestation.key_id()),
                 verified.key_state(),
                 attest::until(attestation.expires_at())
@@ -288,42 +288,83 @@ fn warn(outcome: &Outcome) {
     }
 }
 
-fn answer(outcome: &Outcome, mode: Option<Mode>, unmet: Option<Option<&str>>) -> Value {
-    let mut out = Object::new();
-    if let Some(mode) = mode {
-        out.push("mode", Value::from(mode.as_str()));
-        out.push("proceeds", Value::from(outcome.proceeds()));
-    }
-    out.push("valid", Value::from(outcome.verified.is_some()));
-    if let Some(verified) = &outcome.verified {
+/// An attestation in a list.
+#[derive(Serialize)]
+struct Listed<'a> {
+    id: &'a str,
+    timestamp: Timestamp,
+    expires_at: Option<Timestamp>,
+    source: String,
+    #[serde(rename = "riskAssessment")]
+    risk_assessment: &'static str,
+    key_id: &'a str,
+}
+
+/// What became of an attestation.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<Mode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proceeds: Option<bool>,
+    valid: bool,
+    #[serde(flatten)]
+    verified: Option<Told<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<FailureCode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    warnings: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passes: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+}
+
+/// One that verified.
+#[derive(Serialize)]
+struct Told<'a> {
+    id: &'a str,
+    digest: Digest,
+    key_id: &'a str,
+    key_state: KeyState,
+    instance: &'a str,
+    timestamp: Timestamp,
+    expires_at: Option<Timestamp>,
+    #[serde(rename = "riskAssessment")]
+    risk_assessment: Option<Verdict>,
+}
+
+fn answer<'a>(outcome: &'a Outcome, mode: Option<Mode>, unmet: Option<Option<&'a str>>) -> Answer<'a> {
+    let told = |verified: &'a Verified| {
         let attestation = verified.attestation();
-        out.push("id", Value::from(attestation.id()));
-        out.push("digest", Value::from(attestation.digest().to_string()));
-        out.push("key_id", Value::from(attestation.key_id()));
-        out.push("key_state", Value::from(verified.key_state().as_str()));
-        out.push("instance", Value::from(verified.instance().as_str()));
-        out.push("timestamp", Value::from(attestation.timestamp().to_string()));
-        out.push("expires_at", attestation.expires_at().map_or(Value::Null, |end| Value::from(end.to_string())));
-        let verdict = attested::verdict(attestation);
-        out.push("riskAssessment", verdict.map_or(Value::Null, |verdict| Value::from(verdict.as_str())));
-    }
-    match &outcome.refusal {
-        Some(Refusal::Failure(failure)) => {
-            out.push("code", Value::from(failure.code.as_str()));
-            out.push("detail", Value::from(failure.detail.as_str()));
+        Told {
+            id: attestation.id(),
+            digest: attestation.digest(),
+            key_id: attestation.key_id(),
+            key_state: verified.key_state(),
+            instance: verified.instance().as_str(),
+            timestamp: attestation.timestamp(),
+            expires_at: attestation.expires_at(),
+            risk_assessment: attested::verdict(attestation),
         }
-        Some(Refusal::State(error)) => out.push("detail", Value::from(error.to_string())),
-        None => {}
+    };
+    let (code, detail) = match &outcome.refusal {
+        Some(Refusal::Failure(failure)) => (Some(failure.code), Some(failure.detail.clone())),
+        Some(Refusal::State(error)) => (None, Some(error.to_string())),
+        None => (None, None),
+    };
+    Answer {
+        mode,
+        proceeds: mode.map(|_| outcome.proceeds()),
+        valid: outcome.verified.is_some(),
+        verified: outcome.verified.as_ref().map(told),
+        code,
+        detail,
+        warnings: outcome.warnings.iter().map(|warning| warning.as_str()).collect(),
+        passes: unmet.map(|unmet| unmet.is_none()),
+        why: unmet.flatten(),
     }
-    let warnings = outcome.warnings.iter().map(|warning| Value::from(warning.as_str()));
-    out.push("warnings", Value::Array(warnings.collect()));
-    if let Some(unmet) = unmet {
-        out.push("passes", Value::from(unmet.is_none()));
-        if let Some(why) = unmet {
-            out.push("why", Value::from(why));
-        }
-    }
-    Value::Object(out)
 }
 
 fn refused(refusal: Refusal) -> Failure {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use writ_claims::{Claim, Delta, Facts, Limits, Snapshot, Verdict, judge};
-use writ_core::json::{self, Object, Value};
+use serde::Serialize;
+use writ_claims::{Claim, Delta, Facts, FileVerdict, Limits, Snapshot, Verdict, judge};
+use writ_core::json;
 use writ_engine::claims::acts_of;
 
 use crate::args::{ClaimCommand, ClaimVerifyArgs};
@@ -15,12 +16,12 @@ use crate::{environment, input, output};
 pub fn run(command: &ClaimCommand) -> Result<(), Failure> {
     match command {
         ClaimCommand::Parse { file } => {
-            output::print_json(&Claim::parse(&input::text(file)?).to_json());
+            output::print_json(&Claim::parse(&input::text(file)?));
             Ok(())
         }
         ClaimCommand::Snapshot { repo } => {
             let (snapshot, _) = Snapshot::take(repo, &limits()).map_err(Failure::could_not)?;
-            output::print_json(&snapshot.to_json());
+            output::print_json(&snapshot);
             Ok(())
         }
         ClaimCommand::Verify(args) => verify(args),
@@ -34,7 +35,7 @@ fn verify(args: &ClaimVerifyArgs) -> Result<(), Failure> {
     let before =
         json::parse_with(before.as_bytes(), json::Limits::FOREIGN).map_err(|error| unreadable(error.to_string()))?;
     let shape = || unreadable("expected {path: fingerprint}, as `writ claim snapshot` prints it".to_owned());
-    let before = Snapshot::from_json(&before).ok_or_else(shape)?;
+    let before: Snapshot = json::from_value(&before).map_err(|_other| shape())?;
     let (after, repository) = Snapshot::take(&args.repo, &limits()).map_err(Failure::could_not)?;
     let delta = Delta::between(&before, &after, &repository.root, &limits()).map_err(Failure::could_not)?;
     let home = environment::home();
@@ -59,18 +60,26 @@ fn verify(args: &ClaimVerifyArgs) -> Result<(), Failure> {
 }
 
 /// The seed's members, in its order.
-fn shown(verdict: &Verdict, files: bool) -> Value {
-    let texts = |items: &mut dyn Iterator<Item = &str>| Value::Array(items.map(Value::from).collect());
-    let mut out = Object::new();
-    out.push("claimed_but_unchanged", texts(&mut verdict.unchanged()));
-    out.push("observed_but_unclaimed", texts(&mut verdict.unclaimed.iter().map(String::as_str)));
-    out.push("false_done", Value::from(verdict.false_done));
-    out.push("ambiguous", Value::from(verdict.ambiguous));
-    out.push("reason", Value::from(verdict.reason()));
-    if files {
-        out.push("files", verdict.files_json());
+#[derive(Serialize)]
+struct Shown<'a> {
+    claimed_but_unchanged: Vec<&'a str>,
+    observed_but_unclaimed: &'a [String],
+    false_done: bool,
+    ambiguous: bool,
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<&'a [FileVerdict]>,
+}
+
+fn shown(verdict: &Verdict, files: bool) -> Shown<'_> {
+    Shown {
+        claimed_but_unchanged: verdict.unchanged().collect(),
+        observed_but_unclaimed: &verdict.unclaimed,
+        false_done: verdict.false_done,
+        ambiguous: verdict.ambiguous,
+        reason: verdict.reason(),
+        files: files.then_some(verdict.files.as_slice()),
     }
-    Value::Object(out)
 }
 
 fn limits() -> Limits {

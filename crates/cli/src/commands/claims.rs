@@ -1,7 +1,8 @@
 //! `writ claims`: what the agents of a session said, next to what was found. The answer is no when the last word of one is false.
 
-use writ_core::SessionId;
-use writ_core::json::{Object, Value};
+use serde::Serialize;
+use writ_core::json::Value;
+use writ_core::{SessionId, Timestamp};
 use writ_engine::claims::ungoverned;
 use writ_engine::verify::claims::{is_false, last_of_each, tell};
 use writ_evidence::row::Row;
@@ -26,20 +27,25 @@ pub fn run(args: &ClaimsArgs) -> Result<(), Failure> {
     let rows = store.rows(&id).map_err(Failure::could_not)?;
     let claims: Vec<&Row> = rows.iter().filter(|row| row.detail.get("claim").is_some()).collect();
     match args.format.format {
-        Format::Json => output::print_json(&Value::Array(claims.iter().map(|row| json(row)).collect())),
+        Format::Json => output::print_json(&claims.iter().map(|row| listed(row)).collect::<Vec<_>>()),
         Format::Human if claims.is_empty() => output::line("no claims on record"),
         Format::Human => claims.iter().for_each(|row| show(row)),
     }
     if last_of_each(&claims).into_iter().any(is_false) { Err(Failure::No) } else { Ok(()) }
 }
 
-fn json(row: &Row) -> Value {
-    let mut out = Object::new();
-    out.push("sequence", Value::from(row.sequence));
-    out.push("timestamp", Value::from(row.timestamp.to_string()));
-    out.push("claim", row.detail.get("claim").cloned().unwrap_or(Value::Null));
-    out.push("statement", row.detail.get("statement").cloned().unwrap_or(Value::Null));
-    Value::Object(out)
+/// A claim on record.
+#[derive(Serialize)]
+struct Listed<'a> {
+    sequence: u64,
+    timestamp: Timestamp,
+    claim: Option<&'a Value>,
+    statement: Option<&'a Value>,
+}
+
+fn listed(row: &Row) -> Listed<'_> {
+    let (claim, statement) = (row.detail.get("claim"), row.detail.get("statement"));
+    Listed { sequence: row.sequence, timestamp: row.timestamp, claim, statement }
 }
 
 fn show(row: &Row) {

@@ -3,7 +3,8 @@
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
-use writ_core::json::{self, Limits, Object, Value};
+use serde::Serialize;
+use writ_core::json::{self, Limits, Value};
 use writ_core::{Decision, ToolCall, Verdict};
 use writ_engine::governing::Governing;
 
@@ -24,7 +25,7 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
     if let (Some(tool), Some(input)) = (&args.tool, &args.input) {
         let call = ToolCall { tool: tool.clone(), input: input_value(input)?, cwd: root };
         let decision = decide(&governing, &call);
-        output::print_json_line(&json::to_value(&decision));
+        output::print_json_line(&decision);
         return if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) };
     }
     let mut stdin = std::io::stdin().lock();
@@ -85,10 +86,14 @@ fn read_call(line: &[u8], root: &str) -> Result<ToolCall, String> {
 }
 
 /// A line that is no call is denied in its place, so that answers and lines stay in step.
+#[derive(Serialize)]
+struct Malformed {
+    #[serde(flatten)]
+    decision: Decision,
+    error: String,
+}
+
 fn malformed(number: usize, why: &str) -> Value {
-    let mut out = Object::new();
-    out.push("decision", Value::from("deny"));
-    out.push("reasons", Value::Array(Vec::new()));
-    out.push("error", Value::from(format!("line {number}: {why}")));
-    Value::Object(out)
+    let decision = Decision { verdict: Verdict::Deny, reasons: Vec::new() };
+    json::to_value(&Malformed { decision, error: format!("line {number}: {why}") })
 }

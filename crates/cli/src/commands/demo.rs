@@ -150,13 +150,14 @@ impl Demo {
 
     /// Sends one event down the client's road.
     fn hook(&self, event: &str, members: &[(&str, Value)]) -> Result<Answer, Failure> {
-        let mut payload = Object::new();
-        payload.push("session_id", Value::from(SESSION));
-        payload.push("transcript_path", Value::from(self.transcript.to_string_lossy().as_ref()));
-        payload.push("cwd", Value::from(self.repository.to_string_lossy().as_ref()));
-        payload.push("permission_mode", Value::from("default"));
-        payload.push("hook_event_name", Value::from(event));
-        members.iter().for_each(|(name, value)| payload.push(*name, value.clone()));
+        let mut payload = Object::from([
+            ("session_id", Value::from(SESSION)),
+            ("transcript_path", Value::from(self.transcript.to_string_lossy().as_ref())),
+            ("cwd", Value::from(self.repository.to_string_lossy().as_ref())),
+            ("permission_mode", Value::from("default")),
+            ("hook_event_name", Value::from(event)),
+        ]);
+        payload.extend(members.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let bytes = json::compact(&Value::Object(payload));
         let answer = hook::answer(bytes.as_bytes(), &self.home, &self.repository);
         match answer.message {
@@ -199,13 +200,12 @@ impl Demo {
 
     /// The transcript as the client writes it: one block a line.
     fn say(&self, kind: &str, content: Value) -> Result<(), Failure> {
-        let mut message = Object::new();
-        message.push("role", Value::from(kind));
-        message.push("content", Value::Array(vec![content]));
-        let mut line = Object::new();
-        line.push("type", Value::from(kind));
-        line.push("sessionId", Value::from(SESSION));
-        line.push("message", Value::Object(message));
+        let message = Object::from([("role", Value::from(kind)), ("content", Value::Array(vec![content]))]);
+        let line = Object::from([
+            ("type", Value::from(kind)),
+            ("sessionId", Value::from(SESSION)),
+            ("message", Value::Object(message)),
+        ]);
         let mut text = fs::read_to_string(&self.transcript).unwrap_or_default();
         text.push_str(&json::compact(&Value::Object(line)));
         text.push('\n');
@@ -237,9 +237,8 @@ impl Demo {
 }
 
 fn block(kind: &str, members: &[(&str, Value)]) -> Value {
-    let mut out = Object::new();
-    out.push("type", Value::from(kind));
-    members.iter().for_each(|(name, value)| out.push(*name, value.clone()));
+    let mut out = Object::from([("type", Value::from(kind))]);
+    out.extend(members.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     Value::Object(out)
 }
 

@@ -3,6 +3,7 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 
+use serde::Serialize;
 use writ_consequence::{Blind, Eyes, Mutation, Report, Verdict, rules, terraform};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_engine::Sight;
@@ -62,9 +63,7 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
         }
         EvaluateCommand::Mcp { file, .. } => {
             let call = document(Path::new(file))?;
-            let mut options = Object::new();
-            options.push("cwd", Value::from(folder(None)?));
-            let options = Value::Object(options);
+            let options = Value::Object([("cwd", Value::from(folder(None)?))].into());
             seal(&Subject::read("mcp", &call, Some(&options)).map_err(Failure::malformed)?)?
         }
     };
@@ -74,7 +73,7 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
     }
     let place = Place { uri: uri(command), text: said.as_deref() };
     match how.format {
-        ReportFormat::Json => output::print_json(response.as_ref().unwrap_or(&report.to_json())),
+        ReportFormat::Json => output::print_json(response.as_ref().unwrap_or(&json::to_value(&report))),
         ReportFormat::Sarif => output::print_json(&sarif::log(&report, &place)),
         ReportFormat::Human => {
             human(&report, how.explain);
@@ -119,9 +118,7 @@ fn batch(command: &EvaluateCommand, how: &EvaluateArgs) -> Result<(), Failure> {
             }
             Err(why) => {
                 wrong += 1;
-                let mut out = Object::new();
-                out.push("error", Value::from(why));
-                output::print_json_line(&Value::Object(out));
+                output::print_json_line(&Wrong { error: why });
             }
         }
     }
@@ -132,16 +129,20 @@ fn batch(command: &EvaluateCommand, how: &EvaluateArgs) -> Result<(), Failure> {
     }
 }
 
+/// A line of a batch that cannot be evaluated.
+#[derive(Serialize)]
+struct Wrong {
+    error: String,
+}
+
 fn one(command: &EvaluateCommand, value: &Value, attester: Option<&mut Attester>) -> Result<(Verdict, Value), String> {
     let (source, cwd) = match command {
         EvaluateCommand::Shell { cwd, .. } => ("shell", cwd.as_deref()),
         EvaluateCommand::Terraform { .. } => ("terraform", None),
         EvaluateCommand::Mcp { .. } => ("mcp", None),
     };
-    let mut options = Object::new();
-    if let Some(cwd) = cwd.map(|cwd| folder(Some(cwd))).transpose().map_err(|_why| "the folder cannot be told")? {
-        options.push("cwd", Value::from(cwd));
-    }
+    let cwd = cwd.map(|cwd| folder(Some(cwd))).transpose().map_err(|_why| "the folder cannot be told")?;
+    let options = cwd.map_or_else(Object::new, |cwd| [("cwd", Value::from(cwd))].into());
     let options = Value::Object(options);
     let failed = |error: NoSubject| error.to_string();
     let subject = Subject::read(source, value, Some(&options)).map_err(failed)?;
@@ -151,7 +152,7 @@ fn one(command: &EvaluateCommand, value: &Value, attester: Option<&mut Attester>
     let report = subject.evaluate(environment::home().user_text().as_deref(), eyes).map_err(failed)?;
     let shown = match attester {
         Some(attester) => attester.attest(&subject, &report).map_err(|error| error.to_string())?,
-        None => report.to_json(),
+        None => json::to_value(&report),
     };
     Ok((report.verdict(), shown))
 }
@@ -215,8 +216,8 @@ fn human(report: &Report, explain: bool) {
         others(report, worst);
     }
     let risks = report.cross_action_risks.iter().flatten();
-    for risk in risks.filter_map(|risk| risk.get("reason").and_then(Value::as_str)).take(MOST) {
-        output::line(format!("  risk  {}", output::plain(risk)));
+    for risk in risks.take(MOST) {
+        output::line(format!("  risk  {}", output::plain(&risk.reason)));
     }
     unseen(2);
 }
@@ -253,12 +254,11 @@ fn details(mutation: &Mutation) {
         target(mutation)
     ));
     let shown = |name: &str, text: String| output::line(format!("    {name:<11} {}", output::plain(&text)));
-    let meta = |name: &str| mutation.intent.metadata.get(name);
-    if let Some(rule) = meta("rule").and_then(Value::as_str) {
-        shown("rule", rule.to_owned());
+    if let Some(rule) = &mutation.intent.metadata.rule {
+        shown("rule", rule.clone());
     }
-    if let Some(span) = meta("span") {
-        shown("span", json::compact(span));
+    if let Some(span) = mutation.intent.metadata.span {
+        shown("span", format!("[{},{}]", span.start, span.end));
     }
     shown("why", mutation.recoverability.reasoning.clone());
     shown("confidence", mutation.recoverability.confidence.as_str().to_owned());

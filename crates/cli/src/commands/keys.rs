@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use writ_core::Timestamp;
-use writ_core::json::{Object, Value};
+use serde::Serialize;
+use writ_core::{Digest, Timestamp};
 use writ_engine::archive::Archive;
 use writ_engine::notary::NotaryError;
 use writ_engine::{Home, Trust};
@@ -104,7 +104,7 @@ fn life(command: &LifeCommand) -> Result<(), Failure> {
         }
         LifeCommand::Registry { history: false, instance } => {
             let registry = attest::existing(instance)?.registry(now).map_err(Failure::could_not)?;
-            output::print_json(&registry.to_json());
+            output::print_json(&registry);
             return Ok(());
         }
     };
@@ -192,23 +192,42 @@ fn published(state: &Path, args: &InstanceArgs) -> Result<Option<Registry>, Nota
     Archive::open(state, args.database.as_deref())?.registry(Timestamp::now())
 }
 
-fn listing(ledger: Option<&PublicKey>, pinned: &[PublicKey], required: bool, registry: Option<&Registry>) -> Value {
-    let key = |key: &PublicKey| {
-        let mut out = Object::new();
-        out.push("id", Value::from(key.key_id().to_string()));
-        out.push("algorithm", Value::from(key.algorithm().to_string()));
-        out.push("pem", Value::from(key.to_pem()));
-        out
-    };
-    let own = ledger.map(|ledger| {
-        let mut own = key(ledger);
-        own.push("custody", Value::from("file"));
-        Value::Object(own)
-    });
-    let mut out = Object::new();
-    out.push("ledger", own.unwrap_or(Value::Null));
-    out.push("trusted", Value::Array(pinned.iter().map(|pinned| Value::Object(key(pinned))).collect()));
-    out.push("registry", registry.map_or(Value::Null, Registry::to_json));
-    out.push("requireSigned", Value::from(required));
-    Value::Object(out)
+/// The keys that count here.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listing<'a> {
+    ledger: Option<Own>,
+    trusted: Vec<Listed>,
+    registry: Option<&'a Registry>,
+    require_signed: bool,
+}
+
+#[derive(Serialize)]
+struct Own {
+    #[serde(flatten)]
+    key: Listed,
+    custody: &'static str,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    id: Digest,
+    algorithm: String,
+    pem: String,
+}
+
+fn listing<'a>(
+    ledger: Option<&PublicKey>,
+    pinned: &[PublicKey],
+    required: bool,
+    registry: Option<&'a Registry>,
+) -> Listing<'a> {
+    let listed =
+        |key: &PublicKey| Listed { id: key.key_id(), algorithm: key.algorithm().to_string(), pem: key.to_pem() };
+    Listing {
+        ledger: ledger.map(|key| Own { key: listed(key), custody: "file" }),
+        trusted: pinned.iter().map(listed).collect(),
+        registry,
+        require_signed: required,
+    }
 }

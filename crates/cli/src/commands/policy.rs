@@ -4,9 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
-use writ_core::Timestamp;
-use writ_core::json::{Object, Value};
-use writ_core::visible;
+use serde::Serialize;
+use writ_core::{Digest, Timestamp, json, visible};
 use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
 use writ_engine::{Trust, starter};
 use writ_evidence::dsse::{Envelope, EnvelopeError};
@@ -105,36 +104,46 @@ const fn kind(error: &GoverningError) -> (&'static str, u8) {
     }
 }
 
-/// A policy that cannot be used, as JSON.
-fn problems_json(path: &Path, error: &GoverningError) -> Value {
-    let one = |rule: &str, message: &str, help: &str, place: Option<(&str, usize, usize)>| {
-        let mut out = Object::new();
-        out.push("rule", Value::from(rule));
-        if let Some((pointer, line, column)) = place {
-            out.push("pointer", Value::from(pointer));
-            out.push("line", Value::from(line));
-            out.push("column", Value::from(column));
-        }
-        out.push("message", Value::from(message));
-        out.push("help", Value::from(help));
-        Value::Object(out)
-    };
+/// A policy that cannot be used.
+#[derive(Serialize)]
+struct Unusable<'a> {
+    valid: bool,
+    #[serde(with = "json::path")]
+    path: PathBuf,
+    problems: Vec<Problem<'a>>,
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    rule: &'a str,
+    #[serde(flatten)]
+    place: Option<Place<'a>>,
+    message: String,
+    help: &'a str,
+}
+
+#[derive(Serialize)]
+struct Place<'a> {
+    pointer: &'a str,
+    line: usize,
+    column: usize,
+}
+
+fn unusable<'a>(path: &Path, error: &'a GoverningError) -> Unusable<'a> {
     let problems = match error {
         GoverningError::Invalid { source, .. } => source
             .problems()
             .iter()
-            .map(|problem| {
-                let place = (problem.pointer.as_str(), problem.line, problem.column);
-                one(problem.rule, &problem.message, &problem.help, Some(place))
+            .map(|problem| Problem {
+                rule: problem.rule,
+                place: Some(Place { pointer: &problem.pointer, line: problem.line, column: problem.column }),
+                message: problem.message.clone(),
+                help: &problem.help,
             })
             .collect(),
-        other => vec![one(kind(other).0, &other.to_string(), "", None)],
+        other => vec![Problem { rule: kind(other).0, place: None, message: other.to_string(), help: "" }],
     };
-    let mut out = Object::new();
-    out.push("valid", Value::from(false));
-    out.push("path", Value::from(path.to_string_lossy().as_ref()));
-    out.push("problems", Value::Array(problems));
-    Value::Object(out)
+    Unusable { valid: false, path: path.to_owned(), problems }
 }
 
 fn pointer(pointer: &str) -> &str {
@@ -161,13 +170,13 @@ pub fn found(found: &[String]) -> String {
 }
 
 fn check(file: Option<PathBuf>, args: &FormatArgs) -> Result<(), Failure> {
-    let json = args.format == Format::Json;
+    let as_json = args.format == Format::Json;
     let path = match given_or_found(file) {
-        Err(Failure::CouldNot(error)) if json => {
+        Err(Failure::CouldNot(error)) if as_json => {
             let source = std::io::Error::new(std::io::ErrorKind::NotFound, error.to_string());
             let cwd = environment::cwd()?;
             let error = GoverningError::Unreadable { path: cwd.clone(), source };
-            output::print_json(&problems_json(&cwd, &error));
+            output::print_json(&unusable(&cwd, &error));
             return Err(Failure::Said(1));
         }
         other => other?,
@@ -175,21 +184,16 @@ fn check(file: Option<PathBuf>, args: &FormatArgs) -> Result<(), Failure> {
     let whole = std::path::absolute(&path)?;
     let governing = match governing::open(&whole, None, &Trust::open(environment::home().state.as_deref())) {
         Ok(governing) => governing,
-        Err(error) if json => {
-            output::print_json(&problems_json(&whole, &error));
+        Err(error) if as_json => {
+            output::print_json(&unusable(&whole, &error));
             return Err(Failure::Said(kind(&error).1));
         }
         Err(error) => return Err(report(error)),
     };
     let (pending, warnings) = (governing.policy.not_enforced(), warnings(&governing));
-    if json {
-        let texts = |items: &[String]| Value::Array(items.iter().map(|item| Value::from(item.as_str())).collect());
-        let mut out = Object::new();
-        out.push("valid", Value::from(true));
-        summary(&governing).into_iter().for_each(|(name, value)| out.push(name, value));
-        out.push("warnings", texts(&warnings));
-        out.push("notEnforcedYet", texts(&pending));
-        output::print_json(&Value::Object(out));
+    if as_json {
+        let summary = summary(&governing);
+        output::print_json(&Checked { valid: true, summary, warnings, not_enforced_yet: pending });
         return Ok(());
     }
     output::line(format!(
@@ -229,21 +233,62 @@ pub fn expired(governing: &Governing) -> Option<String> {
 }
 
 /// A policy in one object.
-pub fn summary(governing: &Governing) -> Object {
-    let mut out = Object::new();
-    out.push("name", Value::from(governing.policy.name()));
-    out.push("path", Value::from(governing.path.to_string_lossy().as_ref()));
-    out.push("digest", Value::from(governing.policy.digest().to_string()));
-    out.push("file", Value::from(governing.file.to_string()));
-    out.push("signed", Value::from(governing.signed.as_str()));
-    if let Signed::By(signers) = &governing.signed {
-        out.push("signers", Value::Array(signers.iter().map(|id| Value::from(id.as_str())).collect()));
+#[derive(Serialize)]
+pub struct Summary<'a> {
+    name: &'a str,
+    #[serde(with = "json::path")]
+    path: PathBuf,
+    digest: Digest,
+    file: Digest,
+    signed: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signers: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expired: Option<bool>,
+}
+
+/// A policy that holds.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Checked<'a> {
+    valid: bool,
+    #[serde(flatten)]
+    summary: Summary<'a>,
+    warnings: Vec<String>,
+    not_enforced_yet: Vec<String>,
+}
+
+/// A policy and its document as it stands.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    summary: Summary<'a>,
+    document: String,
+}
+
+/// What an envelope's signatures are worth.
+#[derive(Serialize)]
+struct Signatures<'a> {
+    verified: bool,
+    signers: &'a [String],
+    why: Option<&'a str>,
+}
+
+/// Sums it up.
+pub fn summary(governing: &Governing) -> Summary<'_> {
+    let expires = governing.policy.expires();
+    Summary {
+        name: governing.policy.name(),
+        path: governing.path.clone(),
+        digest: governing.policy.digest(),
+        file: governing.file,
+        signed: governing.signed.as_str(),
+        signers: if let Signed::By(signers) = &governing.signed { Some(signers) } else { None },
+        expires: expires.map(|(_, text)| text),
+        expired: expires.map(|(at, _)| Timestamp::now() > at),
     }
-    if let Some((at, text)) = governing.policy.expires() {
-        out.push("expires", Value::from(text));
-        out.push("expired", Value::from(Timestamp::now() > at));
-    }
-    out
 }
 
 fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
@@ -251,9 +296,7 @@ fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
     let inner = governing::unwrap(&governing.path, &governing.bytes, || Ok(Vec::new())).map_err(report)?.0;
     let document = String::from_utf8_lossy(inner.as_deref().unwrap_or(&governing.bytes)).into_owned();
     if args.format == Format::Json {
-        let mut out = summary(&governing);
-        out.push("document", Value::from(document));
-        output::print_json(&Value::Object(out));
+        output::print_json(&Shown { summary: summary(&governing), document });
         return Ok(());
     }
     let signed = match &governing.signed {
@@ -308,11 +351,8 @@ fn verify(file: &Path, key_files: &[PathBuf], args: &FormatArgs) -> Result<(), F
     let signers = outcome.iter().flat_map(|good| good.signers().iter().map(ToString::to_string));
     let signers: Vec<String> = signers.collect();
     if args.format == Format::Json {
-        let mut out = Object::new();
-        out.push("verified", Value::from(outcome.is_ok()));
-        out.push("signers", Value::Array(signers.iter().map(|id| Value::from(id.as_str())).collect()));
-        out.push("why", Value::from(outcome.as_ref().err().map(String::as_str)));
-        output::print_json(&Value::Object(out));
+        let why = outcome.as_ref().err().map(String::as_str);
+        output::print_json(&Signatures { verified: outcome.is_ok(), signers: &signers, why });
     } else {
         output::line(match &outcome {
             Ok(_) => format!("{} signed by {}", output::good("✓"), signers.join(", ")),

@@ -241,6 +241,6 @@ impl Fetch for Source {
         let is_own = self.at.as_ref().is_some_and(|at| url.strip_prefix(at.as_str()) == Some(PATH));
         let Some(own) = own.as_mut().filter(|_| is_own) else { return self.network.get(url, limit) };
         let registry = own.registry(Timestamp::now()).map_err(failed)?;
-        Ok(Fetched { status: 200, body: json::compact(&registry.to_json()).into_bytes() })
+        Ok(Fetched { status: 200, body: json::to_compact(&registry).into_bytes() })
     }
 }

@@ -41,7 +41,7 @@ pub fn log(report: &Report, place: &Place<'_>) -> Value {
 }
 
 fn rule(found: &Mutation) -> &str {
-    found.intent.metadata.get("rule").and_then(Value::as_str).unwrap_or("writ/consequence")
+    found.intent.metadata.rule.as_deref().unwrap_or("writ/consequence")
 }
 
 fn described(id: &str) -> Value {
@@ -80,14 +80,13 @@ fn result(found: &Mutation, index: Option<usize>, place: &Place<'_>) -> Value {
 
 /// Lines and columns, both from 1, of the bytes that a finding names.
 fn region(found: &Mutation, text: Option<&str>) -> Option<Value> {
-    let span = found.intent.metadata.get("span").and_then(Value::as_array)?;
-    let at = |index: usize| span.get(index).and_then(Value::as_u64).and_then(|at| usize::try_from(at).ok());
+    let span = found.intent.metadata.span?;
     let point = |end: usize| {
         let before = text?.get(..end)?;
         let line = before.matches('\n').count() + 1;
         Some((line, before.rsplit('\n').next().unwrap_or_default().chars().count() + 1))
     };
-    let ((line, column), (end_line, end_column)) = (point(at(0)?)?, point(at(1)?)?);
+    let ((line, column), (end_line, end_column)) = (point(span.start)?, point(span.end)?);
     Some(object([
         ("startLine", Value::from(line)),
         ("startColumn", Value::from(column)),

@@ -1,7 +1,8 @@
 //! `writ session`: what is on record.
 
-use writ_core::SessionId;
-use writ_core::json::{Object, Value};
+use serde::Serialize;
+use writ_core::json::Value;
+use writ_core::{SessionId, Timestamp};
 use writ_engine::human;
 use writ_engine::state::State;
 use writ_evidence::row::Row;
@@ -42,61 +43,103 @@ fn list(args: &FormatArgs) -> Result<(), Failure> {
         problem(&id.unwrap_or_default(), "lost: it began here, and its rows are gone")
     }));
     if args.format == Format::Json {
-        output::print_json(&Value::Array(items.into_iter().map(Value::Object).collect()));
+        output::print_json(&items);
         return Ok(());
     }
     for item in &items {
-        if let Some(what) = item.get("problem").and_then(Value::as_str) {
-            let id = item.get("session").and_then(Value::as_str).unwrap_or_default();
-            output::line(format!("{}  {}", output::bold(output::plain(id)), output::bad(output::plain(what))));
-            continue;
-        }
-        let text = |name| output::plain(item.get(name).and_then(Value::as_str).unwrap_or_default());
-        let count = |name| item.get(name).and_then(Value::as_u64).unwrap_or_default();
-        let counts = format!("{} allowed, {} asked, {} denied", count("calls"), count("asked"), count("denied"));
+        let item = match item {
+            Listed::Problem { session, problem } => {
+                let (id, what) = (output::bold(output::plain(session)), output::bad(output::plain(problem)));
+                output::line(format!("{id}  {what}"));
+                continue;
+            }
+            Listed::Described(item) => item,
+        };
+        let counts = format!(
+            "{} allowed, {} asked, {} denied",
+            item.calls.unwrap_or_default(),
+            item.asked.unwrap_or_default(),
+            item.denied.unwrap_or_default()
+        );
+        let text = |text: &Option<String>| output::plain(text.as_deref().unwrap_or_default());
         output::line(format!(
             "{}  {}  {counts}  {}  {}",
-            output::bold(text("session")),
-            text("started"),
-            text("policy"),
-            output::dim(text("cwd"))
+            output::bold(text(&item.session)),
+            item.started,
+            text(&item.policy),
+            output::dim(text(&item.cwd))
         ));
     }
     Ok(())
 }
 
+/// A session on record.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum Listed {
+    /// One that its rows describe.
+    Described(Summary),
+    /// One that cannot be described.
+    Problem {
+        /// Its id.
+        session: String,
+        /// Why.
+        problem: String,
+    },
+}
+
 /// A session in one object, or what is wrong with it; `None` where nothing is on record.
-pub fn summary(store: &Store, id: &SessionId) -> Option<Object> {
+pub fn summary(store: &Store, id: &SessionId) -> Option<Listed> {
     match (store.first_row(id), store.last_row(id)) {
-        (Ok(first), Ok(last)) => Some(describe(&first?, &last?)),
+        (Ok(first), Ok(last)) => Some(Listed::Described(describe(&first?, &last?))),
         (Err(error), _) | (_, Err(error)) => Some(problem(id.as_str(), &error.to_string())),
     }
 }
 
 /// A session that cannot be described.
-pub fn problem(id: &str, what: &str) -> Object {
-    let mut out = Object::new();
-    out.push("session", Value::from(id));
-    out.push("problem", Value::from(what));
-    out
+pub fn problem(id: &str, what: &str) -> Listed {
+    Listed::Problem { session: id.to_owned(), problem: what.to_owned() }
 }
 
-/// A session in one object: its first and last row say it all.
-pub fn describe(first: &Row, last: &Row) -> Object {
-    let text = |name| first.detail.get(name).and_then(Value::as_str);
+/// A session in one object.
+#[derive(Serialize)]
+pub struct Summary {
+    /// Its id.
+    pub session: Option<String>,
+    /// When it began.
+    pub started: Timestamp,
+    last: Timestamp,
+    cwd: Option<String>,
+    policy: Option<String>,
+    /// How many rows it has.
+    pub rows: u64,
+    /// Calls that were allowed.
+    pub calls: Option<u64>,
+    /// Calls that were asked about.
+    pub asked: Option<u64>,
+    /// Calls that were denied.
+    pub denied: Option<u64>,
+    observed: Option<u64>,
+    /// Prompts.
+    pub turns: Option<u64>,
+}
+
+/// Its first and last row say it all.
+pub fn describe(first: &Row, last: &Row) -> Summary {
+    let text = |name| first.detail.get(name).and_then(Value::as_str).map(str::to_owned);
     let state = State::from_detail(&last.detail);
-    let count = |pick: fn(&State) -> u64| Value::from(state.as_ref().map(pick));
-    let mut out = Object::new();
-    out.push("session", Value::from(text("session")));
-    out.push("started", Value::from(first.timestamp.to_string()));
-    out.push("last", Value::from(last.timestamp.to_string()));
-    out.push("cwd", Value::from(text("cwd")));
-    out.push("policy", Value::from(state.as_ref().map(State::policy_name)));
-    out.push("rows", Value::from(last.sequence + 1));
-    out.push("calls", count(|state| state.calls));
-    out.push("asked", count(|state| state.asked));
-    out.push("denied", count(|state| state.denied));
-    out.push("observed", count(|state| state.observed));
-    out.push("turns", count(|state| state.turns));
-    out
+    let count = |pick: fn(&State) -> u64| state.as_ref().map(pick);
+    Summary {
+        session: text("session"),
+        started: first.timestamp,
+        last: last.timestamp,
+        cwd: text("cwd"),
+        policy: state.as_ref().map(|state| state.policy_name().to_owned()),
+        rows: last.sequence + 1,
+        calls: count(|state| state.calls),
+        asked: count(|state| state.asked),
+        denied: count(|state| state.denied),
+        observed: count(|state| state.observed),
+        turns: count(|state| state.turns),
+    }
 }

@@ -40,7 +40,7 @@ fn explain(line: &str, format: Format) -> Result<(), Failure> {
     };
     let explained = writ_shell::explain(&text, &env);
     match format {
-        Format::Json => output::print_json(&explained.to_json()),
+        Format::Json => output::print_json(&explained),
         Format::Human => output::line(explained.to_text()),
     }
     match explained.syntax_error() {

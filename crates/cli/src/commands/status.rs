@@ -1,6 +1,7 @@
 //! `writ status`: which policy governs here, and how the newest session stands.
 
-use writ_core::json::{Object, Value};
+use serde::Serialize;
+use writ_engine::claims::Enforced;
 use writ_engine::governing::Governing;
 use writ_engine::observed::Observed;
 use writ_engine::verify::{self, VerifyError};
@@ -10,10 +11,24 @@ use writ_policy::Enforce;
 use crate::args::{Format, FormatArgs};
 use crate::commands::approve::store;
 use crate::commands::doctor::hooks::{self, Look};
+use crate::commands::session::Listed;
 use crate::commands::{policy, session};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
+
+/// How things stand.
+#[derive(Serialize)]
+struct Status<'a> {
+    policy: Option<policy::Summary<'a>>,
+    problem: Option<&'a str>,
+    standing: Option<&'a str>,
+    session: Option<&'a Listed>,
+    /// What is wrong with the hooks.
+    hooks: Vec<&'a str>,
+    claims: &'a Enforced,
+    observed: Option<&'a Observed>,
+}
 
 /// Says how things stand.
 pub fn run(args: &FormatArgs) -> Result<(), Failure> {
@@ -46,19 +61,16 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         _ => None,
     };
     if args.format == Format::Json {
-        let mut out = Object::new();
-        out.push(
-            "policy",
-            governing.as_ref().map_or(Value::Null, |governing| Value::Object(policy::summary(governing))),
-        );
-        out.push("problem", Value::from(wrong.as_deref()));
-        out.push("standing", Value::from(standing.as_deref()));
-        out.push("session", described.map_or(Value::Null, Value::Object));
-        let problems = hooks.iter().filter(|finding| !finding.good).map(|finding| Value::from(finding.text.as_str()));
-        out.push("hooks", Value::Array(problems.collect()));
-        out.push("claims", claims.to_json());
-        out.push("observed", observed.map_or(Value::Null, |observed| observed.to_json()));
-        output::print_json(&Value::Object(out));
+        let problems = hooks.iter().filter(|finding| !finding.good);
+        output::print_json(&Status {
+            policy: governing.as_ref().map(policy::summary),
+            problem: wrong.as_deref(),
+            standing: standing.as_deref(),
+            session: described.as_ref(),
+            hooks: problems.map(|finding| finding.text.as_str()).collect(),
+            claims: &claims,
+            observed: observed.as_ref(),
+        });
         return Ok(());
     }
     show_policy(governing.as_ref(), wrong, standing.as_deref());
@@ -81,21 +93,24 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show_session(session: &Object) {
-    let text = |name| output::plain(session.get(name).and_then(Value::as_str).unwrap_or_default());
-    let count = |name| session.get(name).and_then(Value::as_u64).unwrap_or_default();
-    let id = output::bold(text("session"));
-    if session.get("problem").is_some() {
-        return output::line(format!("session  {id}  {}", output::bad(text("problem"))));
-    }
+fn show_session(session: &Listed) {
+    let session = match session {
+        Listed::Described(session) => session,
+        Listed::Problem { session, problem } => {
+            let (id, what) = (output::bold(output::plain(session)), output::bad(output::plain(problem)));
+            return output::line(format!("session  {id}  {what}"));
+        }
+    };
+    let count = |count: Option<u64>| count.unwrap_or_default();
     output::line(format!(
-        "session  {id}  since {}\n         {} rows: {} allowed, {} asked, {} denied, {} prompts",
-        text("started"),
-        count("rows"),
-        count("calls"),
-        count("asked"),
-        count("denied"),
-        count("turns")
+        "session  {}  since {}\n         {} rows: {} allowed, {} asked, {} denied, {} prompts",
+        output::bold(output::plain(session.session.as_deref().unwrap_or_default())),
+        session.started,
+        session.rows,
+        count(session.calls),
+        count(session.asked),
+        count(session.denied),
+        count(session.turns)
     ));
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use writ_core::SessionId;
-use writ_core::json::{Object, Value};
 use writ_engine::governing;
 use writ_engine::verify::{self, Options, Outcome, Report};
 
@@ -52,7 +52,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
         }
         Err(error) => {
             if let (verify::VerifyError::Lost { session, .. }, Format::Json) = (&error, args.format.format) {
-                output::print_json(&lost(session));
+                output::print_json(&Lost { verified: false, status: "lost", session });
             }
             Err(failure(error))
         }
@@ -70,18 +70,17 @@ pub fn failure(error: verify::VerifyError) -> Failure {
 }
 
 /// What there is to say of a record that is gone.
-fn lost(session: &str) -> Value {
-    let mut out = Object::new();
-    out.push("verified", Value::from(false));
-    out.push("status", Value::from("lost"));
-    out.push("session", Value::from(session));
-    Value::Object(out)
+#[derive(Serialize)]
+struct Lost<'a> {
+    verified: bool,
+    status: &'static str,
+    session: &'a str,
 }
 
 /// Prints a report.
 pub fn show(report: &Report, format: Format) {
     match format {
-        Format::Json => output::print_json(&report.to_json()),
+        Format::Json => output::print_json(report),
         Format::Human => human(report),
     }
 }

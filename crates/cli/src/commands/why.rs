@@ -1,7 +1,10 @@
 //! `writ why`: one decision in prose, the matched part underlined.
 
-use writ_core::json::{self, Object, Value};
-use writ_core::{Decision, Reason, Span, ToolCall, Verdict, visible};
+use std::path::Path;
+
+use serde::Serialize;
+use writ_core::json::{self, Value};
+use writ_core::{Decision, Digest, Reason, Span, ToolCall, Verdict, visible};
 use writ_engine::cite;
 use writ_engine::governing::Governing;
 use writ_policy::{Enforce, Policy};
@@ -23,31 +26,38 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
     let call = ToolCall { tool, input, cwd };
     let decision = decide(&governing, &call);
     match args.format.format {
-        Format::Json => output::print_json(&json(&call, &decision, &governing)),
+        Format::Json => output::print_json(&explained(&call, &decision, &governing)),
         Format::Human => output::line(prose(&call, &decision, &governing.policy)),
     }
     if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) }
 }
 
 /// The decision with what it is about.
-fn json(call: &ToolCall, decision: &Decision, governing: &Governing) -> Value {
-    let mut policy = Object::new();
-    policy.push("name", Value::from(governing.policy.name()));
-    policy.push("path", Value::from(governing.path.to_string_lossy().as_ref()));
-    policy.push("digest", Value::from(governing.policy.digest().to_string()));
-    let mut out = Object::new();
-    out.push("tool", Value::from(call.tool.as_str()));
-    out.push("input", call.input.clone());
-    out.push("policy", Value::Object(policy));
-    let Value::Object(decided) = json::to_value(decision) else { return Value::Object(out) };
-    decided.iter().for_each(|(name, value)| out.push(name, value.clone()));
-    Value::Object(out)
+#[derive(Serialize)]
+struct Explained<'a> {
+    tool: &'a str,
+    input: &'a Value,
+    policy: Under<'a>,
+    #[serde(flatten)]
+    decision: &'a Decision,
+}
+
+#[derive(Serialize)]
+struct Under<'a> {
+    name: &'a str,
+    #[serde(serialize_with = "json::path::serialize")]
+    path: &'a Path,
+    digest: Digest,
+}
+
+fn explained<'a>(call: &'a ToolCall, decision: &'a Decision, governing: &'a Governing) -> Explained<'a> {
+    let policy = &governing.policy;
+    let under = Under { name: policy.name(), path: &governing.path, digest: policy.digest() };
+    Explained { tool: &call.tool, input: &call.input, policy: under, decision }
 }
 
 fn bash(line: &str) -> Value {
-    let mut input = Object::new();
-    input.push("command", Value::from(line));
-    Value::Object(input)
+    Value::Object([("command", Value::from(line))].into())
 }
 
 /// The whole answer.

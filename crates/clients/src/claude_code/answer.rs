@@ -5,7 +5,8 @@
 //! every text in an answer is at most [`TEXT_LIMIT`] bytes and free of control characters. Format page:
 //! `spec/clients/claude-code.md`.
 
-use writ_core::json::{Object, Value, compact};
+use serde::Serialize;
+use writ_core::json::to_compact;
 use writ_core::{Verdict, visible};
 
 /// The longest reason, message or context in an answer, in bytes; longer texts are cut and end in `…`.
@@ -95,56 +96,88 @@ impl HookAnswer {
 
     /// Exactly one JSON object on one line, without a line break behind it.
     pub fn to_json(&self) -> String {
-        let mut out = Object::new();
-        if let Some(message) = &self.message {
-            out.push("systemMessage", bounded(message));
-        }
+        let mut out = Output { system_message: self.message.as_deref().map(bounded), ..Output::default() };
         match &self.answer {
             Answer::Silent => {}
             Answer::PreToolUse { verdict, reason } => {
-                let verdict = ("permissionDecision", Value::from(verdict.as_str()));
-                let reason = ("permissionDecisionReason", bounded(reason));
-                out.push("hookSpecificOutput", specific("PreToolUse", [verdict, reason]));
+                out.hook_specific_output = Some(Specific::PreToolUse {
+                    permission_decision: *verdict,
+                    permission_decision_reason: bounded(reason),
+                });
             }
             Answer::DenyPermission { reason } => {
-                let decision = object([("behavior", Value::from("deny")), ("message", bounded(reason))]);
-                out.push("hookSpecificOutput", specific("PermissionRequest", [("decision", decision)]));
+                let decision = Permission { behavior: Verdict::Deny, message: bounded(reason) };
+                out.hook_specific_output = Some(Specific::PermissionRequest { decision });
             }
             Answer::Block { reason } => {
-                out.push("decision", Value::from("block"));
-                out.push("reason", bounded(reason));
+                out.decision = Some("block");
+                out.reason = Some(bounded(reason));
             }
             Answer::Context { event, text } => {
-                out.push("hookSpecificOutput", specific(event, [("additionalContext", bounded(text))]));
+                let context = Context { hook_event_name: event, additional_context: bounded(text) };
+                out.hook_specific_output = Some(Specific::Context(context));
             }
         }
-        compact(&Value::Object(out))
+        to_compact(&out)
     }
 }
 
-fn specific<const N: usize>(event: &str, members: [(&str, Value); N]) -> Value {
-    let name = ("hookEventName", Value::from(event));
-    object(std::iter::once(name).chain(members))
+/// An answer as the client reads it.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hook_specific_output: Option<Specific>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
-fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
-    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+#[derive(Serialize)]
+#[serde(tag = "hookEventName", rename_all_fields = "camelCase")]
+enum Specific {
+    PreToolUse {
+        permission_decision: Verdict,
+        permission_decision_reason: String,
+    },
+    PermissionRequest {
+        decision: Permission,
+    },
+    /// Names its event itself.
+    #[serde(untagged)]
+    Context(Context),
 }
 
-fn bounded(text: &str) -> Value {
+#[derive(Serialize)]
+struct Permission {
+    behavior: Verdict,
+    message: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Context {
+    hook_event_name: &'static str,
+    additional_context: String,
+}
+
+fn bounded(text: &str) -> String {
     // A file's name must not repaint the user's terminal.
     let text = visible::lines(text);
     if text.len() <= TEXT_LIMIT {
-        return Value::String(text.into_owned());
+        return text.into_owned();
     }
     let room = TEXT_LIMIT - '…'.len_utf8();
     let kept = text.char_indices().take_while(|(at, c)| at + c.len_utf8() <= room).map(|(_, c)| c);
-    Value::String(kept.chain(std::iter::once('…')).collect())
+    kept.chain(std::iter::once('…')).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use writ_core::json::parse;
+    use writ_core::json::{Value, parse};
 
     use super::*;
 

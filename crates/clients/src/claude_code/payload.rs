@@ -4,8 +4,9 @@
 //! without; unknown members and unknown events pass. The invariant: an event that may stop a tool is either read in
 //! full or an error, never half read. Format page: `spec/clients/claude-code.md`.
 
+use serde::Deserialize;
 use writ_core::SessionId;
-use writ_core::json::{JsonError, Limits, Value, parse_with};
+use writ_core::json::{self, FormatError, Limits, Loose, Value};
 
 /// One payload.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,9 +169,9 @@ impl Event {
 /// Why a payload cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
-    /// Not JSON, or beyond [`Limits::FOREIGN`].
+    /// Not a JSON object, or beyond [`Limits::FOREIGN`]. What is wrong is not told: it may quote the payload.
     #[error("the hook's input is not acceptable JSON")]
-    Json(#[from] JsonError),
+    Json(#[from] FormatError),
     /// A member that the event cannot do without is missing or of the wrong kind.
     #[error("the hook's input has no `{member}` that is {expected}")]
     Member {
@@ -181,95 +182,158 @@ pub enum PayloadError {
     },
 }
 
+/// A payload as it is written, with the members of every event; each event takes its own. Unknown members pass.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Payload {
+    hook_event_name: Loose<String>,
+    session_id: Loose<String>,
+    cwd: Loose<String>,
+    transcript_path: Loose<String>,
+    agent_id: Loose<String>,
+    agent_type: Loose<String>,
+    permission_mode: Loose<String>,
+    prompt_id: Loose<String>,
+    tool_name: Loose<String>,
+    tool_use_id: Loose<String>,
+    #[serde(deserialize_with = "json::given")]
+    tool_input: Option<Value>,
+    tool_response: Value,
+    tool_calls: Loose<Vec<Call>>,
+    duration_ms: Loose<u64>,
+    error: Loose<String>,
+    is_interrupt: Loose<bool>,
+    prompt: Loose<String>,
+    source: Loose<String>,
+    trigger: Loose<String>,
+    reason: Loose<String>,
+    file_path: Loose<String>,
+    agent_transcript_path: Loose<String>,
+    stop_hook_active: Loose<bool>,
+    last_assistant_message: Loose<String>,
+    /// Where other clients of its kind put the agent's last words, as `body` and `agent_response` are.
+    output: Loose<String>,
+    body: Loose<String>,
+    agent_response: Loose<Response>,
+}
+
+/// A call in a batch.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Call {
+    tool_name: Loose<String>,
+    tool_use_id: Loose<String>,
+    #[serde(deserialize_with = "json::given")]
+    tool_input: Option<Value>,
+    tool_response: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Response {
+    content: Loose<Vec<Loose<Block>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Block {
+    r#type: Loose<String>,
+    text: Loose<String>,
+}
+
 /// Reads one payload.
 pub fn parse(bytes: &[u8]) -> Result<HookInput, PayloadError> {
-    let payload = parse_with(bytes, Limits::FOREIGN)?;
-    let name = text(&payload, "hook_event_name")?;
+    let mut payload: Payload = json::from_slice_with(bytes, Limits::FOREIGN)?;
+    let name = text(&mut payload.hook_event_name, "hook_event_name")?;
     Ok(HookInput {
-        session: SessionId::new(text(&payload, "session_id")?),
-        transcript: optional(&payload, "transcript_path"),
-        cwd: text(&payload, "cwd")?,
-        agent: optional(&payload, "agent_id").map(|id| Agent { id, kind: optional(&payload, "agent_type") }),
-        permission_mode: optional(&payload, "permission_mode"),
-        prompt_id: optional(&payload, "prompt_id"),
-        event: event(name, &payload)?,
+        session: SessionId::new(text(&mut payload.session_id, "session_id")?),
+        transcript: payload.transcript_path.0.take(),
+        cwd: text(&mut payload.cwd, "cwd")?,
+        agent: payload.agent_id.0.take().map(|id| Agent { id, kind: payload.agent_type.0.take() }),
+        permission_mode: payload.permission_mode.0.take(),
+        prompt_id: payload.prompt_id.0.take(),
+        event: event(name, payload)?,
     })
 }
 
-fn event(name: String, payload: &Value) -> Result<Event, PayloadError> {
+fn event(name: String, mut payload: Payload) -> Result<Event, PayloadError> {
     Ok(match name.as_str() {
-        "PreToolUse" => Event::PreToolUse(tool_use(payload)?),
-        "PermissionRequest" => Event::PermissionRequest { tool: text(payload, "tool_name")?, input: input(payload)? },
-        "PostToolUse" => Event::PostToolUse {
-            call: tool_use(payload)?,
-            response: payload.get("tool_response").cloned().unwrap_or(Value::Null),
-            duration_ms: payload.get("duration_ms").and_then(Value::as_u64),
+        "PreToolUse" => Event::PreToolUse(payload.call()?.0),
+        "PermissionRequest" => Event::PermissionRequest {
+            tool: text(&mut payload.tool_name, "tool_name")?,
+            input: input(payload.tool_input)?,
         },
+        "PostToolUse" => {
+            let (call, response) = payload.call()?;
+            Event::PostToolUse { call, response, duration_ms: payload.duration_ms.0 }
+        }
         "PostToolUseFailure" => Event::PostToolUseFailure {
-            call: tool_use(payload)?,
-            error: optional(payload, "error").unwrap_or_default(),
-            interrupted: flag(payload, "is_interrupt"),
-            duration_ms: payload.get("duration_ms").and_then(Value::as_u64),
+            call: payload.call()?.0,
+            error: payload.error.0.unwrap_or_default(),
+            interrupted: payload.is_interrupt.0 == Some(true),
+            duration_ms: payload.duration_ms.0,
         },
-        "PostToolBatch" => Event::PostToolBatch { calls: batch(payload)? },
-        "UserPromptSubmit" => Event::UserPromptSubmit { prompt: optional(payload, "prompt").unwrap_or_default() },
-        "SessionStart" => Event::SessionStart { source: optional(payload, "source") },
+        "PostToolBatch" => Event::PostToolBatch { calls: batch(payload.tool_calls.0)? },
+        "UserPromptSubmit" => Event::UserPromptSubmit { prompt: payload.prompt.0.unwrap_or_default() },
+        "SessionStart" => Event::SessionStart { source: payload.source.0 },
         "SubagentStart" => Event::SubagentStart,
         "SubagentStop" => Event::SubagentStop {
-            transcript: optional(payload, "agent_transcript_path"),
-            last_message: last_words(payload),
-            again: flag(payload, "stop_hook_active"),
+            transcript: payload.agent_transcript_path.0.take(),
+            again: payload.stop_hook_active.0 == Some(true),
+            last_message: payload.last_words(),
         },
-        "Stop" => Event::Stop { last_message: last_words(payload), again: flag(payload, "stop_hook_active") },
-        "PreCompact" => Event::PreCompact { trigger: optional(payload, "trigger") },
-        "SessionEnd" => Event::SessionEnd { reason: optional(payload, "reason") },
-        "ConfigChange" => {
-            Event::ConfigChange { source: optional(payload, "source"), file: optional(payload, "file_path") }
-        }
+        "Stop" => Event::Stop { again: payload.stop_hook_active.0 == Some(true), last_message: payload.last_words() },
+        "PreCompact" => Event::PreCompact { trigger: payload.trigger.0 },
+        "SessionEnd" => Event::SessionEnd { reason: payload.reason.0 },
+        "ConfigChange" => Event::ConfigChange { source: payload.source.0, file: payload.file_path.0 },
         _ => Event::Other(name),
     })
 }
 
-/// What the agent says at the end: in this client's member, or where others of its kind put it.
-fn last_words(payload: &Value) -> Option<String> {
-    let content = payload.get("agent_response").and_then(|response| response.get("content")).and_then(Value::as_array);
-    let texts =
-        content.unwrap_or_default().iter().filter(|block| block.get("type").and_then(Value::as_str) == Some("text"));
-    let texts: Vec<&str> = texts.filter_map(|block| block.get("text").and_then(Value::as_str)).collect();
-    let spoken = (!texts.is_empty()).then(|| texts.join("\n"));
-    let members = ["last_assistant_message", "output", "body"].into_iter().map(|member| optional(payload, member));
-    std::iter::once(spoken).chain(members).flatten().find(|text| !text.trim().is_empty())
+impl Payload {
+    /// The call, and what it gave back.
+    fn call(&mut self) -> Result<(ToolUse, Value), PayloadError> {
+        let call = Call {
+            tool_name: std::mem::take(&mut self.tool_name),
+            tool_use_id: std::mem::take(&mut self.tool_use_id),
+            tool_input: self.tool_input.take(),
+            tool_response: std::mem::take(&mut self.tool_response),
+        };
+        call.read()
+    }
+
+    /// What the agent says at the end: in this client's member, or where others of its kind put it.
+    fn last_words(self) -> Option<String> {
+        let blocks = self.agent_response.0.and_then(|response| response.content.0).unwrap_or_default();
+        let texts = blocks.into_iter().filter_map(|block| block.0);
+        let texts = texts.filter(|block| block.r#type.0.as_deref() == Some("text")).filter_map(|block| block.text.0);
+        let texts: Vec<String> = texts.collect();
+        let spoken = (!texts.is_empty()).then(|| texts.join("\n"));
+        let members = [spoken, self.last_assistant_message.0, self.output.0, self.body.0];
+        members.into_iter().flatten().find(|text| !text.trim().is_empty())
+    }
 }
 
-fn batch(payload: &Value) -> Result<Vec<BatchCall>, PayloadError> {
-    let expected = PayloadError::Member { member: "tool_calls", expected: "an array" };
-    let calls = payload.get("tool_calls").and_then(Value::as_array).ok_or(expected)?;
-    let one = |call: &Value| {
-        let response = call.get("tool_response").cloned().unwrap_or(Value::Null);
-        Ok(BatchCall { call: tool_use(call)?, response })
-    };
-    calls.iter().map(one).collect()
+impl Call {
+    fn read(mut self) -> Result<(ToolUse, Value), PayloadError> {
+        let call_id = text(&mut self.tool_use_id, "tool_use_id")?;
+        let tool = text(&mut self.tool_name, "tool_name")?;
+        Ok((ToolUse { call_id, tool, input: input(self.tool_input)? }, self.tool_response))
+    }
 }
 
-fn tool_use(payload: &Value) -> Result<ToolUse, PayloadError> {
-    Ok(ToolUse { call_id: text(payload, "tool_use_id")?, tool: text(payload, "tool_name")?, input: input(payload)? })
+fn batch(calls: Option<Vec<Call>>) -> Result<Vec<BatchCall>, PayloadError> {
+    let calls = calls.ok_or(PayloadError::Member { member: "tool_calls", expected: "an array of calls" })?;
+    calls.into_iter().map(|call| call.read().map(|(call, response)| BatchCall { call, response })).collect()
 }
 
-fn input(payload: &Value) -> Result<Value, PayloadError> {
-    payload.get("tool_input").cloned().ok_or(PayloadError::Member { member: "tool_input", expected: "there" })
+fn input(input: Option<Value>) -> Result<Value, PayloadError> {
+    input.ok_or(PayloadError::Member { member: "tool_input", expected: "there" })
 }
 
-fn text(payload: &Value, member: &'static str) -> Result<String, PayloadError> {
-    let found = payload.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
-    found.map(str::to_owned).ok_or(PayloadError::Member { member, expected: "a text that is not empty" })
-}
-
-fn optional(payload: &Value, member: &str) -> Option<String> {
-    payload.get(member).and_then(Value::as_str).map(str::to_owned)
-}
-
-fn flag(payload: &Value, member: &str) -> bool {
-    payload.get(member).and_then(Value::as_bool).unwrap_or(false)
+fn text(found: &mut Loose<String>, member: &'static str) -> Result<String, PayloadError> {
+    let found = found.0.take().filter(|text| !text.is_empty());
+    found.ok_or(PayloadError::Member { member, expected: "a text that is not empty" })
 }
 
 mod lenient;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use writ_core::json::{Limits, Object, Value, parse_with};
+use writ_core::json::{Limits, Value, parse_with};
 use writ_core::{Timestamp, plain};
 
 /// The tool of a [`Deed`] that a hook other than Writ's did: a formatter, say. Nothing is known of it.
@@ -163,9 +163,8 @@ fn by_others(attachment: &Value, entry: &Value) -> Option<Deed> {
         return (!is_own(attachment)).then(|| Deed { ended, ..deed(HOOK, entry) });
     }
     let path = text("filename").or_else(|| text("file_path")).filter(|_| kind.contains("edited"))?;
-    let mut input = Object::new();
-    input.push("file_path", Value::from(path));
-    Some(Deed { input: Value::Object(input), ended, succeeded: Some(true), ..deed(EDITED, entry) })
+    let input = Value::Object([("file_path".to_owned(), Value::from(path))].into_iter().collect());
+    Some(Deed { input, ended, succeeded: Some(true), ..deed(EDITED, entry) })
 }
 
 /// Whether a hook is Writ's: by its command, or, where the client names none, by an answer that says nothing.

@@ -2,13 +2,18 @@
 
 mod write;
 
-use writ_core::json::{Object, Value};
+use serde::Serialize;
+use writ_core::Span;
+use writ_core::json::{self, Value};
+
+use self::write::Labelled;
 
 /// The report's schema.
 pub const SCHEMA: &str = "recourse.consequence.v1";
 
 /// What could bring a thing back.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
+#[serde(into = "Labelled")]
 pub enum Tier {
     /// 1: undone by the opposite action.
     Reversible,
@@ -69,7 +74,8 @@ impl Tier {
 }
 
 /// What to do about it. In order: block outranks escalate (R34).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Go on.
     Allow,
@@ -83,18 +89,14 @@ pub enum Verdict {
 
 impl Verdict {
     /// `allow`, `warn`, `escalate`, `block`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Warn => "warn",
-            Self::Escalate => "escalate",
-            Self::Block => "block",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 }
 
 /// What a tier rests on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// A rule of the data files.
     Rules,
@@ -103,7 +105,8 @@ pub enum Origin {
 }
 
 /// How sure a tier is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// A guess.
     Low,
@@ -115,17 +118,13 @@ pub enum Confidence {
 
 impl Confidence {
     /// `low`, `medium`, `high`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 }
 
 /// Who acts.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Actor {
     /// Its id.
     pub id: Option<String>,
@@ -133,23 +132,34 @@ pub struct Actor {
     pub kind: Option<String>,
 }
 
+impl Actor {
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What is acted on. Absent members are `None`.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Target {
     /// `aws`, `filesystem`, `git`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// `s3`, `rds`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
     /// `aws_s3_bucket`, `file`, `branch`, …
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Its address or path.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 /// What is wanted.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Intent {
     /// `shell`, `terraform`, `mcp`.
     pub source: &'static str,
@@ -158,21 +168,60 @@ pub struct Intent {
     /// What is acted on.
     pub target: Target,
     /// Who acts.
+    #[serde(skip_serializing_if = "Actor::is_unknown")]
     pub actor: Actor,
     /// State before, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     /// State after, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
     /// The part of the input this is about. Never a secret's value (R8).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
-    /// Anything else: the rule, its data file, the span.
-    pub metadata: Object,
+    /// Anything else.
+    #[serde(skip_serializing_if = "Metadata::is_empty")]
+    pub metadata: Metadata,
+}
+
+/// What else is known of a mutation.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// Where it stands in the shell line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span: Option<Span>,
+    /// The rule that found it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Terraform: the address it had before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_address: Option<String>,
+    /// Terraform: the key of the object that a failed replacement left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deposed: Option<String>,
+    /// Terraform: why the plan holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action_reason: Option<String>,
+    /// Terraform: whether the plan imports it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
+    /// Terraform: the attributes that make it a replacement.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replaced_for: Vec<String>,
+}
+
+impl Metadata {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What could bring it back, and why.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Recoverability {
     /// The tier.
+    #[serde(flatten)]
     pub tier: Tier,
     /// Why.
     pub reasoning: String,
@@ -181,11 +230,12 @@ pub struct Recoverability {
     /// How sure it is.
     pub confidence: Confidence,
     /// How to undo it, or what to check first.
+    #[serde(rename = "verificationSuggestions")]
     pub suggestions: Vec<String>,
 }
 
 /// A fact a tier rests on.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Evidence {
     /// Its name: `backup_retention_period`, `git.tracked`.
     pub key: String,
@@ -198,7 +248,8 @@ pub struct Evidence {
 }
 
 /// What a fact that is not known would change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// The tier is less sure.
     LowersConfidence,
@@ -210,17 +261,13 @@ pub enum Effect {
 
 impl Effect {
     /// `lowers-confidence`, `requires-review`, `blocks-safe-verdict`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::LowersConfidence => "lowers-confidence",
-            Self::RequiresReview => "requires-review",
-            Self::BlocksSafeVerdict => "blocks-safe-verdict",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 }
 
 /// A fact that is not known.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Missing {
     /// Its name.
     pub key: String,
@@ -231,11 +278,13 @@ pub struct Missing {
 }
 
 /// Something else that would be hit.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Dependency {
     /// Its address.
+    #[serde(rename = "targetId")]
     pub id: String,
     /// Its type.
+    #[serde(rename = "targetType")]
     pub kind: String,
     /// Why.
     pub reason: String,
@@ -244,7 +293,7 @@ pub struct Dependency {
 }
 
 /// One thing that would change.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Mutation {
     /// What is wanted.
     pub intent: Intent,
@@ -253,13 +302,15 @@ pub struct Mutation {
     /// What that rests on.
     pub evidence: Vec<Evidence>,
     /// What would change it.
+    #[serde(rename = "missingEvidence")]
     pub missing: Vec<Missing>,
     /// What else would be hit.
+    #[serde(rename = "dependencyImpact")]
     pub dependencies: Vec<Dependency>,
 }
 
 /// Something of the input that nothing here has looked into: a script, a chart, a program that is not known.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Unseen {
     /// What: `make deploy`.
     pub what: String,
@@ -267,13 +318,24 @@ pub struct Unseen {
     pub why: String,
 }
 
+/// A risk that only several changes together make.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Risk {
+    /// `backup-with-data`, `key-with-data`, …
+    pub kind: &'static str,
+    /// What would be lost, in a sentence.
+    pub reason: String,
+    /// The resources it is about, the one that is lost first.
+    pub addresses: Vec<String>,
+}
+
 /// What an action would do.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
     /// What would change; nothing when nothing would.
     pub mutations: Vec<Mutation>,
-    /// Terraform: risks that only several changes together make, as `{kind, reason, addresses}`.
-    pub cross_action_risks: Option<Vec<Value>>,
+    /// Terraform: risks that only several changes together make.
+    pub cross_action_risks: Option<Vec<Risk>>,
     /// What was not looked into. That nothing was found there says nothing.
     pub unseen: Vec<Unseen>,
 }

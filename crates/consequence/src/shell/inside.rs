@@ -6,7 +6,7 @@
 use writ_shell::{Command, Env, Part, Word};
 
 use super::{Findings, evaluate_within};
-use crate::report::{Confidence, Origin, Tier};
+use crate::report::{Confidence, Metadata, Origin, Tier};
 use crate::rules;
 use crate::shell::files::DELETES;
 
@@ -137,11 +137,7 @@ impl Findings<'_> {
                 continue;
             }
             found.recoverability.confidence = found.recoverability.confidence.min(Confidence::Medium);
-            let rule = found.intent.metadata.get("rule").cloned();
-            found.intent.metadata = self.span(command.span);
-            if let Some(rule) = rule {
-                found.intent.metadata.push("rule", rule);
-            }
+            found.intent.metadata = Metadata { rule: found.intent.metadata.rule, ..self.span(command.span) };
             self.mutations.push(found);
         }
     }

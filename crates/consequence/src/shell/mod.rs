@@ -11,7 +11,6 @@ mod words;
 use std::collections::HashSet;
 
 use writ_core::Span;
-use writ_core::json::{Object, Value};
 use writ_shell::{Access, Analysis, Command, Env, Part, Sources, Word, analyze_with};
 
 use files::{DELETES, search_of};
@@ -19,7 +18,7 @@ use words::{is_other_value, owners, printed, shown, text_of, wraps};
 
 use crate::paths::{Doing, Eyes, Git, Place, judge};
 use crate::report::{
-    Confidence, Effect, Intent, Missing, Mutation, Origin, Recoverability, Report, Target, Tier, Unseen,
+    Confidence, Effect, Intent, Metadata, Missing, Mutation, Origin, Recoverability, Report, Target, Tier, Unseen,
 };
 use crate::rules::{self, Judged, Rule, Subject};
 use crate::{signs, sql};
@@ -178,7 +177,7 @@ impl Findings<'_> {
         if self.seen.insert((rule.id.clone(), command.span.start, command.span.end)) {
             self.not_looked_into(&what, rule.why, rule.target, command.span);
             if let Some(mutation) = self.mutations.last_mut() {
-                mutation.intent.metadata.push("rule", Value::from(rule.id.as_str()));
+                mutation.intent.metadata.rule.get_or_insert_with(|| rule.id.clone());
             }
         }
     }
@@ -245,7 +244,7 @@ impl Findings<'_> {
             let effect = Effect::RequiresReview;
             mutation.missing.push(Missing { key: "target".to_owned(), description, effect });
         }
-        mutation.intent.metadata.push("rule", Value::from(rule.id.as_str()));
+        mutation.intent.metadata.rule.get_or_insert_with(|| rule.id.clone());
         if !rule.undo.is_empty() {
             mutation.recoverability.suggestions.push(rule.undo.to_owned());
         }
@@ -321,10 +320,8 @@ impl Findings<'_> {
 
     /// Where a finding stands.
     #[expect(clippy::unused_self, reason = "spans are of the line that is evaluated")]
-    fn span(&self, span: Span) -> Object {
-        let mut metadata = Object::new();
-        metadata.push("span", Value::Array(vec![Value::from(span.start), Value::from(span.end)]));
-        metadata
+    fn span(&self, span: Span) -> Metadata {
+        Metadata { span: Some(span), ..Metadata::default() }
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call for each finding, all of it data")]

@@ -2,7 +2,6 @@
 //!
 //! Owns where a client's statements stand. What it reads from a file or from another program is not known, and that is said.
 
-use writ_core::json::Value;
 use writ_shell::{Access, Analysis, Command, Word};
 
 use super::inside::MAX_DEPTH;
@@ -59,7 +58,7 @@ impl Findings<'_> {
                 let id = Some(found.name.clone());
                 let mut mutation =
                     self.mutation(found.tier, found.action, "table", &found.why, command.span, id, Origin::Rules);
-                mutation.intent.metadata.push("rule", Value::from(rule.id.as_str()));
+                mutation.intent.metadata.rule.get_or_insert_with(|| rule.id.clone());
                 if !found.undo.is_empty() {
                     mutation.recoverability.suggestions.push(found.undo.to_owned());
                 }

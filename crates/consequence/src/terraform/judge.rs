@@ -4,7 +4,9 @@ use super::graph::bare;
 use super::plan::{Action, Change, Plan};
 use super::rule::{Condition, Loss, Op};
 use super::table::{self, Known};
-use crate::report::{Confidence, Effect, Evidence, Intent, Missing, Mutation, Origin, Recoverability, Target, Tier};
+use crate::report::{
+    Confidence, Effect, Evidence, Intent, Metadata, Missing, Mutation, Origin, Recoverability, Target, Tier,
+};
 use std::collections::{BTreeSet, HashMap};
 use writ_core::json::{Object, Value};
 
@@ -294,21 +296,15 @@ const fn suggestion(tier: Tier, action: Action) -> Option<&'static str> {
     })
 }
 
-fn metadata(change: &Change<'_>) -> Object {
-    let mut out = Object::new();
-    let texts = [("previousAddress", change.previous), ("deposed", change.deposed), ("actionReason", change.why)];
-    for (name, text) in texts {
-        if let Some(text) = text {
-            out.push(name, Value::from(text));
-        }
-    }
-    if change.imported {
-        out.push("imported", Value::from(true));
-    }
+fn metadata(change: &Change<'_>) -> Metadata {
+    let text = |text: Option<&str>| text.map(str::to_owned);
     let names = change.replace_paths.iter().take(MAX_DRIFTED);
-    let names: Vec<Value> = names.filter_map(|path| path.as_array()?.first()?.as_str().map(Value::from)).collect();
-    if !names.is_empty() {
-        out.push("replacedFor", Value::Array(names));
+    Metadata {
+        previous_address: text(change.previous),
+        deposed: text(change.deposed),
+        action_reason: text(change.why),
+        imported: change.imported,
+        replaced_for: names.filter_map(|path| text(path.as_array()?.first()?.as_str())).collect(),
+        ..Metadata::default()
     }
-    out
 }

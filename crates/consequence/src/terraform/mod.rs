@@ -33,10 +33,10 @@ pub fn evaluate(plan: &Value, state: Option<&Value>) -> Result<Report, PlanError
         if judged.iter().any(|judged| judged.change.action.deletes()) { Graph::read(&plan) } else { Graph::default() };
     graph.impact(&mut judged);
     let found = risks::find(&judged, &plan, &graph);
-    let risks = found.iter().map(risks::Risk::to_json).collect();
     for judged in &mut judged {
         risks::raise(judged, &found);
     }
+    let risks = found.into_iter().map(risks::Found::told).collect();
     let beside = beside::mutations(document, &plan)?;
     let mutations = judged.into_iter().map(|judged| judged.mutation).chain(beside).collect();
     Ok(Report { mutations, cross_action_risks: Some(risks), unseen: Vec::new() })

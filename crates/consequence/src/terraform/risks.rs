@@ -6,7 +6,7 @@ use super::plan::{Change, Plan};
 use super::rule::Role;
 use super::table::{self, Known};
 use super::view::View;
-use crate::report::Tier;
+use crate::report::{Risk, Tier};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use writ_core::json::{Object, Value};
 
@@ -38,15 +38,15 @@ const SHORTEST_KEY: usize = 8;
 /// What a risk is of, and the address it is about; then who takes part.
 type Risks<'a> = BTreeMap<(&'static str, &'a str), BTreeSet<&'a str>>;
 
-/// A risk.
-pub struct Risk {
+/// A risk as it is found.
+pub struct Found {
     kind: &'static str,
     /// What it is about first.
     addresses: Vec<String>,
 }
 
 /// The risks of a plan's changes.
-pub fn find<'a>(judged: &'a [Judged<'a>], plan: &'a Plan<'a>, graph: &Graph) -> Vec<Risk> {
+pub fn find<'a>(judged: &'a [Judged<'a>], plan: &'a Plan<'a>, graph: &Graph) -> Vec<Found> {
     let deleted = Deleted::of(judged);
     if deleted.all.is_empty() {
         return Vec::new();
@@ -58,15 +58,15 @@ pub fn find<'a>(judged: &'a [Judged<'a>], plan: &'a Plan<'a>, graph: &Graph) -> 
     let risk = |((kind, about), parts): (&(&'static str, &str), &BTreeSet<&str>)| {
         let others = parts.iter().filter(|part| *part != about);
         let addresses = std::iter::once(about).chain(others).take(MAX_ADDRESSES);
-        Risk { kind, addresses: addresses.map(|address| (*address).to_owned()).collect() }
+        Found { kind, addresses: addresses.map(|address| (*address).to_owned()).collect() }
     };
     risks.iter().take(MAX_RISKS).map(risk).collect()
 }
 
 /// A key that can still be had back for a time is no more than a warning away from data that cannot be read.
-pub fn raise(judged: &mut Judged<'_>, risks: &[Risk]) {
+pub fn raise(judged: &mut Judged<'_>, risks: &[Found]) {
     let (address, own) = (judged.change.address, &mut judged.mutation.recoverability);
-    let about = |risk: &&Risk| risk.kind == KEPT && risk.addresses.first().is_some_and(|first| first == address);
+    let about = |risk: &&Found| risk.kind == KEPT && risk.addresses.first().is_some_and(|first| first == address);
     if !is_key(judged.known) || own.tier >= Tier::FromBackup {
         return;
     }
@@ -80,7 +80,7 @@ pub fn raise(judged: &mut Judged<'_>, risks: &[Risk]) {
 
 const KEPT: &str = "key-of-kept-data";
 
-impl Risk {
+impl Found {
     fn says(&self) -> &'static str {
         match self.kind {
             "backup-with-data" => "it is deleted in one plan with a backup of it: nothing is left to restore from",
@@ -92,14 +92,10 @@ impl Risk {
         }
     }
 
-    /// `{kind, reason, addresses}`.
-    pub fn to_json(&self) -> Value {
+    /// As the report tells it.
+    pub fn told(self) -> Risk {
         let about = self.addresses.first().map_or("", String::as_str);
-        let mut out = Object::new();
-        out.push("kind", Value::from(self.kind));
-        out.push("reason", Value::String(format!("`{about}`: {}", self.says())));
-        out.push("addresses", Value::Array(self.addresses.iter().map(|one| Value::from(one.as_str())).collect()));
-        Value::Object(out)
+        Risk { kind: self.kind, reason: format!("`{about}`: {}", self.says()), addresses: self.addresses }
     }
 }
 

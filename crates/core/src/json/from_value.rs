@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{self, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor};
 
-use super::read::{Broken, Content, FormatError, Named, visit_number};
+use super::error::{Broken, FormatError};
+use super::read::{Content, Named, visit_number};
 use super::value::Value;
 
 /// Reads a value that was parsed before into a type.
@@ -136,8 +137,9 @@ impl<'de> EnumAccess<'de> for Variant<'de> {
 impl<'de> VariantAccess<'de> for Variant<'de> {
     type Error = Broken;
 
+    /// Such a variant is a text, and has no second spelling.
     fn unit_variant(self) -> Result<(), Broken> {
-        self.newtype_variant_seed(std::marker::PhantomData)
+        Err(de::Error::custom("expected a text"))
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Broken> {

@@ -4,7 +4,6 @@
 //! in members that the type skips. An integer is whole and within ±(2^53 − 1), however it is spelt (`1.0` is 1).
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::Deserialize;
 use serde::de::value::{BorrowedStrDeserializer, CowStrDeserializer};
@@ -12,35 +11,9 @@ use serde::de::{
     self, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 
-use super::locate::position;
+use super::error::{Broken, FormatError};
 use super::parse::{JsonError, Limits, Parser, twice};
 use super::value::EXACT;
-
-/// Why a document is not of a format.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FormatError {
-    /// Not JSON, or more of it than the limits allow.
-    #[error(transparent)]
-    Json(#[from] JsonError),
-    /// JSON of another shape.
-    #[error("{}{what}{}", at_pointer(pointer), at_place(*place))]
-    Shape {
-        /// JSON pointer of the value that does not fit, empty for the document itself.
-        pointer: String,
-        /// What is wrong with it.
-        what: String,
-        /// Its line and column, both from 1; `None` when it was read from a [`super::Value`].
-        place: Option<(usize, usize)>,
-    },
-}
-
-fn at_pointer(pointer: &str) -> String {
-    if pointer.is_empty() { String::new() } else { format!("`{pointer}`: ") }
-}
-
-fn at_place(place: Option<(usize, usize)>) -> String {
-    place.map_or_else(String::new, |(line, column)| format!(" (line {line}, column {column})"))
-}
 
 /// Reads one document of our own formats, under [`Limits::OURS`].
 pub fn from_slice<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, FormatError> {
@@ -55,78 +28,6 @@ pub fn from_slice_with<'de, T: Deserialize<'de>>(bytes: &'de [u8], limits: Limit
     let value = read.map_err(|broken| broken.told(parser.text))?;
     parser.end()?;
     Ok(value)
-}
-
-/// An error on its way up: each level adds its step to the pointer.
-#[derive(Debug)]
-pub(super) enum Broken {
-    Json(JsonError),
-    Shape(Box<Shape>),
-}
-
-#[derive(Debug)]
-pub(super) struct Shape {
-    /// Innermost step first.
-    steps: Vec<String>,
-    what: String,
-    /// Byte offset of the value.
-    at: Option<usize>,
-}
-
-impl Broken {
-    pub(super) fn under(mut self, step: impl fmt::Display) -> Self {
-        if let Self::Shape(shape) = &mut self {
-            shape.steps.push(step.to_string().replace('~', "~0").replace('/', "~1"));
-        }
-        self
-    }
-
-    fn at(mut self, offset: usize) -> Self {
-        if let Self::Shape(shape) = &mut self {
-            shape.at.get_or_insert(offset);
-        }
-        self
-    }
-
-    /// As the caller gets it; `text` is what was read.
-    pub(super) fn told(self, text: &str) -> FormatError {
-        match self {
-            Self::Json(error) => FormatError::Json(error),
-            Self::Shape(shape) => FormatError::Shape {
-                pointer: shape.steps.iter().rev().fold(String::new(), |pointer, step| pointer + "/" + step),
-                what: shape.what,
-                place: shape.at.map(|offset| position(text, offset)),
-            },
-        }
-    }
-}
-
-impl From<JsonError> for Broken {
-    fn from(error: JsonError) -> Self {
-        Self::Json(error)
-    }
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Json(error) => error.fmt(f),
-            Self::Shape(shape) => f.write_str(&shape.what),
-        }
-    }
-}
-
-impl std::error::Error for Broken {}
-
-impl de::Error for Broken {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::Shape(Box::new(Shape { steps: Vec::new(), what: message.to_string(), at: None }))
-    }
-
-    fn invalid_type(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        let found = if found == Unexpected::Unit { "null".to_owned() } else { found.to_string() };
-        Self::custom(format_args!("expected {expected}, found {found}"))
-    }
 }
 
 /// Hands a visitor the integer that a number is, or the double.
@@ -374,8 +275,9 @@ impl<'de> EnumAccess<'de> for Variant<'_, '_, 'de> {
 impl<'de> VariantAccess<'de> for Variant<'_, '_, 'de> {
     type Error = Broken;
 
+    /// Such a variant is a text, and has no second spelling.
     fn unit_variant(self) -> Result<(), Broken> {
-        self.0.read_value(std::marker::PhantomData)
+        Err(de::Error::custom("expected a text"))
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Broken> {

@@ -18,6 +18,11 @@ pub fn to_canonical<T: Serialize + ?Sized>(format: &T) -> String {
     canonical(&to_value(format))
 }
 
+/// `format`'s document, its members in the order of its fields, no white space.
+pub fn to_compact<T: Serialize + ?Sized>(format: &T) -> String {
+    compact(&to_value(format))
+}
+
 /// Members in the order they came, no white space.
 pub fn compact(value: &Value) -> String {
     let mut out = String::new();

@@ -60,7 +60,7 @@ impl Bench<'_> {
         }
         let registry = self.registry.get_or_insert_with(|| own_registry(self.state?, self.now)).as_ref()?;
         registry.check(&attestation).ok()?;
-        let proof = Proof::new(attestation.canonical(), json::compact(&registry.to_json()));
+        let proof = Proof::new(attestation.canonical(), json::to_compact(&registry));
         let verdict = PlanVerdict {
             plan: digest,
             attestation: proof.attestation,

@@ -18,14 +18,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
 use writ_claims::{
     Act, Claim, Delta, Facts, Finding, Limits, Repository, Snapshot, Source, Status, Stop, Verdict, decide, judge,
 };
 use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput, story};
-use writ_core::json::{self, Object, Value};
-use writ_core::{Digest, SessionId, Timestamp};
+use writ_core::{Digest, SessionId, Timestamp, json};
 use writ_store::{Store, plain};
 
+use crate::rows::Who;
 use crate::session::{Session, SessionError};
 use crate::state::State;
 use crate::{Home, governing};
@@ -267,17 +268,38 @@ impl Case<'_> {
     }
 }
 
+/// The start of an agent as it is kept in the session's folder.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Kept {
+    /// git did not answer.
+    Failed { error: String },
+    /// The work tree.
+    Tree {
+        #[serde(with = "json::path")]
+        root: PathBuf,
+        files: Snapshot,
+    },
+}
+
+/// What the row of an agent's start says.
+#[derive(Serialize)]
+struct Began<'a> {
+    #[serde(flatten)]
+    who: Who<'a>,
+    /// Digest of what is kept.
+    snapshot: Digest,
+}
+
 /// The kept start of an agent: `None` when there is none, an error when git did not answer then.
 fn kept(store: &Store, id: &SessionId, agent: &str) -> Option<Result<Start, String>> {
     let path = store.folder(id).join(kept_as(agent));
     let found = fs::metadata(&path).ok()?;
     let bytes = plain::read(&path, MAX_SNAPSHOT).ok()?;
-    let value = json::parse_with(&bytes, json::Limits::FOREIGN).ok()?;
-    if let Some(why) = value.get("error").and_then(Value::as_str) {
-        return Some(Err(why.to_owned()));
-    }
-    let root = PathBuf::from(value.get("root")?.as_str()?);
-    Some(Ok(Start { root, snapshot: Snapshot::from_json(value.get("files")?)?, since: found.modified().ok() }))
+    Some(match json::from_slice_with(&bytes, json::Limits::FOREIGN).ok()? {
+        Kept::Failed { error } => Err(error),
+        Kept::Tree { root, files } => Ok(Start { root, snapshot: files, since: found.modified().ok() }),
+    })
 }
 
 /// Puts what was prepared on record and answers.
@@ -285,19 +307,16 @@ pub fn record(session: &mut Session<'_>, input: &HookInput, prepared: Prepared) 
     match prepared {
         Prepared::Nothing => Ok(Answer::Silent.into()),
         Prepared::Began { agent, snapshot } => {
-            let mut kept = Object::new();
-            match snapshot {
+            let kept = match snapshot {
                 Ok(start) => {
-                    kept.push("root", Value::from(start.root.to_string_lossy().as_ref()));
-                    kept.push("files", start.snapshot.to_json());
+                    let Start { root, snapshot: files, .. } = *start;
+                    Kept::Tree { root, files }
                 }
-                Err(why) => kept.push("error", Value::from(why)),
-            }
-            let bytes = json::canonical(&Value::Object(kept));
+                Err(error) => Kept::Failed { error },
+            };
+            let bytes = json::to_canonical(&kept);
             session.keep(&kept_as(&agent), bytes.as_bytes())?;
-            let mut detail = Object::new();
-            crate::call::describe(input, &mut detail);
-            detail.push("snapshot", Value::from(Digest::of(bytes.as_bytes()).to_string()));
+            let detail = Began { who: Who::of(input), snapshot: Digest::of(bytes.as_bytes()) };
             let name = if agent == MAIN { "main-start" } else { "subagent-start" };
             let draft = session.event(name, detail);
             session.append(draft)?;
@@ -335,8 +354,8 @@ fn stopped(session: &mut Session<'_>, input: &HookInput, stopping: Stopping) -> 
         *session.state.blocks.entry(agent.clone()).or_default() += 1;
     }
     let notes = lines::report(&stopping, code, enforcement.on);
-    let claim = record::claim(&stopping, code, tests);
-    record::append(session, input, &stopping, claim.clone())?;
+    let claim = record::Claim::of(&stopping, code, tests);
+    record::append(session, input, &stopping, &claim)?;
     cast::mirror(session.home, input.session.as_str(), &claim, session.now);
     let mut answer = HookAnswer::from(if code.blocks() {
         Answer::Block { reason: lines::reason(&stopping, tests.filter(|_| false_tests)) }

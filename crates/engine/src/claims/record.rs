@@ -2,14 +2,15 @@
 
 use std::fs;
 
-use writ_claims::{Code, Landing, Status};
+use serde::Serialize;
+use writ_claims::{Code, FileVerdict, Landing, Status};
 use writ_clients::claude_code::HookInput;
-use writ_core::Digest;
-use writ_core::json::{self, Object, Value};
+use writ_core::{Digest, json};
 use writ_evidence::dsse::Envelope;
 
 use super::tests_run::Tests;
 use super::{Judged, NoVerdict, Stopping};
+use crate::rows::Who;
 use crate::session::{Session, SessionError};
 
 /// The statement's predicate.
@@ -22,46 +23,80 @@ const MOST: usize = 200;
 const MAX_SUBJECT: u64 = 64 << 20;
 
 /// The claim beside the facts, as row and statement carry it.
-pub fn claim(stopping: &Stopping, code: Code, tests: Option<Tests>) -> Value {
-    let texts = |items: &mut dyn Iterator<Item = &str>| Value::Array(items.take(MOST).map(Value::from).collect());
-    let mut out = Object::new();
-    out.push("agent", Value::from(stopping.agent.as_deref()));
-    out.push("type", Value::from(stopping.kind.as_str()));
-    out.push("status", Value::from(stopping.claim.status.map(Status::as_str)));
-    out.push("source", Value::from(stopping.source));
-    out.push("claimed", texts(&mut stopping.claim.files.iter().map(String::as_str)));
-    match &stopping.judged {
-        Ok(Judged { verdict, .. }) => {
-            out.push("files", first(verdict.files_json()));
-            out.push("observed", texts(&mut verdict.observed.iter().map(String::as_str)));
-            out.push("changes", Value::from(verdict.observed.len()));
-            out.push("unclaimed", texts(&mut verdict.unclaimed.iter().map(String::as_str)));
-            out.push("falseDone", Value::from(verdict.false_done));
-            out.push("ambiguous", Value::from(verdict.ambiguous));
-            let tests = tests.filter(|_| code.blocks() && !verdict.false_done).and_then(Tests::against);
-            out.push("reason", tests.map_or_else(|| Value::from(verdict.reason()), Value::from));
-        }
-        Err(why) => {
-            let reason = match why {
-                NoVerdict::NoSnapshot => "no snapshot of the agent's start",
-                NoVerdict::Unreliable(why) => why.as_str(),
-            };
-            out.push("falseDone", Value::from(false));
-            out.push("reason", Value::from(reason));
-        }
-    }
-    if let Some(tests) = tests {
-        out.push("tests", Value::from(tests.as_str()));
-    }
-    out.push("code", Value::from(code.as_str()));
-    out.push("blocked", Value::from(code.blocks()));
-    Value::Object(out)
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// Who claims.
+    pub agent: Option<String>,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it says became of its work.
+    pub status: Option<Status>,
+    source: &'static str,
+    /// The files it says it changed.
+    pub claimed: Vec<String>,
+    #[serde(flatten)]
+    verdict: Option<Judgement>,
+    /// Whether DONE was said and the facts say otherwise.
+    pub false_done: bool,
+    /// Why, in a sentence.
+    pub reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tests: Option<Tests>,
+    /// What came of it.
+    pub code: Code,
+    /// Whether the agent was sent back.
+    pub blocked: bool,
 }
 
-fn first(list: Value) -> Value {
-    match list {
-        Value::Array(items) => Value::Array(items.into_iter().take(MOST).collect()),
-        other => other,
+/// What the facts say, where there is a verdict.
+#[derive(Clone, Serialize)]
+struct Judgement {
+    files: Vec<FileVerdict>,
+    observed: Vec<String>,
+    changes: usize,
+    unclaimed: Vec<String>,
+    ambiguous: bool,
+}
+
+impl Claim {
+    /// The claim of an agent that stops.
+    pub fn of(stopping: &Stopping, code: Code, tests: Option<Tests>) -> Self {
+        let (verdict, false_done, reason) = match &stopping.judged {
+            Ok(Judged { verdict, .. }) => {
+                let tests = tests.filter(|_| code.blocks() && !verdict.false_done).and_then(Tests::against);
+                let reason = tests.map_or_else(|| verdict.reason(), str::to_owned);
+                let judgement = Judgement {
+                    files: verdict.files.iter().take(MOST).cloned().collect(),
+                    observed: verdict.observed.iter().take(MOST).cloned().collect(),
+                    changes: verdict.observed.len(),
+                    unclaimed: verdict.unclaimed.iter().take(MOST).cloned().collect(),
+                    ambiguous: verdict.ambiguous,
+                };
+                (Some(judgement), verdict.false_done, reason)
+            }
+            Err(NoVerdict::NoSnapshot) => (None, false, "no snapshot of the agent's start".to_owned()),
+            Err(NoVerdict::Unreliable(why)) => (None, false, why.clone()),
+        };
+        Self {
+            agent: stopping.agent.clone(),
+            kind: stopping.kind.clone(),
+            status: stopping.claim.status,
+            source: stopping.source,
+            claimed: stopping.claim.files.iter().take(MOST).cloned().collect(),
+            verdict,
+            false_done,
+            reason,
+            tests,
+            code,
+            blocked: code.blocks(),
+        }
+    }
+
+    /// The paths that changed, where that is known.
+    pub fn observed(&self) -> Option<&[String]> {
+        self.verdict.as_ref().map(|verdict| verdict.observed.as_slice())
     }
 }
 
@@ -70,50 +105,75 @@ pub fn append(
     session: &mut Session<'_>,
     input: &HookInput,
     stopping: &Stopping,
-    claim: Value,
+    claim: &Claim,
 ) -> Result<(), SessionError> {
-    let statement = json::canonical(&statement(stopping, claim.clone()));
+    let statement = json::to_canonical(&statement(stopping, claim));
     let key = session.store.ledger_key()?;
     let envelope = Envelope::sign(PAYLOAD_TYPE, statement.as_bytes(), &[&key])?.to_bytes();
     let digest = Digest::of(&envelope);
     session.keep(&format!("claims/{}.json", digest.hex()), &envelope)?;
-    let mut detail = Object::new();
-    crate::call::describe(input, &mut detail);
-    detail.push("standing", Value::from("observed"));
-    detail.push("claim", claim);
-    detail.push("statement", Value::from(digest.to_string()));
+    let detail = Detail { who: Who::of(input), standing: "observed", claim, statement: digest };
     let draft = session.event("claim", detail);
     session.append(draft)?;
     Ok(())
 }
 
-/// An in-toto statement: the commit, and the claimed files that landed, with their digests.
-fn statement(stopping: &Stopping, claim: Value) -> Value {
-    let mut out = Object::new();
-    out.push("_type", Value::from("https://in-toto.io/Statement/v1"));
-    let subjects = stopping.judged.as_ref().map(|judged| subjects(stopping, judged)).unwrap_or_default();
-    out.push("subject", Value::Array(subjects));
-    out.push("predicateType", Value::from(PREDICATE_TYPE));
-    out.push("predicate", claim);
-    Value::Object(out)
+/// What the row says.
+#[derive(Serialize)]
+struct Detail<'a> {
+    #[serde(flatten)]
+    who: Who<'a>,
+    standing: &'static str,
+    claim: &'a Claim,
+    /// Digest of the statement's envelope.
+    statement: Digest,
 }
 
-fn subjects(stopping: &Stopping, judged: &Judged) -> Vec<Value> {
-    let subject = |name: &str, algorithm: &str, digest: &str| {
-        let mut digests = Object::new();
-        digests.push(algorithm, Value::from(digest));
-        let mut out = Object::new();
-        out.push("name", Value::from(name));
-        out.push("digest", Value::Object(digests));
-        Value::Object(out)
-    };
-    let mut out: Vec<Value> = judged.after.head().map(|head| subject("HEAD", "gitCommit", head)).into_iter().collect();
+/// An in-toto statement.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Statement<'a> {
+    #[serde(rename = "_type")]
+    kind: &'static str,
+    subject: Vec<Subject>,
+    predicate_type: &'static str,
+    predicate: &'a Claim,
+}
+
+#[derive(Serialize)]
+struct Subject {
+    name: String,
+    digest: Digests,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Digests {
+    GitCommit(String),
+    Sha256(String),
+}
+
+/// The commit, and the claimed files that landed, with their digests.
+fn statement<'a>(stopping: &Stopping, claim: &'a Claim) -> Statement<'a> {
+    Statement {
+        kind: "https://in-toto.io/Statement/v1",
+        subject: stopping.judged.as_ref().map(|judged| subjects(stopping, judged)).unwrap_or_default(),
+        predicate_type: PREDICATE_TYPE,
+        predicate: claim,
+    }
+}
+
+fn subjects(stopping: &Stopping, judged: &Judged) -> Vec<Subject> {
+    let head = judged.after.head();
+    let head = head.map(|head| Subject { name: "HEAD".to_owned(), digest: Digests::GitCommit(head.to_owned()) });
+    let mut out: Vec<Subject> = head.into_iter().collect();
     let landed = judged.verdict.files.iter().filter(|file| file.landing == Landing::Landed);
     for file in landed.take(MOST) {
         let path = judged.root.join(&file.claimed);
         let small = fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= MAX_SUBJECT);
         if let Some(bytes) = small.then(|| fs::read(&path).ok()).flatten() {
-            out.push(subject(&file.claimed, "sha256", &Digest::of(&bytes).hex()));
+            let digest = Digests::Sha256(Digest::of(&bytes).hex());
+            out.push(Subject { name: file.claimed.clone(), digest });
         }
     }
     debug_assert!(!stopping.claim.files.is_empty() || out.len() <= 1, "only claimed files are subjects");

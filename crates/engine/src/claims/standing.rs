@@ -5,8 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use writ_claims::ALL;
-use writ_core::json::{self, Limits, Object, Value};
+use writ_core::json::{self, Limits};
 
 use super::found;
 use super::switches::{MAIN, Switches};
@@ -16,9 +17,10 @@ use crate::{Home, governing, protect};
 const MAX_SETTINGS: u64 = 4 << 20;
 
 /// What is enforced, and where that comes from.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Enforced {
     /// Whether a false DONE is sent back.
+    #[serde(rename = "enforced")]
     pub on: bool,
     /// Who says so: `policy`, `ATTEST_ENFORCE`, `ATTEST_ENFORCE in <file>`.
     pub from: Vec<String>,
@@ -86,17 +88,6 @@ impl Enforced {
             (kinds, false) => kinds.join(", "),
         };
         format!("claims are enforced for {about} ({})", self.from.join("; "))
-    }
-
-    /// `{enforced, from, agents, main}`
-    pub fn to_json(&self) -> Value {
-        let texts = |items: &[String]| Value::Array(items.iter().map(|item| Value::from(item.as_str())).collect());
-        let mut out = Object::new();
-        out.push("enforced", Value::from(self.on));
-        out.push("from", texts(&self.from));
-        out.push("agents", texts(&self.agents));
-        out.push("main", Value::from(self.main));
-        Value::Object(out)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which commands are test runs, and what came of them: claims about tests against the calls on record.
 
-use writ_core::json::Value;
+use serde::Serialize;
+use writ_core::json::{self, Value};
 use writ_evidence::row::{Row, RowDecision};
 use writ_shell::{Env, Word, analyze};
 
@@ -44,7 +45,8 @@ fn text_fits(want: &str, word: &str) -> bool {
 }
 
 /// What the record says to a claim that tests were run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tests {
     /// The last run that tells came out well.
     Passed,
@@ -58,13 +60,8 @@ pub enum Tests {
 
 impl Tests {
     /// `passed`, `failed`, `none-ran`, `unclear`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-            Self::NoneRan => "none-ran",
-            Self::Unclear => "unclear",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 
     /// What speaks against a claim that tests were run and pass.
@@ -124,15 +121,20 @@ fn may_test(row: &Row) -> bool {
     }
 }
 
-/// The member that a row about a command carries.
-pub fn to_json(runs: &[(String, bool)]) -> Value {
-    let one = |(runner, tells): &(String, bool)| {
-        let mut out = writ_core::json::Object::new();
-        out.push("runner", Value::from(runner.as_str()));
-        out.push("tells", Value::from(*tells));
-        Value::Object(out)
-    };
-    Value::Array(runs.iter().take(16).map(one).collect())
+/// A run of tests, as a row about a command carries it.
+#[derive(Serialize)]
+pub struct Run {
+    runner: String,
+    /// Whether the command's outcome is that of the tests.
+    tells: bool,
+}
+
+/// Most runs that a row carries.
+const MOST: usize = 16;
+
+/// The runs that a row carries.
+pub fn told(runs: Vec<(String, bool)>) -> Vec<Run> {
+    runs.into_iter().take(MOST).map(|(runner, tells)| Run { runner, tells }).collect()
 }
 
 #[cfg(test)]

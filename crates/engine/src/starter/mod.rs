@@ -9,7 +9,8 @@ mod rules;
 use std::fs;
 use std::path::Path;
 
-use writ_core::json::{self, Object, Value};
+use serde::Serialize;
+use writ_core::json;
 
 /// What a language's presence adds.
 struct Toolchain {
@@ -121,29 +122,62 @@ fn render(name: &str, asked: &[&str], denied: &[&str], observe: bool) -> String 
     let reads = rules::KEYS.iter().map(|rule| format!("Read:{rule}"));
     let kept = rules::KEYS.iter().map(|rule| format!("Edit:{rule}"));
     let starts = rules::STARTS_HERE.iter().flat_map(|rule| [format!("Write:{rule}"), format!("Edit:{rule}")]);
-    let mut tools = Object::new();
-    tools.push("deny", list(commands(rules::NEVER).chain(reads)));
-    tools.push("requireApproval", list(commands(asked).chain(starts).chain(kept)));
-    let mut files = Object::new();
-    files.push("deny", list(denied.iter().map(ToString::to_string)));
-    files.push("readOnly", list(rules::STARTS.iter().map(ToString::to_string)));
-    let mut domains = Object::new();
-    domains.push("deny", list(rules::METADATA.iter().map(ToString::to_string)));
-    let mut consequences = Object::new();
-    consequences.push("ask", Value::from(3u64));
-    consequences.push("deny", Value::from(4u64));
-    let mut policy = Object::new();
-    policy.push("version", Value::from("1.0"));
-    policy.push("name", Value::from(name));
-    if observe {
-        policy.push("enforce", Value::from("observe"));
-    }
-    policy.push("tools", Value::Object(tools));
-    policy.push("files", Value::Object(files));
-    policy.push("domains", Value::Object(domains));
-    policy.push("tokens", Value::from("ask"));
-    policy.push("consequences", Value::Object(consequences));
-    json::pretty(&Value::Object(policy)) + "\n"
+    let policy = Policy {
+        version: "1.0",
+        name,
+        enforce: observe.then_some("observe"),
+        tools: Tools {
+            deny: once(commands(rules::NEVER).chain(reads)),
+            require_approval: once(commands(asked).chain(starts).chain(kept)),
+        },
+        files: Files {
+            deny: once(denied.iter().map(ToString::to_string)),
+            read_only: once(rules::STARTS.iter().map(ToString::to_string)),
+        },
+        domains: Domains { deny: once(rules::METADATA.iter().map(ToString::to_string)) },
+        tokens: "ask",
+        consequences: Consequences { ask: 3, deny: 4 },
+    };
+    json::pretty(&json::to_value(&policy)) + "\n"
+}
+
+/// The members of a policy that a starter has, in the order people read them.
+#[derive(Serialize)]
+struct Policy<'a> {
+    version: &'static str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enforce: Option<&'static str>,
+    tools: Tools,
+    files: Files,
+    domains: Domains,
+    tokens: &'static str,
+    consequences: Consequences,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools {
+    deny: Vec<String>,
+    require_approval: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Files {
+    deny: Vec<String>,
+    read_only: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Domains {
+    deny: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Consequences {
+    ask: u8,
+    deny: u8,
 }
 
 fn commands<'a>(patterns: &'a [&str]) -> impl Iterator<Item = String> + 'a {
@@ -151,12 +185,12 @@ fn commands<'a>(patterns: &'a [&str]) -> impl Iterator<Item = String> + 'a {
 }
 
 /// A list in which each text stands once.
-fn list(items: impl Iterator<Item = String>) -> Value {
+fn once(items: impl Iterator<Item = String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for item in items {
         if !out.contains(&item) {
             out.push(item);
         }
     }
-    Value::Array(out.into_iter().map(Value::from).collect())
+    out
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use writ_core::json::Value;
+use writ_core::json::{self, Value};
 use writ_core::{Digest, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
@@ -175,7 +175,7 @@ impl<'a> Replay<'a> {
             expected.spend(action);
             decision = call::approved(decision);
         }
-        if call::rules(&decision) != *row.detail.get("rules").unwrap_or(&Value::Null) {
+        if json::to_value(&call::rules(&decision)) != *row.detail.get("rules").unwrap_or(&Value::Null) {
             return Err("deciding again names other rules".to_owned());
         }
         let Enforced { decision, observed } = enforce(policy, decision);
@@ -199,7 +199,8 @@ impl<'a> Replay<'a> {
 
 /// A grant that a human took back is gone, and no other.
 fn revoked(row: &Row, expected: &mut State) -> Result<(), String> {
-    let grant = row.detail.get("grant").and_then(Grant::from_json).ok_or("it names no grant")?;
+    let grant =
+        row.detail.get("grant").and_then(|grant| json::from_value::<Grant>(grant).ok()).ok_or("it names no grant")?;
     let at =
         expected.grants.iter().position(|known| *known == grant).ok_or("the grant it takes back was never given")?;
     expected.grants.remove(at);
@@ -207,7 +208,7 @@ fn revoked(row: &Row, expected: &mut State) -> Result<(), String> {
 }
 
 fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {
-    let facts = Facts::from_json(facts).map_err(|error| format!("its facts do not read: {error}"))?;
+    let facts: Facts = json::from_value(facts).map_err(|error| format!("its facts do not read: {error}"))?;
     if facts.tool() == tool {
         return Ok(facts);
     }
@@ -242,7 +243,7 @@ fn recorded_rules(row: &Row) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{Home, hook};
-    use writ_core::{SessionId, json};
+    use writ_core::SessionId;
     use writ_store::Store;
 
     const POLICY: &[u8] = br#"{"version":"1.0","name":"x","enforce":"observe","tools":{"deny":["Bash:curl *"]}}"#;

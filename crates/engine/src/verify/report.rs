@@ -1,33 +1,33 @@
 //! What verification found, in an order that people read: one phase a question.
 
-use writ_core::json::{Object, Value};
+use serde::{Serialize, Serializer};
+use writ_core::json;
 
 use super::coverage::Unobserved;
 
 /// How a claim is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Standing {
     /// The client was told; the client acts on it.
     Advised,
     /// Writ saw it itself, or computed it from the record.
     Observed,
     /// It stands in the agent's own transcript.
+    #[serde(rename = "reported by the agent")]
     Reported,
 }
 
 impl Standing {
     /// The words used in a report.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Advised => "advised",
-            Self::Observed => "observed",
-            Self::Reported => "reported by the agent",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 }
 
 /// How a phase ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// Checked and right.
     Passed,
@@ -39,12 +39,8 @@ pub enum Outcome {
 
 impl Outcome {
     /// `passed`, `failed` or `absent`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-            Self::Absent => "absent",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 
     /// ✓ ✗ –
@@ -58,7 +54,7 @@ impl Outcome {
 }
 
 /// One question and its answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Phase {
     /// `policy`, `rows`, `checkpoints`, `consistency`, `tail`, `decisions`, `coverage`.
     pub name: &'static str,
@@ -73,13 +69,15 @@ pub struct Phase {
 }
 
 /// What a record is worth as a whole (R76). One that is gone is an error: there is nothing to report on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Nothing failed, and a key that the verifier pinned, or their own, signed for it.
     Verified,
     /// Nothing failed, and nobody signed.
     Unsigned,
     /// Signed, by a key that nobody here knows.
+    #[serde(rename = "unknown key")]
     UnknownKey,
     /// Something does not hold.
     Broken,
@@ -89,14 +87,8 @@ pub enum Status {
 
 impl Status {
     /// `verified`, `unsigned`, `unknown key`, `broken` or `empty`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Verified => "verified",
-            Self::Unsigned => "unsigned",
-            Self::UnknownKey => "unknown key",
-            Self::Broken => "broken",
-            Self::Empty => "empty",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 
     const fn explained(self) -> &'static str {
@@ -185,32 +177,41 @@ impl Report {
             (more, _) => format!("verified, except: {told}; and {} more", more - TOLD),
         }
     }
+}
 
-    /// The report as JSON. Shape: `spec/verify.md`.
-    pub fn to_json(&self) -> Value {
-        let texts = |items: &[String]| Value::Array(items.iter().map(|item| Value::from(item.as_str())).collect());
-        let phase = |phase: &Phase| {
-            let mut out = Object::new();
-            out.push("name", Value::from(phase.name));
-            out.push("outcome", Value::from(phase.outcome.as_str()));
-            out.push("standing", Value::from(phase.standing.as_str()));
-            out.push("summary", Value::from(phase.summary.as_str()));
-            out.push("findings", texts(&phase.findings));
-            Value::Object(out)
+/// The report's document. Shape: `spec/verify.md`.
+#[derive(Serialize)]
+struct Document<'a> {
+    verified: bool,
+    status: Status,
+    except: Vec<&'a str>,
+    session: Option<&'a str>,
+    rows: u64,
+    key: Option<&'a str>,
+    pinned: bool,
+    phases: &'a [Phase],
+    coverage: Coverage<'a>,
+}
+
+#[derive(Serialize)]
+struct Coverage<'a> {
+    unobserved: &'a [String],
+    count: u64,
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let document = Document {
+            verified: self.status == Status::Verified && self.verified(),
+            status: self.status,
+            except: self.exceptions().collect(),
+            session: self.session.as_deref(),
+            rows: self.rows,
+            key: self.key.as_deref(),
+            pinned: self.pinned,
+            phases: &self.phases,
+            coverage: Coverage { unobserved: &self.unobserved.calls, count: self.unobserved.count },
         };
-        let mut coverage = Object::new();
-        coverage.push("unobserved", texts(&self.unobserved.calls));
-        coverage.push("count", Value::from(self.unobserved.count));
-        let mut out = Object::new();
-        out.push("verified", Value::from(self.status == Status::Verified && self.verified()));
-        out.push("status", Value::from(self.status.as_str()));
-        out.push("except", Value::Array(self.exceptions().map(Value::from).collect()));
-        out.push("session", Value::from(self.session.as_deref()));
-        out.push("rows", Value::from(self.rows));
-        out.push("key", Value::from(self.key.as_deref()));
-        out.push("pinned", Value::from(self.pinned));
-        out.push("phases", Value::Array(self.phases.iter().map(phase).collect()));
-        out.push("coverage", Value::Object(coverage));
-        Value::Object(out)
+        document.serialize(serializer)
     }
 }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::Path;
 
-use writ_core::json::Value;
+use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp};
 use writ_evidence::attestation::Attestation;
 use writ_evidence::registry::Registry;
@@ -94,7 +94,7 @@ impl<'a> Chains<'a> {
             outcomes.push(if event(row) == "grant" { self.approval(row) } else { self.evaluation(row) });
         }
         let facts = row.detail.get("facts").filter(|facts| facts.get("applies").is_some());
-        let facts = facts.and_then(|facts| Facts::from_json(facts).ok());
+        let facts = facts.and_then(|facts| json::from_value::<Facts>(facts).ok());
         for apply in facts.iter().flat_map(Facts::applies).filter(|apply| apply.verdict.is_some()) {
             outcomes.push(self.apply(row, apply));
         }
@@ -143,7 +143,7 @@ impl<'a> Chains<'a> {
             return Err("its attestation is about another call".to_owned());
         }
         let tier = attested::tier(&attestation);
-        let facts = row.detail.get("facts").and_then(|facts| Facts::from_json(facts).ok());
+        let facts = row.detail.get("facts").and_then(|facts| json::from_value::<Facts>(facts).ok());
         let judged = facts.as_ref().and_then(Facts::loss).map_or(Some(1), |loss| Some(loss.tier));
         if tier != judged {
             return Err("its attestation tells of another tier than its facts".to_owned());

@@ -2,8 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+use writ_core::json;
+
 /// Why an attestation does not verify. The codes are part of the protocol; what happened in detail stands beside them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FailureCode {
     /// The signature does not belong to these bytes and this key.
     SignatureInvalid,
@@ -33,21 +37,8 @@ pub enum FailureCode {
 
 impl FailureCode {
     /// The code as the protocol spells it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SignatureInvalid => "signature_invalid",
-            Self::KeyNotFound => "key_not_found",
-            Self::KeyCompromised => "key_compromised",
-            Self::KeyPending => "key_pending",
-            Self::InstanceNotTrusted => "instance_not_trusted",
-            Self::CrossCheckMismatch => "cross_check_mismatch",
-            Self::NetworkError => "network_error",
-            Self::RegistryRollback => "registry_rollback",
-            Self::AttestationAbsent => "attestation_absent",
-            Self::InvalidAttestation => "invalid_attestation",
-            Self::Expired => "expired",
-            Self::NonceReused => "nonce_reused",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 
     /// Whether trying again may help.

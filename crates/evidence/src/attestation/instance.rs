@@ -7,8 +7,11 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use serde::{Deserialize, Serialize};
+use writ_core::json;
+
 /// `scheme://host[:port]`, the host in lower case, the default port left out.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct Instance(String);
 
 /// Why a text is no instance.
@@ -56,6 +59,12 @@ impl Instance {
     /// The address in its one form.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Instance {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        json::read_text(deserializer, Self::parse)
     }
 }
 

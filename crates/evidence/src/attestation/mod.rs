@@ -9,6 +9,7 @@ mod failure;
 mod instance;
 mod offline;
 
+use serde::{Deserialize, Deserializer};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Digest, Timestamp};
 
@@ -37,6 +38,51 @@ pub struct Attestation {
     expires_at: Option<Timestamp>,
 }
 
+/// The members of §4.1. Others pass.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "most members are read to be checked, and then taken from the document as they stand")]
+struct Form {
+    #[serde(deserialize_with = "json::filled")]
+    attestation_uri: String,
+    #[serde(default, deserialize_with = "some_filled")]
+    chain_id: Option<String>,
+    evaluator: Evaluator,
+    #[serde(default, deserialize_with = "json::given")]
+    expires_at: Option<Timestamp>,
+    input: AnObject,
+    #[serde(deserialize_with = "key_id")]
+    key_id: String,
+    #[serde(default, deserialize_with = "nonce")]
+    nonce: Option<String>,
+    output: AnObject,
+    #[serde(default, deserialize_with = "json::given")]
+    parent_attestation: Option<Digest>,
+    #[serde(with = "b64url")]
+    signature: [u8; 64],
+    timestamp: Timestamp,
+    #[serde(default, deserialize_with = "json::given")]
+    version: Option<Version>,
+}
+
+/// An object, whatever it holds.
+#[derive(Deserialize)]
+struct AnObject {}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "not a text and not an object")]
+#[expect(dead_code, reason = "read to be checked")]
+enum Evaluator {
+    Named(#[serde(deserialize_with = "json::filled")] String),
+    Described(Object),
+}
+
+#[derive(Deserialize)]
+enum Version {
+    /// [`VERSION`].
+    #[serde(rename = "recourse.attestation.v1")]
+    One,
+}
+
 impl Attestation {
     /// Reads a document.
     pub fn parse(bytes: &[u8]) -> Result<Self, Failure> {
@@ -46,48 +92,13 @@ impl Attestation {
 
     /// Reads a parsed document. The caller parsed it under [`Limits::SIGNED`].
     pub fn from_value(value: Value) -> Result<Self, Failure> {
+        let form: Form = json::from_value(&value).map_err(|error| invalid(error.to_string()))?;
         let Value::Object(members) = value else { return Err(invalid("not a JSON object")) };
-        let text = |name: &str| {
-            let text = members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-            text.ok_or_else(|| invalid(format!("`{name}` is not a text")))
-        };
-        let moment = |name: &str| {
-            let parsed = Timestamp::parse(text(name)?);
-            parsed.map_err(|error| invalid(format!("`{name}`: {error}")))
-        };
-        for name in ["input", "output"] {
-            if members.get(name).and_then(Value::as_object).is_none() {
-                return Err(invalid(format!("`{name}` is not an object")));
-            }
-        }
-        if members.get("evaluator").and_then(Value::as_object).is_none() {
-            text("evaluator")?;
-        }
-        if !is_key_id(text("key_id")?) {
-            return Err(invalid("`key_id` is not printable ASCII without spaces"));
-        }
-        let signature = b64url::decode(text("signature")?);
-        let signature = signature.ok_or_else(|| invalid("`signature` is not 64 bytes in base64url without padding"))?;
-        let timestamp = moment("timestamp")?;
-        let has = |name: &str| members.get(name).is_some();
-        if has("version") && text("version")? != VERSION {
-            return Err(invalid(format!("`version` is not {VERSION}")));
-        }
-        if has("nonce") && !is_nonce(text("nonce")?) {
-            return Err(invalid("`nonce` is not 32 lower-case hexadecimal digits"));
-        }
-        let expires_at = if has("expires_at") { Some(moment("expires_at")?) } else { None };
-        if has("chain_id") {
-            text("chain_id")?;
-        }
-        if has("parent_attestation") && Digest::parse(text("parent_attestation")?).is_err() {
-            return Err(invalid("`parent_attestation` is not `sha256:` and 64 lower-case hexadecimal digits"));
-        }
         let id = id_of(&members);
-        let uri = text("attestation_uri")?;
-        if split_uri(uri).is_none_or(|(_, named)| named != id) {
+        if split_uri(&form.attestation_uri).is_none_or(|(_, named)| named != id) {
             return Err(invalid(format!("`attestation_uri` is not {{instance}}{FOLDER}{id}.json")));
         }
+        let Form { signature, timestamp, expires_at, .. } = form;
         Ok(Self { id, signature, timestamp, expires_at, members })
     }
 
@@ -196,6 +207,20 @@ pub fn is_key_id(id: &str) -> bool {
 
 fn is_nonce(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn some_filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    json::filled(deserializer).map(Some)
+}
+
+fn key_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let wrong = "not printable ASCII without spaces";
+    json::read_text(deserializer, |text| if is_key_id(text) { Ok(text.to_owned()) } else { Err(wrong) })
+}
+
+fn nonce<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let wrong = "not 32 lower-case hexadecimal digits";
+    json::read_text(deserializer, |text| if is_nonce(text) { Ok(Some(text.to_owned())) } else { Err(wrong) })
 }
 
 fn id_of(members: &Object) -> String {

@@ -178,6 +178,8 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
+    use writ_core::json::{compact, to_value};
+
     use super::*;
     use crate::keys::{Algorithm, SigningKey};
 
@@ -196,7 +198,7 @@ mod tests {
             let next = registry.changed(&change, at(second)).unwrap();
             next.may_follow(&registry).unwrap();
             assert!(registry.may_follow(&next).is_err());
-            registry = Registry::parse(writ_core::json::compact(&next.to_json()).as_bytes()).unwrap();
+            registry = Registry::parse(compact(&to_value(&next)).as_bytes()).unwrap();
             assert_eq!(registry, next);
             registry.clone()
         };
@@ -296,7 +298,7 @@ mod tests {
         let twice = registry.changed(&Change::Publish { public: registry.keys[0].public }, at(2));
         assert_eq!(twice, Err(ChangeError::Published { id: "writ-3".into() }));
         renamed.keys.push(registry.keys[0].clone());
-        let printed = writ_core::json::compact(&renamed.to_json());
+        let printed = compact(&to_value(&renamed));
         assert!(matches!(Registry::parse(printed.as_bytes()), Err(crate::registry::RegistryError::OneKey(..))));
         let bends: [fn(&mut Vec<Key>); 3] =
             [|keys| keys.truncate(1), |keys| keys[0].state = KeyState::Active, |keys| keys[0].public = keys[1].public];

@@ -10,7 +10,8 @@ mod document;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use writ_core::Timestamp;
+use serde::{Deserialize, Serialize};
+use writ_core::{Timestamp, json};
 
 pub use change::{Change, ChangeError};
 pub use document::RegistryError;
@@ -21,7 +22,8 @@ use crate::attestation::{Attestation, Failure, FailureCode};
 pub const PATH: &str = "/.well-known/recourse-keys.json";
 
 /// What a key may be used for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum KeyState {
     /// Published, not in use yet.
     Pending,
@@ -36,18 +38,9 @@ pub enum KeyState {
 }
 
 impl KeyState {
-    /// Every state.
-    pub const ALL: [Self; 5] = [Self::Pending, Self::Active, Self::Deprecated, Self::Retired, Self::Compromised];
-
     /// The state as the registry spells it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Active => "active",
-            Self::Deprecated => "deprecated",
-            Self::Retired => "retired",
-            Self::Compromised => "compromised",
-        }
+    pub fn as_str(self) -> &'static str {
+        json::word(&self)
     }
 
     /// Whether a key may go from here to `next` (R31).
@@ -81,7 +74,8 @@ impl fmt::Display for KeyState {
 }
 
 /// One key.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "document::KeyDocument", into = "document::KeyDocument")]
 pub struct Key {
     /// Its name, never used again for another key.
     pub id: String,
@@ -98,10 +92,13 @@ pub struct Key {
 }
 
 /// A registry.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "document::Document")]
 pub struct Registry {
+    #[serde(rename = "instance_id")]
     instance: String,
     keys: Vec<Key>,
+    #[serde(rename = "registry_version")]
     version: u64,
     updated_at: Timestamp,
 }

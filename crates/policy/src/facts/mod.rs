@@ -1,43 +1,57 @@
 //! What a call would touch, in a form that outlives it: the ledger keeps facts, and verification judges them again.
 //!
 //! Facts hold tools, paths, hosts, program names and pointers of the rules that matched — never a command's text, a URL's
-//! query or a file's content (R8). Invariant: `Facts::from_json(facts.to_json())` judges like `facts`. Page: `spec/policy.md`.
+//! query or a file's content (R8). Invariant: facts that were written and read judge like
+//! those that were written. Page: `spec/policy.md`.
 
-mod json;
+mod document;
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
 use writ_core::secret::mask;
-use writ_core::{Digest, Span, Subject, Timestamp};
+use writ_core::{Digest, Span, Subject, Timestamp, json};
 use writ_shell::{Access, UnresolvedKind};
 
 use crate::glob::split;
 use crate::rules::SHELL_TOOLS;
 
 /// What a call would touch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Facts {
     pub(crate) tool: String,
     /// Its input holds a shell line, so that rules about Bash are asked too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) shell: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) texts: Vec<TextFact>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) paths: Vec<PathFact>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hosts: Vec<HostFact>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unresolved: Vec<UnresolvedFact>,
     /// Why the input cannot be judged at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) malformed: Option<String>,
     /// The worst of what it would lose, where the policy asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) loss: Option<Loss>,
     /// The infrastructure plans it would apply, where the policy asks for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) applies: Vec<Apply>,
     /// Why its verdict could not be attested, where the policy asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unattested: Option<String>,
     /// It holds a token of a known shape, where the policy asks for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) token: bool,
 }
 
 /// An infrastructure plan that is applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "document::Apply")]
 pub struct Apply {
     /// The plan file, absolute; `None` where the command names none, or none that is known.
     pub plan: Option<String>,
@@ -65,7 +79,7 @@ pub struct PlanVerdict {
 }
 
 /// What an evaluation found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     /// The worst finding's tier, 1 to 5.
     pub tier: u8,
@@ -74,26 +88,34 @@ pub struct Loss {
 }
 
 /// A command, a URL or a subagent's type: text that patterns match.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TextFact {
+    #[serde(deserialize_with = "document::text_subject")]
     pub subject: Subject,
     /// The program's base name, the host, the type.
     pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
     /// Pointers of `deny` and `requireApproval` rules that match; `false` where they only might.
+    #[serde(default, with = "document::hits", skip_serializing_if = "Vec::is_empty")]
     pub hits: Vec<(String, bool)>,
     /// Pointer of the `allow` rule that names it; `writ:builtin` where none is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<String>,
     /// The command does what only a human may (R19).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reserved: bool,
     /// It is only possible that it is run: it stands among what a program gets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub possible: bool,
     /// The text itself; lives only until the answer is given.
+    #[serde(skip)]
     pub text: String,
 }
 
 /// A file or tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "document::Path<'static>")]
 pub(crate) struct PathFact {
     /// As written, absolute, folded as text.
     pub written: String,
@@ -119,9 +141,11 @@ impl PathFact {
 }
 
 /// How a path became known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum PathKind {
     /// It was named.
+    #[default]
     Named,
     /// A shell glob that matches nothing now.
     Glob,
@@ -156,7 +180,8 @@ pub(crate) enum PathKind {
 }
 
 /// A host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "document::Host<'static>")]
 pub(crate) struct HostFact {
     pub host: Host,
     pub mentioned: bool,
@@ -175,18 +200,15 @@ pub enum Host {
 }
 
 /// Something that cannot be known before it runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnresolvedFact {
     pub kind: String,
     /// The construct; lives only until the answer is given.
+    #[serde(skip)]
     pub what: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
 }
-
-/// Facts that do not read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` of the facts is not as it was written")]
-pub struct FactsError(&'static str);
 
 impl Facts {
     /// The tool the call was for.
@@ -254,12 +276,9 @@ impl Facts {
     }
 }
 
-const ACCESS: [(Access, &str); 4] =
-    [(Access::List, "list"), (Access::Exec, "exec"), (Access::Read, "read"), (Access::Write, "write")];
-
 /// `list`, `exec`, `read` or `write`.
 pub(crate) fn access_word(access: Access) -> &'static str {
-    ACCESS.iter().find(|(known, _)| *known == access).map_or("write", |(_, word)| word)
+    json::word(&access)
 }
 
 /// The kind of a line too large to be followed.

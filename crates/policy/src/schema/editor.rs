@@ -1,99 +1,119 @@
 //! The table as a JSON Schema, for editors.
 
-use writ_core::json::{Object, Value};
+use serde::Serialize;
+use writ_core::json::{self, Object, Value};
 
 use super::table::{COUNTED, MEASURED, ROOT};
 use super::{Field, Kind};
 
+const POLICY: &str = "#/$defs/policy";
+
+/// The members of a JSON Schema (draft 2020-12) that a policy's needs.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Schema {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'static str>,
+    #[serde(rename = "$ref", skip_serializing_if = "Option::is_none")]
+    reference: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#const: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_length: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minimum: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#enum: Option<&'static [&'static str]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Box<Schema>>,
+    /// By name, in the order of the table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    properties: Option<Object>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    required: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    additional_properties: Option<Others>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    one_of: Vec<Schema>,
+}
+
+/// What members beside the named ones may be.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Others {
+    None(bool),
+    Of(Box<Schema>),
+}
+
+/// The whole document.
+#[derive(Serialize)]
+struct Document {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    title: &'static str,
+    #[serde(rename = "$ref")]
+    reference: &'static str,
+    #[serde(rename = "$defs")]
+    definitions: Definitions,
+}
+
+#[derive(Serialize)]
+struct Definitions {
+    policy: Schema,
+}
+
 /// The JSON Schema (draft 2020-12) of the whole document.
 pub fn json_schema() -> Value {
-    let mut out = Object::new();
-    out.push("$schema", Value::from("https://json-schema.org/draft/2020-12/schema"));
-    out.push("title", Value::from("Writ policy (.aflock)"));
-    let mut defs = Object::new();
-    defs.push("policy", object_schema(ROOT));
-    out.push("$ref", Value::from("#/$defs/policy"));
-    out.push("$defs", Value::Object(defs));
-    Value::Object(out)
+    json::to_value(&Document {
+        schema: "https://json-schema.org/draft/2020-12/schema",
+        title: "Writ policy (.aflock)",
+        reference: POLICY,
+        definitions: Definitions { policy: object(ROOT) },
+    })
 }
 
-fn object_schema(fields: &[Field]) -> Value {
-    let mut properties = Object::new();
-    for field in fields {
-        let mut schema = Object::new();
-        schema.push("description", Value::from(field.doc));
-        let Value::Object(kind) = kind_schema(field.kind) else { continue };
-        kind.iter().for_each(|(name, value)| schema.push(name, value.clone()));
-        properties.push(field.name, Value::Object(schema));
+fn object(fields: &'static [Field]) -> Schema {
+    let property = |field: &Field| {
+        let schema = Schema { description: Some(field.doc), ..kind_schema(field.kind) };
+        (field.name.to_owned(), json::to_value(&schema))
+    };
+    Schema {
+        properties: Some(fields.iter().map(property).collect()),
+        required: fields.iter().filter(|field| field.required).map(|field| field.name).collect(),
+        additional_properties: Some(Others::None(false)),
+        ..typed("object")
     }
-    let needed: Vec<Value> =
-        fields.iter().filter(|field| field.required).map(|field| Value::from(field.name)).collect();
-    let mut out = typed("object");
-    out.push("properties", Value::Object(properties));
-    if !needed.is_empty() {
-        out.push("required", Value::Array(needed));
-    }
-    out.push("additionalProperties", Value::from(false));
-    Value::Object(out)
 }
 
-fn kind_schema(kind: Kind) -> Value {
-    let words = |words: &[&str]| Value::Array(words.iter().map(|&word| Value::from(word)).collect());
-    let mut out;
+fn kind_schema(kind: Kind) -> Schema {
     match kind {
-        Kind::Text => out = typed("string"),
-        Kind::Name => {
-            out = typed("string");
-            out.push("minLength", Value::Number(1.0));
-        }
-        Kind::Version => {
-            out = Object::new();
-            out.push("const", Value::from("1.0"));
-        }
-        Kind::Date => {
-            out = typed("string");
-            out.push("format", Value::from("date-time"));
-        }
-        Kind::Truth => out = typed("boolean"),
-        Kind::Count => out = number("integer"),
-        Kind::Amount => out = number("number"),
-        Kind::Word(list) => {
-            out = Object::new();
-            out.push("enum", words(list));
-        }
-        Kind::List(item) => {
-            out = typed("array");
-            out.push("items", kind_schema(*item));
-        }
-        Kind::Object(fields) => return object_schema(fields),
+        Kind::Text => typed("string"),
+        Kind::Name => Schema { min_length: Some(1), ..typed("string") },
+        Kind::Version => Schema { r#const: Some("1.0"), ..Schema::default() },
+        Kind::Date => Schema { format: Some("date-time"), ..typed("string") },
+        Kind::Truth => typed("boolean"),
+        Kind::Count => Schema { minimum: Some(0), ..typed("integer") },
+        Kind::Amount => Schema { minimum: Some(0), ..typed("number") },
+        Kind::Word(words) => Schema { r#enum: Some(words), ..Schema::default() },
+        Kind::List(item) => Schema { items: Some(Box::new(kind_schema(*item))), ..typed("array") },
+        Kind::Object(fields) => object(fields),
         Kind::Map(item) => {
-            out = typed("object");
-            out.push("additionalProperties", kind_schema(*item));
+            Schema { additional_properties: Some(Others::Of(Box::new(kind_schema(*item)))), ..typed("object") }
         }
-        Kind::Money | Kind::Limit => {
-            let (plain, fields) =
-                if matches!(kind, Kind::Limit) { (Kind::Count, COUNTED) } else { (Kind::Amount, MEASURED) };
-            out = Object::new();
-            out.push("oneOf", Value::Array(vec![kind_schema(plain), object_schema(fields)]));
-        }
-        Kind::PolicyOrPath => {
-            let mut reference = Object::new();
-            reference.push("$ref", Value::from("#/$defs/policy"));
-            out = Object::new();
-            out.push("oneOf", Value::Array(vec![Value::Object(typed("string")), Value::Object(reference)]));
-        }
+        Kind::Limit => either(kind_schema(Kind::Count), object(COUNTED)),
+        Kind::Money => either(kind_schema(Kind::Amount), object(MEASURED)),
+        Kind::PolicyOrPath => either(typed("string"), Schema { reference: Some(POLICY), ..Schema::default() }),
     }
-    Value::Object(out)
 }
 
-fn typed(name: &str) -> Object {
-    let mut out = Object::new();
-    out.push("type", Value::from(name));
-    out
+fn typed(name: &'static str) -> Schema {
+    Schema { r#type: Some(name), ..Schema::default() }
 }
 
-fn number(name: &str) -> Object {
-    let mut out = typed(name);
-    out.push("minimum", Value::Number(0.0));
-    out
+fn either(one: Schema, other: Schema) -> Schema {
+    Schema { one_of: vec![one, other], ..Schema::default() }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
-use writ_policy::{Entry, Facts, Policy, Protected, Resolved, Setting, World, fold, judge, survey};
+use writ_policy::{Entry, Policy, Protected, Resolved, Setting, World, fold, judge, survey};
 
 const ROOT: &str = "/w";
 
@@ -75,8 +75,8 @@ fn verdict(policy: &str, disk: &Disk, tool: &str, input: Value) -> Verdict {
     let call = ToolCall { tool: tool.to_owned(), input, cwd: ROOT.to_owned() };
     let facts = survey(&policy, &call, &setting(), disk);
     let live = judge(&policy, &setting(), &facts);
-    let recorded = json::parse(json::canonical(&facts.to_json()).as_bytes()).unwrap();
-    let again = judge(&policy, &setting(), &Facts::from_json(&recorded).unwrap());
+    let recorded = json::to_canonical(&facts);
+    let again = judge(&policy, &setting(), &json::from_slice(recorded.as_bytes()).unwrap());
     assert_eq!(live.verdict, again.verdict, "{call:?}");
     live.verdict
 }

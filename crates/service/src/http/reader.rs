@@ -113,7 +113,7 @@ impl Source {
             return Ok(Some(Arc::clone(known)));
         }
         self.published = self.archive.registry(now)?.map(|registry| {
-            let body = json::compact(&registry.to_json());
+            let body = json::to_compact(&registry);
             let tag = format!("\"{}-{}\"", registry.version(), Digest::of(body.as_bytes()).hex().split_at(16).0);
             self.metrics.registry(registry.version());
             Arc::new(Published { registry, body: body.into(), tag })

@@ -22,7 +22,7 @@ pub(super) fn routes(server: Server) -> Router {
 
 async fn registry(State(server): State<Server>) -> Response {
     asked(server, |instance| match instance {
-        Instance::Here { signer, .. } => Ok(Some(json::compact(&signer.registry()?.to_json()))),
+        Instance::Here { signer, .. } => Ok(Some(json::to_compact(&signer.registry()?))),
         Instance::None | Instance::Broken(_) => Ok(None),
     })
     .await

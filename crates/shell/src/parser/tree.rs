@@ -3,18 +3,21 @@
 //! Owns nothing but the view: what `writ shell explain` prints is what the parser built. A node's span runs from the first to
 //! the last thing in it that has a place of its own.
 
+use serde::Serialize;
 use writ_core::Span;
-use writ_core::json::{Object, Value};
 
 use crate::parser::syntax::{Next, Node, RawPart, RawWord, Redirect, RedirectKind, Simple};
 
 /// A node to show.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Tree {
     kind: &'static str,
     /// What the kind leaves open: a variable's or a function's name, the sign between two commands.
+    #[serde(skip_serializing_if = "String::is_empty")]
     name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     span: Option<Span>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<Tree>,
 }
 
@@ -66,22 +69,6 @@ impl Tree {
         for child in &self.children {
             child.write(line, depth + 1, out);
         }
-    }
-
-    /// `{kind, name?, span?, children?}`.
-    pub fn to_json(&self) -> Value {
-        let mut out = Object::new();
-        out.push("kind", Value::from(self.kind));
-        if !self.name.is_empty() {
-            out.push("name", Value::from(self.name.as_str()));
-        }
-        if let Some(span) = self.span {
-            out.push("span", Value::Array(vec![Value::from(span.start), Value::from(span.end)]));
-        }
-        if !self.children.is_empty() {
-            out.push("children", Value::Array(self.children.iter().map(Self::to_json).collect()));
-        }
-        Value::Object(out)
     }
 }
 

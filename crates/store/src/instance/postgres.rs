@@ -121,7 +121,7 @@ impl Database for Postgres {
         let known = known.as_ref().unwrap_or(first);
         let Some(next) = changer(known)? else { return Ok(known.clone()) };
         let version = i64::try_from(next.version()).unwrap_or(i64::MAX);
-        let document = json::compact(&next.to_json());
+        let document = json::to_compact(&next);
         let insert = "INSERT INTO writ_registry (version, document) VALUES ($1, $2)";
         let changed = change
             .execute(insert, &[&version, &document])

@@ -119,7 +119,7 @@ impl Database for Sqlite {
         let known = known.as_ref().unwrap_or(first);
         let Some(next) = changer(known)? else { return Ok(known.clone()) };
         let insert = "INSERT INTO registry (version, document) VALUES (?1, ?2)";
-        change.execute(insert, params![signed(next.version()), json::compact(&next.to_json())]).map_err(&failed)?;
+        change.execute(insert, params![signed(next.version()), json::to_compact(&next)]).map_err(&failed)?;
         change.commit().map_err(failed)?;
         Ok(next)
     }

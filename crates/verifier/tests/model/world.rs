@@ -302,7 +302,7 @@ impl<'a> World<'a> {
             assert_eq!(new.public, key.public);
             assert!(new.state == key.state || legal(key.state, new.state), "{deed:?} on {old:?}");
         }
-        let printed = json::compact(&issuer.registry.to_json());
+        let printed = json::to_compact(&issuer.registry);
         assert_eq!(Registry::parse(printed.as_bytes()).as_ref(), Ok(&issuer.registry));
         issuer.doc = doc.clone();
         // §5.3: compromised keys may be left out.

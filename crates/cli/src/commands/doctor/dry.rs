@@ -82,19 +82,15 @@ fn answer(start: &Start, cwd: &Path, state: &Path) -> Result<String, String> {
 }
 
 fn payload(cwd: &Path) -> String {
-    let mut input = Object::new();
-    input.push("file_path", Value::from(cwd.join("README.md").to_string_lossy().as_ref()));
-    let mut out = Object::new();
-    for (name, text) in [
-        ("session_id", "writ-doctor"),
-        ("hook_event_name", "PreToolUse"),
-        ("tool_name", "Read"),
-        ("tool_use_id", "writ-doctor"),
-        ("permission_mode", "default"),
-    ] {
-        out.push(name, Value::from(text));
-    }
-    out.push("cwd", Value::from(cwd.to_string_lossy().as_ref()));
-    out.push("tool_input", Value::Object(input));
-    json::compact(&Value::Object(out))
+    let file = cwd.join("README.md").to_string_lossy().into_owned();
+    let payload = Object::from([
+        ("session_id", Value::from("writ-doctor")),
+        ("hook_event_name", Value::from("PreToolUse")),
+        ("tool_name", Value::from("Read")),
+        ("tool_use_id", Value::from("writ-doctor")),
+        ("permission_mode", Value::from("default")),
+        ("cwd", Value::from(cwd.to_string_lossy().as_ref())),
+        ("tool_input", Value::Object([("file_path", Value::from(file))].into())),
+    ]);
+    json::compact(&Value::Object(payload))
 }

@@ -6,7 +6,7 @@ mod state;
 
 use std::path::Path;
 
-use writ_core::json::{Object, Value};
+use serde::Serialize;
 use writ_engine::verify::VerifyError;
 use writ_engine::{Home, Trust, governing, standing, verify};
 use writ_store::Store;
@@ -20,6 +20,7 @@ use crate::exit::Failure;
 use crate::output;
 
 /// One question, its answer, and the remedy when the answer is bad.
+#[derive(Serialize)]
 pub struct Finding {
     pub good: bool,
     pub text: String,
@@ -44,7 +45,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     findings.extend(hooks::check(&home, &cwd, Look::Answers));
     findings.push(client()?);
     if args.format == Format::Json {
-        output::print_json(&Value::Array(findings.iter().map(to_json).collect()));
+        output::print_json(&findings);
     } else {
         for finding in &findings {
             let mark = if finding.good { output::good('✓') } else { output::bad('✗') };
@@ -55,14 +56,6 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         }
     }
     if findings.iter().all(|finding| finding.good) { Ok(()) } else { Err(Failure::No) }
-}
-
-fn to_json(finding: &Finding) -> Value {
-    let mut out = Object::new();
-    out.push("good", Value::from(finding.good));
-    out.push("text", Value::from(finding.text.as_str()));
-    out.push("remedy", Value::from(finding.remedy.as_str()));
-    Value::Object(out)
 }
 
 /// The policy that governs here, and how the newest session stands to it.

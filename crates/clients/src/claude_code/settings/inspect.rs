@@ -4,6 +4,7 @@
 //! is a finding. The invariant: a file that [`super::install`] has just written is [`Installed::complete`], unless it was
 //! switched off or broken by something else in it, which is then named. Format page: `spec/clients/claude-code.md`.
 
+use serde::{Deserialize, Serialize};
 use writ_core::json::{Object, Value};
 
 use super::shell::{self, is_bash};
@@ -43,7 +44,7 @@ pub struct Installed {
 }
 
 /// A command line of a hook entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
     /// The program; a whole shell line where there are no arguments.
     pub command: String,

@@ -2,7 +2,7 @@
 //!
 //! Owns the text-to-text edit; whoever calls reads and writes the file. Refuses text that is not strict JSON, as the
 //! client does: it ignores a settings file with a comment, a trailing comma or a wrong value, and then runs without any
-//! hook. The invariant: outside the inserted or removed text every byte stays. Format page:
+//! hook. What is there is looked at member by member: the file is the user's, and may hold anything. The invariant: outside the inserted or removed text every byte stays. Format page:
 //! `spec/clients/claude-code.md`.
 
 mod inspect;
@@ -12,7 +12,8 @@ mod splice;
 
 use std::path::Path;
 
-use writ_core::json::{Integers, JsonError, Limits, Object, Value, parse_with, pretty};
+use serde::Serialize;
+use writ_core::json::{Integers, JsonError, Limits, Object, Value, parse_with, pretty, to_value};
 
 pub use inspect::{Installed, Start, inspect};
 pub use places::{Places, managed_folder, places};
@@ -162,7 +163,7 @@ fn is_ours(entry: &Value) -> bool {
 fn is_installed(settings: &Value, event: &str, spec: &HookSpec) -> bool {
     let found = ours(settings);
     let mut here = found.iter().filter(|found| found.event == event);
-    let good = |found: &Found<'_>| *found.entry_value == entry(spec) && matches_all(found.group_value);
+    let good = |found: &Found<'_>| *found.entry_value == to_value(&entry(spec)) && matches_all(found.group_value);
     here.next().is_some_and(good) && here.next().is_none()
 }
 
@@ -224,21 +225,37 @@ fn fresh(spec: &HookSpec) -> String {
 }
 
 /// A group of our own: the client throws away a whole group, and every other of that event, when one entry is wrong.
-fn group(event: &str, spec: &HookSpec) -> Value {
-    let hooks = ("hooks", Value::Array(vec![entry(spec)]));
-    if matches_tools(event) { object([("matcher", Value::from("*")), hooks]) } else { object([hooks]) }
+#[derive(Serialize)]
+struct Group<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matcher: Option<&'static str>,
+    hooks: [Entry<'a>; 1],
 }
 
-fn entry(spec: &HookSpec) -> Value {
-    let mut entry = Object::new();
-    entry.push("type", Value::from("command"));
-    entry.push("command", Value::from(spec.command.as_str()));
-    entry.push("args", Value::Array(vec![Value::from("hook")]));
-    entry.push("timeout", Value::from(TIMEOUT_SECONDS));
-    if spec.on_failure_block {
-        entry.push("onFailure", Value::from("block"));
+/// An entry of our own.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    r#type: &'static str,
+    command: &'a str,
+    args: [&'static str; 1],
+    timeout: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_failure: Option<&'static str>,
+}
+
+fn group(event: &str, spec: &HookSpec) -> Value {
+    to_value(&Group { matcher: matches_tools(event).then_some("*"), hooks: [entry(spec)] })
+}
+
+fn entry(spec: &HookSpec) -> Entry<'_> {
+    Entry {
+        r#type: "command",
+        command: &spec.command,
+        args: ["hook"],
+        timeout: TIMEOUT_SECONDS,
+        on_failure: spec.on_failure_block.then_some("block"),
     }
-    Value::Object(entry)
 }
 
 fn object<const N: usize>(members: [(&str, Value); N]) -> Value {

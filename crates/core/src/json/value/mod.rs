@@ -6,9 +6,10 @@ mod serde;
 pub(super) const EXACT: f64 = 9_007_199_254_740_991.0;
 
 /// A JSON value. Numbers are doubles, as in RFC 8785.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     /// `null`
+    #[default]
     Null,
     /// `true` or `false`
     Bool(bool),
@@ -66,6 +67,19 @@ impl Object {
 impl FromIterator<(String, Value)> for Object {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(iter: I) -> Self {
         Self(iter.into_iter().collect())
+    }
+}
+
+impl<const N: usize> From<[(&str, Value); N]> for Object {
+    fn from(members: [(&str, Value); N]) -> Self {
+        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+impl Extend<(String, Value)> for Object {
+    /// Adds members at the end. The caller sees to it that names stay unique.
+    fn extend<I: IntoIterator<Item = (String, Value)>>(&mut self, members: I) {
+        self.0.extend(members);
     }
 }
 

@@ -1,10 +1,55 @@
-//! Types whose document is one text.
+//! Members and words: small helps for derives.
 
 use std::fmt;
 
-use serde::Serialize;
 use serde::de::{self, Visitor};
 use serde::ser::{self, Impossible};
+use serde::{Deserialize, Serialize};
+
+use super::from_value::from_value;
+use super::value::Value;
+
+/// A member that counts for nothing where it is of another kind: for what others write, and for files of our own whose
+/// other members are worth having. Stands in a struct whose members default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Loose<T>(pub Option<T>);
+
+impl<T> Default for Loose<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: de::DeserializeOwned> Deserialize<'de> for Loose<T> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|value| Self(from_value(&value).ok()))
+    }
+}
+
+/// `#[serde(with = "json::path")]`: a path as a text, what is no UTF-8 in it replaced.
+pub mod path {
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes it.
+    pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&path.to_string_lossy())
+    }
+
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        String::deserialize(deserializer).map(PathBuf::from)
+    }
+}
+
+/// Reads a text that is not empty.
+pub fn filled<'de, D: de::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let full =
+        |text: &str| if text.is_empty() { Err("expected a text that is not empty") } else { Ok(text.to_owned()) };
+    read_text(deserializer, full)
+}
 
 /// Reads a text and makes of it what `parse` makes: the `Deserialize` of a type that is written as a text.
 pub fn read_text<'de, D, T, E>(deserializer: D, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<T, D::Error>
@@ -13,6 +58,12 @@ where
     E: fmt::Display,
 {
     deserializer.deserialize_str(Parse(parse))
+}
+
+/// Reads a member that may be missing and is not `null`: `#[serde(default, deserialize_with = "json::given")]`. An
+/// `Option` inside tells `null` from missing.
+pub fn given<'de, D: de::Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 struct Parse<F>(F);

@@ -1,0 +1,52 @@
+//! What rows say of every event: who asked, and the state that goes on.
+//!
+//! Owns the members that rows of different kinds share; what a kind says beside them stands where its rows are made. A row
+//! keeps `detail` in canonical form, so that the order of members here means nothing. Page: `spec/ledger.md`.
+
+use serde::Serialize;
+use writ_clients::claude_code::HookInput;
+
+use crate::state::State;
+
+/// Who asked and in which mode: the members that every row about a call carries.
+#[derive(Serialize)]
+pub struct Who<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<Agent<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Agent<'a> {
+    id: &'a str,
+    r#type: Option<&'a str>,
+}
+
+impl<'a> Who<'a> {
+    /// Whoever the client says.
+    pub fn of(input: &'a HookInput) -> Self {
+        let agent = input.agent.as_ref().map(|agent| Agent { id: &agent.id, r#type: agent.kind.as_deref() });
+        Self { agent, mode: input.permission_mode.as_deref() }
+    }
+}
+
+/// A detail under the name of its event.
+#[derive(Serialize)]
+pub struct Event<'a, T> {
+    /// The event.
+    pub event: &'a str,
+    /// What else is said.
+    #[serde(flatten)]
+    pub detail: T,
+}
+
+/// What is carried on by every row.
+#[derive(Serialize)]
+pub struct Carried<'a> {
+    /// What a crash left behind the last row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovered: Option<String>,
+    /// The state after this row.
+    pub state: &'a State,
+}
