@@ -90,7 +90,9 @@ impl Serialize for Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        json::read_text(deserializer, Self::parse)
+        json::read_text(deserializer, |text| {
+            Self::parse(text).map_err(|_text| "expected a SHA-256 digest in lower-case hexadecimal")
+        })
     }
 }
 

@@ -114,7 +114,9 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        json::read_text(deserializer, Self::parse)
+        json::read_text(deserializer, |text| {
+            Self::parse(text).map_err(|_text| "expected an RFC 3339 date and time such as 2026-01-18T10:30:00Z")
+        })
     }
 }
 

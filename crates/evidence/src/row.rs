@@ -1,8 +1,9 @@
 //! One row of a ledger: what was decided, what came of it, sealed to the row before (R40, R41).
 //!
 //! Owns the row's line and its hashes. The line is written and taken apart by hand: the hook writes one on each call, and
-//! verification reads it at the speed of hashing, without a value in between. Refuses a line that is not byte for byte what [`Row::to_line`] writes. Invariant: a
-//! [`Row`] that was sealed or parsed carries the `entryHash` of its own members. Page: `spec/ledger.md`.
+//! verification reads it at the speed of hashing, without a value in between. Refuses a line that is not byte for byte what
+//! [`Row::to_line`] writes. Invariant: a [`Row`] that was sealed or parsed carries the `entryHash` of its own members. Page:
+//! `spec/ledger.md`.
 
 use std::fmt;
 

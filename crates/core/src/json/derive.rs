@@ -51,7 +51,8 @@ pub fn filled<'de, D: de::Deserializer<'de>>(deserializer: D) -> Result<String, 
     read_text(deserializer, full)
 }
 
-/// Reads a text and makes of it what `parse` makes: the `Deserialize` of a type that is written as a text.
+/// Reads a text and makes of it what `parse` makes: the `Deserialize` of a type that is written as a text. What `parse`
+/// says is wrong does not repeat the text, which may be a secret (R8).
 pub fn read_text<'de, D, T, E>(deserializer: D, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<T, D::Error>
 where
     D: de::Deserializer<'de>,

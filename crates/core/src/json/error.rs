@@ -7,7 +7,7 @@ use serde::de::{self, Unexpected};
 use super::locate::position;
 use super::parse::JsonError;
 
-/// Longest name or word that an error repeats, in characters.
+/// Longest name that an error repeats, in characters.
 const LONGEST: usize = 80;
 
 /// Why a document is not of a format.
@@ -110,9 +110,8 @@ impl de::Error for Broken {
         Self::invalid_type(found, expected)
     }
 
-    fn unknown_variant(word: &str, known: &'static [&'static str]) -> Self {
-        let word: String = word.chars().take(LONGEST).collect();
-        Self::custom(format_args!("expected one of {}, found `{word}`", known.join(", ")))
+    fn unknown_variant(_: &str, known: &'static [&'static str]) -> Self {
+        Self::custom(format_args!("expected one of {}", known.join(", ")))
     }
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {

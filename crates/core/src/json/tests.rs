@@ -6,9 +6,10 @@ use proptest::prelude::{Strategy, any, prop_oneof};
 use serde::{Deserialize, Serialize, de};
 
 use super::{
-    FormatError, Limits, Object, Value, canonical, compact, from_slice, from_slice_with, from_value, parse, parse_with,
-    to_canonical, to_value, word,
+    FormatError, JsonError, Limits, Object, Value, canonical, compact, from_slice, from_slice_with, from_value, parse,
+    parse_with, to_canonical, to_value, word,
 };
+use crate::{Digest, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -117,6 +118,20 @@ fn errors_name_the_place() {
     );
     assert_eq!(told("[{\"count\":null}]"), "`/0/count`: expected u64, found null (line 1, column 11)");
     assert_eq!(told("[{\"count\":0,"), "expected a member name in double quotes at byte 12");
+    // Whatever a text should have been, it may be a secret.
+    let place = "(line 1, column 2)";
+    let one = |wrong: Option<FormatError>| wrong.map(|error| error.to_string());
+    for (told, expected) in [
+        (one(from_slice::<[u64; 1]>(b"[\"hunter2\"]").err()), "expected u64, found a string"),
+        (one(from_slice::<[Kind; 1]>(b"[\"hunter2\"]").err()), "expected one of nothing-in-it, one, two, named"),
+        (one(from_slice::<[Digest; 1]>(b"[\"hunter2\"]").err()), "expected a SHA-256 digest in lower-case hexadecimal"),
+        (
+            one(from_slice::<[Timestamp; 1]>(b"[\"hunter2\"]").err()),
+            "expected an RFC 3339 date and time such as 2026-01-18T10:30:00Z",
+        ),
+    ] {
+        assert_eq!(told, Some(format!("`/0`: {expected} {place}")));
+    }
 }
 
 /// serde's derives read a struct from an array, too. No format of ours has two spellings.
@@ -156,6 +171,37 @@ fn what_the_parser_refuses_no_format_takes() {
     assert!(from_slice::<u64>(b"9007199254740992").is_err());
     assert_eq!(from_slice::<u64>(b"1.0"), Ok(1));
     assert!(from_slice::<u64>(b"1.5").is_err());
+}
+
+#[test]
+fn limits_hold_whatever_the_type() {
+    #[derive(Debug, Deserialize)]
+    struct Nested {
+        #[expect(dead_code, reason = "read to be refused")]
+        a: Option<Box<Nested>>,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Flat {
+        #[serde(flatten)]
+        _rest: BTreeMap<String, Value>,
+    }
+    #[derive(Debug, Deserialize)]
+    #[serde(untagged)]
+    enum Any {
+        Nested { _a: u8 },
+        Other(de::IgnoredAny),
+    }
+    for text in ["{\"a\":null,\"a\":null}", "{\"a\":null,\"\\u0061\":null}", "{\"b\":0,\"a\":null,\"b\":0}"] {
+        assert!(from_slice::<Nested>(text.as_bytes()).is_err(), "{text}");
+        assert!(from_slice::<Flat>(text.as_bytes()).is_err(), "{text}");
+        assert!(from_slice::<Any>(text.as_bytes()).is_err(), "{text}");
+    }
+    let deep = |levels: usize| "{\"a\":".repeat(levels) + "null" + &"}".repeat(levels);
+    assert!(from_slice::<Nested>(deep(64).as_bytes()).is_ok());
+    let error = from_slice::<Nested>(deep(65).as_bytes()).unwrap_err();
+    assert_eq!(error, FormatError::Json(JsonError::TooDeep { at: 320, limit: 64 }));
+    let error = from_slice_with::<Nested>(b"{\"a\":null}", Limits { bytes: 9, ..Limits::OURS }).unwrap_err();
+    assert_eq!(error, FormatError::Json(JsonError::TooLarge { len: 10, limit: 9 }));
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Instance {
 
 impl<'de> Deserialize<'de> for Instance {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        json::read_text(deserializer, Self::parse)
+        json::read_text(deserializer, |text| Self::parse(text).map_err(|error| error.why))
     }
 }
 
