@@ -43,5 +43,5 @@ fn time(policy: &Policy, call: &ToolCall, world: &dyn World) -> Result<Duration>
 fn call(tool: &str, name: &str, text: &str) -> ToolCall {
     let mut input = Object::new();
     input.push(name, Value::from(text));
-    ToolCall { tool: tool.to_owned(), input: Value::from(input), cwd: "/work".to_owned() }
+    ToolCall::new(tool, Value::from(input), "/work")
 }

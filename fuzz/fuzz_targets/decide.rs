@@ -21,7 +21,7 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| Policy::parse(DOCUMENT.as_byt
 fuzz_target!(|line: &str| {
     let mut input = Object::new();
     input.push("command", Value::from(line));
-    let call = ToolCall { tool: "Bash".to_owned(), input: Value::from(input), cwd: "/work".to_owned() };
+    let call = ToolCall::new("Bash", Value::from(input), "/work");
     let setting = Setting { now: Timestamp::from_millis(0), home: Some("/home/a".to_owned()), protected: Vec::new() };
     let facts = survey(&POLICY, &call, &setting, &Lexical);
     let live = judge(&POLICY, &setting, &facts);

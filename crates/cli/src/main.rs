@@ -14,9 +14,8 @@ mod presence;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == "hook") && words.next().is_none() {
-        return commands::hook::run();
+    if let Some(client) = commands::hook::client(std::env::args_os().skip(1)) {
+        return commands::hook::run(client);
     }
     output::color(args::color(std::env::args_os()));
     let args = match args::parse() {

@@ -3,6 +3,51 @@
 //! One folder per client, each turning that client's formats into the words of `writ-core` and back. Nothing here
 //! decides about a call or writes a file; only the transcript readers touch the disk, and they only read. The
 //! invariant: whatever bytes a client or an agent hands over, a reader here answers with a value or an error, never a
-//! panic, and within stated limits. Format page: `spec/clients/claude-code.md`.
+//! panic, and within stated limits. Format pages: `spec/clients/`.
 
 pub mod claude_code;
+pub mod generic;
+mod hints;
+
+pub use hints::Hints;
+use writ_core::json::FormatError;
+use writ_core::{Answer, Event};
+
+/// A client, as the hook meets it.
+pub trait Client: Sync {
+    /// The name by which rows and `--client` know it.
+    fn name(&self) -> &'static str;
+    /// Reads one payload.
+    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError>;
+    /// What can still be told from a payload that [`Client::parse`] refuses.
+    fn hints(&self, bytes: &[u8]) -> Hints;
+    /// The answer as this client takes it, for standard output.
+    fn render(&self, answer: &Answer) -> String;
+}
+
+/// Every client, the one that is meant where none is named first.
+pub const CLIENTS: [&dyn Client; 2] = [&claude_code::ClaudeCode, &generic::Generic];
+
+/// The client of a name.
+pub fn named(name: &str) -> Option<&'static dyn Client> {
+    CLIENTS.into_iter().find(|client| client.name() == name)
+}
+
+/// Why a payload cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadError {
+    /// Not a JSON object, or beyond the limits of foreign texts. What is wrong is not told: it may quote the payload.
+    #[error("the hook's input is not acceptable JSON")]
+    Json(#[from] FormatError),
+    /// Not of the form that Writ itself sets.
+    #[error("the hook's input: {0}")]
+    Format(FormatError),
+    /// A member that the event cannot do without is missing or of the wrong kind.
+    #[error("the hook's input has no `{member}` that is {expected}")]
+    Member {
+        /// The member's name.
+        member: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+}

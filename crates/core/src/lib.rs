@@ -7,6 +7,7 @@
 mod call;
 mod decision;
 mod digest;
+mod event;
 mod id;
 pub mod json;
 pub mod plain;
@@ -14,8 +15,9 @@ pub mod secret;
 mod time;
 pub mod visible;
 
-pub use call::ToolCall;
+pub use call::{Search, ToolCall, ToolKind};
 pub use decision::{Decision, Matched, Reason, Span, Subject, Verdict};
 pub use digest::{Digest, DigestError, Hasher};
+pub use event::{Agent, Answer, BatchCall, Event, EventKind, Reply, ToolUse};
 pub use id::SessionId;
 pub use time::{TimeError, Timestamp};

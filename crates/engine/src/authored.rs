@@ -7,9 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use writ_clients::claude_code::{HookInput, ToolUse};
-use writ_core::Digest;
-use writ_core::json::Value;
+use writ_core::{Digest, ToolCall, ToolKind};
 use writ_shell::{Access, Dir, Env, analyze};
 
 use crate::session::{Session, SessionError};
@@ -53,15 +51,14 @@ fn content(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Remembers what a call has written. One that failed may have written too, if it is a line.
-pub fn remember(session: &Session<'_>, input: &HookInput, call: &ToolUse, succeeded: bool) -> Result<(), SessionError> {
-    let text = |name: &str| call.input.get(name).and_then(Value::as_str);
-    let file = match call.tool.as_str() {
-        "Write" | "Edit" | "MultiEdit" if succeeded => text("file_path"),
-        "NotebookEdit" if succeeded => text("notebook_path"),
-        "Bash" => return written(session, input, text("command").unwrap_or_default()),
-        _ => None,
-    };
-    file.map_or(Ok(()), |file| of_file(session, &Path::new(&input.cwd).join(file)))
+pub fn remember(session: &Session<'_>, call: &ToolCall, succeeded: bool) -> Result<(), SessionError> {
+    match &call.kind {
+        ToolKind::Write { paths } | ToolKind::Edit { paths } if succeeded => {
+            paths.iter().try_for_each(|path| of_file(session, &Path::new(&call.cwd).join(path)))
+        }
+        ToolKind::Shell { command } => written(session, &call.cwd, command),
+        _ => Ok(()),
+    }
 }
 
 fn of_file(session: &Session<'_>, path: &Path) -> Result<(), SessionError> {
@@ -75,12 +72,12 @@ fn of_file(session: &Session<'_>, path: &Path) -> Result<(), SessionError> {
 }
 
 /// What a line has written: the texts that are known, and what stands now in the files that it names.
-fn written(session: &Session<'_>, input: &HookInput, line: &str) -> Result<(), SessionError> {
+fn written(session: &Session<'_>, cwd: &str, line: &str) -> Result<(), SessionError> {
     const SIGNS: [&str; 7] = [">", "tee", " -i", "cp ", "mv ", "ln ", "install "];
     if !SIGNS.iter().any(|sign| line.contains(sign)) {
         return Ok(());
     }
-    let env = Env { home: session.setting.home.clone(), cwd: Some(input.cwd.clone()), ..Env::default() };
+    let env = Env { home: session.setting.home.clone(), cwd: Some(cwd.to_owned()), ..Env::default() };
     let mut analysis = analyze(line, &env);
     analysis.written.dedup();
     let fresh = analysis.written.iter().take(MOST).map(|text| name(text.as_bytes()));
@@ -92,7 +89,7 @@ fn written(session: &Session<'_>, input: &HookInput, line: &str) -> Result<(), S
     for (file, path) in writes.filter_map(|file| Some((file, file.path.literal()?))) {
         for dir in &file.dirs {
             if let Dir::Start(dir) = dir {
-                paths.push(Path::new(&input.cwd).join(dir).join(&path));
+                paths.push(Path::new(cwd).join(dir).join(&path));
             }
         }
     }

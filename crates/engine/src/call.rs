@@ -1,9 +1,10 @@
 //! A tool call before and after it runs: decide, record, answer — in this order.
 
 use serde::Serialize;
-use writ_clients::claude_code::{Answer, HookAnswer, HookInput, ToolUse};
 use writ_core::json::{self, Value};
-use writ_core::{Decision, Digest, Matched, Reason, Subject, ToolCall, Verdict, visible};
+use writ_core::{
+    Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict, visible,
+};
 use writ_evidence::row::RowDecision;
 use writ_policy::{Enforced, Facts, Policy, enforce, judge};
 
@@ -38,11 +39,11 @@ pub fn short(digest: Digest) -> String {
 }
 
 /// Decides a call, records it, answers.
-pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> Result<HookAnswer, SessionError> {
+pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
+    let ToolUse { id, call } = used;
     let tool = call.tool.as_str();
     let digest = input_digest(&call.input);
-    let Considered { mut decision, judged, proofs, layer, policy } =
-        decide(session, input, tool, &call.input, Some(&call.call_id));
+    let Considered { mut decision, judged, proofs, layer, policy } = decide(session, call, Some(id));
     let action = Action {
         session: session.id.as_str(),
         tool,
@@ -65,7 +66,7 @@ pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> R
     let Enforced { decision, observed } = told(policy.as_ref(), decision);
     session.state.observed += u64::from(observed.is_some());
     count(session, decision.verdict);
-    let line = call.input.get("command").and_then(Value::as_str).filter(|_| tool == "Bash");
+    let runs = if let ToolKind::Shell { command } = &call.kind { tests_run::runs(command) } else { Vec::new() };
     let detail = Detail {
         judged,
         granted,
@@ -76,10 +77,10 @@ pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> R
         observed,
         standing: "advised",
         who: Who::of(input),
-        tests: tests_run::told(line.map(tests_run::runs).unwrap_or_default()),
+        tests: tests_run::told(runs),
     };
     let mut draft = session.draft(row_decision(decision.verdict), detail);
-    draft.call_id = Some(call.call_id.clone());
+    draft.call_id = Some(id.clone());
     draft.tool_name = Some(tool.to_owned());
     draft.denial_reason = denial(&decision);
     session.append(draft)?;
@@ -87,17 +88,12 @@ pub fn before(session: &mut Session<'_>, input: &HookInput, call: &ToolUse) -> R
 }
 
 /// Answers a permission prompt: a call the policy denies is refused there too, everything else is left to the human.
-pub fn permission(
-    session: &mut Session<'_>,
-    input: &HookInput,
-    tool: &str,
-    arguments: &Value,
-) -> Result<HookAnswer, SessionError> {
-    let Considered { decision: judged, policy, .. } = decide(session, input, tool, arguments, None);
+pub fn permission(session: &mut Session<'_>, input: &Event, call: &ToolCall) -> Result<Answer, SessionError> {
+    let Considered { decision: judged, policy, .. } = decide(session, call, None);
     let Enforced { decision, observed } = told(policy.as_ref(), judged.clone());
     let detail = Asked {
-        tool,
-        input: input_digest(arguments),
+        tool: &call.tool,
+        input: input_digest(&call.input),
         verdict: decision.verdict,
         rules: rules(&judged),
         observed,
@@ -106,30 +102,30 @@ pub fn permission(
     let draft = session.event("permission-request", detail);
     session.append(draft)?;
     Ok(match decision.verdict {
-        Verdict::Deny => Answer::DenyPermission { reason: explain(session, policy.as_ref(), &decision) }.into(),
-        Verdict::Ask | Verdict::Allow => Answer::Silent.into(),
+        Verdict::Deny => Reply::DenyPermission { reason: explain(session, policy.as_ref(), &decision) }.into(),
+        Verdict::Ask | Verdict::Allow => Reply::Silent.into(),
     })
 }
 
 /// Records what came of a call: the digest of its result, or of its error.
 pub fn after(
     session: &mut Session<'_>,
-    input: &HookInput,
-    call: &ToolUse,
+    input: &Event,
+    used: &ToolUse,
     outcome: Result<&Value, &String>,
-) -> Result<HookAnswer, SessionError> {
+) -> Result<Answer, SessionError> {
     let detail = Came { event: "tool-result", standing: "observed", who: Who::of(input) };
     let (decision, result) = match outcome {
         Ok(response) => (RowDecision::Completed, input_digest(response)),
         Err(error) => (RowDecision::Failed, Digest::of(error.as_bytes())),
     };
     let mut draft = session.draft(decision, detail);
-    draft.call_id = Some(call.call_id.clone());
-    draft.tool_name = Some(call.tool.clone());
+    draft.call_id = Some(used.id.clone());
+    draft.tool_name = Some(used.call.tool.clone());
     draft.result_hash = Some(result);
     session.append(draft)?;
-    authored::remember(session, input, call, outcome.is_ok())?;
-    Ok(Answer::Silent.into())
+    authored::remember(session, &used.call, outcome.is_ok())?;
+    Ok(Reply::Silent.into())
 }
 
 /// What the row of a call says before it runs.
@@ -217,7 +213,7 @@ fn told(policy: Option<&Policy>, decision: Decision) -> Enforced {
 }
 
 /// Decides a call. A call that is about to run, and so has an id, is attested where the policy wants that.
-fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Value, id: Option<&str>) -> Considered {
+fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> Considered {
     let mut judged = Judged { event: "tool-call", attestation: None, facts: None, layer: None };
     let in_force = match session.policy() {
         Ok(in_force) => in_force,
@@ -227,13 +223,12 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
         }
     };
     let governing = &in_force.accepted;
-    let call = ToolCall { tool: tool.to_owned(), input: arguments.clone(), cwd: input.cwd.clone() };
     let Looked { mut facts, report, mut proofs } =
-        crate::look(&governing.policy, &call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
+        crate::look(&governing.policy, call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
     let wanted = id.filter(|_| governing.policy.consequences().attest);
-    if let (Some(id), Some(report), Some(subject)) = (wanted, report, matter::Subject::of(&call)) {
+    if let (Some(id), Some(report), Some(subject)) = (wanted, report, matter::Subject::of(call)) {
         let shown = matter::Detail::hash_only(governing.policy.consequences().hash_only);
-        match verdicts::attest(session, id, &subject, input_digest(arguments), &report, shown) {
+        match verdicts::attest(session, id, &subject, input_digest(&call.input), &report, shown) {
             Ok(proof) => {
                 judged.attestation = Some(proof.clone());
                 proofs.push(proof);
@@ -246,7 +241,7 @@ fn decide(session: &Session<'_>, input: &HookInput, tool: &str, arguments: &Valu
     let layer = in_force.change.as_ref().and_then(Change::layer);
     let second = layer.map(|layer| {
         let looked =
-            crate::look(&layer.policy, &call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
+            crate::look(&layer.policy, call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
         proofs.extend(looked.proofs);
         let decision = judge(&layer.policy, &session.setting, &looked.facts);
         judged.layer = Some(Layer { file: layer.file, facts: looked.facts });
@@ -342,30 +337,20 @@ fn denial(decision: &Decision) -> Option<String> {
     Some(format!("{} {}{met}", reason.rule, reason.matched.subject.as_str()))
 }
 
-fn reply(
-    session: &Session<'_>,
-    input: &HookInput,
-    policy: Option<&Policy>,
-    decision: &Decision,
-    action: Digest,
-) -> HookAnswer {
+fn reply(session: &Session<'_>, input: &Event, policy: Option<&Policy>, decision: &Decision, action: Digest) -> Answer {
     match decision.verdict {
-        Verdict::Deny => {
-            Answer::PreToolUse { verdict: Verdict::Deny, reason: explain(session, policy, decision) }.into()
-        }
+        Verdict::Deny => Reply::Decided { verdict: Verdict::Deny, reason: explain(session, policy, decision) }.into(),
         Verdict::Ask => {
             let grant =
                 format!("If nobody is asked here, a human lets it run once with `writ approve {}`", short(action));
             let reason = format!("{}\n{grant}", explain(session, policy, decision));
-            Answer::PreToolUse { verdict: Verdict::Ask, reason }.into()
+            Reply::Decided { verdict: Verdict::Ask, reason }.into()
         }
         // A policy grants what it names. What it merely does not forbid, and anything in plan mode, is the client's affair.
         Verdict::Allow if decision.reasons.is_empty() || input.permission_mode.as_deref() == Some("plan") => {
-            Answer::Silent.into()
+            Reply::Silent.into()
         }
-        Verdict::Allow => {
-            Answer::PreToolUse { verdict: Verdict::Allow, reason: explain(session, policy, decision) }.into()
-        }
+        Verdict::Allow => Reply::Decided { verdict: Verdict::Allow, reason: explain(session, policy, decision) }.into(),
     }
 }
 

@@ -7,7 +7,8 @@
 use std::path::Path;
 
 use serde::Serialize;
-use writ_clients::claude_code::{self, Answer, Event, Hints, HookAnswer, HookInput, PayloadError};
+use writ_clients::{Client, Hints, PayloadError};
+use writ_core::{Answer, Event, EventKind, Reply};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::RowDecision;
 use writ_store::Store;
@@ -20,38 +21,39 @@ use crate::{Home, call, claims, governing, lifecycle, standing};
 pub const UNREADABLE: &str = "unreadable-payload";
 
 /// Answers one hook call. `cwd` is the process's own directory, used only when the payload does not say.
-pub fn answer(bytes: &[u8], home: &Home, cwd: &Path) -> HookAnswer {
-    match claude_code::parse(bytes) {
+pub fn answer(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path) -> Answer {
+    match client.parse(bytes) {
         Ok(input) => {
             claims::capture::copy(bytes, &input, home);
             respond(&input, home)
         }
-        Err(error) => unreadable(bytes, &error, home, cwd),
+        Err(error) => unreadable(bytes, client, &error, home, cwd),
     }
 }
 
 /// A payload that cannot be read, of a session under policy, is denied and on record: whoever can make one such payload must not
 /// get a call past its policy with it, nor off the record.
-fn unreadable(bytes: &[u8], error: &PayloadError, home: &Home, cwd: &Path) -> HookAnswer {
-    let hints = claude_code::hints(bytes);
+fn unreadable(bytes: &[u8], client: &dyn Client, error: &PayloadError, home: &Home, cwd: &Path) -> Answer {
+    let hints = client.hints(bytes);
     let store = home.state().ok().and_then(|state| Store::open(state.to_owned()).ok());
     let is_known = |id: &&SessionId| store.as_ref().is_some_and(|store| store.exists(id) || store.is_known(id));
     let known = hints.sessions.iter().find(is_known);
     let places = hints.cwds.iter().map(Path::new).chain([cwd]).chain(home.project.as_deref());
     let governed = places.into_iter().find(|place| place.is_absolute() && governing::find(place).is_some());
     if known.is_none() && governed.is_none() {
-        return Answer::Silent.into();
+        return Reply::Silent.into();
     }
     let mut why = format!("writ denies what it cannot read: {error}. Run `writ doctor`");
     if let Some((store, id)) = store.as_ref().zip(known.or(hints.sessions.first())) {
-        let input = HookInput {
+        let input = Event {
+            client: client.name(),
             session: id.clone(),
             transcript: None,
             cwd: governed.unwrap_or(cwd).to_string_lossy().into_owned(),
             agent: None,
             permission_mode: None,
             prompt_id: None,
-            event: Event::Other(hints.event.clone().unwrap_or_else(|| UNREADABLE.to_owned())),
+            kind: EventKind::Other(hints.event.clone().unwrap_or_else(|| UNREADABLE.to_owned())),
         };
         let recorded = Session::open(store, id, &input, home, Timestamp::now())
             .and_then(|mut session| record_unreadable(&mut session, bytes, &hints));
@@ -59,7 +61,7 @@ fn unreadable(bytes: &[u8], error: &PayloadError, home: &Home, cwd: &Path) -> Ho
             why = format!("{why}. It is not on record: {error}");
         }
     }
-    HookAnswer::refuse(hints.event.as_deref(), &why)
+    Answer::refuse(hints.event.as_deref(), &why)
 }
 
 #[derive(Serialize)]
@@ -85,23 +87,23 @@ fn record_unreadable(session: &mut Session<'_>, bytes: &[u8], hints: &Hints) -> 
 
 /// The answer to an event that could not be dealt with: where a call can be stopped, stop it; elsewhere tell the user.
 /// Blocking a stop or a prompt would keep the user from repairing what is broken.
-fn failed(event: &Event, why: &str) -> HookAnswer {
+fn failed(event: &EventKind, why: &str) -> Answer {
     match event {
-        Event::PreToolUse(_) | Event::PermissionRequest { .. } => HookAnswer::refuse(Some(event.name()), why),
-        _ => HookAnswer::from(Answer::Silent).with_message(why),
+        EventKind::PreToolUse(_) | EventKind::PermissionRequest { .. } => Answer::refuse(Some(event.name()), why),
+        _ => Answer::from(Reply::Silent).with_message(why),
     }
 }
 
-fn respond(input: &HookInput, home: &Home) -> HookAnswer {
+fn respond(input: &Event, home: &Home) -> Answer {
     match dispatch(input, home) {
         Ok(answer) => answer,
-        Err(error) => failed(&input.event, &format!("writ denies what it cannot decide: {error}")),
+        Err(error) => failed(&input.kind, &format!("writ denies what it cannot decide: {error}")),
     }
 }
 
-fn dispatch(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> {
-    if matches!(input.event, Event::Other(_)) {
-        return Ok(Answer::Silent.into());
+fn dispatch(input: &Event, home: &Home) -> Result<Answer, SessionError> {
+    if matches!(input.kind, EventKind::Other(_)) {
+        return Ok(Reply::Silent.into());
     }
     let id = &input.session;
     let known = match home.state() {
@@ -120,7 +122,7 @@ fn dispatch(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> 
     };
     if !known && governing::find(cwd).is_none() && !lost() {
         return Ok(ungoverned(input, home).unwrap_or_else(|error| {
-            let mut answer = HookAnswer::from(Answer::Silent);
+            let mut answer = Answer::from(Reply::Silent);
             answer.notes.push(format!("writ: claims are not checked: {error}"));
             answer
         }));
@@ -128,7 +130,7 @@ fn dispatch(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> 
     let store = Store::open(home.state()?.to_owned())?;
     let prepared = claims::prepare(input, home, &store, id);
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
-    if matches!(input.event, Event::PreToolUse(_)) {
+    if matches!(input.kind, EventKind::PreToolUse(_)) {
         // A call is judged under it anyway; the notice then needs no look of its own.
         let _looked = session.policy().is_ok();
     }
@@ -141,31 +143,31 @@ fn dispatch(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> 
     })
 }
 
-fn answered(session: &mut Session<'_>, input: &HookInput, prepared: Prepared) -> Result<HookAnswer, SessionError> {
-    match &input.event {
-        Event::PreToolUse(call) => call::before(session, input, call),
-        Event::PermissionRequest { tool, input: arguments } => call::permission(session, input, tool, arguments),
-        Event::PostToolUse { call, response, .. } => call::after(session, input, call, Ok(response)),
-        Event::PostToolUseFailure { call, error, .. } => call::after(session, input, call, Err(error)),
+fn answered(session: &mut Session<'_>, input: &Event, prepared: Prepared) -> Result<Answer, SessionError> {
+    match &input.kind {
+        EventKind::PreToolUse(call) => call::before(session, input, call),
+        EventKind::PermissionRequest { call } => call::permission(session, input, call),
+        EventKind::PostToolUse { call, response, .. } => call::after(session, input, call, Ok(response)),
+        EventKind::PostToolUseFailure { call, error, .. } => call::after(session, input, call, Err(error)),
         other => lifecycle::record(session, input, other, prepared),
     }
 }
 
 /// Where no policy governs, only claims are looked at; this fails open (R6).
-fn ungoverned(input: &HookInput, home: &Home) -> Result<HookAnswer, SessionError> {
-    let about = matches!(input.event, Event::SubagentStart | Event::SubagentStop { .. });
-    let ends = matches!(input.event, Event::Stop { .. } | Event::SessionEnd { .. });
-    let main =
-        matches!(input.event, Event::UserPromptSubmit { .. } | Event::Stop { .. }) && home.claims.includes_main(None);
+fn ungoverned(input: &Event, home: &Home) -> Result<Answer, SessionError> {
+    let about = matches!(input.kind, EventKind::SubagentStart | EventKind::SubagentStop { .. });
+    let ends = matches!(input.kind, EventKind::Stop { .. } | EventKind::SessionEnd { .. });
+    let main = matches!(input.kind, EventKind::UserPromptSubmit { .. } | EventKind::Stop { .. })
+        && home.claims.includes_main(None);
     if !about && !ends && !main {
-        return Ok(Answer::Silent.into());
+        return Ok(Reply::Silent.into());
     }
     let store = Store::open(home.state()?.to_owned())?;
     let id = session::ungoverned(&input.session);
     if ends && !store.exists(&id) {
-        return Ok(Answer::Silent.into());
+        return Ok(Reply::Silent.into());
     }
     let prepared = claims::prepare(input, home, &store, &id);
     let mut session = Session::open(&store, &id, input, home, Timestamp::now())?;
-    lifecycle::record(&mut session, input, &input.event, prepared)
+    lifecycle::record(&mut session, input, &input.kind, prepared)
 }

@@ -42,8 +42,8 @@ use std::path::Path;
 
 use writ_consequence::Report;
 use writ_core::json::{Object, Value};
-use writ_core::{Decision, Timestamp, ToolCall};
-use writ_policy::{Facts, Loss, Policy, SHELL_TOOLS, Setting};
+use writ_core::{Decision, Timestamp, ToolCall, ToolKind};
+use writ_policy::{Facts, Loss, Policy, Setting};
 
 pub use call::cite;
 pub use disk::Disk;
@@ -80,7 +80,7 @@ fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home, sessio
     let call = question.as_ref().unwrap_or(call);
     let mut facts = writ_policy::survey(policy, call, setting, &Disk::guarding(setting).remembering(session));
     if home.zsh
-        && let Some(line) = call.text("command").filter(|_| SHELL_TOOLS.contains(&call.tool.as_str()))
+        && let ToolKind::Shell { command: line } = &call.kind
     {
         let env = writ_shell::Env { home: setting.home.clone(), cwd: Some(call.cwd.clone()), ..Default::default() };
         if let Some((what, span)) = writ_shell::differs_in_zsh(line, &env) {

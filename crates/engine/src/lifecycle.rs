@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput};
-use writ_core::{Digest, visible};
+use writ_core::{Answer, Digest, Event, EventKind, Reply, visible};
 
 use writ_policy::Enforce;
 
@@ -20,32 +19,32 @@ const TOLD: usize = 8;
 /// Records an event that is no call, and does what belongs to it: sweep for calls no hook saw, seal at a stop.
 pub fn record(
     session: &mut Session<'_>,
-    input: &HookInput,
-    event: &Event,
+    input: &Event,
+    event: &EventKind,
     prepared: Prepared,
-) -> Result<HookAnswer, SessionError> {
+) -> Result<Answer, SessionError> {
     // An agent that is sent back has not stopped: its claim is all there is to record.
     let answer = claims::record(session, input, prepared)?;
-    if matches!(answer.answer, Answer::Block { .. }) || matches!(event, Event::SubagentStart) {
+    if matches!(answer.reply, Reply::Block { .. }) || matches!(event, EventKind::SubagentStart) {
         return Ok(answer);
     }
     let who = Who::of(input);
     let (name, about) = match event {
-        Event::SessionStart { source } => {
+        EventKind::SessionStart { source } => {
             let name = if session.fresh { "client-started" } else { "session-resumed" };
             (name, About::Start { source: source.as_deref() })
         }
-        Event::UserPromptSubmit { prompt } => {
+        EventKind::UserPromptSubmit { prompt } => {
             session.state.turns += 1;
             ("prompt", About::Prompt { prompt: Digest::of(prompt.as_bytes()) })
         }
-        Event::PostToolBatch { calls } => {
+        EventKind::PostToolBatch { calls } => {
             sweep::batch(session, input, calls)?;
-            return Ok(Answer::Silent.into());
+            return Ok(Reply::Silent.into());
         }
-        Event::SubagentStop { .. } => ("subagent-stop", About::Nothing {}),
-        Event::PreCompact { trigger } => ("compact", About::Compact { trigger: trigger.as_deref() }),
-        Event::ConfigChange { source, file } => {
+        EventKind::SubagentStop { .. } => ("subagent-stop", About::Nothing {}),
+        EventKind::PreCompact { trigger } => ("compact", About::Compact { trigger: trigger.as_deref() }),
+        EventKind::ConfigChange { source, file } => {
             let blocked = weakened(session, input, file.as_deref())?;
             let about = About::Change { source: source.as_deref(), file: file.as_deref(), blocked: blocked.as_deref() };
             if let Some(why) = &blocked {
@@ -54,20 +53,20 @@ pub fn record(
                 let reason = format!(
                     "writ keeps the settings this session began with: {why}. `writ doctor` says how to mend them"
                 );
-                return Ok(HookAnswer::from(Answer::Block { reason: reason.clone() }).with_message(reason));
+                return Ok(Answer::from(Reply::Block { reason: reason.clone() }).with_message(reason));
             }
             ("config-change", About::Change { source: source.as_deref(), file: file.as_deref(), blocked: None })
         }
-        Event::Stop { .. } => ("stop", About::Nothing {}),
-        Event::SessionEnd { reason } => ("session-end", About::End { reason: reason.as_deref() }),
-        Event::PreToolUse(_)
-        | Event::PostToolUse { .. }
-        | Event::PostToolUseFailure { .. }
-        | Event::PermissionRequest { .. }
-        | Event::SubagentStart
-        | Event::Other(_) => return Ok(Answer::Silent.into()),
+        EventKind::Stop { .. } => ("stop", About::Nothing {}),
+        EventKind::SessionEnd { reason } => ("session-end", About::End { reason: reason.as_deref() }),
+        EventKind::PreToolUse(_)
+        | EventKind::PostToolUse { .. }
+        | EventKind::PostToolUseFailure { .. }
+        | EventKind::PermissionRequest { .. }
+        | EventKind::SubagentStart
+        | EventKind::Other(_) => return Ok(Reply::Silent.into()),
     };
-    let sealing = matches!(event, Event::Stop { .. } | Event::SessionEnd { .. });
+    let sealing = matches!(event, EventKind::Stop { .. } | EventKind::SessionEnd { .. });
     if sealing && let Some(transcript) = &input.transcript {
         sweep::transcript(session, Path::new(transcript))?;
     }
@@ -77,8 +76,8 @@ pub fn record(
         seal::seal(session)?;
     }
     match event {
-        Event::SessionStart { .. } if session.fresh => Ok(welcome(session)),
-        Event::SessionEnd { .. } => Ok(farewell(session, answer)),
+        EventKind::SessionStart { .. } if session.fresh => Ok(welcome(session)),
+        EventKind::SessionEnd { .. } => Ok(farewell(session, answer)),
         _ => Ok(answer),
     }
 }
@@ -118,7 +117,7 @@ enum About<'a> {
 }
 
 /// Tells the user at the end what a policy that observes would have stopped.
-fn farewell(session: &Session<'_>, answer: HookAnswer) -> HookAnswer {
+fn farewell(session: &Session<'_>, answer: Answer) -> Answer {
     let observes = session
         .policy()
         .ok()
@@ -133,15 +132,15 @@ fn farewell(session: &Session<'_>, answer: HookAnswer) -> HookAnswer {
 }
 
 /// Whether changed settings would loosen the hooks that the session began with.
-fn weakened(session: &Session<'_>, input: &HookInput, changed: Option<&str>) -> Result<Option<String>, SessionError> {
+fn weakened(session: &Session<'_>, input: &Event, changed: Option<&str>) -> Result<Option<String>, SessionError> {
     let genesis = session.store.first_row(&session.id)?;
     let hooks = genesis.as_ref().map(|row| watch::recorded(&row.detail)).unwrap_or_default();
     Ok(watch::weakened(session.home, Path::new(&input.cwd), &hooks, changed.map(Path::new)))
 }
 
 /// Tells the user, once, which policy governs; loudly when nobody they trust signed it, or when it has expired.
-fn welcome(session: &Session<'_>) -> HookAnswer {
-    let Some(policy) = &session.state.policy else { return Answer::Silent.into() };
+fn welcome(session: &Session<'_>) -> Answer {
+    let Some(policy) = &session.state.policy else { return Reply::Silent.into() };
     let name = visible::line(&policy.name);
     let expired = session
         .policy()
@@ -149,7 +148,7 @@ fn welcome(session: &Session<'_>) -> HookAnswer {
         .and_then(|in_force| in_force.accepted.policy.expires().map(|(at, text)| (at, text.to_owned())));
     if let Some((_, text)) = expired.filter(|(at, _)| session.now > *at) {
         let message = format!("writ: policy `{name}` expired on {text}: every call is denied");
-        return HookAnswer::from(Answer::Silent).with_message(message);
+        return Answer::from(Reply::Silent).with_message(message);
     }
     let observes = session.policy().is_ok_and(|in_force| in_force.accepted.policy.enforce() == Enforce::Observe);
     let trusted = match policy.signed.as_str() {
@@ -162,7 +161,7 @@ fn welcome(session: &Session<'_>) -> HookAnswer {
         observes.then(|| format!("writ: policy `{name}` only observes: calls are recorded, and none is stopped"));
     let messages: Vec<String> = trusted.into_iter().chain(observing).collect();
     if messages.is_empty() {
-        return Answer::Silent.into();
+        return Reply::Silent.into();
     }
-    HookAnswer::from(Answer::Silent).with_message(messages.join("\n"))
+    Answer::from(Reply::Silent).with_message(messages.join("\n"))
 }

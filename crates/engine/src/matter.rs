@@ -7,8 +7,7 @@ use serde::Serialize;
 use writ_consequence::{Eyes, Report, mcp};
 use writ_core::json::{self, Value};
 use writ_core::secret::{Secrets, hide};
-use writ_core::{Digest, ToolCall};
-use writ_policy::SHELL_TOOLS;
+use writ_core::{Digest, ToolCall, ToolKind};
 use writ_shell::Env;
 
 /// What is to be evaluated.
@@ -66,14 +65,17 @@ pub struct NoSubject(pub String);
 impl<'a> Subject<'a> {
     /// What a tool call asks to be evaluated: a shell line, or a call to a server.
     pub fn of(call: &'a ToolCall) -> Option<Self> {
-        if SHELL_TOOLS.contains(&call.tool.as_str()) {
-            return Some(Self::Shell { line: call.text("command")?, cwd: Some(&call.cwd) });
+        let cwd = Some(call.cwd.as_str());
+        match &call.kind {
+            ToolKind::Shell { command } => Some(Self::Shell { line: command, cwd }),
+            ToolKind::Mcp { server, tool } => {
+                // The canonical name says the server itself.
+                let canonical = call.tool.starts_with("mcp__");
+                let (tool, server) = if canonical { (&call.tool, None) } else { (tool, Some(server.as_str())) };
+                Some(Self::Mcp { call: mcp::Call { tool, server, arguments: &call.input, annotations: None }, cwd })
+            }
+            _ => None,
         }
-        let to_server = call.tool.starts_with("mcp__");
-        to_server.then(|| Self::Mcp {
-            call: mcp::Call { tool: &call.tool, server: None, arguments: &call.input, annotations: None },
-            cwd: Some(&call.cwd),
-        })
     }
 
     /// Reads `{source, input, options}` as clients send it. `input` of `shell` is the line, or `{command, cwd?}`; of `terraform` the

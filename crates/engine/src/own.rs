@@ -65,7 +65,7 @@ mod tests {
         let program = Some(bin.join("writ"));
         let home = Home { user: Some(user), program, search: vec![bin], ..Home::default() };
         let tool = "mcp__writ__recourse_evaluate_shell".to_owned();
-        is_ours(&ToolCall { tool, input: Value::Null, cwd: project.to_string_lossy().into_owned() }, &home)
+        is_ours(&ToolCall::new(tool, Value::Null, project.to_string_lossy().into_owned()), &home)
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! keeps `detail` in canonical form, so that the order of members here means nothing. Page: `spec/ledger.md`.
 
 use serde::Serialize;
-use writ_clients::claude_code::HookInput;
+use writ_core::Event;
 
 use crate::state::State;
 
@@ -25,7 +25,7 @@ struct Agent<'a> {
 
 impl<'a> Who<'a> {
     /// Whoever the client says.
-    pub fn of(input: &'a HookInput) -> Self {
+    pub fn of(input: &'a Event) -> Self {
         let agent = input.agent.as_ref().map(|agent| Agent { id: &agent.id, r#type: agent.kind.as_deref() });
         Self { agent, mode: input.permission_mode.as_deref() }
     }
@@ -33,7 +33,7 @@ impl<'a> Who<'a> {
 
 /// A detail under the name of its event.
 #[derive(Serialize)]
-pub struct Event<'a, T> {
+pub struct Titled<'a, T> {
     /// The event.
     pub event: &'a str,
     /// What else is said.

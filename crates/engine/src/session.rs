@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use writ_clients::claude_code::{Event, HookInput};
 use writ_core::json::{self, Value};
 use writ_core::{Digest, SessionId, Timestamp};
+use writ_core::{Event, EventKind};
 use writ_evidence::row::{Draft, Row, RowDecision};
 use writ_policy::Setting;
 use writ_store::{LedgerGuard, Store, StoreError};
@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
     pub fn open(
         store: &'a Store,
         id: &SessionId,
-        input: &HookInput,
+        input: &Event,
         home: &'a Home,
         now: Timestamp,
     ) -> Result<Self, SessionError> {
@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
     fn begin_ungoverned(
         store: &'a Store,
         id: &SessionId,
-        input: &HookInput,
+        input: &Event,
         home: &'a Home,
         now: Timestamp,
         guard: LedgerGuard,
@@ -217,7 +217,7 @@ impl<'a> Session<'a> {
 
     /// A row about the session itself rather than a call.
     pub fn event(&self, event: &str, detail: impl Serialize) -> Draft {
-        self.draft(RowDecision::Checkpoint, rows::Event { event, detail })
+        self.draft(RowDecision::Checkpoint, rows::Titled { event, detail })
     }
 
     /// A row with this session's time; the caller adds the call's own members.
@@ -350,12 +350,12 @@ struct GovernedGenesis<'a> {
 
 impl<'a> Genesis<'a> {
     /// Keeps the ledger key's public half, which the row names.
-    fn of(input: &'a HookInput, session: &'a Session<'_>) -> Result<Self, SessionError> {
+    fn of(input: &'a Event, session: &'a Session<'_>) -> Result<Self, SessionError> {
         let key = session.store.ledger_key()?;
         session.guard.keep(PUBLIC_KEY, key.public().to_pem().as_bytes())?;
         Ok(Self {
             session: &session.id,
-            client: "claude-code",
+            client: input.client,
             writ: env!("CARGO_PKG_VERSION"),
             cwd: &input.cwd,
             setting: &session.setting,
@@ -365,10 +365,10 @@ impl<'a> Genesis<'a> {
 }
 
 impl<'a> Governed<'a> {
-    fn of(input: &'a HookInput, session: &Session<'_>, governing: &'a Governing) -> Self {
+    fn of(input: &'a Event, session: &Session<'_>, governing: &'a Governing) -> Self {
         Self {
             transcript: input.transcript.as_deref(),
-            began: began(&input.event),
+            began: began(&input.kind),
             signers: if let Signed::By(signers) = &governing.signed { Some(signers) } else { None },
             namespace: namespace(),
             hooks: watch::installed(session.home, Path::new(&input.cwd)),
@@ -377,8 +377,8 @@ impl<'a> Governed<'a> {
 }
 
 /// What made the session begin here: the client's word for a start, or the event that found no record.
-fn began(event: &Event) -> &str {
-    if let Event::SessionStart { source } = event { source.as_deref().unwrap_or("startup") } else { event.name() }
+fn began(event: &EventKind) -> &str {
+    if let EventKind::SessionStart { source } = event { source.as_deref().unwrap_or("startup") } else { event.name() }
 }
 
 /// The process namespace of this process, where the system has such.

@@ -7,8 +7,9 @@
 use std::path::Path;
 
 use serde::Serialize;
-use writ_clients::claude_code::{BatchCall, HookInput, Outcome, batch_outcome, transcript};
+use writ_clients::claude_code::{Outcome, batch_outcome, transcript};
 use writ_core::Digest;
+use writ_core::{BatchCall, Event, ToolUse};
 use writ_evidence::row::RowDecision;
 
 use crate::call::input_digest;
@@ -48,12 +49,14 @@ struct Named<'a> {
 }
 
 /// Records the calls of a finished batch that have no row.
-pub fn batch(session: &mut Session<'_>, input: &HookInput, calls: &[BatchCall]) -> Result<(), SessionError> {
+pub fn batch(session: &mut Session<'_>, input: &Event, calls: &[BatchCall]) -> Result<(), SessionError> {
     let seen = session.ledger().call_ids()?;
-    for BatchCall { call, response } in calls.iter().filter(|batch| !seen.contains(&batch.call.call_id)) {
+    for BatchCall { call: ToolUse { id, call }, response } in
+        calls.iter().filter(|batch| !seen.contains(&batch.call.id))
+    {
         let Some(outcome) = batch_outcome(&call.tool, response) else { continue };
         let digest = input_digest(&call.input);
-        let found = Found { call_id: &call.call_id, tool: &call.tool, input: digest, outcome, source: "PostToolBatch" };
+        let found = Found { call_id: id, tool: &call.tool, input: digest, outcome, source: "PostToolBatch" };
         record(session, &found, Who::of(input))?;
     }
     Ok(())

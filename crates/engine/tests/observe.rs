@@ -167,11 +167,11 @@ fn a_policy_that_became_observing_mid_session_observes_nothing_yet() {
     fs::write(lab.repo().join(".aflock"), policy(r#""enforce":"observe","#)).unwrap();
     assert!(lab.bash("curl https://x.example").contains("deny"));
     let governing = governing::open(&lab.repo().join(".aflock"), None, &writ_engine::Trust::open(None)).unwrap();
-    let call = ToolCall {
-        tool: "Bash".to_owned(),
-        input: Value::Object([("command".to_owned(), Value::from("curl x"))].into_iter().collect()),
-        cwd: lab.repo().to_string_lossy().into_owned(),
-    };
+    let call = ToolCall::new(
+        "Bash",
+        Value::Object([("command".to_owned(), Value::from("curl x"))].into_iter().collect()),
+        lab.repo().to_string_lossy().into_owned(),
+    );
     assert_eq!(
         writ_engine::decide(&governing, &call, &lab.home).verdict.as_str(),
         "deny",

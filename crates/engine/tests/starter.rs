@@ -83,7 +83,7 @@ fn answers(below: &Path, name: &str) -> Vec<Answer> {
     let answer = |line: &Value| {
         let call = line.get("call")?;
         let (tool, input) = (text(call, "tool").unwrap(), call.get("input").cloned().unwrap());
-        let call = ToolCall { tool, input, cwd: root.to_string_lossy().into_owned() };
+        let call = ToolCall::new(tool, input, root.to_string_lossy().into_owned());
         let decision = decide(&governing, &call, &home);
         let first = decision.reasons.first();
         Some(Answer {
@@ -145,7 +145,7 @@ fn without_rules_only_the_record_is_safe() {
     for line in lines.iter().filter(|line| text(line, "expect").as_deref() == Some("stop")) {
         let call = line.get("call").unwrap();
         let (tool, input) = (text(call, "tool").unwrap(), call.get("input").cloned().unwrap());
-        let call = ToolCall { tool, input, cwd: root.to_string_lossy().into_owned() };
+        let call = ToolCall::new(tool, input, root.to_string_lossy().into_owned());
         let decision = decide(&governing, &call, &home);
         assert!(decision.reasons.iter().all(|reason| reason.rule.starts_with("writ:")), "{:?}", decision.reasons);
     }

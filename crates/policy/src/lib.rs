@@ -30,7 +30,6 @@ pub use glob::{Glob, GlobError};
 pub use judge::judge;
 pub use policy::{Claims, Consequences, Policy};
 pub use protect::{POLICY_NAMES, PROGRAM, Protected, Setting};
-pub use rules::SHELL_TOOLS;
 pub use survey::survey;
 pub use world::{Entry, Lexical, Resolved, World, fold};
 

@@ -173,8 +173,6 @@ pub const PATH_TOOLS: [&str; 10] =
     ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS", "LSP"];
 /// The tools whose subject is a text.
 pub const TEXT_TOOLS: [&str; 5] = ["Bash", "Monitor", "WebFetch", "Task", "Agent"];
-/// The tools that hand a line to the shell: what is said of Bash is said of all (R78).
-pub const SHELL_TOOLS: [&str; 2] = ["Bash", "Monitor"];
 /// Tools that exist and have no subject a rule could name.
 pub const OTHER_TOOLS: [&str; 22] = [
     "WebSearch",
@@ -243,6 +241,12 @@ impl ToolRule {
         }
     }
 
+    /// Whether the rule is about a tool of one of these names.
+    pub fn is_about_any(&self, names: [&str; 2], reading: Reading) -> bool {
+        let [own, known_as] = names;
+        self.is_about(own, reading) || (own != known_as && self.is_about(known_as, reading))
+    }
+
     /// Whether the rule is about `tool`.
     pub fn is_about(&self, tool: &str, reading: Reading) -> bool {
         let (own, tool) = (current_name(&self.tool), current_name(tool));
@@ -250,7 +254,6 @@ impl ToolRule {
         own == tool
             || text_matches(own, tool)
             || (tool.strip_prefix(own).is_some_and(|rest| rest.starts_with("__")) && server(own))
-            || (own == "Bash" && SHELL_TOOLS.contains(&tool))
             || (reading == Reading::Wide && own == "Edit" && tool == "MultiEdit")
     }
 }

@@ -24,7 +24,7 @@ fn every_vector_is_decided_as_it_says() {
         let member = |name: &str| call.get(name).and_then(Value::as_str).map(str::to_owned);
         let (tool, cwd) = (member("tool").unwrap(), member("cwd").unwrap_or_else(|| ROOT.to_owned()));
         assert!(case.get("root").is_none_or(|root| root.as_str() == Some(ROOT)));
-        let call = ToolCall { tool, input: call.get("input").cloned().unwrap(), cwd };
+        let call = ToolCall::new(tool, call.get("input").cloned().unwrap(), cwd);
         let facts = survey(&policy, &call, &setting, &Lexical);
         let live = judge(&policy, &setting, &facts);
         let holds = match text("expect").as_str() {
@@ -54,7 +54,7 @@ fn facts_hold_no_command_text() {
         br#"{"command":"curl -H 'Authorization: Bearer s3cr3t' https://x.example/?token=t0k3n && export KEY=hunter2"}"#,
     )
     .unwrap();
-    let call = ToolCall { tool: "Bash".to_owned(), input, cwd: ROOT.to_owned() };
+    let call = ToolCall::new("Bash", input, ROOT);
     let facts = json::to_compact(&survey(&policy, &call, &setting, &Lexical));
     assert!(facts.contains("x.example") && facts.contains("curl"), "{facts}");
     for secret in ["s3cr3t", "t0k3n", "hunter2", "Bearer"] {

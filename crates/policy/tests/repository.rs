@@ -96,7 +96,7 @@ impl Repo {
         let policy = Policy::parse(policy.as_bytes(), &root).unwrap();
         let mut input = Object::new();
         input.push("command", Value::from(line));
-        let call = ToolCall { tool: "Bash".to_owned(), input: Value::from(input), cwd: root.clone() };
+        let call = ToolCall::new("Bash", Value::from(input), root.clone());
         let protected = Protected { path: format!("{root}/.aflock"), what: "the policy".to_owned(), secret: false };
         let setting = Setting { now: Timestamp::from_millis(0), home: Some(root), protected: vec![protected] };
         decide(&policy, &call, &setting, &Disk).verdict

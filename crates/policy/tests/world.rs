@@ -95,13 +95,13 @@ fn disk() -> Made {
 
 fn call(tool: &str, input: &str) -> ToolCall {
     let input = json::parse_with(input.as_bytes(), Limits::FOREIGN).unwrap();
-    ToolCall { tool: tool.to_owned(), input, cwd: ROOT.to_owned() }
+    ToolCall::new(tool, input, ROOT)
 }
 
 fn bash(line: &str) -> ToolCall {
     let mut input = Object::new();
     input.push("command", Value::from(line));
-    ToolCall { tool: "Bash".to_owned(), input: Value::from(input), cwd: ROOT.to_owned() }
+    ToolCall::new("Bash", Value::from(input), ROOT)
 }
 
 fn setting() -> Setting {

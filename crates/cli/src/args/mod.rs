@@ -98,7 +98,7 @@ pub enum Command {
     /// Check the installation, and say what is wrong and how to mend it.
     Doctor(FormatArgs),
     /// Answer one hook call of an agent client (JSON on stdin, one JSON object on stdout).
-    Hook,
+    Hook(HookArgs),
     /// Make, check, show, sign and verify policies.
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -302,4 +302,12 @@ pub struct VerifyArgs {
     pub allow_absent: bool,
     #[command(flatten)]
     pub format: FormatArgs,
+}
+
+/// `writ hook`
+#[derive(Debug, Args)]
+pub struct HookArgs {
+    /// Whose payload it is, and who takes the answer.
+    #[arg(long, value_name = "NAME", default_value = "claude-code", value_parser = ["claude-code", "generic"])]
+    pub client: String,
 }

@@ -23,7 +23,7 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
     let governing = open(&args.policy, args.root.as_deref())?;
     let root = folder(&governing, args.root.as_deref())?;
     if let (Some(tool), Some(input)) = (&args.tool, &args.input) {
-        let call = ToolCall { tool: tool.clone(), input: input_value(input)?, cwd: root };
+        let call = ToolCall::new(tool.clone(), input_value(input)?, root);
         let decision = decide(&governing, &call);
         output::print_json_line(&decision);
         return if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) };
@@ -82,7 +82,7 @@ fn read_call(line: &[u8], root: &str) -> Result<ToolCall, String> {
             Path::new(root).join(cwd).to_string_lossy().into_owned()
         }
     };
-    Ok(ToolCall { tool: tool.to_owned(), input, cwd })
+    Ok(ToolCall::new(tool, input, cwd))
 }
 
 /// A line that is no call is denied in its place, so that answers and lines stay in step.

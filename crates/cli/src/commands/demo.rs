@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use writ_clients::claude_code::Answer;
+use writ_clients::claude_code::ClaudeCode;
+use writ_core::Reply;
 use writ_core::json::{self, Object, Value};
 use writ_core::{SessionId, Verdict};
 use writ_engine::{Home, hook, verify};
@@ -128,7 +129,7 @@ impl Demo {
         )?;
         let answer = self.hook("PreToolUse", &members)?;
         let (verdict, reason) = match answer {
-            Answer::PreToolUse { verdict, reason } => (verdict, reason),
+            Reply::Decided { verdict, reason } => (verdict, reason),
             _ => (Verdict::Allow, String::new()),
         };
         show(call, verdict, &reason);
@@ -159,10 +160,10 @@ impl Demo {
         ]);
         payload.extend(members.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let bytes = json::compact(&Value::Object(payload));
-        let answer = hook::answer(bytes.as_bytes(), &self.home, &self.repository);
+        let answer = hook::answer(bytes.as_bytes(), &ClaudeCode, &self.home, &self.repository);
         match answer.message {
             Some(message) if event != "SessionStart" => Err(Failure::could_not(message)),
-            _ => Ok(answer.answer),
+            _ => Ok(answer.reply),
         }
     }
 

@@ -4,6 +4,7 @@
 //! so this file always prints one object, and where it cannot, exits with 2, which denies. At a stop 2 would send the agent back
 //! to work, so there, and at the other events that stop nothing, it exits with 0: what fails then fails open (R6).
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -17,10 +18,11 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::alarm;
 use signal_hook::consts::SIGALRM;
 use writ_clients::claude_code::settings::TIMEOUT_SECONDS;
-use writ_clients::claude_code::{HookAnswer, hints};
-use writ_core::visible;
+use writ_clients::{CLIENTS, Client};
+use writ_core::{Answer, visible};
 use writ_engine::{Home, hook};
 
+use crate::args::HookArgs;
 use crate::environment;
 use crate::exit::Failure;
 
@@ -37,10 +39,20 @@ const DEADLINE: u32 = TIMEOUT_SECONDS as u32 - 6;
 const NOTHING: &str = "{}";
 
 /// The payload that is being answered; a failure asks it which event it is about.
-static PAYLOAD: OnceLock<Vec<u8>> = OnceLock::new();
+static PAYLOAD: OnceLock<(&dyn Client, Vec<u8>)> = OnceLock::new();
+
+/// The client of a command line `hook [--client NAME]`; `None` where other words stand on it.
+pub fn client(words: impl Iterator<Item = OsString>) -> Option<&'static dyn Client> {
+    let words: Vec<OsString> = words.take(4).collect();
+    match words.as_slice() {
+        [hook] if hook == "hook" => CLIENTS.first().copied(),
+        [hook, option, name] if hook == "hook" && option == "--client" => writ_clients::named(name.to_str()?),
+        _ => None,
+    }
+}
 
 /// Answers one call.
-pub fn run() -> ExitCode {
+pub fn run(client: &'static dyn Client) -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
         let code = failed();
         let then = if code == DENIES { "denies" } else { "lets the agent stop" };
@@ -49,7 +61,7 @@ pub fn run() -> ExitCode {
         #[expect(clippy::exit, reason = "the only way to choose the exit code of a panic")]
         std::process::exit(i32::from(code))
     }));
-    if print(&answer()) { ExitCode::SUCCESS } else { ExitCode::from(failed()) }
+    if print(&answer(client)) { ExitCode::SUCCESS } else { ExitCode::from(failed()) }
 }
 
 /// Ends the hook before the client would: one that is killed says nothing, and clients without `onFailure` then run the tool.
@@ -67,17 +79,19 @@ fn watch() -> std::io::Result<(Arc<AtomicBool>, Arc<AtomicBool>)> {
 }
 
 /// The same, when other words stood on the command line.
-pub fn from_command() -> Result<(), Failure> {
-    if print(&answer()) { Ok(()) } else { Err(Failure::could_not("standard output is closed")) }
+pub fn from_command(args: &HookArgs) -> Result<(), Failure> {
+    let client = writ_clients::named(&args.client)
+        .ok_or_else(|| Failure::malformed(format!("there is no client `{}`", args.client)))?;
+    if print(&answer(client)) { Ok(()) } else { Err(Failure::could_not("standard output is closed")) }
 }
 
 /// The exit code of a failure at the event that is being answered.
 fn failed() -> u8 {
-    let event = PAYLOAD.get().and_then(|bytes| hints(bytes).event);
-    if event.is_some_and(|event| HookAnswer::fails_open(&event)) { 0 } else { DENIES }
+    let event = PAYLOAD.get().and_then(|(client, bytes)| client.hints(bytes).event);
+    if event.is_some_and(|event| Answer::fails_open(&event)) { 0 } else { DENIES }
 }
 
-fn answer() -> String {
+fn answer(client: &'static dyn Client) -> String {
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let watch = watch();
     if let Err(error) = &watch {
@@ -85,18 +99,18 @@ fn answer() -> String {
     }
     let mut bytes = Vec::new();
     if let Err(error) = std::io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes) {
-        return HookAnswer::refuse(None, &format!("writ cannot read its input: {error}")).to_json();
+        return client.render(&Answer::refuse(None, &format!("writ cannot read its input: {error}")));
     }
-    let bytes = PAYLOAD.get_or_init(|| bytes);
+    let (_, bytes) = PAYLOAD.get_or_init(|| (client, bytes));
     if let (0, Ok((denies, passes))) = (failed(), &watch) {
         passes.store(true, Ordering::Relaxed);
         denies.store(false, Ordering::Relaxed);
     }
     // The environment here is the client's: it says which shell runs what is allowed.
     let home = Home { zsh: environment::runs_zsh(), ..environment::home() };
-    let answer = hook::answer(bytes, &home, &cwd);
+    let answer = hook::answer(bytes, client, &home, &cwd);
     answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
-    answer.to_json()
+    client.render(&answer)
 }
 
 /// Whether the answer got to where somebody can read it.

@@ -36,7 +36,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Hook => hook::from_command(),
+        Command::Hook(args) => hook::from_command(&args),
         Command::Policy(command) => policy::run(command),
         Command::Keys(command) => keys::run(command),
         Command::Decide(args) => decide::run(&args),

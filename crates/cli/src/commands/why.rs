@@ -23,7 +23,7 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
         (_, Some(tool), Some(input)) => (tool.clone(), input_value(input)?),
         (line, _, _) => ("Bash".to_owned(), bash(line.as_deref().unwrap_or_default())),
     };
-    let call = ToolCall { tool, input, cwd };
+    let call = ToolCall::new(tool, input, cwd);
     let decision = decide(&governing, &call);
     match args.format.format {
         Format::Json => output::print_json(&explained(&call, &decision, &governing)),

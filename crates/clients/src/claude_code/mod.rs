@@ -5,6 +5,10 @@
 //! exactly one JSON object, because this client takes anything else for plain text and lets the tool run. Format page:
 //! `spec/clients/claude-code.md`.
 
+use writ_core::{Answer, Event};
+
+use crate::{Client, Hints, PayloadError};
+
 pub mod answer;
 pub mod outcome;
 pub mod payload;
@@ -14,10 +18,35 @@ pub mod story;
 pub mod transcript;
 pub mod version;
 
-pub use answer::{Answer, HookAnswer};
+pub use answer::to_json;
 pub use outcome::{Outcome, batch_outcome};
-pub use payload::{Agent, BatchCall, Event, Hints, HookInput, PayloadError, ToolUse, hints, parse};
+pub use payload::{hints, parse};
 pub use version::ClientVersion;
+
+/// The name by which rows and `--client` know it.
+pub const NAME: &str = "claude-code";
+
+/// This client.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaudeCode;
+
+impl Client for ClaudeCode {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Result<Event, PayloadError> {
+        parse(bytes)
+    }
+
+    fn hints(&self, bytes: &[u8]) -> Hints {
+        hints(bytes)
+    }
+
+    fn render(&self, answer: &Answer) -> String {
+        to_json(answer)
+    }
+}
 
 /// The events that Writ listens to, in the order in which [`settings::install`] writes them.
 pub const EVENTS: [&str; 13] = [

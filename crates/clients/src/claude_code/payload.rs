@@ -1,186 +1,15 @@
 //! What the client writes to a hook's standard input.
 //!
-//! Owns the reading of one payload into [`HookInput`]. Refuses payloads without the members that an event cannot do
+//! Owns the reading of one payload into [`Event`]. Refuses payloads without the members that an event cannot do
 //! without; unknown members and unknown events pass. The invariant: an event that may stop a tool is either read in
 //! full or an error, never half read. Format page: `spec/clients/claude-code.md`.
 
 use serde::Deserialize;
-use writ_core::SessionId;
-use writ_core::json::{self, FormatError, Limits, Loose, Value};
+use writ_core::json::{self, Limits, Loose, Value};
+use writ_core::{Agent, BatchCall, Event, EventKind, SessionId, ToolCall, ToolUse};
 
-/// One payload.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HookInput {
-    /// The client's session.
-    pub session: SessionId,
-    /// The session's main transcript, absolute; also inside a subagent.
-    pub transcript: Option<String>,
-    /// The client's working directory, absolute.
-    pub cwd: String,
-    /// The subagent that the event happened in; `None` in the main conversation.
-    pub agent: Option<Agent>,
-    /// `default`, `acceptEdits`, `plan`, `bypassPermissions`, `dontAsk`, `auto`.
-    pub permission_mode: Option<String>,
-    /// The prompt that the event belongs to, from the first prompt on.
-    pub prompt_id: Option<String>,
-    /// What happened.
-    pub event: Event,
-}
-
-/// A subagent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agent {
-    /// The client's id for this run of it; its transcript is `agent-<id>.jsonl`.
-    pub id: String,
-    /// `general-purpose` and the like.
-    pub kind: Option<String>,
-}
-
-/// A tool call as a hook sees it. Before the tool runs the client has already made relative and `~` paths absolute,
-/// filled in defaults, and turned aliases into names (`Task` → `Agent`).
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolUse {
-    /// The call's id, the same in the transcript.
-    pub call_id: String,
-    /// The tool's name.
-    pub tool: String,
-    /// The tool's input.
-    pub input: Value,
-}
-
-/// A call in a `PostToolBatch`: every call of the model's turn, also those that no other event told of. Name and input
-/// are as the model wrote them, which is how the transcript has them too.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BatchCall {
-    /// The call.
-    pub call: ToolUse,
-    /// What the model was told: text or content blocks. [`super::batch_outcome`] reads it.
-    pub response: Value,
-}
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// A tool is about to run; the answer may stop it.
-    PreToolUse(ToolUse),
-    /// The client would ask its user; the payload has no call id.
-    PermissionRequest {
-        /// The tool's name.
-        tool: String,
-        /// The tool's input.
-        input: Value,
-    },
-    /// A tool has run.
-    PostToolUse {
-        /// The call.
-        call: ToolUse,
-        /// What the tool gave back, in the tool's own shape.
-        response: Value,
-        /// How long it ran, in milliseconds.
-        duration_ms: Option<u64>,
-    },
-    /// A tool has run and failed. Denied calls do not come here.
-    PostToolUseFailure {
-        /// The call.
-        call: ToolUse,
-        /// The error's text.
-        error: String,
-        /// Whether the user interrupted it.
-        interrupted: bool,
-        /// How long it ran, in milliseconds.
-        duration_ms: Option<u64>,
-    },
-    /// Every call of one model turn has been answered.
-    PostToolBatch {
-        /// The calls, in the model's order.
-        calls: Vec<BatchCall>,
-    },
-    /// A prompt came in.
-    UserPromptSubmit {
-        /// Its text.
-        prompt: String,
-    },
-    /// A session begins: `startup`, `resume`, `clear` or `compact`.
-    SessionStart {
-        /// Which of them.
-        source: Option<String>,
-    },
-    /// A subagent begins; [`HookInput::agent`] says which.
-    SubagentStart,
-    /// A subagent wants to end; [`HookInput::agent`] says which.
-    SubagentStop {
-        /// Its own transcript, absolute.
-        transcript: Option<String>,
-        /// What it says at the end.
-        last_message: Option<String>,
-        /// Whether a hook has already sent it back to work.
-        again: bool,
-    },
-    /// The agent wants to end its turn.
-    Stop {
-        /// What it says at the end.
-        last_message: Option<String>,
-        /// Whether a hook has already sent it back to work.
-        again: bool,
-    },
-    /// The conversation is about to be compacted: `manual` or `auto`.
-    PreCompact {
-        /// Which of them.
-        trigger: Option<String>,
-    },
-    /// The session ends.
-    SessionEnd {
-        /// Why, in the client's word.
-        reason: Option<String>,
-    },
-    /// A settings file changed.
-    ConfigChange {
-        /// `project_settings`, `user_settings`, …
-        source: Option<String>,
-        /// Which file, absolute.
-        file: Option<String>,
-    },
-    /// An event that Writ does not act on.
-    Other(String),
-}
-
-impl Event {
-    /// The event's name as the client spells it.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::PreToolUse(_) => "PreToolUse",
-            Self::PermissionRequest { .. } => "PermissionRequest",
-            Self::PostToolUse { .. } => "PostToolUse",
-            Self::PostToolUseFailure { .. } => "PostToolUseFailure",
-            Self::PostToolBatch { .. } => "PostToolBatch",
-            Self::UserPromptSubmit { .. } => "UserPromptSubmit",
-            Self::SessionStart { .. } => "SessionStart",
-            Self::SubagentStart => "SubagentStart",
-            Self::SubagentStop { .. } => "SubagentStop",
-            Self::Stop { .. } => "Stop",
-            Self::PreCompact { .. } => "PreCompact",
-            Self::SessionEnd { .. } => "SessionEnd",
-            Self::ConfigChange { .. } => "ConfigChange",
-            Self::Other(name) => name,
-        }
-    }
-}
-
-/// Why a payload cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PayloadError {
-    /// Not a JSON object, or beyond [`Limits::FOREIGN`]. What is wrong is not told: it may quote the payload.
-    #[error("the hook's input is not acceptable JSON")]
-    Json(#[from] FormatError),
-    /// A member that the event cannot do without is missing or of the wrong kind.
-    #[error("the hook's input has no `{member}` that is {expected}")]
-    Member {
-        /// The member's name.
-        member: &'static str,
-        /// What it should be.
-        expected: &'static str,
-    },
-}
+use crate::PayloadError;
+use crate::hints::{self, Hints};
 
 /// A payload as it is written, with the members of every event; each event takes its own. Unknown members pass.
 #[derive(Default, Deserialize)]
@@ -242,64 +71,64 @@ struct Block {
 }
 
 /// Reads one payload.
-pub fn parse(bytes: &[u8]) -> Result<HookInput, PayloadError> {
+pub fn parse(bytes: &[u8]) -> Result<Event, PayloadError> {
     let mut payload: Payload = json::from_slice_with(bytes, Limits::FOREIGN)?;
     let name = text(&mut payload.hook_event_name, "hook_event_name")?;
-    Ok(HookInput {
+    let cwd = text(&mut payload.cwd, "cwd")?;
+    Ok(Event {
+        client: super::NAME,
         session: SessionId::new(text(&mut payload.session_id, "session_id")?),
         transcript: payload.transcript_path.0.take(),
-        cwd: text(&mut payload.cwd, "cwd")?,
         agent: payload.agent_id.0.take().map(|id| Agent { id, kind: payload.agent_type.0.take() }),
         permission_mode: payload.permission_mode.0.take(),
         prompt_id: payload.prompt_id.0.take(),
-        event: event(name, payload)?,
+        kind: kind(name, payload, &cwd)?,
+        cwd,
     })
 }
 
-fn event(name: String, mut payload: Payload) -> Result<Event, PayloadError> {
+fn kind(name: String, mut payload: Payload, cwd: &str) -> Result<EventKind, PayloadError> {
     Ok(match name.as_str() {
-        "PreToolUse" => Event::PreToolUse(payload.call()?.0),
-        "PermissionRequest" => Event::PermissionRequest {
-            tool: text(&mut payload.tool_name, "tool_name")?,
-            input: input(payload.tool_input)?,
+        "PreToolUse" => EventKind::PreToolUse(payload.call().tool_use(cwd)?),
+        "PermissionRequest" => EventKind::PermissionRequest { call: payload.call().tool_call(cwd)? },
+        "PostToolUse" => EventKind::PostToolUse {
+            response: std::mem::take(&mut payload.tool_response),
+            call: payload.call().tool_use(cwd)?,
+            duration_ms: payload.duration_ms.0,
         },
-        "PostToolUse" => {
-            let (call, response) = payload.call()?;
-            Event::PostToolUse { call, response, duration_ms: payload.duration_ms.0 }
-        }
-        "PostToolUseFailure" => Event::PostToolUseFailure {
-            call: payload.call()?.0,
+        "PostToolUseFailure" => EventKind::PostToolUseFailure {
+            call: payload.call().tool_use(cwd)?,
             error: payload.error.0.unwrap_or_default(),
             interrupted: payload.is_interrupt.0 == Some(true),
             duration_ms: payload.duration_ms.0,
         },
-        "PostToolBatch" => Event::PostToolBatch { calls: batch(payload.tool_calls.0)? },
-        "UserPromptSubmit" => Event::UserPromptSubmit { prompt: payload.prompt.0.unwrap_or_default() },
-        "SessionStart" => Event::SessionStart { source: payload.source.0 },
-        "SubagentStart" => Event::SubagentStart,
-        "SubagentStop" => Event::SubagentStop {
+        "PostToolBatch" => EventKind::PostToolBatch { calls: batch(payload.tool_calls.0, cwd)? },
+        "UserPromptSubmit" => EventKind::UserPromptSubmit { prompt: payload.prompt.0.unwrap_or_default() },
+        "SessionStart" => EventKind::SessionStart { source: payload.source.0 },
+        "SubagentStart" => EventKind::SubagentStart,
+        "SubagentStop" => EventKind::SubagentStop {
             transcript: payload.agent_transcript_path.0.take(),
             again: payload.stop_hook_active.0 == Some(true),
             last_message: payload.last_words(),
         },
-        "Stop" => Event::Stop { again: payload.stop_hook_active.0 == Some(true), last_message: payload.last_words() },
-        "PreCompact" => Event::PreCompact { trigger: payload.trigger.0 },
-        "SessionEnd" => Event::SessionEnd { reason: payload.reason.0 },
-        "ConfigChange" => Event::ConfigChange { source: payload.source.0, file: payload.file_path.0 },
-        _ => Event::Other(name),
+        "Stop" => {
+            EventKind::Stop { again: payload.stop_hook_active.0 == Some(true), last_message: payload.last_words() }
+        }
+        "PreCompact" => EventKind::PreCompact { trigger: payload.trigger.0 },
+        "SessionEnd" => EventKind::SessionEnd { reason: payload.reason.0 },
+        "ConfigChange" => EventKind::ConfigChange { source: payload.source.0, file: payload.file_path.0 },
+        _ => EventKind::Other(name),
     })
 }
 
 impl Payload {
-    /// The call, and what it gave back.
-    fn call(&mut self) -> Result<(ToolUse, Value), PayloadError> {
-        let call = Call {
+    fn call(&mut self) -> Call {
+        Call {
             tool_name: std::mem::take(&mut self.tool_name),
             tool_use_id: std::mem::take(&mut self.tool_use_id),
             tool_input: self.tool_input.take(),
-            tool_response: std::mem::take(&mut self.tool_response),
-        };
-        call.read()
+            tool_response: Value::Null,
+        }
     }
 
     /// What the agent says at the end: in this client's member, or where others of its kind put it.
@@ -315,16 +144,24 @@ impl Payload {
 }
 
 impl Call {
-    fn read(mut self) -> Result<(ToolUse, Value), PayloadError> {
-        let call_id = text(&mut self.tool_use_id, "tool_use_id")?;
-        let tool = text(&mut self.tool_name, "tool_name")?;
-        Ok((ToolUse { call_id, tool, input: input(self.tool_input)? }, self.tool_response))
+    fn tool_use(mut self, cwd: &str) -> Result<ToolUse, PayloadError> {
+        Ok(ToolUse { id: text(&mut self.tool_use_id, "tool_use_id")?, call: self.tool_call(cwd)? })
+    }
+
+    /// This client's names are the canonical ones. Before a tool runs it has made relative and `~` paths absolute, filled in
+    /// defaults, and turned aliases into names (`Task` → `Agent`).
+    fn tool_call(mut self, cwd: &str) -> Result<ToolCall, PayloadError> {
+        Ok(ToolCall::new(text(&mut self.tool_name, "tool_name")?, input(self.tool_input)?, cwd))
     }
 }
 
-fn batch(calls: Option<Vec<Call>>) -> Result<Vec<BatchCall>, PayloadError> {
+fn batch(calls: Option<Vec<Call>>, cwd: &str) -> Result<Vec<BatchCall>, PayloadError> {
     let calls = calls.ok_or(PayloadError::Member { member: "tool_calls", expected: "an array of calls" })?;
-    calls.into_iter().map(|call| call.read().map(|(call, response)| BatchCall { call, response })).collect()
+    let one = |mut call: Call| {
+        let response = std::mem::take(&mut call.tool_response);
+        Ok(BatchCall { call: call.tool_use(cwd)?, response })
+    };
+    calls.into_iter().map(one).collect()
 }
 
 fn input(input: Option<Value>) -> Result<Value, PayloadError> {
@@ -336,8 +173,10 @@ fn text(found: &mut Loose<String>, member: &'static str) -> Result<String, Paylo
     found.ok_or(PayloadError::Member { member, expected: "a text that is not empty" })
 }
 
-mod lenient;
+/// What can still be told from a payload that [`parse`] refuses.
+pub fn hints(bytes: &[u8]) -> Hints {
+    hints::find(bytes, ["session_id", "cwd", "hook_event_name", "tool_use_id", "tool_name"])
+}
+
 #[cfg(test)]
 mod tests;
-
-pub use lenient::{Hints, hints};

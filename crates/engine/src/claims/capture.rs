@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use writ_clients::claude_code::{Event, HookInput};
+use writ_core::{Event, EventKind};
 
 use crate::Home;
 
@@ -13,18 +13,18 @@ use crate::Home;
 const MAX_COPY: u64 = 64 << 20;
 
 /// Copies payload and transcript of a subagent's start or stop. What cannot be copied is left out.
-pub fn copy(payload: &[u8], input: &HookInput, home: &Home) {
+pub fn copy(payload: &[u8], input: &Event, home: &Home) {
     let Some(folder) = &home.claims.capture else { return };
-    let transcript = match &input.event {
-        Event::SubagentStart => None,
-        Event::SubagentStop { transcript, .. } => transcript.as_deref(),
+    let transcript = match &input.kind {
+        EventKind::SubagentStart => None,
+        EventKind::SubagentStop { transcript, .. } => transcript.as_deref(),
         _ => return,
     };
     let agent = input.agent.as_ref().map_or("none", |agent| agent.id.as_str());
     let name = |suffix: &str| {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let agent: String = agent.chars().take(64).map(plain).collect();
-        folder.join(format!("{}-{agent}.{suffix}", input.event.name()))
+        folder.join(format!("{}-{agent}.{suffix}", input.kind.name()))
     };
     if fs::create_dir_all(folder).is_ok() {
         if let Ok(mut ignore) = File::create_new(folder.join(".gitignore")) {

@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use writ_claims::{
     Act, Claim, Delta, Facts, Finding, Limits, Repository, Snapshot, Source, Status, Stop, Verdict, decide, judge,
 };
-use writ_clients::claude_code::{Answer, Event, HookAnswer, HookInput, story};
-use writ_core::{Digest, SessionId, Timestamp, json};
+use writ_clients::claude_code::story;
+use writ_core::{Answer, Digest, Event, EventKind, Reply, SessionId, Timestamp, json};
 use writ_store::{Store, plain};
 
 use crate::rows::Who;
@@ -96,7 +96,7 @@ enum NoVerdict {
 }
 
 /// The key an agent's snapshot and counters go by.
-fn key(input: &HookInput) -> Option<String> {
+fn key(input: &Event) -> Option<String> {
     input.agent.as_ref().map(|agent| agent.id.clone()).filter(|id| !id.is_empty())
 }
 
@@ -107,19 +107,19 @@ fn kept_as(agent: &str) -> String {
 }
 
 /// Does what can be done without the ledger. Never fails: doubt is part of the answer.
-pub fn prepare(input: &HookInput, home: &Home, store: &Store, id: &SessionId) -> Prepared {
-    match &input.event {
-        Event::SubagentStart => key(input).map_or(Prepared::Nothing, |agent| began(agent, input, home)),
-        Event::UserPromptSubmit { .. } if home.claims.includes_main(Some(&policy(input, store, id))) => {
+pub fn prepare(input: &Event, home: &Home, store: &Store, id: &SessionId) -> Prepared {
+    match &input.kind {
+        EventKind::SubagentStart => key(input).map_or(Prepared::Nothing, |agent| began(agent, input, home)),
+        EventKind::UserPromptSubmit { .. } if home.claims.includes_main(Some(&policy(input, store, id))) => {
             began(MAIN.to_owned(), input, home)
         }
-        Event::SubagentStop { transcript, last_message, again } => {
+        EventKind::SubagentStop { transcript, last_message, again } => {
             let kind = input.agent.as_ref().and_then(|agent| agent.kind.clone()).unwrap_or_default();
             let words =
                 Words { said: last_message.as_deref(), own: transcript.as_deref(), main: input.transcript.as_deref() };
             Prepared::Stopping(Box::new(stopping(input, home, store, id, (key(input), kind, *again), words)))
         }
-        Event::Stop { last_message, again } if home.claims.includes_main(Some(&policy(input, store, id))) => {
+        EventKind::Stop { last_message, again } if home.claims.includes_main(Some(&policy(input, store, id))) => {
             let words = Words { said: last_message.as_deref(), own: input.transcript.as_deref(), main: None };
             let agent = (Some(MAIN.to_owned()), MAIN.to_owned(), *again);
             Prepared::Stopping(Box::new(stopping(input, home, store, id, agent, words)))
@@ -131,7 +131,7 @@ pub fn prepare(input: &HookInput, home: &Home, store: &Store, id: &SessionId) ->
 /// The word on claims of the policy that the session was begun under, or that a human accepted since: the copy kept under its
 /// digest, wherever the agent works now and whatever became of the file. A session that has yet to begin has the one it will
 /// begin under. Nothing where none governs, or it cannot be read: this check fails open.
-fn policy(input: &HookInput, store: &Store, id: &SessionId) -> writ_policy::Claims {
+fn policy(input: &Event, store: &Store, id: &SessionId) -> writ_policy::Claims {
     accepted(store, id).or_else(|| found(Path::new(&input.cwd))).unwrap_or_default()
 }
 
@@ -161,7 +161,7 @@ fn limits(home: &Home) -> Limits {
     Limits { max_hash_bytes: home.claims.max_hash_bytes.unwrap_or(default.max_hash_bytes), ..default }
 }
 
-fn began(agent: String, input: &HookInput, home: &Home) -> Prepared {
+fn began(agent: String, input: &Event, home: &Home) -> Prepared {
     let taken = Snapshot::take(Path::new(&input.cwd), &limits(home));
     let start = taken.map(|(snapshot, repository)| Box::new(Start { root: repository.root, snapshot, since: None }));
     Prepared::Began { agent, snapshot: start.map_err(|error| error.to_string()) }
@@ -176,7 +176,7 @@ struct Words<'a> {
 }
 
 fn stopping(
-    input: &HookInput,
+    input: &Event,
     home: &Home,
     store: &Store,
     id: &SessionId,
@@ -210,7 +210,7 @@ fn stopping(
 
 /// Everything of a case but its verdict.
 struct Case<'a> {
-    input: &'a HookInput,
+    input: &'a Event,
     home: &'a Home,
     start: &'a Start,
     claim: &'a Claim,
@@ -303,9 +303,9 @@ fn kept(store: &Store, id: &SessionId, agent: &str) -> Option<Result<Start, Stri
 }
 
 /// Puts what was prepared on record and answers.
-pub fn record(session: &mut Session<'_>, input: &HookInput, prepared: Prepared) -> Result<HookAnswer, SessionError> {
+pub fn record(session: &mut Session<'_>, input: &Event, prepared: Prepared) -> Result<Answer, SessionError> {
     match prepared {
-        Prepared::Nothing => Ok(Answer::Silent.into()),
+        Prepared::Nothing => Ok(Reply::Silent.into()),
         Prepared::Began { agent, snapshot } => {
             let kept = match snapshot {
                 Ok(start) => {
@@ -320,13 +320,13 @@ pub fn record(session: &mut Session<'_>, input: &HookInput, prepared: Prepared) 
             let name = if agent == MAIN { "main-start" } else { "subagent-start" };
             let draft = session.event(name, detail);
             session.append(draft)?;
-            Ok(Answer::Silent.into())
+            Ok(Reply::Silent.into())
         }
         Prepared::Stopping(stopping) => stopped(session, input, *stopping),
     }
 }
 
-fn stopped(session: &mut Session<'_>, input: &HookInput, stopping: Stopping) -> Result<HookAnswer, SessionError> {
+fn stopped(session: &mut Session<'_>, input: &Event, stopping: Stopping) -> Result<Answer, SessionError> {
     let enforcement = session.home.claims.with(Some(&stopping.policy));
     let agent = stopping.agent.clone().unwrap_or_default();
     let tests = stopping.claim.ran_tests.then(|| {
@@ -357,10 +357,10 @@ fn stopped(session: &mut Session<'_>, input: &HookInput, stopping: Stopping) -> 
     let claim = record::Claim::of(&stopping, code, tests);
     record::append(session, input, &stopping, &claim)?;
     cast::mirror(session.home, input.session.as_str(), &claim, session.now);
-    let mut answer = HookAnswer::from(if code.blocks() {
-        Answer::Block { reason: lines::reason(&stopping, tests.filter(|_| false_tests)) }
+    let mut answer = Answer::from(if code.blocks() {
+        Reply::Block { reason: lines::reason(&stopping, tests.filter(|_| false_tests)) }
     } else {
-        Answer::Silent
+        Reply::Silent
     });
     if stopping.claim.source != Source::None {
         answer.message = Some(notes.join("\n"));

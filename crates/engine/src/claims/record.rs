@@ -4,8 +4,7 @@ use std::fs;
 
 use serde::Serialize;
 use writ_claims::{Code, FileVerdict, Landing, Status};
-use writ_clients::claude_code::HookInput;
-use writ_core::{Digest, json};
+use writ_core::{Digest, Event, json};
 use writ_evidence::dsse::Envelope;
 
 use super::tests_run::Tests;
@@ -103,7 +102,7 @@ impl Claim {
 /// Keeps the statement, then appends the row that names it. Durable on return.
 pub fn append(
     session: &mut Session<'_>,
-    input: &HookInput,
+    input: &Event,
     stopping: &Stopping,
     claim: &Claim,
 ) -> Result<(), SessionError> {

@@ -243,7 +243,8 @@ fn recorded_rules(row: &Row) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{Home, hook};
-    use writ_core::SessionId;
+    use writ_clients::claude_code::ClaudeCode;
+    use writ_core::{Answer, Reply, SessionId};
     use writ_store::Store;
 
     const POLICY: &[u8] = br#"{"version":"1.0","name":"x","enforce":"observe","tools":{"deny":["Bash:curl *"]}}"#;
@@ -260,7 +261,7 @@ mod tests {
                 r#"{{"session_id":"s","cwd":"{}","hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"{id}","tool_input":{{"command":"{line}"}}}}"#,
                 repo.display()
             );
-            assert_eq!(hook::answer(payload.as_bytes(), &home, &repo).to_json(), "{}");
+            assert_eq!(hook::answer(payload.as_bytes(), &ClaudeCode, &home, &repo), Answer::from(Reply::Silent));
         }
         Store::open(folder.path().join("state")).unwrap().rows(&SessionId::new("s")).unwrap()
     }

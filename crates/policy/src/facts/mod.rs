@@ -14,13 +14,15 @@ use writ_core::{Digest, Span, Subject, Timestamp, json};
 use writ_shell::{Access, UnresolvedKind};
 
 use crate::glob::split;
-use crate::rules::SHELL_TOOLS;
 
 /// What a call would touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facts {
     pub(crate) tool: String,
+    /// The canonical name that rules may call it by, where that is not its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) known_as: Option<String>,
     /// Its input holds a shell line, so that rules about Bash are asked too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) shell: bool,
@@ -255,9 +257,15 @@ impl Facts {
         self.unattested.is_some()
     }
 
+    /// The names that rules may call its tool by.
+    pub(crate) fn names(&self) -> [&str; 2] {
+        [&self.tool, self.known_as.as_deref().unwrap_or(&self.tool)]
+    }
+
     /// Whether it is a call of the kind whose consequences are evaluated, and reads as one.
     pub fn is_evaluated(&self) -> bool {
-        self.malformed.is_none() && (SHELL_TOOLS.contains(&self.tool.as_str()) || self.tool.starts_with("mcp__"))
+        let [_, name] = self.names();
+        self.malformed.is_none() && (name == "Bash" || name.starts_with("mcp__"))
     }
 
     /// The plans it would apply.

@@ -4,18 +4,18 @@ use writ_core::{Matched, Subject, Verdict};
 
 use super::{Judge, kind, matched, path_match, reason, text_match};
 use crate::facts::{PathFact, SEARCH};
-use crate::rules::{Acting, PathRule, Reading, SHELL_TOOLS, ToolRule};
+use crate::rules::{Acting, PathRule, Reading, ToolRule};
 
 impl Judge<'_> {
     pub(super) fn tools(&mut self) {
         let tools = &self.policy.tools;
         for (rules, verdict) in [(&tools.deny, Verdict::Deny), (&tools.approval, Verdict::Ask)] {
-            let shell = self.facts.shell;
-            let about = |tool: &str, rule: &ToolRule| {
-                rule.is_about(tool, Reading::Wide) || (shell && rule.is_about("Bash", Reading::Wide))
+            let facts = self.facts;
+            let about = |rule: &ToolRule| {
+                rule.is_about_any(facts.names(), Reading::Wide) || (facts.shell && rule.is_about("Bash", Reading::Wide))
             };
             let taken_back = |rule: &&ToolRule| rule.path().is_some_and(|path| path.negated);
-            for rule in rules.iter().filter(|rule| about(&self.facts.tool, rule) && !taken_back(rule)) {
+            for rule in rules.iter().filter(|rule| about(rule) && !taken_back(rule)) {
                 self.against(rule, rules, verdict);
             }
         }
@@ -72,7 +72,8 @@ impl Judge<'_> {
     fn allow_list(&mut self, rules: &[ToolRule]) {
         let facts = self.facts;
         let tool = &facts.tool;
-        let about: Vec<&ToolRule> = rules.iter().filter(|rule| rule.is_about(tool, Reading::Narrow)).collect();
+        let about: Vec<&ToolRule> =
+            rules.iter().filter(|rule| rule.is_about_any(facts.names(), Reading::Narrow)).collect();
         let whole = matched(Subject::Tool, tool, None);
         if let Some(rule) = about.iter().find(|rule| rule.subject.is_none()) {
             let message = format!("tool `{tool}` is allowed");
@@ -86,11 +87,8 @@ impl Judge<'_> {
             .filter_map(|rule| if let Some(Acting::Path(path)) = &rule.subject { Some(path) } else { None })
             .collect();
         let mut named = if paths.is_empty() { None } else { self.allowed_paths(&paths) };
-        if paths.is_empty()
-            && facts.texts.is_empty()
-            && facts.unresolved.is_empty()
-            && !SHELL_TOOLS.contains(&tool.as_str())
-        {
+        let [_, name] = facts.names();
+        if paths.is_empty() && facts.texts.is_empty() && facts.unresolved.is_empty() && name != "Bash" {
             self.not_allowed(whole.clone(), &format!("tool `{tool}` without anything to match"), tool);
         }
         for text in &facts.texts {

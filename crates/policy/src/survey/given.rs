@@ -102,7 +102,7 @@ impl Survey<'_> {
         };
         base == "writ"
             || is_client(base)
-            || rules.flat_map(|rules| text_rules(rules, &self.call.tool, Reading::Wide)).any(|(_, it)| named(it))
+            || rules.flat_map(|rules| text_rules(rules, self.facts.names(), Reading::Wide)).any(|(_, it)| named(it))
     }
 
     /// A command that may begin here.
@@ -110,7 +110,7 @@ impl Survey<'_> {
         let Some(name) = words.first().and_then(Word::literal).filter(|name| self.is_interesting(name)) else { return };
         let command = Command { words: words.to_vec(), span, via: Vec::new(), dirs: Vec::new() };
         let candidate = Candidate::of(&command);
-        let found = hits(self.policy, &self.call.tool, |pattern| candidate.denied_by(pattern).map(|_| false));
+        let found = hits(self.policy, self.facts.names(), |pattern| candidate.denied_by(pattern).map(|_| false));
         let reserved = is_reserved(&candidate);
         if found.is_empty() && !reserved {
             return;

@@ -134,13 +134,13 @@ impl Survey<'_> {
 
     fn command(&mut self, command: &Command, analysis: &Analysis) {
         let candidate = Candidate::of(command);
-        let tool = self.call.tool.as_str();
-        let mut found = hits(self.policy, tool, |pattern| candidate.denied_by(pattern));
+        let names = self.facts.names();
+        let mut found = hits(self.policy, names, |pattern| candidate.denied_by(pattern));
         if self.facts.shell {
-            found.extend(hits(self.policy, "Bash", |pattern| candidate.denied_by(pattern)));
+            found.extend(hits(self.policy, ["Bash"; 2], |pattern| candidate.denied_by(pattern)));
         }
         found.dedup();
-        let named = allowed(self.policy, tool, |pattern| candidate.allowed_by(pattern));
+        let named = allowed(self.policy, names, |pattern| candidate.allowed_by(pattern));
         let needless = candidate.is_harmless() || candidate.is_wrapper_of(command, &analysis.commands);
         self.facts.texts.push(TextFact {
             subject: Subject::Command,

@@ -19,7 +19,7 @@ use self::paths::TOO_LONG;
 use std::collections::{HashMap, HashSet};
 
 use writ_core::json::Value;
-use writ_core::{Span, Subject, ToolCall, Verdict, secret};
+use writ_core::{Span, Subject, ToolCall, ToolKind, Verdict, secret};
 use writ_shell::{Access, Dir, Listing, NetTarget, Part};
 
 use crate::facts::{Facts, Host, HostFact, PathFact, TextFact, UnresolvedFact};
@@ -27,7 +27,7 @@ use crate::glob::unfold;
 use crate::judge::judge;
 use crate::policy::Policy;
 use crate::protect::Setting;
-use crate::rules::{Acting, OTHER_TOOLS, PATH_TOOLS, Reading, ToolRule, text_matches};
+use crate::rules::{Acting, Reading, ToolRule, text_matches};
 use crate::url::{self, Target};
 use crate::world::{Search, World, fold};
 
@@ -45,7 +45,7 @@ const MOST_FOUND: usize = 20_000;
 /// Finds out what a call would touch. Beyond 64 paths or commands of one verdict the rest are left out: they would add
 /// reasons, and change nothing.
 pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn World) -> Facts {
-    let facts = Facts { tool: call.tool.clone(), ..Facts::default() };
+    let facts = Facts { tool: call.tool.clone(), known_as: call.known_as(), ..Facts::default() };
     let (found, expanded) = (HashMap::new(), HashSet::new());
     let (listings, listed) = (Vec::new(), HashSet::new());
     let mut survey = Survey {
@@ -101,30 +101,24 @@ struct Survey<'a> {
 
 impl Survey<'_> {
     fn call(&mut self) -> Result<(), String> {
-        match self.call.tool.as_str() {
-            "Bash" | "Monitor" => {
-                let command = self.needed("command")?.to_owned();
-                self.shell(&command);
+        match &self.call.kind {
+            ToolKind::Shell { command } => self.shell(command),
+            ToolKind::Read { paths } => return paths.iter().try_for_each(|path| self.file(path, Access::Read)),
+            ToolKind::Write { paths } | ToolKind::Edit { paths } => {
+                return paths.iter().try_for_each(|path| self.file(path, Access::Write));
             }
-            "Read" | "Write" | "Edit" | "MultiEdit" => self.file("file_path", true)?,
-            "NotebookEdit" | "NotebookRead" => self.file("notebook_path", true)?,
-            "Glob" | "Grep" | "LS" => self.search()?,
-            "WebFetch" => {
-                let url = self.needed("url")?.to_owned();
-                self.fetch(&url);
-            }
-            "Task" | "Agent" => {
-                let kind = self.optional("subagent_type")?.unwrap_or_default().to_owned();
-                self.text(Subject::Tool, kind.clone(), &kind);
-            }
+            ToolKind::Search(search) => return self.search(search),
+            ToolKind::Fetch { url } => self.fetch(url),
+            ToolKind::Delegate { subagent } => self.text(Subject::Tool, subagent.clone(), subagent),
             // Its command is one of the client's own, not the shell's.
-            "SlashCommand" | "Skill" => {}
-            tool if OTHER_TOOLS.contains(&tool) && !tool.ends_with("McpResource") => self.stranger()?,
-            tool if tool.starts_with("mcp__") => self.foreign_input(),
-            _ => {
+            ToolKind::Own if matches!(self.call.tool.as_str(), "SlashCommand" | "Skill") => {}
+            ToolKind::WebSearch | ToolKind::Own => return self.stranger(),
+            ToolKind::Mcp { .. } => self.foreign_input(),
+            ToolKind::Other => {
                 self.stranger()?;
                 self.foreign_input();
             }
+            ToolKind::Malformed { why } => return Err(why.clone()),
         }
         Ok(())
     }
@@ -132,8 +126,10 @@ impl Survey<'_> {
     /// A tool that is no server's: what its input names as a path or a URL is what it acts on.
     fn stranger(&mut self) -> Result<(), String> {
         for name in ["file_path", "notebook_path", "path", "filePath"] {
-            if self.call.input.get(name).is_some() {
-                self.file(name, false)?;
+            match self.call.input.get(name) {
+                None | Some(Value::Null) => {}
+                Some(Value::String(path)) => self.file(path, Access::Write)?,
+                Some(_) => return Err(format!("`{name}` is not a text")),
             }
         }
         if let Some(url) = self.call.text("url") {
@@ -146,15 +142,24 @@ impl Survey<'_> {
     /// Whether a token stands where others get to see it: in a command, a URL, a search, the input of a server's tool. What is
     /// written into a file or said to a subagent stays here.
     fn shows_token(&self) -> bool {
-        let tool = self.call.tool.as_str();
-        let local = PATH_TOOLS.contains(&tool) || matches!(tool, "Task" | "Agent" | "TodoWrite");
+        let local = matches!(
+            self.call.kind,
+            ToolKind::Read { .. }
+                | ToolKind::Write { .. }
+                | ToolKind::Edit { .. }
+                | ToolKind::Search(_)
+                | ToolKind::Delegate { .. }
+        ) || self.call.tool == "TodoWrite";
         !local && holds_token(&self.call.input)
     }
 
     /// Keeps the record small without changing what it decides: each fact is judged alone, and the first of each verdict stay.
     fn shorten(&mut self) {
-        let (policy, setting, tool) = (self.policy, self.setting, self.call.tool.clone());
-        let alone = |facts: Facts| judge(policy, setting, &Facts { tool: tool.clone(), ..facts }).verdict;
+        let (policy, setting) = (self.policy, self.setting);
+        let (tool, known_as) = (self.facts.tool.clone(), self.facts.known_as.clone());
+        let alone = |facts: Facts| {
+            judge(policy, setting, &Facts { tool: tool.clone(), known_as: known_as.clone(), ..facts }).verdict
+        };
         if self.facts.paths.len() > MOST {
             let verdict = |fact: &PathFact| alone(Facts { paths: vec![fact.clone()], ..Facts::default() });
             keep_first(&mut self.facts.paths, verdict);
@@ -173,34 +178,14 @@ impl Survey<'_> {
         }
     }
 
-    fn needed(&self, name: &'static str) -> Result<&str, String> {
-        self.call.text(name).ok_or_else(|| format!("`{}` without a text `{name}`", self.call.tool))
-    }
-
-    fn optional(&self, name: &'static str) -> Result<Option<&str>, String> {
-        match self.call.input.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => value.as_str().map(Some).ok_or_else(|| format!("`{name}` is not a text")),
-        }
-    }
-
-    fn file(&mut self, name: &'static str, needed: bool) -> Result<(), String> {
-        let path = match self.optional(name)? {
-            Some(path) => path.to_owned(),
-            None if needed => return Err(format!("`{}` without a text `{name}`", self.call.tool)),
-            None => return Ok(()),
-        };
-        let access = match self.call.tool.as_str() {
-            "Read" | "NotebookRead" | "LSP" => Access::Read,
-            _ => Access::Write,
-        };
+    fn file(&mut self, path: &str, access: Access) -> Result<(), String> {
         if path.is_empty() || path.contains('\0') {
-            return Err(format!("`{name}` is no path"));
+            return Err(format!("`{path}` is no path"));
         }
-        if self.is_too_long(&path) {
+        if self.is_too_long(path) {
             return Err(TOO_LONG.to_owned());
         }
-        let absolute = self.absolute(&self.call.cwd, &path);
+        let absolute = self.absolute(&self.call.cwd, path);
         let mut fact = self.path(&absolute, access, None);
         fact.subject = true;
         self.facts.paths.push(fact);
@@ -230,16 +215,15 @@ impl Survey<'_> {
     }
 
     /// Where a Glob pattern itself leads away from its folder: the folder it then starts from.
-    fn glob_pattern(&mut self, folder: &str) -> Result<(), String> {
-        let pattern = self.needed("pattern")?.to_owned();
-        if self.is_too_long(&pattern) {
+    fn glob_pattern(&mut self, folder: &str, pattern: &str) -> Result<(), String> {
+        if self.is_too_long(pattern) {
             return Err(TOO_LONG.to_owned());
         }
         let away = pattern.starts_with(['/', '~']) || pattern.contains("..");
         if !away && !self.has_path_rules() {
             return Ok(());
         }
-        for one in unfold(&pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
+        for one in unfold(pattern).map_err(|error| format!("`pattern` is no glob: {error}"))? {
             let whole = fold(&self.absolute(folder, &one));
             self.glob_reach(&whole);
             if away || !one.starts_with(['*', '?', '[']) {
@@ -271,11 +255,10 @@ impl Survey<'_> {
 
     /// A text that `Tool:pattern` rules see: a URL (with its host as a second text), a subagent's type.
     fn text(&mut self, subject: Subject, name: String, text: &str) {
-        let tool = self.call.tool.as_str();
         let matches =
             |pattern: &str| text_matches(pattern, text) || text_matches(pattern, &name) || host_pattern(pattern, &name);
-        let hits = hits(self.policy, tool, |pattern| matches(pattern).then_some(true));
-        let allowed = allowed(self.policy, tool, matches);
+        let hits = hits(self.policy, self.facts.names(), |pattern| matches(pattern).then_some(true));
+        let allowed = allowed(self.policy, self.facts.names(), matches);
         let text = name.clone();
         self.facts.texts.push(TextFact {
             subject,
@@ -318,25 +301,27 @@ fn host_pattern(pattern: &str, host: &str) -> bool {
 
 fn text_rules<'a>(
     rules: &'a [ToolRule],
-    tool: &'a str,
+    names: [&'a str; 2],
     reading: Reading,
 ) -> impl Iterator<Item = (&'a ToolRule, &'a str)> {
-    rules.iter().filter(move |rule| rule.is_about(tool, reading)).filter_map(|rule| match &rule.subject {
+    rules.iter().filter(move |rule| rule.is_about_any(names, reading)).filter_map(|rule| match &rule.subject {
         Some(Acting::Text(pattern)) => Some((rule, pattern.as_str())),
         Some(Acting::Path(_)) | None => None,
     })
 }
 
-fn hits(policy: &Policy, tool: &str, matches: impl Fn(&str) -> Option<bool>) -> Vec<(String, bool)> {
-    let rules = text_rules(&policy.tools.deny, tool, Reading::Wide).chain(text_rules(
+fn hits(policy: &Policy, names: [&str; 2], matches: impl Fn(&str) -> Option<bool>) -> Vec<(String, bool)> {
+    let rules = text_rules(&policy.tools.deny, names, Reading::Wide).chain(text_rules(
         &policy.tools.approval,
-        tool,
+        names,
         Reading::Wide,
     ));
     rules.filter_map(|(rule, pattern)| matches(pattern).map(|certain| (rule.pointer.clone(), certain))).collect()
 }
 
-fn allowed(policy: &Policy, tool: &str, matches: impl Fn(&str) -> bool) -> Option<String> {
+fn allowed(policy: &Policy, names: [&str; 2], matches: impl Fn(&str) -> bool) -> Option<String> {
     let rules = policy.tools.allow.as_deref().unwrap_or_default();
-    text_rules(rules, tool, Reading::Narrow).find(|(_, pattern)| matches(pattern)).map(|(rule, _)| rule.pointer.clone())
+    text_rules(rules, names, Reading::Narrow)
+        .find(|(_, pattern)| matches(pattern))
+        .map(|(rule, _)| rule.pointer.clone())
 }

@@ -91,8 +91,8 @@ impl Survey<'_> {
     /// The patterns of `deny` and `requireApproval` that are about this tool's paths.
     fn path_rules(&self) -> impl Iterator<Item = &PathRule> {
         let tools = &self.policy.tools;
-        let about =
-            tools.deny.iter().chain(&tools.approval).filter(|rule| rule.is_about(&self.call.tool, Reading::Wide));
+        let all = tools.deny.iter().chain(&tools.approval);
+        let about = all.filter(|rule| rule.is_about_any(self.facts.names(), Reading::Wide));
         about.filter_map(|rule| if let Some(Acting::Path(path)) = &rule.subject { Some(path) } else { None })
     }
 

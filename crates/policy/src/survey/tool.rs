@@ -1,5 +1,6 @@
-//! The tools that search: `Grep`, `Glob`, `LS`.
+//! The tools that search, by contents and by names.
 
+use writ_core::Search as Wanted;
 use writ_shell::{Access, Ignores, Listing, Printed, Test, Word};
 
 use super::Survey;
@@ -11,22 +12,25 @@ use crate::rules::{last_word, last_word_of};
 use crate::world::Search;
 
 impl Survey<'_> {
-    pub(super) fn search(&mut self) -> Result<(), String> {
-        let path = self.optional("path")?.unwrap_or(".").to_owned();
-        if self.is_too_long(&path) {
+    pub(super) fn search(&mut self, search: &Wanted) -> Result<(), String> {
+        let path = search.path().unwrap_or(".");
+        if self.is_too_long(path) {
             return Err(TOO_LONG.to_owned());
         }
-        let absolute = self.absolute(&self.call.cwd, &path);
-        let access = if self.call.tool == "Grep" { Access::Read } else { Access::List };
+        let absolute = self.absolute(&self.call.cwd, path);
+        let access = if matches!(search, Wanted::Contents { .. }) { Access::Read } else { Access::List };
         let mut fact = self.path(&absolute, access, None);
         fact.subject = true;
         fact.tree = access == Access::Read;
-        if self.call.tool == "Glob" {
-            self.glob_pattern(&absolute)?;
-        }
-        if self.call.tool == "Grep" && self.grep(&fact)? {
-            // What it would read is on record; the folder itself is not the question any more.
-            (fact.tree, fact.kind) = (false, PathKind::Listing);
+        match search {
+            Wanted::Names { pattern, .. } => self.glob_pattern(&absolute, pattern)?,
+            Wanted::Contents { glob, file_type, .. } => {
+                if self.grep(&fact, glob.as_deref(), file_type.as_deref())? {
+                    // What it would read is on record; the folder itself is not the question any more.
+                    (fact.tree, fact.kind) = (false, PathKind::Listing);
+                }
+            }
+            Wanted::Folder { .. } => {}
         }
         self.facts.paths.push(fact);
         Ok(())
@@ -34,11 +38,10 @@ impl Survey<'_> {
 
     /// The first file that the client's search would read and that is ruled: it is ripgrep, which leaves out hidden and ignored
     /// files unless a glob asks for them. False where nothing can be looked at.
-    fn grep(&mut self, fact: &PathFact) -> Result<bool, String> {
-        let (glob, kind) = (self.optional("glob")?.map(str::to_owned), self.optional("type")?.map(str::to_owned));
+    fn grep(&mut self, fact: &PathFact, glob: Option<&str>, kind: Option<&str>) -> Result<bool, String> {
         let mut words: Vec<String> = vec!["x".to_owned()];
         for one in glob.iter().flat_map(|glob| {
-            glob.split([' ', ',']).filter(|_| !glob.contains('{')).chain(glob.contains('{').then_some(glob.as_str()))
+            glob.split([' ', ',']).filter(|_| !glob.contains('{')).chain(glob.contains('{').then_some(*glob))
         }) {
             for one in unfold(one).map_err(|error| format!("`glob` is no glob: {error}"))? {
                 words.push(format!("--glob={one}"));

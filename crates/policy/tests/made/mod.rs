@@ -72,7 +72,7 @@ fn setting() -> Setting {
 /// Decides live, and again from the record, which must agree.
 fn verdict(policy: &str, disk: &Disk, tool: &str, input: Value) -> Verdict {
     let policy = Policy::parse(policy.as_bytes(), ROOT).unwrap();
-    let call = ToolCall { tool: tool.to_owned(), input, cwd: ROOT.to_owned() };
+    let call = ToolCall::new(tool, input, ROOT);
     let facts = survey(&policy, &call, &setting(), disk);
     let live = judge(&policy, &setting(), &facts);
     let recorded = json::to_canonical(&facts);

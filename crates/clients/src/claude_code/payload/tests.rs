@@ -5,17 +5,17 @@ use super::*;
 const COMMON: &str =
     r#""session_id":"s1","transcript_path":"/t.jsonl","cwd":"/p","permission_mode":"default","prompt_id":"q""#;
 
-fn payload(rest: &str) -> Result<HookInput, PayloadError> {
+fn payload(rest: &str) -> Result<Event, PayloadError> {
     parse(format!("{{{COMMON},{rest}}}").as_bytes())
 }
 
-fn event(rest: &str) -> Event {
-    payload(rest).unwrap().event
+fn event(rest: &str) -> EventKind {
+    payload(rest).unwrap().kind
 }
 
 fn write() -> ToolUse {
     let input = json(br#"{"file_path":"/p/a","content":"x"}"#).unwrap();
-    ToolUse { call_id: "c1".to_owned(), tool: "Write".to_owned(), input }
+    ToolUse { id: "c1".to_owned(), call: ToolCall::new("Write", input, "/p") }
 }
 
 const CALL: &str = r#""tool_name":"Write","tool_input":{"file_path":"/p/a","content":"x"},"tool_use_id":"c1""#;
@@ -29,25 +29,28 @@ fn reads_the_common_members() {
     assert_eq!(input.agent, Some(Agent { id: "a1".to_owned(), kind: Some("general-purpose".to_owned()) }));
     let bare = parse(br#"{"session_id":"s","cwd":"/","hook_event_name":"Stop"}"#).unwrap();
     assert_eq!((bare.agent, bare.transcript), (None, None));
-    assert_eq!(bare.event, Event::Stop { last_message: None, again: false });
+    assert_eq!(bare.kind, EventKind::Stop { last_message: None, again: false });
 }
 
 #[test]
 fn reads_the_tool_events() {
-    assert_eq!(event(&format!("\"hook_event_name\":\"PreToolUse\",{CALL}")), Event::PreToolUse(write()));
-    let ran =
-        Event::PostToolUse { call: write(), response: json(br#"{"type":"create"}"#).unwrap(), duration_ms: Some(3) };
+    assert_eq!(event(&format!("\"hook_event_name\":\"PreToolUse\",{CALL}")), EventKind::PreToolUse(write()));
+    let ran = EventKind::PostToolUse {
+        call: write(),
+        response: json(br#"{"type":"create"}"#).unwrap(),
+        duration_ms: Some(3),
+    };
     let rest = r#""tool_response":{"type":"create"},"duration_ms":3"#;
     assert_eq!(event(&format!("\"hook_event_name\":\"PostToolUse\",{CALL},{rest}")), ran);
     let failed =
-        Event::PostToolUseFailure { call: write(), error: "no".to_owned(), interrupted: true, duration_ms: None };
+        EventKind::PostToolUseFailure { call: write(), error: "no".to_owned(), interrupted: true, duration_ms: None };
     let rest = r#""error":"no","is_interrupt":true"#;
     assert_eq!(event(&format!("\"hook_event_name\":\"PostToolUseFailure\",{CALL},{rest}")), failed);
-    let asked = Event::PermissionRequest { tool: "Write".to_owned(), input: write().input };
+    let asked = EventKind::PermissionRequest { call: write().call };
     assert_eq!(event(&format!("\"hook_event_name\":\"PermissionRequest\",{CALL}")), asked);
     let batch = format!("\"hook_event_name\":\"PostToolBatch\",\"tool_calls\":[{{{CALL},\"tool_response\":\"done\"}}]");
     let calls = vec![BatchCall { call: write(), response: Value::from("done") }];
-    assert_eq!(event(&batch), Event::PostToolBatch { calls });
+    assert_eq!(event(&batch), EventKind::PostToolBatch { calls });
 }
 
 #[test]
@@ -55,20 +58,23 @@ fn reads_the_other_events() {
     let text = |text: &str| Some(text.to_owned());
     let last = r#""last_assistant_message":"done","stop_hook_active":true"#;
     for (rest, expected) in [
-        (r#""hook_event_name":"UserPromptSubmit","prompt":"go""#, Event::UserPromptSubmit { prompt: "go".to_owned() }),
-        (r#""hook_event_name":"SessionStart","source":"resume""#, Event::SessionStart { source: text("resume") }),
+        (
+            r#""hook_event_name":"UserPromptSubmit","prompt":"go""#,
+            EventKind::UserPromptSubmit { prompt: "go".to_owned() },
+        ),
+        (r#""hook_event_name":"SessionStart","source":"resume""#, EventKind::SessionStart { source: text("resume") }),
         (
             &format!("\"hook_event_name\":\"SubagentStop\",\"agent_transcript_path\":\"/a.jsonl\",{last}"),
-            Event::SubagentStop { transcript: text("/a.jsonl"), last_message: text("done"), again: true },
+            EventKind::SubagentStop { transcript: text("/a.jsonl"), last_message: text("done"), again: true },
         ),
-        (&format!("\"hook_event_name\":\"Stop\",{last}"), Event::Stop { last_message: text("done"), again: true }),
-        (r#""hook_event_name":"PreCompact","trigger":"manual""#, Event::PreCompact { trigger: text("manual") }),
-        (r#""hook_event_name":"SessionEnd","reason":"other""#, Event::SessionEnd { reason: text("other") }),
+        (&format!("\"hook_event_name\":\"Stop\",{last}"), EventKind::Stop { last_message: text("done"), again: true }),
+        (r#""hook_event_name":"PreCompact","trigger":"manual""#, EventKind::PreCompact { trigger: text("manual") }),
+        (r#""hook_event_name":"SessionEnd","reason":"other""#, EventKind::SessionEnd { reason: text("other") }),
         (
             r#""hook_event_name":"ConfigChange","source":"project_settings","file_path":"/f""#,
-            Event::ConfigChange { source: text("project_settings"), file: text("/f") },
+            EventKind::ConfigChange { source: text("project_settings"), file: text("/f") },
         ),
-        (r#""hook_event_name":"TeammateIdle","anything":[{}]"#, Event::Other("TeammateIdle".to_owned())),
+        (r#""hook_event_name":"TeammateIdle","anything":[{}]"#, EventKind::Other("TeammateIdle".to_owned())),
     ] {
         let event = event(rest);
         assert!(rest.contains(event.name()));

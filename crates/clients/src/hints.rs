@@ -6,13 +6,6 @@
 
 use writ_core::SessionId;
 
-/// Most values of one member that are looked at.
-const MOST: usize = 32;
-/// Most names spelled with escapes that are looked at.
-const MOST_SPELLED: usize = 10_000;
-/// Longest value.
-const LONGEST: usize = 4096;
-
 /// What a payload that cannot be read seems to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
@@ -28,10 +21,16 @@ pub struct Hints {
     pub tool: Option<String>,
 }
 
-/// Looks for them.
-pub fn hints(bytes: &[u8]) -> Hints {
-    let mut found: [(&str, Vec<String>); 5] =
-        ["session_id", "cwd", "hook_event_name", "tool_use_id", "tool_name"].map(|name| (name, Vec::new()));
+/// Most values of one member that are looked at.
+const MOST: usize = 32;
+/// Most names spelled with escapes that are looked at.
+const MOST_SPELLED: usize = 10_000;
+/// Longest value.
+const LONGEST: usize = 4096;
+
+/// Looks for the members of these names: session, working directory, event, id and tool of the call.
+pub fn find(bytes: &[u8], names: [&str; 5]) -> Hints {
+    let mut found: [(&str, Vec<String>); 5] = names.map(|name| (name, Vec::new()));
     // UTF-16 in place of UTF-8 is ASCII with NUL bytes in between.
     let text: Vec<u8> = bytes.iter().copied().filter(|&byte| byte != 0).collect();
     let (mut rest, mut spellings) = (text.as_slice(), MOST_SPELLED);
@@ -52,10 +51,14 @@ pub fn hints(bytes: &[u8]) -> Hints {
     Hints {
         sessions: sessions.into_iter().map(SessionId::new).collect(),
         cwds,
-        event: only(events).filter(|event| event.len() <= 64 && event.bytes().all(|byte| byte.is_ascii_alphabetic())),
+        event: only(events).filter(|event| event.len() <= 64 && event.bytes().all(is_letter)),
         call_id: only(calls).filter(|id| id.len() <= 256),
         tool: only(tools).filter(|tool| tool.len() <= 256),
     }
+}
+
+const fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'-'
 }
 
 /// A short string that may be a member's name. Looks at few bytes: a hook that takes too long lets the tool run, and a payload may be
@@ -108,7 +111,7 @@ fn string(bytes: &[u8], longest: usize) -> Option<(String, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::claude_code::hints;
 
     fn session(bytes: &[u8]) -> Vec<String> {
         hints(bytes).sessions.iter().map(ToString::to_string).collect()
