@@ -130,7 +130,7 @@ const OWN: [&str; 20] = [
 ];
 
 impl ToolCall {
-    /// A call of a tool by its canonical name and with its canonical input (`spec/clients/README.md`).
+    /// A call of a tool by its canonical name and with its canonical input (`spec/clients/generic.md`).
     pub fn new(tool: impl Into<String>, input: Value, cwd: impl Into<String>) -> Self {
         let tool = tool.into();
         let kind = ToolKind::canonical(&tool, &input);

@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use writ_clients::Client as _;
+use writ_clients::claude_code::ClaudeCode;
 use writ_core::json::{self, Object, Value};
 use writ_core::{SessionId, ToolCall};
 use writ_engine::observed::Observed;
@@ -42,7 +44,8 @@ impl Lab {
         out.push("cwd", Value::from(self.repo().to_string_lossy().as_ref()));
         out.push("hook_event_name", Value::from(event));
         members.iter().for_each(|(name, value)| out.push(*name, value.clone()));
-        hook::answer(json::compact(&Value::Object(out)).as_bytes(), &self.home, Path::new("/")).to_json()
+        let payload = json::compact(&Value::Object(out));
+        ClaudeCode.render(&hook::answer(payload.as_bytes(), &ClaudeCode, &self.home, Path::new("/")))
     }
 
     fn bash(&mut self, line: &str) -> String {

@@ -9,7 +9,9 @@ mod serve;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use writ_clients::CLIENTS;
 
 pub use attestation::{
     AttestArgs, AttestationCommand, GateArgs, InstanceArgs, KeyArgs, KeyListArgs, LifeCommand, TrustArgs,
@@ -305,9 +307,13 @@ pub struct VerifyArgs {
 }
 
 /// `writ hook`
-#[derive(Debug, Args)]
+#[derive(ClapArgs, Debug)]
 pub struct HookArgs {
     /// Whose payload it is, and who takes the answer.
-    #[arg(long, value_name = "NAME", default_value = "claude-code", value_parser = ["claude-code", "generic"])]
+    #[arg(long, value_name = "NAME", default_value = "claude-code", value_parser = clients())]
     pub client: String,
+}
+
+fn clients() -> PossibleValuesParser {
+    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.name()))
 }

@@ -150,7 +150,7 @@ impl Demo {
     }
 
     /// Sends one event down the client's road.
-    fn hook(&self, event: &str, members: &[(&str, Value)]) -> Result<Answer, Failure> {
+    fn hook(&self, event: &str, members: &[(&str, Value)]) -> Result<Reply, Failure> {
         let mut payload = Object::from([
             ("session_id", Value::from(SESSION)),
             ("transcript_path", Value::from(self.transcript.to_string_lossy().as_ref())),

@@ -1,0 +1,95 @@
+//! An agent without an adapter of its own, connected by the format in `spec/clients/generic.md`.
+
+#[cfg(test)]
+mod workplace;
+
+use std::fs;
+use std::io::Write;
+
+use workplace::{SESSION, Workplace};
+
+const POLICY: &str = r#"{"version":"1.0","name":"g","files":{"deny":["**/.env"]},
+    "tools":{"deny":["Bash:curl *","dial"]},"domains":{"deny":["evil.example"]}}"#;
+
+/// Exit code and standard output.
+fn hook(place: &Workplace, payload: &str) -> (Option<i32>, String) {
+    let mut child = place.command(&["hook", "--client", "generic"]).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+fn event(place: &Workplace, event: &str, members: &str) -> String {
+    let cwd = place.folder.join("repository");
+    format!(r#"{{"event":"{event}","session":"other-agent","cwd":"{}"{members}}}"#, cwd.display())
+}
+
+fn answer(place: &Workplace, name: &str, members: &str) -> String {
+    let (code, text) = hook(place, &event(place, name, members));
+    assert_eq!(code, Some(0), "{text}");
+    text
+}
+
+#[test]
+fn a_call_is_judged_by_what_it_does_whatever_its_tool_is_called() {
+    let place = Workplace::new("generic");
+    fs::write(place.folder.join("repository/.aflock"), POLICY).unwrap();
+    answer(&place, "session-start", "");
+    for (id, tool, does, verdict) in [
+        ("1", "terminal", r#"{"shell":{"command":"ls && curl https://a.example"}}"#, "deny"),
+        ("2", "terminal", r#"{"shell":{"command":"ls -l"}}"#, "null"),
+        ("3", "view", r#"{"read":{"paths":["src/a.rs","app/.env"]}}"#, "deny"),
+        ("4", "view", r#"{"read":{"paths":["src/a.rs"]}}"#, "null"),
+        ("5", "browse", r#"{"fetch":{"url":"https://evil.example/x"}}"#, "deny"),
+        ("6", "dial", r#""web-search""#, "deny"),
+        ("7", "put", r#"{"write":{"paths":[".aflock"]}}"#, "deny"),
+    ] {
+        let call = format!(r#","call":{{"id":"{id}","tool":"{tool}","input":{{}},"does":{does}}}"#);
+        let text = answer(&place, "before-call", &call);
+        let told =
+            if verdict == "null" { r#"{"verdict":null"#.to_owned() } else { format!(r#""verdict":"{verdict}""#) };
+        assert!(text.contains(&told), "{tool} {does}: {text}");
+    }
+    let canonical = r#","call":{"id":"8","tool":"Bash","input":{"command":"curl a.example"}}"#;
+    assert!(answer(&place, "before-call", canonical).contains(r#""verdict":"deny""#));
+    answer(&place, "after-call", r#","call":{"id":"2","tool":"terminal"},"response":"total 0""#);
+    answer(&place, "stop", r#","text":"done""#);
+    let verified = place.writ(&["verify", "other-agent"]);
+    let report = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(report.contains("generic") || verified.status.success(), "{report}");
+    let rows = place.writ(&["session", "show", "other-agent"]);
+    assert!(String::from_utf8_lossy(&rows.stdout).contains("terminal"), "{}", String::from_utf8_lossy(&rows.stdout));
+}
+
+#[test]
+fn what_is_not_of_the_format_is_denied_with_its_place() {
+    let place = Workplace::new("generic-wrong");
+    fs::write(place.folder.join("repository/.aflock"), POLICY).unwrap();
+    for (members, told) in [
+        (r#","call":{"id":"1","tool":"t","does":{"shell":{"comand":"ls"}}}"#, "comand"),
+        (r#","call":{"id":"1","tool":"t","does":{"read":{"paths":[]}}}"#, "paths"),
+        (r#","call":{"id":"1","tool":"t","does":{"fly":{}}}"#, "fly"),
+        (r#","call":{"tool":"t"}"#, "id"),
+        ("", "call"),
+        (r#","cwd":"twice""#, "cwd"),
+        (r#","cal":{}"#, "cal"),
+    ] {
+        let text = answer(&place, "before-call", members);
+        assert!(text.contains(r#""verdict":"deny""#) && text.contains(told), "{members}: {text}");
+    }
+    let (code, text) =
+        hook(&place, r#"{"event":"before-call","session":"s","cwd":"relative","call":{"id":"1","tool":"t"}}"#);
+    assert!(code == Some(0) && text.contains("absolute"), "{text}");
+}
+
+#[test]
+fn two_clients_work_side_by_side() {
+    let place = Workplace::new("generic-beside");
+    place.start();
+    place.allowed("a");
+    answer(&place, "before-call", r#","call":{"id":"a","tool":"put","does":{"write":{"paths":["src/module.rs"]}}}"#);
+    place.allowed("b");
+    assert_eq!(place.approved(), ["a", "b"]);
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    assert!(place.session().is_dir() && place.writ(&["verify", SESSION]).status.success());
+}
