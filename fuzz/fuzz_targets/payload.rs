@@ -8,6 +8,6 @@ use writ_clients::claude_code::{hints, parse};
 fuzz_target!(|bytes: &[u8]| {
     drop(hints(bytes));
     if let Ok(input) = parse(bytes) {
-        assert!(!input.event.name().is_empty());
+        assert!(!input.kind.name().is_empty());
     }
 });

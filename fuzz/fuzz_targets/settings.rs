@@ -3,7 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use writ_clients::claude_code::settings::{HookSpec, install, remove};
+use writ_clients::claude_code::settings::{install, remove};
+use writ_clients::settings::HookSpec;
 
 fuzz_target!(|text: &str| {
     let spec = HookSpec { command: "writ".to_owned(), on_failure_block: true };

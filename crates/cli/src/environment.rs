@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
 
-use writ_clients::claude_code::settings::{SHELL_VARIABLE, is_bash};
+use writ_clients::CLIENTS;
+use writ_clients::claude_code::settings::SHELL_VARIABLE;
+use writ_clients::settings::is_bash;
 use writ_engine::Home;
 use writ_engine::claims::Switches;
 use writ_service::http::Otlp;
@@ -20,16 +22,11 @@ pub fn home() -> Home {
     let claims = claims(user.as_deref(), state.as_deref());
     let program = env::current_exe().ok();
     let project = absolute("CLAUDE_PROJECT_DIR");
-    Home {
-        state,
-        user,
-        claude_config: absolute("CLAUDE_CONFIG_DIR"),
-        program,
-        search: search_path(),
-        project,
-        claims,
-        zsh: false,
-    }
+    let folders = CLIENTS
+        .into_iter()
+        .filter_map(|client| Some((client.name(), absolute(client.settings()?.folder_variable())?)))
+        .collect();
+    Home { state, user, folders, program, search: search_path(), project, claims, zsh: false }
 }
 
 /// Folders where the client looks for a shell, beside `PATH`.

@@ -1,6 +1,6 @@
 //! Agent clients: their hook JSON, their settings files, their transcripts.
 //!
-//! One folder per client, each turning that client's formats into the words of `writ-core` and back. Nothing here
+//! One folder per client, each turning that client's formats into the words of `writ-core` and of the files beside it, and back. Nothing here
 //! decides about a call or writes a file; only the transcript readers touch the disk, and they only read. The
 //! invariant: whatever bytes a client or an agent hands over, a reader here answers with a value or an error, never a
 //! panic, and within stated limits. Format pages: `spec/clients/`.
@@ -8,12 +8,19 @@
 pub mod claude_code;
 pub mod generic;
 mod hints;
+pub mod servers;
+pub mod settings;
+pub mod transcript;
+pub mod work;
 
 pub use hints::Hints;
+use servers::Servers;
+use settings::Settings;
+use transcript::Transcripts;
 use writ_core::json::FormatError;
 use writ_core::{Answer, Event};
 
-/// A client, as the hook meets it.
+/// A client: what every one has, and what one may have.
 pub trait Client: Sync {
     /// The name by which rows and `--client` know it.
     fn name(&self) -> &'static str;
@@ -23,10 +30,28 @@ pub trait Client: Sync {
     fn hints(&self, bytes: &[u8]) -> Hints;
     /// The answer as this client takes it, for standard output.
     fn render(&self, answer: &Answer) -> String;
+
+    /// Its settings files; `None` where no file of the client's installs hooks.
+    fn settings(&self) -> Option<&dyn Settings> {
+        None
+    }
+
+    /// Its MCP servers' definitions; `None` where they are not known.
+    fn servers(&self) -> Option<&dyn Servers> {
+        None
+    }
+
+    /// Its transcripts; `None` where it keeps none that can be read.
+    fn transcripts(&self) -> Option<&dyn Transcripts> {
+        None
+    }
 }
 
-/// Every client, the one that is meant where none is named first.
-pub const CLIENTS: [&dyn Client; 2] = [&claude_code::ClaudeCode, &generic::Generic];
+/// The client that is meant where none is named.
+pub const DEFAULT: &dyn Client = &claude_code::ClaudeCode;
+
+/// Every client.
+pub const CLIENTS: [&dyn Client; 2] = [DEFAULT, &generic::Generic];
 
 /// The client of a name.
 pub fn named(name: &str) -> Option<&'static dyn Client> {

@@ -49,8 +49,26 @@ pub struct ToolUse {
 pub struct BatchCall {
     /// The call.
     pub call: ToolUse,
-    /// What the model was told, in the client's own shape.
-    pub response: Value,
+    /// What became of it, where what the model was told says that it was stopped before any hook. `None` is a call that a hook
+    /// knows of, or one that ran unseen.
+    pub outcome: Option<Outcome>,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// It ran and gave a result.
+    Completed,
+    /// It ran, or was let run, and gave an error.
+    Failed,
+    /// There is no such tool; nothing ran and no hook was asked.
+    NoSuchTool,
+    /// The client refused it before any hook was asked: bad input, or a condition such as "read it first".
+    Refused,
+    /// A hook denied it.
+    DeniedByHook,
+    /// The client's own rules, mode or user denied it.
+    DeniedByClient,
 }
 
 /// What happened.

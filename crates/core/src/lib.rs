@@ -18,6 +18,6 @@ pub mod visible;
 pub use call::{Search, ToolCall, ToolKind};
 pub use decision::{Decision, Matched, Reason, Span, Subject, Verdict};
 pub use digest::{Digest, DigestError, Hasher};
-pub use event::{Agent, Answer, BatchCall, Event, EventKind, Reply, ToolUse};
+pub use event::{Agent, Answer, BatchCall, Event, EventKind, Outcome, Reply, ToolUse};
 pub use id::SessionId;
 pub use time::{TimeError, Timestamp};

@@ -16,7 +16,7 @@ use crate::rows::Who;
 use crate::session::{Blocked, Session, SessionError};
 use crate::standing::Change;
 use crate::state::Action;
-use crate::{Looked, verdicts};
+use crate::{Looked, Surroundings, verdicts};
 
 /// Rule names that are Writ's own: no human has accepted the policy as it is now.
 pub const POLICY_CHANGED: &str = "writ:policy-changed";
@@ -223,8 +223,10 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> Considere
         }
     };
     let governing = &in_force.accepted;
-    let Looked { mut facts, report, mut proofs } =
-        crate::look(&governing.policy, call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
+    let folder = session.store.folder(&session.id);
+    let surroundings =
+        Surroundings { setting: &session.setting, home: session.home, client: session.client, session: Some(&folder) };
+    let Looked { mut facts, report, mut proofs } = crate::look(&governing.policy, call, &surroundings);
     let wanted = id.filter(|_| governing.policy.consequences().attest);
     if let (Some(id), Some(report), Some(subject)) = (wanted, report, matter::Subject::of(call)) {
         let shown = matter::Detail::hash_only(governing.policy.consequences().hash_only);
@@ -240,8 +242,7 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> Considere
     judged.facts = Some(facts);
     let layer = in_force.change.as_ref().and_then(Change::layer);
     let second = layer.map(|layer| {
-        let looked =
-            crate::look(&layer.policy, call, &session.setting, session.home, Some(&session.store.folder(&session.id)));
+        let looked = crate::look(&layer.policy, call, &surroundings);
         proofs.extend(looked.proofs);
         let decision = judge(&layer.policy, &session.setting, &looked.facts);
         judged.layer = Some(Layer { file: layer.file, facts: looked.facts });

@@ -1,6 +1,10 @@
 //! The user's side of the machine: where state lives and which client settings are theirs.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use writ_clients::settings::Places;
+use writ_clients::{CLIENTS, Client};
 
 use crate::claims::Switches;
 
@@ -11,8 +15,8 @@ pub struct Home {
     pub state: Option<PathBuf>,
     /// The user's home directory.
     pub user: Option<PathBuf>,
-    /// The client's configuration folder, when a variable moves it away from `~/.claude`.
-    pub claude_config: Option<PathBuf>,
+    /// The clients' own folders by the clients' names, where a variable moves them.
+    pub folders: BTreeMap<&'static str, PathBuf>,
     /// Writ's own program.
     pub program: Option<PathBuf>,
     /// Where programs are looked up.
@@ -41,8 +45,20 @@ impl Home {
         self.user.as_deref().map(|path| path.to_string_lossy().into_owned())
     }
 
-    /// The client's configuration folder.
-    pub fn claude_dir(&self) -> Option<PathBuf> {
-        self.claude_config.clone().or_else(|| self.user.as_ref().map(|home| home.join(".claude")))
+    /// A client's own folder, where a variable moves it.
+    pub fn folder(&self, client: &dyn Client) -> Option<&Path> {
+        self.folders.get(client.name()).map(PathBuf::as_path)
+    }
+
+    /// Where a client has its settings for a project; `None` when it has none, or nobody knows the user's home.
+    pub fn places(&self, client: &dyn Client, project: &Path) -> Option<Places> {
+        let folder = self.folder(client);
+        let user = self.user.as_deref().or(folder)?;
+        Some(client.settings()?.places(project, user, folder))
+    }
+
+    /// The same of every client.
+    pub fn all_places(&self, project: &Path) -> impl Iterator<Item = (&'static dyn Client, Places)> {
+        CLIENTS.into_iter().filter_map(move |client| Some((client, self.places(client, project)?)))
     }
 }

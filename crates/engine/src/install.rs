@@ -1,7 +1,7 @@
 //! Putting the hooks into a client's settings file, and the file back as it was.
 //!
 //! Owns the reading and writing of that file and the original kept beside Writ's state; the edit itself is
-//! [`writ_clients::claude_code::settings`]. Invariant: before a byte of the file changes, its original is on disk.
+//! the client's ([`Settings`]). Invariant: before a byte of the file changes, its original is on disk.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use writ_clients::claude_code::settings::{self, HookSpec, SettingsError};
+use writ_clients::settings::{Edited, HookSpec, Settings, SettingsError};
 use writ_core::Digest;
 use writ_core::json::{self, FormatError};
 use writ_store::plain;
@@ -50,23 +50,23 @@ pub enum InstallError {
 }
 
 /// Makes sure that the hooks can be installed, and changes nothing.
-pub fn check(path: &Path, spec: &HookSpec, home: &Home) -> Result<(), InstallError> {
+pub fn check(settings: &dyn Settings, path: &Path, spec: &HookSpec, home: &Home) -> Result<(), InstallError> {
     home.state()?;
-    edit(path, spec).map(drop)
+    edit(settings, path, spec).map(drop)
 }
 
 /// The file's text now, and as it is to be.
-fn edit(path: &Path, spec: &HookSpec) -> Result<(Option<String>, settings::Edited), InstallError> {
+fn edit(settings: &dyn Settings, path: &Path, spec: &HookSpec) -> Result<(Option<String>, Edited), InstallError> {
     let original = read(path)?;
-    let edited = settings::install(original.as_deref(), spec)
-        .and_then(|edited| settings::pin_shell(&edited.text))
+    let edited = settings
+        .install(original.as_deref(), spec)
         .map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
     Ok((original, edited))
 }
 
 /// Installs the hooks. A second run changes nothing.
-pub fn install(path: &Path, spec: &HookSpec, home: &Home) -> Result<Outcome, InstallError> {
-    let (original, edited) = edit(path, spec)?;
+pub fn install(settings: &dyn Settings, path: &Path, spec: &HookSpec, home: &Home) -> Result<Outcome, InstallError> {
+    let (original, edited) = edit(settings, path, spec)?;
     if original.as_deref() == Some(edited.text.as_str()) {
         return Ok(Outcome { path: path.to_owned(), changed: false });
     }
@@ -86,19 +86,15 @@ pub fn install(path: &Path, spec: &HookSpec, home: &Home) -> Result<Outcome, Ins
 
 /// Takes the hooks out: the original comes back to the byte when nobody has changed the file since, otherwise only our
 /// entries go.
-pub fn undo(path: &Path, home: &Home) -> Result<Outcome, InstallError> {
+pub fn undo(settings: &dyn Settings, path: &Path, home: &Home) -> Result<Outcome, InstallError> {
     let unchanged = Outcome { path: path.to_owned(), changed: false };
     let Some(current) = read(path)? else { return Ok(unchanged) };
     let record = record_path(path, home)?;
     let restored = match load(&record)? {
         Some(known) if known.installed == Digest::of(current.as_bytes()) => known.original,
         _ => {
-            let edited = settings::remove(&current)
-                .and_then(|removed| {
-                    let unpinned = settings::unpin_shell(&removed.text)?;
-                    Ok(settings::Edited { text: unpinned.text, ..removed })
-                })
-                .map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
+            let edited =
+                settings.remove(&current).map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
             if edited.changed.is_empty() {
                 return Ok(unchanged);
             }

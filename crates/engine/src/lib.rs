@@ -40,6 +40,7 @@ pub mod watch;
 
 use std::path::Path;
 
+use writ_clients::Client;
 use writ_consequence::Report;
 use writ_core::json::{Object, Value};
 use writ_core::{Decision, Timestamp, ToolCall, ToolKind};
@@ -56,11 +57,24 @@ pub use trust::{Trust, TrustError};
 use matter::Subject;
 use proof::Proof;
 
-/// Decides one call under a policy, now, on this machine's file system, without a session and without a record.
-pub fn decide(governing: &Governing, call: &ToolCall, home: &Home) -> Decision {
+/// Decides one call of a client's agent under a policy, now, on this machine's file system, without a session and without a
+/// record.
+pub fn decide(governing: &Governing, call: &ToolCall, client: &dyn Client, home: &Home) -> Decision {
     let setting = protect::setting(home, &governing.path, Timestamp::now());
-    let looked = look(&governing.policy, call, &setting, home, None);
+    let looked =
+        look(&governing.policy, call, &Surroundings { setting: &setting, home, client: Some(client), session: None });
     writ_policy::judge(&governing.policy, &setting, &looked.facts)
+}
+
+/// Where a call is looked at.
+#[derive(Clone, Copy)]
+struct Surroundings<'a> {
+    setting: &'a Setting,
+    home: &'a Home,
+    /// The agent's client, where it is known.
+    client: Option<&'a dyn Client>,
+    /// The session's folder, where there is one: what its agent wrote is looked into when it is run.
+    session: Option<&'a Path>,
 }
 
 /// What a look at the world yields for one call.
@@ -73,10 +87,11 @@ struct Looked {
 }
 
 /// What a call would touch on this machine; where the policy asks for it, what would be lost and which plans are applied.
-/// `session` is its folder, where there is one: what its agent wrote is looked into when it is run.
-fn look(policy: &Policy, call: &ToolCall, setting: &Setting, home: &Home, session: Option<&Path>) -> Looked {
+fn look(policy: &Policy, call: &ToolCall, surroundings: &Surroundings<'_>) -> Looked {
+    let Surroundings { setting, home, client, session } = *surroundings;
     // What Writ's own tools are asked about is not done.
-    let question = own::is_ours(call, home).then(|| ToolCall { input: Value::Object(Object::new()), ..call.clone() });
+    let ours = client.is_some_and(|client| own::is_ours(call, client, home));
+    let question = ours.then(|| ToolCall { input: Value::Object(Object::new()), ..call.clone() });
     let call = question.as_ref().unwrap_or(call);
     let mut facts = writ_policy::survey(policy, call, setting, &Disk::guarding(setting).remembering(session));
     if home.zsh

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use writ_clients::Client;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, visible};
 
 use writ_policy::Enforce;
@@ -67,8 +68,11 @@ pub fn record(
         | EventKind::Other(_) => return Ok(Reply::Silent.into()),
     };
     let sealing = matches!(event, EventKind::Stop { .. } | EventKind::SessionEnd { .. });
-    if sealing && let Some(transcript) = &input.transcript {
-        sweep::transcript(session, Path::new(transcript))?;
+    if sealing
+        && let Some(transcript) = &input.transcript
+        && let Some(transcripts) = session.client.and_then(Client::transcripts)
+    {
+        sweep::transcript(session, transcripts, Path::new(transcript))?;
     }
     let draft = session.event(name, Happened { who, about });
     session.append(draft)?;
@@ -133,9 +137,10 @@ fn farewell(session: &Session<'_>, answer: Answer) -> Answer {
 
 /// Whether changed settings would loosen the hooks that the session began with.
 fn weakened(session: &Session<'_>, input: &Event, changed: Option<&str>) -> Result<Option<String>, SessionError> {
+    let Some(client) = session.client else { return Ok(None) };
     let genesis = session.store.first_row(&session.id)?;
     let hooks = genesis.as_ref().map(|row| watch::recorded(&row.detail)).unwrap_or_default();
-    Ok(watch::weakened(session.home, Path::new(&input.cwd), &hooks, changed.map(Path::new)))
+    Ok(watch::weakened(session.home, client, Path::new(&input.cwd), &hooks, changed.map(Path::new)))
 }
 
 /// Tells the user, once, which policy governs; loudly when nobody they trust signed it, or when it has expired.

@@ -1,29 +1,31 @@
 //! Calls of Writ's own MCP server: asking what an action would lose loses nothing.
 //!
-//! Refuses to go by the name: another server may have it. What counts is that every definition of the server in the client's
-//! files starts this very program with `mcp serve`, and that there is one. Whatever cannot be read is another's.
+//! Refuses to go by the name: another server may have it. What counts is that every definition of the server in the files of
+//! the agent's client starts this very program with `mcp serve`, and that there is one. Whatever cannot be read is another's.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use writ_clients::claude_code::servers::{self, Server};
-use writ_core::{ToolCall, plain};
+use writ_clients::Client;
+use writ_clients::servers::{MOST, Server};
+use writ_core::{ToolCall, ToolKind, plain};
 
 use crate::Home;
 
-/// Whether the call is a question to `writ mcp serve`.
-pub fn is_ours(call: &ToolCall, home: &Home) -> bool {
-    servers::named(&call.tool).is_some_and(|name| defined(name, Path::new(&call.cwd), home).unwrap_or(false))
+/// Whether the call is a question to `writ mcp serve`, as far as the files of the agent's client say.
+pub fn is_ours(call: &ToolCall, client: &dyn Client, home: &Home) -> bool {
+    let ToolKind::Mcp { server, tool } = &call.kind else { return false };
+    !tool.is_empty() && defined(server, Path::new(&call.cwd), client, home).unwrap_or(false)
 }
 
 /// Whether all definitions are Writ's; `None` where that cannot be told.
-fn defined(name: &str, cwd: &Path, home: &Home) -> Option<bool> {
-    let own = fs::canonicalize(home.program.as_ref()?).ok()?;
+fn defined(name: &str, cwd: &Path, client: &dyn Client, home: &Home) -> Option<bool> {
+    let (servers, own) = (client.servers()?, fs::canonicalize(home.program.as_ref()?).ok()?);
     let mut found = Vec::new();
-    for file in servers::files(cwd, home.user.as_ref()?, home.claude_config.as_deref()) {
-        match plain::text(&file, servers::MOST) {
-            Ok(text) => found.extend(servers::servers(&text, name).ok()?),
+    for file in servers.files(cwd, home.user.as_ref()?, home.folder(client)) {
+        match plain::text(&file, MOST) {
+            Ok(text) => found.extend(servers.defined(&text, name).ok()?),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(_) => return None,
         }
@@ -47,6 +49,7 @@ fn program(command: &str, home: &Home) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use writ_clients::claude_code::ClaudeCode;
     use writ_core::json::Value;
 
     /// Whether a call of `mcp__writ__recourse_evaluate_shell` is ours where the user's and the project's files say so.
@@ -65,7 +68,7 @@ mod tests {
         let program = Some(bin.join("writ"));
         let home = Home { user: Some(user), program, search: vec![bin], ..Home::default() };
         let tool = "mcp__writ__recourse_evaluate_shell".to_owned();
-        is_ours(&ToolCall::new(tool, Value::Null, project.to_string_lossy().into_owned()), &home)
+        is_ours(&ToolCall::new(tool, Value::Null, project.to_string_lossy().into_owned()), &ClaudeCode, &home)
     }
 
     #[test]

@@ -2,20 +2,12 @@
 
 use std::path::Path;
 
-use writ_clients::claude_code::settings::{self, Places};
 use writ_core::Timestamp;
 use writ_core::json::{self, Value};
 use writ_policy::{Protected, Setting};
 
 use crate::Home;
 use crate::governing::{NAMES, repository};
-
-/// The client's settings files for a project; `None` when nobody knows the user's home.
-pub fn places(home: &Home, project: &Path) -> Option<Places> {
-    let config = home.claude_config.as_deref();
-    let user = home.user.as_deref().or(config)?;
-    Some(settings::places(project, user, config))
-}
 
 /// The setting of a decision made at `now`, on this machine, under the policy at `policy`.
 pub fn setting(home: &Home, policy: &Path, now: Timestamp) -> Setting {
@@ -51,11 +43,9 @@ fn protected(home: &Home, policy: &Path) -> Vec<Protected> {
         for name in NAMES {
             add(&dir.join(name), "a policy that would take its place", false);
         }
-        for path in places(home, dir).iter().flat_map(Places::protected) {
-            add(&path, "the client's settings", false);
-        }
-        for (path, what) in places(home, dir).into_iter().flat_map(|places| places.reloaded) {
-            add(&path, what, false);
+        for (_, places) in home.all_places(dir) {
+            places.settings.iter().for_each(|path| add(path, "the client's settings", false));
+            places.others.iter().for_each(|(path, what)| add(path, what, false));
         }
     }
     if let Some(program) = &home.program {

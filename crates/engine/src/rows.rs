@@ -4,7 +4,9 @@
 //! keeps `detail` in canonical form, so that the order of members here means nothing. Page: `spec/ledger.md`.
 
 use serde::Serialize;
-use writ_core::Event;
+use writ_clients::Client;
+use writ_core::json::Value;
+use writ_core::{Event, visible};
 
 use crate::state::State;
 
@@ -49,4 +51,10 @@ pub struct Carried<'a> {
     pub recovered: Option<String>,
     /// The state after this row.
     pub state: &'a State,
+}
+
+/// The client of a session that was recorded by its genesis row's detail, or the name that nobody here knows.
+pub fn client(genesis: &Value) -> Result<&'static dyn Client, String> {
+    let name = genesis.get("client").and_then(Value::as_str).unwrap_or_default();
+    writ_clients::named(name).ok_or_else(|| visible::line(name).into_owned())
 }

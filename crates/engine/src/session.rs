@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
+use writ_clients::Client;
 use writ_core::json::{self, Value};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_core::{Event, EventKind};
@@ -76,6 +77,8 @@ pub struct Session<'a> {
     pub now: Timestamp,
     /// The user's folders.
     pub home: &'a Home,
+    /// The agent's client; `None` where this version of Writ does not know it.
+    pub client: Option<&'static dyn Client>,
     /// Whether this call wrote the genesis row.
     pub fresh: bool,
     guard: LedgerGuard,
@@ -94,7 +97,7 @@ impl<'a> Session<'a> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         if let Some(row) = guard.last() {
             let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
-            let setting = recorded_setting(store, id)?;
+            let (setting, _) = recorded(store, id)?;
             return Ok(Self {
                 store,
                 id: id.clone(),
@@ -102,6 +105,7 @@ impl<'a> Session<'a> {
                 setting: Setting { now, ..setting },
                 now,
                 home,
+                client: writ_clients::named(input.client),
                 fresh: false,
                 guard,
                 in_force: OnceCell::new(),
@@ -117,8 +121,18 @@ impl<'a> Session<'a> {
         let state = State { pending, ..State::fresh(Some(PolicyRef::to(&governing))) };
         let mut setting = protect::setting(home, &governing.path, now);
         setting.protected.extend(protect::transcript(input.transcript.as_deref(), &setting.protected));
-        let mut session =
-            Self { store, id: id.clone(), state, setting, now, home, fresh: true, guard, in_force: OnceCell::new() };
+        let mut session = Self {
+            store,
+            id: id.clone(),
+            state,
+            setting,
+            now,
+            home,
+            client: writ_clients::named(input.client),
+            fresh: true,
+            guard,
+            in_force: OnceCell::new(),
+        };
         session.keep_policy(&governing)?;
         let governed = Governed::of(input, &session, &governing);
         let draft =
@@ -144,6 +158,7 @@ impl<'a> Session<'a> {
             setting,
             now,
             home,
+            client: writ_clients::named(input.client),
             fresh: true,
             guard,
             in_force: OnceCell::new(),
@@ -166,9 +181,9 @@ impl<'a> Session<'a> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         let row = guard.last().ok_or(SessionError::Vanished)?;
         let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
-        let setting = recorded_setting(store, id)?;
+        let (setting, client) = recorded(store, id)?;
         let (setting, in_force) = (Setting { now, ..setting }, OnceCell::new());
-        Ok(Self { store, id: id.clone(), state, setting, now, home, fresh: false, guard, in_force })
+        Ok(Self { store, id: id.clone(), state, setting, now, home, client, fresh: false, guard, in_force })
     }
 
     /// The policy as a human last accepted it and what became of its file, or what stands in its way. Looked at once.
@@ -268,10 +283,11 @@ pub fn ungoverned(id: &SessionId) -> SessionId {
     SessionId::new(format!("{}{UNGOVERNED}", id.as_str()))
 }
 
-/// The setting in the genesis row.
-fn recorded_setting(store: &Store, id: &SessionId) -> Result<Setting, SessionError> {
-    let genesis = store.first_row(id)?.and_then(|first| protect::recorded(&first.detail));
-    Ok(genesis.ok_or(StateError { sequence: 0 })?)
+/// The setting and the client in the genesis row.
+fn recorded(store: &Store, id: &SessionId) -> Result<(Setting, Option<&'static dyn Client>), SessionError> {
+    let genesis = store.first_row(id)?;
+    let found = genesis.and_then(|first| Some((protect::recorded(&first.detail)?, rows::client(&first.detail).ok())));
+    Ok(found.ok_or(StateError { sequence: 0 })?)
 }
 
 /// Why the accepted policy cannot be applied now.
@@ -371,7 +387,10 @@ impl<'a> Governed<'a> {
             began: began(&input.kind),
             signers: if let Signed::By(signers) = &governing.signed { Some(signers) } else { None },
             namespace: namespace(),
-            hooks: watch::installed(session.home, Path::new(&input.cwd)),
+            hooks: session
+                .client
+                .map(|client| watch::installed(session.home, client, Path::new(&input.cwd)))
+                .unwrap_or_default(),
         }
     }
 }

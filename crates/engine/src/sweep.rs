@@ -7,9 +7,8 @@
 use std::path::Path;
 
 use serde::Serialize;
-use writ_clients::claude_code::{Outcome, batch_outcome, transcript};
-use writ_core::Digest;
-use writ_core::{BatchCall, Event, ToolUse};
+use writ_clients::transcript::Transcripts;
+use writ_core::{BatchCall, Digest, Event, Outcome, ToolUse};
 use writ_evidence::row::RowDecision;
 
 use crate::call::input_digest;
@@ -51,10 +50,9 @@ struct Named<'a> {
 /// Records the calls of a finished batch that have no row.
 pub fn batch(session: &mut Session<'_>, input: &Event, calls: &[BatchCall]) -> Result<(), SessionError> {
     let seen = session.ledger().call_ids()?;
-    for BatchCall { call: ToolUse { id, call }, response } in
-        calls.iter().filter(|batch| !seen.contains(&batch.call.id))
+    for BatchCall { call: ToolUse { id, call }, outcome } in calls.iter().filter(|batch| !seen.contains(&batch.call.id))
     {
-        let Some(outcome) = batch_outcome(&call.tool, response) else { continue };
+        let Some(outcome) = *outcome else { continue };
         let digest = input_digest(&call.input);
         let found = Found { call_id: id, tool: &call.tool, input: digest, outcome, source: "PostToolBatch" };
         record(session, &found, Who::of(input))?;
@@ -63,8 +61,8 @@ pub fn batch(session: &mut Session<'_>, input: &Event, calls: &[BatchCall]) -> R
 }
 
 /// Records the transcript's calls that have no row. A transcript that cannot be read is left to `writ verify`.
-pub fn transcript(session: &mut Session<'_>, path: &Path) -> Result<(), SessionError> {
-    let Ok(read) = transcript::read_session(path) else { return Ok(()) };
+pub fn transcript(session: &mut Session<'_>, transcripts: &dyn Transcripts, path: &Path) -> Result<(), SessionError> {
+    let Ok(read) = transcripts.session(path) else { return Ok(()) };
     let seen = session.ledger().call_ids()?;
     for call in read.calls().filter(|call| !call.server_side && !seen.contains(&call.call_id)) {
         // A call without a result may still be on its way to its hook.

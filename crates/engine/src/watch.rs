@@ -7,11 +7,12 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use writ_clients::claude_code::settings::{Installed, Start, inspect};
+use writ_clients::Client;
+use writ_clients::settings::{Installed, Start};
 use writ_core::json::{self, Value};
 use writ_core::plain;
 
-use crate::{Home, governing, protect};
+use crate::{Home, governing};
 
 /// Largest settings file.
 const MAX_SETTINGS: u64 = 4 << 20;
@@ -29,8 +30,8 @@ pub struct Hooks {
 }
 
 /// The settings files that install Writ's hooks for a folder.
-pub fn installed(home: &Home, cwd: &Path) -> Vec<Hooks> {
-    let found = files(home, cwd).into_iter().filter_map(|path| Some((look(&path).ok()?, path)));
+pub fn installed(home: &Home, client: &dyn Client, cwd: &Path) -> Vec<Hooks> {
+    let found = files(home, client, cwd).into_iter().filter_map(|path| Some((look(client, &path).ok()?, path)));
     let hooks = found.map(|(found, path)| Hooks { path, starts: found.starts, shell: found.shell });
     hooks.filter(|hooks| !hooks.starts.is_empty()).collect()
 }
@@ -43,10 +44,16 @@ pub fn recorded(genesis: &Value) -> Vec<Hooks> {
 
 /// Why the settings as they are now would hold the session less than those it began with; `None` when they would not.
 /// `hooks` are the files that installed the hooks then.
-pub fn weakened(home: &Home, cwd: &Path, hooks: &[Hooks], changed: Option<&Path>) -> Option<String> {
+pub fn weakened(
+    home: &Home,
+    client: &dyn Client,
+    cwd: &Path,
+    hooks: &[Hooks],
+    changed: Option<&Path>,
+) -> Option<String> {
     for hook in hooks {
         let shown = hook.path.display();
-        match look(&hook.path) {
+        match look(client, &hook.path) {
             Err(why) => return Some(format!("{shown} no longer installs Writ's hooks: {why}")),
             Ok(found) => {
                 let (starts, shell) = (hook.starts.clone(), hook.shell.clone());
@@ -58,12 +65,12 @@ pub fn weakened(home: &Home, cwd: &Path, hooks: &[Hooks], changed: Option<&Path>
         }
     }
     // Another file cannot take entries away, but it can switch hooks off or move what they look for.
-    let others = files(home, cwd)
+    let others = files(home, client, cwd)
         .into_iter()
         .chain(changed.map(Path::to_owned))
         .filter(|path| hooks.iter().all(|hook| hook.path != *path));
     for path in others {
-        let Ok(found) = look(&path) else { continue };
+        let Ok(found) = look(client, &path) else { continue };
         let plain = Installed { starts: found.starts.clone(), missing: found.missing.clone(), ..Installed::default() };
         let plain = Installed { fails_open: found.fails_open.clone(), hurried: found.hurried.clone(), ..plain };
         let plain = Installed { narrowed: found.narrowed.clone(), rejected: found.rejected.clone(), ..plain };
@@ -74,14 +81,13 @@ pub fn weakened(home: &Home, cwd: &Path, hooks: &[Hooks], changed: Option<&Path>
     None
 }
 
-fn files(home: &Home, cwd: &Path) -> Vec<PathBuf> {
-    let Some(places) = protect::places(home, governing::repository(cwd)) else { return Vec::new() };
-    let [managed, _] = places.managed;
-    vec![places.user, places.project, places.local, managed]
+fn files(home: &Home, client: &dyn Client, cwd: &Path) -> Vec<PathBuf> {
+    home.places(client, governing::repository(cwd)).map(|places| places.settings).unwrap_or_default()
 }
 
-fn look(path: &Path) -> Result<Installed, String> {
+fn look(client: &dyn Client, path: &Path) -> Result<Installed, String> {
+    let settings = client.settings().ok_or("this client has no settings")?;
     let bytes = plain::read(path, MAX_SETTINGS).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
-    inspect(Some(&text)).map_err(|error| error.to_string())
+    settings.inspect(Some(&text)).map_err(|error| error.to_string())
 }

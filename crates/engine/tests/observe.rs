@@ -176,7 +176,7 @@ fn a_policy_that_became_observing_mid_session_observes_nothing_yet() {
         lab.repo().to_string_lossy().into_owned(),
     );
     assert_eq!(
-        writ_engine::decide(&governing, &call, &lab.home).verdict.as_str(),
+        writ_engine::decide(&governing, &call, &ClaudeCode, &lab.home).verdict.as_str(),
         "deny",
         "`writ decide` still decides"
     );

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use writ_clients::CLIENTS;
+use writ_clients::{CLIENTS, DEFAULT};
 
 pub use attestation::{
     AttestArgs, AttestationCommand, GateArgs, InstanceArgs, KeyArgs, KeyListArgs, LifeCommand, TrustArgs,
@@ -310,7 +310,7 @@ pub struct VerifyArgs {
 #[derive(ClapArgs, Debug)]
 pub struct HookArgs {
     /// Whose payload it is, and who takes the answer.
-    #[arg(long, value_name = "NAME", default_value = "claude-code", value_parser = clients())]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT.name(), value_parser = clients())]
     pub client: String,
 }
 

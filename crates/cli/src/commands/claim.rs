@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use writ_claims::{Claim, Delta, Facts, FileVerdict, Limits, Snapshot, Verdict, judge};
+use writ_clients::DEFAULT;
 use writ_core::json;
 use writ_engine::claims::acts_of;
 
@@ -41,7 +42,7 @@ fn verify(args: &ClaimVerifyArgs) -> Result<(), Failure> {
     let home = environment::home();
     let folders: Vec<PathBuf> = [Some(args.repo.clone()), environment::cwd().ok()].into_iter().flatten().collect();
     let folders: Vec<PathBuf> = folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
-    let acts = args.transcript.as_deref().map(|path| acts_of(path, &home)).unwrap_or_default();
+    let acts = args.transcript.as_deref().map(|path| acts_of(path, DEFAULT, &home)).unwrap_or_default();
     let facts = Facts {
         before: &before,
         since: std::fs::metadata(&args.before).and_then(|found| found.modified()).ok(),

@@ -4,6 +4,7 @@ use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use writ_clients::DEFAULT;
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Decision, ToolCall, Verdict};
 use writ_engine::governing::Governing;
@@ -55,7 +56,7 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
 
 /// Decides under the user's own surroundings.
 pub fn decide(governing: &Governing, call: &ToolCall) -> Decision {
-    writ_engine::decide(governing, call, &environment::home())
+    writ_engine::decide(governing, call, DEFAULT, &environment::home())
 }
 
 /// The folder calls hang off: the given root, else the policy's own folder, absolute.

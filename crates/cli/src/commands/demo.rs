@@ -97,8 +97,7 @@ impl Demo {
             fs::create_dir_all(path.parent().unwrap_or(&repository))?;
             fs::write(path, text)?;
         }
-        let home =
-            Home { state: Some(state.clone()), user: Some(folder.to_owned()), claude_config: None, ..Home::default() };
+        let home = Home { state: Some(state.clone()), user: Some(folder.to_owned()), ..Home::default() };
         let demo = Self { repository, state, transcript: folder.join("transcript.jsonl"), home };
         demo.bash("git init -q -b main && git config user.name demo && git config user.email demo@example.invalid && git add . && git commit -q -m start")?;
         Ok(demo)

@@ -17,8 +17,8 @@ use std::sync::{Arc, OnceLock};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::alarm;
 use signal_hook::consts::SIGALRM;
-use writ_clients::claude_code::settings::TIMEOUT_SECONDS;
-use writ_clients::{CLIENTS, Client};
+use writ_clients::Client;
+use writ_clients::settings::TIMEOUT_SECONDS;
 use writ_core::{Answer, visible};
 use writ_engine::{Home, hook};
 
@@ -45,7 +45,7 @@ static PAYLOAD: OnceLock<(&dyn Client, Vec<u8>)> = OnceLock::new();
 pub fn client(words: impl Iterator<Item = OsString>) -> Option<&'static dyn Client> {
     let words: Vec<OsString> = words.take(4).collect();
     match words.as_slice() {
-        [hook] if hook == "hook" => CLIENTS.first().copied(),
+        [hook] if hook == "hook" => Some(writ_clients::DEFAULT),
         [hook, option, name] if hook == "hook" && option == "--client" => writ_clients::named(name.to_str()?),
         _ => None,
     }

@@ -5,9 +5,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use writ_clients::claude_code::ClientVersion;
-use writ_clients::claude_code::settings::{HookSpec, command_for};
-use writ_engine::{Home, governing, install, protect, starter};
+use writ_clients::claude_code::{ClaudeCode, ClientVersion};
+use writ_clients::settings::{HookSpec, command_for};
+use writ_engine::{Home, governing, install, starter};
 
 use crate::args::InitArgs;
 use crate::commands::policy::{self, found};
@@ -23,7 +23,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let settings = settings_path(&home, &cwd, args.user)?;
     if args.undo {
         presence::not_agent("take the hooks out")?;
-        let outcome = install::undo(&settings, &home).map_err(failure)?;
+        let outcome = install::undo(&ClaudeCode, &settings, &home).map_err(failure)?;
         let word = if outcome.changed { "hooks taken out of" } else { "no hooks of Writ's in" };
         output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
         return Ok(());
@@ -34,9 +34,9 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     if let Some(path) = governing::find(&cwd) {
         policy::open(&path, None)?;
     }
-    install::check(&settings, &spec, &home).map_err(failure)?;
+    install::check(&ClaudeCode, &settings, &spec, &home).map_err(failure)?;
     write_policy(governing::repository(&cwd), &cwd, args.observe)?;
-    let outcome = install::install(&settings, &spec, &home).map_err(failure)?;
+    let outcome = install::install(&ClaudeCode, &settings, &spec, &home).map_err(failure)?;
     let word = if outcome.changed { "hooks installed in" } else { "hooks are already in" };
     output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
     if !spec.on_failure_block {
@@ -54,7 +54,8 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
 
 /// The settings file hooks go into.
 pub fn settings_path(home: &Home, cwd: &Path, user: bool) -> Result<PathBuf, Failure> {
-    let places = protect::places(home, governing::repository(cwd))
+    let places = home
+        .places(&ClaudeCode, governing::repository(cwd))
         .ok_or_else(|| Failure::could_not("cannot tell where the client's settings are: set HOME"))?;
     Ok(if user { places.user } else { places.project })
 }

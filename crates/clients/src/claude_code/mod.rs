@@ -5,8 +5,15 @@
 //! exactly one JSON object, because this client takes anything else for plain text and lets the tool run. Format page:
 //! `spec/clients/claude-code.md`.
 
+use std::path::{Path, PathBuf};
+
+use writ_core::json::JsonError;
 use writ_core::{Answer, Event};
 
+use crate::servers::{Server, Servers};
+use crate::settings::{Edited, HookSpec, Installed, Places, Settings, SettingsError};
+use crate::transcript::{Session, Told, TranscriptError, Transcripts};
+use crate::work::Work;
 use crate::{Client, Hints, PayloadError};
 
 pub mod answer;
@@ -14,12 +21,12 @@ pub mod outcome;
 pub mod payload;
 pub mod servers;
 pub mod settings;
-pub mod story;
 pub mod transcript;
 pub mod version;
+pub mod work;
 
 pub use answer::to_json;
-pub use outcome::{Outcome, batch_outcome};
+pub use outcome::batch_outcome;
 pub use payload::{hints, parse};
 pub use version::ClientVersion;
 
@@ -45,6 +52,75 @@ impl Client for ClaudeCode {
 
     fn render(&self, answer: &Answer) -> String {
         to_json(answer)
+    }
+
+    fn settings(&self) -> Option<&dyn Settings> {
+        Some(self)
+    }
+
+    fn servers(&self) -> Option<&dyn Servers> {
+        Some(self)
+    }
+
+    fn transcripts(&self) -> Option<&dyn Transcripts> {
+        Some(self)
+    }
+}
+
+impl Settings for ClaudeCode {
+    fn folder_variable(&self) -> &'static str {
+        "CLAUDE_CONFIG_DIR"
+    }
+
+    fn places(&self, project: &Path, user: &Path, folder: Option<&Path>) -> Places {
+        settings::places(project, user, folder)
+    }
+
+    fn inspect(&self, text: Option<&str>) -> Result<Installed, SettingsError> {
+        settings::inspect(text)
+    }
+
+    fn install(&self, text: Option<&str>, spec: &HookSpec) -> Result<Edited, SettingsError> {
+        let installed = settings::install(text, spec)?;
+        let pinned = settings::pin_shell(&installed.text)?;
+        Ok(Edited { changed: [installed.changed, pinned.changed].concat(), ..pinned })
+    }
+
+    fn remove(&self, text: &str) -> Result<Edited, SettingsError> {
+        let removed = settings::remove(text)?;
+        Ok(Edited { text: settings::unpin_shell(&removed.text)?.text, ..removed })
+    }
+
+    fn variable(&self, text: &str, name: &str) -> Option<String> {
+        settings::variable(text, name)
+    }
+}
+
+impl Servers for ClaudeCode {
+    fn files(&self, cwd: &Path, user: &Path, folder: Option<&Path>) -> Vec<PathBuf> {
+        servers::files(cwd, user, folder)
+    }
+
+    fn defined(&self, text: &str, name: &str) -> Result<Vec<Server>, JsonError> {
+        servers::servers(text, name)
+    }
+}
+
+impl Transcripts for ClaudeCode {
+    fn session(&self, main: &Path) -> Result<Session, TranscriptError> {
+        transcript::read_session(main)
+    }
+
+    fn tell(&self, main: &Path, take: &mut dyn FnMut(Told<'_>)) -> Result<bool, TranscriptError> {
+        transcript::tell(main, take)
+    }
+
+    fn files(&self, main: &Path) -> Vec<PathBuf> {
+        transcript::files(main)
+    }
+
+    fn work(&self, path: &Path) -> Option<Work> {
+        work::read(path)
     }
 }
 

@@ -5,31 +5,8 @@
 //! other event told of. The invariant: [`Outcome::NoSuchTool`] is returned only when the client's own words name the
 //! very tool that was called. Format page: `spec/clients/claude-code.md`.
 
+use writ_core::Outcome;
 use writ_core::json::Value;
-
-/// What became of a call.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Outcome {
-    /// It ran and gave a result.
-    Completed,
-    /// It ran, or was let run, and gave an error.
-    Failed,
-    /// There is no such tool; nothing ran and no hook was asked.
-    NoSuchTool,
-    /// The client refused it before any hook was asked: bad input, or a condition such as "read it first".
-    Refused,
-    /// A hook denied it.
-    DeniedByHook,
-    /// The client's own rules, mode or user denied it.
-    DeniedByClient,
-}
-
-impl Outcome {
-    /// Whether the tool may have done something.
-    pub const fn ran(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed)
-    }
-}
 
 const OPEN: &str = "<tool_use_error>";
 const NO_SUCH_TOOL: &str = "Error: No such tool available: ";

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use writ_core::json::{self, Limits, Loose, Value};
 use writ_core::{Agent, BatchCall, Event, EventKind, SessionId, ToolCall, ToolUse};
 
+use super::outcome::batch_outcome;
 use crate::PayloadError;
 use crate::hints::{self, Hints};
 
@@ -159,7 +160,8 @@ fn batch(calls: Option<Vec<Call>>, cwd: &str) -> Result<Vec<BatchCall>, PayloadE
     let calls = calls.ok_or(PayloadError::Member { member: "tool_calls", expected: "an array of calls" })?;
     let one = |mut call: Call| {
         let response = std::mem::take(&mut call.tool_response);
-        Ok(BatchCall { call: call.tool_use(cwd)?, response })
+        let call = call.tool_use(cwd)?;
+        Ok(BatchCall { outcome: batch_outcome(&call.call.tool, &response), call })
     };
     calls.into_iter().map(one).collect()
 }

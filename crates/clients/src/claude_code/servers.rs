@@ -9,30 +9,15 @@ use std::path::{Path, PathBuf};
 use writ_core::json::{Integers, JsonError, Limits, Object, Value, parse_with};
 
 use super::settings;
+use crate::servers::Server;
 
-/// Largest file that is read, in bytes: the client keeps much else in the same file.
-pub const MOST: u64 = 16 << 20;
 const LIMITS: Limits = Limits { bytes: 16 << 20, depth: 64, integers: Integers::Any };
-
-/// How the client starts a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// Its program; `None` where the client connects to one that runs already, or the definition is not read.
-    pub command: Option<String>,
-    /// The program's arguments.
-    pub args: Vec<String>,
-}
 
 /// The files that may define servers for a session in `cwd`. `config_dir` is `CLAUDE_CONFIG_DIR`, if it is set.
 pub fn files(cwd: &Path, home: &Path, config_dir: Option<&Path>) -> Vec<PathBuf> {
     let own = config_dir.unwrap_or(home).join(".claude.json");
     let managed = Path::new(settings::managed_folder()).join("managed-mcp.json");
     cwd.ancestors().map(|folder| folder.join(".mcp.json")).chain([own, managed]).collect()
-}
-
-/// The server's part of a tool's name: `mcp__SERVER__TOOL`.
-pub fn named(tool: &str) -> Option<&str> {
-    Some(tool.strip_prefix("mcp__")?.split_once("__")?.0)
 }
 
 /// Every definition of a server in one file, for any project, by the name that stands in tools' names.

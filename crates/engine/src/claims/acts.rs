@@ -1,4 +1,4 @@
-//! An agent's deeds, as far as they prove something about files.
+//! An agent's actions, as far as they prove something about files.
 //!
 //! A shell command counts as harmless only when every program in it is known to leave files alone; what it surely writes is
 //! named; anything else may have changed everything.
@@ -9,9 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use writ_claims::{Act, Edit, Repository, resolved};
-use writ_clients::claude_code::story::{self, Deed, EDITED, Story};
-use writ_core::Timestamp;
-use writ_core::json::Value;
+use writ_clients::work::{Action, Change, Replacement, Work};
+use writ_core::{Timestamp, ToolKind};
 use writ_shell::{Access, Analysis, Command, Dir, Env, analyze};
 
 /// Programs that put nothing back: they read, or write only what they are told to.
@@ -21,35 +20,31 @@ const QUIET: &str = include_str!("quiet.txt");
 const MAX_FOLDERS: usize = 64;
 
 /// The acts of one agent, in order.
-pub fn of(story: &Story, home: Option<&str>) -> Vec<Act> {
-    let mut out: Vec<Act> = story.deeds.iter().filter_map(|deed| act(deed, home)).collect();
-    let lasting = |deed: &Deed| is_lasting(deed) && act(deed, home) == Some(Act::Unknown);
-    if !story.whole || story.deeds.iter().any(lasting) {
+pub fn of(work: &Work, home: Option<&str>) -> Vec<Act> {
+    let mut out: Vec<Act> = work.actions.iter().filter_map(|action| act(action, home)).collect();
+    let lasting = |action: &Action| action.lasting && act(action, home) == Some(Act::Unknown);
+    if !work.whole || work.actions.iter().any(lasting) {
         out.push(Act::Unknown);
     }
     out
 }
 
-/// Whether a call may still be at work after its result: in the background, or another agent.
-fn is_lasting(deed: &Deed) -> bool {
-    let background = deed.input.get("run_in_background").and_then(Value::as_bool).unwrap_or(false);
-    background || matches!(deed.tool.as_str(), "Agent" | "Task")
-}
-
 /// The folders an agent worked in, absolute: those of its calls, and those its commands went to.
-pub fn folders(story: &Story, home: Option<&str>) -> Vec<PathBuf> {
+pub fn folders(work: &Work, home: Option<&str>) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = Vec::new();
     let mut add = |folder: PathBuf| {
         if folder.is_absolute() && out.len() < MAX_FOLDERS && !out.contains(&folder) {
             out.push(folder);
         }
     };
-    for deed in &story.deeds {
-        let cwd = deed.cwd.clone().map(PathBuf::from).unwrap_or_default();
+    for action in &work.actions {
+        let cwd = action.cwd.clone().map(PathBuf::from).unwrap_or_default();
         add(cwd.clone());
-        let line = deed.input.get("command").and_then(Value::as_str).filter(|_| deed.tool == "Bash");
-        let Some(line) = line.filter(|line| line.contains("cd ") || line.contains("-C")) else { continue };
-        let env = Env { home: home.map(str::to_owned), cwd: deed.cwd.clone(), ..Env::default() };
+        let ToolKind::Shell { command: line } = &action.kind else { continue };
+        if !line.contains("cd ") && !line.contains("-C") {
+            continue;
+        }
+        let env = Env { home: home.map(str::to_owned), cwd: action.cwd.clone(), ..Env::default() };
         let analysis = analyze(line, &env);
         let dirs = analysis.commands.iter().flat_map(|command| &command.dirs);
         let dirs = dirs.chain(analysis.files.iter().flat_map(|file| &file.dirs));
@@ -76,13 +71,13 @@ pub struct Others {
     pub unknown: bool,
 }
 
-/// What the agents of these transcripts did since then. An agent that only waits for another one does nothing.
-pub fn others(transcripts: &[PathBuf], home: Option<&str>, since: Option<Timestamp>) -> Others {
+/// What other agents did since then. An agent that only waits for another one does nothing.
+pub fn others(works: impl Iterator<Item = Work>, home: Option<&str>, since: Option<Timestamp>) -> Others {
     let mut out = Others::default();
-    let deeds = transcripts.iter().filter_map(|path| story::read(path)).flat_map(|story| story.deeds);
-    let meanwhile = |deed: &Deed| deed.ended.is_none_or(|ended| since.is_none_or(|since| ended >= since));
-    for deed in deeds.filter(|deed| meanwhile(deed) && !matches!(deed.tool.as_str(), "Agent" | "Task")) {
-        match act(&deed, home) {
+    let meanwhile = |action: &Action| action.ended.is_none_or(|ended| since.is_none_or(|since| ended >= since));
+    let waits = |action: &Action| matches!(action.kind, ToolKind::Delegate { .. });
+    for action in works.flat_map(|work| work.actions).filter(|action| meanwhile(action) && !waits(action)) {
+        match act(&action, home) {
             Some(Act::Touched { paths }) => out.written.extend(paths),
             Some(Act::Unknown) => out.unknown = true,
             Some(Act::Wrote { path, .. } | Act::Edited { path, .. }) => drop(out.written.insert(path)),
@@ -92,45 +87,34 @@ pub fn others(transcripts: &[PathBuf], home: Option<&str>, since: Option<Timesta
     out
 }
 
-fn act(deed: &Deed, home: Option<&str>) -> Option<Act> {
-    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    if deed.tool == "Bash" {
-        return command(&text(&deed.input, "command"), deed.cwd.as_deref(), home);
-    }
-    if !matches!(deed.tool.as_str(), "Write" | "Edit" | "MultiEdit" | "NotebookEdit" | EDITED) {
-        return Some(Act::Unknown);
-    }
-    let path = path(deed)?;
-    match deed.succeeded {
-        Some(false) => return None,
-        None => return Some(Act::Touched { paths: vec![path] }),
-        Some(true) if deed.altered => return Some(Act::Touched { paths: vec![path] }),
-        Some(true) => {}
-    }
-    let edit = |value: &Value| Edit {
-        old: text(value, "old_string"),
-        new: text(value, "new_string"),
-        all: value.get("replace_all").and_then(Value::as_bool).unwrap_or(false),
+fn act(action: &Action, home: Option<&str>) -> Option<Act> {
+    let paths = match &action.kind {
+        ToolKind::Shell { command: line } => return command(line, action.cwd.as_deref(), home),
+        ToolKind::Write { paths } | ToolKind::Edit { paths } => paths,
+        // A call without what its tool needs does nothing.
+        ToolKind::Malformed { .. } => return None,
+        ToolKind::Read { .. }
+        | ToolKind::Search(_)
+        | ToolKind::Fetch { .. }
+        | ToolKind::WebSearch
+        | ToolKind::Delegate { .. }
+        | ToolKind::Mcp { .. }
+        | ToolKind::Own
+        | ToolKind::Other => return Some(Act::Unknown),
     };
-    Some(match deed.tool.as_str() {
-        "Write" => Act::Wrote { path, content: text(&deed.input, "content") },
-        // An edit of nothing makes the file.
-        "Edit" if text(&deed.input, "old_string").is_empty() => {
-            Act::Wrote { path, content: text(&deed.input, "new_string") }
-        }
-        "Edit" => Act::Edited { path, edits: vec![edit(&deed.input)] },
-        "MultiEdit" => {
-            let edits = deed.input.get("edits").and_then(Value::as_array).unwrap_or_default();
-            Act::Edited { path, edits: edits.iter().map(edit).collect() }
-        }
-        _ => Act::Touched { paths: vec![path] },
-    })
-}
-
-fn path(deed: &Deed) -> Option<PathBuf> {
-    let name = if deed.tool == "NotebookEdit" { "notebook_path" } else { "file_path" };
-    let path = Path::new(deed.input.get(name)?.as_str()?);
-    Some(resolved(&Path::new(deed.cwd.as_deref().unwrap_or("/")).join(path)))
+    let cwd = Path::new(action.cwd.as_deref().unwrap_or("/"));
+    let mut paths: Vec<PathBuf> = paths.iter().map(|path| resolved(&cwd.join(path))).collect();
+    match action.succeeded {
+        Some(false) => return None,
+        Some(true) if !action.altered && paths.len() == 1 => {}
+        Some(true) | None => return Some(Act::Touched { paths }),
+    }
+    let edit = |part: &Replacement| Edit { old: part.old.clone(), new: part.new.clone(), all: part.all };
+    match &action.change {
+        Change::Unknown => Some(Act::Touched { paths }),
+        Change::Content(content) => paths.pop().map(|path| Act::Wrote { path, content: content.clone() }),
+        Change::Edits(edits) => paths.pop().map(|path| Act::Edited { path, edits: edits.iter().map(edit).collect() }),
+    }
 }
 
 fn command(line: &str, cwd: Option<&str>, home: Option<&str>) -> Option<Act> {

@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 use writ_claims::{
     Act, Claim, Delta, Facts, Finding, Limits, Repository, Snapshot, Source, Status, Stop, Verdict, decide, judge,
 };
-use writ_clients::claude_code::story;
+use writ_clients::Client;
+use writ_clients::transcript::Transcripts;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, SessionId, Timestamp, json};
 use writ_store::{Store, plain};
 
@@ -38,12 +39,16 @@ pub use switches::{MAIN, Switches};
 use tests_run::Tests;
 
 /// The acts a transcript tells of; none when it cannot be read.
-pub fn acts_of(transcript: &Path, home: &Home) -> Vec<Act> {
-    story::read(transcript).map(|story| acts::of(&story, home.user_text().as_deref())).unwrap_or_default()
+pub fn acts_of(transcript: &Path, client: &dyn Client, home: &Home) -> Vec<Act> {
+    let work = client.transcripts().and_then(|transcripts| transcripts.work(transcript));
+    work.map(|work| acts::of(&work, home.user_text().as_deref())).unwrap_or_default()
 }
 
 /// Longest kept snapshot.
 const MAX_SNAPSHOT: u64 = 64 << 20;
+
+/// Most other agents of a session whose work is read.
+const MAX_OTHERS: usize = 256;
 
 /// What was found out before the ledger was locked.
 pub enum Prepared {
@@ -183,25 +188,25 @@ fn stopping(
     (agent, kind, again): (Option<String>, String, bool),
     words: Words<'_>,
 ) -> Stopping {
-    let own = words.own.and_then(|path| story::read(Path::new(path)));
-    let from_transcript = || {
-        let main = || words.main.and_then(|path| story::read(Path::new(path)));
-        own.as_ref().and_then(|story| story.last_words.clone()).or_else(|| main()?.last_words)
-    };
+    let transcripts = writ_clients::named(input.client).and_then(Client::transcripts);
+    let work = |path: Option<&str>| transcripts?.work(Path::new(path?));
+    let own = work(words.own);
+    let from_transcript =
+        || own.as_ref().and_then(|own| own.last_message.clone()).or_else(|| work(words.main)?.last_message);
     let (text, source) = match words.said.filter(|text| !text.trim().is_empty()) {
         Some(said) => (said.to_owned(), "payload"),
         None => (from_transcript().unwrap_or_default(), "transcript"),
     };
     let claim = Claim::parse(&text);
     let user = home.user_text();
-    let deeds = own.as_ref().map(|story| acts::of(story, user.as_deref())).unwrap_or_default();
-    let worked_in = own.map(|story| acts::folders(&story, user.as_deref())).unwrap_or_default();
+    let acts = own.as_ref().map(|own| acts::of(own, user.as_deref())).unwrap_or_default();
+    let worked_in = own.map(|own| acts::folders(&own, user.as_deref())).unwrap_or_default();
     let folders = [PathBuf::from(&input.cwd)].into_iter().chain(worked_in).collect();
     let judged = match agent.as_deref().map(|agent| kept(store, id, agent)) {
         None | Some(None) => Err(NoVerdict::NoSnapshot),
         Some(Some(Err(why))) => Err(NoVerdict::Unreliable(why)),
         Some(Some(Ok(start))) => {
-            let case = Case { input, home, start: &start, claim: &claim, acts: &deeds, folders, words };
+            let case = Case { input, home, transcripts, start: &start, claim: &claim, acts: &acts, folders, words };
             case.judge().map_err(|error| NoVerdict::Unreliable(error.to_string()))
         }
     };
@@ -212,6 +217,7 @@ fn stopping(
 struct Case<'a> {
     input: &'a Event,
     home: &'a Home,
+    transcripts: Option<&'a dyn Transcripts>,
     start: &'a Start,
     claim: &'a Claim,
     acts: &'a [Act],
@@ -243,7 +249,7 @@ impl Case<'_> {
         let mut verdict = against(self.acts, &BTreeSet::new());
         if verdict.proven {
             // Somebody else may have written the same file since, or have taken it back.
-            let others = acts::others(&self.other_transcripts(), self.home.user_text().as_deref(), self.since());
+            let others = self.others();
             let unknown = others.unknown.then_some(Act::Unknown);
             verdict = against(&self.acts.iter().cloned().chain(unknown).collect::<Vec<_>>(), &others.written);
         }
@@ -257,14 +263,15 @@ impl Case<'_> {
         Some(Timestamp::from_millis(i64::try_from(since).ok()?.saturating_sub(2_000)))
     }
 
-    fn other_transcripts(&self) -> Vec<PathBuf> {
-        let Some(main) = self.input.transcript.as_deref().map(Path::new) else { return Vec::new() };
-        let beside = fs::read_dir(main.with_extension("").join("subagents")).into_iter().flatten().flatten();
-        let all = beside.map(|entry| entry.path()).chain([main.to_owned()]);
-        all.filter(|path| path.extension().is_some_and(|kind| kind == "jsonl"))
-            .filter(|path| Some(path.as_path()) != self.words.own.map(Path::new))
-            .take(256)
-            .collect()
+    /// What the session's other agents did meanwhile.
+    fn others(&self) -> acts::Others {
+        let (Some(transcripts), Some(main)) = (self.transcripts, self.input.transcript.as_deref()) else {
+            return acts::Others::default();
+        };
+        let files = transcripts.files(Path::new(main)).into_iter();
+        let others = files.filter(|path| Some(path.as_path()) != self.words.own.map(Path::new)).take(MAX_OTHERS);
+        let works = others.filter_map(|path| transcripts.work(&path));
+        acts::others(works, self.home.user_text().as_deref(), self.since())
     }
 }
 

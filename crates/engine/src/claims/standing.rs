@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use writ_claims::ALL;
-use writ_core::json::{self, Limits};
+use writ_clients::Client;
+use writ_clients::settings::Places;
 
 use super::found;
 use super::switches::{MAIN, Switches};
-use crate::{Home, governing, protect};
+use crate::{Home, governing};
 
 /// Longest settings file that is read.
 const MAX_SETTINGS: u64 = 4 << 20;
@@ -33,16 +34,12 @@ pub struct Enforced {
 /// Finds out what is enforced in `cwd`.
 pub fn enforced(home: &Home, cwd: &Path) -> Enforced {
     let policy = found(cwd);
-    let files = protect::places(home, governing::repository(cwd)).map(|places| {
-        let [managed, _] = places.managed;
-        [managed, places.local, places.project, places.user]
-    });
-    let files: Vec<PathBuf> = files.into_iter().flatten().collect();
+    let places: Vec<_> = home.all_places(governing::repository(cwd)).collect();
     let (mut switches, mut from) = (home.claims.clone(), Vec::new());
     if policy.as_ref().is_some_and(|claims| claims.enforce) {
         from.push("policy".to_owned());
     }
-    match setting(&files, "ATTEST_ENFORCE") {
+    match setting(&places, "ATTEST_ENFORCE") {
         Some((file, value)) => {
             switches.enforce = value == "1";
             from.extend(switches.enforce.then(|| format!("ATTEST_ENFORCE in {}", file.display())));
@@ -50,22 +47,22 @@ pub fn enforced(home: &Home, cwd: &Path) -> Enforced {
         None if switches.enforce => from.push("ATTEST_ENFORCE".to_owned()),
         None => {}
     }
-    if let Some((_, agents)) = setting(&files, "ATTEST_ENFORCE_AGENTS") {
+    if let Some((_, agents)) = setting(&places, "ATTEST_ENFORCE_AGENTS") {
         switches.agents = Switches::kinds(&agents);
     }
     let enforcement = switches.with(policy.as_ref());
     Enforced { on: enforcement.on, from, agents: enforcement.agents, main: switches.includes_main(policy.as_ref()) }
 }
 
-/// A variable in the strongest settings file that sets it.
-fn setting(files: &[PathBuf], name: &str) -> Option<(PathBuf, String)> {
-    files.iter().find_map(|file| {
-        let small = fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= MAX_SETTINGS);
-        let text = small.then(|| fs::read_to_string(file).ok()).flatten()?;
-        let settings = json::parse_with(text.trim_start_matches('\u{feff}').as_bytes(), Limits::FOREIGN).ok()?;
-        let value = settings.get("env")?.get(name)?;
-        let text = value.as_str().map(str::to_owned).or_else(|| value.as_u64().map(|number| number.to_string()))?;
-        Some((file.clone(), text))
+/// A variable in the strongest settings file of a client that sets it.
+fn setting(clients: &[(&dyn Client, Places)], name: &str) -> Option<(PathBuf, String)> {
+    clients.iter().find_map(|(client, places)| {
+        let settings = client.settings()?;
+        places.settings.iter().rev().find_map(|file| {
+            let small = fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= MAX_SETTINGS);
+            let text = small.then(|| fs::read_to_string(file).ok()).flatten()?;
+            Some((file.clone(), settings.variable(&text, name)?))
+        })
     })
 }
 

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use writ_clients::claude_code::Outcome;
-use writ_clients::claude_code::transcript::{self, Call, Ended, Told, TranscriptError};
+use writ_clients::Client;
+use writ_clients::transcript::{Call, Told, TranscriptError};
 use writ_core::Digest;
 use writ_core::json::Value;
 use writ_evidence::row::{Row, RowDecision};
@@ -71,7 +71,7 @@ impl Seen {
         }
     }
 
-    /// The number of a tool, under the name the client uses today.
+    /// The number of a tool, under its canonical name.
     fn tool(&mut self, tool: &str) -> u32 {
         let tool = if tool == "Task" { "Agent" } else { tool };
         if let Some(number) = self.tools.get(tool) {
@@ -134,39 +134,45 @@ impl Pass<'_> {
         }
     }
 
-    fn result(&mut self, ended: &Ended<'_>) {
-        let Some(decided) = self.seen.decided.get_mut(&name(ended.call_id)) else { return };
+    fn result(&mut self, call_id: &str, completed: bool) {
+        let Some(decided) = self.seen.decided.get_mut(&name(call_id)) else { return };
         if decided.told == 0 || std::mem::replace(&mut decided.settled, true) || !decided.denied {
             return;
         }
         let number = decided.tool;
-        let tool = self.seen.tools.iter().find(|(_, known)| **known == number).map_or("?", |(tool, _)| tool);
-        if ended.outcome(tool) == Outcome::Completed {
-            self.findings.apart(format!("{tool} {}: denied, but the transcript shows a result", ended.call_id));
+        if completed {
+            let tool = self.seen.tools.iter().find(|(_, known)| **known == number).map_or("?", |(tool, _)| tool);
+            self.findings.apart(format!("{tool} {call_id}: denied, but the transcript shows a result"));
         }
     }
 }
 
-/// Compares. Returns the phase and the unobserved calls.
-pub fn check(path: Option<&Path>, mut seen: Seen) -> (Phase, Unobserved) {
-    let absent = |why: String| (phase(report::Outcome::Absent, why, Vec::new()), Unobserved::default());
+/// Compares. `client` is the session's, or the name of one that nobody here knows. Returns the phase and the unobserved calls.
+pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen: Seen) -> (Phase, Unobserved) {
     let Some(path) = path else { return absent("the session names no transcript".to_owned()) };
     let findings = std::mem::take(&mut seen.ran_though_denied);
     let unobserved = Unobserved::default();
+    // A transcript that cannot be had accuses nobody; what the rows themselves say stands.
+    let without = |why: String, findings: &Tally| {
+        if findings.total() == 0 { absent(why) } else { failed(why, findings, Unobserved::default()) }
+    };
+    let transcripts = match client.map(|client| client.transcripts().ok_or(client.name())) {
+        Ok(Ok(transcripts)) => transcripts,
+        Ok(Err(name)) => return without(format!("of the client `{name}` no transcript can be read"), &findings),
+        Err(name) => return without(format!("the session's client `{name}` is not known here"), &findings),
+    };
     let mut pass = Pass { seen: &mut seen, unknown: HashMap::new(), calls: 0, server_side: 0, unobserved, findings };
-    let told = transcript::tell(path, |told| match told {
+    let told = transcripts.tell(path, &mut |told| match told {
         Told::Call(call) => pass.call(&call),
-        Told::Result(ended) => pass.result(&ended),
-        Told::Nothing => {}
+        Told::Result { call_id, completed } => pass.result(call_id, completed),
     });
     let Pass { calls, server_side, unobserved, mut findings, .. } = pass;
     match told {
         Ok(true) => {}
         Ok(false) => findings.apart("parts of the transcript cannot be read".to_owned()),
-        // A transcript that never was, or was tidied away, accuses nobody; one that cannot be read hides something.
+        // One that never was, or was tidied away, is absent; one that cannot be read hides something.
         Err(TranscriptError::Io { path: at, source }) if at == path && source.kind() == ErrorKind::NotFound => {
-            let why = format!("there is no transcript {}", path.display());
-            return if findings.total() == 0 { absent(why) } else { failed(why, &findings, unobserved) };
+            return without(format!("there is no transcript {}", path.display()), &findings);
         }
         Err(error) => {
             findings.apart(error.to_string());
@@ -187,6 +193,10 @@ pub fn check(path: Option<&Path>, mut seen: Seen) -> (Phase, Unobserved) {
         summary.push_str(&format!(", {server_side} of them run by the model's provider, unseen by any hook"));
     }
     (phase(report::Outcome::Passed, summary, Vec::new()), unobserved)
+}
+
+fn absent(why: String) -> (Phase, Unobserved) {
+    (phase(report::Outcome::Absent, why, Vec::new()), Unobserved::default())
 }
 
 fn failed(summary: String, findings: &Tally, unobserved: Unobserved) -> (Phase, Unobserved) {

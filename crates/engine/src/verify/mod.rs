@@ -23,8 +23,8 @@ use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
 use writ_store::{Store, StoreError, plain};
 
-use crate::Home;
 use crate::state::State;
+use crate::{Home, rows};
 use evidence::Evidence;
 pub use newest::newest;
 pub use report::{Outcome, Phase, Report, Standing, Status};
@@ -144,7 +144,8 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(evidence.beginning());
     phases.extend(policies::absent(&named, &kept));
     let recorded = evidence.genesis().and_then(coverage::recorded_path).map(PathBuf::from);
-    let (covered, unobserved) = coverage::check(options.transcript.clone().or(recorded).as_deref(), seen);
+    let client = evidence.genesis().map_or(Err(String::new()), |genesis| rows::client(&genesis.detail));
+    let (covered, unobserved) = coverage::check(options.transcript.clone().or(recorded).as_deref(), client, seen);
     phases.push(covered);
     Ok(Report { unobserved, ..evidence.report(&checked, phases) })
 }

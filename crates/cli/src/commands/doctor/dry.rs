@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use writ_clients::claude_code::settings::{Start, TIMEOUT_SECONDS};
+use writ_clients::settings::{Start, TIMEOUT_SECONDS};
 use writ_core::json::{self, Object, Value};
 use writ_engine::{Trust, governing};
 

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use writ_clients::claude_code::settings::{Installed, SHELL_VARIABLE, Start, inspect, is_bash};
+use writ_clients::claude_code::ClaudeCode;
+use writ_clients::claude_code::settings::{SHELL_VARIABLE, inspect};
+use writ_clients::settings::{Installed, Start, is_bash};
 use writ_core::plain;
-use writ_engine::{Home, governing, protect};
+use writ_engine::{Home, governing};
 
 use super::{Finding, bad, dry, good};
 use crate::environment;
@@ -34,14 +36,13 @@ pub enum Look {
 /// Everything about the hooks.
 pub fn check(home: &Home, cwd: &Path, how: Look) -> Vec<Finding> {
     let project = governing::repository(cwd);
-    let Some(places) = protect::places(home, project) else {
+    let Some(places) = home.places(&ClaudeCode, project) else {
         return vec![bad("cannot tell where the client's settings are", "set HOME")];
     };
-    let files = [&places.user, &places.project, &places.local, places.managed.first().unwrap_or(&places.user)];
     let mut findings = Vec::new();
     let mut installed: Vec<&PathBuf> = Vec::new();
     let mut shell = None;
-    for path in files {
+    for path in &places.settings {
         let Ok(text) = plain::text(path, MAX_SETTINGS) else { continue };
         match inspect(Some(&text)) {
             Err(error) => findings.push(bad(

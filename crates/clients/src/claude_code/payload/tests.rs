@@ -49,7 +49,7 @@ fn reads_the_tool_events() {
     let asked = EventKind::PermissionRequest { call: write().call };
     assert_eq!(event(&format!("\"hook_event_name\":\"PermissionRequest\",{CALL}")), asked);
     let batch = format!("\"hook_event_name\":\"PostToolBatch\",\"tool_calls\":[{{{CALL},\"tool_response\":\"done\"}}]");
-    let calls = vec![BatchCall { call: write(), response: Value::from("done") }];
+    let calls = vec![BatchCall { call: write(), outcome: None }];
     assert_eq!(event(&batch), EventKind::PostToolBatch { calls });
 }
 

@@ -4,92 +4,15 @@
 //! is a finding. The invariant: a file that [`super::install`] has just written is [`Installed::complete`], unless it was
 //! switched off or broken by something else in it, which is then named. Format page: `spec/clients/claude-code.md`.
 
-use serde::{Deserialize, Serialize};
-use writ_core::json::{Object, Value};
+use writ_core::json::{Limits, Object, Value, parse_with};
 
-use super::shell::{self, is_bash};
-use super::{Found, SettingsError, TIMEOUT_SECONDS, checked, matches_all, ours, split_mark};
+use super::shell;
+use super::{Found, checked, matches_all, ours, split_mark};
 use crate::claude_code::EVENTS;
-
-/// What one settings file says about hooks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Installed {
-    /// The events that no entry of Writ's listens to.
-    pub missing: Vec<&'static str>,
-    /// The programs that entries of Writ's start, each once. More than one means that an old one is still there.
-    pub commands: Vec<String>,
-    /// Events with more than one entry of Writ's: each call would be recorded twice.
-    pub twice: Vec<&'static str>,
-    /// Events whose entry does not say `"onFailure": "block"`: a crash lets the tool run.
-    pub fails_open: Vec<&'static str>,
-    /// How its entries start the program, each once.
-    pub starts: Vec<Start>,
-    /// Events whose entry gives the hook less time than Writ takes at most.
-    pub hurried: Vec<&'static str>,
-    /// The shell that `env` names for the client.
-    pub shell: Option<String>,
-    /// Variables in `env` that would have the hook look for Writ's state elsewhere.
-    pub moves: Vec<&'static str>,
-    /// Entries of Writ's that do not see everything or whose answer is not waited for, as JSON pointers: a matcher, `if`,
-    /// `async`, `asyncRewake`, `once`.
-    pub narrowed: Vec<String>,
-    /// Entries that are not what the client accepts, as JSON pointers: because of one, it ignores every hook of the event.
-    pub rejected: Vec<String>,
-    /// `disableAllHooks` is on.
-    pub disabled: bool,
-    /// `allowManagedHooksOnly` is on; only the administrator's file can say so.
-    pub managed_only: bool,
-    /// How many entries belong to others.
-    pub others: usize,
-}
-
-/// A command line of a hook entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Start {
-    /// The program; a whole shell line where there are no arguments.
-    pub command: String,
-    /// Its arguments: then the client starts it without a shell.
-    pub args: Option<Vec<String>>,
-}
+use crate::settings::{Installed, SettingsError, Start, TIMEOUT_SECONDS};
 
 /// Variables that decide where the hook finds its state and its user.
 const MOVES: [&str; 4] = ["WRIT_STATE_DIR", "XDG_STATE_HOME", "HOME", "CLAUDE_CONFIG_DIR"];
-
-impl Installed {
-    /// Whether a session under `before` would be held less by what is there now.
-    pub fn weaker_than(&self, before: &Self) -> Option<String> {
-        let gone: Vec<&str> = self.missing.iter().filter(|event| !before.missing.contains(event)).copied().collect();
-        let more = |now: &[String], then: &[String]| now.iter().any(|pointer| !then.contains(pointer));
-        let open = |now: &[&'static str], then: &[&'static str]| now.iter().any(|event| !then.contains(event));
-        match () {
-            () if self.disabled && !before.disabled => Some("switches all hooks off".to_owned()),
-            () if !gone.is_empty() => Some(format!("takes Writ's hooks for {} away", gone.join(", "))),
-            () if self.starts.iter().any(|start| !before.starts.contains(start)) => {
-                Some("starts another program as Writ's hook".to_owned())
-            }
-            () if more(&self.narrowed, &before.narrowed) => Some("keeps calls from Writ's hooks".to_owned()),
-            () if more(&self.rejected, &before.rejected) => {
-                Some("holds an entry for which the client ignores every hook".to_owned())
-            }
-            () if open(&self.fails_open, &before.fails_open) => Some("lets tools run when a hook fails".to_owned()),
-            () if open(&self.hurried, &before.hurried) => Some("gives the hook too little time".to_owned()),
-            () if self.moves.iter().any(|name| !before.moves.contains(name)) => {
-                Some("has the hook look for its state elsewhere".to_owned())
-            }
-            () if before.shell.as_deref().is_some_and(is_bash) && !self.shell.as_deref().is_some_and(is_bash) => {
-                Some("has the client run another shell than bash".to_owned())
-            }
-            () => None,
-        }
-    }
-
-    /// Whether every event reaches one hook of Writ's that sees everything. Says nothing about `onFailure`, which old
-    /// clients do not know, nor about other settings files.
-    pub fn complete(&self) -> bool {
-        let broken = [&self.narrowed, &self.rejected].iter().any(|pointers| !pointers.is_empty());
-        self.missing.is_empty() && self.twice.is_empty() && self.commands.len() == 1 && !broken && !self.disabled
-    }
-}
 
 /// Looks at a settings file; `None` is a file that does not exist.
 pub fn inspect(text: Option<&str>) -> Result<Installed, SettingsError> {
@@ -183,6 +106,13 @@ fn is_acceptable(entry: &Value) -> bool {
 
 fn pointer(event: &str, group: usize, entry: usize) -> String {
     format!("/hooks/{event}/{group}/hooks/{entry}")
+}
+
+/// What the settings set a variable to.
+pub fn variable(text: &str, name: &str) -> Option<String> {
+    let settings = parse_with(split_mark(text).1.as_bytes(), Limits::FOREIGN).ok()?;
+    let value = settings.get("env")?.get(name)?;
+    value.as_str().map(str::to_owned).or_else(|| value.as_u64().map(|number| number.to_string()))
 }
 
 fn flag(value: &Value, name: &str) -> bool {

@@ -10,64 +10,22 @@ mod places;
 mod shell;
 mod splice;
 
-use std::path::Path;
-
 use serde::Serialize;
-use writ_core::json::{Integers, JsonError, Limits, Object, Value, parse_with, pretty, to_value};
+use writ_core::json::{Integers, Limits, Object, Value, parse_with, pretty, to_value};
 
-pub use inspect::{Installed, Start, inspect};
-pub use places::{Places, managed_folder, places};
-pub use shell::{SHELL_VARIABLE, is_bash, pin_shell, unpin_shell};
+pub use inspect::{inspect, variable};
+pub use places::{managed_folder, places};
+pub use shell::{SHELL_VARIABLE, pin_shell, unpin_shell};
 
 use super::{EVENTS, matches_tools};
+use crate::settings::{Edited, HookSpec, SettingsError, TIMEOUT_SECONDS};
 use splice::{append_element, append_member, remove_child};
-
-/// Seconds the client waits for the hook. A hook that takes longer is killed, and without `onFailure` the tool then runs:
-/// the hook has to answer, whatever happens, well before.
-pub const TIMEOUT_SECONDS: u64 = 30;
 
 /// The most hook entries of ours that are taken out of one file: each costs a parse.
 const OURS_LIMIT: usize = 100;
 
 /// 4 MiB, 64 levels.
 const LIMITS: Limits = Limits { bytes: 4 << 20, depth: 64, integers: Integers::Any };
-
-/// What a hook entry is to say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HookSpec {
-    /// The program, absolute or looked up in `PATH`; started without a shell.
-    pub command: String,
-    /// Say `"onFailure": "block"`, for clients that know it ([`super::ClientVersion::blocks_on_failure`]).
-    pub on_failure_block: bool,
-}
-
-/// An edited settings file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edited {
-    /// The new text.
-    pub text: String,
-    /// The events whose entries changed; empty when the text is as it was.
-    pub changed: Vec<&'static str>,
-}
-
-/// Why a settings file is left alone.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    /// Not strict JSON, which the client would ignore as a whole.
-    #[error("the settings are not valid JSON, so the client ignores them")]
-    Json(#[from] JsonError),
-    /// Something other than the client expects.
-    #[error("`{pointer}` in the settings is not {expected}")]
-    Shape {
-        /// JSON pointer.
-        pointer: String,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// More than 100 entries of ours.
-    #[error("the settings hold more than {OURS_LIMIT} hook entries of Writ's")]
-    TooMany,
-}
 
 /// Puts Writ's hooks into a settings file; `None` is a file that does not exist. Entries of Writ's that say something else
 /// are replaced, everything else stays. A second run changes nothing.
@@ -184,7 +142,7 @@ fn without(mut body: String, which: impl Fn(&Found<'_>) -> bool, emptied: Emptie
         let settings = parse_with(body.as_bytes(), LIMITS)?;
         let found = ours(&settings);
         if found.len() > OURS_LIMIT {
-            return Err(SettingsError::TooMany);
+            return Err(SettingsError::TooMany { most: OURS_LIMIT });
         }
         let Some(Found { event, group, entry, .. }) = found.into_iter().rfind(&which) else { return Ok(body) };
         let mut path = format!("/hooks/{}/{group}/hooks", splice::escaped(event));
@@ -260,13 +218,6 @@ fn entry(spec: &HookSpec) -> Entry<'_> {
 
 fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
-}
-
-/// The program for [`HookSpec::command`]: its bare name where it can be looked up in `PATH`, because a project's settings
-/// are shared between machines, else its whole path.
-pub fn command_for(program: &Path, found_in_path: bool) -> String {
-    let name = program.file_name().filter(|_| found_in_path).map(Path::new);
-    name.unwrap_or(program).to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

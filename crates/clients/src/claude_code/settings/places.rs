@@ -4,27 +4,16 @@
 //! caller says where home is. The invariant: every file named here is protected from the agent (R19). Format page:
 //! `spec/clients/claude-code.md`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The client's settings files, from the weakest to the strongest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
-    /// The user's own, for every project: `$CLAUDE_CONFIG_DIR/settings.json`, else `~/.claude/settings.json`.
-    pub user: PathBuf,
-    /// The project's, shared with others.
-    pub project: PathBuf,
-    /// The user's own for this project.
-    pub local: PathBuf,
-    /// The administrator's, and a folder of more.
-    pub managed: [PathBuf; 2],
-    /// What the client reads again or runs by itself, with what each is.
-    pub reloaded: Vec<(PathBuf, &'static str)>,
-}
+use crate::settings::Places;
+
+const SETTINGS: &str = "the client's settings";
 
 /// What lies in the client's own folder and comes back into a session by itself.
 const RELOADED: [(&str, &str); 7] = [
-    ("settings.local.json", "the client's settings"),
-    ("remote-settings.json", "the client's settings"),
+    ("settings.local.json", SETTINGS),
+    ("remote-settings.json", SETTINGS),
     ("shell-snapshots", "what the client's shell starts with"),
     ("session-env", "what the client's shell starts with"),
     ("plugins", "a plugin of the client"),
@@ -37,24 +26,17 @@ const RELOADED: [(&str, &str); 7] = [
 pub fn places(project: &Path, home: &Path, config_dir: Option<&Path>) -> Places {
     let user = config_dir.map_or_else(|| home.join(".claude"), Path::to_owned);
     let managed = Path::new(managed_folder());
-    let mut reloaded: Vec<(PathBuf, &str)> = RELOADED.iter().map(|(name, what)| (user.join(name), *what)).collect();
-    reloaded.push((config_dir.unwrap_or(home).join(".claude.json"), "the client's settings"));
-    reloaded.push((project.join(".claude/hooks"), "a hook of the client"));
-    Places {
-        user: user.join("settings.json"),
-        project: project.join(".claude/settings.json"),
-        local: project.join(".claude/settings.local.json"),
-        managed: [managed.join("managed-settings.json"), managed.join("managed-settings.d")],
-        reloaded,
-    }
-}
-
-impl Places {
-    /// The paths that an agent must not write to, create or remove (R19): each file, and for the managed folder all in it.
-    pub fn protected(&self) -> Vec<PathBuf> {
-        let own = [&self.user, &self.project, &self.local];
-        own.into_iter().chain(&self.managed).cloned().collect()
-    }
+    let settings = vec![
+        user.join("settings.json"),
+        project.join(".claude/settings.json"),
+        project.join(".claude/settings.local.json"),
+        managed.join("managed-settings.json"),
+    ];
+    let mut others = vec![(managed.join("managed-settings.d"), SETTINGS)];
+    others.extend(RELOADED.iter().map(|(name, what)| (user.join(name), *what)));
+    others.push((config_dir.unwrap_or(home).join(".claude.json"), SETTINGS));
+    others.push((project.join(".claude/hooks"), "a hook of the client"));
+    Places { user: user.join("settings.json"), project: project.join(".claude/settings.json"), settings, others }
 }
 
 /// The administrator's folder.
@@ -80,10 +62,9 @@ mod tests {
         let moved = places(project, home, Some(Path::new("/c")));
         assert_eq!(moved.user, Path::new("/c/settings.json"));
         assert_eq!(moved.project, plain.project);
-        let protected = moved.protected();
-        assert!(protected.contains(&PathBuf::from("/p/.claude/settings.local.json")) && protected.len() == 5);
-        assert!(!protected.contains(&plain.user));
-        let reloaded = |places: &Places, path: &str| places.reloaded.iter().any(|(own, _)| own == Path::new(path));
+        assert!(moved.settings.iter().any(|path| path == Path::new("/p/.claude/settings.local.json")));
+        assert!(moved.settings.len() == 4 && !moved.settings.contains(&plain.user));
+        let reloaded = |places: &Places, path: &str| places.others.iter().any(|(own, _)| own == Path::new(path));
         assert!(reloaded(&plain, "/h/.claude/shell-snapshots") && reloaded(&plain, "/h/.claude.json"));
         assert!(reloaded(&moved, "/c/shell-snapshots") && reloaded(&moved, "/c/.claude.json"));
         assert!(!reloaded(&moved, "/h/.claude.json") && reloaded(&moved, "/p/.claude/hooks"));

@@ -7,7 +7,8 @@
 use writ_core::json::{Value, parse_with};
 
 use super::splice::{append_member, children, index_of, remove_child};
-use super::{Edited, LIMITS, SettingsError, checked, object, split_mark};
+use super::{LIMITS, checked, object, split_mark};
+use crate::settings::{Edited, SettingsError, is_bash};
 
 /// The variable that pins the shell.
 pub const SHELL_VARIABLE: &str = "CLAUDE_CODE_SHELL";
@@ -15,11 +16,6 @@ pub const SHELL_VARIABLE: &str = "CLAUDE_CODE_SHELL";
 pub const PINNED: &str = "bash";
 
 const MEMBER: &str = "/env/CLAUDE_CODE_SHELL";
-
-/// Whether the client takes this value for bash.
-pub fn is_bash(value: &str) -> bool {
-    value.rsplit('/').next().unwrap_or_default().contains("bash")
-}
 
 /// The shell that settings name.
 pub fn pinned(settings: &Value) -> Option<&str> {
