@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use writ_core::json::{Object, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
-use writ_engine::Disk;
+use writ_engine::decide::Disk;
 use writ_policy::{Lexical, Policy, Setting, World, decide};
 
 use crate::measure::{Bar, Figure, per_call};

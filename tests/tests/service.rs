@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use service_parts::{Folder, LINE, REGISTRY, Server, command, path};
 use writ_core::Timestamp;
-use writ_engine::notary::Notary;
+use writ_engine::attest::issuer::Issuer;
 use writ_evidence::registry::{Change, KeyState};
 
 const TOKEN: &str = "5f0c1d7b9a3e4f62b8d0c7a1e9f35d24";
@@ -185,16 +185,16 @@ fn states_of_keys_take_effect() {
     let server = Server::start(&folder.state(), &["--attest"]);
     let mut client = server.client();
     let old = client.evaluate(LINE).attestation();
-    let mut notary = Notary::open(&folder.state(), None, None).unwrap();
-    notary.rotate(None, Timestamp::now()).unwrap();
+    let mut issuer = Issuer::open(&folder.state(), None, None).unwrap();
+    issuer.rotate(None, Timestamp::now()).unwrap();
     let new = client.evaluate(LINE).attestation();
     assert_ne!(old.key_id(), new.key_id());
     assert_eq!(server.registry().check(&old).unwrap(), KeyState::Deprecated);
     assert_eq!(client.get(&path(&old)).status, 200);
-    notary.change(&Change::Retire { id: old.key_id().to_owned() }, Timestamp::now()).unwrap();
+    issuer.change(&Change::Retire { id: old.key_id().to_owned() }, Timestamp::now()).unwrap();
     let gone = client.get(&path(&old));
     assert_eq!((gone.status, gone.code().as_str()), (410, "gone"));
-    notary.change(&Change::Compromise { id: new.key_id().to_owned() }, Timestamp::now()).unwrap();
+    issuer.change(&Change::Compromise { id: new.key_id().to_owned() }, Timestamp::now()).unwrap();
     assert_eq!(client.get(&path(&new)).status, 410);
     // No key may sign now: no verdict leaves without its attestation.
     let refused = client.evaluate(LINE);
@@ -205,9 +205,9 @@ fn states_of_keys_take_effect() {
     let health = client.get("/api/health");
     assert_eq!((health.status, &health.json()["status"]), (503, &"no_key".into()));
     let end = Timestamp::from_millis(Timestamp::now().millis() + 700);
-    notary.rotate(None, Timestamp::now()).unwrap();
+    issuer.rotate(None, Timestamp::now()).unwrap();
     assert_eq!(client.get("/api/health").status, 200);
-    notary.rotate(Some(end), Timestamp::now()).unwrap();
+    issuer.rotate(Some(end), Timestamp::now()).unwrap();
     let before = client.evaluate(LINE).attestation();
     thread::sleep(Duration::from_millis(800));
     let registry = server.registry();
@@ -219,8 +219,8 @@ fn states_of_keys_take_effect() {
 #[test]
 fn the_private_key_is_the_published_one() {
     let folder = Folder::new("serve-other-key");
-    let mut notary = Notary::open(&folder.state(), None, None).unwrap();
-    let registry = notary.rotate(None, Timestamp::now()).unwrap();
+    let mut issuer = Issuer::open(&folder.state(), None, None).unwrap();
+    let registry = issuer.rotate(None, Timestamp::now()).unwrap();
     let file = |key: usize| folder.state().join(format!("keys/{}.pem", registry.keys()[key].id));
     let right = std::fs::read(file(1)).unwrap();
     std::fs::copy(file(0), file(1)).unwrap();
@@ -236,9 +236,9 @@ fn the_private_key_is_the_published_one() {
 fn attestations_are_found_where_the_service_listens() {
     let folder = Folder::new("serve-url");
     // A command made the instance, and chose no URL.
-    let mut notary = Notary::open(&folder.state(), None, None).unwrap();
-    notary.registry(Timestamp::now()).unwrap();
-    assert_eq!(notary.identity().url(), "http://127.0.0.1:7411");
+    let mut issuer = Issuer::open(&folder.state(), None, None).unwrap();
+    issuer.registry(Timestamp::now()).unwrap();
+    assert_eq!(issuer.identity().url(), "http://127.0.0.1:7411");
     let server = Server::start(&folder.state(), &["--attest"]);
     let first = server.client().evaluate(LINE).attestation();
     assert_eq!(first.instance(), format!("http://{}", server.address));
@@ -361,8 +361,8 @@ fn what_is_under_way_is_answered_before_the_end() {
     let attestation = busy.read(false).unwrap().attestation();
     let (status, log) = server.wait();
     assert_eq!(status.code(), Some(0), "{log}");
-    let mut notary = Notary::open(&folder.state(), None, None).unwrap();
-    assert_eq!(notary.find(attestation.id()).unwrap().unwrap().document, attestation.canonical());
+    let mut issuer = Issuer::open(&folder.state(), None, None).unwrap();
+    assert_eq!(issuer.find(attestation.id()).unwrap().unwrap().document, attestation.canonical());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use service_parts::postgres::Postgres;
 use service_parts::{Client, Folder, LINE, Server, path};
 use writ_core::Timestamp;
-use writ_engine::notary::Notary;
+use writ_engine::attest::issuer::Issuer;
 use writ_evidence::attestation::Attestation;
 use writ_evidence::registry::{KeyState, Registry};
 
@@ -173,7 +173,7 @@ fn three_replicas_one_registry_and_rotations_under_load() {
             scope.spawn(|| watch(server, seen, &end));
         }
         let _ends = Ends(&end);
-        let mut operator = Notary::open(&folder.state(), Some(&postgres.url("127.0.0.1")), None).unwrap();
+        let mut operator = Issuer::open(&folder.state(), Some(&postgres.url("127.0.0.1")), None).unwrap();
         for round in 0..10 {
             thread::sleep(Duration::from_millis(120));
             let now = Timestamp::now();

@@ -9,7 +9,9 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
 use writ_core::Timestamp;
-use writ_engine::{Home, approval, namespace};
+use writ_engine::Home;
+use writ_engine::decide::passphrase;
+use writ_engine::session::namespace;
 
 use crate::environment;
 use crate::exit::Failure;
@@ -74,7 +76,7 @@ pub fn human(what: &str, about: &About, home: &Home) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return refuse(&format!("only a human at a terminal can {what}"));
     }
-    if let Some(kept) = approval::read(home).map_err(Failure::could_not)? {
+    if let Some(kept) = passphrase::read(home).map_err(Failure::could_not)? {
         return if kept.is(&secret("approval passphrase: ")?) {
             Ok(())
         } else {
@@ -106,7 +108,7 @@ pub fn set_passphrase(about: &About, home: &Home) -> Result<(), Failure> {
     if text != secret("the same again: ")? {
         return refuse("the two are not the same");
     }
-    approval::set(home, &text).map_err(Failure::could_not)?;
+    passphrase::set(home, &text).map_err(Failure::could_not)?;
     output::line(format!("{} approvals now need this passphrase", output::good('✓')));
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use writ_clients::settings::Places;
 use writ_clients::{CLIENTS, Client};
 
-use crate::claims::Switches;
+use crate::switches::Switches;
 
 /// Folders the caller took from its environment. The engine itself never reads environment variables.
 #[derive(Clone, Debug, Default)]

@@ -10,9 +10,10 @@ use writ_clients::Client as _;
 use writ_clients::claude_code::ClaudeCode;
 use writ_core::json::{self, Object, Value};
 use writ_core::{SessionId, ToolCall};
-use writ_engine::observed::Observed;
+use writ_engine::decide::approvals;
+use writ_engine::session::observed::Observed;
 use writ_engine::verify::{self, Options, Outcome};
-use writ_engine::{Home, governing, hook, human};
+use writ_engine::{Home, governing, hook};
 use writ_evidence::row::RowDecision;
 use writ_store::Store;
 
@@ -104,7 +105,7 @@ fn nothing_is_stopped_and_everything_is_told() {
     expected.extend(vec![(RowDecision::Denied, None); 3]);
     assert_eq!(told, expected);
 
-    let kept = human::kept_policy(&store, &id(), rows.last().unwrap()).unwrap();
+    let kept = approvals::kept_policy(&store, &id(), rows.last().unwrap()).unwrap();
     let observed = Observed::of(rows.iter(), &kept);
     assert_eq!(observed.count(), 4);
     assert!(observed.lines()[0].starts_with("2 × deny `Bash:curl *`, /tools/deny/0: row 2 Bash curl"), "{observed:?}");
@@ -138,23 +139,23 @@ fn a_human_sees_what_is_asked_and_can_take_a_yes_back() {
     let answer = lab.bash("git push origin main && cat notes.md");
     assert!(answer.contains("`Bash:git push`, /tools/requireApproval/0 in policy `team`"), "{answer}");
     let store = lab.store();
-    let waiting = human::waiting(&store, &id()).unwrap();
+    let waiting = approvals::waiting(&store, &id()).unwrap();
     let [call] = waiting.as_slice() else { panic!("{waiting:?}") };
     assert_eq!(call.shown.programs, ["git", "cat"]);
     assert!(call.shown.paths.iter().any(|path| path.ends_with("/repo/notes.md") && path.starts_with("read ")));
     assert_eq!(call.rules, ["ask `Bash:git push`, /tools/requireApproval/0"]);
 
-    assert!(human::granted(&store, &id()).unwrap().is_empty());
+    assert!(approvals::granted(&store, &id()).unwrap().is_empty());
     let name = call.name();
-    human::approve(&store, &id(), &name, &lab.home).unwrap();
+    approvals::approve(&store, &id(), &name, &lab.home).unwrap();
     assert_eq!(
-        human::granted(&store, &id()).unwrap().iter().map(|grant| grant.name()).collect::<Vec<_>>(),
+        approvals::granted(&store, &id()).unwrap().iter().map(|grant| grant.name()).collect::<Vec<_>>(),
         [name.as_str()]
     );
-    assert!(human::revoke(&store, &id(), "ffff", &lab.home).is_err());
-    human::revoke(&store, &id(), &name, &lab.home).unwrap();
-    assert!(human::granted(&store, &id()).unwrap().is_empty());
-    assert!(human::revoke(&store, &id(), &name, &lab.home).is_err(), "it is gone");
+    assert!(approvals::revoke(&store, &id(), "ffff", &lab.home).is_err());
+    approvals::revoke(&store, &id(), &name, &lab.home).unwrap();
+    assert!(approvals::granted(&store, &id()).unwrap().is_empty());
+    assert!(approvals::revoke(&store, &id(), &name, &lab.home).is_err(), "it is gone");
     assert!(lab.bash("git push origin main && cat notes.md").contains("ask"), "what was taken back lets nothing run");
     lab.event("SessionEnd", &[("reason", Value::from("other"))]);
     let report = verify::session(&store, &id(), &lab.home, &Options::default()).unwrap();
@@ -169,14 +170,15 @@ fn a_policy_that_became_observing_mid_session_observes_nothing_yet() {
     assert!(lab.bash("curl https://x.example").contains("deny"));
     fs::write(lab.repo().join(".aflock"), policy(r#""enforce":"observe","#)).unwrap();
     assert!(lab.bash("curl https://x.example").contains("deny"));
-    let governing = governing::open(&lab.repo().join(".aflock"), None, &writ_engine::Trust::open(None)).unwrap();
+    let governing =
+        governing::open(&lab.repo().join(".aflock"), None, &writ_engine::governing::Trust::open(None)).unwrap();
     let call = ToolCall::new(
         "Bash",
         Value::Object([("command".to_owned(), Value::from("curl x"))].into_iter().collect()),
         lab.repo().to_string_lossy().into_owned(),
     );
     assert_eq!(
-        writ_engine::decide(&governing, &call, &ClaudeCode, &lab.home).verdict.as_str(),
+        writ_engine::decide::now(&governing, &call, &ClaudeCode, &lab.home).verdict.as_str(),
         "deny",
         "`writ decide` still decides"
     );

@@ -12,7 +12,8 @@ use std::process::Command;
 
 use writ_core::json::{self, Limits, Value};
 use writ_core::{ToolCall, Verdict};
-use writ_engine::{Home, Trust, decide, governing, starter};
+use writ_engine::governing::{self, Trust, starter};
+use writ_engine::{Home, decide};
 
 const REPOSITORIES: [&str; 8] = ["rust", "node", "python", "go", "java", "terraform", "monorepo", "empty"];
 /// Most calls of one repository's daily work that may be stopped.
@@ -84,7 +85,7 @@ fn answers(below: &Path, name: &str) -> Vec<Answer> {
         let call = line.get("call")?;
         let (tool, input) = (text(call, "tool").unwrap(), call.get("input").cloned().unwrap());
         let call = ToolCall::new(tool, input, root.to_string_lossy().into_owned());
-        let decision = decide(&governing, &call, writ_clients::DEFAULT, &home);
+        let decision = decide::now(&governing, &call, writ_clients::DEFAULT, &home);
         let first = decision.reasons.first();
         Some(Answer {
             call: format!("{} {}", call.tool, json::compact(&call.input)),
@@ -146,7 +147,7 @@ fn without_rules_only_the_record_is_safe() {
         let call = line.get("call").unwrap();
         let (tool, input) = (text(call, "tool").unwrap(), call.get("input").cloned().unwrap());
         let call = ToolCall::new(tool, input, root.to_string_lossy().into_owned());
-        let decision = decide(&governing, &call, writ_clients::DEFAULT, &home);
+        let decision = decide::now(&governing, &call, writ_clients::DEFAULT, &home);
         assert!(decision.reasons.iter().all(|reason| reason.rule.starts_with("writ:")), "{:?}", decision.reasons);
     }
 }

@@ -31,7 +31,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "URL", requires = "attest")]
     pub base_url: Option<String>,
     /// How long a verdict holds.
-    #[arg(long, value_name = "SECONDS", default_value_t = writ_engine::notary::SHELF_LIFE_SECONDS, requires = "attest",
+    #[arg(long, value_name = "SECONDS", default_value_t = writ_engine::attest::issuer::SHELF_LIFE_SECONDS, requires = "attest",
         value_parser = clap::value_parser!(i64).range(1..=31_536_000))]
     pub shelf_life: i64,
     #[command(flatten)]

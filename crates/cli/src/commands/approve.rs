@@ -2,9 +2,10 @@
 
 use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
-use writ_engine::human::Waiting;
+use writ_engine::decide::approvals;
+use writ_engine::decide::approvals::Waiting;
 use writ_engine::verify::{self, VerifyError};
-use writ_engine::{Home, governing, human};
+use writ_engine::{Home, governing};
 use writ_store::Store;
 
 use crate::args::ApproveArgs;
@@ -24,17 +25,17 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
     }
     if let Some(name) = &args.revoke {
         presence::human("take an approval back", &about(&store, &id)?, &home)?;
-        let grant = human::revoke(&store, &id, name, &home).map_err(Failure::could_not)?;
+        let grant = approvals::revoke(&store, &id, name, &home).map_err(Failure::could_not)?;
         output::line(format!("{} {} {} may not run any more", output::good("✓"), grant.tool, grant.name()));
         return Ok(());
     }
     let Some(name) = &args.call else {
-        let waiting = human::waiting(&store, &id).map_err(Failure::could_not)?;
+        let waiting = approvals::waiting(&store, &id).map_err(Failure::could_not)?;
         waiting.iter().for_each(show);
         return Ok(());
     };
     presence::human("approve a call", &about(&store, &id)?, &home)?;
-    let call = human::approve(&store, &id, name, &home).map_err(Failure::could_not)?;
+    let call = approvals::approve(&store, &id, name, &home).map_err(Failure::could_not)?;
     show(&call);
     output::line(format!(
         "{} {} {} may run once within 30 minutes",
@@ -70,7 +71,7 @@ fn show(call: &Waiting) {
 
 fn granted(store: &Store, id: &SessionId) -> Result<(), Failure> {
     let now = Timestamp::now();
-    for grant in human::granted(store, id).map_err(Failure::could_not)? {
+    for grant in approvals::granted(store, id).map_err(Failure::could_not)? {
         let ends = if grant.until >= now { "until" } else { "ended" };
         output::line(format!("{}  {}  {ends} {}", output::bold(grant.name()), output::plain(&grant.tool), grant.until));
     }
@@ -84,11 +85,11 @@ pub fn accept(named: Option<&str>, none: bool) -> Result<(), Failure> {
     let id = session(&store, named)?;
     presence::human("accept a policy", &about(&store, &id)?, &home)?;
     if none {
-        human::accept_none(&store, &environment::cwd()?).map_err(Failure::could_not)?;
+        approvals::accept_none(&store, &environment::cwd()?).map_err(Failure::could_not)?;
         output::line(format!("{} new sessions here run under the policy they find, or under none", output::good("✓")));
         return Ok(());
     }
-    let governing = human::accept(&store, &id, &home).map_err(Failure::could_not)?;
+    let governing = approvals::accept(&store, &id, &home).map_err(Failure::could_not)?;
     output::line(format!(
         "{} session {} now runs under {} {}",
         output::good("✓"),

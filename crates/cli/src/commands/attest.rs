@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use writ_consequence::Report;
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Digest, Timestamp};
-use writ_engine::archive::Archive;
-use writ_engine::matter::{self, Detail, Subject};
-use writ_engine::notary::{Matter, Notary, NotaryError};
+use writ_engine::attest::archive::Archive;
+use writ_engine::attest::issuer::{Issuer, IssuerError, Request};
+use writ_engine::attest::subject::{self, Detail, Subject};
 use writ_evidence::attestation::{Attestation, Failure as Refusal, FailureCode};
 
 use crate::args::{AttestArgs, InstanceArgs};
@@ -17,7 +17,7 @@ use crate::input;
 
 /// Signs what one command evaluates.
 pub struct Attester {
-    notary: Notary,
+    issuer: Issuer,
     seconds: i64,
     parent: Option<Attestation>,
     detail: Detail,
@@ -31,7 +31,7 @@ impl Attester {
         }
         let parent = args.parent.as_deref().map(read).transpose()?;
         Ok(Some(Self {
-            notary: notary(&args.instance)?,
+            issuer: issuer(&args.instance)?,
             seconds: args.expires,
             parent,
             detail: Detail::hash_only(args.hash_only),
@@ -39,32 +39,32 @@ impl Attester {
     }
 
     /// The report with its attestation beside it, durable.
-    pub fn attest(&mut self, subject: &Subject<'_>, report: &Report) -> Result<Value, NotaryError> {
+    pub fn attest(&mut self, subject: &Subject<'_>, report: &Report) -> Result<Value, IssuerError> {
         let output = subject.output(report, self.detail);
         let chain_id = self.parent.as_ref().and_then(|parent| parent.text("chain_id")).map(str::to_owned);
-        let matter = Matter {
+        let request = Request {
             input: subject.attested(self.detail),
             output: output.clone(),
             seconds: self.seconds,
             chain_id,
             parent: self.parent.as_ref().map(Attestation::digest),
         };
-        let documents = self.notary.issue(&[matter])?;
-        let document = documents.first().ok_or(NotaryError::Unsettled)?;
-        let attestation = json::parse_with(document.as_bytes(), Limits::SIGNED).map_err(NotaryError::Unreadable)?;
-        Ok(matter::response(output, attestation))
+        let documents = self.issuer.issue(&[request])?;
+        let document = documents.first().ok_or(IssuerError::Unsettled)?;
+        let attestation = json::parse_with(document.as_bytes(), Limits::SIGNED).map_err(IssuerError::Unreadable)?;
+        Ok(subject::response(output, attestation))
     }
 }
 
-/// The notary of this machine's instance.
-pub fn notary(args: &InstanceArgs) -> Result<Notary, Failure> {
+/// The issuer of this machine's instance.
+pub fn issuer(args: &InstanceArgs) -> Result<Issuer, Failure> {
     let home = environment::home();
     let state = home.state().map_err(Failure::could_not)?;
-    Notary::open(state, args.database.as_deref(), None).map_err(Failure::could_not)
+    Issuer::open(state, args.database.as_deref(), None).map_err(Failure::could_not)
 }
 
-/// The notary of the instance that is there: what only looks, or names a key, begins none.
-pub fn existing(args: &InstanceArgs) -> Result<Notary, Failure> {
+/// The issuer of the instance that is there: what only looks, or names a key, begins none.
+pub fn existing(args: &InstanceArgs) -> Result<Issuer, Failure> {
     let home = environment::home();
     let state = home.state().map_err(Failure::could_not)?;
     let none = || Failure::could_not("no key attests here yet: `writ keys rotate` makes the first");
@@ -73,7 +73,7 @@ pub fn existing(args: &InstanceArgs) -> Result<Notary, Failure> {
     }
     let mut archive = Archive::open(state, args.database.as_deref()).map_err(Failure::could_not)?;
     match archive.registry(Timestamp::now()).map_err(Failure::could_not)? {
-        Some(_) => notary(args),
+        Some(_) => issuer(args),
         None => Err(none()),
     }
 }
@@ -103,7 +103,7 @@ pub fn report(bytes: &[u8]) -> Result<Value, Refusal> {
         return Ok(value);
     }
     let output = value.get("output").and_then(Value::as_object).cloned().unwrap_or_default();
-    Ok(matter::response(Value::Object(output), value))
+    Ok(subject::response(Value::Object(output), value))
 }
 
 /// Writes an attestation's canonical document.
@@ -114,7 +114,7 @@ pub fn write(response: &Value, to: &Path) -> Result<(), Failure> {
 
 /// Where the attestation of a plan file is put, and looked for: `tfplan` has `tfplan.attestation.json`.
 pub fn beside(plan: &Path) -> PathBuf {
-    writ_engine::applies::beside(plan)
+    writ_engine::decide::applies::beside(plan)
 }
 
 /// A plan file as its program shows it.

@@ -56,7 +56,7 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
 
 /// Decides under the user's own surroundings.
 pub fn decide(governing: &Governing, call: &ToolCall) -> Decision {
-    writ_engine::decide(governing, call, DEFAULT, &environment::home())
+    writ_engine::decide::now(governing, call, DEFAULT, &environment::home())
 }
 
 /// The folder calls hang off: the given root, else the policy's own folder, absolute.

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 use writ_consequence::{Blind, Eyes, Mutation, Report, Verdict, rules, terraform};
 use writ_core::json::{self, Limits, Object, Value};
-use writ_engine::Sight;
-use writ_engine::matter::{self, NoSubject, Subject};
+use writ_engine::attest::subject::{self, NoSubject, Subject};
+use writ_engine::decide::Probe;
 
 use super::attest::{self, Attester};
 use super::sarif::{self, Place};
@@ -31,7 +31,7 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
     let user = environment::home().user_text();
     let mut attester = Attester::wanted(&how.attest)?;
     let mut seal = |subject: &Subject<'_>| -> Result<(Report, Option<Value>), Failure> {
-        let report = subject.evaluate(user.as_deref(), &Sight::default()).map_err(Failure::malformed)?;
+        let report = subject.evaluate(user.as_deref(), &Probe::default()).map_err(Failure::malformed)?;
         let response = attester.as_mut().map(|attester| attester.attest(subject, &report)).transpose();
         let response = response.map_err(Failure::could_not)?;
         Ok((report, response))
@@ -56,7 +56,7 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
                 let shown = attest::show(file, &bytes)?;
                 (bytes, plan_file, beside) = (shown.document, Some(shown.digest), Some(attest::beside(file)));
             }
-            let hash = matter::document_hash(&bytes);
+            let hash = subject::document_hash(&bytes);
             let plan = parsed(file, &bytes)?;
             let state = state.as_deref().map(document).transpose()?;
             seal(&Subject::Terraform { plan: &plan, state: state.as_ref(), hash, plan_file })?
@@ -148,7 +148,7 @@ fn one(command: &EvaluateCommand, value: &Value, attester: Option<&mut Attester>
     let subject = Subject::read(source, value, Some(&options)).map_err(failed)?;
     // A line of a batch that names no folder runs nobody knows where: the disk here says nothing of it.
     let placeless = matches!(subject, Subject::Shell { cwd: None, .. });
-    let eyes: &dyn Eyes = if placeless { &Blind } else { &Sight::default() };
+    let eyes: &dyn Eyes = if placeless { &Blind } else { &Probe::default() };
     let report = subject.evaluate(environment::home().user_text().as_deref(), eyes).map_err(failed)?;
     let shown = match attester {
         Some(attester) => attester.attest(&subject, &report).map_err(|error| error.to_string())?,

@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 
 use writ_clients::claude_code::{ClaudeCode, ClientVersion};
 use writ_clients::settings::{HookSpec, command_for};
-use writ_engine::{Home, governing, install, starter};
+use writ_engine::Home;
+use writ_engine::governing::{self, starter};
+use writ_engine::setup::install;
 
 use crate::args::InitArgs;
 use crate::commands::policy::{self, found};

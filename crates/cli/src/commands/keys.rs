@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use writ_core::{Digest, Timestamp};
-use writ_engine::archive::Archive;
-use writ_engine::notary::NotaryError;
-use writ_engine::{Home, Trust};
+use writ_engine::Home;
+use writ_engine::attest::archive::Archive;
+use writ_engine::attest::issuer::IssuerError;
+use writ_engine::governing::Trust;
 use writ_evidence::keys::{Algorithm, PublicKey, SigningKey};
 use writ_evidence::registry::{Change, Key, KeyState, Registry};
 use writ_store::Store;
@@ -52,7 +53,7 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
             let newest = store.sessions().map_err(Failure::could_not)?.into_iter().next();
             let about = match newest {
                 Some(id) => approve::about(&store, &id)?,
-                None => presence::About { began: Timestamp::now(), namespace: writ_engine::namespace() },
+                None => presence::About { began: Timestamp::now(), namespace: writ_engine::session::namespace() },
             };
             presence::set_passphrase(&about, &home)
         }
@@ -79,7 +80,7 @@ fn life(command: &LifeCommand) -> Result<(), Failure> {
     };
     let registry = match command {
         LifeCommand::Rotate { at, instance } => {
-            attest::notary(instance)?.rotate(*at, now).map_err(Failure::could_not)?
+            attest::issuer(instance)?.rotate(*at, now).map_err(Failure::could_not)?
         }
         LifeCommand::Deprecate(args) => change(args, Change::Deprecate { id: args.id.clone() })?,
         LifeCommand::Retire(args) => {
@@ -185,7 +186,7 @@ fn list(home: &Home, trust: &Trust, args: &KeyListArgs) -> Result<(), Failure> {
 }
 
 /// The registry, if there is one: a listing makes nothing.
-fn published(state: &Path, args: &InstanceArgs) -> Result<Option<Registry>, NotaryError> {
+fn published(state: &Path, args: &InstanceArgs) -> Result<Option<Registry>, IssuerError> {
     if args.database.is_none() && !state.join(writ_store::instance::FILE).exists() {
         return Ok(None);
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use writ_core::json::{Object, Value};
 use writ_core::plain;
-use writ_engine::shown::Shown;
-use writ_engine::{cite, verify};
+use writ_engine::session::shown::{Shown, cite};
+use writ_engine::verify;
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::Policy;
 

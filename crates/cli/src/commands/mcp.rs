@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use writ_engine::matter::Detail;
+use writ_engine::attest::subject::Detail;
 use writ_service::mcp::{self, AccessTokens, HttpSetting, Instance, Server, World};
 
 use super::relying;

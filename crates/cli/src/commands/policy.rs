@@ -7,7 +7,7 @@ use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use serde::Serialize;
 use writ_core::{Digest, Timestamp, json, visible};
 use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
-use writ_engine::{Trust, starter};
+use writ_engine::governing::{Trust, starter};
 use writ_evidence::dsse::{Envelope, EnvelopeError};
 use writ_evidence::keys::SigningKey;
 use writ_policy::Policy;
@@ -215,7 +215,7 @@ fn warnings(governing: &Governing) -> Vec<String> {
     let mut out: Vec<String> = governing.policy.warnings().to_vec();
     match governing.signed {
         Signed::Plain => out.push("not signed: anyone who can write the file can change the policy".to_owned()),
-        Signed::Stranger => out.push("signed, but not by a key you trust (`writ keys trust`)".to_owned()),
+        Signed::UnknownKey => out.push("signed, but not by a key you trust (`writ keys trust`)".to_owned()),
         Signed::NoFunctionary => out.push("signed, but by none of the functionaries it names".to_owned()),
         Signed::By(_) => {}
     }
@@ -301,7 +301,7 @@ fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
     }
     let signed = match &governing.signed {
         Signed::Plain => output::warn("not signed"),
-        Signed::Stranger => output::warn("signed by a key you do not trust"),
+        Signed::UnknownKey => output::warn("signed by a key you do not trust"),
         Signed::NoFunctionary => output::warn("signed by none of the functionaries it names"),
         Signed::By(signers) => output::good(format!("signed by {}", signers.join(", "))),
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use writ_core::Timestamp;
 use writ_core::json::{self, Value};
-use writ_engine::notary::{Notary, NotaryError};
+use writ_engine::attest::issuer::{Issuer, IssuerError};
 use writ_evidence::attestation::{Attestation, Failure as Refusal, FailureCode, split_uri};
 use writ_evidence::registry::{PATH, Registry};
 use writ_service::Network;
@@ -208,17 +208,17 @@ fn instance(url: &str) -> Result<Instance, Failure> {
 }
 
 /// This machine's instance, if there is one.
-fn own(trust: &TrustArgs) -> Result<Option<Notary>, Failure> {
+fn own(trust: &TrustArgs) -> Result<Option<Issuer>, Failure> {
     let home = environment::home();
     let there = home.state.as_deref().is_some_and(|state| state.join(writ_store::instance::FILE).exists());
-    (there || trust.instance.database.is_some()).then(|| attest::notary(&trust.instance)).transpose()
+    (there || trust.instance.database.is_some()).then(|| attest::issuer(&trust.instance)).transpose()
 }
 
 /// The own instance's registry from its database, everything else from the network: also the copies that a cross-check compares, or it
 /// would compare the database with itself.
 struct Source {
     at: Option<Instance>,
-    own: RefCell<Option<Notary>>,
+    own: RefCell<Option<Issuer>>,
     network: Network,
 }
 
@@ -231,7 +231,7 @@ impl Source {
     }
 }
 
-fn failed(error: NotaryError) -> NetworkError {
+fn failed(error: IssuerError) -> NetworkError {
     NetworkError(error.to_string())
 }
 

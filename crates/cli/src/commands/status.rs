@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 use writ_engine::claims::Enforced;
-use writ_engine::governing::Governing;
-use writ_engine::observed::Observed;
+use writ_engine::governing::{self, Governing, Trust};
+use writ_engine::session::observed::Observed;
+use writ_engine::session::stands;
 use writ_engine::verify::{self, VerifyError};
-use writ_engine::{Trust, governing, standing};
+
 use writ_policy::Enforce;
 
 use crate::args::{Format, FormatArgs};
@@ -53,7 +54,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         Err(error) => return Err(Failure::could_not(error)),
     };
     let newest = found.ok();
-    let standing = newest.as_ref().and_then(|id| standing::of_session(&store, id, &trust));
+    let standing = newest.as_ref().and_then(|id| stands(&store, id, &trust));
     let observed = match (&governing, &newest) {
         (Some(governing), Some(id)) if governing.policy.enforce() == Enforce::Observe => {
             store.rows(id).ok().map(|rows| Observed::of(rows.iter(), &governing.policy))

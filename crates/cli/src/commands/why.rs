@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 use writ_core::json::{self, Value};
 use writ_core::{Decision, Digest, Reason, Span, ToolCall, Verdict, visible};
-use writ_engine::cite;
 use writ_engine::governing::Governing;
+use writ_engine::session::shown::cite;
 use writ_policy::{Enforce, Policy};
 
 use crate::args::{Format, WhyArgs};

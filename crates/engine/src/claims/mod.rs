@@ -10,7 +10,6 @@ mod cast;
 mod lines;
 mod record;
 mod standing;
-mod switches;
 pub mod tests_run;
 
 use std::collections::BTreeSet;
@@ -27,15 +26,15 @@ use writ_clients::transcript::Transcripts;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, SessionId, Timestamp, json};
 use writ_store::{Store, plain};
 
-use crate::rows::Who;
+use crate::session::rows::Who;
+use crate::session::state::State;
 use crate::session::{Session, SessionError};
-use crate::state::State;
 use crate::{Home, governing};
 
 pub use crate::session::ungoverned;
+pub use crate::switches::{MAIN, Switches};
 pub use record::PREDICATE_TYPE;
 pub use standing::{Enforced, enforced};
-pub use switches::{MAIN, Switches};
 use tests_run::Tests;
 
 /// The acts a transcript tells of; none when it cannot be read.

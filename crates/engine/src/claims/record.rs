@@ -9,7 +9,7 @@ use writ_evidence::dsse::Envelope;
 
 use super::tests_run::Tests;
 use super::{Judged, NoVerdict, Stopping};
-use crate::rows::Who;
+use crate::session::rows::Who;
 use crate::session::{Session, SessionError};
 
 /// The statement's predicate.

@@ -11,7 +11,7 @@ use writ_clients::Client;
 use writ_clients::settings::Places;
 
 use super::found;
-use super::switches::{MAIN, Switches};
+use crate::switches::{MAIN, Switches};
 use crate::{Home, governing};
 
 /// Longest settings file that is read.

@@ -14,7 +14,7 @@ use writ_core::json::Value;
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 
-use super::report::{self, Phase, Standing};
+use super::report::{self, Phase, Standing, Unobserved};
 
 /// Most calls without a row whose repetition is noticed: a transcript may be anything.
 const ROOM: usize = 1 << 20;
@@ -40,15 +40,6 @@ struct Decided {
     settled: bool,
     /// What call the transcript tells of, as a digest's beginning; 0 before it does.
     told: u64,
-}
-
-/// Calls that no row saw, as `tool call-id`: some of them, and how many there are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unobserved {
-    /// The first of them.
-    pub calls: Vec<String>,
-    /// How many.
-    pub count: u64,
 }
 
 impl Seen {

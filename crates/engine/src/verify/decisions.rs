@@ -14,11 +14,11 @@ use writ_policy::{Enforce, Enforced, Facts, Policy, Setting, enforce, judge};
 
 use super::policies::{self, Kept};
 use super::report::{Outcome, Phase, Standing};
-use crate::call::{self, POLICY_UNUSABLE};
-use crate::hook::UNREADABLE;
-use crate::observed::Observed;
-use crate::protect;
-use crate::state::{Action, Grant, State};
+use crate::decide::outcome::{self, POLICY_UNUSABLE};
+use crate::governing::protect;
+use crate::session::observed::Observed;
+use crate::session::rows::UNREADABLE;
+use crate::session::state::{Action, Grant, State};
 
 /// Follows a ledger's rows in order.
 pub struct Replay<'a> {
@@ -123,7 +123,7 @@ impl<'a> Replay<'a> {
             Verdict::Ask => expected.asked += 1,
             Verdict::Deny => expected.denied += 1,
         }
-        if call::row_decision(verdict) == row.decision {
+        if outcome::row_decision(verdict) == row.decision {
             return Ok(());
         }
         Err(format!("recorded as {}, but the recorded facts make it `{verdict}`", row.decision))
@@ -162,7 +162,7 @@ impl<'a> Replay<'a> {
         if layer.is_some() && layer != changed {
             return Err("it was judged under a changed policy that no row tells of".to_owned());
         }
-        let mut decision = call::combined(first, second, before.pending);
+        let mut decision = outcome::combined(first, second, before.pending);
         let input = digest(row.detail.get("input")).ok_or("it holds no digest of its input")?;
         let agent = row.detail.get("agent").and_then(|agent| agent.get("id")).and_then(Value::as_str);
         let cwd = row.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();
@@ -173,9 +173,9 @@ impl<'a> Replay<'a> {
         }
         if decision.verdict == Verdict::Ask && before.granted(action, row.timestamp) {
             expected.spend(action);
-            decision = call::approved(decision);
+            decision = outcome::approved(decision);
         }
-        if json::to_value(&call::rules(&decision)) != *row.detail.get("rules").unwrap_or(&Value::Null) {
+        if json::to_value(&outcome::rules(&decision)) != *row.detail.get("rules").unwrap_or(&Value::Null) {
             return Err("deciding again names other rules".to_owned());
         }
         let Enforced { decision, observed } = enforce(policy, decision);

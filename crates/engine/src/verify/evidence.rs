@@ -18,10 +18,11 @@ use writ_evidence::ledger::{Checker, LedgerReport};
 use writ_evidence::row::{MAX_LINE, Row};
 use writ_store::{Store, StoreError, plain};
 
-use super::report::{Outcome, Phase, Report, Standing, Status};
+use super::report::{Outcome, Phase, Report, Standing, Status, Unobserved};
 use super::{Options, VerifyError, decisions, optional, session_id};
+use crate::Home;
+use crate::governing::Trust;
 use crate::session::PUBLIC_KEY;
-use crate::{Home, Trust};
 
 /// Largest ledger that is read: about three million rows.
 const MAX_LEDGER: u64 = 4 << 30;
@@ -270,7 +271,7 @@ impl Evidence {
             pinned: self.used.is_pinned(),
             open,
             chain_only: false,
-            unobserved: super::coverage::Unobserved::default(),
+            unobserved: Unobserved::default(),
             phases,
         }
     }

@@ -23,8 +23,9 @@ use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
 use writ_store::{Store, StoreError, plain};
 
-use crate::state::State;
-use crate::{Home, rows};
+use crate::Home;
+use crate::session::rows;
+use crate::session::state::State;
 use evidence::Evidence;
 pub use newest::newest;
 pub use report::{Outcome, Phase, Report, Standing, Status};

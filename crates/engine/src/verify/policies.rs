@@ -8,9 +8,10 @@ use writ_core::Digest;
 use writ_policy::Policy;
 
 use super::report::{Outcome, Phase, Standing};
-use crate::governing::{self, Signed};
-use crate::state::{PolicyRef, State};
-use crate::{Home, Trust};
+use crate::Home;
+use crate::governing::standing::PolicyRef;
+use crate::governing::{self, Signed, Trust};
+use crate::session::state::State;
 
 /// Most policies that a session keeps, and most that its rows name.
 const MOST: usize = 1000;
@@ -150,7 +151,7 @@ fn one(named: &PolicyRef, policies: &Kept, home: &Home) -> Result<String, String
     }
     let word = match signed {
         Signed::Plain => "not signed".to_owned(),
-        Signed::Stranger => "signed by a key not trusted here".to_owned(),
+        Signed::UnknownKey => "signed by a key not trusted here".to_owned(),
         Signed::NoFunctionary => "signed by none of its functionaries".to_owned(),
         Signed::By(signers) => format!("signed by {}", signers.join(", ")),
     };

@@ -3,8 +3,6 @@
 use serde::{Serialize, Serializer};
 use writ_core::json;
 
-use super::coverage::Unobserved;
-
 /// How a claim is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -107,6 +105,15 @@ const EXCEPTIONS: [&str; 3] = ["beginning", "enforcement", "false claims"];
 
 /// Most exceptions that the last line tells.
 const TOLD: usize = 5;
+
+/// Calls that no row saw, as `tool call-id`: some of them, and how many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unobserved {
+    /// The first of them.
+    pub calls: Vec<String>,
+    /// How many.
+    pub count: u64,
+}
 
 /// A whole verification.
 #[derive(Clone, Debug)]

@@ -15,10 +15,10 @@ use writ_policy::Facts;
 use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
 use crate::Home;
-use crate::archive::Archive;
-use crate::attested::{self, Action};
-use crate::proof::{attestation_file, registry_file};
-use crate::verdicts::APPROVAL;
+use crate::attest::archive::Archive;
+use crate::attest::attested::{self, Action};
+use crate::attest::proofs::{attestation_file, registry_file};
+use crate::attest::verdicts::APPROVAL;
 
 /// Most chains that the summary tells one by one.
 const MOST: usize = 50;

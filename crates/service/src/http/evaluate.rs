@@ -13,8 +13,8 @@ use writ_consequence::Blind;
 use writ_core::Digest;
 use writ_core::json::{self, Integers, Limits, Value};
 use writ_core::secret::hide;
-use writ_engine::matter::{Detail, Subject};
-use writ_engine::notary::{Matter, Prepared};
+use writ_engine::attest::issuer::{Prepared, Request as Matter};
+use writ_engine::attest::subject::{Detail, Subject};
 
 use super::admission::MayEvaluate;
 use super::answer::{Refusal, json};

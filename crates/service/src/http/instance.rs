@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use writ_core::Timestamp;
-use writ_engine::notary::{Notary, NotaryError};
+use writ_engine::attest::issuer::{Issuer as Notary, IssuerError as NotaryError};
 use writ_evidence::attestation::is_instance;
 use writ_store::instance::{DatabaseError, Identity};
 

@@ -30,8 +30,8 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use writ_engine::archive::Archive;
-use writ_engine::notary::NotaryError;
+use writ_engine::attest::archive::Archive;
+use writ_engine::attest::issuer::IssuerError as NotaryError;
 use writ_store::instance::Identity;
 
 pub use options::{Options, ServeError};

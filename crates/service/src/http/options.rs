@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use writ_engine::notary::NotaryError;
+use writ_engine::attest::issuer::IssuerError as NotaryError;
 
 use super::telemetry::{Otlp, OtlpError, Style};
 use super::tokens::TokenError;

@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use axum::body::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use writ_core::{Digest, Timestamp, json};
-use writ_engine::archive::Archive;
-use writ_engine::notary::NotaryError;
+use writ_engine::attest::archive::Archive;
+use writ_engine::attest::issuer::IssuerError as NotaryError;
 use writ_evidence::registry::{KeyState, Registry};
 
 use super::answer::Refusal;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
-use writ_engine::archive::Archive;
-use writ_engine::notary::{Notary, NotaryError, Prepared};
+use writ_engine::attest::archive::Archive;
+use writ_engine::attest::issuer::{Issuer as Notary, IssuerError as NotaryError, Prepared};
 
 use super::answer::Refusal;
 use super::telemetry::Metrics;

@@ -6,8 +6,8 @@ use std::path::Path;
 use writ_consequence::{Blind, Eyes};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::secret::hide;
-use writ_engine::Sight;
-use writ_engine::matter::{self, Detail, Subject};
+use writ_engine::attest::subject::{self as matter, Detail, Subject};
+use writ_engine::decide::Probe as Sight;
 
 use super::arguments::{Refusal, text, text_of};
 use super::signer::Instance;

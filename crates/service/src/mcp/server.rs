@@ -12,7 +12,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio::sync::Semaphore;
 use writ_core::json::{self, Object, Value};
 use writ_core::secret::hide;
-use writ_engine::matter::Detail;
+use writ_engine::attest::subject::Detail;
 
 use super::arguments::Refusal;
 use super::evaluate::World;

@@ -9,8 +9,10 @@ use std::{io, thread};
 use writ_core::Timestamp;
 use writ_core::json::{self, Limits, Value};
 use writ_core::secret::hide;
-use writ_engine::matter;
-use writ_engine::notary::{Matter, Notary, NotaryError, SHELF_LIFE_SECONDS};
+use writ_engine::attest::issuer::{
+    Issuer as Notary, IssuerError as NotaryError, Request as Matter, SHELF_LIFE_SECONDS,
+};
+use writ_engine::attest::subject as matter;
 use writ_evidence::attestation::{self, Attestation};
 use writ_evidence::registry::Registry;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use writ_clients::settings::{Start, TIMEOUT_SECONDS};
 use writ_core::json::{self, Object, Value};
-use writ_engine::{Trust, governing};
+use writ_engine::governing::{self, Trust};
 
 /// How often it is asked whether the hook has ended.
 const STEP: Duration = Duration::from_millis(10);

@@ -7,8 +7,9 @@ mod state;
 use std::path::Path;
 
 use serde::Serialize;
+use writ_engine::governing::Trust;
 use writ_engine::verify::VerifyError;
-use writ_engine::{Home, Trust, governing, standing, verify};
+use writ_engine::{Home, governing, session, verify};
 use writ_store::Store;
 
 use self::hooks::Look;
@@ -65,7 +66,7 @@ fn governs(home: &Home, cwd: &Path) -> Vec<Finding> {
     let newest = store.as_ref().map(|store| (store, verify::newest(store, governing::repository(cwd))));
     let (stands, unusable) = match newest {
         Some((store, Ok(id))) => {
-            (standing::of_session(store, &id, &trust), store.last_row(&id).err().map(|e| e.to_string()))
+            (session::stands(store, &id, &trust), store.last_row(&id).err().map(|e| e.to_string()))
         }
         Some((_, Err(error @ VerifyError::Lost { .. }))) => (None, Some(error.to_string())),
         Some((_, Err(_))) | None => (None, None),

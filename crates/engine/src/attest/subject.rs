@@ -109,16 +109,16 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What it would do. `home` is the user's home directory; `eyes` see the disk, where it is the one the action would change.
-    pub fn evaluate(&self, home: Option<&str>, eyes: &dyn Eyes) -> Result<Report, NoSubject> {
+    /// What it would do. `home` is the user's home directory; `probe` looks at the disk, where it is the one the action would change.
+    pub fn evaluate(&self, home: Option<&str>, probe: &dyn Eyes) -> Result<Report, NoSubject> {
         let env =
             |cwd: Option<&str>| Env { home: home.map(str::to_owned), cwd: cwd.map(str::to_owned), ..Env::default() };
         match self {
-            Self::Shell { line, cwd } => Ok(writ_consequence::shell::evaluate(line, &env(*cwd), eyes)),
+            Self::Shell { line, cwd } => Ok(writ_consequence::shell::evaluate(line, &env(*cwd), probe)),
             Self::Terraform { plan, state, .. } => {
                 writ_consequence::terraform::evaluate(plan, *state).map_err(|error| NoSubject(error.to_string()))
             }
-            Self::Mcp { call, cwd } => Ok(mcp::evaluate(call, &env(*cwd), eyes)),
+            Self::Mcp { call, cwd } => Ok(mcp::evaluate(call, &env(*cwd), probe)),
         }
     }
 

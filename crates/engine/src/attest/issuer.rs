@@ -1,8 +1,8 @@
-//! The notary: it holds the keys of an attesting instance and puts verdicts under signature.
+//! The issuer: it holds the keys of an attesting instance and puts verdicts under signature.
 //!
 //! Owns the way from a report to a kept attestation, and the operator's changes of the registry. Refuses to sign with a key that the
 //! newest registry does not have as active: what was signed under an older one is thrown away and signed again. Invariant: an
-//! attestation that [`Notary::issue`] returned is durable, and its key was active when it was kept. Page: `spec/attestation.md`.
+//! attestation that [`Issuer::issue`] returned is durable, and its key was active when it was kept. Page: `spec/attestation.md`.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const ATTEMPTS: u32 = 16;
 
 /// Why nothing was attested.
 #[derive(Debug, thiserror::Error)]
-pub enum NotaryError {
+pub enum IssuerError {
     /// The database, or an illegal change.
     #[error(transparent)]
     Database(#[from] DatabaseError),
@@ -51,8 +51,8 @@ pub enum NotaryError {
 
 /// What is to be attested.
 #[derive(Clone, Debug)]
-pub struct Matter {
-    /// What was evaluated, as [`crate::matter`] writes it.
+pub struct Request {
+    /// What was evaluated, as [`super::subject`] writes it.
     pub input: Value,
     /// The report.
     pub output: Value,
@@ -64,16 +64,16 @@ pub struct Matter {
     pub parent: Option<Digest>,
 }
 
-/// A matter in its canonical form, ready to be signed. Making it needs no key and no database.
+/// A request in its canonical form, ready to be signed. Making it needs no key and no database.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     draft: Draft,
     seconds: i64,
 }
 
-impl Matter {
+impl Request {
     /// Writes the canonical form and draws the random members.
-    pub fn prepare(&self) -> Result<Prepared, NotaryError> {
+    pub fn prepare(&self) -> Result<Prepared, IssuerError> {
         let mut draft = Draft::new(&self.input, &self.output, EVALUATOR, String::new());
         draft.nonce = Some(random()?);
         draft.chain_id = Some(match &self.chain_id {
@@ -98,7 +98,7 @@ impl Prepared {
 }
 
 /// The keys and the database of one instance.
-pub struct Notary {
+pub struct Issuer {
     database: Box<dyn Database>,
     custodian: Box<dyn Custodian>,
     identity: Identity,
@@ -114,15 +114,15 @@ struct Ready {
     signer: Box<dyn Signer>,
 }
 
-impl std::fmt::Debug for Notary {
+impl std::fmt::Debug for Issuer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Notary({} at {})", self.identity.id, self.identity.url())
+        write!(f, "Issuer({} at {})", self.identity.id, self.identity.url())
     }
 }
 
-impl Notary {
+impl Issuer {
     /// Opens the instance of a state folder, whose registry may be in another database. `first` says who it is when nobody was there.
-    pub fn open(state: &Path, database: Option<&str>, first: Option<Identity>) -> Result<Self, NotaryError> {
+    pub fn open(state: &Path, database: Option<&str>, first: Option<Identity>) -> Result<Self, IssuerError> {
         let mut database = writ_store::instance::open(state, database)?;
         let custodian: Box<dyn Custodian> = Box::new(FileCustodian::new(state.join("keys")));
         let identity = match database.known()? {
@@ -136,7 +136,7 @@ impl Notary {
     }
 
     /// Who an instance is that nobody gave a name.
-    pub fn newcomer() -> Result<Identity, NotaryError> {
+    pub fn newcomer() -> Result<Identity, IssuerError> {
         Ok(Identity { id: format!("writ-{:08x}", random()? >> 96), url: None })
     }
 
@@ -151,7 +151,7 @@ impl Notary {
     }
 
     /// Moves it to another base URL: from now on its attestations are found there.
-    pub fn move_to(&mut self, url: &str) -> Result<(), NotaryError> {
+    pub fn move_to(&mut self, url: &str) -> Result<(), IssuerError> {
         let identity = Identity { url: Some(url.trim_end_matches('/').to_owned()), ..self.identity.clone() };
         writ_store::instance::check(&identity)?;
         if identity != self.identity {
@@ -162,7 +162,7 @@ impl Notary {
     }
 
     /// The registry as it is now; a rotation that is due happens first.
-    pub fn registry(&mut self, now: Timestamp) -> Result<Registry, NotaryError> {
+    pub fn registry(&mut self, now: Timestamp) -> Result<Registry, IssuerError> {
         match self.database.registry()? {
             Some(registry) if registry.due(now).is_none() => Ok(registry),
             _ => self.settle(now),
@@ -170,24 +170,24 @@ impl Notary {
     }
 
     /// Every version of the registry, oldest first.
-    pub fn history(&mut self) -> Result<Vec<String>, NotaryError> {
+    pub fn history(&mut self) -> Result<Vec<String>, IssuerError> {
         Ok(self.database.history()?)
     }
 
     /// An attestation by its id.
-    pub fn find(&mut self, id: &str) -> Result<Option<Record>, NotaryError> {
+    pub fn find(&mut self, id: &str) -> Result<Option<Record>, IssuerError> {
         Ok(self.database.find(id)?)
     }
 
     /// One of the operator's changes.
-    pub fn change(&mut self, change: &Change, now: Timestamp) -> Result<Registry, NotaryError> {
+    pub fn change(&mut self, change: &Change, now: Timestamp) -> Result<Registry, IssuerError> {
         let first = self.settle(now)?;
         let changer = &mut |known: &Registry| known.changed(change, later(now)).map(Some);
         Ok(self.database.change(&first, changer)?)
     }
 
     /// Publishes a new key, unless one is waiting already (§5.4 step 1).
-    fn publish(&mut self, now: Timestamp) -> Result<Key, NotaryError> {
+    fn publish(&mut self, now: Timestamp) -> Result<Key, IssuerError> {
         for _ in 0..ATTEMPTS {
             let known = self.settle(now)?;
             let id = known.next_id();
@@ -202,11 +202,11 @@ impl Notary {
                 return Ok(key.clone());
             }
         }
-        Err(NotaryError::Unsettled)
+        Err(IssuerError::Unsettled)
     }
 
     /// Rotates now, or plans to (§5.4).
-    pub fn rotate(&mut self, at: Option<Timestamp>, now: Timestamp) -> Result<Registry, NotaryError> {
+    pub fn rotate(&mut self, at: Option<Timestamp>, now: Timestamp) -> Result<Registry, IssuerError> {
         if let Some(at) = at.filter(|at| *at <= now) {
             return Err(DatabaseError::from(ChangeError::Past { at }).into());
         }
@@ -218,17 +218,17 @@ impl Notary {
     }
 
     /// Attests, in one durable step: everything or nothing.
-    pub fn issue(&mut self, matters: &[Matter]) -> Result<Vec<String>, NotaryError> {
-        let prepared: Vec<Prepared> = matters.iter().map(Matter::prepare).collect::<Result<_, _>>()?;
+    pub fn issue(&mut self, requests: &[Request]) -> Result<Vec<String>, IssuerError> {
+        let prepared: Vec<Prepared> = requests.iter().map(Request::prepare).collect::<Result<_, _>>()?;
         self.sign(&prepared)
     }
 
-    /// [`Notary::issue`] of what was prepared elsewhere: the part that only the holder of the keys can do.
-    pub fn sign(&mut self, matters: &[Prepared]) -> Result<Vec<String>, NotaryError> {
+    /// [`Issuer::issue`] of what was prepared elsewhere: the part that only the holder of the keys can do.
+    pub fn sign(&mut self, requests: &[Prepared]) -> Result<Vec<String>, IssuerError> {
         for _ in 0..ATTEMPTS {
             let ready = prepare(&mut self.ready, self.database.as_mut(), self.custodian.as_ref(), &self.identity)?;
-            let (mut records, mut late) = (Vec::with_capacity(matters.len()), false);
-            for Prepared { draft, seconds } in matters {
+            let (mut records, mut late) = (Vec::with_capacity(requests.len()), false);
+            for Prepared { draft, seconds } in requests {
                 let (now, timestamp) = Timestamp::distinct(&mut self.last);
                 late |= ready.until.is_some_and(|end| now >= end);
                 let end = now.millis().saturating_add(seconds.saturating_mul(1000));
@@ -248,18 +248,18 @@ impl Notary {
                 Kept::Taken => {}
             }
         }
-        Err(NotaryError::Unsettled)
+        Err(IssuerError::Unsettled)
     }
 
     /// The first key when there was none, and the rotation that is due.
-    fn settle(&mut self, now: Timestamp) -> Result<Registry, NotaryError> {
+    fn settle(&mut self, now: Timestamp) -> Result<Registry, IssuerError> {
         settle(self.database.as_mut(), self.custodian.as_ref(), &self.identity, now)
     }
 }
 
 /// A new instance, beside no key that ever attested. An instance is written down before it makes a key: a key without one has lost
 /// its database, and with it who knew whether it was compromised.
-fn begun(database: &mut dyn Database, custodian: &dyn Custodian, first: &Identity) -> Result<Identity, NotaryError> {
+fn begun(database: &mut dyn Database, custodian: &dyn Custodian, first: &Identity) -> Result<Identity, IssuerError> {
     match custodian.held(None, None)? {
         None => Ok(database.identity(first)?),
         // Another process may have begun since, and made its key.
@@ -272,7 +272,7 @@ fn settle(
     custodian: &dyn Custodian,
     identity: &Identity,
     now: Timestamp,
-) -> Result<Registry, NotaryError> {
+) -> Result<Registry, IssuerError> {
     let first = Registry::empty(identity.id.clone(), now);
     let mut registry = database.registry()?.unwrap_or_else(|| first.clone());
     if registry.keys().is_empty() {
@@ -308,7 +308,7 @@ pub(crate) fn rotated(
     database: &mut dyn Database,
     registry: Registry,
     now: Timestamp,
-) -> Result<Registry, NotaryError> {
+) -> Result<Registry, IssuerError> {
     if registry.due(now).is_none() {
         return Ok(registry);
     }
@@ -328,15 +328,15 @@ fn prepare<'a>(
     database: &mut dyn Database,
     custodian: &dyn Custodian,
     identity: &Identity,
-) -> Result<&'a Ready, NotaryError> {
+) -> Result<&'a Ready, IssuerError> {
     let now = Timestamp::now();
     let fresh = match ready.take() {
         Some(known) if known.until.is_none_or(|end| now < end) => known,
         _ => {
             let registry = settle(database, custodian, identity, now)?;
-            let active = registry.signing(now).ok_or(NotaryError::NoActiveKey)?;
+            let active = registry.signing(now).ok_or(IssuerError::NoActiveKey)?;
             let signer = custodian.signer(&active.id, &active.public)?;
-            let signer = signer.ok_or_else(|| NotaryError::NotHere(active.id.clone()))?;
+            let signer = signer.ok_or_else(|| IssuerError::NotHere(active.id.clone()))?;
             Ready { version: registry.version(), key_id: active.id.clone(), until: active.valid_until, signer }
         }
     };

@@ -4,6 +4,8 @@
 //! deciding is turned into a denial that says how to repair it (R6). With no policy in reach it is silent. Invariant: an
 //! answer that lets a call run has its row on disk first.
 
+mod lifecycle;
+
 use std::path::Path;
 
 use serde::Serialize;
@@ -14,11 +16,11 @@ use writ_evidence::row::RowDecision;
 use writ_store::Store;
 
 use crate::claims::Prepared;
+use crate::decide::call;
+use crate::governing::standing;
+use crate::session::rows::UNREADABLE;
 use crate::session::{self, Session, SessionError};
-use crate::{Home, call, claims, governing, lifecycle, standing};
-
-/// The event of a row about a payload that could not be read.
-pub const UNREADABLE: &str = "unreadable-payload";
+use crate::{Home, claims, governing};
 
 /// Answers one hook call. `cwd` is the process's own directory, used only when the payload does not say.
 pub fn answer(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path) -> Answer {

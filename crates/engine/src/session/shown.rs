@@ -6,6 +6,7 @@
 use serde::Serialize;
 use writ_core::json::Value;
 use writ_evidence::row::Row;
+use writ_policy::Policy;
 
 /// Most names of one kind that a summary has.
 const MOST: usize = 4;
@@ -68,6 +69,14 @@ impl Shown {
         parts.extend(self.unresolved.first().map(|kind| format!("not known: {kind}")));
         parts.extend(self.loss.clone());
         format!("{} {}", self.tool, parts.join("; ")).trim_end().to_owned()
+    }
+}
+
+/// A rule as a person wants it: its text, and where it stands.
+pub fn cite(policy: Option<&Policy>, rule: &str) -> String {
+    match policy.and_then(|policy| policy.rule_text(rule)) {
+        Some(text) => format!("`{text}`, {rule}"),
+        None => rule.to_owned(),
     }
 }
 

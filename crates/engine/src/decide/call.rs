@@ -1,42 +1,24 @@
 //! A tool call before and after it runs: decide, record, answer — in this order.
 
 use serde::Serialize;
-use writ_core::json::{self, Value};
+use writ_core::json::Value;
 use writ_core::{
     Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict, visible,
 };
 use writ_evidence::row::RowDecision;
 use writ_policy::{Enforced, Facts, Policy, enforce, judge};
 
-use crate::authored;
+use super::authored;
+use super::look::{Looked, Surroundings, look};
+use super::outcome::{POLICY_UNUSABLE, approved, combined, row_decision, rules};
+use crate::attest::proofs::Proof;
+use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
-use crate::matter;
-use crate::proof::Proof;
-use crate::rows::Who;
+use crate::governing::standing::Change;
+use crate::session::rows::{Who, input_digest};
+use crate::session::shown::cite;
+use crate::session::state::{Action, short};
 use crate::session::{Blocked, Session, SessionError};
-use crate::standing::Change;
-use crate::state::Action;
-use crate::{Looked, Surroundings, verdicts};
-
-/// Rule names that are Writ's own: no human has accepted the policy as it is now.
-pub const POLICY_CHANGED: &str = "writ:policy-changed";
-/// The policy cannot be read or verified any more.
-pub const POLICY_UNUSABLE: &str = "writ:policy-unusable";
-/// A human said yes to exactly this call.
-pub const APPROVED: &str = "writ:approved";
-
-/// How many digits of an input's digest name a call in a command.
-const SHORT: usize = 12;
-
-/// The digest that names a tool input wherever it occurs: SHA-256 of its canonical JSON.
-pub fn input_digest(input: &Value) -> Digest {
-    Digest::of(json::canonical(input).as_bytes())
-}
-
-/// The first digits of a digest, as `writ approve` takes them.
-pub fn short(digest: Digest) -> String {
-    digest.hex().chars().take(SHORT).collect()
-}
 
 /// Decides a call, records it, answers.
 pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
@@ -226,10 +208,10 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> Considere
     let folder = session.store.folder(&session.id);
     let surroundings =
         Surroundings { setting: &session.setting, home: session.home, client: session.client, session: Some(&folder) };
-    let Looked { mut facts, report, mut proofs } = crate::look(&governing.policy, call, &surroundings);
+    let Looked { mut facts, report, mut proofs } = look(&governing.policy, call, &surroundings);
     let wanted = id.filter(|_| governing.policy.consequences().attest);
-    if let (Some(id), Some(report), Some(subject)) = (wanted, report, matter::Subject::of(call)) {
-        let shown = matter::Detail::hash_only(governing.policy.consequences().hash_only);
+    if let (Some(id), Some(report), Some(subject)) = (wanted, report, subject::Subject::of(call)) {
+        let shown = subject::Detail::hash_only(governing.policy.consequences().hash_only);
         match verdicts::attest(session, id, &subject, input_digest(&call.input), &report, shown) {
             Ok(proof) => {
                 judged.attestation = Some(proof.clone());
@@ -242,7 +224,7 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> Considere
     judged.facts = Some(facts);
     let layer = in_force.change.as_ref().and_then(Change::layer);
     let second = layer.map(|layer| {
-        let looked = crate::look(&layer.policy, call, &surroundings);
+        let looked = look(&layer.policy, call, &surroundings);
         proofs.extend(looked.proofs);
         let decision = judge(&layer.policy, &session.setting, &looked.facts);
         judged.layer = Some(Layer { file: layer.file, facts: looked.facts });
@@ -251,34 +233,6 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> Considere
     let decision = combined(accepted, second, session.state.pending);
     let layer = layer.map(|layer| layer.file);
     Considered { decision, judged, proofs, layer, policy: Some(governing.policy.clone()) }
-}
-
-/// What the accepted policy, a changed one and a human's pending word make of a call: all must allow it (R82).
-pub fn combined(accepted: Decision, layer: Option<Decision>, pending: bool) -> Decision {
-    let mut reasons = accepted.reasons;
-    if let Some(layer) = layer {
-        let named = !reasons.is_empty() && !layer.reasons.is_empty();
-        reasons.extend(layer.reasons.into_iter().map(|reason| Reason {
-            rule: if reason.rule.starts_with('/') { format!("changed-policy:{}", reason.rule) } else { reason.rule },
-            ..reason
-        }));
-        // What only one of the two names is allowed by neither rule: it is the client's affair.
-        if !named {
-            reasons.retain(|reason| reason.verdict != Verdict::Allow);
-        }
-    }
-    if pending {
-        reasons.push(Reason {
-            verdict: Verdict::Ask,
-            rule: POLICY_CHANGED.to_owned(),
-            matched: Matched { subject: Subject::Policy, text: String::new(), span: None },
-            message:
-                "an earlier session here ended while its policy was changed or gone, and no human has settled that"
-                    .to_owned(),
-            instead: "a human runs `writ policy accept` in a terminal".to_owned(),
-        });
-    }
-    Decision::from_reasons(reasons)
 }
 
 fn blocked_reason(session: &Session<'_>, blocked: &Blocked) -> Reason {
@@ -297,35 +251,12 @@ fn blocked_reason(session: &Session<'_>, blocked: &Blocked) -> Reason {
     }
 }
 
-/// What an asked call becomes once a human has said yes to it.
-pub fn approved(asked: Decision) -> Decision {
-    let reasons = asked.reasons.into_iter().map(|reason| match reason.verdict {
-        Verdict::Ask => Reason { verdict: Verdict::Allow, rule: APPROVED.to_owned(), instead: String::new(), ..reason },
-        Verdict::Allow | Verdict::Deny => reason,
-    });
-    Decision::from_reasons(reasons.collect())
-}
-
 fn count(session: &mut Session<'_>, verdict: Verdict) {
     match verdict {
         Verdict::Allow => session.state.calls += 1,
         Verdict::Ask => session.state.asked += 1,
         Verdict::Deny => session.state.denied += 1,
     }
-}
-
-/// The ledger's word for a verdict.
-pub const fn row_decision(verdict: Verdict) -> RowDecision {
-    match verdict {
-        Verdict::Allow => RowDecision::Approved,
-        Verdict::Ask => RowDecision::Asked,
-        Verdict::Deny => RowDecision::Denied,
-    }
-}
-
-/// The rules behind a decision, strictest first: what the ledger keeps and what verification compares.
-pub fn rules(decision: &Decision) -> Vec<String> {
-    decision.reasons.iter().map(|reason| format!("{} {}", reason.verdict, reason.rule)).collect()
 }
 
 /// What the ledger says of a refusal: the rule and what kind of thing it met, never the command's text (R8).
@@ -352,14 +283,6 @@ fn reply(session: &Session<'_>, input: &Event, policy: Option<&Policy>, decision
             Reply::Silent.into()
         }
         Verdict::Allow => Reply::Decided { verdict: Verdict::Allow, reason: explain(session, policy, decision) }.into(),
-    }
-}
-
-/// A rule as a person wants it: its text, and where it stands.
-pub fn cite(policy: Option<&Policy>, rule: &str) -> String {
-    match policy.and_then(|policy| policy.rule_text(rule)) {
-        Some(text) => format!("`{text}`, {rule}"),
-        None => rule.to_owned(),
     }
 }
 

@@ -16,7 +16,7 @@ const MAX: u64 = 4096;
 
 /// Why the passphrase cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ApprovalError {
+pub enum PassphraseUnusable {
     /// There is no state folder.
     #[error(transparent)]
     NoStateDir(#[from] NoStateDir),
@@ -47,17 +47,17 @@ fn path(home: &Home) -> Result<PathBuf, NoStateDir> {
 }
 
 /// The passphrase that was set, if one was.
-pub fn read(home: &Home) -> Result<Option<Passphrase>, ApprovalError> {
+pub fn read(home: &Home) -> Result<Option<Passphrase>, PassphraseUnusable> {
     let path = path(home)?;
     match plain::read(&path, MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ApprovalError::Io { path, source }),
-        Ok(bytes) => Passphrase::from_json(&bytes).map(Some).ok_or(ApprovalError::Damaged { path }),
+        Err(source) => Err(PassphraseUnusable::Io { path, source }),
+        Ok(bytes) => Passphrase::from_json(&bytes).map(Some).ok_or(PassphraseUnusable::Damaged { path }),
     }
 }
 
 /// Sets it. Durable on return.
-pub fn set(home: &Home, text: &str) -> Result<(), ApprovalError> {
+pub fn set(home: &Home, text: &str) -> Result<(), PassphraseUnusable> {
     let kept = Passphrase::new(text)?;
     let store = Store::open(home.state()?.to_owned())?;
     Ok(store.keep_in_keys("approval.json", kept.to_json().as_bytes())?)

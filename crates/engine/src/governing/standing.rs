@@ -8,12 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use writ_core::{Digest, SessionId, json};
+use writ_core::{Digest, json};
 use writ_store::{Store, StoreError, plain};
 
-use crate::governing::{self, Governing, GoverningError};
-use crate::state::{PolicyRef, State};
-use crate::trust::Trust;
+use super::find;
+use super::open::{self, Governing, GoverningError};
+use super::trust::Trust;
 
 /// Largest kept policy.
 const MAX_KEPT: u64 = 8 << 20;
@@ -25,6 +25,40 @@ pub struct InForce {
     pub accepted: Governing,
     /// What is at its place now, where that is something else.
     pub change: Option<Change>,
+}
+
+/// The policy a session runs under, as a human last accepted it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyRef {
+    /// The file, absolute.
+    #[serde(with = "json::path")]
+    pub path: PathBuf,
+    /// The policy's own name.
+    pub name: String,
+    /// Digest of the file (the envelope, when there is one).
+    pub file: Digest,
+    /// Digest of the policy document itself.
+    pub digest: Digest,
+    /// `unsigned`, `unknown-key` or `trusted`.
+    pub signed: String,
+}
+
+impl PolicyRef {
+    /// The reference to a policy that was just opened.
+    pub fn to(governing: &Governing) -> Self {
+        Self {
+            path: governing.path.clone(),
+            name: governing.policy.name().to_owned(),
+            file: governing.file,
+            digest: governing.policy.digest(),
+            signed: governing.signed.as_str().to_owned(),
+        }
+    }
+
+    /// The folder relative patterns hang off.
+    pub fn root(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
+    }
 }
 
 /// What became of the accepted policy's file.
@@ -87,11 +121,11 @@ impl Change {
 /// What is in force for a session whose files are in `folder`.
 pub fn in_force(accepted: &PolicyRef, folder: &Path, trust: &Trust) -> Result<InForce, GoverningError> {
     let path = &accepted.path;
-    let (kept, change) = match governing::read(path) {
+    let (kept, change) = match open::read(path) {
         Ok(bytes) if Digest::of(&bytes) == accepted.file => (bytes, None),
         Ok(bytes) => {
             let found = Digest::of(&bytes);
-            let change = match governing::open_bytes(path, bytes, None, trust) {
+            let change = match open::open_bytes(path, bytes, None, trust) {
                 Ok(governing) => Change::Layer(Box::new(governing)),
                 Err(error) => Change::Invalid { found, why: error.to_string() },
             };
@@ -100,7 +134,7 @@ pub fn in_force(accepted: &PolicyRef, folder: &Path, trust: &Trust) -> Result<In
         Err(error) => (kept(accepted, folder)?, Some(Change::Lost { why: reason(&error) })),
     };
     // Files that the policy names beside itself may be gone with it: what a human accepted, they accepted.
-    let accepted = governing::open_kept(path, kept, trust)?;
+    let accepted = open::open_kept(path, kept, trust)?;
     Ok(InForce { accepted, change })
 }
 
@@ -138,7 +172,7 @@ impl Open {
 
 /// The name under which a folder's repository is kept in the store.
 pub fn repository(folder: &Path) -> Digest {
-    let root = governing::repository(folder);
+    let root = find::repository(folder);
     let real = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     Digest::of(real.to_string_lossy().as_bytes())
 }
@@ -152,19 +186,6 @@ pub fn left_open(store: &Store, cwd: &Path) -> Result<Option<Open>, StoreError> 
 pub fn is_lost(store: &Store, cwd: &Path) -> bool {
     let open = left_open(store, cwd).ok().flatten();
     open.is_some_and(|open| open.path.parent().is_some_and(|folder| cwd.starts_with(folder)))
-}
-
-/// How a session stands to its policy: `None` where it runs under the file as it is.
-pub fn of_session(store: &Store, id: &SessionId, trust: &Trust) -> Option<String> {
-    let row = store.last_row(id).ok()??;
-    let state = State::from_detail(&row.detail)?;
-    let policy = state.policy?;
-    let pending = state.pending.then(|| pending(&policy.path));
-    match in_force(&policy, &store.folder(id), trust) {
-        Ok(InForce { change: Some(change), .. }) => Some(change.tell(&policy.path)),
-        Ok(InForce { change: None, .. }) => pending,
-        Err(error) => Some(format!("{error}: every call is denied")),
-    }
 }
 
 /// What a person is told of a session that began before a human settled what an earlier one left open.

@@ -9,15 +9,15 @@ use writ_core::{Answer, Digest, Event, EventKind, Reply, visible};
 use writ_policy::Enforce;
 
 use crate::claims::{self, Prepared};
-use crate::observed::Observed;
-use crate::rows::Who;
-use crate::session::{Session, SessionError};
-use crate::{seal, sweep, watch};
+use crate::session::observed::Observed;
+use crate::session::rows::Who;
+use crate::session::{Session, SessionError, seal, unhooked};
+use crate::setup::watch;
 
 /// Most lines that a message at the end has.
 const TOLD: usize = 8;
 
-/// Records an event that is no call, and does what belongs to it: sweep for calls no hook saw, seal at a stop.
+/// Records an event that is no call, and does what belongs to it: look for calls no hook saw, seal at a stop.
 pub fn record(
     session: &mut Session<'_>,
     input: &Event,
@@ -40,7 +40,7 @@ pub fn record(
             ("prompt", About::Prompt { prompt: Digest::of(prompt.as_bytes()) })
         }
         EventKind::PostToolBatch { calls } => {
-            sweep::batch(session, input, calls)?;
+            unhooked::batch(session, input, calls)?;
             return Ok(Reply::Silent.into());
         }
         EventKind::SubagentStop { .. } => ("subagent-stop", About::Nothing {}),
@@ -72,7 +72,7 @@ pub fn record(
         && let Some(transcript) = &input.transcript
         && let Some(transcripts) = session.client.and_then(Client::transcripts)
     {
-        sweep::transcript(session, transcripts, Path::new(transcript))?;
+        unhooked::transcript(session, transcripts, Path::new(transcript))?;
     }
     let draft = session.event(name, Happened { who, about });
     session.append(draft)?;

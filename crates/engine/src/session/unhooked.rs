@@ -11,9 +11,8 @@ use writ_clients::transcript::Transcripts;
 use writ_core::{BatchCall, Digest, Event, Outcome, ToolUse};
 use writ_evidence::row::RowDecision;
 
-use crate::call::input_digest;
-use crate::rows::Who;
-use crate::session::{Session, SessionError};
+use super::rows::{Who, input_digest};
+use super::{Session, SessionError};
 
 /// One call found after the fact.
 struct Found<'a> {

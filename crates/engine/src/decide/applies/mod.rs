@@ -16,9 +16,9 @@ use writ_policy::{Apply, PlanVerdict};
 use writ_shell::{Env, analyze};
 use writ_store::plain;
 
-use crate::attested::{Action, covers, tier};
-use crate::notary::Notary;
-use crate::proof::Proof;
+use crate::attest::attested::{Action, covers, tier};
+use crate::attest::issuer::Issuer;
+use crate::attest::proofs::Proof;
 
 /// Largest plan file.
 const MAX_PLAN: u64 = 256 << 20;
@@ -33,22 +33,22 @@ pub fn beside(plan: &Path) -> PathBuf {
 
 /// The applies of a line, each with its verdict if it has one, and the proofs behind those.
 pub fn find(line: &str, env: &Env, state: Option<&Path>, now: Timestamp) -> (Vec<Apply>, Vec<Proof>) {
-    let mut bench = Bench { state, now, registry: None, proofs: Vec::new() };
+    let mut search = Search { state, now, registry: None, proofs: Vec::new() };
     let mut applies = line::applies(&analyze(line, env), env);
     for apply in applies.iter_mut().filter(|apply| apply.company.is_none()) {
-        apply.verdict = apply.plan.as_deref().and_then(|plan| bench.verdict(Path::new(plan)));
+        apply.verdict = apply.plan.as_deref().and_then(|plan| search.verdict(Path::new(plan)));
     }
-    (applies, bench.proofs)
+    (applies, search.proofs)
 }
 
-struct Bench<'a> {
+struct Search<'a> {
     state: Option<&'a Path>,
     now: Timestamp,
     registry: Option<Option<Registry>>,
     proofs: Vec<Proof>,
 }
 
-impl Bench<'_> {
+impl Search<'_> {
     fn verdict(&mut self, plan: &Path) -> Option<PlanVerdict> {
         let document = plain::read(&beside(plan), MAX_ATTESTATION).ok()?;
         let attestation = Attestation::parse(&document).ok()?;
@@ -78,5 +78,5 @@ fn own_registry(state: &Path, now: Timestamp) -> Option<Registry> {
     state
         .join(writ_store::instance::FILE)
         .is_file()
-        .then(|| Notary::open(state, None, None).ok()?.registry(now).ok())?
+        .then(|| Issuer::open(state, None, None).ok()?.registry(now).ok())?
 }

@@ -9,9 +9,9 @@ use writ_core::json::{self, Value};
 use writ_core::{Digest, SessionId};
 use writ_evidence::attestation::Attestation;
 
-use crate::matter::{Detail, Subject};
-use crate::notary::{Matter, Notary, NotaryError, SHELF_LIFE_SECONDS};
-use crate::proof::Proof;
+use super::issuer::{Issuer, IssuerError, Request, SHELF_LIFE_SECONDS};
+use super::proofs::Proof;
+use super::subject::{Detail, Subject};
 use crate::session::Session;
 
 /// `input.source` of a human's word.
@@ -20,9 +20,9 @@ pub const APPROVAL: &str = "approval";
 /// Why there is no attestation.
 #[derive(Debug, thiserror::Error)]
 pub enum VerdictError {
-    /// The notary.
+    /// The issuer.
     #[error(transparent)]
-    Notary(#[from] NotaryError),
+    Issuer(#[from] IssuerError),
     /// Nowhere to keep it.
     #[error(transparent)]
     NoStateDir(#[from] crate::NoStateDir),
@@ -41,7 +41,7 @@ pub fn attest(
     let attested = Evaluated { subject: subject.attested(detail), about, call: call_id };
     issue(
         session,
-        Matter {
+        Request {
             input: json::to_value(&attested),
             output: subject.output(report, detail),
             seconds: SHELF_LIFE_SECONDS,
@@ -63,7 +63,7 @@ pub fn approve(
     let attested = Approved { source: APPROVAL, tool, about };
     issue(
         session,
-        Matter {
+        Request {
             input: json::to_value(&attested),
             output: json::to_value(&Approval { decision: "approved", times: 1 }),
             seconds,
@@ -106,10 +106,10 @@ struct Approval {
     times: u8,
 }
 
-fn issue(session: &Session<'_>, matter: Matter) -> Result<Proof, VerdictError> {
-    let mut notary = Notary::open(session.home.state()?, None, None)?;
-    let documents = notary.issue(&[matter])?;
-    let document = documents.into_iter().next().ok_or(NotaryError::Unsettled)?;
-    let registry = notary.registry(session.now)?;
+fn issue(session: &Session<'_>, request: Request) -> Result<Proof, VerdictError> {
+    let mut issuer = Issuer::open(session.home.state()?, None, None)?;
+    let documents = issuer.issue(&[request])?;
+    let document = documents.into_iter().next().ok_or(IssuerError::Unsettled)?;
+    let registry = issuer.registry(session.now)?;
     Ok(Proof::new(document, json::to_compact(&registry)))
 }

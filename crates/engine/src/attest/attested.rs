@@ -11,7 +11,7 @@ use writ_core::secret::hide;
 use writ_core::{Digest, Timestamp};
 use writ_evidence::attestation::Attestation;
 
-use crate::matter;
+use super::subject;
 
 /// How far an instance's clock may be ahead of ours.
 const SKEW_MILLIS: i64 = 60_000;
@@ -124,12 +124,12 @@ pub fn covers(attestation: &Attestation, action: &Action<'_>) -> bool {
     match action {
         Action::PlanFile(digest) => of("terraform") && named("plan_file") == Some(*digest),
         Action::Plan(bytes, plan) => {
-            let canonical = || matter::document_hash(writ_core::json::canonical(plan).as_bytes());
+            let canonical = || subject::document_hash(writ_core::json::canonical(plan).as_bytes());
             of("terraform")
-                && named("hash").is_some_and(|hash| hash == matter::document_hash(bytes) || hash == canonical())
+                && named("hash").is_some_and(|hash| hash == subject::document_hash(bytes) || hash == canonical())
         }
-        Action::Line(line, _) => of("shell") && named("hash") == Some(matter::line_hash(line)),
-        Action::Call(call, _) => of("mcp") && named("hash") == Some(matter::call_hash(call)),
+        Action::Line(line, _) => of("shell") && named("hash") == Some(subject::line_hash(line)),
+        Action::Call(call, _) => of("mcp") && named("hash") == Some(subject::call_hash(call)),
     }
 }
 
@@ -143,7 +143,7 @@ fn is_there(attestation: &Attestation, action: &Action<'_>) -> Result<(), Unmet>
     }
     if let Some(hashed) = hashed.filter(|_| at.is_none()) {
         let names = std::iter::once(&place.named).chain(&place.real);
-        let here = names.map(|name| matter::folder_hash(name).to_string()).any(|hash| hash == hashed);
+        let here = names.map(|name| subject::folder_hash(name).to_string()).any(|hash| hash == hashed);
         let elsewhere = || Unmet::Elsewhere { attested: hashed.to_owned(), here: place.named.clone() };
         return here.then_some(()).ok_or_else(elsewhere);
     }

@@ -10,8 +10,7 @@ use writ_core::json::Value;
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::Policy;
 
-use crate::call::cite;
-use crate::shown::Shown;
+use super::shown::{Shown, cite};
 
 /// Most examples of one rule.
 const EXAMPLES: usize = 3;

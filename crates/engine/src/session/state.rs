@@ -4,47 +4,19 @@
 //! error denies (R6). Format page: `spec/ledger.md`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp};
 
-use crate::call::short;
-use crate::governing::Governing;
+use crate::governing::standing::PolicyRef;
 
-/// The policy a session runs under, as a human last accepted it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicyRef {
-    /// The file, absolute.
-    #[serde(with = "json::path")]
-    pub path: PathBuf,
-    /// The policy's own name.
-    pub name: String,
-    /// Digest of the file (the envelope, when there is one).
-    pub file: Digest,
-    /// Digest of the policy document itself.
-    pub digest: Digest,
-    /// `unsigned`, `unknown-key` or `trusted`.
-    pub signed: String,
-}
+/// How many digits of a digest name a call or a grant in a command.
+const SHORT: usize = 12;
 
-impl PolicyRef {
-    /// The reference to a policy that was just opened.
-    pub fn to(governing: &Governing) -> Self {
-        Self {
-            path: governing.path.clone(),
-            name: governing.policy.name().to_owned(),
-            file: governing.file,
-            digest: governing.policy.digest(),
-            signed: governing.signed.as_str().to_owned(),
-        }
-    }
-
-    /// The folder relative patterns hang off.
-    pub fn root(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("/"))
-    }
+/// The first digits of a digest, as `writ approve` takes them.
+pub fn short(digest: Digest) -> String {
+    digest.hex().chars().take(SHORT).collect()
 }
 
 /// What an approval is for: another value of any of these is another action (R71).

@@ -2,7 +2,7 @@
 
 use writ_evidence::checkpoint::{Checkpoint, origin};
 
-use crate::session::{Session, SessionError};
+use super::{Session, SessionError};
 
 /// Signs the tree over all rows with the machine's ledger key and keeps the note. Durable on return.
 pub fn seal(session: &mut Session<'_>) -> Result<(), SessionError> {

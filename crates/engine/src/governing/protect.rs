@@ -6,8 +6,8 @@ use writ_core::Timestamp;
 use writ_core::json::{self, Value};
 use writ_policy::{Protected, Setting};
 
+use super::find::{NAMES, repository};
 use crate::Home;
-use crate::governing::{NAMES, repository};
 
 /// The setting of a decision made at `now`, on this machine, under the policy at `policy`.
 pub fn setting(home: &Home, policy: &Path, now: Timestamp) -> Setting {

@@ -12,15 +12,15 @@ use writ_evidence::row::{Row, RowDecision};
 use writ_policy::Policy;
 use writ_store::{Store, plain};
 
-use crate::call::{APPROVED, cite, short};
-use crate::governing::{self, Governing};
-use crate::proof::{Proof, attestation_file};
+use super::outcome::APPROVED;
+use crate::Home;
+use crate::attest::proofs::{Proof, attestation_file};
+use crate::attest::verdicts::{self, VerdictError};
+use crate::governing::standing::{self, PolicyRef};
+use crate::governing::{self, Governing, Trust};
+use crate::session::shown::{Shown, cite};
+use crate::session::state::{Grant, State, short};
 use crate::session::{Session, SessionError};
-use crate::shown::Shown;
-use crate::state::{Grant, PolicyRef, State};
-use crate::trust::Trust;
-use crate::verdicts::{self, VerdictError};
-use crate::{Home, standing};
 
 /// Largest policy that was kept.
 const MAX_POLICY: u64 = 4 << 20;
@@ -59,7 +59,7 @@ impl Waiting {
 
 /// Why a human's word could not be recorded.
 #[derive(Debug, thiserror::Error)]
-pub enum HumanError {
+pub enum ApprovalError {
     /// The session or its policy.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -94,7 +94,7 @@ pub enum HumanError {
 }
 
 /// The calls of a session that wait for a human, newest last.
-pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, HumanError> {
+pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, ApprovalError> {
     let mut out: Vec<Waiting> = Vec::new();
     let rows = store.rows(id)?;
     let policy = rows.last().and_then(|row| kept_policy(store, id, row));
@@ -147,7 +147,7 @@ pub fn kept_policy(store: &Store, id: &SessionId, row: &Row) -> Option<Policy> {
 }
 
 /// What a human granted in this session and was not used yet, oldest first; those that have ended too.
-pub fn granted(store: &Store, id: &SessionId) -> Result<Vec<Grant>, HumanError> {
+pub fn granted(store: &Store, id: &SessionId) -> Result<Vec<Grant>, ApprovalError> {
     let last = store.last_row(id)?;
     Ok(last.and_then(|row| State::from_detail(&row.detail)).map(|state| state.grants).unwrap_or_default())
 }
@@ -174,11 +174,11 @@ struct Accepted {
 }
 
 /// Takes a grant back, before it was used. `name` begins the digest of the call's input.
-pub fn revoke(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<Grant, HumanError> {
+pub fn revoke(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<Grant, ApprovalError> {
     let mut session = Session::resume(store, id, home, Timestamp::now())?;
     let hits: Vec<Grant> = session.state.grants.iter().filter(|grant| begins(grant, name)).cloned().collect();
     let (Some(grant), 1) = (hits.first().cloned(), hits.len()) else {
-        return Err(HumanError::NoSuchGrant { name: name.to_owned(), matches: hits.len() });
+        return Err(ApprovalError::NoSuchGrant { name: name.to_owned(), matches: hits.len() });
     };
     if let Some(at) = session.state.grants.iter().position(|other| *other == grant) {
         session.state.grants.remove(at);
@@ -193,13 +193,13 @@ fn begins(grant: &Grant, name: &str) -> bool {
 }
 
 /// Lets the waiting call whose digest starts with `name` run once, within half an hour.
-pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<Waiting, HumanError> {
+pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<Waiting, ApprovalError> {
     let named = |digest: Digest| digest.hex().starts_with(name);
     let mut hits: Vec<Waiting> =
         waiting(store, id)?.into_iter().filter(|call| named(call.input) || named(call.action)).collect();
     let found = hits.len();
     let (Some(call), 1) = (hits.pop(), found) else {
-        return Err(HumanError::NoSuchCall { name: name.to_owned(), matches: found });
+        return Err(ApprovalError::NoSuchCall { name: name.to_owned(), matches: found });
     };
     let now = Timestamp::now();
     let mut session = Session::resume(store, id, home, now)?;
@@ -219,15 +219,15 @@ pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result
 }
 
 /// The human's word under signature, resting on the evaluation that was kept with the call.
-fn attested(store: &Store, session: &Session<'_>, call: &Waiting, evaluation: Digest) -> Result<Proof, HumanError> {
+fn attested(store: &Store, session: &Session<'_>, call: &Waiting, evaluation: Digest) -> Result<Proof, ApprovalError> {
     let path = store.folder(&session.id).join(attestation_file(evaluation));
     let kept = plain::read(&path, MAX_ATTESTATION).ok().and_then(|bytes| Attestation::parse(&bytes).ok());
-    let kept = kept.filter(|kept| kept.digest() == evaluation).ok_or(HumanError::NoEvaluation { path })?;
+    let kept = kept.filter(|kept| kept.digest() == evaluation).ok_or(ApprovalError::NoEvaluation { path })?;
     Ok(verdicts::approve(session, &call.tool, call.input, GRANT_MINUTES * 60, &kept)?)
 }
 
 /// Accepts the policy as it stands now for a running session.
-pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, HumanError> {
+pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, ApprovalError> {
     let mut session = Session::resume(store, id, home, Timestamp::now())?;
     let policy = session.state.policy.clone().ok_or(SessionError::Ungoverned)?;
     let path = policy.path;
@@ -246,7 +246,7 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, H
 }
 
 /// Settles that a policy that governed here is gone: new sessions run without one.
-pub fn accept_none(store: &Store, cwd: &std::path::Path) -> Result<(), HumanError> {
+pub fn accept_none(store: &Store, cwd: &std::path::Path) -> Result<(), ApprovalError> {
     Ok(store.settle(standing::repository(cwd))?)
 }
 

@@ -1,7 +1,7 @@
-//! Which policy governs a directory, and who signed it (R10, R11).
+//! A policy as it was read, and who signed it (R11).
 //!
-//! Looks a policy up, opens its envelope and checks signatures against the pinned keys; never judges a call. Invariant: a
-//! [`Governing`] holds the very bytes whose digests it names.
+//! Opens its envelope and checks signatures against the pinned keys; never judges a call. Invariant: a [`Governing`] holds the very
+//! bytes whose digests it names.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -12,13 +12,10 @@ use writ_evidence::keys::PublicKey;
 use writ_policy::{Policy, PolicyError};
 use writ_store::plain;
 
-use crate::trust::{Trust, TrustError};
+use super::trust::{Trust, TrustError};
 
 /// The DSSE payload type of a signed policy.
 pub const PAYLOAD_TYPE: &str = "application/vnd.aflock.policy+json";
-
-/// The names a policy may have, in the order they are tried in each directory (R10).
-pub use writ_policy::POLICY_NAMES as NAMES;
 
 /// Largest policy file.
 const MAX_BYTES: u64 = 4 << 20;
@@ -29,7 +26,7 @@ pub enum Signed {
     /// No envelope.
     Plain,
     /// An envelope, but no pinned key made a signature in it.
-    Stranger,
+    UnknownKey,
     /// Signed by pinned keys, but by none of the functionaries that the policy names.
     NoFunctionary,
     /// Signed by these pinned keys (key ids).
@@ -41,7 +38,7 @@ impl Signed {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Plain => "unsigned",
-            Self::Stranger => "unknown-key",
+            Self::UnknownKey => "unknown-key",
             Self::NoFunctionary => "no-functionary",
             Self::By(_) => "trusted",
         }
@@ -115,33 +112,6 @@ pub enum GoverningError {
     Trust(#[from] TrustError),
 }
 
-/// The policy file for `cwd`: tried there and in its parents, up to the git root. Without a repository, only `cwd`
-/// and its parents up to the file system's root are tried.
-pub fn find(cwd: &Path) -> Option<PathBuf> {
-    for dir in cwd.ancestors() {
-        if let Some(path) = NAMES.iter().map(|name| dir.join(name)).find(|path| may_be_there(path)) {
-            return Some(path);
-        }
-        if dir.join(".git").exists() {
-            return None;
-        }
-    }
-    None
-}
-
-/// A folder that cannot be searched may hold a policy: reading it then fails, and that denies (R6).
-fn may_be_there(path: &Path) -> bool {
-    match path.symlink_metadata() {
-        Ok(_) => true,
-        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
-    }
-}
-
-/// The git root above `cwd`, or `cwd` itself.
-pub fn repository(cwd: &Path) -> &Path {
-    cwd.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(cwd)
-}
-
 /// Reads a policy file's bytes, bounded.
 pub fn read(path: &Path) -> Result<Vec<u8>, GoverningError> {
     plain::read(path, MAX_BYTES).map_err(|source| {
@@ -210,7 +180,7 @@ fn among(functionaries: Option<Vec<String>>, signed: Signed) -> Signed {
         Signed::By(signers) if !signers.iter().any(|signer| named.iter().any(|id| bare(id) == bare(signer))) => {
             Signed::NoFunctionary
         }
-        Signed::By(_) | Signed::Plain | Signed::Stranger | Signed::NoFunctionary => signed,
+        Signed::By(_) | Signed::Plain | Signed::UnknownKey | Signed::NoFunctionary => signed,
     }
 }
 
@@ -241,7 +211,7 @@ pub fn unwrap(
     }
     let named: Vec<PublicKey> = keys.iter().filter(|key| envelope.names(key)).cloned().collect();
     if named.is_empty() {
-        return Ok((Some(envelope.payload().to_vec()), Signed::Stranger));
+        return Ok((Some(envelope.payload().to_vec()), Signed::UnknownKey));
     }
     let verified = envelope.verify(&named).map_err(|error| wrong(error.to_string()))?;
     let signers = verified.signers().iter().map(ToString::to_string).collect();

@@ -7,9 +7,9 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::authored;
-
 use writ_policy::{Entry, PROGRAM, Protected, Resolved, Setting, World};
+
+use super::authored;
 
 /// Most symlinks on the way to one path; the kernel's own limit.
 const MAX_LINKS: usize = 40;

@@ -1,0 +1,31 @@
+//! A call is looked at, decided, put on record and answered.
+
+pub mod applies;
+pub mod approvals;
+mod authored;
+pub mod call;
+mod disk;
+mod look;
+pub mod outcome;
+mod own;
+pub mod passphrase;
+mod probe;
+
+use writ_clients::Client;
+use writ_core::{Decision, Timestamp, ToolCall};
+
+pub use disk::Disk;
+pub use probe::Probe;
+
+use crate::Home;
+use crate::governing::{Governing, protect};
+use look::{Surroundings, look};
+
+/// Decides one call of a client's agent under a policy, now, on this machine's file system, without a session and without a
+/// record.
+pub fn now(governing: &Governing, call: &ToolCall, client: &dyn Client, home: &Home) -> Decision {
+    let setting = protect::setting(home, &governing.path, Timestamp::now());
+    let looked =
+        look(&governing.policy, call, &Surroundings { setting: &setting, home, client: Some(client), session: None });
+    writ_policy::judge(&governing.policy, &setting, &looked.facts)
+}

@@ -1,0 +1,64 @@
+//! What a decision comes to beside the policy's own word: a changed policy, a human's pending word, a human's yes.
+//!
+//! Pure: the hook decides with it, and verification decides again.
+
+use writ_core::{Decision, Matched, Reason, Subject, Verdict};
+use writ_evidence::row::RowDecision;
+
+/// Rule names that are Writ's own: no human has accepted the policy as it is now.
+pub const POLICY_CHANGED: &str = "writ:policy-changed";
+/// The policy cannot be read or verified any more.
+pub const POLICY_UNUSABLE: &str = "writ:policy-unusable";
+/// A human said yes to exactly this call.
+pub const APPROVED: &str = "writ:approved";
+
+/// What the accepted policy, a changed one and a human's pending word make of a call: all must allow it (R82).
+pub fn combined(accepted: Decision, layer: Option<Decision>, pending: bool) -> Decision {
+    let mut reasons = accepted.reasons;
+    if let Some(layer) = layer {
+        let named = !reasons.is_empty() && !layer.reasons.is_empty();
+        reasons.extend(layer.reasons.into_iter().map(|reason| Reason {
+            rule: if reason.rule.starts_with('/') { format!("changed-policy:{}", reason.rule) } else { reason.rule },
+            ..reason
+        }));
+        // What only one of the two names is allowed by neither rule: it is the client's affair.
+        if !named {
+            reasons.retain(|reason| reason.verdict != Verdict::Allow);
+        }
+    }
+    if pending {
+        reasons.push(Reason {
+            verdict: Verdict::Ask,
+            rule: POLICY_CHANGED.to_owned(),
+            matched: Matched { subject: Subject::Policy, text: String::new(), span: None },
+            message:
+                "an earlier session here ended while its policy was changed or gone, and no human has settled that"
+                    .to_owned(),
+            instead: "a human runs `writ policy accept` in a terminal".to_owned(),
+        });
+    }
+    Decision::from_reasons(reasons)
+}
+
+/// What an asked call becomes once a human has said yes to it.
+pub fn approved(asked: Decision) -> Decision {
+    let reasons = asked.reasons.into_iter().map(|reason| match reason.verdict {
+        Verdict::Ask => Reason { verdict: Verdict::Allow, rule: APPROVED.to_owned(), instead: String::new(), ..reason },
+        Verdict::Allow | Verdict::Deny => reason,
+    });
+    Decision::from_reasons(reasons.collect())
+}
+
+/// The ledger's word for a verdict.
+pub const fn row_decision(verdict: Verdict) -> RowDecision {
+    match verdict {
+        Verdict::Allow => RowDecision::Approved,
+        Verdict::Ask => RowDecision::Asked,
+        Verdict::Deny => RowDecision::Denied,
+    }
+}
+
+/// The rules behind a decision, strictest first: what the ledger keeps and what verification compares.
+pub fn rules(decision: &Decision) -> Vec<String> {
+    decision.reasons.iter().map(|reason| format!("{} {}", reason.verdict, reason.rule)).collect()
+}

@@ -1,0 +1,158 @@
+//! A session: its ledger locked, its state read, its rows appended.
+//!
+//! Owns the order of things on every hook call; decides nothing. While a [`Session`] lives, no other process can append to
+//! its ledger, so the state it read is the state its next row follows.
+
+pub mod observed;
+mod open;
+mod policy;
+pub mod rows;
+pub mod seal;
+pub mod shown;
+pub mod state;
+pub mod unhooked;
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use writ_clients::Client;
+use writ_core::json::{self, Value};
+use writ_core::{SessionId, Timestamp};
+use writ_evidence::row::{Draft, Row, RowDecision};
+use writ_policy::Setting;
+use writ_store::{LedgerGuard, Store, StoreError};
+
+use crate::Home;
+use crate::governing::standing::InForce;
+use crate::governing::{Governing, GoverningError};
+use crate::home::NoStateDir;
+use state::{State, StateError};
+
+pub use open::PUBLIC_KEY;
+pub use policy::stands;
+
+/// What the id of a session's record ends in where no policy governs and only claims are kept. A policy that comes to govern
+/// the same session later begins a record of its own.
+const UNGOVERNED: &str = "+claims";
+/// Why a session cannot be used. On a call this denies (R6).
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The ledger or its folder.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The policy.
+    #[error(transparent)]
+    Governing(#[from] GoverningError),
+    /// The checkpoint could not be signed.
+    #[error("the checkpoint cannot be signed: {0}")]
+    Key(#[from] writ_evidence::keys::KeyError),
+    /// There is no state folder.
+    #[error(transparent)]
+    NoStateDir(#[from] NoStateDir),
+    /// The last row's state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The policy that the session began under is gone and nothing was recorded yet.
+    #[error("the policy vanished while the session was being opened: put it back and try again")]
+    Vanished,
+    /// The session began here before, and its rows are gone.
+    #[error("the record of this session is gone although it began here before: put {} back, or start a new session", folder.display())]
+    Lost {
+        /// Where its folder was.
+        folder: PathBuf,
+    },
+    /// The session is under no policy.
+    #[error("no policy governs this session: only claims are on record")]
+    Ungoverned,
+}
+
+/// An open session.
+pub struct Session<'a> {
+    /// The store it lives in.
+    pub store: &'a Store,
+    /// Its id.
+    pub id: SessionId,
+    /// The state after the last row; every appended row carries it on.
+    pub state: State,
+    /// The circumstances of decisions, as the genesis row recorded them, at this moment.
+    pub setting: Setting,
+    /// The moment of this call: decisions and rows share it.
+    pub now: Timestamp,
+    /// The user's folders.
+    pub home: &'a Home,
+    /// The agent's client; `None` where this version of Writ does not know it.
+    pub client: Option<&'static dyn Client>,
+    /// Whether this call wrote the genesis row.
+    pub fresh: bool,
+    guard: LedgerGuard,
+    in_force: OnceCell<Result<InForce, Blocked>>,
+}
+
+impl<'a> Session<'a> {
+    /// A row about the session itself rather than a call.
+    pub fn event(&self, event: &str, detail: impl Serialize) -> Draft {
+        self.draft(RowDecision::Checkpoint, rows::Titled { event, detail })
+    }
+
+    /// A row with this session's time; the caller adds the call's own members.
+    pub fn draft(&self, decision: RowDecision, detail: impl Serialize) -> Draft {
+        Draft {
+            timestamp: self.now,
+            call_id: None,
+            tool_name: None,
+            decision,
+            denial_reason: None,
+            result_hash: None,
+            detail: json::to_value(&detail),
+        }
+    }
+
+    /// Appends a row that carries the state on. Durable on return.
+    pub fn append(&mut self, mut draft: Draft) -> Result<u64, SessionError> {
+        let carried = rows::Carried { recovered: self.guard.recovered().map(ToString::to_string), state: &self.state };
+        if let (Value::Object(detail), Value::Object(carried)) = (&mut draft.detail, json::to_value(&carried)) {
+            detail.extend(carried);
+        }
+        Ok(self.guard.append(draft)?.sequence)
+    }
+
+    /// Keeps the policy's bytes in the session's folder, under their digest.
+    pub fn keep_policy(&self, governing: &Governing) -> Result<(), SessionError> {
+        Ok(self.guard.keep(&format!("policies/{}", governing.file.hex()), &governing.bytes)?)
+    }
+
+    /// Keeps bytes in the session's folder. Durable on return.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), SessionError> {
+        Ok(self.guard.keep(name, bytes)?)
+    }
+
+    /// Every row so far.
+    pub fn rows(&self) -> Result<Vec<Row>, SessionError> {
+        Ok(self.store.rows(&self.id)?)
+    }
+
+    /// The locked ledger.
+    pub const fn ledger(&mut self) -> &mut LedgerGuard {
+        &mut self.guard
+    }
+}
+
+/// Why the accepted policy cannot be applied now.
+#[derive(Debug)]
+pub enum Blocked {
+    /// Its kept copy cannot be read or no longer verifies.
+    Unusable(GoverningError),
+    /// There is none.
+    Ungoverned,
+}
+
+/// The id under which claims are kept where no policy governs.
+pub fn ungoverned(id: &SessionId) -> SessionId {
+    SessionId::new(format!("{}{UNGOVERNED}", id.as_str()))
+}
+
+/// The process namespace of this process, where the system has such.
+pub fn namespace() -> Option<String> {
+    std::fs::read_link("/proc/self/ns/pid").ok().map(|link| link.to_string_lossy().into_owned())
+}

@@ -1,0 +1,201 @@
+//! How a session is opened: its genesis row when it is new, its state when it is not.
+
+use std::cell::OnceCell;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use writ_clients::Client;
+use writ_core::{Digest, Event, EventKind, SessionId, Timestamp};
+use writ_evidence::row::Draft;
+use writ_policy::Setting;
+use writ_store::{LedgerGuard, Store};
+
+use super::policy::first_policy;
+use super::state::{State, StateError};
+use super::{Session, SessionError, UNGOVERNED, namespace, rows};
+use crate::Home;
+use crate::governing::standing::PolicyRef;
+use crate::governing::{Governing, Signed, Trust, protect};
+use crate::setup::watch;
+
+/// The ledger key's public half, in each session's folder.
+pub const PUBLIC_KEY: &str = "ledger.pub";
+/// How long a hook waits for the others before it gives up and denies.
+const LOCK_DEADLINE: Duration = Duration::from_secs(20);
+
+impl<'a> Session<'a> {
+    /// Locks the session's ledger and reads its state; writes the genesis row when the session is new.
+    pub fn open(
+        store: &'a Store,
+        id: &SessionId,
+        input: &Event,
+        home: &'a Home,
+        now: Timestamp,
+    ) -> Result<Self, SessionError> {
+        let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
+        if let Some(row) = guard.last() {
+            let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
+            let (setting, _) = recorded(store, id)?;
+            return Ok(Self {
+                store,
+                id: id.clone(),
+                state,
+                setting: Setting { now, ..setting },
+                now,
+                home,
+                client: writ_clients::named(input.client),
+                fresh: false,
+                guard,
+                in_force: OnceCell::new(),
+            });
+        }
+        if store.is_known(id) {
+            return Err(SessionError::Lost { folder: store.folder(id) });
+        }
+        if id.as_str().ends_with(UNGOVERNED) {
+            return Self::begin_ungoverned(store, id, input, home, now, guard);
+        }
+        let (governing, pending) = first_policy(store, Path::new(&input.cwd), &Trust::open(home.state.as_deref()))?;
+        let state = State { pending, ..State::fresh(Some(PolicyRef::to(&governing))) };
+        let mut setting = protect::setting(home, &governing.path, now);
+        setting.protected.extend(protect::transcript(input.transcript.as_deref(), &setting.protected));
+        let mut session = Self {
+            store,
+            id: id.clone(),
+            state,
+            setting,
+            now,
+            home,
+            client: writ_clients::named(input.client),
+            fresh: true,
+            guard,
+            in_force: OnceCell::new(),
+        };
+        session.keep_policy(&governing)?;
+        let governed = Governed::of(input, &session, &governing);
+        let draft =
+            session.event("session-start", GovernedGenesis { genesis: Genesis::of(input, &session)?, governed });
+        session.begin(draft, &input.cwd)?;
+        Ok(session)
+    }
+
+    /// Begins the record of claims where no policy governs.
+    fn begin_ungoverned(
+        store: &'a Store,
+        id: &SessionId,
+        input: &Event,
+        home: &'a Home,
+        now: Timestamp,
+        guard: LedgerGuard,
+    ) -> Result<Self, SessionError> {
+        let setting = Setting { now, home: home.user_text(), protected: Vec::new() };
+        let mut session = Self {
+            store,
+            id: id.clone(),
+            state: State::fresh(None),
+            setting,
+            now,
+            home,
+            client: writ_clients::named(input.client),
+            fresh: true,
+            guard,
+            in_force: OnceCell::new(),
+        };
+        let genesis = Genesis::of(input, &session)?;
+        let draft = session.event("session-start", genesis);
+        session.begin(draft, &input.cwd)?;
+        Ok(session)
+    }
+
+    /// Writes the genesis row. What is remembered apart from it comes after: a crash in between leaves a session that is known by
+    /// its rows, never one that is known and has none.
+    fn begin(&mut self, draft: Draft, cwd: &str) -> Result<(), SessionError> {
+        self.append(draft)?;
+        Ok(self.store.remember(&self.id, cwd, self.now)?)
+    }
+
+    /// Opens a session that exists, for a human's command.
+    pub fn resume(store: &'a Store, id: &SessionId, home: &'a Home, now: Timestamp) -> Result<Self, SessionError> {
+        let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
+        let row = guard.last().ok_or(SessionError::Vanished)?;
+        let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
+        let (setting, client) = recorded(store, id)?;
+        let (setting, in_force) = (Setting { now, ..setting }, OnceCell::new());
+        Ok(Self { store, id: id.clone(), state, setting, now, home, client, fresh: false, guard, in_force })
+    }
+}
+
+/// The setting and the client in the genesis row.
+fn recorded(store: &Store, id: &SessionId) -> Result<(Setting, Option<&'static dyn Client>), SessionError> {
+    let genesis = store.first_row(id)?;
+    let found = genesis.and_then(|first| Some((protect::recorded(&first.detail)?, rows::client(&first.detail).ok())));
+    Ok(found.ok_or(StateError { sequence: 0 })?)
+}
+
+/// What the first row says of any session.
+#[derive(Serialize)]
+struct Genesis<'a> {
+    session: &'a SessionId,
+    client: &'static str,
+    writ: &'static str,
+    cwd: &'a str,
+    setting: &'a Setting,
+    key: Digest,
+}
+
+/// What it says beside that of one under policy.
+#[derive(Serialize)]
+struct Governed<'a> {
+    transcript: Option<&'a str>,
+    began: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signers: Option<&'a [String]>,
+    /// Where the session's processes live: a human's word from elsewhere needs more than a terminal.
+    namespace: Option<String>,
+    hooks: Vec<watch::Hooks>,
+}
+
+#[derive(Serialize)]
+struct GovernedGenesis<'a> {
+    #[serde(flatten)]
+    genesis: Genesis<'a>,
+    #[serde(flatten)]
+    governed: Governed<'a>,
+}
+
+impl<'a> Genesis<'a> {
+    /// Keeps the ledger key's public half, which the row names.
+    fn of(input: &'a Event, session: &'a Session<'_>) -> Result<Self, SessionError> {
+        let key = session.store.ledger_key()?;
+        session.guard.keep(PUBLIC_KEY, key.public().to_pem().as_bytes())?;
+        Ok(Self {
+            session: &session.id,
+            client: input.client,
+            writ: env!("CARGO_PKG_VERSION"),
+            cwd: &input.cwd,
+            setting: &session.setting,
+            key: key.public().key_id(),
+        })
+    }
+}
+
+impl<'a> Governed<'a> {
+    fn of(input: &'a Event, session: &Session<'_>, governing: &'a Governing) -> Self {
+        Self {
+            transcript: input.transcript.as_deref(),
+            began: began(&input.kind),
+            signers: if let Signed::By(signers) = &governing.signed { Some(signers) } else { None },
+            namespace: namespace(),
+            hooks: session
+                .client
+                .map(|client| watch::installed(session.home, client, Path::new(&input.cwd)))
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// What made the session begin here: the client's word for a start, or the event that found no record.
+fn began(event: &EventKind) -> &str {
+    if let EventKind::SessionStart { source } = event { source.as_deref().unwrap_or("startup") } else { event.name() }
+}

@@ -1,0 +1,105 @@
+//! The policy of a session: the one it begins under, and how its file stands to it since (R82).
+
+use std::path::Path;
+
+use serde::Serialize;
+use writ_core::{Digest, SessionId};
+use writ_store::Store;
+
+use super::state::State;
+use super::{Blocked, Session, SessionError};
+use crate::governing::standing::{self, Change, InForce, Open};
+use crate::governing::{self, Governing, Trust};
+
+impl Session<'_> {
+    /// The policy as a human last accepted it and what became of its file, or what stands in its way. Looked at once.
+    pub fn policy(&self) -> Result<&InForce, &Blocked> {
+        let look = || {
+            let accepted = self.state.policy.as_ref().ok_or(Blocked::Ungoverned)?;
+            let trust = Trust::open(self.home.state.as_deref());
+            standing::in_force(accepted, &self.store.folder(&self.id), &trust).map_err(Blocked::Unusable)
+        };
+        self.in_force.get_or_init(look).as_ref()
+    }
+
+    /// Records it once when the policy's file is no longer the accepted one, or is again. Gives what the human is to be told.
+    pub fn notice(&mut self) -> Result<Option<String>, SessionError> {
+        let Some(policy) = self.state.policy.clone() else { return Ok(None) };
+        // Most events need no more than to know that nothing changed.
+        let same = || governing::read(&policy.path).is_ok_and(|bytes| Digest::of(&bytes) == policy.file);
+        if self.in_force.get().is_none() && self.state.told.is_none() && !self.state.pending && same() {
+            return Ok(None);
+        }
+        let Ok(in_force) = self.policy() else { return Ok(None) };
+        let (key, message) = match &in_force.change {
+            Some(change) => (Some(change.key()), Some(format!("writ: {}", change.tell(&policy.path)))),
+            None => (None, None),
+        };
+        if key == self.state.told {
+            let pending = self.fresh && self.state.pending;
+            return Ok(pending.then(|| format!("writ: {}", standing::pending(&policy.path))));
+        }
+        if let Some(layer) = in_force.change.as_ref().and_then(Change::layer) {
+            self.keep_policy(layer)?;
+        }
+        let repository = standing::repository(policy.root());
+        let event = if key.is_some() { "policy-changed" } else { "policy-restored" };
+        if key.is_some() {
+            let open = Open { path: policy.path.clone(), file: policy.file };
+            self.store.leave_open(repository, &open.to_bytes())?;
+        } else if !self.state.pending {
+            self.store.settle(repository)?;
+        }
+        let draft = self.event(event, Found { file: key.as_deref() });
+        self.state.told = key;
+        self.append(draft)?;
+        Ok(message)
+    }
+}
+
+/// What became of the policy's file: `null` when it is the accepted one again.
+#[derive(Serialize)]
+struct Found<'a> {
+    file: Option<&'a str>,
+}
+
+/// The policy that a new session begins under, and whether a human has to settle something first (R82). Where an earlier
+/// session's policy changed or vanished, one that nobody has accepted here does not begin a session: the accepted one does.
+pub fn first_policy(store: &Store, cwd: &Path, trust: &Trust) -> Result<(Governing, bool), SessionError> {
+    let repository = standing::repository(cwd);
+    let left = standing::left_open(store, cwd)?;
+    let found = governing::find(cwd);
+    let opened = match (&found, &left) {
+        (Some(path), _) => Some(governing::open(path, None, trust)),
+        (None, Some(_)) => None,
+        (None, None) => return Err(SessionError::Vanished),
+    };
+    if let Some(Ok(governing)) = &opened
+        && (left.is_none() || store.accepted(repository, governing.file)?.is_some())
+    {
+        store.keep_accepted(repository, governing.file, &governing.bytes)?;
+        return Ok((governing.clone(), false));
+    }
+    let kept = match &left {
+        Some(open) => store.accepted(repository, open.file)?.map(|bytes| (open, bytes)),
+        None => None,
+    };
+    match (kept, opened) {
+        (Some((open, bytes)), _) => Ok((governing::open_kept(&open.path, bytes, trust)?, true)),
+        (None, Some(opened)) => Ok((opened?, left.is_some())),
+        (None, None) => Err(SessionError::Vanished),
+    }
+}
+
+/// How a session stands to its policy: `None` where it runs under the file as it is.
+pub fn stands(store: &Store, id: &SessionId, trust: &Trust) -> Option<String> {
+    let row = store.last_row(id).ok()??;
+    let state = State::from_detail(&row.detail)?;
+    let policy = state.policy?;
+    let pending = state.pending.then(|| standing::pending(&policy.path));
+    match standing::in_force(&policy, &store.folder(id), trust) {
+        Ok(InForce { change: Some(change), .. }) => Some(change.tell(&policy.path)),
+        Ok(InForce { change: None, .. }) => pending,
+        Err(error) => Some(format!("{error}: every call is denied")),
+    }
+}

@@ -1,0 +1,4 @@
+//! Writ in a client's settings: put in, taken out, watched while a session runs.
+
+pub mod install;
+pub mod watch;
