@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Answer, Event, EventKind, Reply, Search, SessionId, ToolCall, ToolKind, ToolUse, Verdict};
 
-use crate::claude_code::answer::bounded;
 use crate::hints::{self, Hints};
+use crate::text::bounded;
 use crate::{Client, PayloadError};
 
 /// The name by which rows and `--client` know it.

@@ -10,6 +10,7 @@ pub mod generic;
 mod hints;
 pub mod servers;
 pub mod settings;
+pub mod text;
 pub mod transcript;
 pub mod work;
 

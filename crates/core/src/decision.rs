@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::json;
+use crate::span::Span;
 
 /// What is to happen with a call. Ordered so that the stricter is the greater: deny beats ask beats allow (R5).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -28,28 +29,6 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// A byte range `start..end` in the text that was judged; in JSON `[start, end]`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(from = "(usize, usize)", into = "(usize, usize)")]
-pub struct Span {
-    /// First byte.
-    pub start: usize,
-    /// One past the last byte.
-    pub end: usize,
-}
-
-impl From<(usize, usize)> for Span {
-    fn from((start, end): (usize, usize)) -> Self {
-        Self { start, end }
-    }
-}
-
-impl From<Span> for (usize, usize) {
-    fn from(span: Span) -> Self {
-        (span.start, span.end)
     }
 }
 

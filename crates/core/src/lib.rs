@@ -12,12 +12,14 @@ mod id;
 pub mod json;
 pub mod plain;
 pub mod secret;
+mod span;
 mod time;
 pub mod visible;
 
 pub use call::{Search, ToolCall, ToolKind};
-pub use decision::{Decision, Matched, Reason, Span, Subject, Verdict};
+pub use decision::{Decision, Matched, Reason, Subject, Verdict};
 pub use digest::{Digest, DigestError, Hasher};
 pub use event::{Agent, Answer, BatchCall, Event, EventKind, Outcome, Reply, ToolUse};
 pub use id::SessionId;
+pub use span::Span;
 pub use time::{TimeError, Timestamp};

@@ -10,7 +10,7 @@ use writ_engine::attest::subject::{self, NoSubject, Subject};
 use writ_engine::decide::Probe;
 
 use super::attest::{self, Attester};
-use super::sarif::{self, Place};
+use super::sarif::{self, Place, target};
 use crate::args::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 use crate::exit::Failure;
 use crate::{environment, input, output};
@@ -235,13 +235,6 @@ fn others(report: &Report, worst: &Mutation) {
     if others.len() > MOST {
         output::line(format!("  also  {} more: `--explain` shows them", others.len() - MOST));
     }
-}
-
-/// What is hit, in a word or two.
-pub fn target(mutation: &Mutation) -> String {
-    let target = &mutation.intent.target;
-    let kind = target.kind.as_deref().unwrap_or("something");
-    output::plain(&target.id.as_deref().map_or_else(|| kind.to_owned(), |id| format!("{kind} {id}")))
 }
 
 fn details(mutation: &Mutation) {

@@ -15,7 +15,7 @@ use writ_evidence::keys::{Algorithm, PublicKey, SigningKey};
 use writ_evidence::registry::{Change, Key, KeyState, Registry};
 use writ_store::Store;
 
-use super::{approve, attest};
+use super::{attest, recorded};
 use crate::args::{Format, InstanceArgs, KeyArgs, KeyKind, KeyListArgs, KeysCommand, LifeCommand};
 use crate::environment;
 use crate::exit::Failure;
@@ -49,10 +49,10 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
         }
         KeysCommand::Approval => {
             // Older than the newest session of all: whoever began before that is none of its processes.
-            let store = approve::store(&home)?;
+            let store = recorded::store(&home)?;
             let newest = store.sessions().map_err(Failure::could_not)?.into_iter().next();
             let about = match newest {
-                Some(id) => approve::about(&store, &id)?,
+                Some(id) => recorded::about(&store, &id)?,
                 None => presence::About { began: Timestamp::now(), namespace: writ_engine::session::namespace() },
             };
             presence::set_passphrase(&about, &home)

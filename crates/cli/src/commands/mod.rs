@@ -15,6 +15,7 @@ mod keys;
 mod ledger;
 mod mcp;
 mod policy;
+mod recorded;
 mod relying;
 mod sarif;
 mod serve;

@@ -3,6 +3,8 @@
 use writ_consequence::{Mutation, Report, Verdict, rules};
 use writ_core::json::Value;
 
+use crate::output;
+
 /// What was evaluated, as a place in a log names it.
 pub struct Place<'a> {
     /// The file, or a word for what is none.
@@ -40,6 +42,13 @@ pub fn log(report: &Report, place: &Place<'_>) -> Value {
     ])
 }
 
+/// What is hit, in a word or two.
+pub fn target(mutation: &Mutation) -> String {
+    let target = &mutation.intent.target;
+    let kind = target.kind.as_deref().unwrap_or("something");
+    output::plain(&target.id.as_deref().map_or_else(|| kind.to_owned(), |id| format!("{kind} {id}")))
+}
+
 fn rule(found: &Mutation) -> &str {
     found.intent.metadata.rule.as_deref().unwrap_or("writ/consequence")
 }
@@ -63,7 +72,7 @@ fn result(found: &Mutation, index: Option<usize>, place: &Place<'_>) -> Value {
         Verdict::Warn => "warning",
         Verdict::Escalate | Verdict::Block => "error",
     };
-    let target = super::evaluate::target(found);
+    let target = target(found);
     let said = format!("{} {target}: {}", found.intent.action, found.recoverability.reasoning);
     let mut physical = vec![("artifactLocation", object([("uri", Value::from(place.uri))]))];
     physical.extend(region(found, place.text).map(|region| ("region", region)));

@@ -9,8 +9,8 @@ use writ_evidence::row::Row;
 use writ_store::Store;
 
 use crate::args::{Format, FormatArgs, SessionCommand};
-use crate::commands::approve::{session, store};
 use crate::commands::ledger;
+use crate::commands::recorded::{session, store};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;

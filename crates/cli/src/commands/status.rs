@@ -10,8 +10,8 @@ use writ_engine::verify::{self, VerifyError};
 use writ_policy::Enforce;
 
 use crate::args::{Format, FormatArgs};
-use crate::commands::approve::store;
 use crate::commands::doctor::hooks::{self, Look};
+use crate::commands::recorded::store;
 use crate::commands::session::Listed;
 use crate::commands::{policy, session};
 use crate::environment;

@@ -8,8 +8,8 @@ use writ_engine::governing;
 use writ_engine::verify::{self, Options, Outcome, Report};
 
 use crate::args::{Format, VerifyArgs};
-use crate::commands::approve::store;
 use crate::commands::keys::public_key;
+use crate::commands::recorded::{failure, store};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -56,16 +56,6 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
             }
             Err(failure(error))
         }
-    }
-}
-
-/// The code that goes with a record that cannot be verified.
-pub fn failure(error: verify::VerifyError) -> Failure {
-    match error {
-        verify::VerifyError::Lost { .. }
-        | verify::VerifyError::NoLedger { .. }
-        | verify::VerifyError::NoSession { .. } => Failure::malformed(error),
-        verify::VerifyError::Io { .. } | verify::VerifyError::Store(_) => Failure::could_not(error),
     }
 }
 

@@ -2,15 +2,14 @@
 //!
 //! Owns the JSON of an answer. Refuses to be anything but one object: a word before or after it, and this client takes
 //! the whole for plain text and lets the tool run, without a warning even where `onFailure` is `block`. The invariant:
-//! every text in an answer is at most [`TEXT_LIMIT`] bytes and free of control characters. Format page:
+//! every text in an answer is at most [`crate::text::TEXT_LIMIT`] bytes and free of control characters. Format page:
 //! `spec/clients/claude-code.md`.
 
 use serde::Serialize;
 use writ_core::json::to_compact;
-use writ_core::{Answer, Reply, Verdict, visible};
+use writ_core::{Answer, Reply, Verdict};
 
-/// The longest reason, message or context in an answer, in bytes; longer texts are cut and end in `…`.
-pub const TEXT_LIMIT: usize = 4096;
+use crate::text::bounded;
 
 /// Exactly one JSON object on one line, without a line break behind it.
 pub fn to_json(answer: &Answer) -> String {
@@ -81,23 +80,13 @@ struct Context {
     additional_context: String,
 }
 
-/// A text as an answer holds it: not too long, and nothing in it that is not seen.
-pub fn bounded(text: &str) -> String {
-    // A file's name must not repaint the user's terminal.
-    let text = visible::lines(text);
-    if text.len() <= TEXT_LIMIT {
-        return text.into_owned();
-    }
-    let room = TEXT_LIMIT - '…'.len_utf8();
-    let kept = text.char_indices().take_while(|(at, c)| at + c.len_utf8() <= room).map(|(_, c)| c);
-    kept.chain(std::iter::once('…')).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use writ_core::json::{Value, parse};
+    use writ_core::visible;
 
     use super::*;
+    use crate::text::TEXT_LIMIT;
 
     fn deny(reason: &str) -> Answer {
         Answer::refuse(Some("PreToolUse"), reason)

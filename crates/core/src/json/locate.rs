@@ -1,7 +1,7 @@
 //! From a JSON pointer to a place in the text: paid for only when there is an error to report.
 
 use super::parse::{Limits, Parser};
-use crate::decision::Span;
+use crate::span::Span;
 
 /// Which part of a member to point at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

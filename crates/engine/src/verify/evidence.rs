@@ -3,25 +3,24 @@
 //! Owns the reading of the ledger. Refuses to hold it: a piece is checked on threads of its own while the rows of the piece before
 //! are followed. Invariant: a key counts as pinned only when the verifier, not the folder, brought it.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
+use writ_core::SessionId;
 use writ_core::json::Value;
-use writ_core::{Digest, SessionId};
 use writ_evidence::checkpoint::origin;
 use writ_evidence::keys::PublicKey;
 use writ_evidence::ledger::{Checker, LedgerReport};
 use writ_evidence::row::{MAX_LINE, Row};
 use writ_store::{Store, StoreError, plain};
 
+use super::key::{self, KeyUsed, NOT_THERE};
 use super::report::{Outcome, Phase, Report, Standing, Status, Unobserved};
 use super::{Options, VerifyError, decisions, optional, session_id};
 use crate::Home;
-use crate::governing::Trust;
 use crate::session::PUBLIC_KEY;
 
 /// Largest ledger that is read: about three million rows.
@@ -47,40 +46,6 @@ pub struct Evidence {
     /// Whether the folder holds nothing that says there ever was a row.
     bare: bool,
     progress: Option<fn(u64, u64)>,
-}
-
-/// Which key the checkpoints were checked with, and why that one.
-enum KeyUsed {
-    Given(Digest),
-    Trusted(Digest),
-    Machine(Digest),
-    Folder(Digest),
-    None,
-}
-
-impl KeyUsed {
-    const fn is_pinned(&self) -> bool {
-        matches!(self, Self::Given(_) | Self::Trusted(_) | Self::Machine(_))
-    }
-
-    const fn id(&self) -> Option<Digest> {
-        match self {
-            Self::Given(id) | Self::Trusted(id) | Self::Machine(id) | Self::Folder(id) => Some(*id),
-            Self::None => None,
-        }
-    }
-}
-
-impl fmt::Display for KeyUsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Given(id) => write!(f, "by the given key {id}"),
-            Self::Trusted(id) => write!(f, "by key {id}, which you trust"),
-            Self::Machine(id) => write!(f, "by this machine's ledger key {id} (custody: file of the agent's own user)"),
-            Self::Folder(id) => write!(f, "by key {id}, which the folder itself brings: give --key to pin it"),
-            Self::None => f.write_str("by no key that is known here"),
-        }
-    }
 }
 
 /// What came of reading the ledger.
@@ -155,10 +120,10 @@ impl Evidence {
         let notes = optional(&folder.join("checkpoints"))?;
         let bare = brought.is_none() && notes.is_none() && head == Ok(None) && options.key.is_none();
         let bare = bare && !folder.join("policies").exists();
-        let (key, used) = pick_key(brought.as_deref(), home, options, here);
+        let (key, used) = key::pick(brought.as_deref(), home, options, here);
         let mut key_problems = Vec::new();
         if let Some(genesis) = &genesis {
-            key_problems = other_key(genesis, brought.as_deref(), key.as_ref());
+            key_problems = key::problems(genesis, brought.as_deref(), key.as_ref());
         }
         Ok(Self {
             path: file.to_owned(),
@@ -389,59 +354,10 @@ fn first_row(file: &Path) -> std::io::Result<Option<Row>> {
     Ok(line.iter().position(|&byte| byte == b'\n').and_then(|end| Row::parse(line.get(..end)?).ok()))
 }
 
-/// The given key, else this machine's where the session was seen here, else the folder's own.
-fn pick_key(brought: Option<&[u8]>, home: &Home, options: &Options, here: bool) -> (Option<PublicKey>, KeyUsed) {
-    if let Some(key) = &options.key {
-        return (Some(key.clone()), KeyUsed::Given(key.key_id()));
-    }
-    let machine = home.state().ok().and_then(|state| Store::open(state.to_owned()).ok()?.public_key());
-    let brought = brought.and_then(|pem| PublicKey::from_pem(std::str::from_utf8(pem).ok()?).ok());
-    let trusted = || Trust::open(home.state.as_deref()).keys().unwrap_or_default();
-    match (machine, brought) {
-        (Some(machine), brought) if here || brought.as_ref() == Some(&machine) => {
-            let id = machine.key_id();
-            (Some(machine), KeyUsed::Machine(id))
-        }
-        (_, Some(brought)) => {
-            let id = brought.key_id();
-            let used = if trusted().contains(&brought) { KeyUsed::Trusted(id) } else { KeyUsed::Folder(id) };
-            (Some(brought), used)
-        }
-        (_, None) => (None, KeyUsed::None),
-    }
-}
-
 /// The last checkpoint of this session that was seen on this machine.
 fn last_seen(home: &Home, id: &SessionId) -> Result<Option<Vec<u8>>, StoreError> {
     match home.state() {
         Ok(state) => Store::open(state.to_owned())?.head(id),
         Err(_) => Ok(None),
     }
-}
-
-/// How the problem ends that a folder without a key has.
-const NOT_THERE: &str = "is not there";
-
-/// The key that the genesis row names, and the bytes that lie beside the ledger, where they are not the key used.
-fn other_key(genesis: &Row, brought: Option<&[u8]>, key: Option<&PublicKey>) -> Vec<String> {
-    let mut out = Vec::new();
-    let named = genesis.detail.get("key").and_then(Value::as_str);
-    match (named, key) {
-        (Some(named), Some(key)) if named != key.key_id().to_string() => {
-            out.push(format!("the genesis row names another key: {named}"));
-        }
-        (None, _) => out.push("the genesis row names no key".to_owned()),
-        (Some(_), _) => {}
-    }
-    match brought {
-        None => out.push(format!("{PUBLIC_KEY} {NOT_THERE}")),
-        Some(brought) => {
-            let read = std::str::from_utf8(brought).ok().and_then(|pem| PublicKey::from_pem(pem).ok());
-            let read = read.filter(|read| read.to_pem().as_bytes() == brought);
-            if read.is_none_or(|read| named != Some(read.key_id().to_string().as_str())) {
-                out.push(format!("{PUBLIC_KEY} does not hold the key that was pinned at the start, byte for byte"));
-            }
-        }
-    }
-    out
 }

@@ -9,6 +9,7 @@ pub mod claims;
 mod coverage;
 mod decisions;
 mod evidence;
+mod key;
 mod newest;
 mod policies;
 pub mod report;
