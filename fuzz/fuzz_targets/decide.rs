@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use writ_core::json::{Object, Value, from_slice, to_canonical};
 use writ_core::{Timestamp, ToolCall};
-use writ_policy::{Lexical, Policy, Setting, judge, survey};
+use writ_policy::{Layer, Lexical, Policy, Setting, Tally, judge, survey};
 
 const DOCUMENT: &str = r#"{
   "version": "1.0", "name": "fuzz",
@@ -24,8 +24,8 @@ fuzz_target!(|line: &str| {
     let call = ToolCall::new("Bash", Value::from(input), "/work");
     let setting = Setting { now: Timestamp::from_millis(0), home: Some("/home/a".to_owned()), protected: Vec::new() };
     let facts = survey(&POLICY, &call, &setting, &Lexical);
-    let live = judge(&POLICY, &setting, &facts);
+    let live = judge(&[Layer::own(&POLICY, &facts)], &setting, Tally::default());
     let recorded = to_canonical(&facts);
-    let replayed = judge(&POLICY, &setting, &from_slice(recorded.as_bytes()).expect("facts read back"));
+    let replayed = judge(&[Layer::own(&POLICY, &from_slice(recorded.as_bytes()).expect("facts read back"))], &setting, Tally::default());
     assert_eq!(live.verdict, replayed.verdict);
 });

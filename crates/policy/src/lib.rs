@@ -11,6 +11,7 @@ mod facts;
 mod glob;
 mod ignore;
 mod judge;
+mod layer;
 mod policy;
 mod protect;
 mod rego;
@@ -27,7 +28,8 @@ pub use enforce::{Enforce, Enforced, enforce};
 pub use error::{PolicyError, Problem, did_you_mean};
 pub use facts::{Apply, Facts, Host, Loss, PlanVerdict};
 pub use glob::{Glob, GlobError};
-pub use judge::judge;
+pub use judge::Tally;
+pub use layer::{Layer, judge};
 pub use policy::{Claims, Consequences, Policy};
 pub use protect::{POLICY_NAMES, PROGRAM, Protected, Setting};
 pub use survey::survey;
@@ -37,5 +39,5 @@ use writ_core::{Decision, ToolCall};
 
 /// Both steps at once.
 pub fn decide(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn World) -> Decision {
-    judge(policy, setting, &survey(policy, call, setting, world))
+    judge(&[Layer::own(policy, &survey(policy, call, setting, world))], setting, Tally::default())
 }

@@ -23,6 +23,7 @@ pub struct Policy {
     claims: Claims,
     consequences: Consequences,
     pub(crate) tokens: Option<Verdict>,
+    pub(crate) limits: FailFast,
     enforce: Enforce,
     document: Value,
     warnings: Vec<String>,
@@ -170,6 +171,25 @@ impl Domains {
     }
 }
 
+/// The limits that refuse the next action once they are reached (R17).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FailFast {
+    pub tool_calls: Option<u64>,
+    pub turns: Option<u64>,
+}
+
+impl FailFast {
+    /// Objects that do not say `post-hoc`: a bare number of these is checked at the end (R73).
+    fn read(document: &Value) -> Self {
+        let fail_fast = |name: &str| {
+            let limit = document.get("limits")?.get(name)?;
+            let late = limit.get("enforcement").and_then(Value::as_str) == Some("post-hoc");
+            limit.get("value").and_then(Value::as_u64).filter(|_| !late)
+        };
+        Self { tool_calls: fail_fast("maxToolCalls"), turns: fail_fast("maxTurns") }
+    }
+}
+
 impl Policy {
     /// Parses and checks a policy document. Relative patterns hang off `root`, an absolute path.
     pub fn parse(bytes: &[u8], root: &str) -> Result<Self, PolicyError> {
@@ -204,6 +224,7 @@ impl Policy {
             claims,
             consequences,
             tokens,
+            limits: FailFast::read(&document),
             enforce,
             warnings: reader.warnings,
             document,

@@ -5,7 +5,7 @@
 
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
-use writ_policy::{Lexical, Policy, Setting, judge, survey};
+use writ_policy::{Layer, Lexical, Policy, Setting, Tally, judge, survey};
 
 const VECTORS: &str = include_str!("../../../vectors/decisions.jsonl");
 const ROOT: &str = "/work/project";
@@ -26,7 +26,7 @@ fn every_vector_is_decided_as_it_says() {
         assert!(case.get("root").is_none_or(|root| root.as_str() == Some(ROOT)));
         let call = ToolCall::new(tool, call.get("input").cloned().unwrap(), cwd);
         let facts = survey(&policy, &call, &setting, &Lexical);
-        let live = judge(&policy, &setting, &facts);
+        let live = judge(&[Layer::own(&policy, &facts)], &setting, Tally::default());
         let holds = match text("expect").as_str() {
             "not-allow" => live.verdict > Verdict::Allow,
             expected => live.verdict.as_str() == expected,
@@ -35,7 +35,8 @@ fn every_vector_is_decided_as_it_says() {
             wrong.push(format!("{}: {} instead of {}", text("id"), live.verdict, text("expect")));
         }
         let recorded = json::to_canonical(&facts);
-        let again = judge(&policy, &setting, &json::from_slice(recorded.as_bytes()).unwrap());
+        let again =
+            judge(&[Layer::own(&policy, &json::from_slice(recorded.as_bytes()).unwrap())], &setting, Tally::default());
         let rules = |decision: &writ_core::Decision| {
             decision.reasons.iter().map(|reason| (reason.verdict, reason.rule.clone())).collect::<Vec<_>>()
         };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Decision, Timestamp, ToolCall};
-use writ_policy::{Entry, Policy, Protected, Resolved, Setting, World, decide, enforce, judge, survey};
+use writ_policy::{Entry, Layer, Policy, Protected, Resolved, Setting, Tally, World, decide, enforce, judge, survey};
 
 const ROOT: &str = "/w";
 
@@ -123,9 +123,10 @@ fn decided(policy: &str, call: &ToolCall) -> Decision {
     let policy = Policy::parse(policy.as_bytes(), ROOT).unwrap();
     let (setting, world) = (setting(), disk());
     let facts = survey(&policy, call, &setting, &world);
-    let live = judge(&policy, &setting, &facts);
+    let live = judge(&[Layer::own(&policy, &facts)], &setting, Tally::default());
     let recorded = json::to_canonical(&facts);
-    let again = judge(&policy, &setting, &json::from_slice(recorded.as_bytes()).unwrap());
+    let again =
+        judge(&[Layer::own(&policy, &json::from_slice(recorded.as_bytes()).unwrap())], &setting, Tally::default());
     assert_eq!(live.verdict, again.verdict, "{call:?}");
     assert_eq!(live, decide(&policy, call, &setting, &world));
     live
@@ -318,7 +319,7 @@ fn a_wide_glob_leaves_a_small_record() {
     ] {
         let facts = survey(&policy, &bash(line), &setting(), &Wide);
         assert!(json::to_compact(&facts).len() < 16_000, "{line}");
-        assert_eq!(judge(&policy, &setting(), &facts).verdict.as_str(), verdict);
+        assert_eq!(judge(&[Layer::own(&policy, &facts)], &setting(), Tally::default()).verdict.as_str(), verdict);
     }
 }
 

@@ -6,11 +6,11 @@ use writ_core::{
     Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict, visible,
 };
 use writ_evidence::row::RowDecision;
-use writ_policy::{Enforced, Facts, Policy, enforce, judge};
+use writ_policy::{Enforced, Facts, Layer, Policy, enforce, judge};
 
 use super::authored;
 use super::look::{Looked, Surroundings, look};
-use super::outcome::{POLICY_UNUSABLE, approved, combined, row_decision, rules};
+use super::outcome::{POLICY_UNUSABLE, and_pending, approved, changed_policy, row_decision, rules};
 use crate::attest::proofs::Proof;
 use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
@@ -143,12 +143,12 @@ struct Judged {
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<Facts>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    layer: Option<Layer>,
+    layer: Option<JudgedToo>,
 }
 
 /// A changed policy that was asked, too.
 #[derive(Serialize)]
-struct Layer {
+struct JudgedToo {
     file: Digest,
     facts: Facts,
 }
@@ -220,19 +220,18 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> Considere
             Err(error) => facts = facts.unattested(error.to_string()),
         }
     }
-    let accepted = judge(&governing.policy, &session.setting, &facts);
+    let change = in_force.change.as_ref().and_then(Change::layer);
+    let changed = change.map(|change| look(&change.policy, call, &surroundings));
+    let mut layers = vec![Layer::own(&governing.policy, &facts)];
+    layers.extend(change.zip(changed.as_ref()).map(|(change, look)| changed_policy(&change.policy, &look.facts)));
+    let decision = and_pending(judge(&layers, &session.setting, session.state.tally()), session.state.pending);
     judged.facts = Some(facts);
-    let layer = in_force.change.as_ref().and_then(Change::layer);
-    let second = layer.map(|layer| {
-        let looked = look(&layer.policy, call, &surroundings);
+    let file = change.map(|change| change.file);
+    if let Some((file, looked)) = file.zip(changed) {
         proofs.extend(looked.proofs);
-        let decision = judge(&layer.policy, &session.setting, &looked.facts);
-        judged.layer = Some(Layer { file: layer.file, facts: looked.facts });
-        decision
-    });
-    let decision = combined(accepted, second, session.state.pending);
-    let layer = layer.map(|layer| layer.file);
-    Considered { decision, judged, proofs, layer, policy: Some(governing.policy.clone()) }
+        judged.layer = Some(JudgedToo { file, facts: looked.facts });
+    }
+    Considered { decision, judged, proofs, layer: file, policy: Some(governing.policy.clone()) }
 }
 
 fn blocked_reason(session: &Session<'_>, blocked: &Blocked) -> Reason {

@@ -13,6 +13,7 @@ mod probe;
 
 use writ_clients::Client;
 use writ_core::{Decision, Timestamp, ToolCall};
+use writ_policy::{Layer, Tally};
 
 pub use disk::Disk;
 pub use probe::Probe;
@@ -27,5 +28,5 @@ pub fn now(governing: &Governing, call: &ToolCall, client: &dyn Client, home: &H
     let setting = protect::setting(home, &governing.path, Timestamp::now());
     let looked =
         look(&governing.policy, call, &Surroundings { setting: &setting, home, client: Some(client), session: None });
-    writ_policy::judge(&governing.policy, &setting, &looked.facts)
+    writ_policy::judge(&[Layer::own(&governing.policy, &looked.facts)], &setting, Tally::default())
 }

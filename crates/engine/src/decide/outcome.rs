@@ -4,6 +4,7 @@
 
 use writ_core::{Decision, Matched, Reason, Subject, Verdict};
 use writ_evidence::row::RowDecision;
+use writ_policy::{Facts, Layer, Policy};
 
 /// Rule names that are Writ's own: no human has accepted the policy as it is now.
 pub const POLICY_CHANGED: &str = "writ:policy-changed";
@@ -12,31 +13,25 @@ pub const POLICY_UNUSABLE: &str = "writ:policy-unusable";
 /// A human said yes to exactly this call.
 pub const APPROVED: &str = "writ:approved";
 
-/// What the accepted policy, a changed one and a human's pending word make of a call: all must allow it (R82).
-pub fn combined(accepted: Decision, layer: Option<Decision>, pending: bool) -> Decision {
-    let mut reasons = accepted.reasons;
-    if let Some(layer) = layer {
-        let named = !reasons.is_empty() && !layer.reasons.is_empty();
-        reasons.extend(layer.reasons.into_iter().map(|reason| Reason {
-            rule: if reason.rule.starts_with('/') { format!("changed-policy:{}", reason.rule) } else { reason.rule },
-            ..reason
-        }));
-        // What only one of the two names is allowed by neither rule: it is the client's affair.
-        if !named {
-            reasons.retain(|reason| reason.verdict != Verdict::Allow);
-        }
+/// The layer that a changed policy file makes beside the accepted one (R82).
+pub const fn changed_policy<'a>(policy: &'a Policy, facts: &'a Facts) -> Layer<'a> {
+    Layer::named("changed-policy", policy, facts)
+}
+
+/// What a human's pending word about the policy makes of a decision (R82).
+pub fn and_pending(decision: Decision, pending: bool) -> Decision {
+    if !pending {
+        return decision;
     }
-    if pending {
-        reasons.push(Reason {
-            verdict: Verdict::Ask,
-            rule: POLICY_CHANGED.to_owned(),
-            matched: Matched { subject: Subject::Policy, text: String::new(), span: None },
-            message:
-                "an earlier session here ended while its policy was changed or gone, and no human has settled that"
-                    .to_owned(),
-            instead: "a human runs `writ policy accept` in a terminal".to_owned(),
-        });
-    }
+    let mut reasons = decision.reasons;
+    reasons.push(Reason {
+        verdict: Verdict::Ask,
+        rule: POLICY_CHANGED.to_owned(),
+        matched: Matched { subject: Subject::Policy, text: String::new(), span: None },
+        message: "an earlier session here ended while its policy was changed or gone, and no human has settled that"
+            .to_owned(),
+        instead: "a human runs `writ policy accept` in a terminal".to_owned(),
+    });
     Decision::from_reasons(reasons)
 }
 

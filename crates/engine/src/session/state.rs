@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp};
+use writ_policy::Tally;
 
 use crate::governing::standing::PolicyRef;
 
@@ -112,6 +113,11 @@ pub struct StateError {
 }
 
 impl State {
+    /// What the session has used, for the policies' limits.
+    pub const fn tally(&self) -> Tally {
+        Tally { calls: self.calls + self.asked, turns: self.turns }
+    }
+
     /// A fresh session under `policy`, if there is one.
     pub const fn fresh(policy: Option<PolicyRef>) -> Self {
         Self {

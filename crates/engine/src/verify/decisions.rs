@@ -10,7 +10,7 @@ use writ_core::json::{self, Value};
 use writ_core::{Digest, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
-use writ_policy::{Enforce, Enforced, Facts, Policy, Setting, enforce, judge};
+use writ_policy::{Enforce, Enforced, Facts, Layer, Policy, Setting, enforce, judge};
 
 use super::policies::{self, Kept};
 use super::report::{Outcome, Phase, Standing};
@@ -150,19 +150,20 @@ impl<'a> Replay<'a> {
         if policy.consequences().attest && facts.is_evaluated() && !attested {
             return Err("its policy wants its verdict attested, and it names none".to_owned());
         }
-        let first = judge(policy, &setting, &facts);
-        let (mut second, mut layer) = (None, None);
+        let (mut changed, mut layer) = (None, None);
         if let Some(recorded) = row.detail.get("layer") {
             let file = digest(recorded.get("file")).ok_or("its changed policy has no digest")?;
             let facts = read_facts(recorded.get("facts").unwrap_or(&Value::Null), tool)?;
-            second = Some(judge(self.parsed.get(&file).ok_or("no policy")?, &setting, &facts));
+            changed = Some((self.parsed.get(&file).ok_or("no policy")?, facts));
             layer = Some(file);
         }
-        let changed = before.told.as_deref().and_then(|told| Digest::parse(told).ok());
-        if layer.is_some() && layer != changed {
+        let mut layers = vec![Layer::own(policy, &facts)];
+        layers.extend(changed.as_ref().map(|(policy, facts)| outcome::changed_policy(policy, facts)));
+        let told = before.told.as_deref().and_then(|told| Digest::parse(told).ok());
+        if layer.is_some() && layer != told {
             return Err("it was judged under a changed policy that no row tells of".to_owned());
         }
-        let mut decision = outcome::combined(first, second, before.pending);
+        let mut decision = outcome::and_pending(judge(&layers, &setting, before.tally()), before.pending);
         let input = digest(row.detail.get("input")).ok_or("it holds no digest of its input")?;
         let agent = row.detail.get("agent").and_then(|agent| agent.get("id")).and_then(Value::as_str);
         let cwd = row.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();

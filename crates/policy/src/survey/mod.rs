@@ -24,7 +24,7 @@ use writ_shell::{Access, Dir, Listing, NetTarget, Part};
 
 use crate::facts::{Facts, Host, HostFact, PathFact, TextFact, UnresolvedFact};
 use crate::glob::unfold;
-use crate::judge::judge;
+use crate::judge::{Tally, judge_alone};
 use crate::policy::Policy;
 use crate::protect::Setting;
 use crate::rules::{Acting, Reading, ToolRule, text_matches};
@@ -158,7 +158,8 @@ impl Survey<'_> {
         let (policy, setting) = (self.policy, self.setting);
         let (tool, known_as) = (self.facts.tool.clone(), self.facts.known_as.clone());
         let alone = |facts: Facts| {
-            judge(policy, setting, &Facts { tool: tool.clone(), known_as: known_as.clone(), ..facts }).verdict
+            let facts = Facts { tool: tool.clone(), known_as: known_as.clone(), ..facts };
+            judge_alone(policy, setting, &facts, Tally::default()).verdict
         };
         if self.facts.paths.len() > MOST {
             let verdict = |fact: &PathFact| alone(Facts { paths: vec![fact.clone()], ..Facts::default() });

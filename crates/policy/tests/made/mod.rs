@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
-use writ_policy::{Entry, Policy, Protected, Resolved, Setting, World, fold, judge, survey};
+use writ_policy::{Entry, Layer, Policy, Protected, Resolved, Setting, Tally, World, fold, judge, survey};
 
 const ROOT: &str = "/w";
 
@@ -74,9 +74,10 @@ fn verdict(policy: &str, disk: &Disk, tool: &str, input: Value) -> Verdict {
     let policy = Policy::parse(policy.as_bytes(), ROOT).unwrap();
     let call = ToolCall::new(tool, input, ROOT);
     let facts = survey(&policy, &call, &setting(), disk);
-    let live = judge(&policy, &setting(), &facts);
+    let live = judge(&[Layer::own(&policy, &facts)], &setting(), Tally::default());
     let recorded = json::to_canonical(&facts);
-    let again = judge(&policy, &setting(), &json::from_slice(recorded.as_bytes()).unwrap());
+    let again =
+        judge(&[Layer::own(&policy, &json::from_slice(recorded.as_bytes()).unwrap())], &setting(), Tally::default());
     assert_eq!(live.verdict, again.verdict, "{call:?}");
     live.verdict
 }

@@ -1,0 +1,72 @@
+//! Policies in layers: each judges what its own survey of the call found, and the strictest word counts.
+//!
+//! Owns how layers come together (R5, R82). Each layer has facts of its own, because a survey looks for what its policy's rules
+//! name, and patterns that take back (`!`) mean their own list alone: merged lists could loosen. Invariant: a layer can only
+//! tighten. What one layer denies or asks stays denied or asked, and an allow is said only where every layer names the call.
+
+use writ_core::{Decision, Matched, Reason, Subject, Verdict};
+
+use crate::facts::Facts;
+use crate::judge::{Tally, judge_alone};
+use crate::policy::Policy;
+use crate::protect::Setting;
+
+/// Rule name that is Writ's own: nothing is allowed without a policy.
+const NO_LAYER: &str = "writ:no-policy";
+
+/// One policy and what its survey of the call found.
+#[derive(Clone, Copy, Debug)]
+pub struct Layer<'a> {
+    name: Option<&'a str>,
+    policy: &'a Policy,
+    facts: &'a Facts,
+}
+
+impl<'a> Layer<'a> {
+    /// The policy that governs. Its rules are named by their pointers alone.
+    pub const fn own(policy: &'a Policy, facts: &'a Facts) -> Self {
+        Self { name: None, policy, facts }
+    }
+
+    /// Another one that is asked too. Its rules are named with its own name in front (`changed-policy:/tools/deny/0`).
+    pub const fn named(name: &'a str, policy: &'a Policy, facts: &'a Facts) -> Self {
+        Self { name: Some(name), policy, facts }
+    }
+
+    /// A rule of this layer, by a name that says whose it is. Writ's own rules are the same in all layers.
+    fn rule(&self, rule: String) -> String {
+        match self.name {
+            Some(name) if rule.starts_with('/') => format!("{name}:{rule}"),
+            Some(_) | None => rule,
+        }
+    }
+}
+
+/// Applies policies to the facts of one call.
+pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally) -> Decision {
+    let mut reasons = Vec::new();
+    let mut all_name_it = true;
+    for layer in layers {
+        let judged = judge_alone(layer.policy, setting, layer.facts, tally).reasons;
+        all_name_it &= !judged.is_empty();
+        reasons.extend(judged.into_iter().map(|reason| Reason { rule: layer.rule(reason.rule), ..reason }));
+    }
+    // What not every layer names is allowed by no rule: it is the client's affair.
+    if !all_name_it {
+        reasons.retain(|reason| reason.verdict != Verdict::Allow);
+    }
+    if layers.is_empty() {
+        reasons.push(no_layer());
+    }
+    Decision::from_reasons(reasons)
+}
+
+fn no_layer() -> Reason {
+    Reason {
+        verdict: Verdict::Deny,
+        rule: NO_LAYER.to_owned(),
+        matched: Matched { subject: Subject::Policy, text: String::new(), span: None },
+        message: "no policy was asked".to_owned(),
+        instead: "a policy that allows it".to_owned(),
+    }
+}
