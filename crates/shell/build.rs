@@ -3,7 +3,7 @@
 
 #[path = "build/format.rs"]
 mod format;
-#[path = "src/programs/words.rs"]
+#[path = "src/programs/entries/words.rs"]
 #[expect(dead_code, reason = "shared with the crate")]
 mod words;
 
@@ -265,7 +265,7 @@ fn toml_files(folder: &str) -> Result<Vec<PathBuf>, Failure> {
 fn main() -> Result<(), Failure> {
     let out = env::var_os("OUT_DIR").ok_or_else(|| Failure("no OUT_DIR".to_owned()))?;
     println!("cargo::rerun-if-changed=build");
-    println!("cargo::rerun-if-changed=src/programs/words.rs");
+    println!("cargo::rerun-if-changed=src/programs/entries/words.rs");
     let mut tables = Tables::default();
     let mut sources = Vec::new();
     for path in toml_files("data/programs")? {

@@ -185,6 +185,9 @@ fn walk(modules: &Modules, mut at: Names, path: &[String], hops: u8) -> Option<N
         let module = modules.get(&at)?;
         if name == "super" {
             at.pop()?;
+        } else if !rest.is_empty() && modules.contains_key(&child_of(&at, name)) {
+            // A function or a value of the same name does not stand in a module's way.
+            at.push(name.clone());
         } else if let Some(bound) = module.binds.get(name) {
             // The name that a path binds is not itself the way there.
             let whole: Names = bound.iter().chain(rest).cloned().collect();
@@ -274,6 +277,18 @@ mod tests {
             let files = [("", "mod a; mod b; pub use b::B;"), ("a", there), ("b", back)];
             assert_eq!(found(&files), [[["a".to_owned()], ["b".to_owned()]]], "{there}");
         }
+    }
+
+    #[test]
+    fn a_function_does_not_hide_the_module_of_its_name() {
+        let files = [
+            ("", "mod a; mod b; pub use a::inner::b;"),
+            ("a", "pub mod inner; pub mod other;"),
+            ("a::inner", "pub fn b() {}"),
+            ("a::other", "use crate::b::B; pub fn f() {}"),
+            ("b", "pub struct B; fn g() { crate::a::other::f() }"),
+        ];
+        assert_eq!(found(&files), [[vec!["a".to_owned(), "other".to_owned()], vec!["b".to_owned()]]]);
     }
 
     #[test]

@@ -14,12 +14,13 @@ use writ_core::Digest;
 
 use crate::acts::{Act, Story, ended_as, story};
 use crate::claim::{Looks, looks};
-use crate::judge::{Facts, FileVerdict, Landing, Weight};
+use crate::facts::Facts;
 use crate::paths::{base_name, holds, plain};
 use crate::places::{alike_on_disk, around, beside, places, submodules};
 use crate::tree::{
     Delta, GitError, Repository, changed_since, git_ignores, is_submodule, status_of, tracked, versions, written_since,
 };
+use crate::verdict::{FileVerdict, Landing, Weight};
 
 /// Longest file that is laid beside what an agent says it wrote, in bytes.
 const MAX_CONTENTS: u64 = 64 << 20;

@@ -6,16 +6,20 @@
 
 mod acts;
 mod claim;
+mod facts;
 mod file;
 mod gate;
 mod judge;
 mod paths;
 mod places;
 mod tree;
+mod verdict;
 
 pub use acts::{Act, Edit};
 pub use claim::{Claim, Source, Status};
+pub use facts::Facts;
 pub use gate::{ALL, Code, Enforcement, Finding, Stop, decide};
-pub use judge::{Facts, FileVerdict, Landing, Verdict, Weight, judge};
+pub use judge::{Verdict, judge};
 pub use paths::resolved;
 pub use tree::{Delta, GitError, Limits, Repository, Snapshot, status_of};
+pub use verdict::{FileVerdict, Landing, Weight};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::acts::Act;
-use crate::judge::Facts;
+use crate::facts::Facts;
 use crate::paths::{alike, folded, resolved};
 use crate::tree::Repository;
 

@@ -5,17 +5,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+#[path = "sessions/repository.rs"]
+mod repository;
 #[path = "sessions/spell.rs"]
 mod spell;
+#[path = "sessions/steps.rs"]
+mod steps;
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 use std::{env, fs, thread};
 
+use repository::{copy, git, template};
 use tempfile::TempDir;
 use writ_claims::{Act, Claim, Delta, Edit, Facts, Limits, Snapshot, Verdict, judge};
 
@@ -217,212 +220,8 @@ impl Session {
         }
     }
 
-    fn rename(&mut self) {
-        let Some(old) = self.existing() else { return };
-        let new = self.fresh();
-        if old.starts_with("sub/") != new.starts_with("sub/") {
-            return;
-        }
-        let from: Option<String> = self.deeds.iter().find_map(|(deed, _)| match deed {
-            Deed::Renamed(first, second) if *second == old => Some(first.clone()),
-            Deed::File(_) | Deed::Renamed(..) | Deed::Never(_) => None,
-        });
-        fs::create_dir_all(self.at(&new).parent().unwrap()).unwrap();
-        let moved = self.rng.chance(50) && git(&self.root, &["mv", &old, &new]);
-        if !moved {
-            fs::rename(self.at(&old), self.at(&new)).unwrap();
-        }
-        self.script.push(format!("mv {old} {new}"));
-        self.touched(&[&old, &new]);
-        self.gone(&old);
-        let origin = self.origin.contains(&old).then(|| old.clone()).or(from);
-        self.did(origin.map_or_else(|| Deed::File(new.clone()), |origin| Deed::Renamed(origin, new.clone())));
-        self.names.push(new);
-    }
-
     fn keep(&mut self) {
         self.deeds.iter_mut().for_each(|(_, safe)| *safe = true);
-    }
-
-    fn commit(&mut self) {
-        let line = self.rng.pick(&["commit -qm work", "commit -qm work", "commit -q --amend -m work"]);
-        if self.git("add -A") && self.git(line) {
-            self.keep();
-        }
-    }
-
-    fn step(&mut self) {
-        match self.rng.below(24) {
-            0..=4 => {
-                if let Some(name) = self.existing() {
-                    let text = self.text();
-                    self.wrote(&name, &text);
-                }
-            }
-            5..=8 => {
-                let (name, text) = (self.fresh(), self.text());
-                self.names.push(name.clone());
-                self.wrote(&name, &text);
-            }
-            9 => self.delete(),
-            10 | 11 => self.rename(),
-            12 | 13 => self.commit(),
-            14 => self.stash(),
-            15 => self.branch(),
-            16 => self.reset(),
-            17 => self.link(),
-            18 => self.mode(),
-            19 => self.nested(),
-            20 => self.worktree(),
-            21 => self.same(),
-            22 => self.elsewhere(),
-            _ => self.somebody(),
-        }
-    }
-
-    fn delete(&mut self) {
-        let Some(name) = self.existing() else { return };
-        if !(self.rng.chance(40) && git(&self.root, &["rm", "-q", "-f", &name])) {
-            fs::remove_file(self.at(&name)).unwrap();
-        }
-        self.script.push(format!("rm {name}"));
-        self.touched(&[&name]);
-        self.gone(&name);
-        if self.origin.contains(&name) {
-            self.did(Deed::File(name));
-        }
-    }
-
-    fn stash(&mut self) {
-        self.acts.push(Act::Unknown);
-        let line = self.rng.pick(&["stash -q", "stash -q -u"]);
-        if self.git(line) {
-            self.keep();
-            if self.rng.chance(60) {
-                self.git("stash pop -q");
-            } else {
-                self.stashed = true;
-            }
-        }
-    }
-
-    fn branch(&mut self) {
-        self.serial += 1;
-        self.acts.push(Act::Unknown);
-        if !self.git(&format!("checkout -q -b topic{}", self.serial)) {
-            return;
-        }
-        let (name, text) = (self.fresh(), self.text());
-        self.names.push(name.clone());
-        self.wrote(&name, &text);
-        if self.rng.chance(70) {
-            self.commit();
-        }
-        self.acts.push(Act::Unknown);
-        if self.rng.chance(70) {
-            self.git("checkout -q main");
-        }
-    }
-
-    fn reset(&mut self) {
-        self.acts.push(Act::Unknown);
-        let how = self.rng.pick(&["--soft", "--mixed", "--hard"]);
-        if self.git(&format!("reset -q {how} HEAD")) && how == "--hard" {
-            self.deeds.retain(|(_, safe)| *safe);
-        }
-    }
-
-    fn link(&mut self) {
-        let name = self.fresh();
-        let target = self.rng.pick(&["a.py", "src", "nowhere"]);
-        fs::create_dir_all(self.at(&name).parent().unwrap()).unwrap();
-        symlink(target, self.at(&name)).unwrap();
-        self.script.push(format!("ln -s {target} {name}"));
-        self.touched(&[&name]);
-        self.did(Deed::File(name));
-    }
-
-    fn mode(&mut self) {
-        let Some(name) = self.existing() else { return };
-        fs::set_permissions(self.at(&name), fs::Permissions::from_mode(0o755)).unwrap();
-        self.script.push(format!("chmod +x {name}"));
-        self.touched(&[&name]);
-        self.did(Deed::File(name));
-    }
-
-    fn nested(&mut self) {
-        self.serial += 1;
-        let inner = format!("inner{}", self.serial);
-        let text = self.text();
-        self.wrote(&format!("{inner}/i.py"), &text);
-        self.acts.push(Act::Unknown);
-        self.git(&format!("init -q {inner}"));
-        if self.rng.chance(50) {
-            self.git(&format!("-C {inner} add ."));
-            self.git(&format!("-C {inner} commit -qm inner"));
-        }
-        self.keep();
-    }
-
-    /// Work in a second work tree, which may be gone again at the end: its commits are not.
-    fn worktree(&mut self) {
-        self.serial += 1;
-        let (branch, name) = (format!("wt{}", self.serial), format!("tree{}.py", self.serial));
-        let top = self.outside.path().join(&branch).to_str().unwrap().to_owned();
-        self.acts.push(Act::Unknown);
-        if !self.git(&format!("worktree add -q -b {branch} {top}")) {
-            return;
-        }
-        let text = self.text();
-        fs::write(Path::new(&top).join(&name), &text).unwrap();
-        self.script.push(format!("put {top}/{name}"));
-        self.acts.push(Act::Wrote { path: Path::new(&top).join(&name), content: text });
-        if self.rng.chance(60) {
-            self.git(&format!("-C {top} add ."));
-            self.git(&format!("-C {top} commit -qm tree"));
-            if self.rng.chance(60) {
-                self.acts.push(Act::Unknown);
-                self.git(&format!("worktree remove {top}"));
-            }
-        }
-        self.deeds.push((Deed::File(name), true));
-    }
-
-    /// A file written as it was.
-    fn same(&mut self) {
-        let Some(name) = self.existing() else { return };
-        let text = fs::read_to_string(self.at(&name)).unwrap();
-        self.wrote(&name, &text);
-    }
-
-    /// Outside the repository: named in full, or as if it were inside, as whoever works in a copy does.
-    fn elsewhere(&mut self) {
-        let (name, text) = (self.fresh(), self.text());
-        let path = self.outside.path().join(&name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, &text).unwrap();
-        self.script.push(format!("put {}", path.display()));
-        self.acts.push(Act::Wrote { path: path.clone(), content: text });
-        self.deeds.push((Deed::File(path.to_str().unwrap().to_owned()), true));
-    }
-
-    /// Somebody else works on the same tree.
-    fn somebody(&mut self) {
-        self.script.push("somebody:".to_owned());
-        let text = self.text();
-        match self.rng.below(3) {
-            0 => self.put("theirs/later.py", &text),
-            1 => {
-                if let Some(name) = self.existing() {
-                    self.put(&name, &text);
-                }
-            }
-            _ => {
-                if self.git("add -A") && self.git("commit -qm theirs") {
-                    self.keep();
-                }
-            }
-        }
     }
 
     fn begin(&mut self) -> Snapshot {
@@ -526,60 +325,6 @@ impl Session {
         let untouched = |name: &&String| !delta.changed.contains(*name) && self.at(name).is_file();
         self.origin.iter().filter(untouched).cloned().collect()
     }
-}
-
-fn git(root: &Path, arguments: &[&str]) -> bool {
-    let mut command = Command::new("git");
-    command.args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "protocol.file.allow=always", "-c", "gc.auto=0"]);
-    command.args(arguments).current_dir(root).output().unwrap().status.success()
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            fs::create_dir_all(&target).unwrap();
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
-/// A repository to be copied.
-fn template(submodule: bool) -> TempDir {
-    let (folder, origin) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let files = [
-        ("a.py", "a\nline\n"),
-        ("b.py", "b\nline\n"),
-        ("README.md", "# r\n"),
-        ("Makefile", "all:\n"),
-        ("src/c.py", "c\nline\n"),
-        ("src/deep/d.rs", "d\n"),
-        ("my notes/n.txt", "n\n"),
-        (".gitignore", "build/\n*.o\n"),
-    ];
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    fs::write(origin.path().join("s.py"), "s\n").unwrap();
-    for line in ["init -q -b main", "add .", "commit -qm first"] {
-        assert!(git(origin.path(), &line.split(' ').collect::<Vec<_>>()));
-    }
-    assert!(git(folder.path(), &["init", "-q", "-b", "main"]));
-    if submodule {
-        assert!(git(folder.path(), &["submodule", "--quiet", "add", origin.path().to_str().unwrap(), "sub"]));
-    } else {
-        fs::create_dir(folder.path().join("sub")).unwrap();
-        fs::write(folder.path().join("sub/s.py"), "s\n").unwrap();
-    }
-    for line in ["add .", "commit -qm first"] {
-        assert!(git(folder.path(), &line.split(' ').collect::<Vec<_>>()));
-    }
-    folder
 }
 
 fn number(name: &str, default: u64) -> u64 {

@@ -14,7 +14,7 @@ mod signs;
 pub mod sql;
 pub mod terraform;
 
-pub use paths::{Blind, Eyes, Git, Seen};
+pub use paths::{Blind, Git, Probe, Seen};
 
 pub use report::{
     Actor, Confidence, Dependency, Effect, Evidence, Intent, Metadata, Missing, Mutation, Origin, Recoverability,

@@ -3,38 +3,17 @@
 //! Owns the files' grammar, which stands at the head of `data/shell/git.txt`. A file that does not read is a defect that the
 //! tests find; at run time its family knows nothing.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use writ_shell::{Command, Normal, Part, Word, normal};
 
 use crate::report::Tier;
 
-/// The families, by file name.
-const FILES: &[(&str, &str)] = &[
-    ("git", include_str!("../data/shell/git.txt")),
-    ("files", include_str!("../data/shell/files.txt")),
-    ("disks", include_str!("../data/shell/disks.txt")),
-    ("system", include_str!("../data/shell/system.txt")),
-    ("network", include_str!("../data/shell/network.txt")),
-    ("containers", include_str!("../data/shell/containers.txt")),
-    ("kubernetes", include_str!("../data/shell/kubernetes.txt")),
-    ("infrastructure", include_str!("../data/shell/infrastructure.txt")),
-    ("databases", include_str!("../data/shell/databases.txt")),
-    ("redis", include_str!("../data/shell/redis.txt")),
-    ("aws", include_str!("../data/shell/aws.txt")),
-    ("google", include_str!("../data/shell/google.txt")),
-    ("azure", include_str!("../data/shell/azure.txt")),
-    ("publishing", include_str!("../data/shell/publishing.txt")),
-    ("interpreters", include_str!("../data/shell/interpreters.txt")),
-    ("services", include_str!("../data/shell/services.txt")),
-    ("windows", include_str!("../data/shell/windows.txt")),
-    ("macos", include_str!("../data/shell/macos.txt")),
-    ("protection", include_str!("../data/shell/protection.txt")),
-    ("secrets", include_str!("../data/shell/secrets.txt")),
-    ("registries", include_str!("../data/shell/registries.txt")),
-    ("vcs", include_str!("../data/shell/vcs.txt")),
-    ("unseen", include_str!("../data/shell/unseen.txt")),
-];
+/// The families, by file name, in the order in which they are asked.
+const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/families.rs"));
+
+/// Each program with a family that knows it, by its place in [`FILES`]; sorted by the build script.
+static HEADS: &[(&str, usize)] = include!(concat!(env!("OUT_DIR"), "/heads.rs"));
 
 /// Stands in a word for what is not known of it.
 pub const UNKNOWN: &str = "\u{1}";
@@ -126,16 +105,6 @@ fn family(at: usize) -> Option<&'static Family> {
 
 /// The families that know a program, in the order of the files.
 pub fn of(program: &str) -> impl Iterator<Item = &'static Family> {
-    static HEADS: LazyLock<Vec<(&str, usize)>> = LazyLock::new(|| {
-        let heads = FILES.iter().enumerate().flat_map(|(at, (_, text))| {
-            let head = text.lines().take_while(|line| !line.starts_with('['));
-            let programs = head.filter_map(|line| line.strip_prefix("programs: "));
-            programs.flat_map(str::split_whitespace).map(move |program| (program, at))
-        });
-        let mut heads: Vec<_> = heads.collect();
-        heads.sort_unstable();
-        heads
-    });
     let first = HEADS.partition_point(|(name, _)| *name < program);
     let end = HEADS.partition_point(|(name, _)| *name <= program);
     HEADS.get(first..end).unwrap_or_default().iter().filter_map(|(_, at)| family(*at))

@@ -1,6 +1,6 @@
 //! The data files by their own examples, and lines that must, or must not, come out as `allow`.
 
-use writ_consequence::{Blind, Eyes, Report, Seen, Verdict, rules, shell};
+use writ_consequence::{Blind, Probe, Report, Seen, Verdict, rules, shell};
 use writ_shell::Env;
 
 fn evaluate(line: &str) -> Report {
@@ -150,7 +150,7 @@ fn records_are_records_wherever_the_line_starts() {
 #[test]
 fn what_the_agent_wrote_is_judged_when_it_runs() {
     struct Wrote;
-    impl Eyes for Wrote {
+    impl Probe for Wrote {
         fn look(&self, _path: &str) -> Seen {
             Seen::default()
         }

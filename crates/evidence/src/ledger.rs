@@ -11,8 +11,8 @@ use writ_core::Digest;
 use crate::checkpoint::{Checkpoint, NoteError};
 use crate::keys::PublicKey;
 use crate::merkle::{Tree, leaf_in};
-use crate::raw::RawRow;
 use crate::row::Row;
+use crate::row::raw::RawRow;
 use crate::tally::{MOST, Tally};
 
 /// From this size on, the rows of a piece are checked on two threads.

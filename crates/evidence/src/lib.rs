@@ -12,7 +12,6 @@ pub mod keys;
 pub mod ledger;
 pub mod merkle;
 pub mod passphrase;
-mod raw;
 pub mod registry;
 pub mod row;
 pub mod tally;

@@ -3,15 +3,11 @@
 //! Owns the result types of [`crate::analyze`]; knows nothing of rules. Every span is a byte range of the line that was
 //! analysed (for code inside code — `sh -c '…'`, `eval` — the range of the outermost word that carries it).
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use writ_core::Span;
 
-pub use crate::listing::{Listing, Source};
-
-/// Stands for the letters of a name that `mktemp` makes. Only for telling places apart: text is never made of it.
-pub const FRESH: &str = "writ-mktemp";
+use crate::listing::Listing;
+use crate::word::{Dir, Part, Source, Word};
 
 /// What is known about the shell's surroundings before the line starts.
 #[derive(Clone, Debug, Default)]
@@ -22,71 +18,6 @@ pub struct Env {
     pub cwd: Option<String>,
     /// The work tree that it lies in, absolute: what `git rev-parse --show-toplevel` prints.
     pub toplevel: Option<String>,
-}
-
-/// One piece of a word after quotes, escapes and known expansions are gone.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// Text that is certain.
-    Text(String),
-    /// Unquoted glob text (`*`, `?`, `[a-z]`) that the shell would try to match against files.
-    Glob(String),
-    /// Text that is not known before the line runs.
-    Unknown(Source),
-}
-
-impl Part {
-    /// Whether it is text that is not known.
-    pub const fn is_unknown(&self) -> bool {
-        matches!(self, Self::Unknown(_))
-    }
-}
-
-/// A word the shell would pass on. A word that has several known values occurs as several commands.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Word {
-    /// Pieces in order; neighbours of the same kind are joined.
-    pub parts: Vec<Part>,
-    /// Where it stands in the line.
-    pub span: Span,
-}
-
-impl Word {
-    /// The word's text when all of it is certain. Glob characters count as text: a shell passes them on when no file
-    /// matches.
-    pub fn literal(&self) -> Option<String> {
-        self.text().map(Cow::into_owned)
-    }
-
-    /// The same, borrowed where it is one piece.
-    pub fn text(&self) -> Option<Cow<'_, str>> {
-        if let [Part::Text(text) | Part::Glob(text)] = self.parts.as_slice() {
-            return Some(Cow::Borrowed(text));
-        }
-        let mut out = String::new();
-        for part in &self.parts {
-            match part {
-                Part::Text(text) | Part::Glob(text) => out.push_str(text),
-                Part::Unknown(_) => return None,
-            }
-        }
-        Some(Cow::Owned(out))
-    }
-
-    /// The same, with [`FRESH`] for letters that `mktemp` chooses: a place of its own, whatever it will be called.
-    pub fn place(&self) -> Option<String> {
-        let text = |part: &Part| match part {
-            Part::Text(text) | Part::Glob(text) => Some(text.clone()),
-            Part::Unknown(Source::Fresh) => Some(FRESH.to_owned()),
-            Part::Unknown(_) => None,
-        };
-        self.parts.iter().map(text).collect()
-    }
-
-    /// Whether the shell would try to match it against files.
-    pub fn is_glob(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Glob(_)))
-    }
 }
 
 /// One simple command the shell would run, at whatever depth it was found.
@@ -115,18 +46,6 @@ pub enum Access {
     Read,
     /// It is created, changed, moved away or deleted.
     Write,
-}
-
-/// A directory that a relative path may hang off.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Dir {
-    /// The directory the line starts in, then this path (empty: that directory itself; absolute: just this path).
-    /// `..` is not folded.
-    Start(String),
-    /// A path that is not fully known, from the directory the line starts in (`cd s*t`, `cd "$X"`).
-    Open(Vec<Part>),
-    /// A directory that is not known.
-    Unknown,
 }
 
 /// One file or tree that the line would touch.
@@ -325,6 +244,54 @@ pub struct Analysis {
     pub written: Vec<String>,
     /// Why the line is no shell program, when it is none: the message and where.
     pub syntax_error: Option<(String, Span)>,
+}
+
+impl Analysis {
+    /// The listing that a word is one entry of.
+    pub fn listing_of(&self, word: &Word) -> Option<&Listing> {
+        match word.parts.as_slice() {
+            [Part::Unknown(Source::Listed(at))] => self.listings.get(usize::from(*at)),
+            _ => None,
+        }
+    }
+
+    /// The same with each entry of a listing as a shell's glob, for whoever does not look at the disk.
+    #[must_use]
+    pub fn with_rough_listings(mut self) -> Self {
+        let listings = std::mem::take(&mut self.listings);
+        let place = |dir: &mut Dir| {
+            if matches!(dir, Dir::Open(_)) {
+                *dir = Dir::Unknown;
+            }
+        };
+        let rough = |file: FileUse| {
+            let [Part::Unknown(Source::Listed(at))] = file.path.parts.as_slice() else { return vec![file] };
+            let Some(listing) = listings.get(usize::from(*at)) else { return vec![file] };
+            let (words, tree) = listing.rough();
+            let one = |word: Word| FileUse {
+                path: Word { span: file.span, ..word },
+                tree: file.tree || tree,
+                dirs: listing.dirs.clone(),
+                ..file.clone()
+            };
+            words.into_iter().map(one).collect()
+        };
+        self.files = self.files.into_iter().flat_map(rough).collect();
+        for command in &mut self.commands {
+            for word in &mut command.words {
+                if let [Part::Unknown(Source::Listed(at))] = word.parts.as_slice()
+                    && let Some(listing) = listings.get(usize::from(*at))
+                {
+                    word.parts = listing.rough().0.into_iter().next().unwrap_or_else(|| listing.folder.clone()).parts;
+                }
+            }
+        }
+        let targets = self.arrivals.iter_mut().map(|arrival| &mut arrival.target);
+        let files = self.files.iter_mut().chain(targets).flat_map(|file| file.dirs.iter_mut());
+        files.chain(self.commands.iter_mut().flat_map(|command| command.dirs.iter_mut())).for_each(place);
+        self.listings = listings;
+        self
+    }
 }
 
 /// A command without its spelling choices: `git -C x push -f` and `git push --force` have the same program,

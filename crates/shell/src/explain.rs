@@ -3,8 +3,9 @@
 use serde::{Serialize, Serializer};
 use writ_core::{Span, json};
 
-use crate::action::{Access, Analysis, Dir, Env, FileUse, NetTarget, Part, UnresolvedKind, Word};
+use crate::action::{Access, Analysis, Env, FileUse, NetTarget, UnresolvedKind};
 use crate::parser::tree::Tree;
+use crate::word::{Dir, Part, Word};
 use crate::{analyze, parser};
 
 /// A line and what it would do.

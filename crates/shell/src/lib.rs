@@ -13,26 +13,31 @@ mod normal;
 mod options;
 mod parser;
 mod programs;
+mod settings;
+mod shape;
+mod text;
+mod word;
 mod zsh;
 
 pub use action::{
-    Access, Analysis, Arrival, Command, Dir, Env, FRESH, FileUse, Given, GivenKind, NetTarget, NetUse, Normal, Part,
-    RepositoryAct, RepositoryUse, Unresolved, UnresolvedKind, Word,
+    Access, Analysis, Arrival, Command, Env, FileUse, Given, GivenKind, NetTarget, NetUse, Normal, RepositoryAct,
+    RepositoryUse, Unresolved, UnresolvedKind,
 };
-pub use eval::globs::bracket;
+pub use eval::words::globs::bracket;
 pub use explain::{Explained, explain};
-pub use listing::{Ignores, Listing, Printed, Source, Test};
+pub use listing::{Ignores, Listing, Printed, Test};
 pub use normal::normal;
-pub use programs::patch::patch_names;
+pub use programs::entries::shown::{Described, page, program, programs};
+pub use programs::operands::patch::patch_names;
 pub use programs::searches::ripgrep;
-pub use programs::settings::settings_hosts;
-pub use programs::shown::{Described, page, program, programs};
+pub use settings::settings_hosts;
+pub use word::{Dir, FRESH, Part, Source, Word};
 pub use zsh::differs_in_zsh;
 
 /// Reads `line` as bash would and lists what it would run, touch and contact. Never fails: what cannot be read is
 /// in [`Analysis::syntax_error`], what cannot be known in [`Analysis::unresolved`].
 pub fn analyze(line: &str, env: &Env) -> Analysis {
-    analyze_with(line, env, &eval::written::Nothing)
+    analyze_with(line, env, &eval::files::written::Nothing)
 }
 
 /// What the agent itself wrote into files before the line: such a file is followed when it runs. Two implementations: none,
@@ -60,7 +65,7 @@ pub trait Sources {
 /// [`analyze`] with what the agent wrote before.
 pub fn analyze_with(line: &str, env: &Env, sources: &dyn Sources) -> Analysis {
     match parser::parse(line, None, 0) {
-        Ok(node) => eval::run(&node, env, sources, line),
+        Ok(node) => eval::run(&node, line, env, sources, &programs::command::PROGRAMS),
         Err(error) => Analysis { syntax_error: Some(error), ..Analysis::default() },
     }
 }

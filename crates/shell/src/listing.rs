@@ -1,69 +1,9 @@
-//! What is known of text that is not: where it comes from, and what a listing that it comes from can hold (R70).
+//! Names that a program finds on the disk: what a listing that a text comes from can hold (R70).
 //!
 //! Owns the description; whoever has the disk looks. Invariant: a [`Listing`] holds every name that the program could print,
 //! and may hold more only where a [`Test::Maybe`] says so. Page: `spec/shell.md`.
 
-use crate::action::{Analysis, Dir, FileUse, Part, Word};
-
-/// Where text that is not known comes from, which says what it can be (R70).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Source {
-    /// Letters, digits, `-`, `_` and `:`, at least one: arithmetic, `$?`, `date +%s`, a commit's name. No dot, no slash.
-    Number,
-    /// Letters and digits that `mktemp` chose, so that nothing had the name before: whoever wrote the line cannot know them.
-    Fresh,
-    /// The name of a file: no slash, neither `.` nor `..`, perhaps empty.
-    Name,
-    /// A value from outside the line, as of a variable that nobody in it assigned: anything without `..` in it.
-    Outside,
-    /// Each of the names of a listing, by its place in [`Analysis::listings`].
-    Listed(u16),
-    /// Any text, in one word: what the line itself decodes, reads or makes.
-    Any,
-    /// The same without quotes: any number of words.
-    Words,
-    /// Shell code by which a known program sets up the shell for itself (`ssh-agent -s`); any text where it is no code.
-    Setup,
-}
-
-impl Source {
-    /// What text of both, one behind the other, can be; also what is either of the two.
-    #[must_use]
-    pub fn with(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Listed(_), _) | (_, Self::Listed(_)) => Self::Any,
-            // What is left of chosen letters may be any.
-            (Self::Fresh, other) | (other, Self::Fresh) => {
-                Self::Number.with(if other == Self::Fresh { Self::Number } else { other })
-            }
-            (Self::Setup, other) | (other, Self::Setup) => {
-                if other == Self::Words {
-                    other
-                } else {
-                    Self::Any
-                }
-            }
-            (one, other) if one.width() >= other.width() => one,
-            (_, other) => other,
-        }
-    }
-
-    const fn width(self) -> u8 {
-        match self {
-            Self::Number | Self::Fresh => 0,
-            Self::Name => 1,
-            Self::Outside => 2,
-            Self::Listed(_) | Self::Any | Self::Setup => 3,
-            Self::Words => 4,
-        }
-    }
-
-    /// Whether the line itself may have made it to be what it likes.
-    #[must_use]
-    pub const fn is_made(self) -> bool {
-        matches!(self, Self::Any | Self::Words | Self::Setup)
-    }
-}
+use crate::word::{Dir, Part, Word};
 
 /// Names that a program finds on the disk: `ls`, `find`, `git ls-files`, `grep -l`; or files that it searches by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -185,53 +125,5 @@ impl Listing {
             Word { parts, span: self.folder.span }
         };
         (names.unwrap_or_else(|| vec!["*".to_owned()]).iter().map(word).collect(), below)
-    }
-}
-
-impl Analysis {
-    /// The listing that a word is one entry of.
-    pub fn listing_of(&self, word: &Word) -> Option<&Listing> {
-        match word.parts.as_slice() {
-            [Part::Unknown(Source::Listed(at))] => self.listings.get(usize::from(*at)),
-            _ => None,
-        }
-    }
-
-    /// The same with each entry of a listing as a shell's glob, for whoever does not look at the disk.
-    #[must_use]
-    pub fn with_rough_listings(mut self) -> Self {
-        let listings = std::mem::take(&mut self.listings);
-        let place = |dir: &mut Dir| {
-            if matches!(dir, Dir::Open(_)) {
-                *dir = Dir::Unknown;
-            }
-        };
-        let rough = |file: FileUse| {
-            let [Part::Unknown(Source::Listed(at))] = file.path.parts.as_slice() else { return vec![file] };
-            let Some(listing) = listings.get(usize::from(*at)) else { return vec![file] };
-            let (words, tree) = listing.rough();
-            let one = |word: Word| FileUse {
-                path: Word { span: file.span, ..word },
-                tree: file.tree || tree,
-                dirs: listing.dirs.clone(),
-                ..file.clone()
-            };
-            words.into_iter().map(one).collect()
-        };
-        self.files = self.files.into_iter().flat_map(rough).collect();
-        for command in &mut self.commands {
-            for word in &mut command.words {
-                if let [Part::Unknown(Source::Listed(at))] = word.parts.as_slice()
-                    && let Some(listing) = listings.get(usize::from(*at))
-                {
-                    word.parts = listing.rough().0.into_iter().next().unwrap_or_else(|| listing.folder.clone()).parts;
-                }
-            }
-        }
-        let targets = self.arrivals.iter_mut().map(|arrival| &mut arrival.target);
-        let files = self.files.iter_mut().chain(targets).flat_map(|file| file.dirs.iter_mut());
-        files.chain(self.commands.iter_mut().flat_map(|command| command.dirs.iter_mut())).for_each(place);
-        self.listings = listings;
-        self
     }
 }

@@ -1,8 +1,8 @@
 //! A command without its spelling choices, so that a rule about `rm -rf` also sees `rm --force -r`.
 
-use crate::action::{Normal, Word};
-use crate::programs::git;
-use crate::programs::operands::value_flags;
+use crate::action::Normal;
+use crate::programs::operands::{git, value_flags};
+use crate::word::Word;
 
 /// Options that mean the same: program, spelling, the one spelling kept.
 const SAME: &[(&str, &str, &str)] = &[

@@ -2,8 +2,9 @@
 //!
 //! Which options take a value is for the entries of the programs to say ([`Spec`]). Page: `spec/programs.md`.
 
-use crate::action::{Part, Word};
-use crate::programs::words::Role;
+use crate::programs::entries::words::Role;
+use crate::shape::{lead, tail};
+use crate::word::{Part, Word};
 
 /// The options that a program's entry lists: names with blanks between them, by what their values are.
 #[derive(Debug)]
@@ -211,15 +212,6 @@ impl Options {
     }
 }
 
-/// The text in front of the first part that is not known.
-pub fn lead(word: &Word) -> String {
-    let known = word.parts.iter().map_while(|part| match part {
-        Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
-        Part::Unknown(_) => None,
-    });
-    known.collect()
-}
-
 fn shown_len(word: &Word) -> usize {
     word.parts
         .iter()
@@ -228,23 +220,4 @@ fn shown_len(word: &Word) -> usize {
             Part::Unknown(_) => 1,
         })
         .sum()
-}
-
-/// A word without its first bytes.
-pub fn tail(word: &Word, bytes: usize) -> Word {
-    let mut left = bytes;
-    let mut parts = Vec::new();
-    for part in &word.parts {
-        let (Part::Text(text) | Part::Glob(text)) = part else {
-            parts.push(part.clone());
-            continue;
-        };
-        let cut = left.min(text.len());
-        left -= cut;
-        let rest = text.get(cut..).unwrap_or_default().to_owned();
-        if !rest.is_empty() {
-            parts.push(if matches!(part, Part::Glob(_)) { Part::Glob(rest) } else { Part::Text(rest) });
-        }
-    }
-    Word { parts, span: word.span }
 }

@@ -4,10 +4,10 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 
 use serde::Serialize;
-use writ_consequence::{Blind, Eyes, Mutation, Report, Verdict, rules, terraform};
+use writ_consequence::{Blind, Mutation, Probe, Report, Verdict, rules, terraform};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_engine::attest::subject::{self, NoSubject, Subject};
-use writ_engine::decide::Probe;
+use writ_engine::decide::DiskProbe;
 
 use super::attest::{self, Attester};
 use super::sarif::{self, Place, target};
@@ -31,7 +31,7 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
     let user = environment::home().user_text();
     let mut attester = Attester::wanted(&how.attest)?;
     let mut seal = |subject: &Subject<'_>| -> Result<(Report, Option<Value>), Failure> {
-        let report = subject.evaluate(user.as_deref(), &Probe::default()).map_err(Failure::malformed)?;
+        let report = subject.evaluate(user.as_deref(), &DiskProbe::default()).map_err(Failure::malformed)?;
         let response = attester.as_mut().map(|attester| attester.attest(subject, &report)).transpose();
         let response = response.map_err(Failure::could_not)?;
         Ok((report, response))
@@ -148,8 +148,8 @@ fn one(command: &EvaluateCommand, value: &Value, attester: Option<&mut Attester>
     let subject = Subject::read(source, value, Some(&options)).map_err(failed)?;
     // A line of a batch that names no folder runs nobody knows where: the disk here says nothing of it.
     let placeless = matches!(subject, Subject::Shell { cwd: None, .. });
-    let eyes: &dyn Eyes = if placeless { &Blind } else { &Probe::default() };
-    let report = subject.evaluate(environment::home().user_text().as_deref(), eyes).map_err(failed)?;
+    let probe: &dyn Probe = if placeless { &Blind } else { &DiskProbe::default() };
+    let report = subject.evaluate(environment::home().user_text().as_deref(), probe).map_err(failed)?;
     let shown = match attester {
         Some(attester) => attester.attest(&subject, &report).map_err(|error| error.to_string())?,
         None => json::to_value(&report),

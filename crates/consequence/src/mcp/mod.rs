@@ -7,7 +7,7 @@ mod twins;
 use writ_core::json::{Object, Value};
 use writ_shell::{Env, analyze};
 
-use crate::paths::{Doing, Eyes, Place, Seen, judge};
+use crate::paths::{Doing, Place, Probe, Seen, judge};
 use crate::report::{Confidence, Intent, Mutation, Origin, Recoverability, Report, Target, Tier, Unseen};
 use crate::{shell, sql};
 
@@ -33,7 +33,7 @@ pub struct Call<'a> {
 }
 
 /// Evaluates a call.
-pub fn evaluate(call: &Call<'_>, env: &Env, eyes: &dyn Eyes) -> Report {
+pub fn evaluate(call: &Call<'_>, env: &Env, probe: &dyn Probe) -> Report {
     let name = call.tool.rsplit("__").next().unwrap_or(call.tool);
     let words = words(name);
     let verb = words.iter().find_map(|word| verb(word));
@@ -63,8 +63,16 @@ pub fn evaluate(call: &Call<'_>, env: &Env, eyes: &dyn Eyes) -> Report {
         other => other,
     };
     let searches = words.iter().any(|word| matches!(word.as_str(), "search" | "grep" | "find" | "lookup"));
-    let mut found =
-        Arguments { env, eyes, doing, money, searches, mutations: Vec::new(), unseen: Vec::new(), left: MAX_ARGUMENTS };
+    let mut found = Arguments {
+        env,
+        probe,
+        doing,
+        money,
+        searches,
+        mutations: Vec::new(),
+        unseen: Vec::new(),
+        left: MAX_ARGUMENTS,
+    };
     found.value(None, call.arguments, 0);
     let reads = matches!(verb, Some((_, "read", _)));
     for line in twins::lines(call, &words, reads) {
@@ -162,7 +170,7 @@ fn words(name: &str) -> Vec<String> {
 
 struct Arguments<'a> {
     env: &'a Env,
-    eyes: &'a dyn Eyes,
+    probe: &'a dyn Probe,
     /// What the tool's verb does to paths.
     doing: Option<Doing>,
     /// The tool's name speaks of money, and it does not only read.
@@ -210,7 +218,7 @@ impl Arguments<'_> {
 
     /// A shell line, as it would be judged by itself.
     fn line(&mut self, line: &str) {
-        let report = shell::evaluate(line, self.env, self.eyes);
+        let report = shell::evaluate(line, self.env, self.probe);
         let known = report.mutations.into_iter().filter(|it| it.recoverability.source == Origin::Rules);
         for mutation in known.filter(|it| it.recoverability.tier > Tier::WithEffort) {
             let same = |other: &Mutation| other.recoverability == mutation.recoverability;

@@ -47,7 +47,7 @@ pub struct Seen {
 }
 
 /// Who looks at paths. Two kinds: the disk (in the engine), and [`Blind`].
-pub trait Eyes {
+pub trait Probe {
     /// Looks at an absolute path.
     fn look(&self, path: &str) -> Seen;
     /// The text of the file at an absolute path, if the agent itself wrote exactly it: it is judged when it runs.
@@ -60,7 +60,7 @@ pub trait Eyes {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Blind;
 
-impl Eyes for Blind {
+impl Probe for Blind {
     fn look(&self, _path: &str) -> Seen {
         Seen::default()
     }

@@ -65,7 +65,7 @@ impl Findings<'_> {
                 cwd: self.env.cwd.as_deref(),
                 home: self.env.home.as_deref(),
             };
-            let look = if seen { self.eyes.look(&absolute) } else { Seen::default() };
+            let look = if seen { self.probe.look(&absolute) } else { Seen::default() };
             let mut found = judge(doing, &place, look);
             if doing == Doing::Overwrite && found.tier <= Tier::WithEffort {
                 let over = self.over(file, owner, analysis);
@@ -115,7 +115,7 @@ impl Findings<'_> {
         for dir in &arrival.target.dirs {
             let Dir::Start(dir) = dir else { continue };
             let mut absolute = absolute(self.env, dir, &path);
-            let mut look = if seen { self.eyes.look(&absolute) } else { Seen::default() };
+            let mut look = if seen { self.probe.look(&absolute) } else { Seen::default() };
             if look.folder {
                 // It lands in the folder, under its own name.
                 let Some(name) = source.as_deref().and_then(|source| source.trim_end_matches('/').rsplit('/').next())
@@ -123,7 +123,7 @@ impl Findings<'_> {
                     continue;
                 };
                 absolute = format!("{absolute}/{name}");
-                look = self.eyes.look(&absolute);
+                look = self.probe.look(&absolute);
             }
             let (cwd, home) = (self.env.cwd.as_deref(), self.env.home.as_deref());
             let place = Place { path: &absolute, tree: false, glob: false, cwd, home };

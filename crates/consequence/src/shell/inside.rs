@@ -129,7 +129,7 @@ impl Findings<'_> {
 
     pub(super) fn found_in(&mut self, line: &str, command: &Command) {
         let env = Env { home: self.env.home.clone(), cwd: self.env.cwd.clone(), ..Env::default() };
-        let report = evaluate_within(line, &env, self.eyes, self.depth + 1);
+        let report = evaluate_within(line, &env, self.probe, self.depth + 1);
         for mut found in report.mutations {
             let counts = found.recoverability.source == Origin::Rules && found.recoverability.tier > Tier::WithEffort;
             let why = &found.recoverability.reasoning;

@@ -16,7 +16,7 @@ use writ_shell::{Access, Analysis, Command, Env, Part, Sources, Word, analyze_wi
 use files::{DELETES, search_of};
 use words::{is_other_value, owners, printed, shown, text_of, wraps};
 
-use crate::paths::{Doing, Eyes, Git, Place, judge};
+use crate::paths::{Doing, Git, Place, Probe, judge};
 use crate::report::{
     Confidence, Effect, Intent, Metadata, Missing, Mutation, Origin, Recoverability, Report, Target, Tier, Unseen,
 };
@@ -32,12 +32,12 @@ const DISCARD: &str = "git/discard";
 const SERVICES: [&str; 7] = ["aws", "google", "azure", "infrastructure", "kubernetes", "services", "registries"];
 
 /// Evaluates a line.
-pub fn evaluate(line: &str, env: &Env, eyes: &dyn Eyes) -> Report {
+pub fn evaluate(line: &str, env: &Env, probe: &dyn Probe) -> Report {
     if env.home.is_some() {
-        return evaluate_within(line, env, eyes, 0);
+        return evaluate_within(line, env, probe, 0);
     }
     let env = Env { home: Some(SOME_HOME.to_owned()), ..env.clone() };
-    let mut report = evaluate_within(line, &env, eyes, 0);
+    let mut report = evaluate_within(line, &env, probe, 0);
     let shown = |text: &mut String| *text = text.replace(SOME_HOME, "~");
     for mutation in &mut report.mutations {
         shown(&mut mutation.recoverability.reasoning);
@@ -47,9 +47,9 @@ pub fn evaluate(line: &str, env: &Env, eyes: &dyn Eyes) -> Report {
 }
 
 /// The same, so many commands deep.
-fn evaluate_within(line: &str, env: &Env, eyes: &dyn Eyes, depth: usize) -> Report {
-    let analysis = analyze_with(line, env, &Told(eyes)).with_rough_listings();
-    let mut out = Findings { line, env, eyes, depth, mutations: Vec::new(), unseen: Vec::new(), seen: HashSet::new() };
+fn evaluate_within(line: &str, env: &Env, probe: &dyn Probe, depth: usize) -> Report {
+    let analysis = analyze_with(line, env, &Authored(probe)).with_rough_listings();
+    let mut out = Findings { line, env, probe, depth, mutations: Vec::new(), unseen: Vec::new(), seen: HashSet::new() };
     let statement = signs::is_statement(line);
     if statement {
         out.statement();
@@ -85,9 +85,9 @@ fn evaluate_within(line: &str, env: &Env, eyes: &dyn Eyes, depth: usize) -> Repo
 }
 
 /// What the agent wrote before, as whoever looks at the disk knows it.
-struct Told<'a>(&'a dyn Eyes);
+struct Authored<'a>(&'a dyn Probe);
 
-impl Sources for Told<'_> {
+impl Sources for Authored<'_> {
     fn authored(&self, path: &str) -> Option<String> {
         self.0.authored(path)
     }
@@ -96,7 +96,7 @@ impl Sources for Told<'_> {
 struct Findings<'a> {
     line: &'a str,
     env: &'a Env,
-    eyes: &'a dyn Eyes,
+    probe: &'a dyn Probe,
     depth: usize,
     mutations: Vec<Mutation>,
     unseen: Vec<Unseen>,
@@ -188,7 +188,7 @@ impl Findings<'_> {
         let clean = |target: &String| {
             let known = !target.contains(['\u{1}', '*', '?', '[', ':', '~']);
             let place = if target.starts_with('/') { target.clone() } else { format!("{cwd}/{target}") };
-            known && self.eyes.look(&place).git == Some(Git::Clean)
+            known && self.probe.look(&place).git == Some(Git::Clean)
         };
         !targets.is_empty() && targets.iter().all(clean)
     }

@@ -1,7 +1,7 @@
 //! Who refers to whom: the configuration's references, and the prior state's for what has left the configuration.
 
 use super::judge::Judged;
-use super::plan::{Action, MAX_PATH, Plan};
+use super::plan::{Action, MAX_PATH, Plan, bare};
 use crate::report::{Dependency, Effect, Missing};
 use std::collections::{HashMap, HashSet, VecDeque};
 use writ_core::json::{Object, Value};
@@ -294,39 +294,4 @@ fn weight(action: Option<Action>) -> u8 {
 
 fn members<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
     value.get(name).and_then(Value::as_object).into_iter().flat_map(|object| object.iter())
-}
-
-/// An address without `[0]` and `["key"]`: keys may hold dots, brackets and escaped quotes.
-pub fn bare(address: &str) -> String {
-    let mut out = String::with_capacity(address.len());
-    let (mut inside, mut quoted, mut escaped) = (false, false, false);
-    for letter in address.chars() {
-        match letter {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' if inside => quoted = !quoted,
-            ']' if inside && !quoted => inside = false,
-            '[' if !inside => inside = true,
-            _ if inside => {}
-            _ => out.push(letter),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bare;
-
-    #[test]
-    fn indexes_go_whatever_they_hold() {
-        for (address, want) in [
-            ("aws_x.y", "aws_x.y"),
-            ("aws_x.y[0]", "aws_x.y"),
-            ("module.a[\"b.c\"].aws_x.y[\"]\"]", "module.a.aws_x.y"),
-            ("module.a[\"q\\\"].z\"].aws_x.y", "module.a.aws_x.y"),
-        ] {
-            assert_eq!(bare(address), want);
-        }
-    }
 }

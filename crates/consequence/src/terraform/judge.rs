@@ -1,7 +1,6 @@
 //! One change: its tier, why, and what that rests on.
 
-use super::graph::bare;
-use super::plan::{Action, Change, Plan};
+use super::plan::{Action, Change, Plan, bare};
 use super::rule::{Condition, Loss, Op};
 use super::table::{self, Known};
 use crate::report::{

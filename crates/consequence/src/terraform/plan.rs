@@ -324,3 +324,38 @@ fn provisioned(root: &Value) -> HashSet<String> {
 fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).unwrap_or_default()
 }
+
+/// An address without `[0]` and `["key"]`: keys may hold dots, brackets and escaped quotes.
+pub fn bare(address: &str) -> String {
+    let mut out = String::with_capacity(address.len());
+    let (mut inside, mut quoted, mut escaped) = (false, false, false);
+    for letter in address.chars() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' if inside => quoted = !quoted,
+            ']' if inside && !quoted => inside = false,
+            '[' if !inside => inside = true,
+            _ if inside => {}
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bare;
+
+    #[test]
+    fn indexes_go_whatever_they_hold() {
+        for (address, want) in [
+            ("aws_x.y", "aws_x.y"),
+            ("aws_x.y[0]", "aws_x.y"),
+            ("module.a[\"b.c\"].aws_x.y[\"]\"]", "module.a.aws_x.y"),
+            ("module.a[\"q\\\"].z\"].aws_x.y", "module.a.aws_x.y"),
+        ] {
+            assert_eq!(bare(address), want);
+        }
+    }
+}

@@ -1,7 +1,8 @@
 //! Risks that only several changes together make.
 
-use super::graph::{Graph, bare};
+use super::graph::Graph;
 use super::judge::Judged;
+use super::plan::bare;
 use super::plan::{Change, Plan};
 use super::rule::Role;
 use super::table::{self, Known};

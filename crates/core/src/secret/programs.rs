@@ -1,5 +1,7 @@
 //! Where programs take secrets by options and places of their own.
 
+use std::sync::LazyLock;
+
 /// What a program's words say of the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
@@ -201,15 +203,29 @@ const SINKS: [&str; 33] = [
     "--pinentry-mode",
 ];
 
+/// The rows about a program, in their order.
+fn rows(program: &str) -> impl Iterator<Item = &'static Row> + use<'_> {
+    // Every word of a line is asked about.
+    static INDEX: LazyLock<Vec<(&str, &Row)>> = LazyLock::new(|| {
+        let each = |row: &'static Row| row.0.iter().map(move |program| (*program, row));
+        let mut index: Vec<_> = ROWS.iter().flat_map(each).collect();
+        index.sort_by_key(|(program, _)| *program);
+        index
+    });
+    let first = INDEX.partition_point(|(name, _)| *name < program);
+    let from = INDEX.get(first..).unwrap_or_default().iter();
+    from.take_while(move |(name, _)| *name == program).map(|(_, row)| *row)
+}
+
 /// Whether a word is the name of a program with ways of its own.
 pub(super) fn is_known(word: &str) -> bool {
-    ROWS.iter().any(|(programs, ..)| programs.contains(&word))
+    rows(word).next().is_some()
 }
 
 /// What a word says of the next in a command of this program.
 pub(super) fn takes(program: &str, said: &[&str], word: &str) -> Takes {
-    for (programs, sub, next, glued) in ROWS {
-        if !programs.contains(&program) || !sub.is_empty() && !said.contains(sub) && word != *sub {
+    for (_, sub, next, glued) in rows(program) {
+        if !sub.is_empty() && !said.contains(sub) && word != *sub {
             continue;
         }
         if next.contains(&word) {

@@ -4,7 +4,7 @@
 //! it stands what a reader may see, its secrets hidden (R8). Page: `spec/attestation.md`.
 
 use serde::Serialize;
-use writ_consequence::{Eyes, Report, mcp};
+use writ_consequence::{Probe, Report, mcp};
 use writ_core::json::{self, Value};
 use writ_core::secret::{Secrets, hide};
 use writ_core::{Digest, ToolCall, ToolKind};
@@ -110,7 +110,7 @@ impl<'a> Subject<'a> {
     }
 
     /// What it would do. `home` is the user's home directory; `probe` looks at the disk, where it is the one the action would change.
-    pub fn evaluate(&self, home: Option<&str>, probe: &dyn Eyes) -> Result<Report, NoSubject> {
+    pub fn evaluate(&self, home: Option<&str>, probe: &dyn Probe) -> Result<Report, NoSubject> {
         let env =
             |cwd: Option<&str>| Env { home: home.map(str::to_owned), cwd: cwd.map(str::to_owned), ..Env::default() };
         match self {

@@ -11,7 +11,7 @@ use writ_policy::{Facts, Loss, Policy, Setting};
 use super::applies;
 use super::disk::Disk;
 use super::own;
-use super::probe::Probe;
+use super::probe::DiskProbe;
 use crate::Home;
 use crate::attest::proofs::Proof;
 use crate::attest::subject::Subject;
@@ -55,7 +55,7 @@ pub fn look(policy: &Policy, call: &ToolCall, surroundings: &Surroundings<'_>) -
     let wanted = policy.consequences();
     let (mut report, mut proofs) = (None, Vec::new());
     if wanted.any() {
-        let (subject, probe) = (Subject::of(call), Probe::of_session(session));
+        let (subject, probe) = (Subject::of(call), DiskProbe::of_session(session));
         report = subject.and_then(|subject| subject.evaluate(setting.home.as_deref(), &probe).ok());
         facts = match report.as_ref().and_then(loss) {
             Some(loss) => facts.with_loss(loss),

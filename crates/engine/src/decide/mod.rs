@@ -16,7 +16,7 @@ use writ_core::{Decision, Timestamp, ToolCall};
 use writ_policy::{Layer, Tally};
 
 pub use disk::Disk;
-pub use probe::Probe;
+pub use probe::DiskProbe;
 
 use crate::Home;
 use crate::governing::{Governing, protect};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use writ_claims::{Limits, Repository, status_of};
-use writ_consequence::{Eyes, Git, Seen};
+use writ_consequence::{Git, Probe, Seen};
 
 use super::authored;
 
@@ -18,26 +18,26 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// This machine's disk and its repositories. Asks git once for each path, and not for many.
 #[derive(Debug)]
-pub struct Probe {
+pub struct DiskProbe {
     seen: RefCell<HashMap<String, Seen>>,
     until: Instant,
     session: Option<PathBuf>,
 }
 
-impl Probe {
+impl DiskProbe {
     /// The same, by a session's agent: what it wrote is known.
     pub fn of_session(session: Option<&Path>) -> Self {
         Self { session: session.map(Path::to_owned), ..Self::default() }
     }
 }
 
-impl Default for Probe {
+impl Default for DiskProbe {
     fn default() -> Self {
         Self { seen: RefCell::default(), until: Instant::now() + MAX_TIME, session: None }
     }
 }
 
-impl Eyes for Probe {
+impl Probe for DiskProbe {
     fn look(&self, path: &str) -> Seen {
         if let Some(seen) = self.seen.borrow().get(path) {
             return *seen;

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use writ_consequence::{Blind, Eyes};
+use writ_consequence::{Blind, Probe};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::secret::hide;
 use writ_engine::attest::subject::{self as matter, Detail, Subject};
-use writ_engine::decide::Probe as Sight;
+use writ_engine::decide::DiskProbe;
 
 use super::arguments::{Refusal, text, text_of};
 use super::signer::Instance;
@@ -94,11 +94,11 @@ fn report(subject: &Subject<'_>, arguments: &Object, at: &At<'_>) -> Result<Valu
         Some(other) => return Err(Refusal(format!("`hash_only` is of type {}, not a boolean", other.kind()))),
     };
     let home = text_of(arguments, "home")?.filter(|home| home.starts_with('/'));
-    let (home, eyes): (_, Box<dyn Eyes>) = match at.world {
-        World::Here { home: own, .. } => (own.as_deref().or(home), Box::new(Sight::default())),
+    let (home, probe): (_, Box<dyn Probe>) = match at.world {
+        World::Here { home: own, .. } => (own.as_deref().or(home), Box::new(DiskProbe::default())),
         World::Elsewhere => (home, Box::new(Blind)),
     };
-    let report = subject.evaluate(home, eyes.as_ref()).map_err(|error| Refusal(hide(&error.to_string())))?;
+    let report = subject.evaluate(home, probe.as_ref()).map_err(|error| Refusal(hide(&error.to_string())))?;
     let output = subject.output(&report, detail);
     match at.instance {
         Instance::Here { signer, attests: true } => signer

@@ -4,7 +4,6 @@
 //! Owns one tokenizer and one allow-list a language (`data/languages/*.toml`); follows no value but texts that are certain. Invariant:
 //! what is not on a list is not harmless, and what reads in two ways is refused. Page: `spec/shell.md`.
 
-mod follow;
 mod javascript;
 mod perl;
 mod php;
@@ -12,12 +11,11 @@ mod python;
 mod ruby;
 mod small;
 mod sql;
-mod table;
+pub(crate) mod table;
 mod token;
 
-pub(crate) use follow::{Origin, inline, script, standard_input};
-
-use crate::action::{Access, Part, Word};
+use crate::action::Access;
+use crate::word::{Part, Word};
 
 /// A text as far as it is known.
 pub(crate) type Value = Vec<Part>;

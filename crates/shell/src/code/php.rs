@@ -1,9 +1,10 @@
 //! PHP: listed functions, called by their names; a function is given as `fn` or `function`, never as a text.
 
-use super::token::{Cursor, Kind, Token, arguments, inside, is_number, is_word};
-use super::{Around, Reading, Value, known, table, text_of};
-use crate::action::{Access, Part};
-use crate::programs::words::{Effect, List};
+use crate::action::Access;
+use crate::code::token::{Cursor, Kind, Token, arguments, inside, is_number, is_word};
+use crate::code::{Around, Reading, Value, known, table, text_of};
+use crate::programs::entries::words::{Effect, List};
+use crate::word::Part;
 
 const LANGUAGE: &str = "php";
 const SIGNS: [&str; 55] = [

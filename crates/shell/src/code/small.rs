@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::token::{Cursor, Kind, Token, is_number, is_word};
-use super::{Language, Reading, table};
-use crate::programs::words::List;
+use crate::code::token::{Cursor, Kind, Token, is_number, is_word};
+use crate::code::{Language, Reading, table};
+use crate::programs::entries::words::List;
 
 const SIGNS: [&str; 34] = [
     "<-", "->", "==", "~=", "!=", "<=", ">=", "..", "//", "&&", "||", "+", "-", "*", "/", "%", "^", "#", "<", ">", "=",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::programs::words::{Effect, List};
+use crate::programs::entries::words::{Effect, List};
 
 include!(concat!(env!("OUT_DIR"), "/languages.rs"));
 

@@ -1,12 +1,14 @@
 //! How much of a line is followed: steps for the whole analysis, and what happens when they are spent.
 
-use crate::action::{Part, UnresolvedKind};
+use crate::action::UnresolvedKind;
 use crate::eval::Eval;
-use crate::eval::expand::{Fields, Text};
-use crate::listing::Source;
+use crate::text::{Fields, size};
+use crate::word::{Part, Source};
 
 /// Steps for one line. A step is about a word copied, or sixteen bytes of text.
 pub const MAX_STEPS: usize = 400_000;
+/// Deepest nesting of code in code and of calls.
+pub const MAX_DEPTH: usize = 12;
 /// Longest value of a variable, in bytes.
 const MAX_VALUE: usize = 64 << 10;
 /// Most elements of an array, and most positional parameters.
@@ -41,13 +43,4 @@ impl Eval<'_> {
             self.spend(1 + fields.len() + bytes / 16);
         }
     }
-}
-
-/// Bytes of text.
-pub fn size(text: &Text) -> usize {
-    let bytes = |part: &Part| match part {
-        Part::Text(text) | Part::Glob(text) => text.len(),
-        Part::Unknown(_) => 1,
-    };
-    text.iter().map(bytes).sum()
 }

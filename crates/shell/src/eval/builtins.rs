@@ -2,12 +2,13 @@
 
 use writ_core::Span;
 
-use crate::action::{Part, UnresolvedKind, Word};
-use crate::eval::command::{is_flag, joined, text_word};
-use crate::eval::{Eval, Input, literal};
-use crate::listing::Source;
+use crate::action::UnresolvedKind;
+use crate::eval::Eval;
+use crate::eval::input::Input;
 use crate::parser::syntax::Assignment;
-use crate::programs::interpreters;
+use crate::shape::{is_flag, joined, text_word};
+use crate::text::literal;
+use crate::word::{Part, Source, Word};
 
 impl Eval<'_> {
     pub(crate) fn builtin(&mut self, base: &str, arguments: &[Word], span: Span, input: &Input) -> bool {
@@ -65,11 +66,6 @@ impl Eval<'_> {
                 self.unresolved(UnresolvedKind::Environment, "enable -f", span);
             }
             "printf" => self.print_into(arguments, span),
-            "." | "source" => {
-                if let Some(script) = plain.first() {
-                    interpreters::script(self, script, base, input);
-                }
-            }
             "echo" | "true" | "false" | ":" | "pwd" | "exit" | "return" | "wait" | "break" | "continue" | "umask"
             | "ulimit" | "jobs" | "fg" | "bg" | "disown" | "type" | "times" | "which" | "whoami" | "sleep" | "seq"
             | "uname" | "id" | "yes" | "kill" | "pkill" | "killall" | "pgrep" | "ps" | "expr" | "basename"
@@ -94,7 +90,7 @@ impl Eval<'_> {
 
     /// `trap code signal`: it runs at the end, with what the variables hold then.
     fn trap(&mut self, code: &Word) {
-        if self.weak == 0 && self.strange == 0 && self.fixed.is_none() && self.quiet == 0 {
+        if self.conditional == 0 && self.other_shell == 0 && self.fixed.is_none() && self.quiet == 0 {
             self.traps.push(code.clone());
         } else {
             self.code(code, None, "trap");

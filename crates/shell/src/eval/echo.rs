@@ -1,7 +1,7 @@
 //! `echo` and `printf`: texts put together, whose pieces need not be known.
 
-use crate::action::{Part, Word};
-use crate::eval::expand::{Text, tidy};
+use crate::text::{Text, tidy};
+use crate::word::{Part, Word};
 
 /// Longest output that is followed.
 pub const MAX: usize = 64 << 10;
@@ -66,7 +66,7 @@ pub fn printf(words: &[Word]) -> Option<Text> {
             }
         }
         out.push(Part::Text(unescape(&plain)));
-        if arguments.len() == 0 || arguments.len() == before || crate::eval::budget::size(&out) > MAX {
+        if arguments.len() == 0 || arguments.len() == before || crate::text::size(&out) > MAX {
             return Some(tidy(out));
         }
     }

@@ -1,10 +1,11 @@
 //! Loops: word by word where the words are known, else until nothing changes any more.
 
-use crate::action::{Dir, Part};
-use crate::eval::expand::{Fields, MAX_VALUES};
-use crate::eval::{Eval, Input, literal};
-use crate::listing::Source;
+use crate::eval::Eval;
+use crate::eval::input::Input;
+use crate::eval::words::expand::MAX_VALUES;
 use crate::parser::syntax::{Node, RawWord};
+use crate::text::{Fields, literal};
+use crate::word::{Dir, Part, Source};
 
 /// Most words of a loop that is followed word by word.
 const STEPWISE: usize = 24;
@@ -17,7 +18,7 @@ impl Eval<'_> {
         let mark = self.changes.len();
         let dirs = self.dirs.clone();
         let run = |eval: &mut Self| {
-            eval.weakly(|eval| nodes.iter().for_each(|node| eval.node(node, input)));
+            eval.conditionally(|eval| nodes.iter().for_each(|node| eval.node(node, input)));
             eval.add_dirs(dirs.clone());
         };
         run(self);
@@ -31,7 +32,7 @@ impl Eval<'_> {
         self.put(name, values.clone());
         let first = self.changes.len();
         let run = |eval: &mut Self| {
-            eval.weakly(|eval| eval.node(body, input));
+            eval.conditionally(|eval| eval.node(body, input));
             eval.add_dirs(dirs.clone());
         };
         run(self);
@@ -62,7 +63,7 @@ impl Eval<'_> {
         }
         (self.stepping, self.repeats) = (false, self.repeats - 1);
         // A `break` may end it after any round.
-        self.weakly(|eval| seen.into_iter().for_each(|(name, seen)| eval.set_all(&name, seen, None, eval.here)));
+        self.conditionally(|eval| seen.into_iter().for_each(|(name, seen)| eval.set_all(&name, seen, None, eval.here)));
     }
 
     /// Repeats a loop's body until it changes nothing more; what keeps changing is not known.

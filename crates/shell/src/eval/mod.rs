@@ -1,30 +1,24 @@
 //! What a syntax tree would do: every branch counts, every known value is followed.
 //!
-//! Owns the walk, the variables and the directories. It errs towards "might happen": conditional assignments add values instead
-//! of replacing them, and a `cd` that may fail leaves both directories possible. Page: `spec/shell.md`.
+//! Owns the walk, the variables and the directories; of programs it knows nothing, and asks ([`command::Programs`]). It errs
+//! towards "might happen": conditional assignments add values instead of replacing them, and a `cd` that may fail leaves both
+//! directories possible. Page: `spec/shell.md`.
 
-pub(crate) mod again;
-pub(crate) mod asked;
-pub(crate) mod braces;
 pub(crate) mod budget;
 pub(crate) mod builtins;
+pub(crate) mod code;
 pub(crate) mod command;
-pub(crate) mod descriptors;
-pub(crate) mod dirs;
 pub(crate) mod echo;
-pub(crate) mod expand;
-pub(crate) mod globs;
-pub(crate) mod kept;
-pub(crate) mod listed;
+pub(crate) mod files;
+pub(crate) mod input;
 pub(crate) mod loops;
 pub(crate) mod output;
-pub(crate) mod params;
-pub(crate) mod pattern;
 pub(crate) mod reads;
 pub(crate) mod record;
-pub(crate) mod temporary;
+pub(crate) mod redirects;
+pub(crate) mod simple;
 pub(crate) mod vars;
-pub(crate) mod written;
+pub(crate) mod words;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
@@ -33,59 +27,25 @@ use std::rc::Rc;
 use writ_core::Span;
 
 use crate::Sources;
-use crate::action::{Access, Analysis, Dir, Env, NetTarget, Part, UnresolvedKind, Word};
+use crate::action::{Analysis, Env, UnresolvedKind};
 use crate::eval::budget::MAX_STEPS;
-use crate::eval::descriptors::Descriptors;
-use crate::eval::expand::{Fields, Text};
-use crate::eval::globs::Globbing;
+use crate::eval::command::Programs;
+use crate::eval::files::descriptors::Descriptors;
+use crate::eval::files::links::Links;
+use crate::eval::files::mounts::Mounts;
+use crate::eval::files::written::Written;
+use crate::eval::input::Input;
+use crate::eval::redirects::may_fail;
 use crate::eval::vars::{Arguments, Change, Function};
-use crate::eval::written::Written;
-use crate::listing::Source;
-use crate::parser::parse;
-use crate::parser::syntax::{Assignment, Next, Node, RawPart, Redirect, RedirectKind, Simple};
-use crate::programs::linked::Links;
-use crate::programs::mounts::Mounts;
-use crate::programs::settings;
-
-/// Deepest nesting of code in code and of calls.
-pub const MAX_DEPTH: usize = 12;
-
-/// What a command reads on standard input.
-#[derive(Clone, Debug)]
-pub enum Input {
-    /// Nothing from this line.
-    None,
-    /// This text.
-    Text(String),
-    /// Text of which some is not known (`find … |`).
-    Partly(Text),
-    /// Something not known.
-    Unknown,
-}
-
-impl Input {
-    /// A text as input.
-    pub fn of(text: Text) -> Self {
-        match literal(&text) {
-            Some(known) if !text.iter().any(|part| matches!(part, Part::Glob(_))) => Self::Text(known),
-            _ if text.iter().all(|part| matches!(part, Part::Unknown(source) if source.is_made())) => Self::Unknown,
-            _ => Self::Partly(text),
-        }
-    }
-
-    /// The text; `None` where it may be any, or nobody gives one.
-    pub fn text(&self) -> Option<Text> {
-        match self {
-            Self::Text(text) => Some(vec![Part::Text(text.clone())]),
-            Self::Partly(text) => Some(text.clone()),
-            Self::None | Self::Unknown => None,
-        }
-    }
-}
+use crate::eval::words::globs::Globbing;
+use crate::parser::syntax::{Next, Node};
+use crate::text::Fields;
+use crate::word::{Dir, Word};
 
 /// The walk's state.
 pub struct Eval<'e> {
     env: &'e Env,
+    pub(crate) programs: &'e Programs,
     pub(crate) out: Analysis,
     pub(crate) vars: HashMap<String, Vec<Fields>>,
     pub(crate) functions: HashMap<String, Function>,
@@ -114,14 +74,14 @@ pub struct Eval<'e> {
     /// Where commands run if a `cd` in the midst of a chain failed (`cd x && a; b`).
     pub(crate) unlikely: Vec<Dir>,
     /// Above zero inside branches: assignments add.
-    pub(crate) weak: usize,
+    pub(crate) conditional: usize,
     pub(crate) depth: usize,
     /// Above zero where files are another machine's.
     pub(crate) remote: usize,
     /// What of this machine is seen there.
     pub(crate) mounts: Mounts,
     /// Above zero in another shell, which need not know this one's functions.
-    pub(crate) strange: usize,
+    pub(crate) other_shell: usize,
     /// Above zero where a loop's body is walked once more.
     pub(crate) repeats: usize,
     /// A loop is followed word by word.
@@ -141,7 +101,7 @@ pub struct Eval<'e> {
     /// Whether the agent may have written anything before this line.
     pub(crate) remembers: bool,
     /// Commands whose hosts are on record, hashed likewise: where they stand, the program, its arguments.
-    pub(crate) told: HashSet<u64>,
+    pub(crate) hosts_recorded: HashSet<u64>,
     /// Functions that are not called so far, and where they were defined.
     pub(crate) uncalled: Vec<(String, Rc<Node>, Vec<Dir>)>,
     /// Code that runs at the end.
@@ -157,9 +117,10 @@ pub struct Eval<'e> {
 }
 
 /// Walks a whole line.
-pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysis {
+pub fn run(node: &Node, line: &str, env: &Env, sources: &dyn Sources, programs: &Programs) -> Analysis {
     let mut eval = Eval {
         env,
+        programs,
         out: Analysis::default(),
         vars: HashMap::new(),
         functions: HashMap::new(),
@@ -178,11 +139,11 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysi
         arguments: None,
         dirs: vec![Dir::Start(String::new())],
         unlikely: Vec::new(),
-        weak: 0,
+        conditional: 0,
         depth: 0,
         remote: 0,
         mounts: Mounts::default(),
-        strange: 0,
+        other_shell: 0,
         repeats: 0,
         stepping: false,
         quiet: 0,
@@ -194,7 +155,7 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysi
         seen: HashSet::new(),
         keys: RandomState::new(),
         remembers: sources.any(),
-        told: HashSet::new(),
+        hosts_recorded: HashSet::new(),
         uncalled: Vec::new(),
         traps: Vec::new(),
         stdin: Input::None,
@@ -209,7 +170,7 @@ pub fn run(node: &Node, env: &Env, sources: &dyn Sources, line: &str) -> Analysi
     }
     eval.out.written = std::mem::take(&mut eval.written.kept);
     eval.reopen();
-    eval.hosts_of_wrapped();
+    (programs.finish)(&mut eval);
     eval.out
 }
 
@@ -226,7 +187,7 @@ impl Eval<'_> {
             Node::Branches(branches) => {
                 let dirs = self.dirs.clone();
                 for branch in branches {
-                    self.weakly(|eval| eval.node(branch, input));
+                    self.conditionally(|eval| eval.node(branch, input));
                     self.add_dirs(dirs.clone());
                 }
             }
@@ -247,7 +208,7 @@ impl Eval<'_> {
                 self.written_settings(redirects, |eval| eval.static_output_from(inner, input));
                 // A redirection that fails leaves the command out.
                 if redirects.iter().any(may_fail) {
-                    self.weakly(|eval| eval.node(inner, &inner_input));
+                    self.conditionally(|eval| eval.node(inner, &inner_input));
                 } else {
                     self.node(inner, &inner_input);
                 }
@@ -265,7 +226,7 @@ impl Eval<'_> {
         while let Some((_, body, dirs)) = self.uncalled.pop() {
             self.scoped(|eval| {
                 (eval.arguments, eval.dirs) = (None, dirs);
-                eval.weakly(|eval| eval.node(&body, &Input::Unknown));
+                eval.conditionally(|eval| eval.node(&body, &Input::Unknown));
             });
         }
     }
@@ -292,7 +253,7 @@ impl Eval<'_> {
             if !linked && *next == Next::Background {
                 self.scoped(|eval| eval.node(node, input));
             } else if linked || background {
-                self.weakly(|eval| eval.node(node, input));
+                self.conditionally(|eval| eval.node(node, input));
             } else {
                 self.node(node, input);
             }
@@ -332,179 +293,6 @@ impl Eval<'_> {
         let here = self.here;
         self.scoped(|eval| eval.node(node, &Input::Unknown));
         (self.here, self.naming) = (here, naming);
-    }
-
-    fn simple(&mut self, simple: &Simple, input: &Input) {
-        let span = self.span(simple.span);
-        self.here = span;
-        self.links.ignored = false;
-        let piped = self.redirects(&simple.redirects);
-        self.written_settings(&simple.redirects, |eval| {
-            let texts = simple.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text).cloned();
-            let own = Node::Simple(Simple { redirects: texts.collect(), ..simple.clone() });
-            eval.static_output_from(&own, input)
-        });
-        // A redirection that fails leaves the command out.
-        let may_fail = simple.redirects.iter().any(may_fail);
-        self.weak += usize::from(may_fail);
-        let input = piped.unwrap_or_else(|| input.clone());
-        let mut alternatives: Vec<Vec<Word>> = vec![Vec::new()];
-        for word in &simple.words {
-            self.naming = alternatives.iter().any(Vec::is_empty);
-            let here = self.expand(word);
-            self.naming = false;
-            alternatives = self.product(alternatives, &here);
-        }
-        let mark = self.changes.len();
-        let declares = |words: &Vec<Word>| {
-            let first = words.first().and_then(Word::literal);
-            matches!(first.as_deref(), Some("export" | "declare" | "typeset" | "local" | "readonly"))
-        };
-        let keeps = simple.words.is_empty() || alternatives.iter().any(declares);
-        // What only the command sees replaces what was there, in a branch too.
-        let weak = if keeps { self.weak } else { 0 };
-        let weak = std::mem::replace(&mut self.weak, weak);
-        let exporting = |words: &Vec<Word>| words.first().and_then(Word::literal).is_some_and(|name| name == "export");
-        let exports = !keeps || alternatives.iter().any(exporting);
-        self.exports += usize::from(exports);
-        for assignment in &simple.assignments {
-            self.assign(assignment, span);
-        }
-        self.exports -= usize::from(exports);
-        self.weak = weak;
-        let lent = if keeps { Vec::new() } else { self.changed(mark) };
-        // `A=b cmd`: the command sees A, this shell does not keep it.
-        let before: Vec<Option<Vec<Fields>>> = lent.iter().map(|name| self.before(mark, name)).collect();
-        let several = alternatives.len() > 1;
-        let last = self.last_words(&alternatives);
-        self.weak += usize::from(several);
-        for words in alternatives.into_iter().filter(|words| !words.is_empty()) {
-            self.here = span;
-            self.declared(&words, &simple.assignments);
-            self.command(words, &[], span, &input);
-        }
-        if !simple.redirects.is_empty() {
-            self.note_simple(simple, &input);
-        }
-        self.weak -= usize::from(several) + usize::from(may_fail);
-        self.last = last.or_else(|| self.last.take());
-        for (name, before) in lent.into_iter().zip(before) {
-            self.put(&name, before.unwrap_or_else(|| vec![Fields::new()]));
-            if self.vars.get(&name).is_some_and(|values| values == &[Fields::new()]) {
-                self.vars.remove(&name);
-            }
-        }
-    }
-
-    /// What `$_` is after a command; where it may not run, what it was before too.
-    fn last_words(&self, alternatives: &[Vec<Word>]) -> Option<Vec<Fields>> {
-        let mut out: Vec<Fields> = if self.weak > 0 || self.strange > 0 { self.last.clone()? } else { Vec::new() };
-        self.last.as_ref()?;
-        out.extend(alternatives.iter().filter_map(|words| Some(vec![words.last()?.parts.clone()])));
-        (out.len() <= 64 && !alternatives.iter().all(Vec::is_empty)).then_some(out)
-    }
-
-    /// Redirections; `Some` when they say what standard input is.
-    fn redirects(&mut self, redirects: &[Redirect]) -> Option<Input> {
-        let mut input = None;
-        for redirect in redirects {
-            if redirect.kind == RedirectKind::Text {
-                let text = self.expand_text(&redirect.word.parts);
-                let only = text.first().filter(|_| text.len() == 1).cloned();
-                // Another descriptor's text is not what standard input gives.
-                if !redirect.other {
-                    input = Some(only.map_or(Input::Unknown, Input::of));
-                }
-                continue;
-            }
-            if let (RedirectKind::Read, [RawPart::Process(node)]) = (redirect.kind, redirect.word.parts.as_slice()) {
-                let text = self.output_from(node, &Input::None);
-                if !redirect.other {
-                    input = Some(text.map_or(Input::Unknown, Input::of));
-                }
-                self.isolated(node);
-                continue;
-            }
-            for word in self.expand(&redirect.word).into_iter().flatten() {
-                let access = match redirect.kind {
-                    RedirectKind::Read => Access::Read,
-                    RedirectKind::Duplicate => {
-                        let text = word.literal().unwrap_or_default();
-                        if text.trim_end_matches('-').chars().all(|c| c.is_ascii_digit()) {
-                            // What another descriptor gives is not known here.
-                            if redirect.input && !redirect.other && !matches!(text.as_str(), "0" | "-") {
-                                input = Some(Input::Unknown);
-                            }
-                            self.duplicated(redirect.descriptor, &text);
-                            continue;
-                        }
-                        Access::Write
-                    }
-                    RedirectKind::Write | RedirectKind::ReadWrite | RedirectKind::Text => Access::Write,
-                };
-                if access == Access::Read && !redirect.other {
-                    let text = self.text_known(&word).or_else(|| self.names_in(&word));
-                    input = Some(text.map_or(Input::Unknown, Input::Text));
-                }
-                // What is written is known once the command was walked.
-                self.written.keeping = redirect.kind == RedirectKind::Write;
-                if let Some(host) = word.literal().and_then(|text| socket(&text)) {
-                    let target = NetTarget::Host(Word { parts: vec![Part::Text(host)], span: word.span });
-                    self.net(target, word.span);
-                } else {
-                    self.opened(redirect.descriptor, &word);
-                    self.file(word, access, false);
-                }
-            }
-        }
-        input
-    }
-
-    /// Hosts in a settings file that a redirection writes.
-    fn written_settings(&mut self, redirects: &[Redirect], text: impl FnOnce(&mut Self) -> Option<String>) {
-        let plain = |redirect: &&Redirect| {
-            matches!(redirect.kind, RedirectKind::Write | RedirectKind::ReadWrite | RedirectKind::Duplicate)
-                && !matches!(redirect.word.parts.as_slice(), [RawPart::Plain(path)] if !settings::is_settings(path))
-        };
-        let words: Vec<Word> =
-            redirects.iter().filter(plain).flat_map(|redirect| self.expand(&redirect.word)).flatten().collect();
-        let found: Vec<&Word> =
-            words.iter().filter(|word| word.literal().is_some_and(|path| settings::is_settings(&path))).collect();
-        if !found.is_empty() {
-            let text = text(self);
-            found.into_iter().for_each(|word| self.settings_file(word, text.as_deref()));
-        }
-    }
-
-    fn assign(&mut self, assignment: &Assignment, span: Span) {
-        let name = &assignment.name;
-        if !assignment.array {
-            let parts = assignment.values.first().map(|(_, word)| word.parts.as_slice()).unwrap_or_default();
-            let values: Vec<Fields> = self.expand_text(parts).into_iter().map(|text| vec![text]).collect();
-            match &assignment.key {
-                Some(key) => {
-                    let key = self.key_text(key);
-                    self.set_element(name, &key, values, span);
-                }
-                None => self.set_all(name, values, assignment.adds.then_some(false), span),
-            }
-            return;
-        }
-        let mut list: Vec<Vec<Word>> = vec![Vec::new()];
-        let mut keyed: Vec<(Text, Vec<Fields>)> = Vec::new();
-        for (key, word) in &assignment.values {
-            let here = self.expand(word);
-            if let Some(key) = key {
-                let key = self.key_text(key);
-                let fields = |words: &Vec<Word>| words.iter().map(|word| word.parts.clone()).collect::<Fields>();
-                keyed.push((key, here.iter().map(fields).collect()));
-            } else {
-                list = self.product(list, &here);
-            }
-        }
-        let values = list.into_iter().map(|words| words.into_iter().map(|word| word.parts).collect()).collect();
-        self.set_all(name, values, assignment.adds.then_some(true), span);
-        keyed.into_iter().for_each(|(key, values)| self.set_element(name, &key, values, span));
     }
 
     /// Whether a name nobody assigned here surely has a value from outside.
@@ -553,74 +341,6 @@ impl Eval<'_> {
     pub(crate) fn span(&self, span: Span) -> Span {
         self.fixed.unwrap_or(span)
     }
-
-    /// Code inside a word: `sh -c`, `eval`, `trap`. Everything found in it gets the word's span.
-    pub(crate) fn code(&mut self, code: &Word, arguments: Option<Vec<Word>>, what: &str) {
-        let mut text = String::new();
-        for part in &code.parts {
-            match part {
-                Part::Text(known) | Part::Glob(known) => text.push_str(known),
-                Part::Unknown(source) => text.push_str(&format!(" ${} ", stand_in(*source))),
-            }
-        }
-        if code.literal().is_none() && !counts(code) {
-            self.unresolved(UnresolvedKind::Script, what, code.span);
-        }
-        if self.depth >= MAX_DEPTH {
-            return self.unresolved(UnresolvedKind::Limit, what, code.span);
-        }
-        match parse(&text, Some(code.span), self.depth) {
-            Err(_) => self.unresolved(UnresolvedKind::Script, what, code.span),
-            Ok(node) => {
-                let (fixed, here) = (self.fixed.replace(code.span), self.here);
-                self.depth += 1;
-                // `eval` and its like run in this shell; all else in another, with words of its own.
-                if matches!(what, "eval" | "." | "source") {
-                    self.node(&node, &Input::Unknown);
-                } else if matches!(what, "trap" | "alias" | "mapfile") {
-                    self.weakly(|eval| eval.node(&node, &Input::Unknown));
-                } else {
-                    self.strange += 1;
-                    self.scoped(|eval| {
-                        eval.arguments = arguments.map(Arguments::of);
-                        eval.node(&node, &Input::Unknown);
-                    });
-                    self.strange -= 1;
-                }
-                self.depth -= 1;
-                (self.fixed, self.here) = (fixed, here);
-            }
-        }
-    }
-
-    pub(crate) fn deeper(&mut self, run: impl FnOnce(&mut Self)) -> bool {
-        if self.depth >= MAX_DEPTH {
-            return false;
-        }
-        self.depth += 1;
-        run(self);
-        self.depth -= 1;
-        true
-    }
-}
-
-/// Whether all of a code that is not known are numbers, each a word of its own: `kill $PID`.
-fn counts(code: &Word) -> bool {
-    let blank = |c: char| c.is_whitespace() || c == ';';
-    code.parts.iter().enumerate().all(|(at, part)| match part {
-        Part::Text(text) => !text.contains(['\'', '"', '`', '\\', '#']),
-        Part::Unknown(Source::Number) => {
-            let before = at.checked_sub(1).and_then(|at| code.parts.get(at));
-            let starts = matches!(before, Some(Part::Text(text)) if text.ends_with(char::is_whitespace));
-            let ends = match code.parts.get(at + 1) {
-                None => true,
-                Some(Part::Text(text)) => text.starts_with(blank),
-                Some(_) => false,
-            };
-            starts && ends
-        }
-        Part::Unknown(_) | Part::Glob(_) => false,
-    })
 }
 
 /// For each command of a list whether the chain it belongs to ends in `&`.
@@ -637,73 +357,4 @@ fn in_background(items: &[(Node, Next)]) -> Vec<bool> {
     }
     out.reverse();
     out
-}
-
-/// Whether a redirection may find no file.
-fn may_fail(redirect: &Redirect) -> bool {
-    let null = matches!(redirect.word.parts.as_slice(), [RawPart::Plain(path)] if path == "/dev/null");
-    !matches!(redirect.kind, RedirectKind::Text | RedirectKind::Duplicate) && !null
-}
-
-/// What is left of a text when some of it is taken away, or its letters are changed.
-pub fn blurred(text: &Text) -> Source {
-    let made = text.iter().all(|part| matches!(part, Part::Text(_)));
-    let one = |part: &Part| match part {
-        Part::Text(text) if text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '\n')) => {
-            Source::Number
-        }
-        // A text of the line's own may become `..`.
-        Part::Text(_) if made => Source::Any,
-        Part::Text(text) | Part::Glob(text) if text.contains('/') => Source::Outside,
-        Part::Text(_) | Part::Glob(_) => Source::Name,
-        Part::Unknown(Source::Listed(_)) => Source::Outside,
-        Part::Unknown(source) => *source,
-    };
-    text.iter().map(one).fold(Source::Number, Source::with)
-}
-
-/// The name of a variable that stands for text that is not known, where code is read that holds it.
-fn stand_in(source: Source) -> String {
-    match source {
-        Source::Listed(at) => format!("{STAND_IN}{at}"),
-        Source::Number
-        | Source::Fresh
-        | Source::Name
-        | Source::Outside
-        | Source::Any
-        | Source::Words
-        | Source::Setup => {
-            format!("{STAND_IN}{source:?}")
-        }
-    }
-}
-
-/// The source that a variable's name stands for.
-pub fn stood_for(name: &str) -> Option<Source> {
-    Some(match name.strip_prefix(STAND_IN)? {
-        "Number" => Source::Number,
-        "Fresh" => Source::Fresh,
-        "Name" => Source::Name,
-        "Outside" => Source::Outside,
-        "Any" | "Setup" => Source::Any,
-        at => at.parse().map_or(Source::Words, Source::Listed),
-    })
-}
-
-const STAND_IN: &str = "__unknown_";
-
-/// A value that is certain.
-pub fn literal(text: &Text) -> Option<String> {
-    text.iter()
-        .map(|part| match part {
-            Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
-            Part::Unknown(_) => None,
-        })
-        .collect()
-}
-
-/// The host of bash's `/dev/tcp/host/port`.
-fn socket(path: &str) -> Option<String> {
-    let rest = path.strip_prefix("/dev/tcp/").or_else(|| path.strip_prefix("/dev/udp/"))?;
-    rest.split('/').next().map(str::to_owned)
 }

@@ -2,19 +2,18 @@
 
 use writ_core::Span;
 
-use crate::action::{Part, Word};
-use crate::eval::command::is_flag;
-use crate::eval::expand::{Fields, Text};
-use crate::eval::output::split_at;
-use crate::eval::{Eval, Input, literal};
-use crate::listing::Source;
+use crate::eval::Eval;
+use crate::eval::input::Input;
+use crate::shape::is_flag;
+use crate::text::{Fields, Text, literal, split_at};
+use crate::word::{Part, Source, Word};
 
 /// Most values that are followed.
 const MOST: usize = 64;
 
-/// What `read` was told.
+/// The options of `read`, and the names behind them.
 #[derive(Default)]
-struct Told {
+struct Flags {
     array: Option<Word>,
     /// `-d`: what ends a line.
     end: Option<char>,
@@ -25,7 +24,7 @@ struct Told {
     names: Vec<Word>,
 }
 
-impl Told {
+impl Flags {
     fn of(arguments: &[Word]) -> Self {
         let mut out = Self::default();
         let mut words = arguments.iter().peekable();
@@ -38,7 +37,7 @@ impl Told {
             let value = if glued.is_empty() {
                 words.next().cloned()
             } else {
-                Some(crate::eval::command::text_word(glued, Span { start: 0, end: 0 }))
+                Some(crate::shape::text_word(glued, Span { start: 0, end: 0 }))
             };
             let value_text = value.as_ref().and_then(Word::literal);
             match flag {
@@ -63,10 +62,10 @@ impl Told {
 impl Eval<'_> {
     /// `read`: of known text, each line may be the one.
     pub(crate) fn read(&mut self, arguments: &[Word], span: Span, input: &Input) {
-        let told = Told::of(arguments);
-        let values = self.separators().filter(|_| !told.odd).and_then(|separators| lines(input, &told, &separators));
-        let names: Vec<String> = told.names.iter().filter_map(Word::literal).collect();
-        let array = told.array.as_ref().and_then(Word::literal);
+        let flags = Flags::of(arguments);
+        let values = self.separators().filter(|_| !flags.odd).and_then(|separators| lines(input, &flags, &separators));
+        let names: Vec<String> = flags.names.iter().filter_map(Word::literal).collect();
+        let array = flags.array.as_ref().and_then(Word::literal);
         let Some((lines, separators)) = values else {
             let reply = names.is_empty() && array.is_none();
             let names = names.into_iter().chain(array).chain(reply.then(|| "REPLY".to_owned()));
@@ -81,7 +80,7 @@ impl Eval<'_> {
         }
         for (index, name) in names.iter().enumerate() {
             let value = |line: &Text| -> Fields {
-                if names.len() == 1 || told.letters.is_some_and(|(_, exactly)| exactly) {
+                if names.len() == 1 || flags.letters.is_some_and(|(_, exactly)| exactly) {
                     return vec![if index == 0 { line.clone() } else { Text::new() }];
                 }
                 let mut pieces = fields(line, &separators).into_iter();
@@ -117,18 +116,18 @@ impl Eval<'_> {
 }
 
 /// The lines that may be read, and what divides their fields; `None` where they may be any text.
-fn lines(input: &Input, told: &Told, separators: &[char]) -> Option<(Vec<Text>, Vec<char>)> {
+fn lines(input: &Input, flags: &Flags, separators: &[char]) -> Option<(Vec<Text>, Vec<char>)> {
     let text = input.text()?;
     if literal(&text).is_some_and(|text| text.contains('\\')) {
         return None;
     }
-    let end = told.end.unwrap_or('\n');
+    let end = flags.end.unwrap_or('\n');
     let mut lines = split_at(&text, |c| c == end);
-    if let Some((count, exactly)) = told.letters {
+    if let Some((count, exactly)) = flags.letters {
         lines = chunks(if exactly { vec![text] } else { lines }, count)?;
     }
     let blank = |c: char| separators.contains(&c) && c.is_whitespace();
-    if told.letters.is_none_or(|(_, exactly)| !exactly) {
+    if flags.letters.is_none_or(|(_, exactly)| !exactly) {
         lines.iter_mut().for_each(|line| trim(line, blank));
     }
     (lines.len() <= MOST).then(|| (lines, separators.to_vec()))

@@ -5,10 +5,11 @@ use std::hash::{BuildHasher, Hash};
 use writ_core::Span;
 
 use crate::action::{
-    Access, Command, Dir, FileUse, Given, GivenKind, NetTarget, NetUse, Part, RepositoryAct, RepositoryUse, Source,
-    Unresolved, UnresolvedKind, Word,
+    Access, Command, FileUse, Given, GivenKind, NetTarget, NetUse, RepositoryAct, RepositoryUse, Unresolved,
+    UnresolvedKind,
 };
 use crate::eval::Eval;
+use crate::word::{Dir, Part, Source, Word};
 
 /// Most commands that one line is followed to.
 const MAX_COMMANDS: usize = 2000;
@@ -111,6 +112,13 @@ impl Eval<'_> {
         }
         let (span, dirs, unlikely) = (path.span, self.dirs.clone(), self.unlikely.clone());
         Some(FileUse { path, dirs, unlikely, access, tree, span })
+    }
+
+    /// An operand that may be a path: it counts where there is such a file, or where a rule names it.
+    pub(crate) fn guess(&mut self, word: &Word, access: Access, tree: bool) {
+        if let Some(file) = self.place(word.clone(), access, tree).filter(|file| !self.out.guesses.contains(file)) {
+            self.out.guesses.push(file);
+        }
     }
 
     pub(crate) fn file_in(&mut self, path: Word, access: Access, tree: bool, dirs: Vec<Dir>) {

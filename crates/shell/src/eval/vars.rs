@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use writ_core::Span;
 
-use crate::action::{Part, Word};
-use crate::eval::budget::MAX_FIELDS;
-use crate::eval::expand::{Fields, MAX_VALUES, Text};
-use crate::eval::{Eval, Input, MAX_DEPTH, literal, stood_for};
-use crate::listing::Source;
+use crate::eval::Eval;
+use crate::eval::budget::{MAX_DEPTH, MAX_FIELDS};
+use crate::eval::input::Input;
+use crate::eval::words::expand::MAX_VALUES;
 use crate::parser::syntax::Node;
+use crate::text::{Fields, Text, literal, stood_for};
+use crate::word::{Part, Source, Word};
 
 /// What a name stood for before.
 pub enum Change {
@@ -62,10 +63,10 @@ impl Eval<'_> {
     }
 
     /// Runs what may not happen: values add.
-    pub(crate) fn weakly(&mut self, run: impl FnOnce(&mut Self)) {
-        self.weak += 1;
+    pub(crate) fn conditionally(&mut self, run: impl FnOnce(&mut Self)) {
+        self.conditional += 1;
         run(self);
-        self.weak -= 1;
+        self.conditional -= 1;
     }
 
     /// What changed since `mark` may also be as it was: `local`, or a `return` before.
@@ -74,7 +75,7 @@ impl Eval<'_> {
             let Some(old) = self.before(mark, &name) else { continue };
             let new = self.vars.get(&name).cloned().unwrap_or_default();
             self.put(&name, old);
-            self.weakly(|eval| eval.set_all(&name, new, None, eval.here));
+            self.conditionally(|eval| eval.set_all(&name, new, None, eval.here));
         }
     }
 
@@ -127,14 +128,14 @@ impl Eval<'_> {
 
     /// Gives a variable values; `adds` appends: to an array with `true`, else to the text.
     pub(crate) fn set_all(&mut self, name: &str, mut values: Vec<Fields>, adds: Option<bool>, span: Span) {
-        self.judge_assignment(name, &values, span);
+        self.steered(name, &values, span);
         if self.shaped.contains(name) {
             values.iter().flatten().for_each(|value| self.number(value, 0));
             values.push(vec![vec![Part::Unknown(Source::Any)]]);
         }
         if let Some(target) = self.references.get(name).cloned() {
             self.references.remove(name);
-            self.weakly(|eval| eval.set_all(&target, values.clone(), adds, span));
+            self.conditionally(|eval| eval.set_all(&target, values.clone(), adds, span));
             self.references.insert(name.to_owned(), target);
         }
         let mut old = self.vars.get(name).cloned().unwrap_or_default();
@@ -150,7 +151,7 @@ impl Eval<'_> {
             }
             values = joined;
         }
-        if self.weak > 0 || self.frozen.contains(name) {
+        if self.conditional > 0 || self.frozen.contains(name) {
             values.extend(old);
         }
         let mut unique: Vec<Fields> = Vec::new();
@@ -173,7 +174,7 @@ impl Eval<'_> {
         let own = literal(key).map_or_else(|| format!("{name}[?]"), |key| format!("{name}[{key}]"));
         self.set_all(&own, values.clone(), None, span);
         if self.vars.contains_key(name) {
-            self.weakly(|eval| eval.set_all(name, values, Some(true), span));
+            self.conditionally(|eval| eval.set_all(name, values, Some(true), span));
         } else {
             self.set_all(name, values, None, span);
         }
@@ -211,8 +212,7 @@ impl Eval<'_> {
             }
             None => self.values(base),
         };
-        let size =
-            |fields: &Fields| 1 + fields.iter().map(|text| 1 + crate::eval::budget::size(text) / 16).sum::<usize>();
+        let size = |fields: &Fields| 1 + fields.iter().map(|text| 1 + crate::text::size(text) / 16).sum::<usize>();
         let cost = values.iter().flatten().map(size).sum();
         if self.spend(cost) { values } else { Some(vec![vec![vec![Part::Unknown(Source::Any)]]]) }
     }
@@ -286,7 +286,7 @@ impl Eval<'_> {
             return self.limit("too many parameters");
         }
         let mut arguments = Arguments::of(words);
-        if self.weak > 0
+        if self.conditional > 0
             && let Some(old) = &self.arguments
         {
             let new = arguments.words.iter().skip(1).cloned();
@@ -299,7 +299,7 @@ impl Eval<'_> {
     pub(crate) fn shift(&mut self, count: Option<usize>) {
         let Some(arguments) = &mut self.arguments else { return };
         match count {
-            Some(count) if self.weak == 0 && !arguments.loose => {
+            Some(count) if self.conditional == 0 && !arguments.loose => {
                 let kept = arguments.words.iter().skip(1 + count).cloned();
                 arguments.words = Rc::new(arguments.words.iter().take(1).cloned().chain(kept).collect());
             }
@@ -310,10 +310,10 @@ impl Eval<'_> {
     /// `name () { … }`
     pub(crate) fn define(&mut self, name: &str, body: &Rc<Node>) {
         let old = self.functions.get(name);
-        let weak = self.weak > 0 || self.depth > 0;
-        let mut bodies = old.filter(|_| weak).map(|old| old.bodies.clone()).unwrap_or_default();
+        let conditional = self.conditional > 0 || self.depth > 0;
+        let mut bodies = old.filter(|_| conditional).map(|old| old.bodies.clone()).unwrap_or_default();
         bodies.push(Rc::clone(body));
-        let sure = !weak || old.is_some_and(|old| old.sure);
+        let sure = !conditional || old.is_some_and(|old| old.sure);
         let old = self.functions.insert(name.to_owned(), Function { bodies, sure });
         self.changes.push(Change::Function(name.to_owned(), old));
     }
@@ -332,15 +332,15 @@ impl Eval<'_> {
         self.uncalled.retain(|(own, ..)| own != name);
         let mark = self.changes.len();
         let before = self.arguments.replace(Arguments::of(words.to_vec()));
-        self.weak += usize::from(!sure || bodies.len() > 1);
+        self.conditional += usize::from(!sure || bodies.len() > 1);
         for body in &bodies {
             self.node(body, input);
         }
-        self.weak -= usize::from(!sure || bodies.len() > 1);
+        self.conditional -= usize::from(!sure || bodies.len() > 1);
         self.arguments = before;
         self.depth -= 1;
         self.keep_old(mark);
-        sure && self.strange == 0
+        sure && self.other_shell == 0
     }
 }
 

@@ -1,14 +1,16 @@
 //! What the values of options run: editors, clients, debuggers, makefiles.
 
-use super::{interpreters, makefile, operands};
-use crate::action::{Access, GivenKind, Part, UnresolvedKind, Word};
+use crate::action::{Access, GivenKind, UnresolvedKind};
 use crate::code;
 use crate::eval::Eval;
-use crate::eval::command::{assign, host, text_word};
+use crate::eval::command::Place;
 use crate::options::Options;
+use crate::programs::entries::words::Role;
 use crate::programs::foreign::{MARK, Script, marked, mentions, revived, script_of};
-use crate::programs::runs::Place;
-use crate::programs::words::Role;
+use crate::programs::interpreters::{self, makefile};
+use crate::programs::scripts;
+use crate::shape::{host, looks_like_path, text_word};
+use crate::word::{Part, Word};
 
 /// What the values of options do.
 pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
@@ -37,7 +39,7 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
             Role::MakefileText => makefile::text(eval, &what, value),
             Role::Makefile => match script_of(value, place.input) {
                 Script::Text(text) => makefile::text(eval, &what, &text_word(&text, value.span)),
-                Script::File => eval.run_file(value, "make", None),
+                Script::File => scripts::run_file(eval, value, "make", None),
                 Script::Unknown => eval.unresolved(UnresolvedKind::Script, &what, value.span),
             },
             Role::Script => interpreters::script(eval, value, place.base, place.input),
@@ -57,7 +59,7 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
                 eval.code(&code, None, &what);
             }
             Role::KeyBinding => binding(eval, &what, value),
-            Role::Assignment => assign(eval, value, place.span),
+            Role::Assignment => eval.assigned(value, place.span),
             Role::Reads => eval.file(value.clone(), Access::Read, false),
             Role::Commands => {
                 eval.file(value.clone(), Access::Read, false);
@@ -84,7 +86,7 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
 fn module(eval: &mut Eval<'_>, what: &str, value: &Word) {
     match value.literal().filter(|text| text.starts_with("data:") || text.contains("//")) {
         Some(_) => eval.unresolved_with(UnresolvedKind::Code, what, value.span, mentions(value)),
-        None if operands::looks_like_path(value) => eval.file(value.clone(), Access::Read, false),
+        None if looks_like_path(value) => eval.file(value.clone(), Access::Read, false),
         None => {}
     }
 }

@@ -2,12 +2,13 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, Part, Word};
-use crate::eval::command::{is_flag, text_word};
-use crate::eval::expand::{Text, tidy};
-use crate::eval::{Eval, Input};
+use crate::action::Access;
+use crate::eval::Eval;
+use crate::eval::input::Input;
 use crate::listing::{Ignores, Listing, Printed, Test};
-use crate::programs::wrappers::substitute;
+use crate::shape::{is_flag, substitute, text_word};
+use crate::text::{Text, tidy};
+use crate::word::{Part, Word};
 
 /// Tests and options with one argument, of which nothing is known before it runs.
 const ONE: [&str; 28] = [

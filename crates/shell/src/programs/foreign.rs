@@ -4,10 +4,10 @@ use std::str::Chars;
 
 use writ_core::Span;
 
-use crate::action::{Part, Word};
-use crate::eval::command::text_word;
-use crate::eval::{Eval, Input};
-use crate::listing::Source;
+use crate::eval::Eval;
+use crate::eval::input::Input;
+use crate::shape::text_word;
+use crate::word::{Part, Source, Word};
 
 /// Stands in foreign code for what is not known.
 pub const MARK: char = '\u{1}';

@@ -1,10 +1,11 @@
 //! Programs that look into the files of a tree: `grep -r`, `rg`, `ag`, `ack`. Which files they read, and which they leave out.
 
-use crate::action::{Access, Part, Word};
+use crate::action::Access;
 use crate::eval::Eval;
-use crate::eval::command::text_word;
-use crate::eval::expand::{Text, tidy};
 use crate::listing::{Ignores, Listing, Printed, Test};
+use crate::shape::text_word;
+use crate::text::{Text, tidy};
+use crate::word::{Part, Word};
 
 /// Endings of the types that `rg -t` knows, as far as they are in daily use.
 const TYPES: [(&str, &str); 30] = [

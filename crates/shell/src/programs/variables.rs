@@ -2,142 +2,140 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, GivenKind, NetTarget, Part, UnresolvedKind, Word};
-use crate::eval::command::{host, is_system, text_word};
-use crate::eval::{Eval, Input};
-use crate::options::{Options, tail};
-use crate::programs::effects;
+use crate::action::{Access, GivenKind, NetTarget, UnresolvedKind};
+use crate::eval::Eval;
+use crate::eval::command::Place;
+use crate::eval::input::Input;
+use crate::options::Options;
+use crate::programs::entries::words::Variable;
 use crate::programs::entries::{self, Steering};
 use crate::programs::foreign::marked;
 use crate::programs::operands::unpack;
-use crate::programs::places;
-use crate::programs::runs::{self, Place};
-use crate::programs::words::Variable;
+use crate::programs::runs::places;
+use crate::programs::{effects, scripts};
+use crate::shape::{host, is_system, tail, text_word};
+use crate::word::{Part, Word};
 
-impl Eval<'_> {
-    /// What an assignment does beyond naming a value.
-    pub(crate) fn judge_assignment(&mut self, name: &str, values: &[Vec<Vec<Part>>], span: Span) {
-        let steers = name.starts_with("BASH_FUNC")
-            || (name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && !is_null(values))
-            || (name == "PATH" && !values.iter().all(|fields| is_tame_path(&fields.concat(), self.home().as_deref())));
-        if steers {
-            self.unresolved(UnresolvedKind::Environment, name, span);
+/// What an assignment does beyond naming a value.
+pub fn steered(eval: &mut Eval<'_>, name: &str, values: &[Vec<Vec<Part>>], span: Span) {
+    let steers = name.starts_with("BASH_FUNC")
+        || (name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && !is_null(values))
+        || (name == "PATH" && !values.iter().all(|fields| is_tame_path(&fields.concat(), eval.home().as_deref())));
+    if steers {
+        eval.unresolved(UnresolvedKind::Environment, name, span);
+    }
+    if matches!(name, "PS0" | "PS1" | "PS2" | "PS4") {
+        values.iter().for_each(|fields| eval.again(&fields.concat(), name));
+    }
+    if let Some(body) = name.strip_prefix("BASH_FUNC").and(values.first()).map(|fields| fields.concat()) {
+        let body = Word { parts: body, span };
+        eval.code(&tail(&body, body.literal().map_or(0, |text| text.find('{').unwrap_or(0))), None, name);
+    }
+    let Some(steering) = entries::variable(name) else { return exported(eval, values, span) };
+    for fields in values {
+        let value = Word { parts: fields.concat(), span };
+        if !value.parts.is_empty() {
+            variable(eval, name, steering, &value);
         }
-        if matches!(name, "PS0" | "PS1" | "PS2" | "PS4") {
-            values.iter().for_each(|fields| self.again(&fields.concat(), name));
+    }
+}
+
+/// What the environment hands to programs may be anything to them.
+fn exported(eval: &mut Eval<'_>, values: &[Vec<Vec<Part>>], span: Span) {
+    if eval.exports == 0 {
+        return;
+    }
+    for fields in values {
+        let value = Word { parts: fields.concat(), span };
+        if value.literal().is_some_and(|text| (1..=4096).contains(&text.len())) {
+            eval.given(GivenKind::Text, vec![value], span);
         }
-        if let Some(body) = name.strip_prefix("BASH_FUNC").and(values.first()).map(|fields| fields.concat()) {
-            let body = Word { parts: body, span };
-            self.code(&tail(&body, body.literal().map_or(0, |text| text.find('{').unwrap_or(0))), None, name);
-        }
-        let Some(steering) = entries::variable(name) else { return self.exported(values, span) };
-        for fields in values {
-            let value = Word { parts: fields.concat(), span };
-            if !value.parts.is_empty() {
-                self.variable(name, steering, &value);
+    }
+}
+
+/// A file or a folder of settings: it may name commands and hosts.
+fn settings(eval: &mut Eval<'_>, name: &str, value: &Word) {
+    let home = eval.home();
+    let tame = |text: &str| {
+        let own = home.as_deref().and_then(|home| text.strip_prefix(home)).or_else(|| text.strip_prefix('~'));
+        let dotted = own.is_some_and(|rest| rest.is_empty() || rest.starts_with("/."));
+        matches!(text, "/dev/null" | "/dev/zero") || text.starts_with("/etc/") || dotted && !text.contains("..")
+    };
+    if value.literal().is_some_and(|text| text.split(':').all(|one| one.is_empty() || tame(one))) {
+        return;
+    }
+    eval.unresolved(UnresolvedKind::Environment, name, value.span);
+    eval.net(NetTarget::Unknown, value.span);
+}
+
+fn variable(eval: &mut Eval<'_>, name: &str, steering: &Steering, value: &Word) {
+    let span = value.span;
+    match steering.holds {
+        Variable::Command => eval.code(value, None, name),
+        Variable::Program => {
+            eval.code(value, None, name);
+            if value.literal().is_none_or(|text| text.contains('/') && !is_system(&text)) {
+                eval.unresolved(UnresolvedKind::Environment, name, span);
             }
         }
-    }
-
-    /// What the environment hands to programs may be anything to them.
-    fn exported(&mut self, values: &[Vec<Vec<Part>>], span: Span) {
-        if self.exports == 0 {
-            return;
+        Variable::Filter => {
+            let text = marked(value);
+            let code = text.trim_start_matches(['|', '-']).replace("%s", "");
+            eval.code(&crate::programs::foreign::revived(&code, span), None, name);
         }
-        for fields in values {
-            let value = Word { parts: fields.concat(), span };
-            if value.literal().is_some_and(|text| (1..=4096).contains(&text.len())) {
-                self.given(GivenKind::Text, vec![value], span);
-            }
+        Variable::Steers => eval.unresolved(UnresolvedKind::Environment, name, span),
+        Variable::Settings => settings(eval, name, value),
+        Variable::Writes if value.literal().is_none_or(|text| text.contains(['/', '.']) || name.ends_with("FILE")) => {
+            let file = value.literal().map(|text| text.trim_start_matches("af_unix:").replace("%p", "1"));
+            eval.file(file.map_or_else(|| value.clone(), |file| text_word(&file, span)), Access::Write, false);
         }
-    }
-
-    /// A file or a folder of settings: it may name commands and hosts.
-    fn settings(&mut self, name: &str, value: &Word) {
-        let home = self.home();
-        let tame = |text: &str| {
-            let own = home.as_deref().and_then(|home| text.strip_prefix(home)).or_else(|| text.strip_prefix('~'));
-            let dotted = own.is_some_and(|rest| rest.is_empty() || rest.starts_with("/."));
-            matches!(text, "/dev/null" | "/dev/zero") || text.starts_with("/etc/") || dotted && !text.contains("..")
-        };
-        if value.literal().is_some_and(|text| text.split(':').all(|one| one.is_empty() || tame(one))) {
-            return;
-        }
-        self.unresolved(UnresolvedKind::Environment, name, value.span);
-        self.net(NetTarget::Unknown, value.span);
-    }
-
-    fn variable(&mut self, name: &str, steering: &Steering, value: &Word) {
-        let span = value.span;
-        match steering.holds {
-            Variable::Command => self.code(value, None, name),
-            Variable::Program => {
-                self.code(value, None, name);
-                if value.literal().is_none_or(|text| text.contains('/') && !is_system(&text)) {
-                    self.unresolved(UnresolvedKind::Environment, name, span);
+        Variable::WritesTree => unpack(eval, value),
+        Variable::Reads => eval.file(value.clone(), Access::Read, false),
+        Variable::Libraries => {
+            let folders = value.literal().unwrap_or_default();
+            for folder in folders.split(':').filter(|folder| !folder.is_empty()) {
+                eval.file(text_word(folder, span), Access::List, false);
+                for module in ["sitecustomize.py", "usercustomize.py"].iter().filter(|_| name == "PYTHONPATH") {
+                    scripts::run_file(eval, &text_word(&format!("{folder}/{module}"), span), "python3", None);
                 }
             }
-            Variable::Filter => {
-                let text = marked(value);
-                let code = text.trim_start_matches(['|', '-']).replace("%s", "");
-                self.code(&crate::programs::foreign::revived(&code, span), None, name);
+        }
+        Variable::SteersWhere => {
+            let text = value.literal();
+            if text.is_none_or(|text| steering.detail.split(' ').any(|sign| text.contains(sign))) {
+                eval.unresolved(UnresolvedKind::Environment, name, span);
             }
-            Variable::Steers => self.unresolved(UnresolvedKind::Environment, name, span),
-            Variable::Settings => self.settings(name, value),
-            Variable::Writes
-                if value.literal().is_none_or(|text| text.contains(['/', '.']) || name.ends_with("FILE")) =>
-            {
-                let file = value.literal().map(|text| text.trim_start_matches("af_unix:").replace("%p", "1"));
-                self.file(file.map_or_else(|| value.clone(), |file| text_word(&file, span)), Access::Write, false);
+        }
+        Variable::Options => {
+            let program = steering.detail;
+            let Some(runs) = entries::runs(program) else { return };
+            let words: Vec<Word> = match value.literal() {
+                Some(text) => split(&text).iter().map(|piece| text_word(piece, span)).collect(),
+                None => return eval.unresolved(UnresolvedKind::Environment, name, span),
+            };
+            let options = Options::read(&words, &runs.options, true);
+            effects::options(eval, &options, &Place { base: program, via: &[], span, input: &Input::None });
+            if program == "make" {
+                places::make(eval, options.operands.iter().filter_map(|at| words.get(*at)));
             }
-            Variable::WritesTree => unpack(self, value),
-            Variable::Reads => self.file(value.clone(), Access::Read, false),
-            Variable::Libraries => {
-                let folders = value.literal().unwrap_or_default();
-                for folder in folders.split(':').filter(|folder| !folder.is_empty()) {
-                    self.file(text_word(folder, span), Access::List, false);
-                    for module in ["sitecustomize.py", "usercustomize.py"].iter().filter(|_| name == "PYTHONPATH") {
-                        self.run_file(&text_word(&format!("{folder}/{module}"), span), "python3", None);
+            if program == "tar" {
+                let creates = [&[text_word("-c", span)], words.as_slice()].concat();
+                crate::programs::operands::tar::run(eval, &creates, span);
+            }
+        }
+        Variable::Host => match value.literal() {
+            None => eval.net(NetTarget::Unknown, span),
+            Some(text) => {
+                text.split([',', '|']).filter(|text| !matches!(*text, "" | "direct" | "off")).for_each(|text| {
+                    if text.contains("://") {
+                        eval.net(NetTarget::Url(text_word(text, span)), span);
+                    } else if !text.starts_with('/') {
+                        eval.net(host(text.split([':', '/']).next().unwrap_or_default(), span), span);
                     }
-                }
+                })
             }
-            Variable::SteersWhere => {
-                let text = value.literal();
-                if text.is_none_or(|text| steering.detail.split(' ').any(|sign| text.contains(sign))) {
-                    self.unresolved(UnresolvedKind::Environment, name, span);
-                }
-            }
-            Variable::Options => {
-                let program = steering.detail;
-                let Some(runs) = runs::lookup(program) else { return };
-                let words: Vec<Word> = match value.literal() {
-                    Some(text) => split(&text).iter().map(|piece| text_word(piece, span)).collect(),
-                    None => return self.unresolved(UnresolvedKind::Environment, name, span),
-                };
-                let options = Options::read(&words, &runs.options, true);
-                effects::options(self, &options, &Place { base: program, via: &[], span, input: &Input::None });
-                if program == "make" {
-                    places::make(self, options.operands.iter().filter_map(|at| words.get(*at)));
-                }
-                if program == "tar" {
-                    let creates = [&[text_word("-c", span)], words.as_slice()].concat();
-                    crate::programs::tar::run(self, &creates, span);
-                }
-            }
-            Variable::Host => match value.literal() {
-                None => self.net(NetTarget::Unknown, span),
-                Some(text) => {
-                    text.split([',', '|']).filter(|text| !matches!(*text, "" | "direct" | "off")).for_each(|text| {
-                        if text.contains("://") {
-                            self.net(NetTarget::Url(text_word(text, span)), span);
-                        } else if !text.starts_with('/') {
-                            self.net(host(text.split([':', '/']).next().unwrap_or_default(), span), span);
-                        }
-                    })
-                }
-            },
-            Variable::Writes => {}
-        }
+        },
+        Variable::Writes => {}
     }
 }
 

@@ -4,46 +4,46 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, GivenKind, NetTarget, Part, UnresolvedKind, Word};
-use crate::eval::command::{assign, host, is_flag, joined, text_word};
-use crate::eval::expand::Text;
-use crate::eval::output::split_at;
-use crate::eval::{Eval, Input};
-use crate::listing::Source;
+use crate::action::{Access, GivenKind, NetTarget, UnresolvedKind};
+use crate::eval::Eval;
+use crate::eval::command::Place;
+use crate::eval::input::Input;
 use crate::options::Options;
 use crate::programs::entries::own;
-use crate::programs::find;
-use crate::programs::mounts::Mounts;
-use crate::programs::runs::{self, Place};
-use crate::programs::words::Role;
+use crate::programs::entries::words::Role;
+use crate::programs::runs::{self};
+use crate::programs::{containers, find};
+use crate::shape::{host, is_flag, joined, substitute, text_word};
+use crate::text::{Text, split_at};
+use crate::word::{Part, Source, Word};
 
 /// Peels a wrapper off. False when `base` is none, or is more than one.
-pub fn peel(eval: &mut Eval<'_>, base: &str, words: &[Word], via: &[String], span: Span, input: &Input) -> bool {
+pub fn peel(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) -> bool {
     let arguments = words.get(1..).unwrap_or_default();
-    let place = Place { base, via, span, input };
+    let &Place { base, via, span, .. } = place;
     match base {
-        "env" | "printenv" => env(eval, arguments, &place),
-        "xargs" | "gxargs" | "parallel" => xargs(eval, arguments, &place),
+        "env" | "printenv" => env(eval, arguments, place),
+        "xargs" | "gxargs" | "parallel" => xargs(eval, arguments, place),
         "find" | "gfind" => find::run(eval, arguments, via, span),
         "fd" | "fdfind" => find::run_fd(eval, arguments, via, span),
-        "ssh" | "autossh" | "slogin" => ssh(eval, arguments, &place),
-        "flock" => flock(eval, arguments, &place),
-        "runuser" => runuser(eval, arguments, &place),
-        "at" | "batch" => at(eval, arguments, &place),
-        "crontab" => crontab(eval, arguments, &place),
+        "ssh" | "autossh" | "slogin" => ssh(eval, arguments, place),
+        "flock" => flock(eval, arguments, place),
+        "runuser" => runuser(eval, arguments, place),
+        "at" | "batch" => at(eval, arguments, place),
+        "crontab" => crontab(eval, arguments, place),
         "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" => {
-            containers(eval, arguments);
+            containers::files(eval, arguments);
             let verb = arguments.iter().find(|word| !is_flag(word)).and_then(Word::literal).unwrap_or_default();
             let makes = verb == "create" && !matches!(base, "kubectl" | "oc");
             if !makes && !matches!(verb.as_str(), "run" | "exec" | "compose" | "container" | "debug" | "logs") {
                 eval.given(GivenKind::Files, arguments.to_vec(), place.span);
             }
-            let mounts = Mounts::of(eval, arguments);
+            let mounts = containers::mounts(eval, arguments);
             let before = std::mem::replace(&mut eval.mounts, mounts);
-            runs::run(eval, arguments, &place);
+            runs::run(eval, arguments, place);
             eval.mounts = before;
         }
-        _ => return runs::run(eval, arguments, &place),
+        _ => return runs::run(eval, arguments, place),
     }
     true
 }
@@ -102,9 +102,9 @@ fn env(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let options = Options::read(arguments, own("env"), false);
     let mut at = options.operands.first().copied().unwrap_or(arguments.len());
     // `env` takes any name, such as that of an exported function.
-    let assigns = |word: &&Word| crate::options::lead(word).find('=').is_some_and(|cut| cut > 0);
+    let assigns = |word: &&Word| crate::shape::lead(word).find('=').is_some_and(|cut| cut > 0);
     while let Some(word) = arguments.get(at).filter(assigns) {
-        assign(eval, word, place.span);
+        eval.assigned(word, place.span);
         at += 1;
     }
     let rest = arguments.get(at..).unwrap_or_default();
@@ -226,33 +226,6 @@ fn split_items(text: &Text, delimiter: Option<&Word>, lines: bool, null: bool, s
     items.filter(|word| word.literal().is_none_or(|text| !text.is_empty())).collect()
 }
 
-/// `word` with `item` in place of `mark`.
-pub fn substitute(word: &Word, mark: &str, item: &Word) -> Word {
-    // Longest text that is put together.
-    const MAX: usize = 64 << 10;
-    let marks: usize =
-        word.parts.iter().map(|part| if let Part::Text(text) = part { text.matches(mark).count() } else { 0 }).sum();
-    if marks.saturating_mul(crate::programs::foreign::marked(item).len().max(16)) > MAX {
-        return Word { parts: vec![Part::Unknown(Source::Any)], span: word.span };
-    }
-    let mut parts = Vec::new();
-    for part in &word.parts {
-        match part {
-            Part::Text(text) if text.contains(mark) => {
-                for (index, piece) in text.split(mark).enumerate() {
-                    if index > 0 {
-                        parts.extend(item.parts.iter().cloned());
-                    }
-                    parts.push(Part::Text(piece.to_owned()));
-                }
-            }
-            other => parts.push(other.clone()),
-        }
-    }
-    parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
-    Word { parts, span: word.span }
-}
-
 fn ssh(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let options = Options::read(arguments, own("ssh"), false);
     ssh_options(eval, &options, place);
@@ -296,26 +269,6 @@ fn ssh_options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
     }
     if options.values.iter().any(|(name, ..)| *name == "-I") {
         eval.unresolved(UnresolvedKind::Code, "ssh -I", place.span);
-    }
-}
-
-/// Files of this machine that containers get to see.
-fn containers(eval: &mut Eval<'_>, arguments: &[Word]) {
-    let mut plain = arguments
-        .iter()
-        .filter(|word| !is_flag(word))
-        .skip_while(|word| word.literal().as_deref() == Some("container"));
-    let sub = plain.next().and_then(Word::literal);
-    if sub.as_deref() == Some("cp") {
-        for word in plain.filter(|word| word.literal().is_none_or(|text| !text.contains(':'))) {
-            eval.file(word.clone(), Access::Write, true);
-        }
-    } else if sub.as_deref().is_some_and(|sub| sub != "logs") {
-        for (flag, value) in arguments.iter().zip(arguments.iter().skip(1)) {
-            if matches!(flag.literal().as_deref(), Some("-f" | "--file" | "--env-file")) {
-                eval.file(value.clone(), Access::Read, false);
-            }
-        }
     }
 }
 

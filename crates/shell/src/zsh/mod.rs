@@ -10,7 +10,8 @@ use std::collections::HashSet;
 
 use writ_core::Span;
 
-use crate::action::{Command, Env, Word};
+use crate::action::{Command, Env};
+use crate::word::Word;
 use plain::{Mark, Marked};
 
 /// Commands, modifiers and keywords that bash does not have, or that do more in zsh.

@@ -5,13 +5,17 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a step that fails fails the test")]
 
+mod dice;
+mod fakes;
+mod pool;
 mod reference;
 mod world;
 
 use std::env;
 use std::time::Instant;
 
-use world::{Pool, Tally, World};
+use pool::Pool;
+use world::{Tally, World};
 
 /// Steps of one life. Short lives meet an empty cache often, long ones meet an old one.
 const LIFE: u64 = 500;

@@ -1,11 +1,12 @@
 //! What listed calls touch, and which texts are certain.
 
-use super::{Binding, Import, LANGUAGE, Reader, is_global};
-use crate::action::{Access, Part};
+use crate::action::Access;
+use crate::code::javascript::{Binding, Import, LANGUAGE, Reader, is_global};
 use crate::code::python::below;
 use crate::code::token::{Kind, MAX_NESTING, Piece, Token, arguments, inside, past_bracket, split};
 use crate::code::{MAX_VALUES, Value, joined, known, table, text_of};
-use crate::programs::words::Effect;
+use crate::programs::entries::words::Effect;
+use crate::word::Part;
 
 /// Settings of a child process that change neither what runs nor where.
 const TAME: [&str; 6] = ["encoding", "stdio", "timeout", "maxBuffer", "windowsHide", "killSignal"];

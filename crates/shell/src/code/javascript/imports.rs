@@ -1,7 +1,7 @@
 //! `require` and `import`: listed modules by their full names, JSON files as data, the rest opaque.
 
-use super::{Import, LANGUAGE, Reader};
 use crate::action::Access;
+use crate::code::javascript::{Import, LANGUAGE, Reader};
 use crate::code::token::{Kind, Token, past_bracket, split};
 use crate::code::{known, table};
 

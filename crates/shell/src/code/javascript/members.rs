@@ -1,9 +1,9 @@
 //! `value[key]`: behind data, or with a key that is a number or a harmless text; and what may be assigned so.
 
-use super::{Binding, LANGUAGE, Reader, ends_operand};
+use crate::code::javascript::{Binding, LANGUAGE, Reader, ends_operand};
 use crate::code::table;
 use crate::code::token::{Kind, Token, inside, past_bracket};
-use crate::programs::words::List;
+use crate::programs::entries::words::List;
 
 /// Methods that return no function, whatever they are called on.
 const PLAIN: [&str; 15] = [

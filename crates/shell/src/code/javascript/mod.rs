@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use self::bind::{Binding, Bindings, bindings};
 use crate::code::token::{Kind, MAX_NESTING, Piece, Token, inside};
 use crate::code::{Around, Reading, table};
-use crate::programs::words::{Effect, List};
+use crate::programs::entries::words::{Effect, List};
 
 const LANGUAGE: &str = "javascript";
 

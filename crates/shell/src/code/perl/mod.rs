@@ -5,10 +5,11 @@
 
 mod text;
 
-use crate::action::{Access, Part, Source, Word};
+use crate::action::Access;
 use crate::code::token::{Cursor, MAX_NESTING, is_number, is_word};
 use crate::code::{Around, Reading, table};
-use crate::programs::words::List;
+use crate::programs::entries::words::List;
+use crate::word::{Part, Source, Word};
 
 const LANGUAGE: &str = "perl";
 /// Operators, longest first where one begins another.
@@ -318,88 +319,5 @@ impl Reader<'_> {
         let start = self.cursor.at;
         self.cursor.while_(char::is_whitespace);
         self.cursor.at > start
-    }
-
-    /// The text up to its end; brackets nest.
-    fn quoted(&mut self, open: char) -> Option<String> {
-        self.cursor.at += 1;
-        let close = match open {
-            '(' => ')',
-            '[' => ']',
-            '{' => '}',
-            '<' => '>',
-            other => other,
-        };
-        let (mut out, mut depth) = (String::new(), 1usize);
-        loop {
-            match self.cursor.next()? {
-                '\\' => {
-                    out.push('\\');
-                    out.push(self.cursor.next()?);
-                    continue;
-                }
-                c if c == close => depth -= 1,
-                c if c == open => depth += 1,
-                _ => {}
-            }
-            if depth == 0 {
-                return Some(out);
-            }
-            out.extend(self.cursor.at.checked_sub(1).and_then(|at| self.cursor.char_at(at)));
-        }
-    }
-
-    fn quote_like(&mut self, kind: &str, open: char, depth: usize) -> Option<()> {
-        let first = self.quoted(open)?;
-        self.before = Before::Operand;
-        match kind {
-            "q" | "qw" => return Some(()),
-            "qq" => return self.interpolated(&first, false),
-            "m" | "qr" => {
-                self.pattern(&first)?;
-                return self.flags();
-            }
-            _ => {}
-        }
-        let paired = matches!(open, '(' | '[' | '{' | '<');
-        if paired {
-            self.blanks();
-        } else {
-            self.cursor.at -= 1;
-        }
-        let open = self.cursor.peek()?;
-        let second = self.quoted(open)?;
-        if kind != "s" {
-            self.cursor.while_(|c| c.is_ascii_alphabetic());
-            return Some(());
-        }
-        self.pattern(&first)?;
-        let flags = self.cursor.while_(|c| c.is_ascii_alphabetic());
-        match flags.matches('e').count() {
-            0 => self.interpolated(&second, false),
-            // The replacement is code.
-            1 => {
-                let mut inner = Cursor::new(&second)?;
-                let mut reader = Reader {
-                    cursor: &mut inner,
-                    loops: self.loops,
-                    refs: false,
-                    arguments: false,
-                    before: Before::Start,
-                    own: self.own.clone(),
-                    strict: self.strict,
-                };
-                reader.code(None, depth + MAX_NESTING)?;
-                (self.refs, self.arguments, self.loops) =
-                    (self.refs || reader.refs, self.arguments || reader.arguments, self.loops || reader.loops);
-                Some(())
-            }
-            _ => None,
-        }
-    }
-
-    fn flags(&mut self) -> Option<()> {
-        let flags = self.cursor.while_(|c| c.is_ascii_alphabetic());
-        (!flags.contains('e')).then_some(())
     }
 }

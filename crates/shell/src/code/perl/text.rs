@@ -1,9 +1,92 @@
-//! Perl's texts and patterns: variables with plain subscripts stand in them, and nothing else.
+//! Perl's texts and patterns: where they end, and that only variables with plain subscripts stand in them.
 
-use super::{Reader, SPECIAL};
-use crate::code::token::is_word;
+use crate::code::perl::{Before, Reader, SPECIAL};
+use crate::code::token::{Cursor, MAX_NESTING, is_word};
 
 impl Reader<'_> {
+    /// The text up to its end; brackets nest.
+    pub(super) fn quoted(&mut self, open: char) -> Option<String> {
+        self.cursor.at += 1;
+        let close = match open {
+            '(' => ')',
+            '[' => ']',
+            '{' => '}',
+            '<' => '>',
+            other => other,
+        };
+        let (mut out, mut depth) = (String::new(), 1usize);
+        loop {
+            match self.cursor.next()? {
+                '\\' => {
+                    out.push('\\');
+                    out.push(self.cursor.next()?);
+                    continue;
+                }
+                c if c == close => depth -= 1,
+                c if c == open => depth += 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return Some(out);
+            }
+            out.extend(self.cursor.at.checked_sub(1).and_then(|at| self.cursor.char_at(at)));
+        }
+    }
+
+    pub(super) fn quote_like(&mut self, kind: &str, open: char, depth: usize) -> Option<()> {
+        let first = self.quoted(open)?;
+        self.before = Before::Operand;
+        match kind {
+            "q" | "qw" => return Some(()),
+            "qq" => return self.interpolated(&first, false),
+            "m" | "qr" => {
+                self.pattern(&first)?;
+                return self.flags();
+            }
+            _ => {}
+        }
+        let paired = matches!(open, '(' | '[' | '{' | '<');
+        if paired {
+            self.blanks();
+        } else {
+            self.cursor.at -= 1;
+        }
+        let open = self.cursor.peek()?;
+        let second = self.quoted(open)?;
+        if kind != "s" {
+            self.cursor.while_(|c| c.is_ascii_alphabetic());
+            return Some(());
+        }
+        self.pattern(&first)?;
+        let flags = self.cursor.while_(|c| c.is_ascii_alphabetic());
+        match flags.matches('e').count() {
+            0 => self.interpolated(&second, false),
+            // The replacement is code.
+            1 => {
+                let mut inner = Cursor::new(&second)?;
+                let mut reader = Reader {
+                    cursor: &mut inner,
+                    loops: self.loops,
+                    refs: false,
+                    arguments: false,
+                    before: Before::Start,
+                    own: self.own.clone(),
+                    strict: self.strict,
+                };
+                reader.code(None, depth + MAX_NESTING)?;
+                (self.refs, self.arguments, self.loops) =
+                    (self.refs || reader.refs, self.arguments || reader.arguments, self.loops || reader.loops);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn flags(&mut self) -> Option<()> {
+        let flags = self.cursor.while_(|c| c.is_ascii_alphabetic());
+        (!flags.contains('e')).then_some(())
+    }
+
     /// A regular expression that runs no code.
     pub(super) fn pattern(&mut self, text: &str) -> Option<()> {
         let code = text.match_indices("(?").any(|(at, _)| {

@@ -1,10 +1,10 @@
 //! What listed calls touch: files by paths that are known, hosts, shell code and commands. What is not known is refused.
 
-use super::{LANGUAGE, Reader};
 use crate::action::Access;
+use crate::code::python::{LANGUAGE, Reader};
 use crate::code::token::{Kind, Token, arguments, inside};
 use crate::code::{Value, known, sql, table, text_of};
-use crate::programs::words::{Effect, List};
+use crate::programs::entries::words::{Effect, List};
 
 /// Arguments of `subprocess`' functions that change neither what runs nor where.
 const TAME: [&str; 14] = [
@@ -168,7 +168,7 @@ impl<'t> Reader<'t> {
                 return (requests && name.ends_with("urlopen")).then_some(());
             }
         };
-        let web = |url: &Value| matches!(url.first(), Some(crate::action::Part::Text(text)) if text.starts_with("http://") || text.starts_with("https://"));
+        let web = |url: &Value| matches!(url.first(), Some(crate::word::Part::Text(text)) if text.starts_with("http://") || text.starts_with("https://"));
         let proxied = given.iter().any(|words| matches!(words, [name, equals, ..] if equals.is("=") && (name.named("proxies") || name.named("verify") || name.named("cert"))));
         if !urls.iter().all(web) || proxied {
             return None;

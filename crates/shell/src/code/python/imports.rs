@@ -1,9 +1,9 @@
 //! Imports: listed modules by their full names; what is not listed may be imported, and little more.
 
-use super::{Import, LANGUAGE, Reader, end_of_line, starts_statement};
+use crate::code::python::{Import, LANGUAGE, Reader, end_of_line, starts_statement};
 use crate::code::table;
 use crate::code::token::{Token, split};
-use crate::programs::words::List;
+use crate::programs::entries::words::List;
 
 impl Reader<'_> {
     /// Every import of the program, wherever it stands.

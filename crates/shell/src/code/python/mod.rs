@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use self::bind::{Binding, Bindings};
 use crate::code::token::{Kind, MAX_NESTING, Piece, Token};
 use crate::code::{Around, Reading, table};
-use crate::programs::words::{Effect, List};
+use crate::programs::entries::words::{Effect, List};
 
 const LANGUAGE: &str = "python";
 

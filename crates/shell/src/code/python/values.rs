@@ -1,10 +1,10 @@
 //! What an expression of Python surely is, as far as it is a text, a path, or a list of them.
 
-use super::Reader;
-use super::bind::Binding;
-use crate::action::Part;
+use crate::code::python::Reader;
+use crate::code::python::bind::Binding;
 use crate::code::token::{Kind, MAX_NESTING, Piece, Token, arguments, inside, past_bracket, split};
 use crate::code::{MAX_VALUES, Value, glued, joined, known, text_of};
+use crate::word::Part;
 
 impl<'t> Reader<'t> {
     /// Every text or path that an expression may be; `None` where that is not known.

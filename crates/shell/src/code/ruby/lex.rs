@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::before;
+use crate::code::ruby::before;
 use crate::code::token::{Cursor, Kind, MAX_NESTING, Piece, Token, is_number, is_word};
 
 const SIGNS: [&str; 53] = [

@@ -11,7 +11,7 @@ use self::lex::Before;
 use crate::action::Access;
 use crate::code::token::{Kind, MAX_NESTING, Piece, Token, arguments, inside};
 use crate::code::{Around, Reading, Value, joined, known, table, text_of};
-use crate::programs::words::{Effect, List};
+use crate::programs::entries::words::{Effect, List};
 
 const LANGUAGE: &str = "ruby";
 

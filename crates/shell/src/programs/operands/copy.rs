@@ -2,25 +2,25 @@
 
 use writ_core::Span;
 
-use super::table::Split;
-use super::{all, is_url, placed};
-use crate::action::{Access, Arrival, Dir, Part, UnresolvedKind, Word};
+use crate::action::{Access, Arrival, UnresolvedKind};
 use crate::eval::Eval;
-use crate::eval::command::text_word;
-use crate::listing::Source;
-use crate::programs::words::{Operands, Role};
+use crate::programs::entries::words::{Operands, Role};
+use crate::programs::operands::all;
+use crate::programs::operands::table::Split;
+use crate::shape::{is_url, text_word};
+use crate::word::{Dir, Part, Source, Word};
 
 /// Puts on record that something lands at `target`.
 pub fn land(eval: &mut Eval<'_>, target: &Word, source: Option<Word>, in_folder: bool, tree: bool, link: bool) {
     let named = source.as_ref().and_then(Word::literal);
     let name = named.as_deref().and_then(|text| text.trim_end_matches('/').rsplit('/').next()).unwrap_or_default();
     for path in [target.literal(), target.literal().map(|folder| format!("{folder}/{name}"))].into_iter().flatten() {
-        if crate::programs::settings::is_settings(&path) {
+        if crate::settings::is_settings(&path) {
             eval.settings_file(&text_word(&path, target.span), None);
             break;
         }
     }
-    let Some(target) = placed(eval, target, Access::Write, tree) else { return };
+    let Some(target) = eval.place(target.clone(), Access::Write, tree) else { return };
     if target.dirs.contains(&Dir::Unknown) && target.path.literal().is_some_and(|text| !text.starts_with('/')) {
         eval.unresolved(UnresolvedKind::Directory, "a folder that is not known", target.span);
     }

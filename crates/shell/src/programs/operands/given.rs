@@ -2,12 +2,13 @@
 
 use writ_core::Span;
 
-use super::table::Split;
-use super::{looks_like_path, values};
-use crate::action::{Access, GivenKind, Word};
+use crate::action::{Access, GivenKind};
 use crate::eval::Eval;
-use crate::eval::command::{is_flag, text_word};
 use crate::programs::entries::Uses;
+use crate::programs::operands::table::Split;
+use crate::programs::operands::values;
+use crate::shape::{is_flag, looks_like_path, text_word};
+use crate::word::Word;
 
 /// Formatters: their files are written where an option says so, or always.
 pub fn fixed(eval: &mut Eval<'_>, base: &str, split: &Split<'_>) {

@@ -3,29 +3,31 @@
 //! A program that is not in the table has its path-like operands read. Page: `spec/shell.md`.
 
 mod copy;
+pub(crate) mod git;
 mod given;
 mod net;
 mod particular;
+pub(crate) mod patch;
 mod references;
+pub(crate) mod repository;
 pub mod table;
+pub(crate) mod tar;
 mod values;
 
 use std::hash::BuildHasher;
 
 use writ_core::Span;
 
-use crate::action::{Access, FileUse, GivenKind, NetUse, Part, Word};
-use crate::eval::command::{is_flag, text_word};
-use crate::eval::expand::Text;
-use crate::eval::output::split_at;
-use crate::eval::{Eval, Input};
-use crate::listing::Source;
-use crate::options::{lead, tail};
-use crate::programs::words::{Operands, Role};
-use crate::programs::{git, runs};
+use crate::action::{Access, GivenKind, NetUse};
+use crate::eval::Eval;
+use crate::eval::input::Input;
+use crate::programs::entries;
+use crate::programs::entries::words::{Operands, Role};
+use crate::shape::{base_of, is_flag, is_url, lead, looks_like_path, tail, text_word};
+use crate::word::{Part, Source, Word};
+use table::Split;
 
 pub use copy::unpack;
-use table::Split;
 
 /// Puts the files and hosts of a command on record.
 pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input: &Input) {
@@ -35,7 +37,7 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, inpu
     if git::by_its_own_name(eval, base, arguments, span) {
         return;
     }
-    if told(eval, base, arguments, span).is_some() {
+    if by_entry(eval, base, arguments, span).is_some() {
         if let (true, Input::Text(text)) = (table::reads_code(base), input) {
             eval.given(GivenKind::Text, vec![text_word(text, span)], span);
         }
@@ -43,42 +45,40 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, inpu
     }
     unknown(eval, arguments);
     given::texts(eval, arguments.iter());
-    let known = runs::is_listed(base);
+    let known = entries::is_listed(base);
     eval.given(if known { GivenKind::Operands } else { GivenKind::Arguments }, arguments.to_vec(), span);
-    if let (false, Input::Text(text)) = (runs::reads_input(base), input) {
+    if let (false, Input::Text(text)) = (entries::reads_input(base), input) {
         eval.given(GivenKind::Text, vec![text_word(text, span)], span);
     }
 }
 
-impl Eval<'_> {
-    /// Commands that only a wrapper follows name hosts too.
-    pub(crate) fn hosts_of_wrapped(&mut self) {
-        let mut found = Vec::new();
-        for command in &self.out.commands {
-            let Some((name, arguments)) = command.words.split_first() else { continue };
-            let name = name.literal().unwrap_or_default();
-            let base = base_of(&name);
-            if !self.told.contains(&self.keys.hash_one((command.span, base, arguments))) {
-                found.extend(net::of(base, arguments));
-            }
+/// Commands that only a wrapper follows name hosts too.
+pub fn hosts_of_wrapped(eval: &mut Eval<'_>) {
+    let mut found = Vec::new();
+    for command in &eval.out.commands {
+        let Some((name, arguments)) = command.words.split_first() else { continue };
+        let name = name.literal().unwrap_or_default();
+        let base = base_of(&name);
+        if !eval.hosts_recorded.contains(&eval.keys.hash_one((command.span, base, arguments))) {
+            found.extend(net::of(base, arguments));
         }
-        for net in found {
-            if !self.out.nets.contains(&net) {
-                self.out.nets.push(net);
-            }
+    }
+    for net in found {
+        if !eval.out.nets.contains(&net) {
+            eval.out.nets.push(net);
         }
     }
 }
 
 /// The same for a program that has a line; its words, told apart.
-pub fn told<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Span) -> Option<Split<'w>> {
+pub fn by_entry<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span: Span) -> Option<Split<'w>> {
     let program = table::lookup(base)?;
     let split = table::split(program, arguments);
     for NetUse { target, span } in net::nets(base, program, &split) {
         eval.net(target, span);
     }
     if eval.quiet == 0 && eval.remote == 0 {
-        eval.told.insert(eval.keys.hash_one((span, base, arguments)));
+        eval.hosts_recorded.insert(eval.keys.hash_one((span, base, arguments)));
     }
     for (role, value) in &split.values {
         values::value(eval, *role, value);
@@ -170,13 +170,13 @@ fn files(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, arg
             copy::download(eval, base, split, span);
             let local =
                 words.iter().filter(|word| !is_url(word) && looks_like_path(word) && !matches!(base, "curl" | "wget"));
-            local.for_each(|word| guess(eval, word, Access::Read));
+            local.for_each(|word| eval.guess(word, Access::Read, false));
         }
         Operands::Httpie => from(1).iter().for_each(|word| values::value(eval, Role::FormField, word)),
         Operands::CloudStore => copy::store(eval, words),
         Operands::Socat => words.iter().for_each(|word| values::socat(eval, word)),
         Operands::Dd => particular::dd(eval, words),
-        Operands::Tar => crate::programs::tar::run(eval, arguments, span),
+        Operands::Tar => crate::programs::operands::tar::run(eval, arguments, span),
         Operands::Openssl => {
             let files: Vec<&Word> = from(1).iter().copied().filter(|word| looks_like_path(word)).collect();
             all(eval, &files, Access::Read, false);
@@ -212,24 +212,13 @@ fn listed(eval: &Eval<'_>, base: &str, arguments: &[Word]) -> Vec<Word> {
         let glued =
             |word: &Word| lead(word).strip_prefix(option)?.starts_with('=').then(|| tail(word, option.len() + 1));
         for list in next.chain(arguments.iter().filter_map(glued)) {
-            out.extend(names_in(eval, &list));
+            out.extend(eval.listed_names(&list));
         }
     }
     if base == "zip" && arguments.iter().any(|word| word.literal().as_deref() == Some("-@")) {
-        out.extend(names_in(eval, &text_word("-", eval.here)));
+        out.extend(eval.listed_names(&text_word("-", eval.here)));
     }
     out
-}
-
-/// The names in a list: standard input where the line knows it, else any.
-pub fn names_in(eval: &Eval<'_>, list: &Word) -> Vec<Word> {
-    let span = list.span;
-    let piped = matches!(list.literal().as_deref(), Some("-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0"));
-    let word = |parts: Text| Word { parts, span };
-    match eval.stdin.text().filter(|_| piped) {
-        Some(text) => split_at(&text, |c| c == '\0' || c == '\n').into_iter().map(word).collect(),
-        None => vec![word(vec![Part::Unknown(Source::Any)])],
-    }
 }
 
 /// Files by name; `-` is standard input or output.
@@ -237,25 +226,6 @@ fn all(eval: &mut Eval<'_>, words: &[&Word], access: Access, tree: bool) {
     for word in words.iter().filter(|word| word.literal().as_deref() != Some("-")) {
         eval.file((*word).clone(), access, tree);
     }
-}
-
-/// An operand that may be a path: it counts where there is such a file, or where a rule names it.
-pub fn guess(eval: &mut Eval<'_>, word: &Word, access: Access) {
-    if let Some(file) = placed(eval, word, access, false).filter(|file| !eval.out.guesses.contains(file)) {
-        eval.out.guesses.push(file);
-    }
-}
-
-/// The same for everything below it.
-pub fn guess_tree(eval: &mut Eval<'_>, word: &Word, access: Access) {
-    if let Some(file) = placed(eval, word, access, true).filter(|file| !eval.out.guesses.contains(file)) {
-        eval.out.guesses.push(file);
-    }
-}
-
-/// A file use that is not on record by itself; `None` where files are another machine's.
-fn placed(eval: &mut Eval<'_>, word: &Word, access: Access, tree: bool) -> Option<FileUse> {
-    eval.place(word.clone(), access, tree)
 }
 
 /// Files to write; `+x` is an editor's command.
@@ -313,43 +283,6 @@ fn inner_url(word: &Word) -> Option<Word> {
     let (front, rest) = text.split_once("://")?;
     let scheme = front.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().filter(|scheme| !scheme.is_empty())?;
     Some(text_word(&format!("{scheme}://{rest}"), word.span))
-}
-
-/// A program's name without its folder.
-pub fn base_of(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or_default()
-}
-
-/// `scheme://…`
-pub fn is_url(word: &Word) -> bool {
-    let pieces = word.parts.iter().map(|part| match part {
-        Part::Text(text) | Part::Glob(text) => text.as_str(),
-        Part::Unknown(_) => "",
-    });
-    let text = word.text().unwrap_or_else(|| pieces.collect());
-    text.split_once("://").is_some_and(|(scheme, _)| {
-        !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-    })
-}
-
-/// Whether a bare operand is likely a path: it has a slash, begins with `.` or `~`, or ends in an extension.
-pub fn looks_like_path(word: &Word) -> bool {
-    let Some(text) = word.text() else {
-        return word.parts.len() > 1
-            && word.parts.iter().any(|part| matches!(part, Part::Text(text) if text.contains('/')));
-    };
-    let odd = text.is_empty()
-        || text.contains(char::is_whitespace)
-        || text.len() > 4096
-        || is_url(word)
-        || text.starts_with('@');
-    let extension = text.rsplit_once('.').is_some_and(|(head, tail)| {
-        !head.is_empty()
-            && (1..=5).contains(&tail.len())
-            && tail.chars().all(|c| c.is_ascii_alphanumeric())
-            && tail.chars().any(|c| c.is_ascii_alphabetic())
-    });
-    !odd && (text.contains('/') || text.starts_with(['.', '~']) || extension)
 }
 
 /// How many words in front are options, values of those in `values` included.

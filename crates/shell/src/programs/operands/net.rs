@@ -4,12 +4,12 @@
 
 use writ_core::Span;
 
-use super::is_url;
-use super::table::{self, Split};
-use crate::action::{NetTarget, NetUse, Part, Word};
-use crate::eval::command::{host as named, text_word};
+use crate::action::{NetTarget, NetUse};
 use crate::programs::entries::Uses;
-use crate::programs::words::{Operands, Role};
+use crate::programs::entries::words::{Operands, Role};
+use crate::programs::operands::table::{self, Split};
+use crate::shape::{host as named, is_url, text_word};
+use crate::word::{Part, Word};
 
 /// Most URLs that one of curl's patterns stands for.
 const MAX_PATTERN: usize = 64;
@@ -184,7 +184,7 @@ impl Nets {
 
     /// A word that may begin with a machine's name, of which something is not known.
     pub fn unknown_machine(&mut self, word: &Word, bare: bool) {
-        let lead = crate::options::lead(word);
+        let lead = crate::shape::lead(word);
         let text = crate::programs::foreign::marked(word);
         let local = lead.starts_with(['.', '/', '~']) || lead.contains('/');
         let far = text.split('/').next().is_some_and(|front| front.contains(':'));

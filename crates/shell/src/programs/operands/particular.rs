@@ -2,14 +2,15 @@
 
 use writ_core::Span;
 
-use super::table::Split;
-use super::{all, in_place, unpack};
-use crate::action::{Access, Word};
-use crate::eval::command::text_word;
-use crate::eval::{Eval, Input};
-use crate::options::{lead, tail};
+use crate::action::Access;
+use crate::eval::Eval;
+use crate::eval::input::Input;
+use crate::programs::entries::words::{Operands, Role};
+use crate::programs::operands::table::Split;
+use crate::programs::operands::{all, in_place, unpack};
 use crate::programs::searches;
-use crate::programs::words::{Operands, Role};
+use crate::shape::{lead, tail, text_word};
+use crate::word::Word;
 
 /// Whether a mode is given as an option (`chmod -x`), or by a file that has it.
 pub fn has_mode(base: &str, split: &Split<'_>) -> bool {

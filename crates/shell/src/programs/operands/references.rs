@@ -2,9 +2,9 @@
 
 use writ_core::Span;
 
-use super::is_url;
-use super::net::{Nets, machine};
-use crate::action::Word;
+use crate::programs::operands::net::{Nets, machine};
+use crate::shape::is_url;
+use crate::word::Word;
 
 impl Nets {
     /// `docker login registry.example`, and the registries of images (R77).
@@ -37,7 +37,7 @@ impl Nets {
 
     /// An image's registry, where it names one: `registry.example/team/image:tag`.
     pub fn reference(&mut self, word: &Word) {
-        let text = word.literal().unwrap_or_else(|| crate::options::lead(word));
+        let text = word.literal().unwrap_or_else(|| crate::shape::lead(word));
         let Some((registry, rest)) = text.split_once('/') else { return };
         // `container:/path` is no registry.
         let path = text.starts_with(['.', '/', '~', '-', '@']) || rest.starts_with('/') || registry.ends_with(':');

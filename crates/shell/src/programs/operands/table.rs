@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::slice;
 
-use super::looks_like_path;
-use crate::action::Word;
-use crate::eval::command::{is_flag, text_word};
 use crate::options::Takes;
+use crate::programs::entries::words::Role;
 use crate::programs::entries::{Uses, entry};
-use crate::programs::words::Role;
+use crate::shape::{is_flag, looks_like_path, text_word};
+use crate::word::Word;
 
 /// What the operands and options of a program are; `git-add` is `git add`.
 pub fn lookup(base: &str) -> Option<&'static Uses> {
@@ -172,9 +171,9 @@ fn next<'w>(fitting: &[Takes], words: &mut slice::Iter<'w, Word>, out: &mut Spli
 /// What of a word follows its first `skip` bytes.
 fn behind(word: &Word, skip: usize) -> Word {
     let mut parts = word.parts.clone();
-    if let Some(crate::action::Part::Text(text)) = parts.first_mut() {
+    if let Some(crate::word::Part::Text(text)) = parts.first_mut() {
         *text = text.get(skip..).unwrap_or_default().to_owned();
     }
-    parts.retain(|part| !matches!(part, crate::action::Part::Text(text) if text.is_empty()));
+    parts.retain(|part| !matches!(part, crate::word::Part::Text(text) if text.is_empty()));
     Word { parts, span: word.span }
 }

@@ -1,10 +1,11 @@
 //! What the value of an option touches, by its role in the entry of the program.
 
-use super::{all, copy, is_url, looks_like_path, net};
-use crate::action::{Access, Part, UnresolvedKind, Word};
+use crate::action::{Access, UnresolvedKind};
 use crate::eval::Eval;
-use crate::eval::command::text_word;
-use crate::programs::words::Role;
+use crate::programs::entries::words::Role;
+use crate::programs::operands::{all, copy, net};
+use crate::shape::{is_url, looks_like_path, text_word};
+use crate::word::{Part, Word};
 
 /// Puts on record what an option's value touches.
 pub fn value(eval: &mut Eval<'_>, role: Role, word: &Word) {

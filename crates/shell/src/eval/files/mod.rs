@@ -1,0 +1,9 @@
+//! Files, folders and what the line itself makes of them on its way.
+
+pub(crate) mod descriptors;
+pub(crate) mod dirs;
+pub(crate) mod kept;
+pub(crate) mod links;
+pub(crate) mod listings;
+pub(crate) mod mounts;
+pub(crate) mod written;

@@ -1,0 +1,184 @@
+//! Code that git runs: in its configuration, in the options that take a command.
+
+use writ_core::Span;
+
+use crate::action::{Access, NetTarget, UnresolvedKind};
+use crate::eval::Eval;
+use crate::eval::input::Input;
+use crate::programs::operands::git;
+use crate::shape::{host, is_flag, joined, text_word};
+use crate::word::Word;
+
+/// Settings whose value is a command.
+const COMMANDS: [&str; 14] = [
+    "core.pager",
+    "core.editor",
+    "core.sshcommand",
+    "core.fsmonitor",
+    "core.askpass",
+    "core.gitproxy",
+    "core.alternaterefscommand",
+    "sequence.editor",
+    "credential.helper",
+    "gpg.program",
+    "gpg.ssh.defaultkeycommand",
+    "diff.external",
+    "interactive.difffilter",
+    "sendemail.smtpserver",
+];
+/// How the names of settings end whose value is a command.
+const COMMAND_ENDINGS: [&str; 14] = [
+    ".clean",
+    ".smudge",
+    ".process",
+    ".textconv",
+    ".command",
+    ".driver",
+    ".cmd",
+    ".helper",
+    ".program",
+    ".uploadpack",
+    ".receivepack",
+    ".packobjectshook",
+    ".sendmailcmd",
+    ".vcs",
+];
+/// Settings that lead git to other settings or hooks.
+const STEERING: [&str; 4] = ["core.hookspath", "protocol.ext.allow", "include.path", "init.templatedir"];
+
+/// Follows what an invocation of git makes it run besides itself.
+pub fn run(eval: &mut Eval<'_>, arguments: &[Word]) {
+    for (at, word) in arguments.iter().enumerate() {
+        let Some(text) = word.literal() else { continue };
+        let rest = arguments.get(at + 1..).unwrap_or_default();
+        match text.as_str() {
+            "-c" | "--config" => rest.first().into_iter().for_each(|value| setting(eval, value, arguments)),
+            "config" => configured(rest).iter().for_each(|value| setting(eval, value, arguments)),
+            "--config-env" | "--exec-path" | "--template" if !rest.is_empty() => steered(eval, &text, word),
+            "run" if before(arguments, at).as_deref() == Some("bisect") && !rest.is_empty() => {
+                eval.inner(rest.to_vec(), &[], "git", word.span, &Input::None);
+            }
+            "foreach" => {
+                let words: Vec<Word> = rest.iter().filter(|word| !is_flag(word)).cloned().collect();
+                if !words.is_empty() {
+                    eval.code(&joined(&words, word.span), None, "git submodule foreach");
+                }
+            }
+            text if text.starts_with("ext::") => {
+                eval.unresolved(UnresolvedKind::Code, "git ext::", word.span);
+                eval.net(NetTarget::Unknown, word.span);
+            }
+            text => {
+                let (name, value) = text.split_once('=').unwrap_or_default();
+                match name {
+                    "--config-env" | "--exec-path" | "--template" => steered(eval, name, word),
+                    "--config" => setting(eval, &text_word(value, word.span), arguments),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// A file of git's settings: what it makes git run and contact.
+pub fn settings(eval: &mut Eval<'_>, text: &str, span: Span) {
+    let mut section = String::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
+        let rest = match line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+            Some((head, rest)) => {
+                section = head.replace([' ', '\t'], ".").replace('"', "").replace("..", ".");
+                rest.trim()
+            }
+            None => line,
+        };
+        if let Some((name, value)) = rest.split_once('=') {
+            let value = value.trim().trim_matches('"');
+            setting(eval, &text_word(&format!("{section}.{}={value}", name.trim()), span), &[]);
+        }
+    }
+}
+
+fn steered(eval: &mut Eval<'_>, what: &str, word: &Word) {
+    eval.unresolved(UnresolvedKind::Environment, &format!("git {what}"), word.span);
+}
+
+fn before(arguments: &[Word], at: usize) -> Option<String> {
+    arguments.get(at.checked_sub(1)?)?.literal()
+}
+
+/// `git config [set] NAME VALUE` as `NAME=VALUE`.
+fn configured(rest: &[Word]) -> Option<Word> {
+    let verb = |word: &&Word| matches!(word.literal().as_deref(), Some("set" | "--add" | "--replace-all"));
+    let mut plain = rest.iter().filter(|word| !is_flag(word)).skip_while(verb);
+    let (name, value) = (plain.next()?, plain.next()?);
+    Some(text_word(&format!("{}={}", name.literal()?, value.literal()?), value.span))
+}
+
+/// `NAME=VALUE`, where the value may be a command, a host or a file.
+fn setting(eval: &mut Eval<'_>, word: &Word, arguments: &[Word]) {
+    let Some(text) = word.literal() else {
+        return eval.unresolved(UnresolvedKind::Code, "git -c", word.span);
+    };
+    // A name may hold `=` itself: `url.https://x/?a=b.insteadOf=…`.
+    let Some((name, value)) = text.split_once('=') else { return };
+    let name = name.to_lowercase();
+    let credential = name.starts_with("credential");
+    let runs = COMMANDS.contains(&name.as_str())
+        || name.starts_with("pager.")
+        || (COMMAND_ENDINGS.iter().any(|ending| name.ends_with(ending)) && !credential);
+    let updates = name.starts_with("submodule.") && name.ends_with(".update");
+    match value.strip_prefix('!') {
+        Some(code) if name.starts_with("alias.") || credential || updates => {
+            eval.code(&text_word(code, word.span), None, "git -c");
+        }
+        None if name.starts_with("alias.") => alias(eval, name.trim_start_matches("alias."), value, word, arguments),
+        _ if runs => eval.code(&text_word(value, word.span), None, "git -c"),
+        _ if STEERING.contains(&name.as_str()) || name.starts_with("includeif.") => {
+            steered(eval, &format!("-c {name}"), word);
+        }
+        _ => place(eval, &name, value, word),
+    }
+}
+
+/// What an alias stands for, with what follows its name.
+fn alias(eval: &mut Eval<'_>, name: &str, value: &str, word: &Word, arguments: &[Word]) {
+    eval.aliases.insert(format!("git {name}"), value.to_owned());
+    let words: Vec<&str> = value.split_whitespace().collect();
+    let used = arguments.iter().position(|word| word.literal().is_some_and(|text| text.to_lowercase() == name));
+    let rest = used.and_then(|at| arguments.get(at + 1..)).unwrap_or_default();
+    git::as_git(eval, &words, rest, word.span);
+}
+
+/// A setting that names a host or a file.
+fn place(eval: &mut Eval<'_>, name: &str, value: &str, word: &Word) {
+    let url = |text: &str| NetTarget::Url(text_word(text, word.span));
+    let instead = name.strip_suffix(".insteadof").or_else(|| name.strip_suffix(".pushinsteadof"));
+    if let Some(base) = instead.and_then(|name| name.strip_prefix("url.")) {
+        match base.split_once("://") {
+            Some(_) => eval.net(url(base), word.span),
+            None => far(eval, base, word),
+        }
+    } else if name.ends_with(".proxy")
+        || (name.starts_with("remote.") && name.ends_with("url"))
+        || (name.starts_with("submodule.") && name.ends_with(".url"))
+        || (name.starts_with("branch.") && name.ends_with("remote"))
+        || name == "remote.pushdefault"
+    {
+        match value.split_once("://") {
+            Some(_) => eval.net(url(value), word.span),
+            None if name.ends_with(".proxy") && !value.is_empty() => {
+                eval.net(host(value.split(':').next().unwrap_or_default(), word.span), word.span);
+            }
+            None => far(eval, value, word),
+        }
+    } else if name.ends_with("file") || name.ends_with("path") || name == "core.worktree" {
+        eval.file(text_word(value, word.span), Access::Read, false);
+    }
+}
+
+/// `user@host:path`
+fn far(eval: &mut Eval<'_>, text: &str, word: &Word) {
+    if let Some((machine, _)) = text.split_once(':').filter(|(machine, _)| !machine.contains('/')) {
+        eval.net(host(machine.rsplit('@').next().unwrap_or_default(), word.span), word.span);
+    }
+}
