@@ -6,7 +6,6 @@
 use writ_core::json::Value;
 use writ_core::{Decision, Reason, Verdict};
 
-use crate::policy::Policy;
 use crate::protect;
 
 /// The `enforce` member: what becomes of a decision.
@@ -38,8 +37,8 @@ pub struct Enforced {
 }
 
 /// Under a policy that observes, a decision stops nothing but what would touch the policy, the record, its keys or the hooks.
-pub fn enforce(policy: &Policy, decision: Decision) -> Enforced {
-    if policy.enforce() == Enforce::Decide {
+pub fn enforce(mode: Enforce, decision: Decision) -> Enforced {
+    if mode == Enforce::Decide {
         return Enforced { decision, observed: None };
     }
     let judged = decision.verdict;

@@ -461,11 +461,11 @@ fn observing_stops_nothing_but_what_touches_the_record() {
     ] {
         let decision = decided(policy, &bash(line));
         assert_eq!(decision.verdict.as_str(), judged, "{line}");
-        let enforced = enforce(&parsed, decision);
+        let enforced = enforce(parsed.enforce(), decision);
         assert_eq!(enforced.decision.verdict.as_str(), told, "{line}");
         assert_eq!(enforced.observed.map(|verdict| verdict.as_str()), (judged != told).then_some(judged), "{line}");
     }
     let decides = Policy::parse(policy.replace("observe", "decide").as_bytes(), ROOT).unwrap();
-    let enforced = enforce(&decides, decided(policy, &bash("git push")));
+    let enforced = enforce(decides.enforce(), decided(policy, &bash("git push")));
     assert_eq!((enforced.decision.verdict.as_str(), enforced.observed), ("ask", None));
 }

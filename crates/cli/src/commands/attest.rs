@@ -6,7 +6,7 @@ use writ_consequence::Report;
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Digest, Timestamp};
 use writ_engine::attest::archive::Archive;
-use writ_engine::attest::issuer::{Issuer, IssuerError, Request};
+use writ_engine::attest::issuer::{Issuer, IssuerError, Statement};
 use writ_engine::attest::subject::{self, Detail, Subject};
 use writ_evidence::attestation::{Attestation, Failure as Refusal, FailureCode};
 
@@ -42,14 +42,14 @@ impl Attester {
     pub fn attest(&mut self, subject: &Subject<'_>, report: &Report) -> Result<Value, IssuerError> {
         let output = subject.output(report, self.detail);
         let chain_id = self.parent.as_ref().and_then(|parent| parent.text("chain_id")).map(str::to_owned);
-        let request = Request {
+        let statement = Statement {
             input: subject.attested(self.detail),
             output: output.clone(),
             seconds: self.seconds,
             chain_id,
             parent: self.parent.as_ref().map(Attestation::digest),
         };
-        let documents = self.issuer.issue(&[request])?;
+        let documents = self.issuer.issue(&[statement])?;
         let document = documents.first().ok_or(IssuerError::Unsettled)?;
         let attestation = json::parse_with(document.as_bytes(), Limits::SIGNED).map_err(IssuerError::Unreadable)?;
         Ok(subject::response(output, attestation))

@@ -51,7 +51,7 @@ pub enum IssuerError {
 
 /// What is to be attested.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct Statement {
     /// What was evaluated, as [`super::subject`] writes it.
     pub input: Value,
     /// The report.
@@ -64,14 +64,14 @@ pub struct Request {
     pub parent: Option<Digest>,
 }
 
-/// A request in its canonical form, ready to be signed. Making it needs no key and no database.
+/// A statement in its canonical form, ready to be signed. Making it needs no key and no database.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     draft: Draft,
     seconds: i64,
 }
 
-impl Request {
+impl Statement {
     /// Writes the canonical form and draws the random members.
     pub fn prepare(&self) -> Result<Prepared, IssuerError> {
         let mut draft = Draft::new(&self.input, &self.output, EVALUATOR, String::new());
@@ -218,17 +218,17 @@ impl Issuer {
     }
 
     /// Attests, in one durable step: everything or nothing.
-    pub fn issue(&mut self, requests: &[Request]) -> Result<Vec<String>, IssuerError> {
-        let prepared: Vec<Prepared> = requests.iter().map(Request::prepare).collect::<Result<_, _>>()?;
+    pub fn issue(&mut self, statements: &[Statement]) -> Result<Vec<String>, IssuerError> {
+        let prepared: Vec<Prepared> = statements.iter().map(Statement::prepare).collect::<Result<_, _>>()?;
         self.sign(&prepared)
     }
 
     /// [`Issuer::issue`] of what was prepared elsewhere: the part that only the holder of the keys can do.
-    pub fn sign(&mut self, requests: &[Prepared]) -> Result<Vec<String>, IssuerError> {
+    pub fn sign(&mut self, statements: &[Prepared]) -> Result<Vec<String>, IssuerError> {
         for _ in 0..ATTEMPTS {
             let ready = prepare(&mut self.ready, self.database.as_mut(), self.custodian.as_ref(), &self.identity)?;
-            let (mut records, mut late) = (Vec::with_capacity(requests.len()), false);
-            for Prepared { draft, seconds } in requests {
+            let (mut records, mut late) = (Vec::with_capacity(statements.len()), false);
+            for Prepared { draft, seconds } in statements {
                 let (now, timestamp) = Timestamp::distinct(&mut self.last);
                 late |= ready.until.is_some_and(|end| now >= end);
                 let end = now.millis().saturating_add(seconds.saturating_mul(1000));

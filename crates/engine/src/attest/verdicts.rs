@@ -9,7 +9,7 @@ use writ_core::json::{self, Value};
 use writ_core::{Digest, SessionId};
 use writ_evidence::attestation::Attestation;
 
-use super::issuer::{Issuer, IssuerError, Request, SHELF_LIFE_SECONDS};
+use super::issuer::{Issuer, IssuerError, SHELF_LIFE_SECONDS, Statement};
 use super::proofs::Proof;
 use super::subject::{Detail, Subject};
 use crate::session::Session;
@@ -41,7 +41,7 @@ pub fn attest(
     let attested = Evaluated { subject: subject.attested(detail), about, call: call_id };
     issue(
         session,
-        Request {
+        Statement {
             input: json::to_value(&attested),
             output: subject.output(report, detail),
             seconds: SHELF_LIFE_SECONDS,
@@ -63,7 +63,7 @@ pub fn approve(
     let attested = Approved { source: APPROVAL, tool, about };
     issue(
         session,
-        Request {
+        Statement {
             input: json::to_value(&attested),
             output: json::to_value(&Approval { decision: "approved", times: 1 }),
             seconds,
@@ -106,9 +106,9 @@ struct Approval {
     times: u8,
 }
 
-fn issue(session: &Session<'_>, request: Request) -> Result<Proof, VerdictError> {
+fn issue(session: &Session<'_>, statement: Statement) -> Result<Proof, VerdictError> {
     let mut issuer = Issuer::open(session.home.state()?, None, None)?;
-    let documents = issuer.issue(&[request])?;
+    let documents = issuer.issue(&[statement])?;
     let document = documents.into_iter().next().ok_or(IssuerError::Unsettled)?;
     let registry = issuer.registry(session.now)?;
     Ok(Proof::new(document, json::to_compact(&registry)))

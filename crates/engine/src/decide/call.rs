@@ -189,7 +189,7 @@ struct Considered {
 /// What the client is told. A policy that cannot be had observes nothing: the refusal stands.
 fn told(policy: Option<&Policy>, decision: Decision) -> Enforced {
     match policy {
-        Some(policy) => enforce(policy, decision),
+        Some(policy) => enforce(policy.enforce(), decision),
         None => Enforced { decision, observed: None },
     }
 }

@@ -179,7 +179,7 @@ impl<'a> Replay<'a> {
         if json::to_value(&outcome::rules(&decision)) != *row.detail.get("rules").unwrap_or(&Value::Null) {
             return Err("deciding again names other rules".to_owned());
         }
-        let Enforced { decision, observed } = enforce(policy, decision);
+        let Enforced { decision, observed } = enforce(policy.enforce(), decision);
         let told = row.detail.get("observed").and_then(Value::as_str);
         if told != observed.map(Verdict::as_str) {
             return Err("whether it was only observed does not follow from its policy".to_owned());

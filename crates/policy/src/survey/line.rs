@@ -20,9 +20,6 @@ use crate::rules::last_word_split;
 use crate::url::{self, Target};
 use crate::world::{Search, World, expand, fold};
 
-/// Stands for an unknown part of a path. Holds no slash and no dot.
-pub(super) const UNKNOWN: &str = "writ-unknown";
-
 /// Longest list of names that is read from a file.
 const MOST_NAMES: usize = 4 << 10;
 

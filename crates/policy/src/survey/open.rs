@@ -10,6 +10,8 @@ use crate::glob::name::is_pattern;
 use crate::rules::{PathRule, last_word, last_word_of};
 use crate::world::{Search, expand, find_below, fold};
 
+/// Stands for an unknown part of a path. Holds no slash and no dot.
+const UNKNOWN: &str = "writ-unknown";
 /// Text of any length that crosses slashes, but does not climb.
 const DEEP: &str = "{*,*/**/*}";
 /// Letters and digits, at least one.
@@ -87,7 +89,7 @@ impl Survey<'_> {
         if leads && !made {
             let placeholder = |part: &Part| match part {
                 Part::Text(text) | Part::Glob(text) => text.clone(),
-                Part::Unknown(_) => super::line::UNKNOWN.to_owned(),
+                Part::Unknown(_) => UNKNOWN.to_owned(),
             };
             let path: String = parts.iter().map(placeholder).collect();
             self.touch(file, &path, false);
@@ -288,7 +290,7 @@ impl Survey<'_> {
     /// A listing of a folder that is not there to be looked at: as far as its text says.
     fn unlisted(&mut self, file: &FileUse, listing: &Listing, dir: &Dir, item: &Item) {
         if !item.before.is_empty() || !item.after.is_empty() || item.name_only {
-            return self.touch(file, &item.place(super::line::UNKNOWN), false);
+            return self.touch(file, &item.place(UNKNOWN), false);
         }
         if listing.ignores == Ignores::Git {
             return;

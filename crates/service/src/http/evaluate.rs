@@ -13,7 +13,7 @@ use writ_consequence::Blind;
 use writ_core::Digest;
 use writ_core::json::{self, Integers, Limits, Value};
 use writ_core::secret::hide;
-use writ_engine::attest::issuer::{Prepared, Request as Matter};
+use writ_engine::attest::issuer::{Prepared, Statement};
 use writ_engine::attest::subject::{Detail, Subject};
 
 use super::admission::MayEvaluate;
@@ -129,8 +129,8 @@ fn evaluate(bytes: &[u8], attest: bool, seconds: i64) -> Result<Evaluated, Refus
     let consequences = subject.evaluate(home.as_deref(), &Blind).map_err(|why| Refusal::NoSubject(why.to_string()))?;
     let output = subject.output(&consequences, detail);
     let report = if attest {
-        let matter = Matter { input: subject.attested(detail), output, seconds, chain_id, parent };
-        let prepared = matter.prepare().map_err(|_no_random| Refusal::Unattested)?;
+        let statement = Statement { input: subject.attested(detail), output, seconds, chain_id, parent };
+        let prepared = statement.prepare().map_err(|_no_random| Refusal::Unattested)?;
         if prepared.bytes() > MAX_ATTESTED {
             return Err(Refusal::NoSubject("its report is too large to be attested".to_owned()));
         }

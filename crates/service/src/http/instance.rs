@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 
 use writ_core::Timestamp;
-use writ_engine::attest::issuer::{Issuer as Notary, IssuerError as NotaryError};
+use writ_engine::attest::issuer::{Issuer, IssuerError};
 use writ_evidence::attestation::is_instance;
 use writ_store::instance::{DatabaseError, Identity};
 
 use super::Options;
 
-/// The notary of this instance, able to sign.
-pub fn open(options: &Options, address: SocketAddr) -> Result<Notary, NotaryError> {
+/// The issuer of this instance, able to sign.
+pub fn open(options: &Options, address: SocketAddr) -> Result<Issuer, IssuerError> {
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let url = options.base_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
     let url = url.trim_end_matches('/').to_owned();
@@ -19,10 +19,10 @@ pub fn open(options: &Options, address: SocketAddr) -> Result<Notary, NotaryErro
     }
     let first = match &options.instance {
         Some(id) => Identity { id: id.clone(), url: Some(url.clone()) },
-        None => Identity { url: Some(url.clone()), ..Notary::newcomer()? },
+        None => Identity { url: Some(url.clone()), ..Issuer::newcomer()? },
     };
-    let mut notary = Notary::open(&options.state, options.database.as_deref(), Some(first))?;
-    let kept = notary.identity().clone();
+    let mut issuer = Issuer::open(&options.state, options.database.as_deref(), Some(first))?;
+    let kept = issuer.identity().clone();
     if let Some(wanted) = options.instance.as_ref().filter(|wanted| **wanted != kept.id) {
         return Err(DatabaseError::OtherInstance {
             kept: kept.id.clone(),
@@ -32,11 +32,11 @@ pub fn open(options: &Options, address: SocketAddr) -> Result<Notary, NotaryErro
         .into());
     }
     if options.base_url.is_some() || kept.url.is_none() {
-        notary.move_to(&url)?;
+        issuer.move_to(&url)?;
     }
     // Makes the first key now: what is wrong with keys or database shows before anybody asks.
-    notary.registry(Timestamp::now())?;
-    Ok(notary)
+    issuer.registry(Timestamp::now())?;
+    Ok(issuer)
 }
 
 /// The port of a base URL.

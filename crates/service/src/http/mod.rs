@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use writ_engine::attest::archive::Archive;
-use writ_engine::attest::issuer::IssuerError as NotaryError;
+use writ_engine::attest::issuer::IssuerError;
 use writ_store::instance::Identity;
 
 pub use options::{Options, ServeError};
@@ -118,17 +118,17 @@ pub fn serve(mut options: Options) -> Result<(), ServeError> {
     let listener = std::net::TcpListener::bind(options.listen).map_err(refused)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let notary = options.attest.then(|| instance::open(&options, address)).transpose()?;
+    let issuer = options.attest.then(|| instance::open(&options, address)).transpose()?;
     let archive = || Archive::open(&options.state, options.database.as_deref());
     let archives = (0..READERS).map(|_| archive()).collect::<Result<Vec<_>, _>>()?;
-    let identity = notary.as_ref().map(|notary| notary.identity().clone());
-    let attesting = notary.map(|notary| Ok::<_, NotaryError>((notary, archive()?))).transpose()?;
+    let identity = issuer.as_ref().map(|issuer| issuer.identity().clone());
+    let attesting = issuer.map(|issuer| Ok::<_, IssuerError>((issuer, archive()?))).transpose()?;
 
     let sink = std::mem::replace(&mut options.sink, Box::new(std::io::sink()));
     let id = identity.as_ref().map_or("", |identity| &identity.id);
     let (telemetry, metrics) = Telemetry::start(options.log, sink, options.otlp.as_ref(), id)?;
     announce(&options, address, identity.as_ref());
-    let signer = attesting.map(|(notary, archive)| SignerQueue::open(notary, archive, metrics.clone()));
+    let signer = attesting.map(|(issuer, archive)| SignerQueue::open(issuer, archive, metrics.clone()));
     let (signer, signer_threads) = signer.transpose()?.unzip();
     let (reader, mut threads) = Reader::open(archives, &metrics)?;
     threads.extend(signer_threads.into_iter().flatten());

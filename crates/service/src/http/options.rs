@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use writ_engine::attest::issuer::IssuerError as NotaryError;
+use writ_engine::attest::issuer::IssuerError;
 
 use super::telemetry::{Otlp, OtlpError, Style};
 use super::tokens::TokenError;
@@ -81,7 +81,7 @@ pub enum ServeError {
     },
     /// Keys or database.
     #[error(transparent)]
-    Notary(#[from] NotaryError),
+    Issuer(#[from] IssuerError),
 }
 
 impl ServeError {

@@ -11,7 +11,7 @@ use axum::body::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use writ_core::{Digest, Timestamp, json};
 use writ_engine::attest::archive::Archive;
-use writ_engine::attest::issuer::IssuerError as NotaryError;
+use writ_engine::attest::issuer::IssuerError;
 use writ_evidence::registry::{KeyState, Registry};
 
 use super::answer::Refusal;
@@ -105,7 +105,7 @@ struct Source {
 }
 
 impl Source {
-    fn registry(&mut self) -> Result<Option<Arc<Published>>, NotaryError> {
+    fn registry(&mut self) -> Result<Option<Arc<Published>>, IssuerError> {
         let now = Timestamp::now();
         let version = self.archive.version()?;
         let fresh = |known: &&Arc<Published>| known.version() == version && known.registry.due(now).is_none();
@@ -121,7 +121,7 @@ impl Source {
         Ok(self.published.clone())
     }
 
-    fn find(&mut self, id: &str) -> Result<Option<Found>, NotaryError> {
+    fn find(&mut self, id: &str) -> Result<Option<Found>, IssuerError> {
         let Some(record) = self.archive.find(id)? else { return Ok(None) };
         let registry = self.registry()?;
         let key = registry.and_then(|published| Some(published.registry.key(&record.key_id)?.state));
@@ -145,6 +145,6 @@ fn work(mut source: Source, mut queries: mpsc::Receiver<Query>) {
     }
 }
 
-fn logged<T>(read: Result<T, NotaryError>) -> Option<T> {
+fn logged<T>(read: Result<T, IssuerError>) -> Option<T> {
     read.inspect_err(|error| tracing::warn!(event = "unavailable", why = error.to_string())).ok()
 }

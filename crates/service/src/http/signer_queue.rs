@@ -1,6 +1,6 @@
 //! The signer queue: requests wait for the one thread that signs and keeps; another tidies up behind it.
 //!
-//! Owns the notary. The thread takes everything that waits at once and puts it under one durable step, so that the disk is flushed once for
+//! Owns the issuer. The thread takes everything that waits at once and puts it under one durable step, so that the disk is flushed once for
 //! many requests. Invariant: an answer leaves only after its attestation is durable. By hand: `tower`'s buffer and the batching crates
 //! gather by count and time, in a task; here a step takes what is there, bounded in bytes, on a thread that may block.
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
 use writ_engine::attest::archive::Archive;
-use writ_engine::attest::issuer::{Issuer as Notary, IssuerError as NotaryError, Prepared};
+use writ_engine::attest::issuer::{Issuer, IssuerError, Prepared};
 
 use super::answer::Refusal;
 use super::telemetry::Metrics;
@@ -36,13 +36,13 @@ pub struct SignerQueue(mpsc::Sender<Job>);
 
 impl SignerQueue {
     /// Starts the threads. They end when the last sender is dropped.
-    pub fn open(notary: Notary, archive: Archive, metrics: Metrics) -> std::io::Result<(Self, [JoinHandle<()>; 2])> {
+    pub fn open(issuer: Issuer, archive: Archive, metrics: Metrics) -> std::io::Result<(Self, [JoinHandle<()>; 2])> {
         let (sender, jobs) = mpsc::channel(WAITING);
         let (kept, untidy) = sync_channel(1);
         let tidier = Builder::new().name("writ-tidier".to_owned());
         let tidier = tidier.spawn(move || tidy(archive, &untidy))?;
         let signer = Builder::new().name("writ-signer".to_owned());
-        let signer = signer.spawn(move || work(notary, jobs, &kept, &metrics))?;
+        let signer = signer.spawn(move || work(issuer, jobs, &kept, &metrics))?;
         Ok((Self(sender), [signer, tidier]))
     }
 
@@ -63,7 +63,7 @@ impl SignerQueue {
     }
 }
 
-fn work(mut notary: Notary, mut jobs: mpsc::Receiver<Job>, kept: &SyncSender<()>, metrics: &Metrics) {
+fn work(mut issuer: Issuer, mut jobs: mpsc::Receiver<Job>, kept: &SyncSender<()>, metrics: &Metrics) {
     while let Some(first) = jobs.blocking_recv() {
         let mut bytes = first.prepared.bytes();
         let (mut batch, mut answers) = (vec![first.prepared], vec![first.answer]);
@@ -75,7 +75,7 @@ fn work(mut notary: Notary, mut jobs: mpsc::Receiver<Job>, kept: &SyncSender<()>
         }
         metrics.batch(batch.len());
         // A connection that was lost since the last batch is found out by the first try and made anew by the second.
-        match notary.sign(&batch).or_else(|error| again(&mut notary, &batch, error)) {
+        match issuer.sign(&batch).or_else(|error| again(&mut issuer, &batch, error)) {
             Ok(documents) => {
                 metrics.attested(documents.len());
                 for (answer, document) in answers.into_iter().zip(documents) {
@@ -94,8 +94,8 @@ fn work(mut notary: Notary, mut jobs: mpsc::Receiver<Job>, kept: &SyncSender<()>
     }
 }
 
-fn again(notary: &mut Notary, batch: &[Prepared], error: NotaryError) -> Result<Vec<String>, NotaryError> {
-    if matches!(error, NotaryError::Database(_)) { notary.sign(batch) } else { Err(error) }
+fn again(issuer: &mut Issuer, batch: &[Prepared], error: IssuerError) -> Result<Vec<String>, IssuerError> {
+    if matches!(error, IssuerError::Database(_)) { issuer.sign(batch) } else { Err(error) }
 }
 
 fn tidy(mut archive: Archive, untidy: &Receiver<()>) {

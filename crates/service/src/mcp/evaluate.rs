@@ -6,7 +6,7 @@ use std::path::Path;
 use writ_consequence::{Blind, Probe};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::secret::hide;
-use writ_engine::attest::subject::{self as matter, Detail, Subject};
+use writ_engine::attest::subject::{self, Detail, Subject};
 use writ_engine::decide::DiskProbe;
 
 use super::arguments::{Refusal, text, text_of};
@@ -54,8 +54,8 @@ pub fn shell(arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
 pub fn terraform(arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
     let plan = document(arguments, "plan")?.ok_or_else(|| Refusal("`plan` is missing".to_owned()))?;
     let hash = match arguments.get("plan") {
-        Some(Value::String(text)) => matter::document_hash(text.as_bytes()),
-        _ => matter::document_hash(json::canonical(&plan).as_bytes()),
+        Some(Value::String(text)) => subject::document_hash(text.as_bytes()),
+        _ => subject::document_hash(json::canonical(&plan).as_bytes()),
     };
     let state = document(arguments, "state")?;
     report(&Subject::Terraform { plan: &plan, state: state.as_deref(), hash, plan_file: None }, arguments, at)

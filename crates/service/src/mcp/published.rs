@@ -45,7 +45,7 @@ async fn one(State(server): State<Server>, Path(file): Path<String>) -> Response
     gone.await
 }
 
-/// Asks the notary away from the threads that answer.
+/// Asks the issuer away from the threads that answer.
 async fn asked(
     server: Server,
     ask: impl FnOnce(&Instance) -> Result<Option<String>, SignerError> + Send + 'static,

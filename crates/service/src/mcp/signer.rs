@@ -9,14 +9,12 @@ use std::{io, thread};
 use writ_core::Timestamp;
 use writ_core::json::{self, Limits, Value};
 use writ_core::secret::hide;
-use writ_engine::attest::issuer::{
-    Issuer as Notary, IssuerError as NotaryError, Request as Matter, SHELF_LIFE_SECONDS,
-};
-use writ_engine::attest::subject as matter;
+use writ_engine::attest::issuer::{Issuer, IssuerError, SHELF_LIFE_SECONDS, Statement};
+use writ_engine::attest::subject;
 use writ_evidence::attestation::{self, Attestation};
 use writ_evidence::registry::Registry;
 
-type Job = Box<dyn FnOnce(&mut Notary) + Send>;
+type Job = Box<dyn FnOnce(&mut Issuer) + Send>;
 
 /// What this process is to attestations.
 pub enum Instance {
@@ -39,14 +37,14 @@ pub struct Signer {
     url: String,
 }
 
-/// What the notary could not do.
+/// What the issuer could not do.
 #[derive(Debug, thiserror::Error)]
 pub enum SignerError {
     /// It said why.
     #[error("{}", hide(&.0.to_string()))]
-    Notary(#[from] NotaryError),
+    Issuer(#[from] IssuerError),
     /// Its thread is gone.
-    #[error("the notary is gone")]
+    #[error("the issuer is gone")]
     Gone,
 }
 
@@ -58,16 +56,16 @@ impl Instance {
         database: Option<&str>,
         attests: bool,
         url: Option<(&str, bool)>,
-    ) -> Result<Self, NotaryError> {
+    ) -> Result<Self, IssuerError> {
         if !attests && database.is_none() && !state.join(writ_store::instance::FILE).exists() {
             return Ok(Self::None);
         }
-        let opened = Notary::open(state, database, None).and_then(|mut notary| {
+        let opened = Issuer::open(state, database, None).and_then(|mut issuer| {
             match url {
-                Some((url, told)) if attests && (told || notary.identity().url.is_none()) => notary.move_to(url)?,
+                Some((url, told)) if attests && (told || issuer.identity().url.is_none()) => issuer.move_to(url)?,
                 Some(_) | None => {}
             }
-            Ok(notary)
+            Ok(issuer)
         });
         match opened.map(Signer::new) {
             Ok(Ok(signer)) => Ok(Self::Here { signer, attests }),
@@ -79,12 +77,12 @@ impl Instance {
 }
 
 impl Signer {
-    /// Gives the notary a thread.
-    pub fn new(mut notary: Notary) -> io::Result<Self> {
-        let url = notary.identity().url().to_owned();
+    /// Gives the issuer a thread.
+    pub fn new(mut issuer: Issuer) -> io::Result<Self> {
+        let url = issuer.identity().url().to_owned();
         let (jobs, queue) = mpsc::channel::<Job>();
-        let work = move || queue.into_iter().for_each(|job| job(&mut notary));
-        thread::Builder::new().name("notary".to_owned()).spawn(work)?;
+        let work = move || queue.into_iter().for_each(|job| job(&mut issuer));
+        thread::Builder::new().name("issuer".to_owned()).spawn(work)?;
         Ok(Self { jobs, url })
     }
 
@@ -95,22 +93,22 @@ impl Signer {
 
     /// The report with its durable attestation beside it.
     pub fn attest(&self, input: Value, output: Value) -> Result<Value, SignerError> {
-        let matter =
-            Matter { input, output: output.clone(), seconds: SHELF_LIFE_SECONDS, chain_id: None, parent: None };
-        let issued = self.ask(move |notary| notary.issue(&[matter]))??;
+        let statement =
+            Statement { input, output: output.clone(), seconds: SHELF_LIFE_SECONDS, chain_id: None, parent: None };
+        let issued = self.ask(move |issuer| issuer.issue(&[statement]))??;
         let document = issued.first().and_then(|text| json::parse_with(text.as_bytes(), Limits::SIGNED).ok());
-        Ok(matter::response(output, document.ok_or(SignerError::Gone)?))
+        Ok(subject::response(output, document.ok_or(SignerError::Gone)?))
     }
 
     /// The registry as it is now.
     pub fn registry(&self) -> Result<Registry, SignerError> {
-        Ok(self.ask(|notary| notary.registry(Timestamp::now()))??)
+        Ok(self.ask(|issuer| issuer.registry(Timestamp::now()))??)
     }
 
     /// The document of an attestation this instance issued.
     pub fn find(&self, id: &str) -> Result<Option<String>, SignerError> {
         let id = id.to_owned();
-        Ok(self.ask(move |notary| notary.find(&id))??.map(|record| record.document))
+        Ok(self.ask(move |issuer| issuer.find(&id))??.map(|record| record.document))
     }
 
     /// Whether an attestation says it is of this instance.
@@ -118,9 +116,9 @@ impl Signer {
         same_instance(attestation.instance(), &self.url)
     }
 
-    fn ask<T: Send + 'static>(&self, job: impl FnOnce(&mut Notary) -> T + Send + 'static) -> Result<T, SignerError> {
+    fn ask<T: Send + 'static>(&self, job: impl FnOnce(&mut Issuer) -> T + Send + 'static) -> Result<T, SignerError> {
         let (answer, answered) = mpsc::sync_channel(1);
-        let job = Box::new(move |notary: &mut Notary| drop(answer.send(job(notary))));
+        let job = Box::new(move |issuer: &mut Issuer| drop(answer.send(job(issuer))));
         self.jobs.send(job).map_err(|_closed| SignerError::Gone)?;
         answered.recv().map_err(|_closed| SignerError::Gone)
     }
