@@ -1,5 +1,7 @@
 //! Several policies on one call: a layer can only tighten, and limits refuse what comes after the last.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
 use writ_policy::{Facts, Layer, Lexical, Policy, Setting, Tally, judge, survey};
