@@ -83,7 +83,8 @@ pub fn on_record(rows: &[Row], agent: Option<&str>) -> Tests {
             continue;
         }
         let Some(tests) = row.detail.get("tests").and_then(Value::as_array) else {
-            if found == Tests::NoneRan && may_test(row) {
+            let (tool, facts) = (row.tool_name.as_deref().unwrap_or_default(), row.detail.get("facts"));
+            if found == Tests::NoneRan && may_test(tool, facts.unwrap_or(&Value::Null)) {
                 found = Tests::Unclear;
             }
             continue;
@@ -108,17 +109,14 @@ const NEVER_TESTS: [&str; 32] = [
 ];
 
 /// Whether a call may have run tests under a name that nobody knows: `./check.sh`, a tool on a server.
-fn may_test(row: &Row) -> bool {
-    match row.tool_name.as_deref() {
-        Some("Bash") => {
-            let texts = row.detail.get("facts").and_then(|facts| facts.get("texts")).and_then(Value::as_array);
-            let mut names =
-                texts.unwrap_or_default().iter().filter_map(|text| text.get("name").and_then(Value::as_str));
-            names.any(|name| !NEVER_TESTS.contains(&name))
-        }
-        Some(tool) => tool.starts_with("mcp__"),
-        None => false,
+fn may_test(tool: &str, facts: &Value) -> bool {
+    // A client may call its shell otherwise; the facts know what it is.
+    let tool = facts.get("knownAs").and_then(Value::as_str).unwrap_or(tool);
+    if tool != "Bash" {
+        return tool.starts_with("mcp__");
     }
+    let texts = facts.get("texts").and_then(Value::as_array).unwrap_or_default();
+    texts.iter().filter_map(|text| text.get("name").and_then(Value::as_str)).any(|name| !NEVER_TESTS.contains(&name))
 }
 
 /// A run of tests, as a row about a command carries it.
@@ -151,5 +149,15 @@ mod tests {
         assert_eq!(one("go test ./... || true"), Some(("go test".to_owned(), false)));
         assert_eq!(one("cargo build"), None);
         assert_eq!(one("echo cargo test"), None);
+    }
+    #[test]
+    fn a_shell_may_run_tests_whatever_its_client_calls_it() {
+        let may = |tool: &str, facts: &str| may_test(tool, &json::parse(facts.as_bytes()).unwrap());
+        let script = r#""texts":[{"name":"ls"},{"name":"./check.sh"}]"#;
+        assert!(may("Bash", &format!("{{{script}}}")));
+        assert!(may("terminal", &format!(r#"{{"knownAs":"Bash",{script}}}"#)));
+        assert!(!may("terminal", &format!("{{{script}}}")));
+        assert!(!may("Bash", r#"{"texts":[{"name":"ls"}]}"#));
+        assert!(may("mcp__ci__run", "{}") && may("ci", r#"{"knownAs":"mcp__ci__run"}"#) && !may("Read", "{}"));
     }
 }
