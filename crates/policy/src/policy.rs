@@ -6,7 +6,9 @@ use writ_core::{Digest, Timestamp, Verdict};
 use crate::enforce::Enforce;
 use crate::error::{Found, PolicyError, did_you_mean};
 use crate::facts::{Host, HostFact};
-use crate::rules::{Acting, HostRule, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolRule};
+use crate::host_rule::HostRule;
+use crate::members::{Claims, Consequences, FailFast};
+use crate::rules::{Acting, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolRule};
 use crate::schema::{self, Kind, join};
 use crate::scope::Scope;
 use crate::{semantics, url};
@@ -27,77 +29,6 @@ pub struct Policy {
     enforce: Enforce,
     document: Value,
     warnings: Vec<String>,
-}
-
-/// The `consequences` member: tiers whose verdicts ask or deny. Absent members are `None`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Consequences {
-    /// Ask from this tier's verdict on.
-    pub ask: Option<u8>,
-    /// Deny from this tier's verdict on.
-    pub deny: Option<u8>,
-    /// Terraform applies only a plan file that has an attested verdict, of this tier at worst.
-    pub attested_apply: Option<u8>,
-    /// Every evaluation is attested.
-    pub attest: bool,
-    /// These attestations show digests alone.
-    pub hash_only: bool,
-}
-
-impl Consequences {
-    fn read(document: &Value, found: &mut Vec<Found>) -> Self {
-        let mut tier = |name: &str| {
-            let value = document.get("consequences")?.get(name)?.as_u64()?;
-            let tier = u8::try_from(value).ok().filter(|tier| (1..=5).contains(tier));
-            if tier.is_none() {
-                let pointer = format!("/consequences/{name}");
-                found.push(
-                    Found::value(&pointer, format!("there is no tier {value}"), "a tier from 1 to 5").rule("bad-tier"),
-                );
-            }
-            tier
-        };
-        let (ask, deny, attested_apply) = (tier("ask"), tier("deny"), tier("attestedApply"));
-        let truth = |name: &str| document.get("consequences")?.get(name)?.as_bool();
-        let (attest, hash_only) = (truth("attest").unwrap_or(false), truth("attestHashOnly").unwrap_or(false));
-        Self { ask, deny, attested_apply, attest, hash_only }
-    }
-
-    /// Whether anything is asked of evaluations.
-    pub const fn any(&self) -> bool {
-        self.ask.is_some() || self.deny.is_some() || self.attest
-    }
-}
-
-/// The `claims` member: what an agent's DONE is worth. Absent members are `None`.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Claims {
-    /// Whether an agent whose DONE is false is sent back.
-    pub enforce: bool,
-    /// The agent types it is about.
-    pub agents: Option<Vec<String>>,
-    /// How often one agent is sent back.
-    pub max_retries: Option<u64>,
-    /// How often agents of a session are.
-    pub session_ceiling: Option<u64>,
-    /// Whether false claims about tests count, too.
-    pub tests: bool,
-}
-
-impl Claims {
-    fn read(document: &Value) -> Self {
-        let member = |name| document.get("claims").and_then(|claims| claims.get(name));
-        let truth = |name| member(name).and_then(Value::as_bool).unwrap_or(false);
-        let agents = member("agents").and_then(Value::as_array);
-        let texts = |items: &[Value]| items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        Self {
-            enforce: truth("enforce"),
-            agents: agents.map(texts),
-            max_retries: member("maxRetries").and_then(Value::as_u64),
-            session_ceiling: member("sessionCeiling").and_then(Value::as_u64),
-            tests: truth("tests"),
-        }
-    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -168,25 +99,6 @@ impl Domains {
 
     pub const fn any(&self) -> bool {
         self.allow.is_some() || !self.deny.is_empty()
-    }
-}
-
-/// The limits that refuse the next action once they are reached (R17).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FailFast {
-    pub tool_calls: Option<u64>,
-    pub turns: Option<u64>,
-}
-
-impl FailFast {
-    /// Objects that do not say `post-hoc`: a bare number of these is checked at the end (R73).
-    fn read(document: &Value) -> Self {
-        let fail_fast = |name: &str| {
-            let limit = document.get("limits")?.get(name)?;
-            let late = limit.get("enforcement").and_then(Value::as_str) == Some("post-hoc");
-            limit.get("value").and_then(Value::as_u64).filter(|_| !late)
-        };
-        Self { tool_calls: fail_fast("maxToolCalls"), turns: fail_fast("maxTurns") }
     }
 }
 

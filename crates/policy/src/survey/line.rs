@@ -8,8 +8,9 @@ use writ_shell::{
     Word, analyze_with,
 };
 
-use super::open::{Spelled, rough_glob};
+use super::open::Spelled;
 use super::paths::PATH_MAX;
+use super::pattern::rough_glob;
 use super::{Survey, allowed, hits};
 use crate::command::Candidate;
 use crate::facts::{Host, HostFact, PathFact, PathKind, SYNTAX, TextFact, UnresolvedFact, kind_word};

@@ -9,6 +9,7 @@ mod input;
 mod line;
 mod open;
 mod paths;
+mod pattern;
 mod repository;
 mod template;
 mod tool;

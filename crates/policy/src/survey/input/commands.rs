@@ -3,7 +3,7 @@
 use writ_core::json::{Object, Value};
 use writ_shell::{Env, UnresolvedKind, analyze};
 
-use super::plain_name;
+use super::members::plain_name;
 use crate::facts::{UnresolvedFact, kind_word};
 use crate::survey::Survey;
 

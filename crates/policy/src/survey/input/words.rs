@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use writ_shell::Access;
 
-use super::{Member, NETWORK, file_url};
+use super::file_url;
+use super::members::{Member, NETWORK};
 use crate::facts::{Host, HostFact, PathKind, TEXT_HOST, UnresolvedFact};
 use crate::survey::Survey;
 use crate::url::{self, Target};
