@@ -4,6 +4,7 @@
 //! Invariant: an input that cannot be read is in [`Facts`] as malformed, and nothing it names is left out in silence. Page:
 //! `spec/policy.md`.
 
+mod arrivals;
 mod given;
 mod input;
 mod line;
