@@ -75,11 +75,9 @@ impl Tree {
         command.arg("hook").current_dir(&repository).env("HOME", self.folder.path());
         command.env("WRIT_STATE_DIR", self.folder.path().join("state")).env("ATTEST_ENFORCE", "1");
         let (time, output) = timed(command, payload.as_bytes())?;
-        ensure!(
-            output.stdout == b"{}",
-            "the honest claim is not let pass: {}",
-            String::from_utf8_lossy(&output.stdout)
-        );
+        // It may tell the user what it saw; what it must not do is send the agent back.
+        let answer = String::from_utf8_lossy(&output.stdout);
+        ensure!(output.status.success() && !answer.contains("block"), "the honest claim is not let pass: {answer}");
         let notes = String::from_utf8_lossy(&output.stderr);
         ensure!(words.is_empty() || notes.contains("OBSERVED [d0/f0.py"), "no verdict: {notes}");
         Ok(time)
