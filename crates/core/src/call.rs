@@ -106,7 +106,7 @@ impl Search {
 }
 
 /// Canonical tools that concern the client alone.
-const OWN: [&str; 20] = [
+pub const OWN_TOOLS: [&str; 20] = [
     "TodoWrite",
     "TodoRead",
     "BashOutput",
@@ -183,7 +183,7 @@ impl ToolKind {
             "WebFetch" => Self::Fetch { url: text("url")? },
             "WebSearch" => Self::WebSearch,
             "Task" | "Agent" => Self::Delegate { subagent: optional("subagent_type")?.unwrap_or_default() },
-            own if OWN.contains(&own) => Self::Own,
+            own if OWN_TOOLS.contains(&own) => Self::Own,
             other => match other.strip_prefix("mcp__") {
                 Some(rest) => {
                     let (server, tool) = rest.split_once("__").unwrap_or((rest, ""));

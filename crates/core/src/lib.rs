@@ -16,7 +16,7 @@ mod span;
 mod time;
 pub mod visible;
 
-pub use call::{Search, ToolCall, ToolKind};
+pub use call::{OWN_TOOLS, Search, ToolCall, ToolKind};
 pub use decision::{Decision, Matched, Reason, Subject, Verdict};
 pub use digest::{Digest, DigestError, Hasher};
 pub use event::{Agent, Answer, BatchCall, Event, EventKind, Outcome, Reply, ToolUse};

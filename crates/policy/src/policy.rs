@@ -1,7 +1,7 @@
 //! A policy: parsed, checked and compiled in one step.
 
 use writ_core::json::{self, Limits, Object, Value};
-use writ_core::{Digest, Timestamp, Verdict};
+use writ_core::{Digest, OWN_TOOLS, Timestamp, Verdict};
 
 use crate::enforce::Enforce;
 use crate::error::{Found, PolicyError, did_you_mean};
@@ -271,7 +271,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let known = || PATH_TOOLS.iter().chain(&TEXT_TOOLS).chain(&OTHER_TOOLS).copied();
+        let known = || PATH_TOOLS.iter().chain(&TEXT_TOOLS).chain(&OTHER_TOOLS).chain(&OWN_TOOLS).copied();
         let open = rule.tool.contains('*') || rule.tool.starts_with("mcp__");
         if !open && !known().any(|known| known == rule.tool) {
             if let Some(near) = did_you_mean(&rule.tool, known()) {
@@ -282,8 +282,8 @@ impl Reader<'_> {
             }
             self.warnings.push(format!("{pointer}: `{}` is no tool known here", rule.tool));
         }
-        let subjectless = OTHER_TOOLS.contains(&rule.tool.as_str()) || rule.tool.starts_with("mcp__");
-        if rule.subject.is_some() && subjectless {
+        let named = OTHER_TOOLS.iter().chain(&OWN_TOOLS).any(|tool| *tool == rule.tool);
+        if rule.subject.is_some() && (named || rule.tool.starts_with("mcp__")) {
             self.warnings.push(format!(
                 "{pointer}: `{}` has nothing that a pattern could match; the rule never applies",
                 rule.tool

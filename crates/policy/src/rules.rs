@@ -172,31 +172,8 @@ pub const PATH_TOOLS: [&str; 10] =
     ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS", "LSP"];
 /// The tools whose subject is a text.
 pub const TEXT_TOOLS: [&str; 5] = ["Bash", "Monitor", "WebFetch", "Task", "Agent"];
-/// Tools that exist and have no subject a rule could name.
-pub const OTHER_TOOLS: [&str; 22] = [
-    "WebSearch",
-    "TodoWrite",
-    "TodoRead",
-    "BashOutput",
-    "KillShell",
-    "KillBash",
-    "ExitPlanMode",
-    "EnterPlanMode",
-    "Skill",
-    "SlashCommand",
-    "AskUserQuestion",
-    "ToolSearch",
-    "TaskCreate",
-    "TaskUpdate",
-    "TaskGet",
-    "TaskList",
-    "TaskOutput",
-    "TaskStop",
-    "EnterWorktree",
-    "ExitWorktree",
-    "ListMcpResources",
-    "ReadMcpResource",
-];
+/// Tools that exist, beside the client's own ([`writ_core::OWN_TOOLS`]), and have no subject a rule could name.
+pub const OTHER_TOOLS: [&str; 2] = ["WebSearch", "ReadMcpResource"];
 
 /// Why text is no `tools` entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
