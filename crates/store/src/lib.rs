@@ -31,8 +31,6 @@ pub use writ_core::plain;
 
 use error::io;
 
-/// Largest ledger that is read whole: about four million rows.
-const MAX_LEDGER: u64 = 4 << 30;
 /// Largest head, key or kept note.
 const MAX_SMALL: u64 = 1 << 20;
 
@@ -70,14 +68,32 @@ impl Store {
 
     /// Every row on record, without locking. A row that is just being written is not there yet.
     pub fn rows(&self, id: &SessionId) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        self.each_row(id, |row| rows.push(row))?;
+        Ok(rows)
+    }
+
+    /// Takes every row on record, one after the other, without locking and without keeping any.
+    pub fn each_row(&self, id: &SessionId, mut take: impl FnMut(Row)) -> Result<(), StoreError> {
         let path = self.ledger(id);
-        let mut bytes = durable::read(&path, MAX_LEDGER)?.unwrap_or_default();
-        let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        bytes.truncate(whole);
-        match Row::parse_all(&bytes) {
-            (rows, None) => Ok(rows),
-            (_, Some(why)) => Err(StoreError::Damaged { path, why }),
+        let file = match plain::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(io("open", &path))?,
+        };
+        let mut reader = BufReader::with_capacity(1 << 18, file);
+        let mut line = Vec::new();
+        for number in 1_u64.. {
+            line.clear();
+            reader.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line).map_err(io("read", &path))?;
+            let Some(whole) = line.strip_suffix(b"\n") else {
+                let endless = line.len() > MAX_LINE;
+                let why = format!("line {number}: longer than a row may be");
+                return if endless { Err(StoreError::Damaged { path, why }) } else { Ok(()) };
+            };
+            let row = Row::parse(whole);
+            take(row.map_err(|error| StoreError::Damaged { path: path.clone(), why: format!("line {number}: {error}") })?);
         }
+        Ok(())
     }
 
     /// The genesis row.

@@ -57,7 +57,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     let standing = newest.as_ref().and_then(|id| stands(&store, id, &trust));
     let observed = match (&governing, &newest) {
         (Some(governing), Some(id)) if governing.policy.enforce() == Enforce::Observe => {
-            store.rows(id).ok().map(|rows| Observed::of(rows.iter(), &governing.policy))
+            Observed::of(&store, id, &governing.policy).ok()
         }
         _ => None,
     };

@@ -5,6 +5,7 @@
 //! doubt lets the agent stop (R6, R50). Page: `spec/claims.md`.
 
 mod acts;
+pub mod blocks;
 pub mod capture;
 mod cast;
 mod lines;
@@ -35,7 +36,8 @@ pub use crate::session::ungoverned;
 pub use crate::switches::{MAIN, Switches};
 pub use record::PREDICATE_TYPE;
 pub use standing::{Enforced, enforced};
-use tests_run::Tests;
+use blocks::AgentBlocks;
+use tests_run::{TestRuns, Tests};
 
 /// The acts a transcript tells of; none when it cannot be read.
 pub fn acts_of(transcript: &Path, client: &dyn Client, home: &Home) -> Vec<Act> {
@@ -336,18 +338,21 @@ fn stopped(session: &mut Session<'_>, input: &Event, stopping: Stopping) -> Resu
     let enforcement = session.home.claims.with(Some(&stopping.policy));
     let agent = stopping.agent.clone().unwrap_or_default();
     let tests = stopping.claim.ran_tests.then(|| {
-        let rows = session.rows().unwrap_or_default();
-        let own = (agent != MAIN).then_some(agent.as_str());
-        tests_run::on_record(&rows, own)
+        let mut runs = TestRuns::of((agent != MAIN).then_some(agent.as_str()));
+        // What cannot be read tells of no run, as before it was written.
+        let _whole = session.each_row(|row| runs.row(row)).is_ok();
+        runs.outcome()
     });
     let done = stopping.claim.status == Some(Status::Done);
     let false_tests = done && stopping.policy.tests && matches!(tests, Some(Tests::Failed | Tests::NoneRan));
+    let mut counts = AgentBlocks::kept(session);
     let stop = Stop {
         agent: stopping.agent.as_deref(),
         kind: &stopping.kind,
         hook_active: stopping.again,
-        agent_blocks: session.state.blocks.get(&agent).copied().unwrap_or_default(),
-        session_blocks: session.state.blocks.values().sum(),
+        // Where the counts are lost, the agent may stop.
+        agent_blocks: counts.as_ref().map_or(u64::MAX, |counts| counts.of(&agent)),
+        session_blocks: session.state.blocks.map_or(0, |blocks| blocks.total),
     };
     let finding = match &stopping.judged {
         _ if false_tests => Finding::FalseTests,
@@ -356,8 +361,10 @@ fn stopped(session: &mut Session<'_>, input: &Event, stopping: Stopping) -> Resu
         Err(NoVerdict::Unreliable(_)) => Finding::NoDelta { done: done && !stopping.claim.files.is_empty() },
     };
     let code = decide(&enforcement, &stop, finding);
-    if code.blocks() {
-        *session.state.blocks.entry(agent.clone()).or_default() += 1;
+    if code.blocks()
+        && let Some(counts) = &mut counts
+    {
+        counts.record(session, &agent)?;
     }
     let notes = lines::report(&stopping, code, enforcement.on);
     let claim = record::Claim::of(&stopping, code, tests);

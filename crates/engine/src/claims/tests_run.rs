@@ -74,31 +74,59 @@ impl Tests {
     }
 }
 
-/// Looks for the agent's test runs among the rows. `agent` is `None` for the main agent.
-pub fn on_record(rows: &[Row], agent: Option<&str>) -> Tests {
-    let of = |row: &&Row| row.detail.get("agent").and_then(|own| own.get("id")).and_then(Value::as_str) == agent;
-    let mut found = Tests::NoneRan;
-    for row in rows.iter().filter(of) {
-        if row.decision != RowDecision::Approved {
-            continue;
+/// Follows a session's rows and looks for the agent's test runs.
+pub struct TestRuns<'a> {
+    agent: Option<&'a str>,
+    /// Whether a command may have been a run under another name.
+    maybe: bool,
+    last: Option<LastRun>,
+}
+
+/// The last run that a row tells of.
+struct LastRun {
+    call_id: Option<String>,
+    /// Whether the command's outcome is that of the tests.
+    tells: bool,
+    /// How the call ended.
+    ended: Option<RowDecision>,
+}
+
+impl<'a> TestRuns<'a> {
+    /// Before the first row. `agent` is `None` for the main agent.
+    pub const fn of(agent: Option<&'a str>) -> Self {
+        Self { agent, maybe: false, last: None }
+    }
+
+    /// Takes the next row.
+    pub fn row(&mut self, row: Row) {
+        if matches!(row.decision, RowDecision::Completed | RowDecision::Failed) {
+            let own = self.last.as_mut().filter(|last| last.call_id == row.call_id);
+            own.map(|last| last.ended.get_or_insert(row.decision));
+            return;
+        }
+        let agent = row.detail.get("agent").and_then(|own| own.get("id")).and_then(Value::as_str);
+        if row.decision != RowDecision::Approved || agent != self.agent {
+            return;
         }
         let Some(tests) = row.detail.get("tests").and_then(Value::as_array) else {
             let (tool, facts) = (row.tool_name.as_deref().unwrap_or_default(), row.detail.get("facts"));
-            if found == Tests::NoneRan && may_test(tool, facts.unwrap_or(&Value::Null)) {
-                found = Tests::Unclear;
-            }
-            continue;
+            self.maybe = self.maybe || may_test(tool, facts.unwrap_or(&Value::Null));
+            return;
         };
         let tells = tests.last().and_then(|last| last.get("tells")).and_then(Value::as_bool) == Some(true);
-        let after = rows.iter().skip_while(|other| other.sequence <= row.sequence);
-        let mut outcomes = after.filter(|other| other.call_id == row.call_id).map(|other| other.decision);
-        found = match outcomes.find(|decision| matches!(decision, RowDecision::Completed | RowDecision::Failed)) {
-            Some(RowDecision::Completed) if tells => Tests::Passed,
-            Some(RowDecision::Failed) if tells => Tests::Failed,
-            _ => Tests::Unclear,
-        };
+        self.last = Some(LastRun { call_id: row.call_id, tells, ended: None });
     }
-    found
+
+    /// What the rows so far say.
+    pub fn outcome(&self) -> Tests {
+        match &self.last {
+            None if self.maybe => Tests::Unclear,
+            None => Tests::NoneRan,
+            Some(LastRun { tells: true, ended: Some(RowDecision::Completed), .. }) => Tests::Passed,
+            Some(LastRun { tells: true, ended: Some(RowDecision::Failed), .. }) => Tests::Failed,
+            Some(_) => Tests::Unclear,
+        }
+    }
 }
 
 /// Programs that run no tests.

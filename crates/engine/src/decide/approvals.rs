@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
-use writ_core::json::Value;
+use serde::{Deserialize, Serialize};
+use writ_core::json::{self, Value};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::attestation::Attestation;
 use writ_evidence::row::{Row, RowDecision};
@@ -19,7 +19,7 @@ use crate::attest::verdicts::{self, VerdictError};
 use crate::governing::standing::{self, PolicyRef};
 use crate::governing::{self, Governing, Trust};
 use crate::session::shown::{Shown, cite};
-use crate::session::state::{Grant, State, short};
+use crate::session::state::{MAX_GRANTS, State, short};
 use crate::session::{Session, SessionError};
 
 /// Largest policy that was kept.
@@ -57,6 +57,26 @@ impl Waiting {
     }
 }
 
+/// One human yes: this action, once, until then. The state of later rows repeats only its action and its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The tool.
+    pub tool: String,
+    /// Digest of the canonical tool input.
+    pub input: Digest,
+    /// The whole action's digest: the one that counts.
+    pub action: Digest,
+    /// After this moment the grant is void.
+    pub until: Timestamp,
+}
+
+impl Grant {
+    /// The name `writ approve` takes.
+    pub fn name(&self) -> String {
+        short(self.action)
+    }
+}
+
 /// Why a human's word could not be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
@@ -83,6 +103,9 @@ pub enum ApprovalError {
         /// How many match.
         matches: usize,
     },
+    /// Too many wait to be used.
+    #[error("{MAX_GRANTS} approvals wait to be used: revoke one, or let the agent make its calls first")]
+    TooMany,
     /// No waiting call, or more than one, has that name.
     #[error("{matches} waiting calls match `{name}`: `writ approve` lists them")]
     NoSuchCall {
@@ -95,38 +118,29 @@ pub enum ApprovalError {
 
 /// The calls of a session that wait for a human, newest last.
 pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, ApprovalError> {
+    let policy = store.last_row(id)?.and_then(|row| kept_policy(store, id, &row));
     let mut out: Vec<Waiting> = Vec::new();
-    let rows = store.rows(id)?;
-    let policy = rows.last().and_then(|row| kept_policy(store, id, row));
-    for row in rows {
-        let text = |name| row.detail.get(name).and_then(Value::as_str);
-        let digest = |name| text(name).and_then(|text| Digest::parse(text).ok());
-        if row.detail.get("event").and_then(Value::as_str) == Some("policy-accepted") {
-            out.clear();
-        }
-        let (Some(tool), Some(input), Some(action)) = (&row.tool_name, digest("input"), digest("action")) else {
-            continue;
-        };
-        out.retain(|waiting| waiting.action != action);
-        if row.decision == RowDecision::Asked {
-            let shown = Shown::of(&row);
-            let rules = shown.rules.iter().map(|rule| cited(policy.as_ref(), rule)).collect();
-            let named = row.detail.get("attestation").and_then(|named| named.get("digest")).and_then(Value::as_str);
-            let evaluation = named.and_then(|text| Digest::parse(text).ok());
-            let cwd = text("cwd").unwrap_or_default().to_owned();
-            out.push(Waiting {
-                tool: tool.clone(),
-                input,
-                action,
-                cwd,
-                asked: row.timestamp,
-                rules,
-                shown,
-                evaluation,
-            });
-        }
-    }
+    store.each_row(id, |row| wait(&mut out, row, policy.as_ref()))?;
     Ok(out)
+}
+
+/// Takes the next row: it may ask, or end what was asked.
+fn wait(out: &mut Vec<Waiting>, row: Row, policy: Option<&Policy>) {
+    let text = |name| row.detail.get(name).and_then(Value::as_str);
+    let digest = |name| text(name).and_then(|text| Digest::parse(text).ok());
+    if text("event") == Some("policy-accepted") {
+        out.clear();
+    }
+    let (Some(tool), Some(input), Some(action)) = (&row.tool_name, digest("input"), digest("action")) else { return };
+    out.retain(|waiting| waiting.action != action);
+    if row.decision == RowDecision::Asked {
+        let shown = Shown::of(&row);
+        let rules = shown.rules.iter().map(|rule| cited(policy, rule)).collect();
+        let named = row.detail.get("attestation").and_then(|named| named.get("digest")).and_then(Value::as_str);
+        let evaluation = named.and_then(|text| Digest::parse(text).ok());
+        let (tool, cwd) = (tool.clone(), text("cwd").unwrap_or_default().to_owned());
+        out.push(Waiting { tool, input, action, cwd, asked: row.timestamp, rules, shown, evaluation });
+    }
 }
 
 /// `ask /tools/deny/0` with the rule's own text.
@@ -149,7 +163,19 @@ pub fn kept_policy(store: &Store, id: &SessionId, row: &Row) -> Option<Policy> {
 /// What a human granted in this session and was not used yet, oldest first; those that have ended too.
 pub fn granted(store: &Store, id: &SessionId) -> Result<Vec<Grant>, ApprovalError> {
     let last = store.last_row(id)?;
-    Ok(last.and_then(|row| State::from_detail(&row.detail)).map(|state| state.grants).unwrap_or_default())
+    let open = last.and_then(|row| State::from_detail(&row.detail)).map(|state| state.grants).unwrap_or_default();
+    let mut grants: Vec<Grant> = Vec::new();
+    if open.is_empty() {
+        return Ok(grants);
+    }
+    store.each_row(id, |row| {
+        let given = row.detail.get("grant").and_then(|grant| json::from_value::<Grant>(grant).ok());
+        if let Some(grant) = given.filter(|grant| open.get(&grant.action) == Some(&grant.until)) {
+            grants.retain(|known| *known != grant);
+            grants.push(grant);
+        }
+    })?;
+    Ok(grants)
 }
 
 /// What the row of a grant says.
@@ -176,13 +202,13 @@ struct Accepted {
 /// Takes a grant back, before it was used. `name` begins the digest of the call's input.
 pub fn revoke(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result<Grant, ApprovalError> {
     let mut session = Session::resume(store, id, home, Timestamp::now())?;
-    let hits: Vec<Grant> = session.state.grants.iter().filter(|grant| begins(grant, name)).cloned().collect();
-    let (Some(grant), 1) = (hits.first().cloned(), hits.len()) else {
-        return Err(ApprovalError::NoSuchGrant { name: name.to_owned(), matches: hits.len() });
+    let mut hits = granted(store, id)?;
+    hits.retain(|grant| begins(grant, name));
+    let matches = hits.len();
+    let (Some(grant), 1) = (hits.pop(), matches) else {
+        return Err(ApprovalError::NoSuchGrant { name: name.to_owned(), matches });
     };
-    if let Some(at) = session.state.grants.iter().position(|other| *other == grant) {
-        session.state.grants.remove(at);
-    }
+    session.state.spend(grant.action);
     let draft = session.event("grant-revoked", Revoked { grant: &grant });
     session.append(draft)?;
     Ok(grant)
@@ -211,8 +237,7 @@ pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result
         proof.keep(&session)?;
         attestation = Some(proof);
     }
-    session.state.grants.retain(|old| old.until >= now);
-    session.state.grants.push(grant.clone());
+    session.state.grant(grant.action, grant.until, now).ok_or(ApprovalError::TooMany)?;
     let draft = session.event("grant", Granted { grant: &grant, attestation, rule: APPROVED });
     session.append(draft)?;
     Ok(call)

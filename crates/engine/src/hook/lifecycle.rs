@@ -127,8 +127,8 @@ fn farewell(session: &Session<'_>, answer: Answer) -> Answer {
         .ok()
         .map(|in_force| &in_force.accepted.policy)
         .filter(|policy| policy.enforce() == Enforce::Observe);
-    let Some((policy, rows)) = observes.and_then(|policy| Some((policy, session.rows().ok()?))) else { return answer };
-    let observed = Observed::of(rows.iter(), policy);
+    let observed = observes.and_then(|policy| Observed::of(session.store, &session.id, policy).ok());
+    let Some(observed) = observed else { return answer };
     let lines: Vec<String> = observed.lines().into_iter().take(TOLD).collect();
     let ours = format!("writ: {}\n{}", observed.summary(), lines.join("\n"));
     let message = answer.message.iter().map(String::as_str).chain([ours.trim_end()]).collect::<Vec<_>>().join("\n");

@@ -127,9 +127,9 @@ impl<'a> Session<'a> {
         Ok(self.guard.keep(name, bytes)?)
     }
 
-    /// Every row so far.
-    pub fn rows(&self) -> Result<Vec<Row>, SessionError> {
-        Ok(self.store.rows(&self.id)?)
+    /// Takes every row so far, one after the other.
+    pub fn each_row(&self, take: impl FnMut(Row)) -> Result<(), SessionError> {
+        Ok(self.store.each_row(&self.id, take)?)
     }
 
     /// The locked ledger.

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
+use writ_core::SessionId;
 use writ_core::json::Value;
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::Policy;
+use writ_store::{Store, StoreError};
 
 use super::shown::{Shown, cite};
 
@@ -34,11 +36,15 @@ struct Seen {
 }
 
 impl Observed {
-    /// Reads rows that are at hand, under the policy that governs them now.
-    pub fn of<'a>(rows: impl Iterator<Item = &'a Row>, policy: &Policy) -> Self {
+    /// Reads a session's rows, under the policy that governs them now.
+    pub fn of(store: &Store, id: &SessionId, policy: &Policy) -> Result<Self, StoreError> {
         let mut out = Self::default();
-        rows.filter(|row| row.decision == RowDecision::Approved).for_each(|row| out.take(row, policy, true));
-        out
+        store.each_row(id, |row| {
+            if row.decision == RowDecision::Approved {
+                out.take(&row, policy, true);
+            }
+        })?;
+        Ok(out)
     }
 
     /// Takes the next call's row.

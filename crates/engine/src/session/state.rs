@@ -1,7 +1,8 @@
 //! The session's state, which lives in the last row's `detail.state` (R43): there is no second file to disagree with.
 //!
 //! Owns the shape of that member and its reading; refuses to guess — a state that does not read is an error, and an
-//! error denies (R6). Format page: `spec/ledger.md`.
+//! error denies (R6). Invariant: its size has a bound, however long the session and however many its agents; what would grow
+//! lies in files that it names by digest. Format page: `spec/ledger.md`.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ use writ_policy::Tally;
 
 use crate::governing::standing::PolicyRef;
 
+/// Most approvals that may wait to be used at once.
+pub const MAX_GRANTS: usize = 16;
 /// How many digits of a digest name a call or a grant in a command.
 const SHORT: usize = 12;
 
@@ -46,24 +49,13 @@ impl Action<'_> {
     }
 }
 
-/// One human yes: this action, once, until then.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
-    /// The tool.
-    pub tool: String,
-    /// Digest of the canonical tool input.
-    pub input: Digest,
-    /// The whole action's digest: the one that counts.
-    pub action: Digest,
-    /// After this moment the grant is void.
-    pub until: Timestamp,
-}
-
-impl Grant {
-    /// The name `writ approve` takes.
-    pub fn name(&self) -> String {
-        short(self.action)
-    }
+/// How often agents were sent back because of a false DONE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocks {
+    /// In the whole session.
+    pub total: u64,
+    /// Digest of the counts of the single agents, which lie in the session's folder.
+    pub agents: Digest,
 }
 
 /// Everything the next decision needs to know of the session so far.
@@ -84,11 +76,12 @@ pub struct State {
     pub observed: u64,
     /// Human prompts so far.
     pub turns: u64,
-    /// Human approvals not used yet.
-    pub grants: Vec<Grant>,
-    /// How often each agent was sent back to work because of a false DONE.
+    /// Human approvals not used yet, by the digest of the whole action; after the moment an approval is void.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub blocks: BTreeMap<String, u64>,
+    pub grants: BTreeMap<Digest, Timestamp>,
+    /// How often agents were sent back to work because of a false DONE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Blocks>,
     /// What became of the policy's file, as the human was last told: a digest, or `lost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
@@ -127,8 +120,8 @@ impl State {
             denied: 0,
             observed: 0,
             turns: 0,
-            grants: Vec::new(),
-            blocks: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            blocks: None,
             told: None,
             pending: false,
         }
@@ -146,13 +139,22 @@ impl State {
 
     /// Whether a human has granted exactly this action, at this moment.
     pub fn granted(&self, action: Digest, now: Timestamp) -> bool {
-        self.grants.iter().any(|grant| grant.action == action && now <= grant.until)
+        self.grants.get(&action).is_some_and(|until| now <= *until)
     }
 
-    /// Takes one grant for this action away.
-    pub fn spend(&mut self, action: Digest) {
-        if let Some(at) = self.grants.iter().position(|grant| grant.action == action) {
-            self.grants.remove(at);
+    /// Adds an approval and drops those that have ended. `None` when too many are open: every row repeats them.
+    #[must_use]
+    pub fn grant(&mut self, action: Digest, until: Timestamp, now: Timestamp) -> Option<()> {
+        self.grants.retain(|_, until| *until >= now);
+        if self.grants.len() >= MAX_GRANTS && !self.grants.contains_key(&action) {
+            return None;
         }
+        self.grants.insert(action, until);
+        Some(())
+    }
+
+    /// Takes the approval of this action away.
+    pub fn spend(&mut self, action: Digest) {
+        self.grants.remove(&action);
     }
 }

@@ -14,11 +14,13 @@ use writ_policy::{Enforce, Enforced, Facts, Layer, Policy, Setting, enforce, jud
 
 use super::policies::{self, Kept};
 use super::report::{Outcome, Phase, Standing};
+use crate::claims::blocks::AgentBlocks;
+use crate::decide::approvals::Grant;
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::protect;
 use crate::session::observed::Observed;
 use crate::session::rows::UNREADABLE;
-use crate::session::state::{Action, Grant, State};
+use crate::session::state::{Action, State};
 
 /// Follows a ledger's rows in order.
 pub struct Replay<'a> {
@@ -26,6 +28,8 @@ pub struct Replay<'a> {
     parsed: HashMap<Digest, Policy>,
     setting: Option<Setting>,
     before: Option<State>,
+    /// How often each agent was sent back so far.
+    blocks: AgentBlocks,
     /// What a policy that observes let run.
     observed: Observed,
     session: String,
@@ -43,6 +47,7 @@ impl<'a> Replay<'a> {
             parsed: HashMap::new(),
             setting: None,
             before: None,
+            blocks: AgentBlocks::default(),
             observed: Observed::default(),
             session: String::new(),
             decided: 0,
@@ -99,9 +104,16 @@ impl<'a> Replay<'a> {
             }
             (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
             (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
-            (RowDecision::Checkpoint, "grant") => expected.grants.clone_from(&after.grants),
-            (RowDecision::Checkpoint, "grant-revoked") => revoked(row, &mut expected)?,
-            (RowDecision::Checkpoint, "claim") => claim(row, &mut expected)?,
+            (RowDecision::Checkpoint, "grant") => {
+                let Grant { action, until, .. } = grant(row)?;
+                expected.grant(action, until, row.timestamp).ok_or("more approvals are open than may be")?;
+            }
+            (RowDecision::Checkpoint, "grant-revoked") => {
+                let Grant { action, until, .. } = grant(row)?;
+                let given = expected.grants.remove(&action) == Some(until);
+                given.then_some(()).ok_or("the approval it takes back was never given")?;
+            }
+            (RowDecision::Checkpoint, "claim") => self.claim(row, &mut expected)?,
             (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => expected.told = after.told.clone(),
             (RowDecision::Checkpoint, "policy-accepted") => {
                 expected.policy = after.policy.clone();
@@ -190,6 +202,16 @@ impl<'a> Replay<'a> {
         Ok(decision.verdict)
     }
 
+    /// A claim counts only when its agent was sent back.
+    fn claim(&mut self, row: &Row, expected: &mut State) -> Result<(), String> {
+        let claim = row.detail.get("claim").ok_or("it holds no claim")?;
+        if claim.get("blocked").and_then(Value::as_bool) == Some(true) {
+            let agent = claim.get("agent").and_then(Value::as_str).ok_or("its claim names no agent")?;
+            expected.blocks = Some(self.blocks.add(agent));
+        }
+        Ok(())
+    }
+
     fn load(&mut self, path: &Path, digest: Digest) -> Result<(), String> {
         if !self.parsed.contains_key(&digest) {
             self.parsed.insert(digest, policies::document_of(path, digest, self.policies)?);
@@ -198,14 +220,10 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// A grant that a human took back is gone, and no other.
-fn revoked(row: &Row, expected: &mut State) -> Result<(), String> {
-    let grant =
-        row.detail.get("grant").and_then(|grant| json::from_value::<Grant>(grant).ok()).ok_or("it names no grant")?;
-    let at =
-        expected.grants.iter().position(|known| *known == grant).ok_or("the grant it takes back was never given")?;
-    expected.grants.remove(at);
-    Ok(())
+/// The approval that a row is about.
+fn grant(row: &Row) -> Result<Grant, String> {
+    let grant = row.detail.get("grant").and_then(|grant| json::from_value(grant).ok());
+    Ok(grant.ok_or("it names no approval")?)
 }
 
 fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {
@@ -218,16 +236,6 @@ fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {
 
 fn digest(value: Option<&Value>) -> Option<Digest> {
     value.and_then(Value::as_str).and_then(|text| Digest::parse(text).ok())
-}
-
-/// A claim counts only when its agent was sent back.
-fn claim(row: &Row, expected: &mut State) -> Result<(), String> {
-    let claim = row.detail.get("claim").ok_or("it holds no claim")?;
-    if claim.get("blocked").and_then(Value::as_bool) == Some(true) {
-        let agent = claim.get("agent").and_then(Value::as_str).ok_or("its claim names no agent")?;
-        *expected.blocks.entry(agent.to_owned()).or_default() += 1;
-    }
-    Ok(())
 }
 
 /// `detail.event`.
