@@ -112,7 +112,8 @@ fn a_long_ledger_needs_no_more_memory_than_a_short_one() {
     let place = Workplace::new("long-ledger");
     session(&place, rows);
     let (code, said, took, most) = measured(&place);
-    println!("{rows} rows: {took:?}, {most} kB");
+    let bytes = fs::metadata(place.session().join("ledger.jsonl")).unwrap().len();
+    println!("{rows} rows, {bytes} bytes: {took:?}, {most} kB");
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains(&format!("{rows} rows")) && said.contains("calls of the transcript are on record"), "{said}");
     assert!(most < MOST_KILOBYTES, "{most} kB: {said}");

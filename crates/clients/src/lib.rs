@@ -6,6 +6,7 @@
 //! panic, and within stated limits. Format pages: `spec/clients/`.
 
 pub mod claude_code;
+pub mod cursor;
 pub mod generic;
 mod hints;
 pub mod servers;

@@ -4,23 +4,24 @@
 //! edited, so it proves nothing by itself. The invariant: what a reader cannot read it says, so that nobody takes a gap for
 //! completeness.
 
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use writ_core::{Digest, Outcome, Timestamp};
+use serde::{Deserialize, Serialize};
+use writ_core::{Digest, Hasher, Outcome, plain};
 
 use crate::work::Work;
 
-/// A client that keeps transcripts. Each is named by the file of its main conversation.
+/// The name of the main conversation's transcript among a session's.
+pub const MAIN: &str = "main";
+
+/// A client that keeps transcripts. A session's are named by the file of its main conversation.
 pub trait Transcripts {
-    /// Which calls a session's agents made, and what became of them.
-    fn session(&self, main: &Path) -> Result<Session, TranscriptError>;
+    /// The transcripts of a session under their names: [`MAIN`] first, then each subagent's under its id, sorted.
+    fn files(&self, main: &Path) -> Result<Vec<(String, PathBuf)>, TranscriptError>;
 
-    /// The same, one after the other in the order of the files, and without keeping any. Gives whether every line could be read.
-    fn tell(&self, main: &Path, take: &mut dyn FnMut(Told<'_>)) -> Result<bool, TranscriptError>;
-
-    /// Every transcript of a session: the main one, and those of its subagents.
-    fn files(&self, main: &Path) -> Vec<PathBuf>;
+    /// Tells what one transcript says from byte `from` on, where a line begins, in the order of its lines, and keeps none.
+    fn read(&self, path: &Path, from: u64, take: &mut dyn FnMut(Told<'_>)) -> Result<Reach, TranscriptError>;
 
     /// What one agent did and said, from its own transcript; `None` when there is none that can be read.
     fn work(&self, path: &Path) -> Option<Work>;
@@ -34,13 +35,24 @@ pub enum Told<'a> {
     Result {
         /// The call's id.
         call_id: &'a str,
-        /// Whether it ran and gave a result that is no error.
-        completed: bool,
+        /// What became of it, given the tool's name.
+        outcome: &'a dyn Fn(&str) -> Outcome,
     },
+    /// A line, or a part of it, that cannot be read.
+    Unreadable,
+}
+
+/// How far a transcript was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Behind the last line that has an end, in bytes.
+    pub end: u64,
+    /// Whether the last line has no end and is not JSON: the client was cut off, or is writing it now.
+    pub torn: bool,
 }
 
 /// A tool call that the model made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// The call's id, the same as in the hooks.
     pub call_id: String,
@@ -51,63 +63,38 @@ pub struct Call {
     pub input: Digest,
     /// The subagent that made it.
     pub agent: Option<String>,
-    /// When, by the client's clock.
-    pub at: Option<Timestamp>,
-    /// The line in its transcript, from 1.
-    pub line: u64,
     /// Run by the model's provider: no hook of the client's ever sees it.
     pub server_side: bool,
-    /// What became of it; `None` when the transcript has no result, as when the client was killed.
-    pub outcome: Option<Outcome>,
 }
 
-/// What one transcript says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Transcript {
-    /// The calls in the order in which the model made them.
-    pub calls: Vec<Call>,
-    /// The lines, from 1, that are not JSON objects or longer than the reader takes.
-    pub unreadable: Vec<u64>,
-    /// The last line has no line break and is not JSON: the client was cut off, or is writing it now.
-    pub torn: bool,
-    /// How many lines there are.
-    pub lines: u64,
-}
-
-/// A subagent's transcript and what the client noted beside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subagent {
-    /// The subagent's id.
-    pub id: String,
-    /// `general-purpose` and the like.
-    pub kind: Option<String>,
-    /// The call that started it; for a nested one that call is in its parent's transcript.
-    pub spawned_by: Option<String>,
-    /// Its transcript's file.
-    pub path: PathBuf,
-    /// What it says.
-    pub transcript: Transcript,
-}
-
-/// A session: the main conversation and its subagents, sorted by id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Session {
-    /// The main conversation.
-    pub main: Transcript,
-    /// The subagents, nested ones included.
-    pub subagents: Vec<Subagent>,
-}
-
-impl Session {
-    /// Every call, the main conversation's first.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.main.calls.iter().chain(self.subagents.iter().flat_map(|subagent| &subagent.transcript.calls))
+/// Tells of the calls and results of all of a session's transcripts. Returns whether every line could be read.
+pub fn tell(
+    transcripts: &dyn Transcripts,
+    main: &Path,
+    take: &mut dyn FnMut(Told<'_>),
+) -> Result<bool, TranscriptError> {
+    let mut whole = true;
+    for (_, path) in transcripts.files(main)? {
+        let reach = transcripts.read(&path, 0, &mut |told| {
+            whole &= !matches!(told, Told::Unreadable);
+            take(told);
+        })?;
+        whole &= !reach.torn;
     }
+    Ok(whole)
+}
 
-    /// Whether every line of every transcript could be read.
-    pub fn is_whole(&self) -> bool {
-        let whole = |transcript: &Transcript| transcript.unreadable.is_empty() && !transcript.torn;
-        whole(&self.main) && self.subagents.iter().all(|subagent| whole(&subagent.transcript))
+/// SHA-256 of the bytes from `from` to `to`; `None` where the file is shorter.
+pub fn digest(path: &Path, from: u64, to: u64) -> io::Result<Option<Digest>> {
+    let mut file = plain::open(path)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut rest = file.take(to.saturating_sub(from));
+    let (mut hasher, mut piece) = (Hasher::default(), vec![0; 1 << 16]);
+    loop {
+        match rest.read(&mut piece)? {
+            0 => return Ok((rest.limit() == 0).then(|| hasher.finish())),
+            length => hasher.update(piece.get(..length).unwrap_or_default()),
+        }
     }
 }
 

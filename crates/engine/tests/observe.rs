@@ -106,7 +106,7 @@ fn nothing_is_stopped_and_everything_is_told() {
     assert_eq!(told, expected);
 
     let kept = approvals::kept_policy(&store, &id(), rows.last().unwrap()).unwrap();
-    let observed = Observed::of(rows.iter(), &kept);
+    let observed = Observed::of(&store, &id(), &kept).unwrap();
     assert_eq!(observed.count(), 4);
     assert!(observed.lines()[0].starts_with("2 × deny `Bash:curl *`, /tools/deny/0: row 2 Bash curl"), "{observed:?}");
 

@@ -12,7 +12,7 @@ use writ_core::{Answer, Event};
 
 use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Places, Settings, SettingsError};
-use crate::transcript::{Session, Told, TranscriptError, Transcripts};
+use crate::transcript::{Reach, Told, TranscriptError, Transcripts};
 use crate::work::Work;
 use crate::{Client, Hints, PayloadError};
 
@@ -107,16 +107,12 @@ impl Servers for ClaudeCode {
 }
 
 impl Transcripts for ClaudeCode {
-    fn session(&self, main: &Path) -> Result<Session, TranscriptError> {
-        transcript::read_session(main)
-    }
-
-    fn tell(&self, main: &Path, take: &mut dyn FnMut(Told<'_>)) -> Result<bool, TranscriptError> {
-        transcript::tell(main, take)
-    }
-
-    fn files(&self, main: &Path) -> Vec<PathBuf> {
+    fn files(&self, main: &Path) -> Result<Vec<(String, PathBuf)>, TranscriptError> {
         transcript::files(main)
+    }
+
+    fn read(&self, path: &Path, from: u64, take: &mut dyn FnMut(Told<'_>)) -> Result<Reach, TranscriptError> {
+        transcript::read(path, from, take)
     }
 
     fn work(&self, path: &Path) -> Option<Work> {

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use serde::Serialize;
-use writ_clients::Client;
+use writ_clients::cursor::Reading;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, visible};
 
 use writ_policy::Enforce;
 
-use crate::claims::{self, Prepared};
+use super::Prepared;
+use crate::claims;
 use crate::session::observed::Observed;
 use crate::session::rows::Who;
 use crate::session::{Session, SessionError, seal, unhooked};
@@ -25,7 +26,7 @@ pub fn record(
     prepared: Prepared,
 ) -> Result<Answer, SessionError> {
     // An agent that is sent back has not stopped: its claim is all there is to record.
-    let answer = claims::record(session, input, prepared)?;
+    let answer = claims::record(session, input, prepared.claims)?;
     if matches!(answer.reply, Reply::Block { .. }) || matches!(event, EventKind::SubagentStart) {
         return Ok(answer);
     }
@@ -49,7 +50,7 @@ pub fn record(
             let blocked = weakened(session, input, file.as_deref())?;
             let about = About::Change { source: source.as_deref(), file: file.as_deref(), blocked: blocked.as_deref() };
             if let Some(why) = &blocked {
-                let draft = session.event("config-change", Happened { who, about });
+                let draft = session.event("config-change", Happened { who, about, transcripts: None });
                 session.append(draft)?;
                 let reason = format!(
                     "writ keeps the settings this session began with: {why}. `writ doctor` says how to mend them"
@@ -67,16 +68,10 @@ pub fn record(
         | EventKind::SubagentStart
         | EventKind::Other(_) => return Ok(Reply::Silent.into()),
     };
-    let sealing = matches!(event, EventKind::Stop { .. } | EventKind::SessionEnd { .. });
-    if sealing
-        && let Some(transcript) = &input.transcript
-        && let Some(transcripts) = session.client.and_then(Client::transcripts)
-    {
-        unhooked::transcript(session, transcripts, Path::new(transcript))?;
-    }
-    let draft = session.event(name, Happened { who, about });
+    let transcripts = prepared.news.map(|news| unhooked::transcripts(session, input, news)).transpose()?;
+    let draft = session.event(name, Happened { who, about, transcripts });
     session.append(draft)?;
-    if sealing {
+    if unhooked::ends_turn(event) {
         seal::seal(session)?;
     }
     match event {
@@ -93,6 +88,9 @@ struct Happened<'a> {
     who: Who<'a>,
     #[serde(flatten)]
     about: About<'a>,
+    /// What was read of the client's own record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transcripts: Option<Reading>,
 }
 
 #[derive(Serialize)]

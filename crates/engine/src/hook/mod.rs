@@ -9,17 +9,17 @@ mod lifecycle;
 use std::path::Path;
 
 use serde::Serialize;
+use writ_clients::cursor::News;
 use writ_clients::{Client, Hints, PayloadError};
 use writ_core::{Answer, Event, EventKind, Reply};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::RowDecision;
 use writ_store::Store;
 
-use crate::claims::Prepared;
 use crate::decide::call;
 use crate::governing::standing;
 use crate::session::rows::UNREADABLE;
-use crate::session::{self, Session, SessionError};
+use crate::session::{self, Session, SessionError, unhooked};
 use crate::{Home, claims, governing};
 
 /// Answers one hook call. `cwd` is the process's own directory, used only when the payload does not say.
@@ -130,7 +130,7 @@ fn dispatch(input: &Event, home: &Home) -> Result<Answer, SessionError> {
         }));
     }
     let store = Store::open(home.state()?.to_owned())?;
-    let prepared = claims::prepare(input, home, &store, id);
+    let prepared = Prepared::of(input, home, &store, id);
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
     if matches!(input.kind, EventKind::PreToolUse(_)) {
         // A call is judged under it anyway; the notice then needs no look of its own.
@@ -143,6 +143,18 @@ fn dispatch(input: &Event, home: &Home) -> Result<Answer, SessionError> {
         (Some(notice), None) => answer.with_message(notice),
         (Some(notice), Some(message)) => answer.with_message(format!("{notice}\n{message}")),
     })
+}
+
+/// What was found out before the ledger was locked: git and transcripts may be slow, and no call waits for them.
+struct Prepared {
+    claims: claims::Prepared,
+    news: Option<News>,
+}
+
+impl Prepared {
+    fn of(input: &Event, home: &Home, store: &Store, id: &SessionId) -> Self {
+        Self { claims: claims::prepare(input, home, store, id), news: unhooked::prepare(input, store, id) }
+    }
 }
 
 fn answered(session: &mut Session<'_>, input: &Event, prepared: Prepared) -> Result<Answer, SessionError> {
@@ -169,7 +181,7 @@ fn ungoverned(input: &Event, home: &Home) -> Result<Answer, SessionError> {
     if ends && !store.exists(&id) {
         return Ok(Reply::Silent.into());
     }
-    let prepared = claims::prepare(input, home, &store, &id);
+    let prepared = Prepared::of(input, home, &store, &id);
     let mut session = Session::open(&store, &id, input, home, Timestamp::now())?;
     lifecycle::record(&mut session, input, &input.kind, prepared)
 }

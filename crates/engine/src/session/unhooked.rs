@@ -2,17 +2,26 @@
 //!
 //! Such calls never reach PreToolUse; they show up in PostToolBatch and in the transcript. Each gets one row, so that an
 //! invented tool is on record (R41). A call that *ran* unseen gets no row from here: that would paper over it, and
-//! coverage is to name it.
+//! coverage is to name it. The transcript is read before the ledger is locked, from where the last stop left off, and the row of
+//! the stop says what was read.
 
 use std::path::Path;
 
 use serde::Serialize;
-use writ_clients::transcript::Transcripts;
-use writ_core::{BatchCall, Digest, Event, Outcome, ToolUse};
+use writ_clients::Client;
+use writ_clients::cursor::{Cursor, News, Reading, news};
+use writ_core::json::{self, Value};
+use writ_core::{BatchCall, Digest, Event, EventKind, Outcome, SessionId, ToolUse};
 use writ_evidence::row::RowDecision;
+use writ_store::{Store, plain};
 
 use super::rows::{Who, input_digest};
 use super::{Session, SessionError};
+
+/// Where the cursor is kept, in the session's folder.
+const CURSOR: &str = "transcripts.json";
+/// Largest cursor that is read.
+const MAX_CURSOR: u64 = 16 << 20;
 
 /// One call found after the fact.
 struct Found<'a> {
@@ -59,28 +68,52 @@ pub fn batch(session: &mut Session<'_>, input: &Event, calls: &[BatchCall]) -> R
     Ok(())
 }
 
-/// Records the transcript's calls that have no row. A transcript that cannot be read is left to `writ verify`.
-pub fn transcript(session: &mut Session<'_>, transcripts: &dyn Transcripts, path: &Path) -> Result<(), SessionError> {
-    let Ok(read) = transcripts.session(path) else { return Ok(()) };
-    let seen = session.ledger().call_ids()?;
-    for call in read.calls().filter(|call| !call.server_side && !seen.contains(&call.call_id)) {
-        // A call without a result may still be on its way to its hook.
-        let Some(outcome) = call.outcome else { continue };
-        let agent = call.agent.as_deref().map(|id| Named { id });
-        let found =
-            Found { call_id: &call.call_id, tool: &call.tool, input: call.input, outcome, source: "transcript" };
-        record(session, &found, Of { agent })?;
+/// Whether an event ends a turn: its row says what was read, and a checkpoint covers it.
+pub const fn ends_turn(event: &EventKind) -> bool {
+    matches!(event, EventKind::Stop { .. } | EventKind::SessionEnd { .. })
+}
+
+/// Reads what the transcripts say since the last stop, without the ledger. What cannot be read is left to `writ verify`.
+pub fn prepare(input: &Event, store: &Store, id: &SessionId) -> Option<News> {
+    let path = input.transcript.as_deref().filter(|_| ends_turn(&input.kind))?;
+    let transcripts = writ_clients::named(input.client).and_then(Client::transcripts)?;
+    let kept = plain::read(&store.folder(id).join(CURSOR), MAX_CURSOR).ok();
+    let cursor: Option<Cursor> = kept.and_then(|bytes| json::from_slice(&bytes).ok());
+    news(transcripts, Path::new(path), cursor.unwrap_or_default()).ok()
+}
+
+/// Records the calls that have no row, and keeps the cursor. Returns what the row of the stop is to say.
+pub fn transcripts(session: &mut Session<'_>, input: &Event, news: News) -> Result<Reading, SessionError> {
+    let News { ended, stretches: read, cursor } = news;
+    let unhooked: Vec<_> = ended.into_iter().filter(|(_, outcome)| decision(*outcome).is_some()).collect();
+    if !unhooked.is_empty() {
+        let seen = session.ledger().call_ids()?;
+        for (call, outcome) in unhooked.iter().filter(|(call, _)| !seen.contains(&call.call_id)) {
+            let agent = call.agent.as_deref().map(|id| Named { id });
+            let (call_id, tool, input) = (&call.call_id, &call.tool, call.input);
+            let found = Found { call_id, tool, input, outcome: *outcome, source: "transcript" };
+            record(session, &found, Of { agent })?;
+        }
     }
-    Ok(())
+    session.keep(CURSOR, json::to_canonical(&cursor).as_bytes())?;
+    let genesis = session.store.first_row(&session.id)?;
+    let began_with = genesis.as_ref().and_then(|row| row.detail.get("transcript")).and_then(Value::as_str);
+    let main = input.transcript.clone().filter(|path| began_with != Some(path.as_str()));
+    Ok(Reading { main, read })
+}
+
+/// What a call that no hook saw gets for a row; nothing if it ran, or a hook denied it.
+const fn decision(outcome: Outcome) -> Option<(RowDecision, &'static str)> {
+    match outcome {
+        Outcome::NoSuchTool => Some((RowDecision::Hallucinated, "no such tool")),
+        Outcome::Refused => Some((RowDecision::Denied, "refused by the client before any hook")),
+        Outcome::DeniedByClient => Some((RowDecision::Denied, "denied by the client's own rules before any hook")),
+        Outcome::DeniedByHook | Outcome::Completed | Outcome::Failed => None,
+    }
 }
 
 fn record(session: &mut Session<'_>, found: &Found<'_>, who: impl Serialize) -> Result<(), SessionError> {
-    let (decision, reason) = match found.outcome {
-        Outcome::NoSuchTool => (RowDecision::Hallucinated, "no such tool"),
-        Outcome::Refused => (RowDecision::Denied, "refused by the client before any hook"),
-        Outcome::DeniedByClient => (RowDecision::Denied, "denied by the client's own rules before any hook"),
-        Outcome::DeniedByHook | Outcome::Completed | Outcome::Failed => return Ok(()),
-    };
+    let Some((decision, reason)) = decision(found.outcome) else { return Ok(()) };
     let (source, input) = (found.source, found.input);
     let mut draft = session.draft(decision, Detail { event: "found", source, input, standing: "reported", who });
     draft.call_id = Some(found.call_id.to_owned());

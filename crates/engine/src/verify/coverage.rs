@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use writ_clients::Client;
-use writ_clients::transcript::{Call, Told, TranscriptError};
-use writ_core::Digest;
-use writ_core::json::Value;
+use writ_clients::cursor::{Reading, Stretch};
+use writ_clients::transcript::{Call, Told, TranscriptError, Transcripts, digest, tell};
+use writ_core::json::{self, Value};
+use writ_core::{Digest, Outcome};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 
@@ -18,6 +19,8 @@ use super::report::{self, Phase, Standing, Unobserved};
 
 /// Most calls without a row whose repetition is noticed: a transcript may be anything.
 const ROOM: usize = 1 << 20;
+/// Most stretches of transcripts that are read again.
+const MOST_STRETCHES: usize = 1 << 16;
 /// Most unobserved calls that a report names.
 const MOST: usize = 1000;
 
@@ -25,11 +28,15 @@ const MOST: usize = 1000;
 #[derive(Default)]
 pub struct Seen {
     /// Calls with a row from before they ran, or one that says they never could.
-    decided: HashMap<u128, Decided>,
+    decided: HashMap<Name, Decided>,
     /// Names of tools, and the number each has in `decided`.
     tools: HashMap<String, u32>,
     /// Calls that were denied and have a result all the same.
     ran_though_denied: Tally,
+    /// What hooks read of the transcripts.
+    read: Vec<Recorded>,
+    /// There were more such stretches than are kept.
+    more: bool,
 }
 
 /// What a row says of a call, and what the transcript says of it.
@@ -42,9 +49,20 @@ struct Decided {
     told: u64,
 }
 
+/// A stretch of a transcript, and the row that says it was read.
+struct Recorded {
+    row: u64,
+    /// The main conversation's file, where it is not the session's.
+    main: Option<String>,
+    stretch: Stretch,
+}
+
 impl Seen {
     /// Takes the next row.
     pub fn row(&mut self, row: &Row) {
+        if let Some(reading) = row.detail.get("transcripts").and_then(|read| json::from_value(read).ok()) {
+            self.reading(row.sequence, reading);
+        }
         let Some(id) = &row.call_id else { return };
         match row.decision {
             RowDecision::Completed | RowDecision::Failed => {
@@ -62,6 +80,17 @@ impl Seen {
         }
     }
 
+    fn reading(&mut self, row: u64, Reading { main, read }: Reading) {
+        self.more |= self.read.len() >= MOST_STRETCHES;
+        for stretch in read.into_iter().filter(|_| !self.more) {
+            if stretch.rewritten {
+                // Of what was read before nothing is known any more.
+                self.read.retain(|before| (&before.main, &before.stretch.file) != (&main, &stretch.file));
+            }
+            self.read.push(Recorded { row, main: main.clone(), stretch });
+        }
+    }
+
     /// The number of a tool, under its canonical name.
     fn tool(&mut self, tool: &str) -> u32 {
         let tool = if tool == "Task" { "Agent" } else { tool };
@@ -75,16 +104,21 @@ impl Seen {
 }
 
 /// The 128 bits that stand for a call id: whoever finds two ids with the same finds collisions of SHA-256.
-fn name(id: &str) -> u128 {
+// Two halves, because an aligned `u128` makes every entry half as large again.
+type Name = [u64; 2];
+
+fn name(id: &str) -> Name {
     let digest = Digest::of(id.as_bytes());
-    u128::from_le_bytes(digest.as_bytes().first_chunk().copied().unwrap_or_default())
+    let (halves, _) = digest.as_bytes().as_chunks::<8>();
+    let half = |at: usize| halves.get(at).map_or(0, |half| u64::from_le_bytes(*half));
+    [half(0), half(1)]
 }
 
 /// A transcript on its way past the ledger.
 struct Pass<'a> {
     seen: &'a mut Seen,
     /// Calls that the ledger does not have, which a resumed conversation may repeat.
-    unknown: HashMap<u128, u64>,
+    unknown: HashMap<Name, u64>,
     calls: u64,
     server_side: u64,
     unobserved: Unobserved,
@@ -153,9 +187,10 @@ pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen:
         Err(name) => return without(format!("the session's client `{name}` is not known here"), &findings),
     };
     let mut pass = Pass { seen: &mut seen, unknown: HashMap::new(), calls: 0, server_side: 0, unobserved, findings };
-    let told = transcripts.tell(path, &mut |told| match told {
+    let told = tell(transcripts, path, &mut |told| match told {
         Told::Call(call) => pass.call(&call),
-        Told::Result { call_id, completed } => pass.result(call_id, completed),
+        Told::Result { call_id, outcome } => pass.result(call_id, outcome("") == Outcome::Completed),
+        Told::Unreadable => {}
     });
     let Pass { calls, server_side, unobserved, mut findings, .. } = pass;
     match told {
@@ -175,6 +210,11 @@ pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen:
         let summary = format!("{} of {calls} calls of the transcript have no row", unobserved.count);
         return failed(summary, &findings, unobserved);
     }
+    let rewritten = rewritten(transcripts, path, &seen);
+    if !rewritten.is_empty() {
+        let why = "the transcript was rewritten after it was read";
+        return (phase(report::Outcome::Absent, why.to_owned(), rewritten), Unobserved::default());
+    }
     if untold > 0 {
         let why = format!("the transcript is not whole: it lacks {untold} calls that are on record");
         return absent(why);
@@ -184,6 +224,31 @@ pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen:
         summary.push_str(&format!(", {server_side} of them run by the model's provider, unseen by any hook"));
     }
     (phase(report::Outcome::Passed, summary, Vec::new()), unobserved)
+}
+
+/// The stretches whose bytes are no longer those that a hook read. A client rewrites its transcript at times, so this accuses
+/// nobody; what was said there before is not known any more. A transcript that is gone lacks calls, which is said elsewhere.
+fn rewritten(transcripts: &dyn Transcripts, main: &Path, seen: &Seen) -> Vec<String> {
+    let mut files: HashMap<Option<&str>, HashMap<String, PathBuf>> = HashMap::new();
+    let mut findings = Vec::new();
+    for Recorded { row, main: other, stretch } in &seen.read {
+        let Stretch { file, from, to, digest: read, rewritten } = stretch;
+        let main = other.as_deref().map_or(main, Path::new);
+        let files = files.entry(other.as_deref());
+        let files = files.or_insert_with(|| transcripts.files(main).unwrap_or_default().into_iter().collect());
+        let Some(path) = files.get(file).filter(|path| path.exists()) else { continue };
+        if *rewritten {
+            findings.push(format!("row {row}: {file} no longer held what was read of it before"));
+        }
+        if !matches!(digest(path, *from, *to), Ok(Some(found)) if found == *read) {
+            findings.push(format!("{file}: bytes {from} to {to} are not those that row {row} read"));
+        }
+    }
+    if seen.more {
+        findings.push(format!("more than {MOST_STRETCHES} stretches were read, and the others are not checked"));
+    }
+    findings.truncate(MOST);
+    findings
 }
 
 fn absent(why: String) -> (Phase, Unobserved) {

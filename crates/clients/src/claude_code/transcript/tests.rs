@@ -1,4 +1,29 @@
 use super::*;
+use crate::transcript::tell;
+use writ_core::Outcome;
+
+/// What a transcript says, kept.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Said {
+    calls: Vec<(Call, Option<Outcome>)>,
+    unreadable: usize,
+    end: u64,
+    torn: bool,
+}
+
+impl Said {
+    fn take(&mut self, told: Told<'_>) {
+        match told {
+            Told::Call(call) => self.calls.push((call, None)),
+            Told::Result { call_id, outcome } => {
+                let call = self.calls.iter_mut().find(|(call, _)| call.call_id == call_id);
+                let (call, ended) = call.unwrap();
+                *ended = Some(outcome(&call.tool));
+            }
+            Told::Unreadable => self.unreadable += 1,
+        }
+    }
+}
 
 fn used(agent: &str, blocks: &str) -> String {
     format!(
@@ -18,8 +43,10 @@ fn result(id: &str, error: bool, text: &str, decision: &str) -> String {
     )
 }
 
-fn read_text(text: &str) -> Transcript {
-    read(text.as_bytes()).unwrap()
+fn read_text(text: &str) -> Said {
+    let mut said = Said::default();
+    (said.end, said.torn) = walk(text.as_bytes(), &mut |told| said.take(told)).unwrap();
+    said
 }
 
 const ACCEPT: &str = r#"{"decision":"accept","source":"config"}"#;
@@ -46,23 +73,21 @@ fn finds_every_call_and_what_became_of_it() {
         text += &result(id, error, said, decision);
     }
     text += &used("\"a1\"", &tool("c8", "Read", "{}"));
-    let transcript = read_text(&text);
-    assert_eq!((transcript.lines, transcript.unreadable.len(), transcript.torn), (16, 0, false));
-    for (call, (id, name, _, _, _, outcome)) in transcript.calls.iter().zip(cases) {
-        assert_eq!((call.call_id.as_str(), call.tool.as_str(), call.outcome), (id, name, Some(outcome)));
+    let said = read_text(&text);
+    assert_eq!((said.end, said.unreadable, said.torn), (text.len() as u64, 0, false));
+    for ((call, ended), (id, name, _, _, _, outcome)) in said.calls.iter().zip(cases) {
+        assert_eq!((call.call_id.as_str(), call.tool.as_str(), *ended), (id, name, Some(outcome)));
         assert_eq!(call.input, Digest::of(b"{\"a\":2,\"b\":1}"));
     }
-    let last = transcript.calls.last().unwrap();
-    assert_eq!((last.agent.as_deref(), last.outcome, last.line), (Some("a1"), None, 16));
-    assert_eq!(last.at.unwrap().to_string(), "2026-11-21T04:37:16.871Z");
+    let (last, ended) = said.calls.last().unwrap();
+    assert_eq!((last.agent.as_deref(), *ended), (Some("a1"), None));
 }
 
 #[test]
-fn finds_parallel_and_server_side_calls_once() {
+fn finds_parallel_and_server_side_calls() {
     let blocks = [tool("c1", "A", "{}"), tool("c2", "B", "{}").replace("tool_use", "server_tool_use")].join(",");
-    let line = used("null", &blocks);
-    let transcript = read_text(&(line.clone() + &line));
-    let seen: Vec<_> = transcript.calls.iter().map(|call| (call.tool.as_str(), call.server_side)).collect();
+    let said = read_text(&used("null", &blocks));
+    let seen: Vec<_> = said.calls.iter().map(|(call, _)| (call.tool.as_str(), call.server_side)).collect();
     assert_eq!(seen, [("A", false), ("B", true)]);
 }
 
@@ -70,14 +95,14 @@ fn finds_parallel_and_server_side_calls_once() {
 fn says_what_it_cannot_read() {
     let good = used("null", &tool("c1", "A", "{}"));
     let torn = read_text(&(good.clone() + "{\"type\":\"assist"));
-    assert!(torn.torn && torn.unreadable.is_empty() && torn.calls.len() == 1);
+    assert_eq!((torn.torn, torn.unreadable, torn.calls.len(), torn.end), (true, 0, 1, good.len() as u64));
     let unterminated = read_text(good.trim_end());
-    assert!(!unterminated.torn && unterminated.calls.len() == 1);
+    assert_eq!((unterminated.torn, unterminated.calls.len(), unterminated.end), (false, 1, 0));
     let middle = read_text(&format!("{{\"type\"\n[]\n\n{good}"));
-    assert_eq!((middle.unreadable, middle.torn, middle.calls.len()), (vec![1, 2], false, 1));
+    assert_eq!((middle.unreadable, middle.torn, middle.calls.len()), (2, false, 1));
     let nameless = read_text(&good.replace("\"name\"", "\"nom\""));
-    assert_eq!((nameless.unreadable, nameless.calls.len()), (vec![1], 0));
-    assert_eq!(read_text(""), Transcript::default());
+    assert_eq!((nameless.unreadable, nameless.calls.len()), (1, 0));
+    assert_eq!(read_text(""), Said::default());
 }
 
 #[test]
@@ -85,8 +110,8 @@ fn a_line_beyond_the_limit_is_passed_over() {
     let long = usize::try_from(LINE_LIMIT).unwrap() + 5;
     let good = used("null", &tool("c1", "A", "{}"));
     let text = format!("\"{}\"\n{good}", "x".repeat(long));
-    let transcript = read_text(&text);
-    assert_eq!((transcript.unreadable, transcript.lines, transcript.calls.len()), (vec![1], 2, 1));
+    let said = read_text(&text);
+    assert_eq!((said.unreadable, said.calls.len(), said.end), (1, 1, text.len() as u64));
 }
 
 #[test]
@@ -94,33 +119,32 @@ fn reads_the_subagents_beside_the_main_transcript() {
     let folder = tempfile::tempdir().unwrap();
     let main = folder.path().join("s1.jsonl");
     fs::write(&main, used("null", &tool("c1", "Agent", "{}"))).unwrap();
-    assert!(read_session(&main).unwrap().subagents.is_empty());
+    assert_eq!(files(&main).unwrap(), [("main".to_owned(), main.clone())]);
     let beside = folder.path().join("s1/subagents");
     fs::create_dir_all(&beside).unwrap();
     fs::write(beside.join("agent-b.jsonl"), used("\"b\"", &tool("c3", "Read", "{}"))).unwrap();
     fs::write(beside.join("agent-a.jsonl"), used("\"a\"", &tool("c2", "Read", "{}"))).unwrap();
-    fs::write(beside.join("agent-a.meta.json"), r#"{"agentType":"general-purpose","toolUseId":"c1"}"#).unwrap();
-    let session = read_session(&main).unwrap();
-    assert_eq!(session.calls().map(|call| call.call_id.as_str()).collect::<Vec<_>>(), ["c1", "c2", "c3"]);
-    let [a, b] = session.subagents.as_slice() else { unreachable!("two files were written") };
-    assert_eq!((a.kind.as_deref(), a.spawned_by.as_deref()), (Some("general-purpose"), Some("c1")));
-    assert_eq!((b.id.as_str(), b.spawned_by.as_deref()), ("b", None));
-    assert!(session.is_whole());
+    fs::write(beside.join("agent-a.meta.json"), "{}").unwrap();
+    let names: Vec<String> = files(&main).unwrap().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["main", "a", "b"]);
+    let mut said = Said::default();
+    assert!(tell(&super::super::ClaudeCode, &main, &mut |told| said.take(told)).unwrap());
+    assert_eq!(said.calls.iter().map(|(call, _)| call.call_id.as_str()).collect::<Vec<_>>(), ["c1", "c2", "c3"]);
     fs::write(beside.join("agent-c.jsonl"), "{\n").unwrap();
-    assert!(!read_session(&main).unwrap().is_whole());
+    assert!(!tell(&super::super::ClaudeCode, &main, &mut |_| {}).unwrap());
 }
 
 #[test]
 fn refuses_what_is_no_file() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(read_file(folder.path()).is_err());
-    assert!(read_session(&folder.path().join("none.jsonl")).is_err());
+    assert!(read(folder.path(), 0, &mut |_| {}).is_err());
+    assert!(read(&folder.path().join("none.jsonl"), 0, &mut |_| {}).is_err());
 }
 
 proptest::proptest! {
     #[test]
     fn never_panics(text in "[{}\\[\\]\",:a-z0-9\n]{0,120}") {
-        let transcript = read_text(&text);
-        proptest::prop_assert!(transcript.unreadable.len() as u64 <= transcript.lines);
+        let said = read_text(&text);
+        proptest::prop_assert!(said.end <= text.len() as u64);
     }
 }
