@@ -224,3 +224,32 @@ fn an_answer_that_goes_nowhere_denies_by_its_exit_code() {
         assert_eq!(child.wait().unwrap().code(), Some(code), "{to}: {payload}");
     }
 }
+
+/// What every row repeats does not grow with the agents: their counts lie in a file that the rows name.
+#[test]
+fn twenty_agents_leave_the_state_as_small_as_one() {
+    let mut policy = enforcing();
+    policy["claims"]["sessionCeiling"] = json!(100);
+    let claims = Claims::new("claims-many", &policy);
+    let agents: Vec<String> = (0..20).map(|number| format!("agent-{number:02}-{}", "x".repeat(60))).collect();
+    for agent in &agents {
+        claims.send("SubagentStart", agent, &json!({}));
+    }
+    for agent in &agents {
+        let answer = claims.stop(agent, "ghost.py", &[]);
+        assert!(blocked(&answer), "{agent}: {answer}");
+    }
+    let again = claims.stop(&agents[0], "ghost.py", &[]);
+    assert!(!blocked(&again), "sent back once already: {again}");
+    let rows = fs::read_to_string(claims.place.folder.join("state/sessions/s/ledger.jsonl")).unwrap();
+    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    for row in &rows {
+        let size = row["detail"]["state"].to_string().len();
+        assert!(size <= 1024, "{size} bytes: {row}");
+    }
+    assert_eq!(rows.last().unwrap()["detail"]["state"]["blocks"]["total"], 20);
+    let report = claims.place.writ(&["verify", "s", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let decisions = report["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "decisions").unwrap();
+    assert_eq!(decisions["outcome"], "passed", "{report}");
+}

@@ -484,3 +484,57 @@ fn answers_for_programs_have_what_programs_need() {
     let nope = place.writ(&["decide", "--policy", ".aflock", "--tool", "Read", "--input", "nope"]);
     assert!(String::from_utf8_lossy(&nope.stderr).contains("`nope`"), "{}", String::from_utf8_lossy(&nope.stderr));
 }
+
+/// The row of a stop says which bytes of the transcript were read; who changes them later is noticed, by the next stop and by
+/// whoever verifies. A transcript that only grew is as it was.
+#[test]
+fn a_transcript_that_was_rewritten_is_noticed() {
+    let place = Workplace::new("states-transcript");
+    let transcript = place.folder.join("repository/none.jsonl");
+    let write = |lines: &[&str]| fs::write(&transcript, lines.concat()).unwrap();
+    let line = |text: &str| format!("{{\"type\":\"note\",\"text\":\"{text}\"}}\n");
+    let (first, second, third) = (line("first"), line("second"), line("third"));
+    let coverage = || {
+        let report = report(&place, &[SESSION]);
+        report["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "coverage").unwrap().clone()
+    };
+    place.start();
+    write(&[&first]);
+    place.answer(&place.payload("Stop", STOP));
+    write(&[&first, &second]);
+    place.answer(&place.payload("Stop", STOP));
+    assert_eq!(coverage()["outcome"], "passed", "{}", coverage());
+    write(&[&first, &second, &third]);
+    assert_eq!(coverage()["outcome"], "passed", "{}", coverage());
+    // Of the same length, so that only the content tells.
+    write(&[&first, &line("secund"), &third]);
+    let found = coverage();
+    assert_eq!(found["outcome"], "absent", "{found}");
+    assert!(found["findings"][0].as_str().unwrap().contains("are not those that row"), "{found}");
+    place.answer(&place.payload("Stop", STOP));
+    let rows = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(rows.lines().last().unwrap()).unwrap();
+    assert_eq!(last["detail"]["transcripts"]["read"][0]["rewritten"], true, "{last}");
+    let found = coverage();
+    assert!(found["findings"][0].as_str().unwrap().contains("no longer held what was read"), "{found}");
+}
+
+/// While a stop reads a long transcript, calls of the same session are decided.
+#[test]
+fn a_long_transcript_holds_up_no_call() {
+    let place = Workplace::new("states-slow");
+    place.start();
+    let line = format!("{{\"type\":\"note\",\"text\":\"{}\"}}\n", "x".repeat(1 << 20));
+    fs::write(place.folder.join("repository/none.jsonl"), line.repeat(256)).unwrap();
+    let stop = place.payload("Stop", STOP);
+    let mut child = place.command(&["hook"]).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), stop.as_bytes()).unwrap();
+    let mut calls = 0;
+    while child.try_wait().unwrap().is_none() {
+        place.allowed(&format!("call-{calls}"));
+        calls += 1;
+    }
+    let rows = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap();
+    let stop = rows.lines().position(|row| row.contains(r#""event":"stop""#)).unwrap();
+    assert!(stop > 2, "no call was recorded while the stop read: {calls} calls, the stop is row {stop}");
+}

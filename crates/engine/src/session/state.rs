@@ -14,7 +14,7 @@ use writ_policy::Tally;
 use crate::governing::standing::PolicyRef;
 
 /// Most approvals that may wait to be used at once.
-pub const MAX_GRANTS: usize = 16;
+pub const MAX_GRANTS: usize = 12;
 /// How many digits of a digest name a call or a grant in a command.
 const SHORT: usize = 12;
 
@@ -156,5 +156,39 @@ impl State {
     /// Takes the approval of this action away.
     pub fn spend(&mut self, action: Digest) {
         self.grants.remove(&action);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a session has come to, what every row repeats stays below two kibibytes.
+    #[test]
+    fn the_state_has_a_bound() {
+        let digest = Digest::of(b"");
+        let policy = PolicyRef {
+            path: format!("/{}/.aflock", "folder/".repeat(20)).into(),
+            name: "n".repeat(64),
+            file: digest,
+            digest,
+            signed: "no-functionary".to_owned(),
+        };
+        let (now, until) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_123));
+        let mut state = State::fresh(Some(policy));
+        for number in 0..MAX_GRANTS {
+            assert_eq!(state.grant(Digest::of(&[u8::try_from(number).unwrap()]), until, now), Some(()));
+        }
+        assert_eq!(state.grant(digest, until, now), None);
+        assert_eq!(state.grant(Digest::of(&[0]), until, now), Some(()), "one that is open is only prolonged");
+        let counts = u64::MAX >> 12;
+        (state.calls, state.asked, state.denied, state.observed, state.turns) = (counts, counts, counts, counts, counts);
+        (state.blocks, state.pending) = (Some(Blocks { total: counts, agents: digest }), true);
+        state.told = Some(digest.to_string());
+        let text = json::to_canonical(&state);
+        assert!(text.len() <= 2 << 10, "{}: {text}", text.len());
+        let later = Timestamp::from_millis(until.millis() + 1);
+        assert_eq!(state.grant(digest, later, later), Some(()), "those that have ended make room");
+        assert_eq!(state.grants.len(), 1);
     }
 }

@@ -18,7 +18,7 @@ use writ_evidence::tally::Tally;
 use super::report::{self, Phase, Standing, Unobserved};
 
 /// Most calls without a row whose repetition is noticed: a transcript may be anything.
-const ROOM: usize = 1 << 20;
+const ROOM: usize = 1 << 16;
 /// Most stretches of transcripts that are read again.
 const MOST_STRETCHES: usize = 1 << 16;
 /// Most unobserved calls that a report names.
@@ -57,7 +57,17 @@ struct Recorded {
     stretch: Stretch,
 }
 
+/// About how many bytes of a ledger there are for each call: what rows before and after it take at least.
+const BYTES_A_CALL: u64 = 1536;
+
 impl Seen {
+    /// Before the first row of a ledger of so many bytes. Making room at once keeps the old table and the new one from lying side
+    /// by side when it grows.
+    pub fn of(ledger: u64) -> Self {
+        let calls = usize::try_from(ledger / BYTES_A_CALL).unwrap_or_default();
+        Self { decided: HashMap::with_capacity(calls), ..Self::default() }
+    }
+
     /// Takes the next row.
     pub fn row(&mut self, row: &Row) {
         if let Some(reading) = row.detail.get("transcripts").and_then(|read| json::from_value(read).ok()) {

@@ -204,6 +204,11 @@ impl Evidence {
         }
     }
 
+    /// How many bytes the ledger has.
+    pub const fn len(&self) -> u64 {
+        self.len
+    }
+
     /// The first row.
     pub const fn genesis(&self) -> Option<&Row> {
         self.genesis.as_ref()

@@ -124,7 +124,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut replay = decisions::Replay::new(&kept);
     let mut chains = verdicts::Chains::of(folder, evidence.id(), &own);
     let mut claims = claims::Claims::of(folder, evidence.key());
-    let mut seen = coverage::Seen::default();
+    let mut seen = coverage::Seen::of(evidence.len());
     let checked = evidence.read(true, &mut |row| {
         let state = State::from_detail(&row.detail);
         if let Some(state) = &state {
