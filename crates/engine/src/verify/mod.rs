@@ -1,8 +1,8 @@
 //! The whole record of a session, checked again by someone who was not there.
 //!
-//! Reads a folder of evidence and answers seven questions: is it the policy, are the rows unbroken, do the checkpoints hold,
-//! do they agree with each other and with the last one seen, what is not covered, does every decision come out the same,
-//! and which calls did nobody see. Never repairs. Invariant: the ledger is read once, piece by piece, and never held whole. Page:
+//! Reads a folder of evidence and asks one question a phase: is it the policy, are the rows unbroken, do the checkpoints hold
+//! and agree with each other and with the last one seen, what is not covered, does every decision come out the same, do verdicts
+//! and claims rest on what they name, and which calls did nobody see. Never repairs. Invariant: the ledger is read once, piece by piece, and never held whole. Page:
 //! `spec/verify.md`.
 
 pub mod claims;
