@@ -54,7 +54,7 @@ impl Outcome {
 /// One question and its answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Phase {
-    /// `policy`, `rows`, `checkpoints`, `consistency`, `tail`, `decisions`, `coverage`.
+    /// As `spec/verify.md` lists them.
     pub name: &'static str,
     /// How it ended.
     pub outcome: Outcome,
