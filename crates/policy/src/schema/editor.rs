@@ -3,7 +3,7 @@
 use serde::Serialize;
 use writ_core::json::{self, Object, Value};
 
-use super::table::{COUNTED, MEASURED, ROOT};
+use super::table::ROOT;
 use super::{Field, Kind};
 
 const POLICY: &str = "#/$defs/policy";
@@ -104,8 +104,7 @@ fn kind_schema(kind: Kind) -> Schema {
         Kind::Map(item) => {
             Schema { additional_properties: Some(Others::Of(Box::new(kind_schema(*item)))), ..typed("object") }
         }
-        Kind::Limit => either(kind_schema(Kind::Count), object(COUNTED)),
-        Kind::Money => either(kind_schema(Kind::Amount), object(MEASURED)),
+        Kind::OrObject(simple, fields) => either(kind_schema(*simple), object(fields)),
         Kind::PolicyOrPath => either(typed("string"), Schema { reference: Some(POLICY), ..Schema::default() }),
     }
 }

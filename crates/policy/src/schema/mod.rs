@@ -13,7 +13,6 @@ use crate::error::{Found, did_you_mean};
 
 pub use editor::json_schema;
 pub use table::ROOT;
-use table::{COUNTED, MEASURED};
 
 /// What a value may be.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +39,8 @@ pub enum Kind {
     Object(&'static [Field]),
     /// Any members, all of this kind.
     Map(&'static Kind),
-    /// A money limit: a number from 0, or `{value, enforcement}`.
-    Money,
-    /// A whole-number limit, likewise.
-    Limit,
+    /// This kind, or an object with these members.
+    OrObject(&'static Kind, &'static [Field]),
     /// Text, or an object that is itself a policy.
     PolicyOrPath,
 }
@@ -126,7 +123,10 @@ pub fn check(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
             Some(members) => check_members(members, fields, pointer, out),
             None => wrong("an object"),
         },
-        Kind::Money | Kind::Limit => check_limit(value, kind, pointer, out),
+        Kind::OrObject(simple, fields) => match value.as_object() {
+            Some(members) => check_members(members, fields, pointer, out),
+            None => check(value, *simple, pointer, out),
+        },
         Kind::PolicyOrPath => match value {
             Value::String(_) => check(value, Kind::Name, pointer, out),
             Value::Object(members) => check_members(members, ROOT, pointer, out),
@@ -158,14 +158,6 @@ fn check_members(members: &Object, fields: &'static [Field], pointer: &str, out:
     for field in fields.iter().filter(|field| field.required && members.get(field.name).is_none()) {
         out.push(Found::value(pointer, format!("missing field `{}`", field.name), field.doc).rule("missing-field"));
     }
-}
-
-fn check_limit(value: &Value, kind: Kind, pointer: &str, out: &mut Vec<Found>) {
-    let counted = matches!(kind, Kind::Limit);
-    let Some(members) = value.as_object() else {
-        return check(value, if counted { Kind::Count } else { Kind::Amount }, pointer, out);
-    };
-    check_members(members, if counted { COUNTED } else { MEASURED }, pointer, out);
 }
 
 /// A limit's number.

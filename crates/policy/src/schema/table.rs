@@ -11,13 +11,22 @@ const ALLOW_DENY: &[Field] =
 const RESOURCES: &[Field] =
     &[field("allow", NAMES, "Patterns that may be used."), field("deny", NAMES, "Patterns that must not be used.")];
 
+/// A limit: a number, or the number with its enforcement.
+const AMOUNT: Kind = Kind::OrObject(&Kind::Amount, &[required(field("value", Kind::Amount, "The limit.")), WHEN]);
+const COUNT: Kind = Kind::OrObject(&Kind::Count, &[required(field("value", Kind::Count, "The limit.")), WHEN]);
+const WHEN: Field = field(
+    "enforcement",
+    Kind::Word(&["fail-fast", "post-hoc"]),
+    "`fail-fast` stops at once, `post-hoc` is checked at the end.",
+);
+
 const LIMITS: &[Field] = &[
-    field("maxSpendUSD", Kind::Money, "Most money, in US dollars."),
-    field("maxTokensIn", Kind::Limit, "Most input tokens."),
-    field("maxTokensOut", Kind::Limit, "Most output tokens."),
-    field("maxTurns", Kind::Limit, "Most conversation turns."),
-    field("maxWallTimeSeconds", Kind::Limit, "Longest wall time, in seconds."),
-    field("maxToolCalls", Kind::Limit, "Most tool calls."),
+    field("maxSpendUSD", AMOUNT, "Most money, in US dollars."),
+    field("maxTokensIn", COUNT, "Most input tokens."),
+    field("maxTokensOut", COUNT, "Most output tokens."),
+    field("maxTurns", COUNT, "Most conversation turns."),
+    field("maxWallTimeSeconds", COUNT, "Longest wall time, in seconds."),
+    field("maxToolCalls", COUNT, "Most tool calls."),
 ];
 
 const FUNCTIONARY: &[Field] = &[
@@ -136,15 +145,29 @@ const CLAIMS: &[Field] = &[
     field("tests", Kind::Truth, "Also send back who says that tests passed when they did not."),
 ];
 
-/// A money limit with its enforcement.
-pub const MEASURED: &[Field] = &[required(field("value", Kind::Amount, "The limit.")), WHEN];
-/// A whole-number limit with its enforcement.
-pub const COUNTED: &[Field] = &[required(field("value", Kind::Count, "The limit.")), WHEN];
-const WHEN: Field = field(
-    "enforcement",
-    Kind::Word(&["fail-fast", "post-hoc"]),
-    "`fail-fast` stops at once, `post-hoc` is checked at the end.",
-);
+
+const ENFORCE: &[Field] = &[
+    field("calls", Kind::Truth, "Run each shell call in a sandbox made from this policy."),
+    field(
+        "atLeast",
+        Kind::Word(&["filters", "landlock", "namespaces", "full"]),
+        "The weakest sandbox a session may begin with; `filters` when left out.",
+    ),
+];
+
+/// A secret that a sandbox may use without ever holding it.
+const BOUND: &[Field] = &[
+    required(field("name", Kind::Name, "The environment variable that holds the placeholder.")),
+    required(field("from", Kind::Name, "Where the value is: `env:NAME` or `file:PATH`, of the user's, outside the sandbox.")),
+    required(field("hosts", NAMES, "The hosts whose requests get the value, as in `domains`.")),
+    field("inject", Kind::Word(&["header", "query"]), "Where in a request; `header` when left out."),
+];
+
+const SECRETS: &[Field] = &[
+    field("allow", NAMES, "Patterns that may be used."),
+    field("deny", NAMES, "Patterns that must not be used."),
+    field("bind", Kind::List(&Kind::Object(BOUND)), "Secrets for sandboxes, each for its hosts alone. An extension."),
+];
 
 /// The whole document.
 pub const ROOT: &[Field] = &[
@@ -166,7 +189,7 @@ pub const ROOT: &[Field] = &[
     field(
         "grants",
         Kind::Object(&[
-            field("secrets", Kind::Object(RESOURCES), "Secrets it may use."),
+            field("secrets", Kind::Object(SECRETS), "Secrets it may use."),
             field("apis", Kind::Object(RESOURCES), "APIs it may call."),
             field("storage", Kind::Object(RESOURCES), "Storage it may use."),
         ]),
@@ -204,8 +227,8 @@ pub const ROOT: &[Field] = &[
     )),
     enforced(field(
         "enforce",
-        Kind::Word(&["decide", "observe"]),
-        "`observe` decides and records, and stops only what would touch the policy, the record, its keys or the hooks. An extension.",
+        Kind::OrObject(&Kind::Word(&["decide", "observe", "calls"]), ENFORCE),
+        "`observe` decides and records, and stops only what would touch the policy, the record, its keys or the hooks; `calls` runs each shell call in a sandbox. An extension.",
     )),
     enforced(field("claims", Kind::Object(CLAIMS), "What an agent's DONE is worth. An extension: spec/claims.md.")),
     field("requiredAttestations", NAMES, "Steps that must leave an attestation."),
