@@ -48,7 +48,7 @@ pub fn evaluate(line: &str, env: &Env, probe: &dyn Probe) -> Report {
 
 /// The same, so many commands deep.
 fn evaluate_within(line: &str, env: &Env, probe: &dyn Probe, depth: usize) -> Report {
-    let analysis = analyze_with(line, env, &Authored(probe)).with_rough_listings();
+    let analysis = analyze_with(line, env, &Authored(probe)).with_listings_as_globs();
     let mut out = Findings { line, env, probe, depth, mutations: Vec::new(), unseen: Vec::new(), seen: HashSet::new() };
     let statement = signs::is_statement(line);
     if statement {

@@ -110,7 +110,7 @@ fn tail(word: &Word) -> Aim {
 
 /// The names of a listing as a glob.
 fn listed(index: u16, analysis: &Analysis) -> Option<String> {
-    analysis.listings.get(usize::from(index))?.rough().0.first()?.literal()
+    analysis.listings.get(usize::from(index))?.as_globs().0.first()?.literal()
 }
 
 impl Findings<'_> {
