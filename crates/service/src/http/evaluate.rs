@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tracing::{Instrument, info_span};
-use writ_consequence::Blind;
+use writ_consequence::NoProbe;
 use writ_core::Digest;
 use writ_core::json::{self, Integers, Limits, Value};
 use writ_core::secret::hide;
@@ -126,7 +126,7 @@ fn evaluate(bytes: &[u8], attest: bool, seconds: i64) -> Result<Evaluated, Refus
         Some(_) => return Err(malformed("`options.hash_only` is neither true nor false")),
     };
     let subject = Subject::read(source, input, options).map_err(|why| Refusal::NoSubject(why.to_string()))?;
-    let consequences = subject.evaluate(home.as_deref(), &Blind).map_err(|why| Refusal::NoSubject(why.to_string()))?;
+    let consequences = subject.evaluate(home.as_deref(), &NoProbe).map_err(|why| Refusal::NoSubject(why.to_string()))?;
     let output = subject.output(&consequences, detail);
     let report = if attest {
         let statement = Statement { input: subject.attested(detail), output, seconds, chain_id, parent };

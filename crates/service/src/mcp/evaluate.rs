@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use writ_consequence::{Blind, Probe};
+use writ_consequence::{NoProbe, Probe};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::secret::hide;
 use writ_engine::attest::subject::{self, Detail, Subject};
@@ -96,7 +96,7 @@ fn report(subject: &Subject<'_>, arguments: &Object, at: &At<'_>) -> Result<Valu
     let home = text_of(arguments, "home")?.filter(|home| home.starts_with('/'));
     let (home, probe): (_, Box<dyn Probe>) = match at.world {
         World::Here { home: own, .. } => (own.as_deref().or(home), Box::new(DiskProbe::default())),
-        World::Elsewhere => (home, Box::new(Blind)),
+        World::Elsewhere => (home, Box::new(NoProbe)),
     };
     let report = subject.evaluate(home, probe.as_ref()).map_err(|error| Refusal(hide(&error.to_string())))?;
     let output = subject.output(&report, detail);
