@@ -182,7 +182,7 @@ fn runs_git_hooks(command: &Command, cwd: &Path, home: Option<&str>) -> bool {
         Dir::Start(dir) => cwd.join(dir),
         Dir::Open(_) | Dir::Unknown => cwd.to_owned(),
     });
-    let mut repositories = dirs.filter_map(|dir| Repository::around(&dir).ok());
+    let mut repositories = dirs.filter_map(|dir| Repository::containing(&dir).ok());
     repositories.any(|repository| {
         let configured =
             |path: &Path| fs::read_to_string(path).is_ok_and(|text| text.to_ascii_lowercase().contains("hookspath"));
