@@ -7,9 +7,9 @@
 mod accepted;
 mod durable;
 mod error;
-mod guard;
 pub mod instance;
 mod key;
+mod locked_ledger;
 mod tail;
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use writ_evidence::keys::{PublicKey, SigningKey};
 use writ_evidence::row::{MAX_LINE, Row};
 
 pub use error::StoreError;
-pub use guard::{LedgerGuard, Session, Torn};
+pub use locked_ledger::{LedgerGuard, Session, Torn};
 pub use writ_core::plain;
 
 use error::io;
