@@ -7,10 +7,10 @@
 mod acts;
 pub mod blocks;
 pub mod capture;
-mod cast;
-mod lines;
+mod cast_db;
+mod enforced;
+mod messages;
 mod record;
-mod standing;
 pub mod tests_run;
 
 use std::collections::BTreeSet;
@@ -32,12 +32,13 @@ use crate::session::state::State;
 use crate::session::{Session, SessionError};
 use crate::{Home, governing};
 
+pub use crate::claim_settings::{ClaimSettings, MAIN};
 pub use crate::session::ungoverned;
-pub use crate::switches::{MAIN, Switches};
-pub use record::PREDICATE_TYPE;
-pub use standing::{Enforced, enforced};
 use blocks::AgentBlocks;
+pub use enforced::{Enforced, enforced};
+pub use record::PREDICATE_TYPE;
 use tests_run::{TestRuns, Tests};
+use {cast_db as cast, messages as lines};
 
 /// The acts a transcript tells of; none when it cannot be read.
 pub fn acts_of(transcript: &Path, client: &dyn Client, home: &Home) -> Vec<Act> {
