@@ -57,6 +57,6 @@ fn server(args: &McpServeArgs, world: World, url: Option<(&str, bool)>) -> Resul
         Err(error) if args.attest => return Err(Failure::could_not(error)),
         Err(_) => Instance::None,
     };
-    let foreign = if args.trust.is_empty() { mcp::nobody_trusted() } else { relying::foreign(&args.trust)? };
+    let foreign = if args.trust.is_empty() { mcp::trust_no_instance() } else { relying::foreign(&args.trust)? };
     Ok(Server::new(world, instance, Detail::hash_only(args.hash_only), foreign))
 }
