@@ -4,7 +4,7 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 
 use serde::Serialize;
-use writ_consequence::{NoProbe, Mutation, Probe, Report, Verdict, rules, terraform};
+use writ_consequence::{Mutation, NoProbe, Probe, Report, Verdict, rules, terraform};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_engine::attest::subject::{self, NoSubject, Subject};
 use writ_engine::decide::DiskProbe;

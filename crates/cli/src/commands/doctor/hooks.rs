@@ -8,7 +8,7 @@ use writ_clients::settings::{Installed, Start, is_bash};
 use writ_core::plain;
 use writ_engine::{Home, governing};
 
-use super::{Finding, bad, dry, good};
+use super::{Finding, bad, dry_run, good};
 use crate::environment;
 
 /// Files that look like settings, and in which the client reads no hooks.
@@ -167,7 +167,7 @@ fn starts(path: &Path, start: &Start, cwd: &Path, how: Look) -> Option<Finding> 
     if how == Look::Settings {
         return None;
     }
-    dry::call(start, cwd)
+    dry_run::call(start, cwd)
         .err()
         .map(|why| bad(format!("{shown} starts `{program}`, which does not answer as a hook: {why}"), AGAIN))
 }
