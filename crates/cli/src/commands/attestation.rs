@@ -137,11 +137,11 @@ fn prune(ended: i64, dry_run: bool, instance: &InstanceArgs) -> Result<(), Failu
     };
     archive.each(&mut see).map_err(Failure::could_not)?;
     if dry_run {
-        output::line(format!("{} would be forgotten", over.len()));
+        output::line(format!("{} would be deleted", over.len()));
         return Ok(());
     }
     let gone = archive.forget(&over).map_err(Failure::could_not)?;
-    output::line(format!("{} {gone} forgotten", output::good("✓")));
+    output::line(format!("{} {gone} deleted", output::good("✓")));
     Ok(())
 }
 

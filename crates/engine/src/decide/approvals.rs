@@ -87,7 +87,7 @@ pub enum ApprovalError {
     #[error(transparent)]
     Store(#[from] writ_store::StoreError),
     /// The attestation that the call was asked about with.
-    #[error("{} is not the evaluation this call was asked about with: put it back, or have the agent ask again", path.display())]
+    #[error("{} is not the evaluation on which this call was asked: put it back, or have the agent ask again", path.display())]
     NoEvaluation {
         /// Where it should be.
         path: PathBuf,

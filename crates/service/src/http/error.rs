@@ -79,8 +79,8 @@ impl ApiError {
             Self::Gone => (S::GONE, "gone", "the key that signed it is out of service"),
             Self::MediaType => (S::UNSUPPORTED_MEDIA_TYPE, "media_type", "send `Content-Type: application/json`"),
             Self::TooMany(_) => (S::TOO_MANY_REQUESTS, "too_many_requests", "too many requests: try again later"),
-            Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "no room for it now: try again"),
-            Self::Timeout => (S::SERVICE_UNAVAILABLE, "timeout", "it took too long"),
+            Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "too busy for it now: try again"),
+            Self::Timeout => (S::SERVICE_UNAVAILABLE, "timeout", "the evaluation took too long"),
             Self::Unattested => (
                 S::SERVICE_UNAVAILABLE,
                 "not_attested",

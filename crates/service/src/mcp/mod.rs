@@ -38,7 +38,7 @@ pub enum ServeError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The protocol's own machinery gave up.
-    #[error("the session broke: {0}")]
+    #[error("the session failed: {0}")]
     Session(String),
 }
 
