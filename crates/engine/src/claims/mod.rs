@@ -25,7 +25,7 @@ use writ_claims::{
 use writ_clients::Client;
 use writ_clients::transcript::Transcripts;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, SessionId, Timestamp, json};
-use writ_store::{Store, plain};
+use writ_store::{Store, regular_file};
 
 use crate::session::rows::Who;
 use crate::session::state::State;
@@ -38,7 +38,6 @@ use blocks::AgentBlocks;
 pub use enforced::{Enforced, enforced};
 pub use record::PREDICATE_TYPE;
 use tests_run::{TestRuns, Tests};
-use {cast_db as cast, messages as lines};
 
 /// The acts a transcript tells of; none when it cannot be read.
 pub fn acts_of(transcript: &Path, client: &dyn Client, home: &Home) -> Vec<Act> {
@@ -304,7 +303,7 @@ struct Began<'a> {
 fn kept(store: &Store, id: &SessionId, agent: &str) -> Option<Result<Start, String>> {
     let path = store.folder(id).join(kept_as(agent));
     let found = fs::metadata(&path).ok()?;
-    let bytes = plain::read(&path, MAX_SNAPSHOT).ok()?;
+    let bytes = regular_file::read(&path, MAX_SNAPSHOT).ok()?;
     Some(match json::from_slice_with(&bytes, json::Limits::FOREIGN).ok()? {
         Kept::Failed { error } => Err(error),
         Kept::Tree { root, files } => Ok(Start { root, snapshot: files, since: found.modified().ok() }),
@@ -367,12 +366,12 @@ fn stopped(session: &mut Session<'_>, input: &Event, stopping: Stopping) -> Resu
     {
         counts.record(session, &agent)?;
     }
-    let notes = lines::report(&stopping, code, enforcement.on);
+    let notes = messages::report(&stopping, code, enforcement.on);
     let claim = record::Claim::of(&stopping, code, tests);
     record::append(session, input, &stopping, &claim)?;
-    cast::mirror(session.home, input.session.as_str(), &claim, session.now);
+    cast_db::mirror(session.home, input.session.as_str(), &claim, session.now);
     let mut answer = Answer::from(if code.blocks() {
-        Reply::Block { reason: lines::reason(&stopping, tests.filter(|_| false_tests)) }
+        Reply::Block { reason: messages::reason(&stopping, tests.filter(|_| false_tests)) }
     } else {
         Reply::Silent
     });

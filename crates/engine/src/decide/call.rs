@@ -14,7 +14,7 @@ use super::outcome::{POLICY_UNUSABLE, and_pending, approved, changed_policy, row
 use crate::attest::proofs::Proof;
 use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
-use crate::governing::standing::Change;
+use crate::governing::in_force::Change;
 use crate::session::rows::{Who, input_digest};
 use crate::session::shown::cite;
 use crate::session::state::{Action, short};
