@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use writ_consequence::{Blind, Verdict, shell, terraform};
+use writ_consequence::{NoProbe, Verdict, shell, terraform};
 use writ_core::json::parse;
 use writ_shell::Env;
 
@@ -14,8 +14,11 @@ use crate::shell::{TEN_COMMANDS, analyzed};
 /// Measures both.
 pub fn run() -> Result<Vec<Figure>> {
     let env = Env { home: Some("/home/agent".to_owned()), cwd: Some("/work".to_owned()), ..Env::default() };
-    ensure!(shell::evaluate(TEN_COMMANDS, &env, &Blind).verdict() == Verdict::Allow, "an everyday line is not allowed");
-    let line = per_call(|| shell::evaluate(black_box(TEN_COMMANDS), &env, &Blind));
+    ensure!(
+        shell::evaluate(TEN_COMMANDS, &env, &NoProbe).verdict() == Verdict::Allow,
+        "an everyday line is not allowed"
+    );
+    let line = per_call(|| shell::evaluate(black_box(TEN_COMMANDS), &env, &NoProbe));
     let text = plan(1000);
     let document = parse(text.as_bytes())?;
     let report = terraform::evaluate(&document, None)?;

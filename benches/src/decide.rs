@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use writ_core::json::{Object, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
-use writ_engine::decide::Disk;
+use writ_engine::decide::FileSystem;
 use writ_policy::{Lexical, Policy, Setting, World, decide};
 
 use crate::measure::{Bar, Figure, per_call};
@@ -23,7 +23,7 @@ pub fn run() -> Result<Vec<Figure>> {
     let (short, long) = (Bar::AtMost(Duration::from_micros(10)), Bar::AtMost(Duration::from_micros(100)));
     Ok(vec![
         Figure::time("decide: file, 100 rules", time(&large, &file, &Lexical)?, ten, short),
-        Figure::time("decide: file, 100 rules, on disk", time(&large, &file, &Disk::default())?, ten, Bar::None),
+        Figure::time("decide: file, 100 rules, on disk", time(&large, &file, &FileSystem::default())?, ten, Bar::None),
         Figure::time(
             "decide: ten commands, 100 rules",
             time(&large, &line, &Lexical)?,

@@ -178,7 +178,7 @@ impl Tables {
         for (holds, names, texts) in &given.0 {
             for name in names.split_ascii_whitespace() {
                 let detail = if *holds == Variable::Options { program.to_owned() } else { tidy(texts) };
-                let code = format!("Steering {{ name: {name:?}, holds: {}, detail: {detail:?} }}", holds.code());
+                let code = format!("ProgramVariable {{ name: {name:?}, holds: {}, detail: {detail:?} }}", holds.code());
                 if self.variables.insert(name.to_owned(), code).is_some() {
                     return Err(source.failure(at, &format!("the variable `{name}` stands somewhere already")));
                 }
@@ -204,8 +204,8 @@ impl Tables {
         let rows = |rows: Vec<(&String, &String)>| rows.iter().map(|(_, code)| format!("{code}, ")).collect::<String>();
         out.push_str(&format!(
             "static ENTRIES: &[(&str, &Entry)] = &[{names}];\nstatic IN_ORDER: &[&Entry] = &[{order}];\n\
-             static FILE_KINDS: &[(&str, &str)] = &{:?};\nstatic VARIABLES: &[Steering] = &[{}];\n\
-             static PATTERNS: &[Steering] = &[{}];\n",
+             static FILE_KINDS: &[(&str, &str)] = &{:?};\nstatic VARIABLES: &[ProgramVariable] = &[{}];\n\
+             static PATTERNS: &[ProgramVariable] = &[{}];\n",
             self.file_kinds.iter().collect::<Vec<_>>(),
             rows(exact),
             rows(patterns)

@@ -273,15 +273,15 @@ fn what_ended_is_forgotten_and_what_holds_is_not() {
         assert!(output.status.success(), "{}", said(&output));
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(prune(&["--dry-run"]).contains("1 would be forgotten"));
+    assert!(prune(&["--dry-run"]).contains("1 would be deleted"));
     assert_eq!(listed().lines().filter(|line| line.contains("allow")).count(), 2, "a trial forgets nothing");
     let agent = place.command(&["attestation", "prune", "--ended", "1s"]).env("CLAUDECODE", "1").output().unwrap();
     assert!(!agent.status.success(), "an agent forgets nothing");
-    assert!(prune(&[]).contains("1 forgotten"));
+    assert!(prune(&[]).contains("1 deleted"));
     assert_eq!(listed().lines().filter(|line| line.contains("allow")).count(), 1, "{}", listed());
     assert!(place.writ(&["attestation", "verify", "long.json"]).status.success());
     assert_eq!(place.writ(&["attestation", "verify", "short.json"]).status.code(), Some(3), "a copy is still read");
-    assert!(prune(&[]).contains("0 forgotten"));
+    assert!(prune(&[]).contains("0 deleted"));
 }
 
 #[test]

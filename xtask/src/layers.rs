@@ -7,7 +7,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::circles;
+use crate::import_cycles;
 use crate::licences;
 use crate::metadata::{Metadata, Package};
 use crate::run::say;
@@ -77,7 +77,7 @@ const BELOW_CLI: &[&str] = &[
 /// What belongs to the command line's edge: a library has typed errors and no terminal.
 const EDGE_ONLY: [&str; 6] = ["anyhow", "clap", "clap_complete", "miette", "anstream", "anstyle"];
 
-/// Checks arrows between crates, circles between files, lint tables and licences.
+/// Checks arrows between crates, import cycles between files, lint tables and licences.
 pub fn run() -> Result<()> {
     let workspace = Metadata::workspace()?;
     let mut findings = arrows(&workspace);
@@ -89,7 +89,7 @@ pub fn run() -> Result<()> {
         }
     }
     for package in &workspace.packages {
-        findings.extend(circles::of(&package.name, &package.manifest.with_file_name("src"))?);
+        findings.extend(import_cycles::of(&package.name, &package.manifest.with_file_name("src"))?);
     }
     let all = Metadata::with_dependencies()?;
     findings.extend(licences::check(&all.packages));

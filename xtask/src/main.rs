@@ -5,8 +5,8 @@
 //! used: `CONTRIBUTING.md`.
 
 mod bench;
-mod circles;
 mod fuzz;
+mod import_cycles;
 mod layers;
 mod licences;
 mod metadata;
@@ -24,7 +24,7 @@ The repository's own chores.
 Usage: cargo xtask <command>
 
   test                        format, lints, layers, doc tests and all tests; installs what they need
-  layers                      which crate uses which, circles of files, lint tables, licences
+  layers                      which crate uses which, import cycles, lint tables, licences
   bench [NAME]                build what ships and measure against baselines; NAME picks the groups that hold it
   fuzz [TARGET] [SECONDS]     fuzz one target, or each of them, 60 seconds each unless told otherwise
 ";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::acts::Act;
+use crate::replay::Act;
 use crate::tree::{Delta, Limits, Repository, Snapshot};
 
 /// Everything a claim is laid beside.

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use writ_core::Digest;
 
-use crate::acts::{Act, Story, ended_as, story};
-use crate::claim::{Looks, looks};
+use crate::claim::{NameKind, name_kind};
 use crate::facts::Facts;
 use crate::paths::{base_name, holds, plain};
-use crate::places::{alike_on_disk, around, beside, places, submodules};
+use crate::places::{alike_on_disk, beside, places, repositories_containing, submodules};
+use crate::replay::{Act, Replay, ended_as, replay};
 use crate::tree::{
     Delta, GitError, Repository, changed_since, git_ignores, is_submodule, status_of, tracked, versions, written_since,
 };
@@ -29,7 +29,7 @@ const MAX_CONTENTS: u64 = 64 << 20;
 type History = Rc<Result<BTreeMap<String, BTreeSet<String>>, String>>;
 
 /// The facts with what was looked up so far.
-pub struct Bench<'a> {
+pub struct FactCache<'a> {
     facts: &'a Facts<'a>,
     /// What HEAD's moves and the stash held meanwhile.
     passed: OnceCell<BTreeSet<String>>,
@@ -41,7 +41,7 @@ pub struct Bench<'a> {
     begun: Instant,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> FactCache<'a> {
     pub fn new(facts: &'a Facts<'a>) -> Self {
         let (passed, recent, histories) = Default::default();
         Self { facts, passed, recent, histories, begun: Instant::now() }
@@ -57,18 +57,18 @@ impl<'a> Bench<'a> {
             let reason = if changed { "changed" } else { "is not there, as claimed" };
             return FileVerdict::new(claimed, Landing::Landed, reason);
         }
-        let stories: Vec<(Story, &PathBuf)> = places.iter().map(|path| (self.story(path), path)).collect();
-        let told = |wanted: Story| stories.iter().find(|(story, _)| *story == wanted);
-        if told(Story::Kept).is_some() {
+        let replays: Vec<(Replay, &PathBuf)> = places.iter().map(|path| (self.replay(path), path)).collect();
+        let told = |wanted: Replay| replays.iter().find(|(replay, _)| *replay == wanted);
+        if told(Replay::Kept).is_some() {
             return FileVerdict::new(claimed, Landing::Landed, "holds what the agent wrote");
         }
-        if let Some((_, path)) = told(Story::Lost) {
+        if let Some((_, path)) = told(Replay::Lost) {
             return self.lost(claimed, path);
         }
         if changed {
             return FileVerdict::new(claimed, Landing::Landed, "changed");
         }
-        let unclear = told(Story::Unclear).is_some();
+        let unclear = told(Replay::Unclear).is_some();
         match (there, unclear) {
             (true, true) => FileVerdict::new(claimed, Landing::RevertedLater, "was written, and is as it was before"),
             (true, false) => self
@@ -118,12 +118,12 @@ impl<'a> Bench<'a> {
         } else {
             (Landing::Missing, "was reported as written, and is not on disk")
         };
-        FileVerdict::new(claimed, landing, reason).weighing(Weight::Transcript)
+        FileVerdict::new(claimed, landing, reason).with_weight(Weight::Transcript)
     }
 
     /// Whether a commit since the start has what was written there.
     fn held_in_history(&self, place: &Path, wrote: &dyn Fn(&[u8]) -> bool) -> Result<bool, String> {
-        for repository in around(place) {
+        for repository in repositories_containing(place) {
             let Some(path) = below(&repository.root, place) else { continue };
             let history = self.history(&repository);
             let history = history.as_ref().as_ref().map_err(Clone::clone)?;
@@ -165,7 +165,7 @@ impl<'a> Bench<'a> {
         match self.known(claimed, places, inside) {
             Ok(Some(found)) => found,
             Ok(None) => FileVerdict::new(claimed, Landing::Missing, "is neither on disk nor among the changes")
-                .weighing(Weight::Tree),
+                .with_weight(Weight::Tree),
             Err(why) => doubt(&format!("cannot be looked for: {why}")),
         }
     }
@@ -173,10 +173,10 @@ impl<'a> Bench<'a> {
     /// Whether a name is a path and nothing else that stands in such lists (R51): what could be one is, where its first folder
     /// is there and git knows no branch of that name.
     fn is_path(&self, claimed: &str) -> bool {
-        match looks(claimed) {
-            Looks::File => true,
-            Looks::Word => false,
-            Looks::Path => {
+        match name_kind(claimed) {
+            NameKind::File => true,
+            NameKind::Word => false,
+            NameKind::Path => {
                 let first = claimed.split('/').find(|part| !part.is_empty()).unwrap_or_default();
                 let tops = std::iter::once(&self.facts.repository.root).chain(self.facts.folders);
                 let beside = tops.map(|top| top.join(first)).any(|folder| folder.is_dir());
@@ -255,7 +255,9 @@ impl<'a> Bench<'a> {
         let recent = beside(&repository.root).into_iter().filter(|other| self.is_recent(other));
         let beside: Vec<PathBuf> = recent.flat_map(|other| names().map(move |name| other.root.join(name))).collect();
         for place in places.iter().chain(&beside) {
-            let Some(other) = around(place).into_iter().next().filter(|other| other.root != repository.root) else {
+            let Some(other) =
+                repositories_containing(place).into_iter().next().filter(|other| other.root != repository.root)
+            else {
                 continue;
             };
             let inside = self.relative(&other.root);
@@ -315,7 +317,7 @@ impl<'a> Bench<'a> {
     /// The repositories from a place up to the one that is judged.
     fn repositories(&self, place: &Path) -> Vec<Repository> {
         let root = &self.facts.repository.root;
-        around(place).into_iter().filter(|repository| repository.root.starts_with(root)).collect()
+        repositories_containing(place).into_iter().filter(|repository| repository.root.starts_with(root)).collect()
     }
 
     fn history(&self, repository: &Repository) -> History {
@@ -339,14 +341,14 @@ impl<'a> Bench<'a> {
         new || (there.is_file() && contents(&there) != contents(&here))
     }
 
-    fn story(&self, path: &Path) -> Story {
+    fn replay(&self, path: &Path) -> Replay {
         if self.facts.acts.is_empty() || self.facts.others.contains(path) {
-            return Story::Silent;
+            return Replay::NotNamed;
         }
         let disk = contents(path);
         if disk.is_none() && fs::symlink_metadata(path).is_ok() {
             // It is there, and what it holds is not known: that proves nothing.
-            return Story::Silent;
+            return Replay::NotNamed;
         }
         let print = |path: &str| self.facts.before.files.get(path);
         let changed = self.relative(path).is_none_or(|path| match (print(&path), &disk) {
@@ -355,7 +357,7 @@ impl<'a> Bench<'a> {
             _ => self.changed(&path),
         });
         // Outside the repository nobody knows what was there before.
-        story(self.facts.acts, path, disk.as_deref(), !changed)
+        replay(self.facts.acts, path, disk.as_deref(), !changed)
     }
 
     /// Whether a path, something below it, or the repository it lies in, changed.

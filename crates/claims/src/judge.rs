@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::claim::{Claim, Status};
 use crate::facts::Facts;
-use crate::file::Bench;
+use crate::file::FactCache;
 use crate::verdict::{FileVerdict, Landing, Weight};
 
 /// The verdict on a claim.
@@ -53,12 +53,12 @@ impl Verdict {
 
 /// Lays a claim beside the facts.
 pub fn judge(claim: &Claim, facts: &Facts<'_>) -> Verdict {
-    let bench = Bench::new(facts);
+    let cache = FactCache::new(facts);
     let mut files: Vec<FileVerdict> =
-        claim.files.iter().map(|path| bench.file(path, claim.gone.contains(path))).collect();
+        claim.files.iter().map(|path| cache.file(path, claim.gone.contains(path))).collect();
     let no_path = |text: &String| FileVerdict::new(text, Landing::CannotVerify, "is no path");
     files.extend(claim.unparsed.iter().map(no_path));
-    let claimed: Vec<String> = claim.files.iter().flat_map(|path| bench.inside(path)).collect();
+    let claimed: Vec<String> = claim.files.iter().flat_map(|path| cache.inside(path)).collect();
     let covered = |path: &&String| {
         claimed
             .iter()

@@ -4,7 +4,6 @@
 //! other, file by file. It only reads: neither the index nor a file is touched. The invariant: a claim is called false only
 //! on proof; whatever is in doubt is said to be in doubt. Format page: `spec/claims.md`.
 
-mod acts;
 mod claim;
 mod facts;
 mod file;
@@ -12,14 +11,15 @@ mod gate;
 mod judge;
 mod paths;
 mod places;
+mod replay;
 mod tree;
 mod verdict;
 
-pub use acts::{Act, Edit};
 pub use claim::{Claim, Source, Status};
 pub use facts::Facts;
 pub use gate::{ALL, Code, Enforcement, Finding, Stop, decide};
 pub use judge::{Verdict, judge};
 pub use paths::resolved;
+pub use replay::{Act, Edit};
 pub use tree::{Delta, GitError, Limits, Repository, Snapshot, status_of};
 pub use verdict::{FileVerdict, Landing, Weight};

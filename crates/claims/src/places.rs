@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use crate::acts::Act;
 use crate::facts::Facts;
 use crate::paths::{alike, folded, resolved};
+use crate::replay::Act;
 use crate::tree::Repository;
 
 /// Where a claimed path may lie, absolute, each place once.
@@ -70,6 +70,6 @@ pub fn submodules(root: &Path) -> Vec<Repository> {
 }
 
 /// The repositories that a place lies in, the innermost first.
-pub fn around(place: &Path) -> Vec<Repository> {
+pub fn repositories_containing(place: &Path) -> Vec<Repository> {
     place.ancestors().skip(1).filter(|folder| folder.is_dir()).filter_map(Repository::at).collect()
 }

@@ -62,7 +62,7 @@ impl FileVerdict {
     }
 
     /// The same with a weight.
-    pub(crate) fn weighing(self, weight: Weight) -> Self {
+    pub(crate) fn with_weight(self, weight: Weight) -> Self {
         Self { weight, ..self }
     }
 }

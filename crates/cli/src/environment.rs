@@ -8,7 +8,7 @@ use writ_clients::CLIENTS;
 use writ_clients::claude_code::settings::SHELL_VARIABLE;
 use writ_clients::settings::is_bash;
 use writ_engine::Home;
-use writ_engine::claims::Switches;
+use writ_engine::claims::ClaimSettings;
 use writ_service::http::Otlp;
 
 use crate::exit::Failure;
@@ -50,7 +50,7 @@ pub fn runs_zsh() -> bool {
 }
 
 /// The switches of the DONE-claim check (`spec/claims.md`). What does not read is as if unset.
-fn claims(user: Option<&Path>, state: Option<&Path>) -> Switches {
+fn claims(user: Option<&Path>, state: Option<&Path>) -> ClaimSettings {
     // Below nothing is nothing: whoever sets -1 wants no block.
     let number = |name: &str| {
         let number: i64 = env::var(name).ok()?.trim().parse().ok()?;
@@ -60,9 +60,9 @@ fn claims(user: Option<&Path>, state: Option<&Path>) -> Switches {
     let named = env::var_os("ATTEST_CAPTURE_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let folder = named.or_else(|| state.map(|state| state.join("captured")));
     let agents = env::var("ATTEST_ENFORCE_AGENTS").unwrap_or_default();
-    Switches {
+    ClaimSettings {
         enforce: is_one("ATTEST_ENFORCE"),
-        agents: Switches::kinds(&agents),
+        agents: ClaimSettings::kinds(&agents),
         max_retries: number("ATTEST_MAX_RETRIES"),
         session_ceiling: number("ATTEST_SESSION_BLOCK_CEILING"),
         max_hash_bytes: number("ATTEST_MAX_HASH_BYTES"),

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use writ_core::json::{self, JsonError, Limits, Value};
-use writ_core::plain;
+use writ_core::regular_file;
 
 use crate::exit::Failure;
 
@@ -25,7 +25,7 @@ pub fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     } else if is_own(file) {
         File::open(file).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)).map_err(failed)?;
     } else {
-        return plain::read(file, MAX_BYTES).map_err(failed);
+        return regular_file::read(file, MAX_BYTES).map_err(failed);
     }
     if bytes.len() as u64 > MAX_BYTES { Err(too_long()) } else { Ok(bytes) }
 }

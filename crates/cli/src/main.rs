@@ -7,9 +7,9 @@ mod args;
 mod commands;
 mod environment;
 mod exit;
+mod human_check;
 mod input;
 mod output;
-mod presence;
 
 use std::process::ExitCode;
 

@@ -38,7 +38,7 @@ fn paint(letter: char, text: impl Display) -> String {
 
 /// A text as a terminal gets it: the styles are ours, and everything else that would not be seen is spelled out. Every word that a
 /// command says goes through here, so that no name, path, transcript or file's content paints anything (see [`visible`]).
-fn edge(text: &str) -> String {
+fn for_terminal(text: &str) -> String {
     let mut parts = text.split(mark());
     let mut out = visible::lines(parts.next().unwrap_or_default()).into_owned();
     for part in parts {
@@ -100,7 +100,7 @@ pub fn note_start(text: &str) {
 /// One line on stdout.
 pub fn line(text: impl Display) {
     let mut out = anstream::stdout();
-    took(writeln!(out, "{}", edge(&text.to_string())).and_then(|()| out.flush()));
+    took(writeln!(out, "{}", for_terminal(&text.to_string())).and_then(|()| out.flush()));
 }
 
 /// Bytes on stdout as they are; on a terminal, as text that can be seen.
@@ -130,7 +130,7 @@ pub fn path(path: &Path) -> String {
 
 /// One line on stderr.
 pub fn note(text: impl Display) {
-    drop(writeln!(anstream::stderr(), "{}", edge(&text.to_string())));
+    drop(writeln!(anstream::stderr(), "{}", for_terminal(&text.to_string())));
 }
 
 /// Our own help on stdout.
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn only_our_own_styles_reach_a_terminal() {
         let foreign = format!("a\u{1b}[32mb\u{9b}2Jc\u{fdd0}g{}", 'd');
-        let shown = edge(&format!("{} {foreign}\n{}", good(&foreign), dim("x")));
+        let shown = for_terminal(&format!("{} {foreign}\n{}", good(&foreign), dim("x")));
         let ours = format!("{}", GOOD.render());
         assert!(shown.starts_with(&ours) && shown.matches('\u{1b}').count() >= 4, "{shown:?}");
         let without = shown.replace(&ours, "").replace(&format!("{}", DIM.render()), "").replace("\u{1b}[0m", "");

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use writ_core::{Digest, Hasher, Outcome, plain};
+use writ_core::{Digest, Hasher, Outcome, regular_file};
 
 use crate::work::Work;
 
@@ -86,7 +86,7 @@ pub fn tell(
 
 /// SHA-256 of the bytes from `from` to `to`; `None` where the file is shorter.
 pub fn digest(path: &Path, from: u64, to: u64) -> io::Result<Option<Digest>> {
-    let mut file = plain::open(path)?;
+    let mut file = regular_file::open(path)?;
     file.seek(SeekFrom::Start(from))?;
     let mut rest = file.take(to.saturating_sub(from));
     let (mut hasher, mut piece) = (Hasher::default(), vec![0; 1 << 16]);

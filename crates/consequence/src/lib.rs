@@ -5,16 +5,16 @@
 //! that the agent itself brings never lowers a tier (R35), and what is unknown is named, not guessed (R36). Page:
 //! `spec/consequence.md`.
 
+mod heuristics;
 pub mod mcp;
 mod paths;
 mod report;
 pub mod rules;
 pub mod shell;
-mod signs;
 pub mod sql;
 pub mod terraform;
 
-pub use paths::{Blind, Git, Probe, Seen};
+pub use paths::{Git, NoProbe, Probe, Seen};
 
 pub use report::{
     Actor, Confidence, Dependency, Effect, Evidence, Intent, Metadata, Missing, Mutation, Origin, Recoverability,

@@ -1,11 +1,11 @@
 //! The data files by their own examples, and lines that must, or must not, come out as `allow`.
 
-use writ_consequence::{Blind, Probe, Report, Seen, Verdict, rules, shell};
+use writ_consequence::{NoProbe, Probe, Report, Seen, Verdict, rules, shell};
 use writ_shell::Env;
 
 fn evaluate(line: &str) -> Report {
     let env = Env { home: Some("/home/me".to_owned()), cwd: Some("/home/me/project".to_owned()), ..Env::default() };
-    shell::evaluate(line, &env, &Blind)
+    shell::evaluate(line, &env, &NoProbe)
 }
 
 fn hits(report: &Report, rule: &str) -> bool {
@@ -107,7 +107,7 @@ fn lines_that_lose_something_and_lines_that_do_not() {
 fn a_project_is_not_scratch_because_of_where_it_lies() {
     for cwd in ["/tmp/project", "/home/me/build/project"] {
         let env = Env { home: Some("/home/me".to_owned()), cwd: Some(cwd.to_owned()), ..Env::default() };
-        let verdict = |line: &str| shell::evaluate(line, &env, &Blind).verdict();
+        let verdict = |line: &str| shell::evaluate(line, &env, &NoProbe).verdict();
         assert_ne!(verdict("rm -rf src"), Verdict::Allow, "{cwd}");
         assert_ne!(verdict("rm -rf ."), Verdict::Allow, "{cwd}");
         assert_eq!(verdict("rm -rf node_modules"), Verdict::Allow, "{cwd}");
@@ -117,7 +117,7 @@ fn a_project_is_not_scratch_because_of_where_it_lies() {
 #[test]
 fn a_home_is_not_scratch_because_of_where_it_lies() {
     let env = Env { home: Some("/tmp/h/me".to_owned()), cwd: Some("/tmp/h/project".to_owned()), ..Env::default() };
-    let verdict = |line: &str| shell::evaluate(line, &env, &Blind).verdict();
+    let verdict = |line: &str| shell::evaluate(line, &env, &NoProbe).verdict();
     for line in ["rm -rf ~", "rm -rf ~/Documents", "rm -rf \"$HOME\"/*", "rm -rf /tmp/h", "rm ~/.bash_history"] {
         assert_ne!(verdict(line), Verdict::Allow, "{line}");
     }
@@ -138,10 +138,10 @@ fn records_are_records_wherever_the_line_starts() {
     for cwd in [None, Some("/home/me/project".to_owned())] {
         let env = Env { home: Some("/home/me".to_owned()), cwd, ..Env::default() };
         for line in ["rm ~/.bash_history", "rm -rf /var/log/*", "rm -f /var/log/wtmp", "rm -rf /var/log/audit"] {
-            assert_ne!(shell::evaluate(line, &env, &Blind).verdict(), Verdict::Allow, "{line}");
+            assert_ne!(shell::evaluate(line, &env, &NoProbe).verdict(), Verdict::Allow, "{line}");
         }
         for line in ["rm -rf logs/*", "rm app.log", "rm -rf node_modules"] {
-            assert_eq!(shell::evaluate(line, &env, &Blind).verdict(), Verdict::Allow, "{line}");
+            assert_eq!(shell::evaluate(line, &env, &NoProbe).verdict(), Verdict::Allow, "{line}");
         }
     }
 }

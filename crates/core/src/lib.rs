@@ -10,7 +10,7 @@ mod digest;
 mod event;
 mod id;
 pub mod json;
-pub mod plain;
+pub mod regular_file;
 pub mod secret;
 mod span;
 mod time;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use writ_clients::settings::Places;
 use writ_clients::{CLIENTS, Client};
 
-use crate::switches::Switches;
+use crate::claim_settings::ClaimSettings;
 
 /// Folders the caller took from its environment. The engine itself never reads environment variables.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct Home {
     /// The folder that the client was started in, where it says so.
     pub project: Option<PathBuf>,
     /// What is enforced of claims.
-    pub claims: Switches,
+    pub claims: ClaimSettings,
     /// Whether the client runs its shell lines with zsh, as far as the environment says.
     pub zsh: bool,
 }

@@ -5,6 +5,7 @@
 //! before it leaves. Format pages: `spec/ledger.md`, `spec/verify.md`.
 
 pub mod attest;
+mod claim_settings;
 pub mod claims;
 pub mod decide;
 pub mod governing;
@@ -12,7 +13,6 @@ mod home;
 pub mod hook;
 pub mod session;
 pub mod setup;
-mod switches;
 pub mod verify;
 
 pub use home::{Home, NoStateDir};

@@ -48,7 +48,7 @@ impl<'w> Ignored<'w> {
     }
 
     /// Whether a path is left out. What lies below an ignored folder is not asked for.
-    pub fn leaves_out(&mut self, path: &str, is_dir: bool) -> bool {
+    pub fn ignores(&mut self, path: &str, is_dir: bool) -> bool {
         if self.mode == Ignores::Nothing {
             return false;
         }

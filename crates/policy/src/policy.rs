@@ -8,7 +8,7 @@ use crate::error::{Found, PolicyError, did_you_mean};
 use crate::facts::{Host, HostFact};
 use crate::host_rule::HostRule;
 use crate::members::{Claims, Consequences, FailFast};
-use crate::rules::{Acting, OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolRule};
+use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
 use crate::schema::{self, Kind, join};
 use crate::scope::Scope;
 use crate::{semantics, url};
@@ -60,7 +60,7 @@ impl Files {
     fn with_tools(mut self, tools: &Tools) -> Self {
         let scoped = |rules: &[ToolRule]| -> Vec<PathRule> {
             let scoped = rules.iter().filter_map(|rule| match (&rule.subject, Scope::of_tool(&rule.tool)) {
-                (Some(Acting::Path(path)), Some(scope)) => Some(path.scoped(scope)),
+                (Some(ToolPattern::Path(path)), Some(scope)) => Some(path.scoped(scope)),
                 _ => None,
             });
             scoped.collect()

@@ -155,12 +155,12 @@ pub struct ToolRule {
     /// The tool's name; may hold `*`.
     pub tool: String,
     /// What the tool must act on.
-    pub subject: Option<Acting>,
+    pub subject: Option<ToolPattern>,
 }
 
 /// The pattern behind `Tool:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Acting {
+pub enum ToolPattern {
     /// A path pattern.
     Path(PathRule),
     /// A text pattern: a command, a URL or host, a subagent's type. `*` matches any text.
@@ -201,10 +201,10 @@ impl ToolRule {
         }
         let subject = match pattern {
             Some(pattern) if PATH_TOOLS.contains(&tool) => {
-                Some(Acting::Path(PathRule::parse(pointer.clone(), pattern, root, reading)?))
+                Some(ToolPattern::Path(PathRule::parse(pointer.clone(), pattern, root, reading)?))
             }
             None | Some("*") => None,
-            Some(pattern) => Some(Acting::Text(pattern.to_owned())),
+            Some(pattern) => Some(ToolPattern::Text(pattern.to_owned())),
         };
         Ok(Self { pointer, tool: tool.to_owned(), subject })
     }
@@ -212,8 +212,8 @@ impl ToolRule {
     /// The path pattern, where it has one.
     pub const fn path(&self) -> Option<&PathRule> {
         match &self.subject {
-            Some(Acting::Path(path)) => Some(path),
-            Some(Acting::Text(_)) | None => None,
+            Some(ToolPattern::Path(path)) => Some(path),
+            Some(ToolPattern::Text(_)) | None => None,
         }
     }
 

@@ -132,9 +132,9 @@ pub struct Unresolved {
 
 /// Something that a program is given although nothing says what it does with it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Given {
+pub struct UnknownUse {
     /// What it is.
-    pub kind: GivenKind,
+    pub kind: UnknownUseKind,
     /// Arguments in order, or one text.
     pub words: Vec<Word>,
     /// Every directory the program may run in; none where its files are another machine's.
@@ -145,7 +145,7 @@ pub struct Given {
 
 /// What a program is given.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum GivenKind {
+pub enum UnknownUseKind {
     /// The arguments of a program that the tables do not list: a command may begin at each, and each may be a file that is
     /// read or written.
     Arguments,
@@ -227,7 +227,7 @@ pub struct Analysis {
     /// Everything that lands in a folder.
     pub arrivals: Vec<Arrival>,
     /// What programs get although nothing says what they do with it.
-    pub given: Vec<Given>,
+    pub unknown_uses: Vec<UnknownUse>,
     /// What git does with whole repositories.
     pub repositories: Vec<RepositoryUse>,
     /// Every host.
@@ -257,7 +257,7 @@ impl Analysis {
 
     /// The same with each entry of a listing as a shell's glob, for whoever does not look at the disk.
     #[must_use]
-    pub fn with_rough_listings(mut self) -> Self {
+    pub fn with_listings_as_globs(mut self) -> Self {
         let listings = std::mem::take(&mut self.listings);
         let place = |dir: &mut Dir| {
             if matches!(dir, Dir::Open(_)) {
@@ -267,7 +267,7 @@ impl Analysis {
         let rough = |file: FileUse| {
             let [Part::Unknown(Source::Listed(at))] = file.path.parts.as_slice() else { return vec![file] };
             let Some(listing) = listings.get(usize::from(*at)) else { return vec![file] };
-            let (words, tree) = listing.rough();
+            let (words, tree) = listing.as_globs();
             let one = |word: Word| FileUse {
                 path: Word { span: file.span, ..word },
                 tree: file.tree || tree,
@@ -282,7 +282,8 @@ impl Analysis {
                 if let [Part::Unknown(Source::Listed(at))] = word.parts.as_slice()
                     && let Some(listing) = listings.get(usize::from(*at))
                 {
-                    word.parts = listing.rough().0.into_iter().next().unwrap_or_else(|| listing.folder.clone()).parts;
+                    word.parts =
+                        listing.as_globs().0.into_iter().next().unwrap_or_else(|| listing.folder.clone()).parts;
                 }
             }
         }

@@ -161,7 +161,7 @@ impl Explained {
     fn named(&self, file: &FileUse) -> (String, bool) {
         match self.analysis.listing_of(&file.path) {
             Some(listing) => {
-                let (words, tree) = listing.rough();
+                let (words, tree) = listing.as_globs();
                 (words.iter().map(show).collect::<Vec<_>>().join(" "), tree || file.tree)
             }
             None => (show(&file.path), file.tree),

@@ -20,8 +20,8 @@ mod word;
 mod zsh;
 
 pub use action::{
-    Access, Analysis, Arrival, Command, Env, FileUse, Given, GivenKind, NetTarget, NetUse, Normal, RepositoryAct,
-    RepositoryUse, Unresolved, UnresolvedKind,
+    Access, Analysis, Arrival, Command, Env, FileUse, NetTarget, NetUse, Normal, RepositoryAct, RepositoryUse,
+    UnknownUse, UnknownUseKind, Unresolved, UnresolvedKind,
 };
 pub use eval::words::globs::bracket;
 pub use explain::{Explained, explain};

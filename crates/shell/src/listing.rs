@@ -113,7 +113,7 @@ impl Test {
 
 impl Listing {
     /// Shell's globs for its entries, or the folder itself and everything below, as far as that can be said so.
-    pub fn rough(&self) -> (Vec<Word>, bool) {
+    pub fn as_globs(&self) -> (Vec<Word>, bool) {
         if self.tree && self.test.is_open() {
             return (vec![self.folder.clone()], true);
         }

@@ -3,7 +3,7 @@
 //! Which options take a value is for the entries of the programs to say ([`Spec`]). Page: `spec/programs.md`.
 
 use crate::programs::entries::words::Role;
-use crate::shape::{lead, tail};
+use crate::shape::{literal_prefix, tail};
 use crate::word::{Part, Word};
 
 /// The options that a program's entry lists: names with blanks between them, by what their values are.
@@ -96,7 +96,7 @@ impl Options {
         let takes_plus = spec.option("+").is_some();
         let mut at = 0;
         while let Some(word) = words.get(at) {
-            let text = lead(word);
+            let text = literal_prefix(word);
             if text == "--" {
                 out.operands.extend(at + 1..words.len());
                 break;
@@ -152,7 +152,7 @@ impl Options {
                 let own = |(name, _): &(&str, Takes)| name.len() == 1 + letter.len() && name.ends_with(letter);
                 let Some((name, takes)) = spec.options().find(own) else { continue };
                 let end = place + letter.len();
-                let more = end < text.len() || lead(word).len() < shown_len(word);
+                let more = end < text.len() || literal_prefix(word).len() < shown_len(word);
                 match takes {
                     Takes::Nothing => {}
                     Takes::Glued(role) => {

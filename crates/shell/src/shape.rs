@@ -14,7 +14,7 @@ pub fn is_flag(word: &Word) -> bool {
 }
 
 /// The text in front of the first part that is not known.
-pub fn lead(word: &Word) -> String {
+pub fn literal_prefix(word: &Word) -> String {
     let known = word.parts.iter().map_while(|part| match part {
         Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
         Part::Unknown(_) => None,

@@ -46,7 +46,7 @@ pub fn size(text: &Text) -> usize {
 }
 
 /// What is left of a text when some of it is taken away, or its letters are changed.
-pub fn blurred(text: &Text) -> Source {
+pub fn source_of_altered(text: &Text) -> Source {
     let made = text.iter().all(|part| matches!(part, Part::Text(_)));
     let one = |part: &Part| match part {
         Part::Text(text) if text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '\n')) => {
@@ -92,12 +92,12 @@ pub fn trimmed(mut text: Text) -> Text {
 }
 
 /// How the names of such variables begin.
-const STAND_IN: &str = "__unknown_";
+const PLACEHOLDER: &str = "__unknown_";
 
 /// The name of a variable that stands for text that is not known, where code is read that holds it.
-pub fn stand_in(source: Source) -> String {
+pub fn placeholder(source: Source) -> String {
     match source {
-        Source::Listed(at) => format!("{STAND_IN}{at}"),
+        Source::Listed(at) => format!("{PLACEHOLDER}{at}"),
         Source::Number
         | Source::Fresh
         | Source::Name
@@ -105,14 +105,14 @@ pub fn stand_in(source: Source) -> String {
         | Source::Any
         | Source::Words
         | Source::Setup => {
-            format!("{STAND_IN}{source:?}")
+            format!("{PLACEHOLDER}{source:?}")
         }
     }
 }
 
 /// The source that a variable's name stands for.
 pub fn stood_for(name: &str) -> Option<Source> {
-    Some(match name.strip_prefix(STAND_IN)? {
+    Some(match name.strip_prefix(PLACEHOLDER)? {
         "Number" => Source::Number,
         "Fresh" => Source::Fresh,
         "Name" => Source::Name,

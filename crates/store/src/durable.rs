@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use writ_core::plain;
+use writ_core::regular_file;
 
 use crate::error::{StoreError, io};
 
@@ -74,7 +74,7 @@ pub fn create(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
 
 /// The file's bytes, `None` when there is none.
 pub fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
-    let file = match plain::open(path) {
+    let file = match regular_file::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         other => other.map_err(io("open", path))?,
     };

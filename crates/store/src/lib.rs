@@ -7,9 +7,9 @@
 mod accepted;
 mod durable;
 mod error;
-mod guard;
 pub mod instance;
 mod key;
+mod locked_ledger;
 mod tail;
 
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ use writ_evidence::keys::{PublicKey, SigningKey};
 use writ_evidence::row::{MAX_LINE, Row};
 
 pub use error::StoreError;
-pub use guard::{LedgerGuard, Session, Torn};
-pub use writ_core::plain;
+pub use locked_ledger::{LedgerGuard, Session, Torn};
+pub use writ_core::regular_file;
 
 use error::io;
 
@@ -76,7 +76,7 @@ impl Store {
     /// Takes every row on record, one after the other, without locking and without keeping any.
     pub fn each_row(&self, id: &SessionId, mut take: impl FnMut(Row)) -> Result<(), StoreError> {
         let path = self.ledger(id);
-        let file = match plain::open(&path) {
+        let file = match regular_file::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             other => other.map_err(io("open", &path))?,
         };
@@ -91,7 +91,12 @@ impl Store {
                 return if endless { Err(StoreError::Damaged { path, why }) } else { Ok(()) };
             };
             let row = Row::parse(whole);
-            take(row.map_err(|error| StoreError::Damaged { path: path.clone(), why: format!("line {number}: {error}") })?);
+            take(
+                row.map_err(|error| StoreError::Damaged {
+                    path: path.clone(),
+                    why: format!("line {number}: {error}"),
+                })?,
+            );
         }
         Ok(())
     }
@@ -99,7 +104,7 @@ impl Store {
     /// The genesis row.
     pub fn first_row(&self, id: &SessionId) -> Result<Option<Row>, StoreError> {
         let path = self.ledger(id);
-        let file = match plain::open(&path) {
+        let file = match regular_file::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             other => other.map_err(io("open", &path))?,
         };
@@ -112,7 +117,7 @@ impl Store {
     /// The last whole row, without locking.
     pub fn last_row(&self, id: &SessionId) -> Result<Option<Row>, StoreError> {
         let path = self.ledger(id);
-        let file = match plain::open(&path) {
+        let file = match regular_file::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             other => other.map_err(io("open", &path))?,
         };

@@ -11,7 +11,7 @@ use writ_evidence::registry::Registry;
 
 use crate::entry::{Damage, Entry};
 use crate::event::Discarded;
-use crate::{Instance, StateError, disk};
+use crate::{Instance, StateError, state_files};
 
 /// Largest cache file, in bytes: what [`Entry::parse`] reads.
 const MAX_FILE: usize = 16 << 20;
@@ -47,7 +47,7 @@ impl Cache {
     /// What is known of an instance, `None` before the first registry. A damaged file is an error, never `None`.
     pub fn load(&self, instance: &Instance) -> Result<Option<Entry>, StateError> {
         let path = self.path(instance);
-        let Some(bytes) = disk::read(&path, MAX_FILE as u64)? else { return Ok(None) };
+        let Some(bytes) = state_files::read(&path, MAX_FILE as u64)? else { return Ok(None) };
         let entry = Entry::parse(&bytes).and_then(|entry| {
             let own = entry.instance() == instance;
             own.then_some(entry).ok_or_else(|| Damage("it belongs to another instance".to_owned()))
@@ -102,11 +102,11 @@ impl Cache {
     }
 
     fn store(&self, entry: &Entry) -> Result<(), StateError> {
-        disk::replace(&self.path(entry.instance()), &entry.to_bytes())
+        state_files::replace(&self.path(entry.instance()), &entry.to_bytes())
     }
 
     fn lock(&self, instance: &Instance) -> Result<std::fs::File, StateError> {
-        disk::lock(&self.path(instance).with_extension("lock"))
+        state_files::lock(&self.path(instance).with_extension("lock"))
     }
 }
 

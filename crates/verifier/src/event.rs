@@ -9,7 +9,7 @@ use writ_core::{Digest, Timestamp, json};
 use writ_evidence::attestation::FailureCode;
 use writ_evidence::registry::KeyState;
 
-use crate::{Instance, Mode, StateError, disk};
+use crate::{Instance, Mode, StateError, state_files};
 
 /// One entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -169,6 +169,6 @@ impl Journal {
 
 impl Log for Journal {
     fn record(&self, event: &Event) -> Result<(), StateError> {
-        disk::append(&self.path, &json::to_compact(event))
+        state_files::append(&self.path, &json::to_compact(event))
     }
 }

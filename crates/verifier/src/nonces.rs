@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use writ_core::{Digest, Timestamp};
 
 use crate::entry::Damage;
-use crate::{Instance, StateError, disk};
+use crate::{Instance, StateError, state_files};
 
 /// Name of the file that holds the latest end of any nonce cleared away.
 const CLEARED: &str = "cleared.txt";
@@ -42,7 +42,7 @@ impl Nonces {
     pub fn look(&self, instance: &Instance, nonce: &str, expires_at: Option<Timestamp>) -> Result<Use, StateError> {
         let folder = self.folder(instance);
         // The latest end is written before the files it stands for are removed, so without a lock the file is what to look at first.
-        if disk::read(&used(&folder, nonce), MAX_FILE)?.is_some() {
+        if state_files::read(&used(&folder, nonce), MAX_FILE)?.is_some() {
             return Ok(Use::Again);
         }
         Ok(if was_cleared(&folder, expires_at)? { Use::Unknown } else { Use::First })
@@ -58,7 +58,7 @@ impl Nonces {
     ) -> Result<Use, StateError> {
         let folder = self.folder(instance);
         // INVARIANT: clearing away and looking up exclude each other, or a nonce could be used between its end and its removal.
-        let _guard = disk::lock(&folder.join("nonces.lock"))?;
+        let _guard = state_files::lock(&folder.join("nonces.lock"))?;
         // Nonces are random, so this spreads the work of clearing away over one use in sixteen, with nothing to remember.
         if nonce.starts_with('0') {
             clear(&folder, now)?;
@@ -67,7 +67,7 @@ impl Nonces {
             return Ok(Use::Unknown);
         }
         let end = expires_at.map(|end| end.to_string()).unwrap_or_default();
-        Ok(if disk::create(&used(&folder, nonce), end.as_bytes())? { Use::First } else { Use::Again })
+        Ok(if state_files::create(&used(&folder, nonce), end.as_bytes())? { Use::First } else { Use::Again })
     }
 
     fn folder(&self, instance: &Instance) -> PathBuf {
@@ -88,24 +88,24 @@ fn was_cleared(folder: &Path, expires_at: Option<Timestamp>) -> Result<bool, Sta
 /// Removes the nonces whose end is over. A clock that is set back later does not make them usable: their ends are remembered first.
 fn clear(folder: &Path, now: Timestamp) -> Result<(), StateError> {
     let mut over = Vec::new();
-    for name in disk::names(folder)?.iter().filter(|name| name.ends_with(".used")) {
+    for name in state_files::names(folder)?.iter().filter(|name| name.ends_with(".used")) {
         let path = folder.join(name);
         // A file that does not say when it ends stays.
-        let end =
-            disk::read(&path, MAX_FILE)?.and_then(|bytes| Timestamp::parse(std::str::from_utf8(&bytes).ok()?).ok());
+        let end = state_files::read(&path, MAX_FILE)?
+            .and_then(|bytes| Timestamp::parse(std::str::from_utf8(&bytes).ok()?).ok());
         over.extend(end.filter(|end| *end <= now).map(|end| (end, path)));
     }
     let Some(latest) = over.iter().map(|(end, _)| *end).max() else { return Ok(()) };
     let path = folder.join(CLEARED);
     let known = moment(&path)?;
     if known.is_none_or(|known| known < latest) {
-        disk::replace(&path, latest.to_string().as_bytes())?;
+        state_files::replace(&path, latest.to_string().as_bytes())?;
     }
-    over.iter().try_for_each(|(_, path)| disk::remove(path))
+    over.iter().try_for_each(|(_, path)| state_files::remove(path))
 }
 
 fn moment(path: &Path) -> Result<Option<Timestamp>, StateError> {
-    let Some(bytes) = disk::read(path, MAX_FILE)? else { return Ok(None) };
+    let Some(bytes) = state_files::read(path, MAX_FILE)? else { return Ok(None) };
     let damaged = |error: writ_core::TimeError| StateError::Damaged {
         path: path.to_owned(),
         damage: Damage(error.to_string()),

@@ -72,7 +72,7 @@ pub(super) fn read(text: &str) -> Entry {
         Rest::Prose if word.ends_with('.') => first.strong,
         Rest::Prose => return several(text),
     };
-    if !sure || words::takes_back(rest) {
+    if !sure || words::retracts(rest) {
         return Entry::Doubt;
     }
     first.gone = verb.is_some_and(removal::is_removal) || removal::says_gone(rest);

@@ -3,7 +3,7 @@
 //! Keys are read through bullets, headings and emphasis, never out of the middle of a line.
 
 use super::list::{self, Listed, Row};
-use super::outline::{Kind, Line, indent, second_heading};
+use super::markdown::{Kind, Line, indent, second_heading};
 use super::testing::{self, Said};
 use super::{Claim, Source, Status};
 use super::{removal, words};

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::MAX_FILES;
 use super::entry::{self, Entry, Tail};
-use super::outline::indent;
+use super::markdown::indent;
 use super::path::{self, Path};
 use super::{removal, words};
 

@@ -5,17 +5,17 @@
 //! changed; what is listed and is no path for certain is `unparsed`. Page: `spec/claims.md`, "The claim". Rulings: R50,
 //! R51, R53.
 
-mod certain;
 mod entry;
 mod grammar;
 mod list;
-mod outline;
+mod markdown;
+mod name_kind;
 mod path;
 mod removal;
 mod testing;
 mod words;
 
-pub use certain::{Looks, looks};
+pub use name_kind::{NameKind, name_kind};
 
 use std::collections::BTreeSet;
 
@@ -92,8 +92,8 @@ pub struct Claim {
 impl Claim {
     /// Reads a claim. Never fails: what is not understood is left out. Of a text above 1 MiB the last lines are read.
     pub fn parse(text: &str) -> Self {
-        let text = outline::without_invisible(text);
-        let lines = outline::outline(&text, MAX_TEXT);
+        let text = markdown::without_invisible(text);
+        let lines = markdown::lines(&text, MAX_TEXT);
         grammar::handoff(&lines).unwrap_or_else(|| grammar::lines(&lines))
     }
 }

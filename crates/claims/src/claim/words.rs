@@ -134,7 +134,7 @@ const CHANGE: &[&str] = &[
 ];
 
 /// What a remark opens with that takes the claim back.
-const TAKEN_BACK: &[&str] = &[
+const RETRACTIONS: &[&str] = &[
     "unchanged",
     "untouched",
     "unmodified",
@@ -284,9 +284,9 @@ pub(super) fn is_change(word: &str) -> bool {
 }
 
 /// Whether a remark says that the file was not changed after all.
-pub(super) fn takes_back(remark: &str) -> bool {
+pub(super) fn retracts(remark: &str) -> bool {
     let remark = remark.trim_start_matches(|c: char| !c.is_alphanumeric());
-    TAKEN_BACK.iter().any(|phrase| remark.get(..phrase.len()).is_some_and(|head| head.eq_ignore_ascii_case(phrase)))
+    RETRACTIONS.iter().any(|phrase| remark.get(..phrase.len()).is_some_and(|head| head.eq_ignore_ascii_case(phrase)))
 }
 
 /// Whether the name is a file's by itself.

@@ -37,7 +37,7 @@ impl Delta {
             if was == now {
                 continue;
             }
-            match moved(&root.join(prefix), prefix, was, now, limits) {
+            match changed_paths(&root.join(prefix), prefix, was, now, limits) {
                 Ok(paths) => changed.extend(paths),
                 Err(error) if prefix.is_empty() => return Err(error),
                 // Of a repository inside, the commit it was at may not be there: then all of it may have changed.
@@ -61,14 +61,14 @@ impl Delta {
         let length = before.marker(".git/logs/HEAD").and_then(|length| length.parse().ok()).unwrap_or_default();
         let commits: BTreeSet<String> = repository.visited(length).into_iter().collect();
         for commit in commits.iter().filter(|commit| start.strip_prefix("commit:") != Some(commit.as_str())) {
-            out.extend(moved(&repository.root, "", start, &format!("commit:{commit}"), limits)?);
+            out.extend(changed_paths(&repository.root, "", start, &format!("commit:{commit}"), limits)?);
         }
         let stash = |snapshot: &Snapshot| snapshot.marker(".git/refs/stash").map(str::to_owned);
         if let Some(now) = stash(after).filter(|now| Some(now) != stash(before).as_ref()) {
             let now = now.strip_prefix("commit:").unwrap_or_default();
             for (from, to) in [(format!("{now}^1"), now.to_owned()), ("empty".to_owned(), format!("{now}^3"))] {
                 // A stash without untracked files has no third parent.
-                if let Ok(paths) = moved(&repository.root, "", &from, &to, limits) {
+                if let Ok(paths) = changed_paths(&repository.root, "", &from, &to, limits) {
                     out.extend(paths);
                 }
             }
@@ -89,7 +89,7 @@ fn is_own(path: &str) -> bool {
 }
 
 /// The paths two commits differ in.
-fn moved(root: &Path, prefix: &str, from: &str, to: &str, limits: &Limits) -> Result<Vec<String>, GitError> {
+fn changed_paths(root: &Path, prefix: &str, from: &str, to: &str, limits: &Limits) -> Result<Vec<String>, GitError> {
     let name = |commit: &str| commit.strip_prefix("commit:").unwrap_or(commit).to_owned();
     let (from, to) = (name(from), name(to));
     let long = [&from, &to].iter().any(|commit| commit.len() >= 64);

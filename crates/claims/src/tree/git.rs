@@ -40,11 +40,11 @@ pub enum GitError {
 
 /// Runs `git` in `dir` and gives what it prints.
 pub fn run(dir: &Path, arguments: &[&str], timeout: Duration) -> Result<Vec<u8>, GitError> {
-    feed(dir, arguments, &[], timeout)
+    run_with_input(dir, arguments, &[], timeout)
 }
 
 /// The same, with something to read.
-pub fn feed(dir: &Path, arguments: &[&str], input: &[u8], timeout: Duration) -> Result<Vec<u8>, GitError> {
+pub fn run_with_input(dir: &Path, arguments: &[&str], input: &[u8], timeout: Duration) -> Result<Vec<u8>, GitError> {
     let name = arguments.first().copied().unwrap_or_default().to_owned();
     let mut command = Command::new("git");
     command.arg("--no-optional-locks").args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
@@ -116,7 +116,7 @@ pub struct Repository {
 
 impl Repository {
     /// The repository whose work tree `dir` lies in.
-    pub fn around(dir: &Path) -> Result<Self, GitError> {
+    pub fn containing(dir: &Path) -> Result<Self, GitError> {
         let dir = dir.canonicalize()?;
         dir.ancestors().find_map(Self::at).ok_or(GitError::NoRepository(dir))
     }

@@ -5,10 +5,10 @@
 //! Page: `spec/claims.md`.
 
 mod delta;
-mod disk;
 mod git;
 mod history;
 mod status;
+mod written;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use writ_core::Digest;
 
 pub use delta::{Delta, git_ignores};
-pub use disk::written_since;
 pub use git::{GitError, Repository};
 pub use history::{changed_since, versions};
+pub use written::written_since;
 
 use status::{Kind, Status};
 
@@ -68,7 +68,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Takes the state of the work tree that `dir` lies in; gives its top, too.
     pub fn take(dir: &Path, limits: &Limits) -> Result<(Self, Repository), GitError> {
-        let repository = Repository::around(dir)?;
+        let repository = Repository::containing(dir)?;
         let mut snapshot = Self::default();
         snapshot.repository(&repository, "", limits, 0)?;
         Ok((snapshot, repository))

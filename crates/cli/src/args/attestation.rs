@@ -18,7 +18,7 @@ pub struct InstanceArgs {
 
 #[derive(ClapArgs, Debug)]
 pub struct AttestArgs {
-    /// Sign the report and keep the attestation; it stands in the report's member `attestation`.
+    /// Sign the report and keep the attestation; it is the report's member `attestation`.
     #[arg(long)]
     pub attest: bool,
     /// Also write the attestation to a file of its own.
@@ -27,7 +27,7 @@ pub struct AttestArgs {
     /// How long the verdict holds: `90s`, `15m`, `2h`, `7d`.
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = seconds, requires = "attest")]
     pub expires: i64,
-    /// Leave the input out of the attestation: its digests alone stand there, and the report names nothing of it.
+    /// Leave the input out of the attestation, which then holds only digests; the report names nothing of the input.
     #[arg(long, requires = "attest")]
     pub hash_only: bool,
     /// The attestation this one rests on: it becomes its parent, and both share a chain.
@@ -39,7 +39,7 @@ pub struct AttestArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum AttestationCommand {
-    /// Check an attestation's form, instance, key, signature and time. What came of it is recorded.
+    /// Check an attestation's form, instance, key, signature and time. The result is recorded.
     #[command(after_help = "Examples:\n  writ attestation verify plan.attestation.json\n  writ attestation verify \
         https://writ.example/.well-known/attestations/….json --trust https://writ.example\n  writ attestation verify a.json --registry \
         recourse-keys.json   without any network\n  writ attestation verify report.json --mode verify   a report need not have one\n\nExit \
@@ -47,7 +47,7 @@ pub enum AttestationCommand {
     Verify {
         /// An attestation, or a report that holds one: a file, a URL, or `-`.
         attestation: String,
-        /// What to make of it: look at nothing, record it, verify it where there is one, or let nothing pass without one.
+        /// What to do with it: ignore it, record it, verify it where there is one, or require one.
         #[arg(long, value_enum, default_value_t)]
         mode: Mode,
         #[command(flatten)]
@@ -55,7 +55,7 @@ pub enum AttestationCommand {
         #[command(flatten)]
         format: FormatArgs,
     },
-    /// Take an instance's registry as it is published now, whatever version is known: lifts the protection against rollback once.
+    /// Accept an instance's registry as it is published now, whatever version is known: skips the rollback protection once.
     #[command(
         after_help = "Example:\n  writ attestation refresh https://writ.example --operator me --because 'restored from a backup'\n\nThe refresh is \
         recorded before it takes effect."
@@ -72,7 +72,7 @@ pub enum AttestationCommand {
     },
     /// List the attestations that were issued here, the newest first.
     List {
-        /// Most that are shown.
+        /// How many to show at most.
         #[arg(long, value_name = "NUMBER", default_value_t = 50)]
         most: usize,
         #[command(flatten)]
@@ -80,13 +80,13 @@ pub enum AttestationCommand {
         #[command(flatten)]
         instance: InstanceArgs,
     },
-    /// Forget attestations that ended long ago. Whoever holds a copy can still verify it.
+    /// Delete attestations that expired long ago. Whoever holds a copy can still verify it.
     #[command(after_help = "Example:\n  writ attestation prune --ended 90d\n\nFor people: an agent may not run it.")]
     Prune {
-        /// How long ago they ended at least.
+        /// Delete those that expired at least this long ago.
         #[arg(long, value_name = "TIME", default_value = "30d", value_parser = seconds)]
         ended: i64,
-        /// Say how many, and forget none.
+        /// Say how many, and delete none.
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -101,26 +101,26 @@ pub enum AttestationCommand {
     },
 }
 
-/// Whom to believe.
+/// Whom to trust.
 #[derive(ClapArgs, Debug)]
 pub struct TrustArgs {
     /// An instance whose attestations count (`https://host[:port]`); may be given more than once. Your own always counts.
     #[arg(long, value_name = "URL")]
     pub trust: Vec<String>,
-    /// A registry you got another way: nothing is fetched. Whom to trust, times and nonces are checked all the same; without `--trust` it
+    /// A registry you got another way: nothing is fetched. Trust, times and nonces are still checked; without `--trust` it
     /// speaks for any instance.
     #[arg(long, value_name = "FILE", conflicts_with = "cross_check")]
     pub registry: Option<PathBuf>,
     /// Also fetch the copy behind the attestation's URL over the network and compare.
     #[arg(long)]
     pub cross_check: bool,
-    /// Use the nonce up, last of all: a gate refuses the same attestation from then on. One without a nonce is refused.
+    /// Use up the nonce, as the last step: a gate refuses the same attestation from then on. One without a nonce is refused.
     #[arg(long)]
     pub once: bool,
-    /// How long a fetched registry serves before it is fetched again.
+    /// How long a fetched registry is used before it is fetched again.
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = seconds)]
     pub ttl: i64,
-    /// How often a request is made again when no answer came, or a 5xx.
+    /// How often a request is repeated after no answer or a 5xx.
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     pub retries: u8,
     #[command(flatten)]
@@ -142,7 +142,7 @@ pub struct GateArgs {
     /// The shell line that is to be run.
     #[arg(long, value_name = "LINE")]
     pub command: Option<String>,
-    /// The folder it is to be run in, or the call made from: that of the attestation. This one when left out.
+    /// The folder it is to be run in, or the call made from; must be the attestation's. The current folder when left out.
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// The call that is to be made: `{tool, server?, arguments?}`.
@@ -151,7 +151,7 @@ pub struct GateArgs {
     /// The worst verdict that passes.
     #[arg(long, value_enum, default_value_t = Risk::Allow)]
     pub max_risk: Risk,
-    /// How old the verdict may be, whatever it says of itself.
+    /// How old the verdict may be, whatever its own expiry.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub max_age: Option<i64>,
     #[command(flatten)]
@@ -160,7 +160,7 @@ pub struct GateArgs {
     pub format: FormatArgs,
 }
 
-/// What to make of attestations (`attestation_mode`).
+/// What to do with attestations (`attestation_mode`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, ValueEnum)]
 pub enum Mode {
     /// Look at nothing, record nothing, go on.
@@ -188,11 +188,11 @@ impl From<Mode> for writ_verifier::Mode {
 /// A verdict, as an argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Risk {
-    /// Nothing that could not be undone with some effort.
+    /// Only what can be undone with some effort.
     Allow,
-    /// What a backup brings back.
+    /// Also what a backup brings back.
     Warn,
-    /// What somebody has to look at.
+    /// Also what a human has to review.
     Escalate,
     /// Anything.
     Block,
@@ -212,7 +212,7 @@ impl From<Risk> for Verdict {
 /// The life of the keys that sign attestations.
 #[derive(Subcommand, Debug)]
 pub enum LifeCommand {
-    /// Make a new key and let it sign: now, or at a moment that is published beforehand.
+    /// Make a new key and let it sign: now, or at a time that is published beforehand.
     #[command(
         after_help = "Examples:\n  writ keys rotate\n  writ keys rotate --at 2027-01-15T06:00:00Z   the new key is published now and signs \
         from then on"
@@ -228,11 +228,11 @@ pub enum LifeCommand {
     Deprecate(KeyArgs),
     /// Take a deprecated key out of rotation for good; what it signed still counts.
     Retire(KeyArgs),
-    /// Declare a key compromised: nothing it ever signed counts.
+    /// Declare a key compromised: nothing it ever signed counts any more.
     Compromise(KeyArgs),
     /// Print the registry as it is published.
     Registry {
-        /// Every version there ever was, one a line, oldest first.
+        /// Every version so far, one per line, oldest first.
         #[arg(long)]
         history: bool,
         #[command(flatten)]

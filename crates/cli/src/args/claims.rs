@@ -11,18 +11,18 @@ pub enum ClaimCommand {
     /// Read a claim: status, files, blockers, whether tests were run.
     #[command(after_help = "Example:\n  printf 'Status: DONE\\nFiles changed: a.py' | writ claim parse")]
     Parse {
-        /// The agent's last words; stdin when left out or `-`.
+        /// The agent's last message; stdin when left out or `-`.
         #[arg(default_value = "-")]
         file: PathBuf,
     },
-    /// Take the state of a work tree: path and fingerprint of everything that differs from HEAD.
+    /// Print the state of a work tree: path and fingerprint of everything that differs from HEAD.
     #[command(after_help = "Example:\n  writ claim snapshot --repo . > before.json")]
     Snapshot {
         /// The repository.
         #[arg(long, default_value = ".")]
         repo: PathBuf,
     },
-    /// Lay a claim beside a state taken before and the work tree as it is now.
+    /// Compare a claim with an earlier snapshot and the work tree as it is now.
     #[command(
         after_help = "Example:\n  writ claim verify --claim-file words.md --before before.json --repo . --exit-code\n\nExit codes: 0 also for \
         a false claim (3 with --exit-code), 1 when something cannot be read."
@@ -32,7 +32,7 @@ pub enum ClaimCommand {
 
 #[derive(ClapArgs, Debug)]
 pub struct ClaimVerifyArgs {
-    /// The agent's last words; `-` for stdin.
+    /// The agent's last message; `-` for stdin.
     #[arg(long, value_name = "FILE")]
     pub claim_file: PathBuf,
     /// What `writ claim snapshot` printed before.
@@ -41,7 +41,7 @@ pub struct ClaimVerifyArgs {
     /// The repository.
     #[arg(long, default_value = ".")]
     pub repo: PathBuf,
-    /// The agent's transcript: proves writes that were reported and never landed.
+    /// The agent's transcript: shows writes that were reported and never happened.
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
     /// Also print a verdict for each file.

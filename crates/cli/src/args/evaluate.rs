@@ -20,7 +20,7 @@ pub enum FailOn {
 /// How to print a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Default)]
 pub enum ReportFormat {
-    /// For people: verdict, the worst thing, why, how to undo it.
+    /// For people: verdict, the worst finding, why, how to undo it.
     #[default]
     Human,
     /// `recourse.consequence.v1`.
@@ -52,7 +52,7 @@ pub enum EvaluateCommand {
         --expires 1h   binds the verdict to this plan file: tfplan.attestation.json"
     )]
     Terraform {
-        /// The plan as JSON (stdin when left out or `-`), or a plan file, which `terraform` or `tofu` is asked to show.
+        /// The plan as JSON (stdin when left out or `-`), or a plan file, which `terraform show` or `tofu show` prints.
         #[arg(default_value = "-")]
         file: String,
         /// The state before (`terraform show -json`), when the plan has none.
@@ -82,7 +82,7 @@ pub struct EvaluateArgs {
     /// The verdict from which on the exit code is 3.
     #[arg(long, value_enum, default_value_t = FailOn::Block)]
     pub fail_on: FailOn,
-    /// JSON lines in, a report a line out.
+    /// JSON lines in, one report per line out.
     #[arg(long)]
     pub batch: bool,
     /// Also show rule, span, evidence used and evidence missing of each finding.
@@ -98,7 +98,7 @@ pub enum ConsequencesCommand {
     List,
     /// Write a page for each family of rules.
     Pages {
-        /// Where to.
+        /// The folder to write them to.
         #[arg(default_value = "docs/consequences")]
         folder: PathBuf,
     },

@@ -25,7 +25,7 @@ pub use serve::{LogFormat, McpCommand, McpServeArgs, ServeArgs};
 #[derive(Parser, Debug)]
 #[command(name = "writ", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(
-    after_help = "Examples:\n  writ demo                     the whole road on a built-in example\n  writ init                     policy and hooks \
+    after_help = "Examples:\n  writ demo                     every step on a built-in example\n  writ init                     policy and hooks \
     for this repository\n  writ verify                   check the newest session of this repository\n  writ why -p .aflock 'git push'  what the \
     policy says about a command\n\nExit codes: 0 fine, 1 could not do it, 2 wrong usage, 3 the answer is no, 4 malformed input."
 )]
@@ -86,7 +86,7 @@ pub enum Format {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Run the whole road on a built-in example: declare, decide, enforce, record, verify.
+    /// Run every step on a built-in example: declare, decide, enforce, record, verify.
     #[command(
         after_help = "Examples:\n  writ demo\n  writ demo --keep /tmp/writ-demo   keep the repository and the evidence"
     )]
@@ -97,14 +97,14 @@ pub enum Command {
         project\n  writ init --undo     put the settings file back as it was"
     )]
     Init(InitArgs),
-    /// Check the installation, and say what is wrong and how to mend it.
+    /// Check the installation, and say what is wrong and how to fix it.
     Doctor(FormatArgs),
     /// Answer one hook call of an agent client (JSON on stdin, one JSON object on stdout).
     Hook(HookArgs),
-    /// Make, check, show, sign and verify policies.
+    /// Create, check, show, sign and verify policies.
     #[command(subcommand)]
     Policy(PolicyCommand),
-    /// Make and list keys, and say whom you trust.
+    /// Create and list keys, and say whom you trust.
     #[command(subcommand)]
     Keys(KeysCommand),
     /// Decide tool calls under a policy.
@@ -114,7 +114,7 @@ pub enum Command {
         for ask or deny."
     )]
     Decide(DecideArgs),
-    /// Explain one decision in prose, with the matched part underlined.
+    /// Explain one decision, with the matched part underlined.
     #[command(
         after_help = "Examples:\n  writ why 'cd sub && git push'\n  writ why --tool Write --input '{\"file_path\":\".env\"}'"
     )]
@@ -157,7 +157,7 @@ pub enum Command {
         kept, too\n  writ serve --listen 0.0.0.0:7411 --token-file tokens --tls-cert c.pem --tls-key k.pem \\\n    --attest --base-url https://writ.example:7411"
     )]
     Serve(ServeArgs),
-    /// Lay an agent's claim of having finished beside what git says.
+    /// Compare an agent's claim to be done with what git says.
     #[command(subcommand)]
     Claim(ClaimCommand),
     /// List a session's claims next to the facts.
@@ -204,13 +204,13 @@ pub struct InitArgs {
     /// Install in your own settings instead of the project's.
     #[arg(long)]
     pub user: bool,
-    /// Take the hooks out again and put the settings file back.
+    /// Remove the hooks and restore the settings file.
     #[arg(long)]
     pub undo: bool,
     /// Write a policy that decides and records everything, and stops nothing.
     #[arg(long, conflicts_with = "undo")]
     pub observe: bool,
-    /// Version of the agent client, when it is not to be asked for it (`2.1.329`).
+    /// Version of the agent client (`2.1.329`); the client is asked when left out.
     #[arg(long, value_name = "VERSION")]
     pub client_version: Option<String>,
 }
@@ -309,7 +309,7 @@ pub struct VerifyArgs {
 /// `writ hook`
 #[derive(ClapArgs, Debug)]
 pub struct HookArgs {
-    /// Whose payload it is, and who takes the answer.
+    /// The agent client that sends the payload and reads the answer.
     #[arg(long, value_name = "NAME", default_value = DEFAULT.name(), value_parser = clients())]
     pub client: String,
 }

@@ -61,7 +61,7 @@ pub enum PolicyCommand {
     Accept {
         /// The session; the newest of this repository when left out.
         session: Option<String>,
-        /// Accept that the policy is gone: new sessions here do not wait for it.
+        /// Accept that there is no policy any more: new sessions here run without one.
         #[arg(long)]
         none: bool,
     },
@@ -78,7 +78,7 @@ pub enum KeyKind {
 
 #[derive(Subcommand, Debug)]
 pub enum KeysCommand {
-    /// Make a key pair: PKCS#8 PEM, and the public key beside it with `.pub`.
+    /// Create a key pair: PKCS#8 PEM, and the public key beside it with `.pub`.
     Generate {
         /// Where to write the private key (mode 0600). Never overwritten.
         file: PathBuf,
@@ -91,9 +91,9 @@ pub enum KeysCommand {
         /// Public key, PEM.
         file: PathBuf,
     },
-    /// Take a pinned key back.
+    /// Unpin a key.
     Distrust {
-        /// The key's id, or enough of it.
+        /// The key's id, or the beginning of it.
         id: String,
     },
     /// Require that every policy is signed by a pinned key (`on`), or only warn (`off`).
@@ -115,7 +115,7 @@ pub struct DecideArgs {
     /// The policy, plain or signed.
     #[arg(long, short)]
     pub policy: PathBuf,
-    /// The folder relative patterns and calls hang off; the policy's own folder when left out.
+    /// The folder that relative patterns and calls start from; the policy's own folder when left out.
     #[arg(long)]
     pub root: Option<PathBuf>,
     /// Decide one call of this tool instead of reading JSON lines.
@@ -134,7 +134,7 @@ pub struct WhyArgs {
     /// The policy; found as a session finds it when left out.
     #[arg(long, short)]
     pub policy: Option<PathBuf>,
-    /// The folder relative patterns hang off; the policy's own folder when left out.
+    /// The folder that relative patterns start from; the policy's own folder when left out.
     #[arg(long)]
     pub root: Option<PathBuf>,
     /// The tool.

@@ -6,11 +6,11 @@ use writ_engine::decide::approvals::Waiting;
 use writ_store::Store;
 
 use crate::args::ApproveArgs;
-use crate::commands::recorded::{about, session, store};
+use crate::commands::session_lookup::{session, session_start, store};
 use crate::environment;
 use crate::exit::Failure;
+use crate::human_check;
 use crate::output;
-use crate::presence;
 
 /// Lists what waits, or lets one call run once.
 pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
@@ -21,7 +21,7 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
         return granted(&store, &id);
     }
     if let Some(name) = &args.revoke {
-        presence::human("take an approval back", &about(&store, &id)?, &home)?;
+        human_check::human("take an approval back", &session_start(&store, &id)?, &home)?;
         let grant = approvals::revoke(&store, &id, name, &home).map_err(Failure::could_not)?;
         output::line(format!("{} {} {} may not run any more", output::good("✓"), grant.tool, grant.name()));
         return Ok(());
@@ -31,7 +31,7 @@ pub fn run(args: &ApproveArgs) -> Result<(), Failure> {
         waiting.iter().for_each(show);
         return Ok(());
     };
-    presence::human("approve a call", &about(&store, &id)?, &home)?;
+    human_check::human("approve a call", &session_start(&store, &id)?, &home)?;
     let call = approvals::approve(&store, &id, name, &home).map_err(Failure::could_not)?;
     show(&call);
     output::line(format!(
@@ -80,7 +80,7 @@ pub fn accept(named: Option<&str>, none: bool) -> Result<(), Failure> {
     let home = environment::home();
     let store = store(&home)?;
     let id = session(&store, named)?;
-    presence::human("accept a policy", &about(&store, &id)?, &home)?;
+    human_check::human("accept a policy", &session_start(&store, &id)?, &home)?;
     if none {
         approvals::accept_none(&store, &environment::cwd()?).map_err(Failure::could_not)?;
         output::line(format!("{} new sessions here run under the policy they find, or under none", output::good("✓")));

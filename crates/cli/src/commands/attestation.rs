@@ -15,7 +15,7 @@ use writ_store::instance::Record;
 use writ_verifier::{Mode, Outcome, Refusal, Verified};
 
 use super::attest;
-use super::relying::{self, Acts, Party};
+use super::relying_party::{self, AttestationUse, RelyingParty};
 use crate::args::{AttestationCommand, Format, GateArgs, InstanceArgs};
 use crate::exit::Failure;
 use crate::{environment, input, output};
@@ -28,9 +28,9 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
             let outcome = if mode == Mode::Ignore {
                 ended(None)
             } else {
-                let party = Party::new(trust)?;
+                let party = RelyingParty::new(trust)?;
                 match report(&party, attestation)? {
-                    Ok(report) => party.admit(&report, mode, Timestamp::now(), |_| Acts::Looks)?,
+                    Ok(report) => party.admit(&report, mode, Timestamp::now(), |_| AttestationUse::Looks)?,
                     Err(refusal) => ended(Some(refusal)),
                 }
             };
@@ -45,7 +45,7 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
         }
         AttestationCommand::Refresh { instance, operator, because } => {
             for_people("refreshes a registry")?;
-            let (discarded, accepted) = relying::refresh(instance, operator.as_deref(), because.as_deref())?;
+            let (discarded, accepted) = relying_party::refresh(instance, operator.as_deref(), because.as_deref())?;
             output::line(format!("{} registry version {accepted} taken, {discarded} discarded", output::good("✓")));
             Ok(())
         }
@@ -137,17 +137,17 @@ fn prune(ended: i64, dry_run: bool, instance: &InstanceArgs) -> Result<(), Failu
     };
     archive.each(&mut see).map_err(Failure::could_not)?;
     if dry_run {
-        output::line(format!("{} would be forgotten", over.len()));
+        output::line(format!("{} would be deleted", over.len()));
         return Ok(());
     }
     let gone = archive.forget(&over).map_err(Failure::could_not)?;
-    output::line(format!("{} {gone} forgotten", output::good("✓")));
+    output::line(format!("{} {gone} deleted", output::good("✓")));
     Ok(())
 }
 
 /// Lets an action pass, or not. Its nonce is used up last: an attestation that does not cover the action keeps it.
 pub fn gate(args: &GateArgs) -> Result<(), Failure> {
-    let party = Party::new(&args.trust)?;
+    let party = RelyingParty::new(&args.trust)?;
     let named = Named::read(args)?;
     let now = Timestamp::now();
     let mut unmet = None;
@@ -157,7 +157,7 @@ pub fn gate(args: &GateArgs) -> Result<(), Failure> {
             Ok(named) => named.unmet(args, attestation, &terms),
             Err(why) => Some(why.clone()),
         };
-        if unmet.is_none() { Acts::Passes } else { Acts::Stops }
+        if unmet.is_none() { AttestationUse::Passes } else { AttestationUse::Stops }
     };
     let outcome = match report(&party, &args.require_attestation) {
         Ok(Ok(report)) => party.admit(&report, Mode::Require, now, acts)?,
@@ -247,8 +247,8 @@ impl Named {
 }
 
 /// The report that is named. The outer error is ours, the inner one the attestation's.
-fn report(party: &Party<'_>, named: &str) -> Result<Result<Value, Unverified>, Failure> {
-    let bytes = match relying::is_url(named) {
+fn report(party: &RelyingParty<'_>, named: &str) -> Result<Result<Value, Unverified>, Failure> {
+    let bytes = match relying_party::is_url(named) {
         true => party.fetch(named),
         false => match input::bytes(Path::new(named)) {
             Err(Failure::Malformed(why)) => Err(Unverified::new(FailureCode::InvalidAttestation, why.to_string())),

@@ -8,7 +8,7 @@ use writ_engine::verify::claims::{is_false, last_of_each, tell};
 use writ_evidence::row::Row;
 
 use crate::args::{ClaimsArgs, Format};
-use crate::commands::recorded::{session, store};
+use crate::commands::session_lookup::{session, store};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;

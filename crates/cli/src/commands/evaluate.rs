@@ -4,7 +4,7 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 
 use serde::Serialize;
-use writ_consequence::{Blind, Mutation, Probe, Report, Verdict, rules, terraform};
+use writ_consequence::{Mutation, NoProbe, Probe, Report, Verdict, rules, terraform};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_engine::attest::subject::{self, NoSubject, Subject};
 use writ_engine::decide::DiskProbe;
@@ -148,7 +148,7 @@ fn one(command: &EvaluateCommand, value: &Value, attester: Option<&mut Attester>
     let subject = Subject::read(source, value, Some(&options)).map_err(failed)?;
     // A line of a batch that names no folder runs nobody knows where: the disk here says nothing of it.
     let placeless = matches!(subject, Subject::Shell { cwd: None, .. });
-    let probe: &dyn Probe = if placeless { &Blind } else { &DiskProbe::default() };
+    let probe: &dyn Probe = if placeless { &NoProbe } else { &DiskProbe::default() };
     let report = subject.evaluate(environment::home().user_text().as_deref(), probe).map_err(failed)?;
     let shown = match attester {
         Some(attester) => attester.attest(&subject, &report).map_err(|error| error.to_string())?,

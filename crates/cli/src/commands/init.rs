@@ -15,8 +15,8 @@ use crate::args::InitArgs;
 use crate::commands::policy::{self, found};
 use crate::environment;
 use crate::exit::Failure;
+use crate::human_check;
 use crate::output;
-use crate::presence;
 
 /// Writes what is missing, or takes the hooks out again.
 pub fn run(args: &InitArgs) -> Result<(), Failure> {
@@ -24,7 +24,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let cwd = environment::cwd()?;
     let settings = settings_path(&home, &cwd, args.user)?;
     if args.undo {
-        presence::not_agent("take the hooks out")?;
+        human_check::not_agent("take the hooks out")?;
         let outcome = install::undo(&ClaudeCode, &settings, &home).map_err(failure)?;
         let word = if outcome.changed { "hooks taken out of" } else { "no hooks of Writ's in" };
         output::line(format!("{} {word} {}", output::good("✓"), settings.display()));

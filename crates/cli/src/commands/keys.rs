@@ -15,13 +15,13 @@ use writ_evidence::keys::{Algorithm, PublicKey, SigningKey};
 use writ_evidence::registry::{Change, Key, KeyState, Registry};
 use writ_store::Store;
 
-use super::{attest, recorded};
+use super::{attest, session_lookup};
 use crate::args::{Format, InstanceArgs, KeyArgs, KeyKind, KeyListArgs, KeysCommand, LifeCommand};
 use crate::environment;
 use crate::exit::Failure;
+use crate::human_check;
 use crate::input;
 use crate::output;
-use crate::presence;
 
 /// Runs one of the key commands.
 pub fn run(command: KeysCommand) -> Result<(), Failure> {
@@ -30,32 +30,34 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
     match command {
         KeysCommand::Generate { file, algorithm } => generate(&file, algorithm),
         KeysCommand::Trust { file } => {
-            presence::not_agent("trust a key")?;
+            human_check::not_agent("trust a key")?;
             let key = trust.pin(&read_text(&file)?, &file).map_err(Failure::malformed)?;
             output::line(format!("trusted {}", key.key_id()));
             Ok(())
         }
         KeysCommand::Distrust { id } => {
-            presence::not_agent("distrust a key")?;
+            human_check::not_agent("distrust a key")?;
             let key = trust.unpin(&id).map_err(Failure::could_not)?;
             output::line(format!("no longer trusted {}", key.key_id()));
             Ok(())
         }
         KeysCommand::RequireSigned { switch } => {
-            presence::not_agent("say whether signatures are required")?;
+            human_check::not_agent("say whether signatures are required")?;
             trust.set_require_signed(switch == "on").map_err(Failure::could_not)?;
             output::line(format!("signatures are {}", if switch == "on" { "required" } else { "not required" }));
             Ok(())
         }
         KeysCommand::Approval => {
             // Older than the newest session of all: whoever began before that is none of its processes.
-            let store = recorded::store(&home)?;
+            let store = session_lookup::store(&home)?;
             let newest = store.sessions().map_err(Failure::could_not)?.into_iter().next();
             let about = match newest {
-                Some(id) => recorded::about(&store, &id)?,
-                None => presence::About { began: Timestamp::now(), namespace: writ_engine::session::namespace() },
+                Some(id) => session_lookup::session_start(&store, &id)?,
+                None => {
+                    human_check::SessionStart { began: Timestamp::now(), namespace: writ_engine::session::namespace() }
+                }
             };
-            presence::set_passphrase(&about, &home)
+            human_check::set_passphrase(&about, &home)
         }
         KeysCommand::List(args) => list(&home, &trust, &args),
         KeysCommand::Life(command) => life(&command),
@@ -72,7 +74,7 @@ fn days_between(from: Timestamp, to: Timestamp) -> i64 {
 /// Changes the registry of the keys that sign attestations, or prints it.
 fn life(command: &LifeCommand) -> Result<(), Failure> {
     if !matches!(command, LifeCommand::Registry { .. }) {
-        presence::not_agent("change the keys that sign attestations")?;
+        human_check::not_agent("change the keys that sign attestations")?;
     }
     let now = Timestamp::now();
     let change = |args: &KeyArgs, change: Change| {

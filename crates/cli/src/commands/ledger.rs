@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use writ_core::json::{Object, Value};
-use writ_core::plain;
+use writ_core::regular_file;
 use writ_engine::session::shown::{Shown, cite};
 use writ_engine::verify;
 use writ_evidence::row::{Row, RowDecision};
@@ -22,7 +22,7 @@ const MAX_LEDGER: u64 = 1 << 30;
 pub fn run(command: &LedgerCommand) -> Result<(), Failure> {
     match command {
         LedgerCommand::Show { file, format } => {
-            let bytes = plain::read(file, MAX_LEDGER);
+            let bytes = regular_file::read(file, MAX_LEDGER);
             let bytes = bytes.map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
             let (rows, wrong) = Row::parse_all(&bytes);
             show_rows(&rows, None, format.format);

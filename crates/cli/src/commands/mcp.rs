@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use writ_engine::attest::subject::Detail;
 use writ_service::mcp::{self, AccessTokens, HttpSetting, Instance, Server, World};
 
-use super::relying;
+use super::relying_party;
 use crate::args::{McpCommand, McpServeArgs};
 use crate::environment;
 use crate::exit::Failure;
@@ -57,6 +57,6 @@ fn server(args: &McpServeArgs, world: World, url: Option<(&str, bool)>) -> Resul
         Err(error) if args.attest => return Err(Failure::could_not(error)),
         Err(_) => Instance::None,
     };
-    let foreign = if args.trust.is_empty() { mcp::nobody_trusted() } else { relying::foreign(&args.trust)? };
+    let foreign = if args.trust.is_empty() { mcp::trust_no_instance() } else { relying_party::foreign(&args.trust)? };
     Ok(Server::new(world, instance, Detail::hash_only(args.hash_only), foreign))
 }

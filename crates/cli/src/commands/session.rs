@@ -10,7 +10,7 @@ use writ_store::Store;
 
 use crate::args::{Format, FormatArgs, SessionCommand};
 use crate::commands::ledger;
-use crate::commands::recorded::{session, store};
+use crate::commands::session_lookup::{session, store};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;

@@ -11,8 +11,8 @@ use writ_policy::Enforce;
 
 use crate::args::{Format, FormatArgs};
 use crate::commands::doctor::hooks::{self, Look};
-use crate::commands::recorded::store;
 use crate::commands::session::Listed;
+use crate::commands::session_lookup::store;
 use crate::commands::{policy, session};
 use crate::environment;
 use crate::exit::Failure;

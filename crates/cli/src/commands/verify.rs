@@ -9,7 +9,7 @@ use writ_engine::verify::{self, Options, Outcome, Report};
 
 use crate::args::{Format, VerifyArgs};
 use crate::commands::keys::public_key;
-use crate::commands::recorded::{failure, store};
+use crate::commands::session_lookup::{failure, store};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;

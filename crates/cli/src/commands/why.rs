@@ -37,13 +37,13 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
 struct Explained<'a> {
     tool: &'a str,
     input: &'a Value,
-    policy: Under<'a>,
+    policy: PolicySource<'a>,
     #[serde(flatten)]
     decision: &'a Decision,
 }
 
 #[derive(Serialize)]
-struct Under<'a> {
+struct PolicySource<'a> {
     name: &'a str,
     #[serde(serialize_with = "json::path::serialize")]
     path: &'a Path,
@@ -52,7 +52,7 @@ struct Under<'a> {
 
 fn explained<'a>(call: &'a ToolCall, decision: &'a Decision, governing: &'a Governing) -> Explained<'a> {
     let policy = &governing.policy;
-    let under = Under { name: policy.name(), path: &governing.path, digest: policy.digest() };
+    let under = PolicySource { name: policy.name(), path: &governing.path, digest: policy.digest() };
     Explained { tool: &call.tool, input: &call.input, policy: under, decision }
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use writ_core::json::{Limits, Value, canonical, parse_with};
-use writ_core::{Digest, plain};
+use writ_core::{Digest, regular_file};
 
 use super::outcome::transcript_outcome;
 use crate::transcript::{Call, MAIN, Reach, Told, TranscriptError};
@@ -24,7 +24,7 @@ pub const SUBAGENT_LIMIT: usize = 10_000;
 
 fn open(path: &Path, from: u64) -> Result<BufReader<io::Take<File>>, TranscriptError> {
     let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
-    let mut file = plain::open(path).map_err(failed)?;
+    let mut file = regular_file::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.len() > FILE_LIMIT {
         return Err(TranscriptError::TooLarge { path: path.to_owned(), most: FILE_LIMIT });
     }

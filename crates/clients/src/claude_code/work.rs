@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use writ_core::json::{Limits, Value, parse_with};
-use writ_core::{Timestamp, ToolKind, plain};
+use writ_core::{Timestamp, ToolKind, regular_file};
 
 use crate::work::{Action, Change, Replacement, Work};
 
@@ -56,7 +56,7 @@ const READERS: &[&str] = &[
 
 /// Reads a transcript; `None` when there is none that can be read.
 pub fn read(path: &Path) -> Option<Work> {
-    let file = plain::open(path).ok()?;
+    let file = regular_file::open(path).ok()?;
     if file.metadata().ok()?.len() > FILE_LIMIT {
         return None;
     }

@@ -2,12 +2,12 @@
 //!
 //! Hints only ever raise a tier: they are the server's word (R35).
 
-mod twins;
+mod shell_equivalents;
 
 use writ_core::json::{Object, Value};
 use writ_shell::{Env, analyze};
 
-use crate::paths::{Doing, Place, Probe, Seen, judge};
+use crate::paths::{PathOperation, Place, Probe, Seen, judge};
 use crate::report::{Confidence, Intent, Mutation, Origin, Recoverability, Report, Target, Tier, Unseen};
 use crate::{shell, sql};
 
@@ -39,8 +39,8 @@ pub fn evaluate(call: &Call<'_>, env: &Env, probe: &dyn Probe) -> Report {
     let verb = words.iter().find_map(|word| verb(word));
     let mut report = Report::default();
     let doing = match verb {
-        Some((_, "delete" | "destroy", _)) => Some(Doing::Delete),
-        Some((_, "change", _)) => Some(Doing::Overwrite),
+        Some((_, "delete" | "destroy", _)) => Some(PathOperation::Delete),
+        Some((_, "change", _)) => Some(PathOperation::Overwrite),
         _ => None,
     };
     let money = words.iter().any(|word| is("money", word)) && verb.is_none_or(|(_, action, _)| action != "read");
@@ -75,7 +75,7 @@ pub fn evaluate(call: &Call<'_>, env: &Env, probe: &dyn Probe) -> Report {
     };
     found.value(None, call.arguments, 0);
     let reads = matches!(verb, Some((_, "read", _)));
-    for line in twins::lines(call, &words, reads) {
+    for line in shell_equivalents::lines(call, &words, reads) {
         found.line(&line);
     }
     report.mutations.append(&mut found.mutations);
@@ -172,7 +172,7 @@ struct Arguments<'a> {
     env: &'a Env,
     probe: &'a dyn Probe,
     /// What the tool's verb does to paths.
-    doing: Option<Doing>,
+    doing: Option<PathOperation>,
     /// The tool's name speaks of money, and it does not only read.
     money: bool,
     /// The tool looks for a text, which may be a statement's.
@@ -256,8 +256,8 @@ impl Arguments<'_> {
         let place = Place { path, tree: true, glob: path.contains('*'), cwd, home };
         let found = judge(doing, &place, Seen::default());
         let (least, action) = match doing {
-            Doing::Delete => (Tier::Unrecoverable, "delete"),
-            Doing::Overwrite | Doing::Move | Doing::Permit => (Tier::FromBackup, "overwrite"),
+            PathOperation::Delete => (Tier::Unrecoverable, "delete"),
+            PathOperation::Overwrite | PathOperation::Move | PathOperation::Permit => (Tier::FromBackup, "overwrite"),
         };
         if found.tier == Tier::Unrecoverable || found.tier == least {
             self.add(found.tier, action, &found.why, path.to_owned());

@@ -1,13 +1,13 @@
 use writ_core::json::parse;
 
 use super::*;
-use crate::paths::Blind;
+use crate::paths::NoProbe;
 use crate::report::Verdict;
 
 fn verdict(tool: &str, arguments: &str) -> Verdict {
     let arguments = parse(arguments.as_bytes()).unwrap();
     let call = Call { tool, server: None, arguments: &arguments, annotations: None };
-    evaluate(&call, &Env::default(), &Blind).verdict()
+    evaluate(&call, &Env::default(), &NoProbe).verdict()
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn hints_raise_and_never_lower() {
     let with = |tool, hints: &str| {
         let hints = parse(hints.as_bytes()).unwrap();
         let call = Call { tool, server: None, arguments: &arguments, annotations: Some(&hints) };
-        evaluate(&call, &Env::default(), &Blind).verdict()
+        evaluate(&call, &Env::default(), &NoProbe).verdict()
     };
     assert_eq!(with("frobnicate", r#"{"destructiveHint":true}"#), Verdict::Escalate);
     assert_ne!(with("delete_all", r#"{"readOnlyHint":true,"destructiveHint":false}"#), Verdict::Allow);

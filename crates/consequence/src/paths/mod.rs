@@ -9,7 +9,7 @@ use names::{CACHES, MADE_AGAIN, MADE_ENDINGS, PASSING, PRECIOUS, PRECIOUS_ENDING
 
 /// What is done to a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Doing {
+pub enum PathOperation {
     /// It is removed.
     Delete,
     /// Its contents are replaced, or it is made.
@@ -46,7 +46,7 @@ pub struct Seen {
     pub folder: bool,
 }
 
-/// Who looks at paths. Two kinds: the disk (in the engine), and [`Blind`].
+/// Who looks at paths. Two kinds: the disk (in the engine), and [`NoProbe`].
 pub trait Probe {
     /// Looks at an absolute path.
     fn look(&self, path: &str) -> Seen;
@@ -58,9 +58,9 @@ pub trait Probe {
 
 /// Sees nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Blind;
+pub struct NoProbe;
 
-impl Probe for Blind {
+impl Probe for NoProbe {
     fn look(&self, _path: &str) -> Seen {
         Seen::default()
     }
@@ -97,7 +97,7 @@ pub struct Place<'a> {
 }
 
 /// Judges what is done to a place.
-pub fn judge(doing: Doing, place: &Place<'_>, seen: Seen) -> Outcome {
+pub fn judge(doing: PathOperation, place: &Place<'_>, seen: Seen) -> Outcome {
     let at = |tier, why: &str| outcome(tier, why, Confidence::High);
     let path = place.path;
     if let Some(found) = device(path) {
@@ -107,18 +107,18 @@ pub fn judge(doing: Doing, place: &Place<'_>, seen: Seen) -> Outcome {
         return at(Tier::Reversible, "nothing is kept there");
     }
     match doing {
-        Doing::Permit => return permit(place),
-        Doing::Overwrite => return overwrite(place),
-        Doing::Delete | Doing::Move => {}
+        PathOperation::Permit => return permit(place),
+        PathOperation::Overwrite => return overwrite(place),
+        PathOperation::Delete | PathOperation::Move => {}
     }
     let here = place.cwd == Some(path.trim_end_matches(['/', '*'])) || matches!(path, "*" | "./*");
-    if is_whole(place) && !(doing == Doing::Move && here) {
+    if is_whole(place) && !(doing == PathOperation::Move && here) {
         return at(Tier::Unrecoverable, &format!("`{path}` holds the system, a home or the whole project"));
     }
     if SYSTEM_TREES.iter().any(|tree| path.starts_with(tree)) {
         return at(Tier::Unrecoverable, &format!("`{path}` belongs to the system"));
     }
-    if doing == Doing::Move {
+    if doing == PathOperation::Move {
         return at(Tier::Reversible, "it can be moved back");
     }
     if PASSING.iter().any(|folder| folder.trim_end_matches('/') == path.trim_end_matches('/')) && place.tree {
@@ -289,7 +289,7 @@ fn passing(place: &Place<'_>) -> bool {
 }
 
 /// Devices: what is written there overwrites what they hold.
-fn device(path: &str) -> Option<fn(Doing) -> Outcome> {
+fn device(path: &str) -> Option<fn(PathOperation) -> Outcome> {
     const HARMLESS: [&str; 8] = ["null", "zero", "stdout", "stderr", "stdin", "tty", "full", "random"];
     let name = path.strip_prefix("/dev/")?;
     if HARMLESS.contains(&name)
@@ -379,7 +379,7 @@ fn of_a_home<'a>(path: &'a str, home: &str) -> Option<&'a str> {
 pub fn land(place: &Place<'_>) -> Option<Outcome> {
     let path = place.path;
     if let Some(found) = device(path) {
-        return Some(found(Doing::Overwrite));
+        return Some(found(PathOperation::Overwrite));
     }
     let tracked = ["/etc/", "/usr/", "/bin/", "/sbin/", "/lib", "/boot/", "/sys/", "/proc/", "/var/"];
     let exact = matches!(path, "/etc/passwd" | "/etc/shadow" | "/etc/sudoers" | "/etc/fstab" | "/etc/group");

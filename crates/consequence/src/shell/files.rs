@@ -2,10 +2,10 @@
 
 use writ_shell::{Analysis, Arrival, Command, Dir, Env, FileUse, Word};
 
-use super::over::{Over, lost};
-use super::unknown::{Aim, aim};
+use super::overwrite::{Overwrite, lost};
+use super::unknown::{JudgedPath, judged_path};
 use super::{Findings, text_of};
-use crate::paths::{Doing, Git, Place, Seen, is_made_again, judge, land};
+use crate::paths::{Git, PathOperation, Place, Seen, is_made_again, judge, land};
 use crate::report::{Origin, Tier};
 use crate::rules;
 
@@ -28,30 +28,33 @@ impl Findings<'_> {
             return;
         }
         let doing = match base {
-            base if DELETES.contains(&base) => Doing::Delete,
-            base if PERMITS.contains(&base) => Doing::Permit,
-            "git" if has("rm") && !has("--cached") => Doing::Delete,
-            "find" if has("-delete") => Doing::Delete,
-            "mv" | "rename" => Doing::Move,
-            _ => Doing::Overwrite,
+            base if DELETES.contains(&base) => PathOperation::Delete,
+            base if PERMITS.contains(&base) => PathOperation::Permit,
+            "git" if has("rm") && !has("--cached") => PathOperation::Delete,
+            "find" if has("-delete") => PathOperation::Delete,
+            "mv" | "rename" => PathOperation::Move,
+            _ => PathOperation::Overwrite,
         };
-        let (path, glob, seen) = match aim(&file.path, analysis) {
+        let (path, glob, seen) = match judged_path(&file.path, analysis) {
             // What a device's writer aims at is a matter of its own.
-            Aim::Path { seen: false, path, .. } if path.starts_with("/dev/") && within_dd(analysis, file) => return,
-            Aim::Path { path, glob, seen } => (path, glob, seen),
-            Aim::Nothing => return,
-            Aim::Anything => return self.anything(file, doing, base),
+            JudgedPath::Path { seen: false, path, .. } if path.starts_with("/dev/") && within_dd(analysis, file) => {
+                return;
+            }
+            JudgedPath::Path { path, glob, seen } => (path, glob, seen),
+            JudgedPath::Nothing => return,
+            JudgedPath::Anything => return self.anything(file, doing, base),
         };
         for dir in &file.dirs {
             let absolute = match dir {
                 Dir::Start(dir) => absolute(self.env, dir, &path),
                 Dir::Unknown if path.starts_with('/') => path.clone(),
-                Dir::Unknown if doing == Doing::Delete => folded(&path),
+                Dir::Unknown if doing == PathOperation::Delete => folded(&path),
                 Dir::Unknown | Dir::Open(_) => continue,
             };
             // What was moved there in this very line goes with it.
-            let moved =
-                (doing == Doing::Delete).then(|| self.moved_from(&absolute, file.span.start, analysis)).flatten();
+            let moved = (doing == PathOperation::Delete)
+                .then(|| self.moved_from(&absolute, file.span.start, analysis))
+                .flatten();
             let absolute = moved.unwrap_or(absolute);
             // What a partition tool does to its device is a matter of its own rules.
             if absolute.starts_with("/dev/") && rules::of(base).any(|family| ["disks", "system"].contains(&family.name))
@@ -67,8 +70,8 @@ impl Findings<'_> {
             };
             let look = if seen { self.probe.look(&absolute) } else { Seen::default() };
             let mut found = judge(doing, &place, look);
-            if doing == Doing::Overwrite && found.tier <= Tier::WithEffort {
-                let over = self.over(file, owner, analysis);
+            if doing == PathOperation::Overwrite && found.tier <= Tier::WithEffort {
+                let over = self.overwrite(file, owner, analysis);
                 found = lost(over, &place, look).unwrap_or(found);
             }
             // Without force, git takes only what it could give back.
@@ -110,7 +113,7 @@ impl Findings<'_> {
 
     /// Something that is copied, moved or linked to a path.
     pub(super) fn arrival(&mut self, arrival: &Arrival, analysis: &Analysis) {
-        let Aim::Path { path, seen, .. } = aim(&arrival.target.path, analysis) else { return };
+        let JudgedPath::Path { path, seen, .. } = judged_path(&arrival.target.path, analysis) else { return };
         let source = arrival.source.as_ref().and_then(text_of);
         for dir in &arrival.target.dirs {
             let Dir::Start(dir) = dir else { continue };
@@ -128,9 +131,10 @@ impl Findings<'_> {
             let (cwd, home) = (self.env.cwd.as_deref(), self.env.home.as_deref());
             let place = Place { path: &absolute, tree: false, glob: false, cwd, home };
             let empties = source.as_deref() == Some("/dev/null") && !arrival.link;
-            let over = if empties { Over::Emptied } else { Over::Replaced };
-            let whole =
-                empties.then(|| judge(Doing::Overwrite, &place, look)).filter(|found| found.tier > Tier::WithEffort);
+            let over = if empties { Overwrite::Emptied } else { Overwrite::Replaced };
+            let whole = empties
+                .then(|| judge(PathOperation::Overwrite, &place, look))
+                .filter(|found| found.tier > Tier::WithEffort);
             let Some(found) = whole.or_else(|| land(&place)).or_else(|| lost(over, &place, look)) else { continue };
             let span = arrival.target.span;
             if !self.seen.insert((found.why.clone(), span.start, span.end)) {
@@ -139,7 +143,7 @@ impl Findings<'_> {
             let id = Some(absolute.clone());
             let mut mutation = self.mutation(found.tier, "overwrite", "file", &found.why, span, id, Origin::Rules);
             mutation.recoverability.confidence = found.confidence;
-            mutation.recoverability.suggestions.push(undo(Doing::Overwrite, look, found.tier).to_owned());
+            mutation.recoverability.suggestions.push(undo(PathOperation::Overwrite, look, found.tier).to_owned());
             (mutation.evidence, mutation.missing) = (found.evidence, found.missing);
             self.mutations.push(mutation);
         }
@@ -192,20 +196,20 @@ fn within_dd(analysis: &Analysis, file: &FileUse) -> bool {
 }
 
 /// What is done, in the report's words.
-fn done(doing: Doing) -> &'static str {
+fn done(doing: PathOperation) -> &'static str {
     match doing {
-        Doing::Delete => "delete",
-        Doing::Overwrite => "overwrite",
-        Doing::Move => "move",
-        Doing::Permit => "permissions",
+        PathOperation::Delete => "delete",
+        PathOperation::Overwrite => "overwrite",
+        PathOperation::Move => "move",
+        PathOperation::Permit => "permissions",
     }
 }
 
 /// What brings a thing back that this is done to.
-fn undo(doing: Doing, seen: Seen, tier: Tier) -> &'static str {
+fn undo(doing: PathOperation, seen: Seen, tier: Tier) -> &'static str {
     match (doing, seen.git) {
-        (Doing::Permit, _) => "Set the old owner and mode again (`stat` shows them before).",
-        (Doing::Move, _) => "Move it back.",
+        (PathOperation::Permit, _) => "Set the old owner and mode again (`stat` shows them before).",
+        (PathOperation::Move, _) => "Move it back.",
         (_, Some(Git::Clean)) => "`git checkout -- <path>`.",
         (_, Some(Git::Changed)) => "`git checkout -- <path>` brings back the last commit, not the changes since.",
         (_, Some(Git::Ignored)) => "Build or download it again.",

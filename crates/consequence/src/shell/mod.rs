@@ -1,9 +1,9 @@
 //! A shell line: every command it would run against the rules, every path it would write against the world.
 
 mod files;
-mod inside;
+mod nested;
 mod network;
-mod over;
+mod overwrite;
 mod statements;
 mod unknown;
 mod words;
@@ -16,12 +16,12 @@ use writ_shell::{Access, Analysis, Command, Env, Part, Sources, Word, analyze_wi
 use files::{DELETES, search_of};
 use words::{is_other_value, owners, printed, shown, text_of, wraps};
 
-use crate::paths::{Doing, Git, Place, Probe, judge};
+use crate::paths::{Git, PathOperation, Place, Probe, judge};
 use crate::report::{
     Confidence, Effect, Intent, Metadata, Missing, Mutation, Origin, Recoverability, Report, Target, Tier, Unseen,
 };
 use crate::rules::{self, Judged, Rule, Subject};
-use crate::{signs, sql};
+use crate::{heuristics, sql};
 
 /// Stands for a home that nobody named: `~` is judged without knowing whose it is.
 const SOME_HOME: &str = "/~";
@@ -48,9 +48,9 @@ pub fn evaluate(line: &str, env: &Env, probe: &dyn Probe) -> Report {
 
 /// The same, so many commands deep.
 fn evaluate_within(line: &str, env: &Env, probe: &dyn Probe, depth: usize) -> Report {
-    let analysis = analyze_with(line, env, &Authored(probe)).with_rough_listings();
+    let analysis = analyze_with(line, env, &Authored(probe)).with_listings_as_globs();
     let mut out = Findings { line, env, probe, depth, mutations: Vec::new(), unseen: Vec::new(), seen: HashSet::new() };
-    let statement = signs::is_statement(line);
+    let statement = heuristics::is_statement(line);
     if statement {
         out.statement();
     } else if let Some((_, span)) = &analysis.syntax_error {
@@ -76,11 +76,11 @@ fn evaluate_within(line: &str, env: &Env, probe: &dyn Probe, depth: usize) -> Re
     out.network(&analysis);
     out.code(&analysis);
     out.bomb();
-    if let Some(why) = signs::switches_off(line) {
+    if let Some(why) = heuristics::switches_off(line) {
         let span = Span { start: 0, end: line.len() };
         out.add(Tier::FromBackup, "unprotect", "machine", why, span, None, Origin::Rules);
     }
-    out.strangers(&analysis);
+    out.unlisted_programs(&analysis);
     Report { mutations: out.mutations, cross_action_risks: None, unseen: out.unseen }
 }
 
@@ -115,7 +115,7 @@ impl Findings<'_> {
     /// What is no shell program: bash runs nothing of it, another shell might.
     fn unread(&mut self, span: Span) {
         let why = "no shell program, and so not known";
-        if signs::may_harm(self.line) {
+        if heuristics::may_harm(self.line) {
             return self.add(Tier::NeedsReview, "run", "command", why, span, None, Origin::Rules);
         }
         let mut mutation = self.mutation(Tier::Reversible, "run", "command", why, span, None, Origin::Default);
@@ -146,7 +146,7 @@ impl Findings<'_> {
             service |= SERVICES.contains(&family.name) && !subject.idle;
             for rule in &family.rules {
                 let Some(skip) = rule.applies(&subject) else { continue };
-                if fed.is_some() && rule.id == "interpreters/inline-shell" && !signs::calls_deletion(&subject) {
+                if fed.is_some() && rule.id == "interpreters/inline-shell" && !heuristics::calls_deletion(&subject) {
                     continue;
                 }
                 hit = true;
@@ -160,7 +160,7 @@ impl Findings<'_> {
             }
         }
         // No rule for this subcommand: its verb still says what it does.
-        if service && !hit && signs::takes_away(command) {
+        if service && !hit && heuristics::names_deletion(command) {
             let why = format!("`{base}` is told to delete");
             self.add(Tier::FromBackup, "delete", "something", &why, command.span, None, Origin::Default);
         }
@@ -196,7 +196,7 @@ impl Findings<'_> {
     /// An interpreter that reads its code from a here-document, as if the code stood in its arguments.
     fn fed(&self, command: &Command, analysis: &Analysis) -> Option<Command> {
         let plain = |word: &Word| word.literal().is_some_and(|word| word.starts_with('-'));
-        if !signs::runs_code(command) || !command.words.iter().skip(1).all(plain) {
+        if !heuristics::runs_code(command) || !command.words.iter().skip(1).all(plain) {
             return None;
         }
         let here = self.line.split_once("<<").and_then(|(_, rest)| rest.split_once('\n'));
@@ -221,7 +221,7 @@ impl Findings<'_> {
         let here: HashSet<String> = analysis.files.iter().filter_map(|file| text_of(&file.path)).collect();
         for path in words.iter().filter(|word| !word.is_empty() && !word.starts_with('-') && !here.contains(*word)) {
             let place = Place { path, tree, glob: path.contains('*'), cwd: None, home: None };
-            let found = judge(Doing::Delete, &place, crate::paths::Seen::default());
+            let found = judge(PathOperation::Delete, &place, crate::paths::Seen::default());
             if found.tier > Tier::WithEffort {
                 let kind = if tree { "folder" } else { "file" };
                 self.add(found.tier, "delete", kind, &found.why, command.span, Some(path.clone()), Origin::Rules);
@@ -280,16 +280,16 @@ impl Findings<'_> {
     }
 
     /// R36: programs that nobody knows are named, and nothing more.
-    fn strangers(&mut self, analysis: &Analysis) {
+    fn unlisted_programs(&mut self, analysis: &Analysis) {
         for command in &analysis.commands {
             let Some(program) = command.words.first().and_then(Word::literal) else { continue };
             let base = program.rsplit('/').next().unwrap_or_default();
-            if inside::RUNS.contains(&base) {
-                self.inside(command);
+            if nested::RUNS.contains(&base) {
+                self.nested(command);
             }
             if writ_shell::is_known(base)
                 || rules::of(&rules::name_of(base)).next().is_some()
-                || inside::BUILTINS.contains(&base)
+                || nested::BUILTINS.contains(&base)
             {
                 continue;
             }
@@ -297,11 +297,11 @@ impl Findings<'_> {
                 continue;
             }
             let before = self.mutations.len();
-            self.inside(command);
+            self.nested(command);
             if self.mutations.len() > before {
                 continue;
             }
-            if signs::takes_away(command) {
+            if heuristics::names_deletion(command) {
                 let why = format!("`{base}` is not known here, and is told to delete");
                 self.add(Tier::FromBackup, "delete", "something", &why, command.span, None, Origin::Default);
                 continue;

@@ -4,11 +4,11 @@
 
 use writ_shell::{Access, Analysis, Command, Word};
 
-use super::inside::MAX_DEPTH;
+use super::nested::MAX_DEPTH;
 use super::{Findings, printed};
 use crate::report::Origin;
 use crate::rules::{self, Rule};
-use crate::{signs, sql};
+use crate::{heuristics, sql};
 
 /// Options whose value is a statement.
 const STATEMENT: [&str; 10] =
@@ -29,7 +29,7 @@ impl Findings<'_> {
         });
         if let Some(rest) = bare.and_then(|at| texts.get(at + 1..)) {
             let whole = rest.join(" ");
-            texts.extend(signs::is_statement(&whole).then_some(whole));
+            texts.extend(heuristics::is_statement(&whole).then_some(whole));
         }
         let own = texts.iter().any(|text| text.contains(' '))
             || arguments.iter().flatten().any(|word| says(word, &STATEMENT));

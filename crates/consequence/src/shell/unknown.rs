@@ -7,10 +7,10 @@ use writ_core::Span;
 use writ_shell::{Analysis, Command, FileUse, Part, Source, UnresolvedKind, Word};
 
 use super::Findings;
-use crate::paths::{Doing, Place, Seen, is_surely_made_again, judge};
+use crate::heuristics;
+use crate::paths::{PathOperation, Place, Seen, is_surely_made_again, judge};
 use crate::report::{Confidence, Effect, Missing, Origin, Tier, Unseen};
 use crate::rules::{self, Rule};
-use crate::signs;
 
 /// Programs whose output is made to be run by the shell that calls them.
 const EMITTERS: [&str; 34] = [
@@ -56,7 +56,7 @@ const PROGRAMS: [&str; 22] = [
 ];
 
 /// How a path that is not fully known is judged.
-pub(super) enum Aim {
+pub(super) enum JudgedPath {
     /// As this path.
     Path { path: String, glob: bool, seen: bool },
     /// As anything.
@@ -66,7 +66,7 @@ pub(super) enum Aim {
 }
 
 /// What a path is judged as.
-pub(super) fn aim(word: &Word, analysis: &Analysis) -> Aim {
+pub(super) fn judged_path(word: &Word, analysis: &Analysis) -> JudgedPath {
     let mut path = String::new();
     let (mut glob, mut seen) = (false, true);
     for (at, part) in word.parts.iter().enumerate() {
@@ -90,11 +90,11 @@ pub(super) fn aim(word: &Word, analysis: &Analysis) -> Aim {
         }
     }
     glob |= word.is_glob();
-    Aim::Path { path, glob, seen }
+    JudgedPath::Path { path, glob, seen }
 }
 
 /// By its last name alone: wherever it lies, some names are given to nothing that anybody keeps.
-fn tail(word: &Word) -> Aim {
+fn tail(word: &Word) -> JudgedPath {
     let last = word.parts.iter().rev().map_while(|part| match part {
         Part::Text(text) | Part::Glob(text) => Some(text.as_str()),
         Part::Unknown(_) => None,
@@ -105,30 +105,32 @@ fn tail(word: &Word) -> Aim {
     let named = tail.split_once('/').is_some_and(|(_, names)| {
         !names.split('/').any(|name| name == "..") && names.split('/').any(is_surely_made_again)
     });
-    if named { Aim::Nothing } else { Aim::Anything }
+    if named { JudgedPath::Nothing } else { JudgedPath::Anything }
 }
 
 /// The names of a listing as a glob.
 fn listed(index: u16, analysis: &Analysis) -> Option<String> {
-    analysis.listings.get(usize::from(index))?.rough().0.first()?.literal()
+    analysis.listings.get(usize::from(index))?.as_globs().0.first()?.literal()
 }
 
 impl Findings<'_> {
     /// A use of a path that may be anything.
-    pub(super) fn anything(&mut self, file: &FileUse, doing: Doing, program: &str) {
+    pub(super) fn anything(&mut self, file: &FileUse, doing: PathOperation, program: &str) {
         if self.is_scratch(file.span) {
             return;
         }
         let known = known_start(&file.path);
         let why = match doing {
-            Doing::Delete if file.tree => "a tree is removed, and which is not known before it runs",
-            Doing::Delete => "files are removed, and which is not known before it runs",
-            Doing::Permit if file.tree => "the modes of a tree change, and of which is not known before it runs",
-            Doing::Overwrite if matches!(program, "dd" | "truncate") => {
+            PathOperation::Delete if file.tree => "a tree is removed, and which is not known before it runs",
+            PathOperation::Delete => "files are removed, and which is not known before it runs",
+            PathOperation::Permit if file.tree => {
+                "the modes of a tree change, and of which is not known before it runs"
+            }
+            PathOperation::Overwrite if matches!(program, "dd" | "truncate") => {
                 "something is overwritten, and what is not known before it runs"
             }
             // Where the known part leads counts.
-            Doing::Overwrite | Doing::Move | Doing::Permit => {
+            PathOperation::Overwrite | PathOperation::Move | PathOperation::Permit => {
                 let place = Place { path: &format!("{known}…"), tree: file.tree, glob: false, cwd: None, home: None };
                 let found = judge(doing, &place, Seen::default());
                 if known.starts_with('/') && found.tier > Tier::WithEffort {
@@ -138,7 +140,7 @@ impl Findings<'_> {
             }
         };
         let kind = if file.tree { "folder" } else { "file" };
-        let action = if doing == Doing::Delete { "delete" } else { "overwrite" };
+        let action = if doing == PathOperation::Delete { "delete" } else { "overwrite" };
         self.not_known(action, kind, why, file.span);
     }
 
@@ -210,13 +212,13 @@ impl Findings<'_> {
         };
         for command in &analysis.commands {
             if !command.words.first().is_some_and(judged) {
-                self.unnamed(command);
+                self.unknown_program(command);
             }
         }
     }
 
     /// A command whose program is not known.
-    fn unnamed(&mut self, command: &Command) {
+    fn unknown_program(&mut self, command: &Command) {
         let Some(first) = command.words.first().filter(|word| word.parts.iter().any(Part::is_unknown)) else { return };
         let text = self.line.get(first.span.start..first.span.end).unwrap_or_default();
         let bare = text.trim_matches(['"', '$', '{', '}']);
@@ -303,7 +305,10 @@ fn handed_whole(analysis: &Analysis, span: Span) -> bool {
         })
     };
     analysis.commands.iter().any(|command| {
-        command.span.start <= span.start && span.end <= command.span.end && signs::runs_code(command) && code(command)
+        command.span.start <= span.start
+            && span.end <= command.span.end
+            && heuristics::runs_code(command)
+            && code(command)
     })
 }
 

@@ -7,13 +7,13 @@
 //! say. So there would be two readers, and the second would decide. Invariant: what is not known to lose anything is not made
 //! up to.
 
-mod always;
-mod judged;
+mod statement;
+mod tautology;
 mod tokens;
 
 use crate::report::Tier;
 
-use judged::{functions, has, judged};
+use statement::{functions, has, judge};
 use tokens::{Backslash, Token, statements, tokens};
 
 /// Longest text that is read.
@@ -147,10 +147,10 @@ impl Reader {
             }
             "DO" | "EXECUTE" | "EXEC" | "PREPARE" | "CALL" | "PERFORM" => {
                 self.called(rest, depth);
-                self.out.extend(judged(&first.text(), rest));
+                self.out.extend(judge(&first.text(), rest));
             }
             "SELECT" | "VALUES" | "TABLE" => functions(rest, &mut self.out),
-            _ => self.out.extend(judged(&first.text(), rest)),
+            _ => self.out.extend(judge(&first.text(), rest)),
         }
     }
 

@@ -4,10 +4,10 @@
 //! Terraform and guesses nothing by a name: a type that no file has is tier 5 (R36). The invariant: no sensitive value leaves
 //! (R8), and the work is linear in the plan. Page: `spec/consequence.md`.
 
-mod beside;
 mod document;
 mod graph;
 mod judge;
+mod non_resource;
 mod plan;
 mod risks;
 mod rule;
@@ -37,8 +37,8 @@ pub fn evaluate(plan: &Value, state: Option<&Value>) -> Result<Report, PlanError
         risks::raise(judged, &found);
     }
     let risks = found.into_iter().map(risks::Found::told).collect();
-    let beside = beside::mutations(document, &plan)?;
-    let mutations = judged.into_iter().map(|judged| judged.mutation).chain(beside).collect();
+    let others = non_resource::mutations(document, &plan)?;
+    let mutations = judged.into_iter().map(|judged| judged.mutation).chain(others).collect();
     Ok(Report { mutations, cross_action_risks: Some(risks), unseen: Vec::new() })
 }
 

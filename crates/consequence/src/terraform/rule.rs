@@ -102,7 +102,7 @@ pub struct OnDelete {
 
 /// What an attribute must become on an update for [`Loss`].
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Turn {
+pub enum Transition {
     /// Was on, is off.
     Off,
     /// A number gets smaller.
@@ -119,7 +119,7 @@ pub enum Turn {
 #[derive(Clone, PartialEq, Debug)]
 pub struct OnUpdate {
     pub path: &'static str,
-    pub turn: Turn,
+    pub transition: Transition,
     pub loss: Loss,
 }
 
@@ -204,19 +204,19 @@ impl OnUpdate {
         if becomes.unknown {
             return if was_on { None } else { Some(false) };
         }
-        Some(match self.turn {
-            Turn::Off => was_on && !becomes.values.iter().any(|(value, _)| on(value)),
-            Turn::Less => match (lowest(&was), lowest(&becomes)) {
+        Some(match self.transition {
+            Transition::Off => was_on && !becomes.values.iter().any(|(value, _)| on(value)),
+            Transition::Less => match (lowest(&was), lowest(&becomes)) {
                 (Some(was), Some(becomes)) => becomes < was,
                 (Some(was), None) => was > 0.0,
                 _ => false,
             },
-            Turn::Shorter => {
+            Transition::Shorter => {
                 let forever = |found| lowest(found).filter(|time| *time > 0.0).unwrap_or(f64::INFINITY);
                 forever(&becomes) < forever(&was)
             }
-            Turn::Changed => was.values.iter().map(|pair| pair.0).ne(becomes.values.iter().map(|pair| pair.0)),
-            Turn::To(text) => {
+            Transition::Changed => was.values.iter().map(|pair| pair.0).ne(becomes.values.iter().map(|pair| pair.0)),
+            Transition::To(text) => {
                 becomes.values.iter().any(|(value, _)| same(value, text))
                     && !was.values.iter().any(|(value, _)| same(value, text))
             }

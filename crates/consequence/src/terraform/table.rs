@@ -1,6 +1,6 @@
 //! The data files: `data/terraform/*.txt`, whose heads say how they are written.
 
-use super::rule::{Condition, Link, Loss, OnCreate, OnDelete, OnUpdate, Op, Role, Turn};
+use super::rule::{Condition, Link, Loss, OnCreate, OnDelete, OnUpdate, Op, Role, Transition};
 use crate::report::Tier;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -104,15 +104,15 @@ fn add(known: &mut Known, rule: &'static str) -> Option<()> {
             known.deletes.push(OnDelete { conditions: conditions(head)?, tier, reason });
         }
         '-' => {
-            let (path, turn) = head.split_once("->")?;
-            let turn = match turn {
-                "off" => Turn::Off,
-                "less" => Turn::Less,
-                "shorter" => Turn::Shorter,
-                "changed" => Turn::Changed,
-                text => Turn::To(text),
+            let (path, transition) = head.split_once("->")?;
+            let transition = match transition {
+                "off" => Transition::Off,
+                "less" => Transition::Less,
+                "shorter" => Transition::Shorter,
+                "changed" => Transition::Changed,
+                text => Transition::To(text),
             };
-            known.updates.push(OnUpdate { path, turn, loss: Loss::of(tail)? });
+            known.updates.push(OnUpdate { path, transition, loss: Loss::of(tail)? });
         }
         '!' => known.creates.push(OnCreate { conditions: conditions(head)?, loss: Loss::of(tail)? }),
         _ => return None,

@@ -95,7 +95,7 @@ pub enum Unmet {
     #[error("the verdict of {0} is too old")]
     TooOld(Timestamp),
     /// It is from the future.
-    #[error("the verdict is of {0}, which is still to come")]
+    #[error("the verdict is dated {0}, which is in the future")]
     Future(Timestamp),
     /// Neither it nor the terms say when it ends.
     #[error("nothing says how long this verdict holds: give an age that is allowed")]

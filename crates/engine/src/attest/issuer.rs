@@ -128,7 +128,7 @@ impl Issuer {
         let identity = match database.known()? {
             Some(known) => known,
             None => {
-                let first = first.map_or_else(Self::newcomer, Ok)?;
+                let first = first.map_or_else(Self::unnamed_identity, Ok)?;
                 begun(database.as_mut(), custodian.as_ref(), &first)?
             }
         };
@@ -136,7 +136,7 @@ impl Issuer {
     }
 
     /// Who an instance is that nobody gave a name.
-    pub fn newcomer() -> Result<Identity, IssuerError> {
+    pub fn unnamed_identity() -> Result<Identity, IssuerError> {
         Ok(Identity { id: format!("writ-{:08x}", random()? >> 96), url: None })
     }
 
@@ -165,7 +165,7 @@ impl Issuer {
     pub fn registry(&mut self, now: Timestamp) -> Result<Registry, IssuerError> {
         match self.database.registry()? {
             Some(registry) if registry.due(now).is_none() => Ok(registry),
-            _ => self.settle(now),
+            _ => self.rotate_if_due(now),
         }
     }
 
@@ -181,7 +181,7 @@ impl Issuer {
 
     /// One of the operator's changes.
     pub fn change(&mut self, change: &Change, now: Timestamp) -> Result<Registry, IssuerError> {
-        let first = self.settle(now)?;
+        let first = self.rotate_if_due(now)?;
         let changer = &mut |known: &Registry| known.changed(change, later(now)).map(Some);
         Ok(self.database.change(&first, changer)?)
     }
@@ -189,7 +189,7 @@ impl Issuer {
     /// Publishes a new key, unless one is waiting already (§5.4 step 1).
     fn publish(&mut self, now: Timestamp) -> Result<Key, IssuerError> {
         for _ in 0..ATTEMPTS {
-            let known = self.settle(now)?;
+            let known = self.rotate_if_due(now)?;
             let id = known.next_id();
             let public = self.custodian.make(&id)?;
             let publish = &mut |known: &Registry| {
@@ -210,7 +210,7 @@ impl Issuer {
         if let Some(at) = at.filter(|at| *at <= now) {
             return Err(DatabaseError::from(ChangeError::Past { at }).into());
         }
-        if at.is_some() && self.settle(now)?.active().is_none() {
+        if at.is_some() && self.rotate_if_due(now)?.active().is_none() {
             return Err(DatabaseError::from(ChangeError::NoneActive).into());
         }
         let next = self.publish(now)?;
@@ -252,8 +252,8 @@ impl Issuer {
     }
 
     /// The first key when there was none, and the rotation that is due.
-    fn settle(&mut self, now: Timestamp) -> Result<Registry, IssuerError> {
-        settle(self.database.as_mut(), self.custodian.as_ref(), &self.identity, now)
+    fn rotate_if_due(&mut self, now: Timestamp) -> Result<Registry, IssuerError> {
+        rotate_if_due(self.database.as_mut(), self.custodian.as_ref(), &self.identity, now)
     }
 }
 
@@ -267,7 +267,7 @@ fn begun(database: &mut dyn Database, custodian: &dyn Custodian, first: &Identit
     }
 }
 
-fn settle(
+fn rotate_if_due(
     database: &mut dyn Database,
     custodian: &dyn Custodian,
     identity: &Identity,
@@ -333,7 +333,7 @@ fn prepare<'a>(
     let fresh = match ready.take() {
         Some(known) if known.until.is_none_or(|end| now < end) => known,
         _ => {
-            let registry = settle(database, custodian, identity, now)?;
+            let registry = rotate_if_due(database, custodian, identity, now)?;
             let active = registry.signing(now).ok_or(IssuerError::NoActiveKey)?;
             let signer = custodian.signer(&active.id, &active.public)?;
             let signer = signer.ok_or_else(|| IssuerError::NotHere(active.id.clone()))?;

@@ -14,7 +14,7 @@ use writ_core::{Timestamp, ToolKind};
 use writ_shell::{Access, Analysis, Command, Dir, Env, analyze};
 
 /// Programs that put nothing back: they read, or write only what they are told to.
-const QUIET: &str = include_str!("quiet.txt");
+const KNOWN_EFFECTS: &str = include_str!("known_effects.txt");
 
 /// Most folders of an agent that a claimed path is tried from.
 const MAX_FOLDERS: usize = 64;
@@ -156,7 +156,7 @@ fn is_quiet(command: &Command) -> bool {
     if words.iter().any(|word| is_writing(base, word)) {
         return false;
     }
-    QUIET.lines().filter(|line| !line.starts_with('#')).any(|line| {
+    KNOWN_EFFECTS.lines().filter(|line| !line.starts_with('#')).any(|line| {
         let mut own = line.split_whitespace();
         let named = own.next() == Some(base);
         let mut own = own.peekable();
@@ -182,7 +182,7 @@ fn runs_git_hooks(command: &Command, cwd: &Path, home: Option<&str>) -> bool {
         Dir::Start(dir) => cwd.join(dir),
         Dir::Open(_) | Dir::Unknown => cwd.to_owned(),
     });
-    let mut repositories = dirs.filter_map(|dir| Repository::around(&dir).ok());
+    let mut repositories = dirs.filter_map(|dir| Repository::containing(&dir).ok());
     repositories.any(|repository| {
         let configured =
             |path: &Path| fs::read_to_string(path).is_ok_and(|text| text.to_ascii_lowercase().contains("hookspath"));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
-use writ_store::plain;
+use writ_store::regular_file;
 
 use crate::session::state::Blocks;
 use crate::session::{Session, SessionError};
@@ -31,7 +31,7 @@ impl AgentBlocks {
     pub fn kept(session: &Session<'_>) -> Option<Self> {
         let Some(blocks) = session.state.blocks else { return Some(Self::default()) };
         let path = session.store.folder(&session.id).join(file_name(blocks.agents));
-        let bytes = plain::read(&path, MAX_FILE).ok().filter(|bytes| Digest::of(bytes) == blocks.agents)?;
+        let bytes = regular_file::read(&path, MAX_FILE).ok().filter(|bytes| Digest::of(bytes) == blocks.agents)?;
         json::from_slice(&bytes).ok()
     }
 

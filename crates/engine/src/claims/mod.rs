@@ -7,10 +7,10 @@
 mod acts;
 pub mod blocks;
 pub mod capture;
-mod cast;
-mod lines;
+mod cast_db;
+mod enforced;
+mod messages;
 mod record;
-mod standing;
 pub mod tests_run;
 
 use std::collections::BTreeSet;
@@ -25,18 +25,18 @@ use writ_claims::{
 use writ_clients::Client;
 use writ_clients::transcript::Transcripts;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, SessionId, Timestamp, json};
-use writ_store::{Store, plain};
+use writ_store::{Store, regular_file};
 
 use crate::session::rows::Who;
 use crate::session::state::State;
 use crate::session::{Session, SessionError};
 use crate::{Home, governing};
 
+pub use crate::claim_settings::{ClaimSettings, MAIN};
 pub use crate::session::ungoverned;
-pub use crate::switches::{MAIN, Switches};
-pub use record::PREDICATE_TYPE;
-pub use standing::{Enforced, enforced};
 use blocks::AgentBlocks;
+pub use enforced::{Enforced, enforced};
+pub use record::PREDICATE_TYPE;
 use tests_run::{TestRuns, Tests};
 
 /// The acts a transcript tells of; none when it cannot be read.
@@ -303,7 +303,7 @@ struct Began<'a> {
 fn kept(store: &Store, id: &SessionId, agent: &str) -> Option<Result<Start, String>> {
     let path = store.folder(id).join(kept_as(agent));
     let found = fs::metadata(&path).ok()?;
-    let bytes = plain::read(&path, MAX_SNAPSHOT).ok()?;
+    let bytes = regular_file::read(&path, MAX_SNAPSHOT).ok()?;
     Some(match json::from_slice_with(&bytes, json::Limits::FOREIGN).ok()? {
         Kept::Failed { error } => Err(error),
         Kept::Tree { root, files } => Ok(Start { root, snapshot: files, since: found.modified().ok() }),
@@ -366,12 +366,12 @@ fn stopped(session: &mut Session<'_>, input: &Event, stopping: Stopping) -> Resu
     {
         counts.record(session, &agent)?;
     }
-    let notes = lines::report(&stopping, code, enforcement.on);
+    let notes = messages::report(&stopping, code, enforcement.on);
     let claim = record::Claim::of(&stopping, code, tests);
     record::append(session, input, &stopping, &claim)?;
-    cast::mirror(session.home, input.session.as_str(), &claim, session.now);
+    cast_db::mirror(session.home, input.session.as_str(), &claim, session.now);
     let mut answer = Answer::from(if code.blocks() {
-        Reply::Block { reason: lines::reason(&stopping, tests.filter(|_| false_tests)) }
+        Reply::Block { reason: messages::reason(&stopping, tests.filter(|_| false_tests)) }
     } else {
         Reply::Silent
     });

@@ -10,13 +10,13 @@ use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::attestation::Attestation;
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::Policy;
-use writ_store::{Store, plain};
+use writ_store::{Store, regular_file};
 
 use super::outcome::APPROVED;
 use crate::Home;
 use crate::attest::proofs::{Proof, attestation_file};
 use crate::attest::verdicts::{self, VerdictError};
-use crate::governing::standing::{self, PolicyRef};
+use crate::governing::in_force::{self, PolicyRef};
 use crate::governing::{self, Governing, Trust};
 use crate::session::shown::{Shown, cite};
 use crate::session::state::{MAX_GRANTS, State, short};
@@ -87,7 +87,7 @@ pub enum ApprovalError {
     #[error(transparent)]
     Store(#[from] writ_store::StoreError),
     /// The attestation that the call was asked about with.
-    #[error("{} is not the evaluation this call was asked about with: put it back, or have the agent ask again", path.display())]
+    #[error("{} is not the evaluation on which this call was asked: put it back, or have the agent ask again", path.display())]
     NoEvaluation {
         /// Where it should be.
         path: PathBuf,
@@ -155,7 +155,7 @@ fn cited(policy: Option<&Policy>, rule: &str) -> String {
 pub fn kept_policy(store: &Store, id: &SessionId, row: &Row) -> Option<Policy> {
     let accepted = State::from_detail(&row.detail)?.policy?;
     let path = store.folder(id).join("policies").join(accepted.file.hex());
-    let bytes = plain::read(&path, MAX_POLICY).ok()?;
+    let bytes = regular_file::read(&path, MAX_POLICY).ok()?;
     let inner = governing::unwrap(&accepted.path, &bytes, || Ok(Vec::new())).ok()?.0;
     Policy::parse(inner.as_deref().unwrap_or(&bytes), &accepted.root().to_string_lossy()).ok()
 }
@@ -246,7 +246,7 @@ pub fn approve(store: &Store, id: &SessionId, name: &str, home: &Home) -> Result
 /// The human's word under signature, resting on the evaluation that was kept with the call.
 fn attested(store: &Store, session: &Session<'_>, call: &Waiting, evaluation: Digest) -> Result<Proof, ApprovalError> {
     let path = store.folder(&session.id).join(attestation_file(evaluation));
-    let kept = plain::read(&path, MAX_ATTESTATION).ok().and_then(|bytes| Attestation::parse(&bytes).ok());
+    let kept = regular_file::read(&path, MAX_ATTESTATION).ok().and_then(|bytes| Attestation::parse(&bytes).ok());
     let kept = kept.filter(|kept| kept.digest() == evaluation).ok_or(ApprovalError::NoEvaluation { path })?;
     Ok(verdicts::approve(session, &call.tool, call.input, GRANT_MINUTES * 60, &kept)?)
 }
@@ -258,7 +258,7 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, A
     let path = policy.path;
     let governing = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(SessionError::from)?;
     session.keep_policy(&governing)?;
-    let repository = standing::repository(policy_root(&governing));
+    let repository = in_force::repository(policy_root(&governing));
     store.keep_accepted(repository, governing.file, &governing.bytes)?;
     store.settle(repository)?;
     session.state.policy = Some(PolicyRef::to(&governing));
@@ -272,7 +272,7 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, A
 
 /// Settles that a policy that governed here is gone: new sessions run without one.
 pub fn accept_none(store: &Store, cwd: &std::path::Path) -> Result<(), ApprovalError> {
-    Ok(store.settle(standing::repository(cwd))?)
+    Ok(store.settle(in_force::repository(cwd))?)
 }
 
 fn policy_root(governing: &Governing) -> &std::path::Path {

@@ -9,12 +9,12 @@ use writ_evidence::row::RowDecision;
 use writ_policy::{Enforced, Facts, Layer, Policy, enforce, judge};
 
 use super::authored;
-use super::look::{Looked, Surroundings, look};
+use super::look::{CallContext, Looked, look};
 use super::outcome::{POLICY_UNUSABLE, and_pending, approved, changed_policy, row_decision, rules};
 use crate::attest::proofs::Proof;
 use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
-use crate::governing::standing::Change;
+use crate::governing::in_force::Change;
 use crate::session::rows::{Who, input_digest};
 use crate::session::shown::cite;
 use crate::session::state::{Action, short};
@@ -25,7 +25,7 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
     let ToolUse { id, call } = used;
     let tool = call.tool.as_str();
     let digest = input_digest(&call.input);
-    let Considered { mut decision, judged, proofs, layer, policy } = decide(session, call, Some(id));
+    let DecidedCall { mut decision, judged, proofs, layer, policy } = decide(session, call, Some(id));
     let action = Action {
         session: session.id.as_str(),
         tool,
@@ -71,7 +71,7 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
 
 /// Answers a permission prompt: a call the policy denies is refused there too, everything else is left to the human.
 pub fn permission(session: &mut Session<'_>, input: &Event, call: &ToolCall) -> Result<Answer, SessionError> {
-    let Considered { decision: judged, policy, .. } = decide(session, call, None);
+    let DecidedCall { decision: judged, policy, .. } = decide(session, call, None);
     let Enforced { decision, observed } = told(policy.as_ref(), judged.clone());
     let detail = Asked {
         tool: &call.tool,
@@ -96,7 +96,7 @@ pub fn after(
     used: &ToolUse,
     outcome: Result<&Value, &String>,
 ) -> Result<Answer, SessionError> {
-    let detail = Came { event: "tool-result", standing: "observed", who: Who::of(input) };
+    let detail = ResultDetail { event: "tool-result", standing: "observed", who: Who::of(input) };
     let (decision, result) = match outcome {
         Ok(response) => (RowDecision::Completed, input_digest(response)),
         Err(error) => (RowDecision::Failed, Digest::of(error.as_bytes())),
@@ -143,12 +143,12 @@ struct Judged {
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<Facts>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    layer: Option<JudgedToo>,
+    layer: Option<ChangedPolicy>,
 }
 
 /// A changed policy that was asked, too.
 #[derive(Serialize)]
-struct JudgedToo {
+struct ChangedPolicy {
     file: Digest,
     facts: Facts,
 }
@@ -168,7 +168,7 @@ struct Asked<'a> {
 
 /// What the row of a call says after it ran.
 #[derive(Serialize)]
-struct Came<'a> {
+struct ResultDetail<'a> {
     event: &'static str,
     standing: &'static str,
     #[serde(flatten)]
@@ -176,7 +176,7 @@ struct Came<'a> {
 }
 
 /// A decision, what its row says of it, and the attestations it rests on.
-struct Considered {
+struct DecidedCall {
     decision: Decision,
     judged: Judged,
     proofs: Vec<Proof>,
@@ -195,19 +195,19 @@ fn told(policy: Option<&Policy>, decision: Decision) -> Enforced {
 }
 
 /// Decides a call. A call that is about to run, and so has an id, is attested where the policy wants that.
-fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> Considered {
+fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> DecidedCall {
     let mut judged = Judged { event: "tool-call", attestation: None, facts: None, layer: None };
     let in_force = match session.policy() {
         Ok(in_force) => in_force,
         Err(blocked) => {
             let decision = Decision::from_reasons(vec![blocked_reason(session, blocked)]);
-            return Considered { decision, judged, proofs: Vec::new(), layer: None, policy: None };
+            return DecidedCall { decision, judged, proofs: Vec::new(), layer: None, policy: None };
         }
     };
     let governing = &in_force.accepted;
     let folder = session.store.folder(&session.id);
     let surroundings =
-        Surroundings { setting: &session.setting, home: session.home, client: session.client, session: Some(&folder) };
+        CallContext { setting: &session.setting, home: session.home, client: session.client, session: Some(&folder) };
     let Looked { mut facts, report, mut proofs } = look(&governing.policy, call, &surroundings);
     let wanted = id.filter(|_| governing.policy.consequences().attest);
     if let (Some(id), Some(report), Some(subject)) = (wanted, report, subject::Subject::of(call)) {
@@ -229,9 +229,9 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> Considere
     let file = change.map(|change| change.file);
     if let Some((file, looked)) = file.zip(changed) {
         proofs.extend(looked.proofs);
-        judged.layer = Some(JudgedToo { file, facts: looked.facts });
+        judged.layer = Some(ChangedPolicy { file, facts: looked.facts });
     }
-    Considered { decision, judged, proofs, layer: file, policy: Some(governing.policy.clone()) }
+    DecidedCall { decision, judged, proofs, layer: file, policy: Some(governing.policy.clone()) }
 }
 
 fn blocked_reason(session: &Session<'_>, blocked: &Blocked) -> Reason {

@@ -9,8 +9,8 @@ use writ_core::{ToolCall, ToolKind};
 use writ_policy::{Facts, Loss, Policy, Setting};
 
 use super::applies;
-use super::disk::Disk;
-use super::own;
+use super::file_system::FileSystem;
+use super::own_server;
 use super::probe::DiskProbe;
 use crate::Home;
 use crate::attest::proofs::Proof;
@@ -18,7 +18,7 @@ use crate::attest::subject::Subject;
 
 /// Where a call is looked at.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct CallContext<'a> {
     pub setting: &'a Setting,
     pub home: &'a Home,
     /// The agent's client, where it is known.
@@ -37,13 +37,13 @@ pub struct Looked {
 }
 
 /// What a call would touch on this machine; where the policy asks for it, what would be lost and which plans are applied.
-pub fn look(policy: &Policy, call: &ToolCall, surroundings: &Surroundings<'_>) -> Looked {
-    let Surroundings { setting, home, client, session } = *surroundings;
+pub fn look(policy: &Policy, call: &ToolCall, surroundings: &CallContext<'_>) -> Looked {
+    let CallContext { setting, home, client, session } = *surroundings;
     // What Writ's own tools are asked about is not done.
-    let ours = client.is_some_and(|client| own::is_ours(call, client, home));
+    let ours = client.is_some_and(|client| own_server::is_ours(call, client, home));
     let question = ours.then(|| ToolCall { input: Value::Object(Object::new()), ..call.clone() });
     let call = question.as_ref().unwrap_or(call);
-    let mut facts = writ_policy::survey(policy, call, setting, &Disk::guarding(setting).remembering(session));
+    let mut facts = writ_policy::survey(policy, call, setting, &FileSystem::guarding(setting).remembering(session));
     if home.zsh
         && let ToolKind::Shell { command: line } = &call.kind
     {

@@ -4,10 +4,10 @@ pub mod applies;
 pub mod approvals;
 mod authored;
 pub mod call;
-mod disk;
+mod file_system;
 mod look;
 pub mod outcome;
-mod own;
+mod own_server;
 pub mod passphrase;
 mod probe;
 
@@ -15,18 +15,18 @@ use writ_clients::Client;
 use writ_core::{Decision, Timestamp, ToolCall};
 use writ_policy::{Layer, Tally};
 
-pub use disk::Disk;
+pub use file_system::FileSystem;
 pub use probe::DiskProbe;
 
 use crate::Home;
 use crate::governing::{Governing, protect};
-use look::{Surroundings, look};
+use look::{CallContext, look};
 
 /// Decides one call of a client's agent under a policy, now, on this machine's file system, without a session and without a
 /// record.
 pub fn now(governing: &Governing, call: &ToolCall, client: &dyn Client, home: &Home) -> Decision {
     let setting = protect::setting(home, &governing.path, Timestamp::now());
     let looked =
-        look(&governing.policy, call, &Surroundings { setting: &setting, home, client: Some(client), session: None });
+        look(&governing.policy, call, &CallContext { setting: &setting, home, client: Some(client), session: None });
     writ_policy::judge(&[Layer::own(&governing.policy, &looked.facts)], &setting, Tally::default())
 }

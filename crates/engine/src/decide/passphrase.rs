@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use writ_core::plain;
+use writ_core::regular_file;
 use writ_evidence::passphrase::{Passphrase, PassphraseError};
 use writ_store::Store;
 
@@ -49,7 +49,7 @@ fn path(home: &Home) -> Result<PathBuf, NoStateDir> {
 /// The passphrase that was set, if one was.
 pub fn read(home: &Home) -> Result<Option<Passphrase>, PassphraseUnusable> {
     let path = path(home)?;
-    match plain::read(&path, MAX) {
+    match regular_file::read(&path, MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(PassphraseUnusable::Io { path, source }),
         Ok(bytes) => Passphrase::from_json(&bytes).map(Some).ok_or(PassphraseUnusable::Damaged { path }),

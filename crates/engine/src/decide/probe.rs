@@ -68,7 +68,7 @@ fn look(path: &Path, timeout: Duration) -> Seen {
     if path.components().any(|part| part.as_os_str() == ".git") {
         return Seen { exists: Some(true), git: Some(Git::Outside), folder };
     }
-    let Ok(repository) = Repository::around(path.parent().unwrap_or(path)) else {
+    let Ok(repository) = Repository::containing(path.parent().unwrap_or(path)) else {
         return Seen { exists: Some(true), git: Some(Git::Outside), folder };
     };
     let limits = Limits { timeout, ..Limits::default() };
@@ -88,7 +88,7 @@ fn look(path: &Path, timeout: Duration) -> Seen {
 /// What is not there says something only within a work tree: elsewhere the line may be meant for another machine, or for later.
 fn absent(path: &Path) -> Seen {
     let above = path.ancestors().skip(1).find(|above| above.is_dir());
-    match above.map(Repository::around) {
+    match above.map(Repository::containing) {
         Some(Ok(_)) => Seen { exists: Some(false), ..Seen::default() },
         _ => Seen::default(),
     }

@@ -1,9 +1,9 @@
 //! The policy that governs a folder: where it is, whose word it is, what becomes of it, what it protects.
 
 mod find;
+pub mod in_force;
 mod open;
 pub mod protect;
-pub mod standing;
 pub mod starter;
 mod trust;
 

@@ -10,7 +10,7 @@ use writ_core::{Digest, json};
 use writ_evidence::dsse::Envelope;
 use writ_evidence::keys::PublicKey;
 use writ_policy::{Policy, PolicyError};
-use writ_store::plain;
+use writ_store::regular_file;
 
 use super::trust::{Trust, TrustError};
 
@@ -114,7 +114,7 @@ pub enum GoverningError {
 
 /// Reads a policy file's bytes, bounded.
 pub fn read(path: &Path) -> Result<Vec<u8>, GoverningError> {
-    plain::read(path, MAX_BYTES).map_err(|source| {
+    regular_file::read(path, MAX_BYTES).map_err(|source| {
         let path = path.to_owned();
         if source.kind() == ErrorKind::FileTooLarge {
             GoverningError::TooLarge { path }

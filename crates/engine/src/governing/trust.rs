@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use writ_evidence::keys::PublicKey;
-use writ_store::plain;
+use writ_store::regular_file;
 
 /// Largest pinned key.
 const MAX_KEY: u64 = 1 << 20;
@@ -114,7 +114,7 @@ impl Trust {
         for entry in entries {
             let path = entry.map_err(|source| io(dir, source))?.path();
             if path.extension().is_some_and(|extension| extension == "pem") {
-                let pem = plain::text(&path, MAX_KEY).map_err(|source| io(&path, source))?;
+                let pem = regular_file::text(&path, MAX_KEY).map_err(|source| io(&path, source))?;
                 let key = read_key(&pem, &path)?;
                 files.push((path, key));
             }

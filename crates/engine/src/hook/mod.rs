@@ -17,7 +17,7 @@ use writ_evidence::row::RowDecision;
 use writ_store::Store;
 
 use crate::decide::call;
-use crate::governing::standing;
+use crate::governing::in_force;
 use crate::session::rows::UNREADABLE;
 use crate::session::{self, Session, SessionError, unhooked};
 use crate::{Home, claims, governing};
@@ -120,7 +120,7 @@ fn dispatch(input: &Event, home: &Home) -> Result<Answer, SessionError> {
         home.state()
             .ok()
             .and_then(|state| Store::open(state.to_owned()).ok())
-            .is_some_and(|store| standing::is_lost(&store, cwd))
+            .is_some_and(|store| in_force::is_lost(&store, cwd))
     };
     if !known && governing::find(cwd).is_none() && !lost() {
         return Ok(ungoverned(input, home).unwrap_or_else(|error| {

@@ -24,7 +24,7 @@ use writ_policy::Setting;
 use writ_store::{LedgerGuard, Store, StoreError};
 
 use crate::Home;
-use crate::governing::standing::InForce;
+use crate::governing::in_force::InForce;
 use crate::governing::{Governing, GoverningError};
 use crate::home::NoStateDir;
 use state::{State, StateError};

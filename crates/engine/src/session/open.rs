@@ -15,7 +15,7 @@ use super::policy::first_policy;
 use super::state::{State, StateError};
 use super::{Session, SessionError, UNGOVERNED, namespace, rows};
 use crate::Home;
-use crate::governing::standing::PolicyRef;
+use crate::governing::in_force::PolicyRef;
 use crate::governing::{Governing, Signed, Trust, protect};
 use crate::setup::watch;
 

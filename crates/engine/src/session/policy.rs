@@ -8,7 +8,7 @@ use writ_store::Store;
 
 use super::state::State;
 use super::{Blocked, Session, SessionError};
-use crate::governing::standing::{self, Change, InForce, Open};
+use crate::governing::in_force::{self, Change, InForce, Open};
 use crate::governing::{self, Governing, Trust};
 
 impl Session<'_> {
@@ -17,7 +17,7 @@ impl Session<'_> {
         let look = || {
             let accepted = self.state.policy.as_ref().ok_or(Blocked::Ungoverned)?;
             let trust = Trust::open(self.home.state.as_deref());
-            standing::in_force(accepted, &self.store.folder(&self.id), &trust).map_err(Blocked::Unusable)
+            in_force::of(accepted, &self.store.folder(&self.id), &trust).map_err(Blocked::Unusable)
         };
         self.in_force.get_or_init(look).as_ref()
     }
@@ -37,12 +37,12 @@ impl Session<'_> {
         };
         if key == self.state.told {
             let pending = self.fresh && self.state.pending;
-            return Ok(pending.then(|| format!("writ: {}", standing::pending(&policy.path))));
+            return Ok(pending.then(|| format!("writ: {}", in_force::pending(&policy.path))));
         }
         if let Some(layer) = in_force.change.as_ref().and_then(Change::layer) {
             self.keep_policy(layer)?;
         }
-        let repository = standing::repository(policy.root());
+        let repository = in_force::repository(policy.root());
         let event = if key.is_some() { "policy-changed" } else { "policy-restored" };
         if key.is_some() {
             let open = Open { path: policy.path.clone(), file: policy.file };
@@ -66,8 +66,8 @@ struct Found<'a> {
 /// The policy that a new session begins under, and whether a human has to settle something first (R82). Where an earlier
 /// session's policy changed or vanished, one that nobody has accepted here does not begin a session: the accepted one does.
 pub fn first_policy(store: &Store, cwd: &Path, trust: &Trust) -> Result<(Governing, bool), SessionError> {
-    let repository = standing::repository(cwd);
-    let left = standing::left_open(store, cwd)?;
+    let repository = in_force::repository(cwd);
+    let left = in_force::left_open(store, cwd)?;
     let found = governing::find(cwd);
     let opened = match (&found, &left) {
         (Some(path), _) => Some(governing::open(path, None, trust)),
@@ -96,8 +96,8 @@ pub fn stands(store: &Store, id: &SessionId, trust: &Trust) -> Option<String> {
     let row = store.last_row(id).ok()??;
     let state = State::from_detail(&row.detail)?;
     let policy = state.policy?;
-    let pending = state.pending.then(|| standing::pending(&policy.path));
-    match standing::in_force(&policy, &store.folder(id), trust) {
+    let pending = state.pending.then(|| in_force::pending(&policy.path));
+    match in_force::of(&policy, &store.folder(id), trust) {
         Ok(InForce { change: Some(change), .. }) => Some(change.tell(&policy.path)),
         Ok(InForce { change: None, .. }) => pending,
         Err(error) => Some(format!("{error}: every call is denied")),

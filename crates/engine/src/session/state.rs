@@ -11,7 +11,7 @@ use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp};
 use writ_policy::Tally;
 
-use crate::governing::standing::PolicyRef;
+use crate::governing::in_force::PolicyRef;
 
 /// Most approvals that may wait to be used at once.
 pub const MAX_GRANTS: usize = 12;
@@ -182,7 +182,8 @@ mod tests {
         assert_eq!(state.grant(digest, until, now), None);
         assert_eq!(state.grant(Digest::of(&[0]), until, now), Some(()), "one that is open is only prolonged");
         let counts = u64::MAX >> 12;
-        (state.calls, state.asked, state.denied, state.observed, state.turns) = (counts, counts, counts, counts, counts);
+        (state.calls, state.asked, state.denied, state.observed, state.turns) =
+            (counts, counts, counts, counts, counts);
         (state.blocks, state.pending) = (Some(Blocks { total: counts, agents: digest }), true);
         state.told = Some(digest.to_string());
         let text = json::to_canonical(&state);

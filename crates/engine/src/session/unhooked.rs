@@ -13,7 +13,7 @@ use writ_clients::cursor::{Cursor, News, Reading, news};
 use writ_core::json::{self, Value};
 use writ_core::{BatchCall, Digest, Event, EventKind, Outcome, SessionId, ToolUse};
 use writ_evidence::row::RowDecision;
-use writ_store::{Store, plain};
+use writ_store::{Store, regular_file};
 
 use super::rows::{Who, input_digest};
 use super::{Session, SessionError};
@@ -77,7 +77,7 @@ pub const fn ends_turn(event: &EventKind) -> bool {
 pub fn prepare(input: &Event, store: &Store, id: &SessionId) -> Option<News> {
     let path = input.transcript.as_deref().filter(|_| ends_turn(&input.kind))?;
     let transcripts = writ_clients::named(input.client).and_then(Client::transcripts)?;
-    let kept = plain::read(&store.folder(id).join(CURSOR), MAX_CURSOR).ok();
+    let kept = regular_file::read(&store.folder(id).join(CURSOR), MAX_CURSOR).ok();
     let cursor: Option<Cursor> = kept.and_then(|bytes| json::from_slice(&bytes).ok());
     news(transcripts, Path::new(path), cursor.unwrap_or_default()).ok()
 }

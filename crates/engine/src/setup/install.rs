@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use writ_clients::settings::{Edited, HookSpec, Settings, SettingsError};
 use writ_core::Digest;
 use writ_core::json::{self, FormatError};
-use writ_store::plain;
+use writ_store::regular_file;
 
 use crate::home::{Home, NoStateDir};
 
@@ -145,7 +145,7 @@ const PRIVATE: u32 = 0o600;
 const MAX_SETTINGS: u64 = 64 << 20;
 
 fn read(path: &Path) -> Result<Option<String>, InstallError> {
-    match plain::read(path, MAX_SETTINGS) {
+    match regular_file::read(path, MAX_SETTINGS) {
         Ok(bytes) => String::from_utf8(bytes)
             .map(Some)
             .map_err(|error| io(path, std::io::Error::new(ErrorKind::InvalidData, error.utf8_error()))),

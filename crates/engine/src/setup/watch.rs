@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use writ_clients::Client;
 use writ_clients::settings::{Installed, Start};
 use writ_core::json::{self, Value};
-use writ_core::plain;
+use writ_core::regular_file;
 
 use crate::{Home, governing};
 
@@ -87,7 +87,7 @@ fn files(home: &Home, client: &dyn Client, cwd: &Path) -> Vec<PathBuf> {
 
 fn look(client: &dyn Client, path: &Path) -> Result<Installed, String> {
     let settings = client.settings().ok_or("this client has no settings")?;
-    let bytes = plain::read(path, MAX_SETTINGS).map_err(|error| error.to_string())?;
+    let bytes = regular_file::read(path, MAX_SETTINGS).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
     settings.inspect(Some(&text)).map_err(|error| error.to_string())
 }

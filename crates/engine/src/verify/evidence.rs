@@ -15,7 +15,7 @@ use writ_evidence::checkpoint::origin;
 use writ_evidence::keys::PublicKey;
 use writ_evidence::ledger::{Checker, LedgerReport};
 use writ_evidence::row::{MAX_LINE, Row};
-use writ_store::{Store, StoreError, plain};
+use writ_store::{Store, StoreError, regular_file};
 
 use super::key::{self, KeyUsed, NOT_THERE};
 use super::report::{Outcome, Phase, Report, Standing, Status, Unobserved};
@@ -100,7 +100,7 @@ impl Evidence {
         expected: Option<&SessionId>,
     ) -> Result<Self, VerifyError> {
         let io = |source| VerifyError::Io { path: file.to_owned(), source };
-        let open = match plain::open(file) {
+        let open = match regular_file::open(file) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(VerifyError::NoLedger { path: folder.to_owned() });
             }
@@ -355,7 +355,7 @@ const fn observed(name: &'static str, outcome: Outcome, summary: String, finding
 /// The first line, where it is a row.
 fn first_row(file: &Path) -> std::io::Result<Option<Row>> {
     let mut line = Vec::new();
-    plain::open(file)?.take(MAX_LINE as u64 + 1).read_to_end(&mut line)?;
+    regular_file::open(file)?.take(MAX_LINE as u64 + 1).read_to_end(&mut line)?;
     Ok(line.iter().position(|&byte| byte == b'\n').and_then(|end| Row::parse(line.get(..end)?).ok()))
 }
 

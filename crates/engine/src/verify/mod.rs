@@ -22,7 +22,7 @@ use writ_core::SessionId;
 use writ_core::json::Value;
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
-use writ_store::{Store, StoreError, plain};
+use writ_store::{Store, StoreError, regular_file};
 
 use crate::Home;
 use crate::session::rows;
@@ -115,7 +115,7 @@ pub fn folder(folder: &Path, home: &Home, options: &Options) -> Result<Report, V
 
 fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>) -> Result<Report, VerifyError> {
     if let Some(path) = options.transcript.as_deref() {
-        plain::open(path).map_err(|source| VerifyError::Io { path: path.to_owned(), source })?;
+        regular_file::open(path).map_err(|source| VerifyError::Io { path: path.to_owned(), source })?;
     }
     let evidence = Evidence::open(&folder.join("ledger.jsonl"), folder, home, options, id)?;
     let kept = policies::read(folder);
@@ -158,7 +158,7 @@ pub fn session_id(genesis: &Row) -> Option<SessionId> {
 }
 
 fn optional(path: &Path) -> Result<Option<Vec<u8>>, VerifyError> {
-    match plain::read(path, MAX_FILE) {
+    match regular_file::read(path, MAX_FILE) {
         Err(source) if source.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(VerifyError::Io { path: path.to_owned(), source }),
         Ok(bytes) => Ok(Some(bytes)),

@@ -9,7 +9,7 @@ use writ_policy::Policy;
 
 use super::report::{Outcome, Phase, Standing};
 use crate::Home;
-use crate::governing::standing::PolicyRef;
+use crate::governing::in_force::PolicyRef;
 use crate::governing::{self, Signed, Trust};
 use crate::session::state::State;
 

@@ -67,7 +67,7 @@ pub enum ChangeError {
     #[error("no key is active, so none can be planned to follow it: run `writ keys rotate` without `--at`")]
     NoneActive,
     /// A rotation in the past.
-    #[error("{at} is over: give a moment that is still to come")]
+    #[error("{at} is in the past: give a time in the future")]
     Past {
         /// The moment.
         at: Timestamp,

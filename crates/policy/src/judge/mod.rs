@@ -46,12 +46,12 @@ pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Tal
     facts.applies.iter().for_each(|apply| judge.apply(apply));
     let mut seen = HashSet::new();
     let mut reasons = judge.reasons;
-    reasons.retain(|reason| seen.insert(sameness(reason)));
+    reasons.retain(|reason| seen.insert(dedup_key(reason)));
     Decision::from_reasons(reasons)
 }
 
 /// Reasons alike in this say the same. The text of a command is left out: the record does not keep it.
-fn sameness(reason: &Reason) -> (String, Verdict, Subject, Option<Span>, String) {
+fn dedup_key(reason: &Reason) -> (String, Verdict, Subject, Option<Span>, String) {
     let matched = &reason.matched;
     let keeps_text = !matches!(matched.subject, Subject::Command | Subject::Unresolved);
     let text = if keeps_text { matched.text.clone() } else { String::new() };

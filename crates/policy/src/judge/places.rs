@@ -25,7 +25,7 @@ impl Judge<'_> {
         let spellings = fact.spellings();
         let home = self.home();
         let named = |rules| {
-            spellings.iter().find_map(|path| last_word_of(rules, path, home, |scope| is_meant(tool, scope, fact)))
+            spellings.iter().find_map(|path| last_word_of(rules, path, home, |scope| rule_applies(tool, scope, fact)))
         };
         if fact.kind == PathKind::Into {
             self.might_overwrite(fact);
@@ -133,7 +133,7 @@ impl Judge<'_> {
         let approval = files.approval.iter().filter(|_| !is_below(&files.root, &fact.resolved));
         let rules = files.deny.iter().chain(&files.read_only).chain(approval);
         let below = rules
-            .filter(|rule| is_meant(tool, rule.scope, fact) && rule.is_anchored_below(&fact.resolved, home))
+            .filter(|rule| rule_applies(tool, rule.scope, fact) && rule.is_anchored_below(&fact.resolved, home))
             .map(|rule| rule.pointer.as_str());
         let protected = self.setting.protected_below(&fact.resolved).map(|_| protect::RULE);
         for rule in below.chain(protected) {
@@ -155,7 +155,7 @@ impl Judge<'_> {
             && content
             && let Some(rule) = rules
                 .iter()
-                .find(|rule| is_meant(tool, rule.scope, fact) && rule.is_anchored_below(&fact.resolved, home))
+                .find(|rule| rule_applies(tool, rule.scope, fact) && rule.is_anchored_below(&fact.resolved, home))
         {
             return Some(rule);
         }
@@ -163,7 +163,7 @@ impl Judge<'_> {
             return None;
         }
         let word = Glob::parse(&fact.written).ok()?;
-        rules.iter().find(|rule| is_meant(tool, rule.scope, fact) && rule.meets(&word, home))
+        rules.iter().find(|rule| rule_applies(tool, rule.scope, fact) && rule.meets(&word, home))
     }
 
     fn path_allowed(&mut self, fact: &PathFact) {
@@ -224,7 +224,7 @@ impl Judge<'_> {
 
 /// Whether a rule of this scope is about this use by `tool`. What a tool acts on is held against the rules that name the tool
 /// elsewhere ([`Judge::tools`]); writing a file that is there anew changes it.
-fn is_meant(tool: &str, scope: Scope, fact: &PathFact) -> bool {
+fn rule_applies(tool: &str, scope: Scope, fact: &PathFact) -> bool {
     scope.covers(fact.access)
         && match scope {
             Scope::Any | Scope::Reads => true,

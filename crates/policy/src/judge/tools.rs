@@ -4,7 +4,7 @@ use writ_core::{Matched, Subject, Verdict};
 
 use super::{Judge, kind, matched, path_match, reason, text_match};
 use crate::facts::{PathFact, SEARCH};
-use crate::rules::{Acting, PathRule, Reading, ToolRule};
+use crate::rules::{PathRule, Reading, ToolPattern, ToolRule};
 
 impl Judge<'_> {
     pub(super) fn tools(&mut self) {
@@ -35,8 +35,8 @@ impl Judge<'_> {
                 let whole = matched(Subject::Tool, tool, None);
                 self.say(verdict, &rule.pointer, whole, format!("tool `{tool}` {word}"), instead);
             }
-            Some(Acting::Text(_)) => self.against_texts(rule, verdict, word, &instead),
-            Some(Acting::Path(path)) => {
+            Some(ToolPattern::Text(_)) => self.against_texts(rule, verdict, word, &instead),
+            Some(ToolPattern::Path(path)) => {
                 let home = self.home();
                 let taken_back = |it: &str| {
                     let later = rules.iter().skip_while(|other| other.pointer != rule.pointer);
@@ -84,7 +84,7 @@ impl Judge<'_> {
         }
         let paths: Vec<&PathRule> = about
             .iter()
-            .filter_map(|rule| if let Some(Acting::Path(path)) = &rule.subject { Some(path) } else { None })
+            .filter_map(|rule| if let Some(ToolPattern::Path(path)) = &rule.subject { Some(path) } else { None })
             .collect();
         let mut named = if paths.is_empty() { None } else { self.allowed_paths(&paths) };
         let [_, name] = facts.names();

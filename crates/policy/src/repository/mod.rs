@@ -40,7 +40,7 @@ pub struct Repository<'w> {
 
 impl<'w> Repository<'w> {
     /// The repository that a folder lies in.
-    pub fn around(world: &'w dyn World, folder: &str) -> Option<Self> {
+    pub fn containing(world: &'w dyn World, folder: &str) -> Option<Self> {
         let start = world.resolve(folder).path;
         let mut work = start.trim_end_matches('/').to_owned();
         loop {

@@ -84,7 +84,7 @@ impl Spec {
         self.any
             || self.text.is_empty()
             || lower.strip_prefix(self.text.as_str()).is_some_and(below)
-            || (!self.literal && wild(self.text.as_bytes(), lower.as_bytes(), self.glob))
+            || (!self.literal && wildmatch(self.text.as_bytes(), lower.as_bytes(), self.glob))
     }
 }
 
@@ -102,7 +102,7 @@ fn folded_path(path: &str) -> String {
 }
 
 /// Whether a pattern matches a text, or the beginning of one up to a slash. A set in brackets is taken for any letter.
-fn wild(pattern: &[u8], text: &[u8], glob: bool) -> bool {
+fn wildmatch(pattern: &[u8], text: &[u8], glob: bool) -> bool {
     let mut states = vec![0usize];
     let advance = |states: &mut Vec<usize>| {
         let mut at = 0;

@@ -86,7 +86,7 @@ impl Survey<'_> {
         let front = text.split(['/', ':', '?']).next().filter(|_| !text.contains("://") && !self.there(text));
         let named: Vec<Host> = hosts
             .map(|host| host.trim_start_matches("tcp:").split([',', ':']).next().unwrap_or_default())
-            .chain(front.filter(|front| super::given::is_host(front)))
+            .chain(front.filter(|front| super::unknown_use::is_host(front)))
             .map(url::read_host)
             .collect();
         for host in named.into_iter().filter(|_| self.policy.domains.any()) {

@@ -89,8 +89,8 @@ impl Survey<'_> {
         for arrival in &analysis.arrivals {
             self.arrival(arrival);
         }
-        for given in &analysis.given {
-            self.given(given);
+        for given in &analysis.unknown_uses {
+            self.unknown_use(given);
         }
         for act in &analysis.repositories {
             self.repository(act, moves_commits(&analysis, act));
@@ -186,7 +186,7 @@ impl Survey<'_> {
                 Spelled::Open(parts) => self.open_use(file, &parts),
             }
         }
-        self.unlikely(file);
+        self.if_cd_fails(file);
     }
 
     /// A command that fails prints nothing: what stands behind a text that it should print is the path then.
@@ -265,7 +265,7 @@ impl Survey<'_> {
     }
 
     /// Where the path lies if a `cd` fails.
-    fn unlikely(&mut self, file: &FileUse) {
+    fn if_cd_fails(&mut self, file: &FileUse) {
         let Some(text) = file.path.literal().filter(|text| !text.starts_with('/')) else { return };
         for dir in &file.unlikely {
             let Dir::Start(dir) = dir else { continue };

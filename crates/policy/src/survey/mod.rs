@@ -5,7 +5,6 @@
 //! `spec/policy.md`.
 
 mod arrivals;
-mod given;
 mod input;
 mod line;
 mod open;
@@ -15,6 +14,7 @@ mod repository;
 mod template;
 mod tool;
 mod touched;
+mod unknown_use;
 mod walk;
 
 use self::paths::TOO_LONG;
@@ -29,7 +29,7 @@ use crate::glob::unfold;
 use crate::judge::{Tally, judge_alone};
 use crate::policy::Policy;
 use crate::protect::Setting;
-use crate::rules::{Acting, Reading, ToolRule, text_matches};
+use crate::rules::{Reading, ToolPattern, ToolRule, text_matches};
 use crate::url::{self, Target};
 use crate::world::{Search, World, fold};
 
@@ -114,10 +114,10 @@ impl Survey<'_> {
             ToolKind::Delegate { subagent } => self.text(Subject::Tool, subagent.clone(), subagent),
             // Its command is one of the client's own, not the shell's.
             ToolKind::Own if matches!(self.call.tool.as_str(), "SlashCommand" | "Skill") => {}
-            ToolKind::WebSearch | ToolKind::Own => return self.stranger(),
+            ToolKind::WebSearch | ToolKind::Own => return self.unrecognised_tool(),
             ToolKind::Mcp { .. } => self.foreign_input(),
             ToolKind::Other => {
-                self.stranger()?;
+                self.unrecognised_tool()?;
                 self.foreign_input();
             }
             ToolKind::Malformed { why } => return Err(why.clone()),
@@ -126,7 +126,7 @@ impl Survey<'_> {
     }
 
     /// A tool that is no server's: what its input names as a path or a URL is what it acts on.
-    fn stranger(&mut self) -> Result<(), String> {
+    fn unrecognised_tool(&mut self) -> Result<(), String> {
         for name in ["file_path", "notebook_path", "path", "filePath"] {
             match self.call.input.get(name) {
                 None | Some(Value::Null) => {}
@@ -308,8 +308,8 @@ fn text_rules<'a>(
     reading: Reading,
 ) -> impl Iterator<Item = (&'a ToolRule, &'a str)> {
     rules.iter().filter(move |rule| rule.is_about_any(names, reading)).filter_map(|rule| match &rule.subject {
-        Some(Acting::Text(pattern)) => Some((rule, pattern.as_str())),
-        Some(Acting::Path(_)) | None => None,
+        Some(ToolPattern::Text(pattern)) => Some((rule, pattern.as_str())),
+        Some(ToolPattern::Path(_)) | None => None,
     })
 }
 

@@ -3,7 +3,7 @@
 use writ_shell::{Access, Dir, FRESH, FileUse, Ignores, Listing, Part, Printed, Source, Word};
 
 use super::pattern::{any_pattern, escaped, is_listed, pattern_of, pattern_text, plain_text};
-use super::walk::{Met, Walk};
+use super::walk::{ListedEntry, Walk};
 use super::{MOST_TREES, Survey};
 use crate::facts::{PathFact, PathKind};
 use crate::glob::Glob;
@@ -244,7 +244,7 @@ impl Survey<'_> {
         }
         let shown = if listing.printed == Printed::Path { shown } else { "" };
         let mut found: Option<(String, bool)> = None;
-        let mut stop = |met: &Met<'_>| {
+        let mut stop = |met: &ListedEntry<'_>| {
             // A folder's content is read by nothing that does not go through it.
             if met.is_dir && file.access == Access::Read && !file.tree && !item.after.contains('/') {
                 return false;
@@ -292,7 +292,7 @@ impl Survey<'_> {
         if listing.ignores == Ignores::Git {
             return;
         }
-        let (words, tree) = listing.rough();
+        let (words, tree) = listing.as_globs();
         let rough = FileUse { tree: tree || file.tree, ..file.clone() };
         for word in words {
             match self.spell(dir, &word) {

@@ -6,7 +6,7 @@ use writ_shell::Access;
 use super::{MOST_TREES, Survey};
 use crate::facts::{PathFact, PathKind, SEARCH, UnresolvedFact};
 use crate::glob::split;
-use crate::rules::{Acting, PathRule, Reading, last_word_of};
+use crate::rules::{PathRule, Reading, ToolPattern, last_word_of};
 use crate::scope::Scope;
 use crate::world::{Search, expand, find_below, fold};
 
@@ -93,7 +93,7 @@ impl Survey<'_> {
         let tools = &self.policy.tools;
         let all = tools.deny.iter().chain(&tools.approval);
         let about = all.filter(|rule| rule.is_about_any(self.facts.names(), Reading::Wide));
-        about.filter_map(|rule| if let Some(Acting::Path(path)) = &rule.subject { Some(path) } else { None })
+        about.filter_map(|rule| if let Some(ToolPattern::Path(path)) = &rule.subject { Some(path) } else { None })
     }
 
     pub(super) fn has_path_rules(&self) -> bool {

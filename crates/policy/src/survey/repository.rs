@@ -34,7 +34,7 @@ impl Survey<'_> {
                 self.patch(act, &folder);
                 continue;
             }
-            let Some(repo) = Repository::around(world, &folder) else { continue };
+            let Some(repo) = Repository::containing(world, &folder) else { continue };
             if act.act == RepositoryAct::Alias {
                 self.alias(&repo, act);
                 continue;
@@ -149,7 +149,7 @@ impl Survey<'_> {
             (fact.tree, fact.kind) = (true, PathKind::Into);
             return self.facts.paths.push(fact);
         };
-        let top = Repository::around(self.world, folder).map(|repo| repo.work);
+        let top = Repository::containing(self.world, folder).map(|repo| repo.work);
         for name in texts.iter().flat_map(|text| patch_names(text)) {
             for base in std::iter::once(folder).chain(top.as_deref()) {
                 let fact = self.path(&self.absolute(base, &name), Access::Write, Some(act.span));

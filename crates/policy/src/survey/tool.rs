@@ -5,7 +5,7 @@ use writ_shell::{Access, Ignores, Listing, Printed, Test, Word};
 
 use super::Survey;
 use super::paths::TOO_LONG;
-use super::walk::{Met, Walk};
+use super::walk::{ListedEntry, Walk};
 use crate::facts::{PathFact, PathKind};
 use crate::glob::{split, unfold};
 use crate::rules::{last_word, last_word_of};
@@ -59,7 +59,7 @@ impl Survey<'_> {
         let ruled = self.has_path_rules();
         let (files, home) = (&self.policy.files, self.setting.home.as_deref());
         let mut found = None;
-        let mut stop = |met: &Met<'_>| {
+        let mut stop = |met: &ListedEntry<'_>| {
             let outside = files.allow.as_ref().is_some_and(|rules| last_word(rules, met.path, home).is_none());
             let parts = split(met.path);
             let named = |rules| last_word_of(rules, &parts, home, |scope| scope.covers(Access::Read)).is_some();

@@ -7,7 +7,7 @@ use crate::ignore::Ignored;
 use crate::world::{MAX_ENTRIES, Search, World};
 
 /// An entry that a listing prints, surely or perhaps.
-pub struct Met<'e> {
+pub struct ListedEntry<'e> {
     /// Absolute.
     pub path: &'e str,
     /// As it is printed.
@@ -67,7 +67,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Meets the entries of a folder until `stop` says so; `None` where the folder cannot be listed.
-    pub fn run(&mut self, root: &str, shown: &str, stop: &mut dyn FnMut(&Met<'_>) -> bool) -> Option<Search<()>> {
+    pub fn run(
+        &mut self,
+        root: &str,
+        shown: &str,
+        stop: &mut dyn FnMut(&ListedEntry<'_>) -> bool,
+    ) -> Option<Search<()>> {
         let root = root.trim_end_matches('/');
         self.world.list(if root.is_empty() { "/" } else { root })?;
         let name = root.rsplit('/').next().unwrap_or_default();
@@ -106,7 +111,7 @@ impl<'a> Walk<'a> {
         folder: &Open,
         entry: &crate::world::Entry,
         shown: &str,
-        stop: &mut dyn FnMut(&Met<'_>) -> bool,
+        stop: &mut dyn FnMut(&ListedEntry<'_>) -> bool,
     ) -> (bool, Option<Open>) {
         let (path, depth) = (format!("{}/{}", folder.path, entry.name), folder.depth.saturating_add(1));
         let below =
@@ -117,7 +122,7 @@ impl<'a> Walk<'a> {
             _ => format!("{shown}/{below}"),
         };
         let mut outcome = Outcome::default();
-        if entry.is_dir && self.ignored.leaves_out(&path, true) && folder.covered == NO {
+        if entry.is_dir && self.ignored.ignores(&path, true) && folder.covered == NO {
             return (false, None);
         }
         let own = Entry { name: &entry.name, printed: &whole, depth, is_dir: entry.is_dir };
@@ -130,8 +135,8 @@ impl<'a> Walk<'a> {
                 Printed::Name => entry.name.clone(),
             };
             let sure = reached == YES;
-            let met = Met { path: &path, printed, sure, is_dir: entry.is_dir, is_link: entry.is_link };
-            if stop(&met) && (entry.is_dir || folder.covered > NO || !self.ignored.leaves_out(&path, false)) {
+            let met = ListedEntry { path: &path, printed, sure, is_dir: entry.is_dir, is_link: entry.is_link };
+            if stop(&met) && (entry.is_dir || folder.covered > NO || !self.ignored.ignores(&path, false)) {
                 return (true, None);
             }
         }

@@ -7,8 +7,9 @@ use axum::http::header::{CONTENT_TYPE, ORIGIN};
 use axum::http::request::Parts;
 
 use super::Service;
-use super::answer::{JSON, Refusal};
+use super::error::ApiError;
 use super::rate_limit::Client;
+use super::response::JSON;
 
 /// The peer of a connection, in every request's extensions.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +20,9 @@ pub struct Peer(pub u128);
 pub struct WithinRate;
 
 impl FromRequestParts<Arc<Service>> for WithinRate {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, ApiError> {
         service.count(Client::Reading(peer(parts.extensions.get()))).map(|()| Self)
     }
 }
@@ -31,9 +32,9 @@ impl FromRequestParts<Arc<Service>> for WithinRate {
 pub struct MayEvaluate;
 
 impl FromRequestParts<Arc<Service>> for MayEvaluate {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, ApiError> {
         let (peer, headers) = (peer(parts.extensions.get()), &parts.headers);
         let client = match &service.tokens {
             Some(tokens) => tokens.find(headers).map(Client::Token),
@@ -41,15 +42,15 @@ impl FromRequestParts<Arc<Service>> for MayEvaluate {
         };
         service.count(client.unwrap_or(Client::Evaluating(peer)))?;
         if client.is_none() {
-            return Err(Refusal::Unauthorized);
+            return Err(ApiError::Unauthorized);
         }
         // A page in the user's browser reaches a loopback address too; without a token there is nothing else that it lacks.
         if service.tokens.is_none() && headers.contains_key(ORIGIN) {
-            return Err(Refusal::Origin);
+            return Err(ApiError::Origin);
         }
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
-        if kind.eq_ignore_ascii_case(JSON) { Ok(Self) } else { Err(Refusal::MediaType) }
+        if kind.eq_ignore_ascii_case(JSON) { Ok(Self) } else { Err(ApiError::MediaType) }
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 use super::Service;
-use super::answer::Refusal;
+use super::error::ApiError;
 
 /// A body above this has to wait for room, and is evaluated away from the threads that answer.
 pub const LONG: usize = 32 << 10;
@@ -27,24 +27,24 @@ pub struct Received<'a> {
 }
 
 /// Reads a body.
-pub async fn read(service: &Service, body: Body) -> Result<Received<'_>, Refusal> {
+pub async fn read(service: &Service, body: Body) -> Result<Received<'_>, ApiError> {
     let limit = service.max_body;
     if body.size_hint().lower() > limit as u64 {
-        return Err(Refusal::TooLarge(limit));
+        return Err(ApiError::TooLarge(limit));
     }
     // A body of unknown length may become as long as any.
     let most = body.size_hint().upper().and_then(|most| usize::try_from(most).ok()).unwrap_or(limit).min(limit);
     let room = if most > LONG {
         let kibibytes = u32::try_from(most / 1024).unwrap_or(u32::MAX).min(service.room_kib);
         let room = service.room.acquire_many(kibibytes).await;
-        Some(room.map_err(|_closed| Refusal::Busy)?)
+        Some(room.map_err(|_closed| ApiError::Busy)?)
     } else {
         None
     };
     match timeout(TIME, Limited::new(body, limit).collect()).await {
-        Err(_slow) => Err(Refusal::SlowBody),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge(limit)),
-        Ok(Err(_cut)) => Err(Refusal::Malformed("the body is cut off".to_owned())),
+        Err(_slow) => Err(ApiError::SlowBody),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::TooLarge(limit)),
+        Ok(Err(_cut)) => Err(ApiError::Malformed("the body is cut off".to_owned())),
         Ok(Ok(body)) => Ok(Received { bytes: body.to_bytes(), _room: room }),
     }
 }

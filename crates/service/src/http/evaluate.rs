@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tracing::{Instrument, info_span};
-use writ_consequence::Blind;
+use writ_consequence::NoProbe;
 use writ_core::Digest;
 use writ_core::json::{self, Integers, Limits, Value};
 use writ_core::secret::hide;
@@ -17,7 +17,8 @@ use writ_engine::attest::issuer::{Prepared, Statement};
 use writ_engine::attest::subject::{Detail, Subject};
 
 use super::admission::MayEvaluate;
-use super::answer::{Refusal, json};
+use super::error::ApiError;
+use super::response::json;
 use super::telemetry::Verdict;
 use super::{Service, body};
 
@@ -45,10 +46,10 @@ pub async fn answer(
     _admitted: MayEvaluate,
     State(service): State<Arc<Service>>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let body = body::read(&service, request.into_body()).await?;
     let Evaluated { verdict, report } = evaluated(&service, body).instrument(info_span!("evaluate")).await?;
-    let mut response = finished(&service, report).await.map_or_else(Refusal::into_response, |text| {
+    let mut response = finished(&service, report).await.map_or_else(ApiError::into_response, |text| {
         service.metrics.verdict(verdict);
         json(StatusCode::OK, text)
     });
@@ -56,19 +57,19 @@ pub async fn answer(
     Ok(response)
 }
 
-async fn evaluated(service: &Service, body: body::Received<'_>) -> Result<Evaluated, Refusal> {
+async fn evaluated(service: &Service, body: body::Received<'_>) -> Result<Evaluated, ApiError> {
     let (attest, seconds) = (service.signer.is_some(), service.shelf_life);
     if body.bytes.len() <= body::LONG {
         return evaluate(&body.bytes, attest, seconds);
     }
-    let _turn = service.long_evaluations.acquire().await.map_err(|_closed| Refusal::Busy)?;
+    let _turn = service.long_evaluations.acquire().await.map_err(|_closed| ApiError::Busy)?;
     let bytes = body.bytes.clone();
     let evaluated = tokio::task::spawn_blocking(move || evaluate(&bytes, attest, seconds)).await;
-    evaluated.map_err(|_gone| Refusal::Busy)?
+    evaluated.map_err(|_gone| ApiError::Busy)?
 }
 
 /// The answer's text, with the attestation in it where there is to be one.
-async fn finished(service: &Service, report: Report) -> Result<String, Refusal> {
+async fn finished(service: &Service, report: Report) -> Result<String, ApiError> {
     match (report, &service.signer) {
         (Report::Plain(report), None) => Ok(report),
         (Report::Prepared(prepared), Some(signer)) => {
@@ -82,17 +83,17 @@ async fn finished(service: &Service, report: Report) -> Result<String, Refusal> 
             text.push('}');
             Ok(text)
         }
-        (Report::Plain(_), Some(_)) | (Report::Prepared(_), None) => Err(Refusal::Unattested),
+        (Report::Plain(_), Some(_)) | (Report::Prepared(_), None) => Err(ApiError::Unattested),
     }
 }
 
 /// Parses, evaluates and writes down; needs nothing but the processor.
-fn evaluate(bytes: &[u8], attest: bool, seconds: i64) -> Result<Evaluated, Refusal> {
+fn evaluate(bytes: &[u8], attest: bool, seconds: i64) -> Result<Evaluated, ApiError> {
     // What is attested is known by a hash of its canonical form, which no other input may share.
     let integers = if attest { Integers::Canonical } else { Integers::Any };
     let limits = Limits { bytes: usize::MAX, integers, ..Limits::FOREIGN };
-    let request = json::parse_with(bytes, limits).map_err(|error| Refusal::Malformed(error.to_string()))?;
-    let malformed = |why: &str| Refusal::Malformed(why.to_owned());
+    let request = json::parse_with(bytes, limits).map_err(|error| ApiError::Malformed(error.to_string()))?;
+    let malformed = |why: &str| ApiError::Malformed(why.to_owned());
     if request.as_object().is_none() {
         return Err(malformed("the body is no object"));
     }
@@ -110,7 +111,7 @@ fn evaluate(bytes: &[u8], attest: bool, seconds: i64) -> Result<Evaluated, Refus
     });
     if let Some(unknown) = unknown {
         let why = format!("`options` has no member `{unknown}`; it takes `{}`", OPTIONS.join("`, `"));
-        return Err(Refusal::Malformed(why));
+        return Err(ApiError::Malformed(why));
     }
     let chain_id = option(options, "chain_id", |text| (1..=128).contains(&text.len()).then(|| hide(text)))?;
     let parent = option(options, "parent_attestation", |text| Digest::parse(text).ok())?;
@@ -125,14 +126,15 @@ fn evaluate(bytes: &[u8], attest: bool, seconds: i64) -> Result<Evaluated, Refus
         Some(Value::Bool(only)) => Detail::hash_only(*only),
         Some(_) => return Err(malformed("`options.hash_only` is neither true nor false")),
     };
-    let subject = Subject::read(source, input, options).map_err(|why| Refusal::NoSubject(why.to_string()))?;
-    let consequences = subject.evaluate(home.as_deref(), &Blind).map_err(|why| Refusal::NoSubject(why.to_string()))?;
+    let subject = Subject::read(source, input, options).map_err(|why| ApiError::NoSubject(why.to_string()))?;
+    let consequences =
+        subject.evaluate(home.as_deref(), &NoProbe).map_err(|why| ApiError::NoSubject(why.to_string()))?;
     let output = subject.output(&consequences, detail);
     let report = if attest {
         let statement = Statement { input: subject.attested(detail), output, seconds, chain_id, parent };
-        let prepared = statement.prepare().map_err(|_no_random| Refusal::Unattested)?;
+        let prepared = statement.prepare().map_err(|_no_random| ApiError::Unattested)?;
         if prepared.bytes() > MAX_ATTESTED {
-            return Err(Refusal::NoSubject("its report is too large to be attested".to_owned()));
+            return Err(ApiError::NoSubject("its report is too large to be attested".to_owned()));
         }
         Report::Prepared(prepared)
     } else {
@@ -147,12 +149,12 @@ fn evaluate(bytes: &[u8], attest: bool, seconds: i64) -> Result<Evaluated, Refus
 }
 
 /// An option that is a text of a certain form.
-fn option<T>(options: Option<&Value>, name: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Refusal> {
+fn option<T>(options: Option<&Value>, name: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, ApiError> {
     match options.and_then(|options| options.get(name)) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_str().and_then(read) {
             Some(read) => Ok(Some(read)),
-            None => Err(Refusal::Malformed(format!("`options.{name}` is not in its form"))),
+            None => Err(ApiError::Malformed(format!("`options.{name}` is not in its form"))),
         },
     }
 }

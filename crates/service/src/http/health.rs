@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use writ_core::json::{self, Object, Value};
 
 use super::Service;
-use super::answer::json as answer_json;
-use super::disk::Disk;
-use super::reader::Published;
+use super::archive_pool::PublishedRegistry;
+use super::disk_check::DiskCheck;
+use super::response::json as answer_json;
 use super::signer_queue::SignerQueue;
 
 /// How long the database may take before the service calls itself unwell.
@@ -20,10 +20,11 @@ const TIME: Duration = Duration::from_secs(2);
 
 /// Answers one request.
 pub async fn answer(State(service): State<Arc<Service>>) -> Response {
-    let registry = timeout(TIME, service.reader.registry()).await;
+    let registry = timeout(TIME, service.archives.registry()).await;
     let mut out = Object::new();
-    let signs = |published: &Option<Arc<Published>>| published.as_ref().is_some_and(|published| published.signs());
-    let takes = tokio::task::block_in_place(|| service.disk.as_ref().is_none_or(Disk::takes));
+    let signs =
+        |published: &Option<Arc<PublishedRegistry>>| published.as_ref().is_some_and(|published| published.signs());
+    let takes = tokio::task::block_in_place(|| service.disk.as_ref().is_none_or(DiskCheck::is_writable));
     let (status, word) = match &registry {
         Ok(Ok(_)) if !takes => (StatusCode::SERVICE_UNAVAILABLE, "disk"),
         Ok(Ok(_)) if service.signer.as_ref().is_some_and(SignerQueue::is_gone) => {

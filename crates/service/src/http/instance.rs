@@ -19,7 +19,7 @@ pub fn open(options: &Options, address: SocketAddr) -> Result<Issuer, IssuerErro
     }
     let first = match &options.instance {
         Some(id) => Identity { id: id.clone(), url: Some(url.clone()) },
-        None => Identity { url: Some(url.clone()), ..Issuer::newcomer()? },
+        None => Identity { url: Some(url.clone()), ..Issuer::unnamed_identity()? },
     };
     let mut issuer = Issuer::open(&options.state, options.database.as_deref(), Some(first))?;
     let kept = issuer.identity().clone();

@@ -5,17 +5,18 @@
 //! and can be fetched by its URL. Pages: `docs/service.md`, `spec/attestation.md`.
 
 mod admission;
-mod answer;
+mod archive_pool;
 mod body;
 mod connections;
-mod disk;
+mod disk_check;
+mod documents;
+mod error;
 mod evaluate;
 mod health;
 mod instance;
 mod options;
-mod published;
 mod rate_limit;
-mod reader;
+mod response;
 mod route;
 mod router;
 mod signer_queue;
@@ -34,15 +35,15 @@ use writ_engine::attest::archive::Archive;
 use writ_engine::attest::issuer::IssuerError;
 use writ_store::instance::Identity;
 
+pub use documents::OPENAPI;
 pub use options::{Options, ServeError};
-pub use published::OPENAPI;
 pub use telemetry::{Otlp, OtlpError, Style};
 pub use tokens::TokenError;
 
-use answer::Refusal;
-use disk::Disk;
+use archive_pool::ArchivePool;
+use disk_check::DiskCheck;
+use error::ApiError;
 use rate_limit::{Client, RateLimit};
-use reader::Reader;
 use signer_queue::SignerQueue;
 use telemetry::{Metrics, Telemetry};
 use tokens::AccessTokens;
@@ -57,8 +58,8 @@ const ROOM: usize = 128 << 20;
 /// What every request uses.
 struct Service {
     signer: Option<SignerQueue>,
-    reader: Reader,
-    disk: Option<Disk>,
+    archives: ArchivePool,
+    disk: Option<DiskCheck>,
     tokens: Option<AccessTokens>,
     rate_limit: Option<RateLimit>,
     metrics: Metrics,
@@ -73,23 +74,23 @@ struct Service {
 
 impl Service {
     /// Counts a request against the rate limit.
-    fn count(&self, client: Client) -> Result<(), Refusal> {
+    fn count(&self, client: Client) -> Result<(), ApiError> {
         let counted = self.rate_limit.as_ref().map_or(Ok(()), |limit| limit.take(client));
-        counted.inspect_err(|_seconds| self.metrics.limited()).map_err(Refusal::TooMany)
+        counted.inspect_err(|_seconds| self.metrics.limited()).map_err(ApiError::TooMany)
     }
 
     fn new(
         options: &Options,
         tokens: Option<AccessTokens>,
         signer: Option<SignerQueue>,
-        reader: Reader,
+        archives: ArchivePool,
         metrics: Metrics,
     ) -> Self {
         let room_kib = u32::try_from(ROOM.max(options.max_body.saturating_mul(2)) / 1024).unwrap_or(u32::MAX >> 4);
         Self {
-            disk: (signer.is_some() && options.database.is_none()).then(|| Disk::of(&options.state)),
+            disk: (signer.is_some() && options.database.is_none()).then(|| DiskCheck::of(&options.state)),
             signer,
-            reader,
+            archives,
             tokens,
             rate_limit: options.rate.map(RateLimit::new),
             metrics,
@@ -130,9 +131,9 @@ pub fn serve(mut options: Options) -> Result<(), ServeError> {
     announce(&options, address, identity.as_ref());
     let signer = attesting.map(|(issuer, archive)| SignerQueue::open(issuer, archive, metrics.clone()));
     let (signer, signer_threads) = signer.transpose()?.unzip();
-    let (reader, mut threads) = Reader::open(archives, &metrics)?;
+    let (pool, mut threads) = ArchivePool::open(archives, &metrics)?;
     threads.extend(signer_threads.into_iter().flatten());
-    let service = Arc::new(Service::new(&options, tokens, signer, reader, metrics.clone()));
+    let service = Arc::new(Service::new(&options, tokens, signer, pool, metrics.clone()));
 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
@@ -184,7 +185,7 @@ impl Service {
         };
         let metrics = Metrics::default();
         let archive = Archive::open(state, None).unwrap();
-        let reader = Reader::open(vec![archive], &metrics).unwrap().0;
-        Arc::new(Self::new(&options, None, None, reader, metrics))
+        let pool = ArchivePool::open(vec![archive], &metrics).unwrap().0;
+        Arc::new(Self::new(&options, None, None, pool, metrics))
     }
 }

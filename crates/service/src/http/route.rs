@@ -3,7 +3,7 @@
 use axum::http::Method;
 use writ_evidence::registry::PATH as REGISTRY;
 
-use super::published;
+use super::documents;
 
 pub const EVALUATE: &str = "/api/evaluate";
 pub const HEALTH: &str = "/api/health";
@@ -17,7 +17,7 @@ pub const ATTESTATION_NAME: &str = "/.well-known/attestations/{id}.json";
 /// The route as logs, metrics and the API's document spell it.
 pub fn name(path: &str) -> Option<&'static str> {
     let plain = [EVALUATE, HEALTH, OPENAPI, METRICS, REGISTRY].into_iter().find(|name| *name == path);
-    plain.or_else(|| published::id(path).map(|_id| ATTESTATION_NAME))
+    plain.or_else(|| documents::id(path).map(|_id| ATTESTATION_NAME))
 }
 
 /// The method as it is counted: nobody can make up labels.

@@ -22,27 +22,28 @@ use tower_http::timeout::TimeoutLayer;
 use tower_http::trace::TraceLayer;
 use writ_evidence::registry::PATH as REGISTRY;
 
-use super::answer::{JSON, Refusal};
 use super::connections::{Answers, HEAD_BYTES, head_bytes};
+use super::error::ApiError;
+use super::response::JSON;
 use super::route::{ATTESTATION, EVALUATE, HEALTH, METRICS, OPENAPI, method, name};
 use super::telemetry::{Verdict, spans};
-use super::{Service, evaluate, health, published};
+use super::{Service, documents, evaluate, health};
 
 /// What answers every request.
 pub fn router(service: Arc<Service>) -> impl Answers {
     let routes = Router::new()
         .route(EVALUATE, post(evaluate::answer))
         .route(HEALTH, get(health::answer))
-        .route(OPENAPI, get(published::openapi))
-        .route(METRICS, get(published::metrics))
-        .route(REGISTRY, get(published::registry))
-        .route(ATTESTATION, get(published::attestation));
+        .route(OPENAPI, get(documents::openapi))
+        .route(METRICS, get(documents::metrics))
+        .route(REGISTRY, get(documents::registry))
+        .route(ATTESTATION, get(documents::attestation));
     surrounded(routes, service)
 }
 
 /// The first layer is the outermost.
 fn surrounded(routes: Router<Arc<Service>>, service: Arc<Service>) -> impl Answers {
-    let routes = routes.fallback(async || Refusal::NO_ROUTE).method_not_allowed_fallback(other_method);
+    let routes = routes.fallback(async || ApiError::NO_ROUTE).method_not_allowed_fallback(other_method);
     let routes = ServiceBuilder::new()
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, service.timeout))
         .service(routes.with_state(Arc::clone(&service)));
@@ -66,7 +67,7 @@ where
     let start = Instant::now();
     let (route, method) = (name(request.uri().path()).unwrap_or("none"), method(request.method()));
     let response = match well_formed(&request) {
-        Ok(()) => in_one_form(routes.call(request).await?),
+        Ok(()) => as_api_error(routes.call(request).await?),
         Err(refusal) => refusal.into_response(),
     };
     let (took, status) = (start.elapsed(), response.status().as_u16());
@@ -78,32 +79,32 @@ where
 }
 
 /// A head of bearable size that names one host.
-fn well_formed(request: &Request) -> Result<(), Refusal> {
+fn well_formed(request: &Request) -> Result<(), ApiError> {
     if head_bytes(request) > HEAD_BYTES {
-        return Err(Refusal::Head(HEAD_BYTES));
+        return Err(ApiError::Head(HEAD_BYTES));
     }
     // A request that names no host, or two, means nobody in particular (RFC 9112, section 3.2).
     let hosts = request.headers().get_all(HOST).iter().count();
     if hosts > 1 || hosts == 0 && request.version() == Version::HTTP_11 {
-        return Err(Refusal::Malformed("exactly one `Host` is needed".to_owned()));
+        return Err(ApiError::Malformed("exactly one `Host` is needed".to_owned()));
     }
     Ok(())
 }
 
 /// A route does not take the method; a path that only looks like an attestation's is no route.
-async fn other_method(request: Request) -> Refusal {
+async fn other_method(request: Request) -> ApiError {
     match name(request.uri().path()) {
-        Some(EVALUATE) => Refusal::Method("POST"),
-        Some(_) => Refusal::Method("GET, HEAD"),
-        None => Refusal::NO_ROUTE,
+        Some(EVALUATE) => ApiError::Method("POST"),
+        Some(_) => ApiError::Method("GET, HEAD"),
+        None => ApiError::NO_ROUTE,
     }
 }
 
 /// What the layer for time refused, in the form of all refusals.
-fn in_one_form(response: Response) -> Response {
+fn as_api_error(response: Response) -> Response {
     let ours = || response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == JSON);
     if response.status() == StatusCode::SERVICE_UNAVAILABLE && !ours() {
-        return Refusal::Timeout.into_response();
+        return ApiError::Timeout.into_response();
     }
     response
 }
@@ -167,7 +168,7 @@ mod tests {
     async fn the_document_names_every_route() {
         let folder = tempfile::tempdir().unwrap();
         let mut router = router(Service::idle(folder.path()));
-        let document = json::parse(published::OPENAPI.as_bytes()).unwrap();
+        let document = json::parse(documents::OPENAPI.as_bytes()).unwrap();
         let paths = document.get("paths").and_then(Value::as_object).unwrap();
         let names = [EVALUATE, HEALTH, OPENAPI, METRICS, REGISTRY, ATTESTATION_NAME];
         assert_eq!(paths.len(), names.len());

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use writ_engine::attest::archive::Archive;
 use writ_engine::attest::issuer::{Issuer, IssuerError, Prepared};
 
-use super::answer::Refusal;
+use super::error::ApiError;
 use super::telemetry::Metrics;
 
 /// Most requests that wait.
@@ -52,14 +52,14 @@ impl SignerQueue {
     }
 
     /// The attestation's canonical document, durable.
-    pub async fn attest(&self, prepared: Prepared) -> Result<String, Refusal> {
+    pub async fn attest(&self, prepared: Prepared) -> Result<String, ApiError> {
         let (answer, document) = oneshot::channel();
         match self.0.try_send(Job { prepared, answer }) {
             Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(Refusal::Busy),
-            Err(TrySendError::Closed(_)) => return Err(Refusal::Unattested),
+            Err(TrySendError::Full(_)) => return Err(ApiError::Busy),
+            Err(TrySendError::Closed(_)) => return Err(ApiError::Unattested),
         }
-        document.await.ok().flatten().ok_or(Refusal::Unattested)
+        document.await.ok().flatten().ok_or(ApiError::Unattested)
     }
 }
 

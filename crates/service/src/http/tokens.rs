@@ -31,7 +31,7 @@ pub enum TokenError {
     #[error("others can read {0}: `chmod 600` it")]
     Exposed(PathBuf),
     /// Not a token a line.
-    #[error("line {line} of {path} is no token: {SHORTEST} to 512 letters, digits and `-._~+/=`")]
+    #[error("line {line} of {path} is not a token: {SHORTEST} to 512 letters, digits and `-._~+/=`")]
     Token {
         /// The file.
         path: PathBuf,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use writ_consequence::{Blind, Probe};
+use writ_consequence::{NoProbe, Probe};
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::secret::hide;
 use writ_engine::attest::subject::{self, Detail, Subject};
@@ -27,7 +27,7 @@ pub enum World {
 }
 
 /// Where a tool is asked, and how much its attestations show.
-pub struct At<'a> {
+pub struct CallContext<'a> {
     /// Whose disk it is.
     pub world: &'a World,
     /// What this process is to attestations.
@@ -37,7 +37,7 @@ pub struct At<'a> {
 }
 
 /// A shell line.
-pub fn shell(arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
+pub fn shell(arguments: &Object, at: &CallContext<'_>) -> Result<Value, Refusal> {
     let line = text(arguments, "command")?;
     let cwd = match (text_of(arguments, "cwd")?, at.world) {
         (None, World::Here { cwd, .. }) => cwd.clone(),
@@ -51,7 +51,7 @@ pub fn shell(arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
 }
 
 /// A Terraform plan, as an object or as its text.
-pub fn terraform(arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
+pub fn terraform(arguments: &Object, at: &CallContext<'_>) -> Result<Value, Refusal> {
     let plan = document(arguments, "plan")?.ok_or_else(|| Refusal("`plan` is missing".to_owned()))?;
     let hash = match arguments.get("plan") {
         Some(Value::String(text)) => subject::document_hash(text.as_bytes()),
@@ -62,7 +62,7 @@ pub fn terraform(arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
 }
 
 /// A call to a tool on a server.
-pub fn mcp_call(arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
+pub fn mcp_call(arguments: &Object, at: &CallContext<'_>) -> Result<Value, Refusal> {
     let call = writ_consequence::mcp::Call {
         tool: text(arguments, "tool")?,
         server: text_of(arguments, "server")?,
@@ -86,7 +86,7 @@ fn document<'a>(arguments: &'a Object, name: &str) -> Result<Option<Cow<'a, Valu
 }
 
 /// The report, its secrets hidden; with attestation on, never without one.
-fn report(subject: &Subject<'_>, arguments: &Object, at: &At<'_>) -> Result<Value, Refusal> {
+fn report(subject: &Subject<'_>, arguments: &Object, at: &CallContext<'_>) -> Result<Value, Refusal> {
     let detail = match arguments.get("hash_only") {
         None | Some(Value::Null | Value::Bool(false)) => at.detail,
         // A caller can only ask for less.
@@ -96,7 +96,7 @@ fn report(subject: &Subject<'_>, arguments: &Object, at: &At<'_>) -> Result<Valu
     let home = text_of(arguments, "home")?.filter(|home| home.starts_with('/'));
     let (home, probe): (_, Box<dyn Probe>) = match at.world {
         World::Here { home: own, .. } => (own.as_deref().or(home), Box::new(DiskProbe::default())),
-        World::Elsewhere => (home, Box::new(Blind)),
+        World::Elsewhere => (home, Box::new(NoProbe)),
     };
     let report = subject.evaluate(home, probe.as_ref()).map_err(|error| Refusal(hide(&error.to_string())))?;
     let output = subject.output(&report, detail);
@@ -121,7 +121,7 @@ mod tests {
         if let Some(hash_only) = hash_only {
             arguments.push("hash_only", Value::Bool(hash_only));
         }
-        shell(&arguments, &At { world: &World::Elsewhere, instance, detail }).unwrap()
+        shell(&arguments, &CallContext { world: &World::Elsewhere, instance, detail }).unwrap()
     }
 
     #[test]

@@ -18,8 +18,8 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use super::incoming::{Incoming, parse, too_long};
-use super::published;
 use super::server::Server;
+use super::well_known;
 use super::{MAX_MESSAGE, ServeError, asked_to_stop, runtime};
 use crate::http::tokens::AccessTokens;
 
@@ -73,11 +73,11 @@ pub fn router(server: Server, address: SocketAddr, setting: &HttpSetting) -> Rou
         .enforce_origin_validation()
         .with_max_request_body_bytes(MAX_MESSAGE);
     let gate = Arc::new(setting.tokens.clone());
-    let published = published::routes(server.clone());
+    let documents = well_known::routes(server.clone());
     let service =
         StreamableHttpService::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), config);
     let tools = Router::new().route_service(PATH, service).layer(from_fn_with_state(gate, known));
-    tools.merge(published).layer(from_fn(strict))
+    tools.merge(documents).layer(from_fn(strict))
 }
 
 /// The hosts and the origins that are its own.

@@ -63,7 +63,7 @@ fn wrong(code: ErrorCode, message: &str, id: Option<&Value>) -> Incoming {
 fn answer(code: ErrorCode, message: &str, id: Option<&Value>) -> String {
     let id = match id {
         Some(Value::String(id)) => json!(id),
-        Some(Value::Number(id)) if id.fract() == 0.0 => super::numbers::outward(&Value::Number(*id)),
+        Some(Value::Number(id)) if id.fract() == 0.0 => super::json_values::to_serde(&Value::Number(*id)),
         _ => serde_json::Value::Null,
     };
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code.0, "message": hide(message) } }).to_string()

@@ -8,15 +8,15 @@ mod arguments;
 mod evaluate;
 mod http;
 mod incoming;
-mod lines;
-mod numbers;
-mod published;
+mod json_values;
+mod line_transport;
 mod resources;
 mod schemas;
 mod server;
 mod signer;
 mod stdio;
 mod verify;
+mod well_known;
 
 use std::io;
 
@@ -26,7 +26,7 @@ pub use http::{HttpSetting, PATH, router, serve as serve_http};
 pub use server::Server;
 pub use signer::{Instance, Signer};
 pub use stdio::serve as serve_stdio;
-pub use verify::{Foreign, Presented, Verified, nobody_trusted};
+pub use verify::{Foreign, Presented, Verified, trust_no_instance};
 
 /// Largest message, on a line or in a request body.
 pub const MAX_MESSAGE: usize = 32 << 20;
@@ -38,7 +38,7 @@ pub enum ServeError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The protocol's own machinery gave up.
-    #[error("the session broke: {0}")]
+    #[error("the session failed: {0}")]
     Session(String),
 }
 

@@ -18,7 +18,7 @@ use super::arguments::Refusal;
 use super::evaluate::World;
 use super::signer::Instance;
 use super::verify::Foreign;
-use super::{evaluate, numbers, resources, schemas, verify};
+use super::{evaluate, json_values, resources, schemas, verify};
 
 /// How many calls are worked on at once.
 const AT_ONCE: usize = 4;
@@ -68,11 +68,11 @@ impl Inner {
             let known: Vec<&str> = known.into_iter().flat_map(|known| known.keys()).map(String::as_str).collect();
             return Err(Refusal(hide(&format!("unknown argument `{unknown}`: there are `{}`", known.join("`, `")))));
         }
-        let exact = given.get("attestation").map(|given| numbers::inward(given.clone(), true));
-        let arguments = given.into_iter().map(|(name, value)| Ok((name, numbers::inward(value, false)?)));
-        let arguments: Result<Object, numbers::Rounded> = arguments.collect();
+        let exact = given.get("attestation").map(|given| json_values::from_serde(given.clone(), true));
+        let arguments = given.into_iter().map(|(name, value)| Ok((name, json_values::from_serde(value, false)?)));
+        let arguments: Result<Object, json_values::Rounded> = arguments.collect();
         let arguments = arguments.map_err(|error| Refusal(error.to_string()))?;
-        let at = evaluate::At { world: &self.world, instance: &self.instance, detail: self.detail };
+        let at = evaluate::CallContext { world: &self.world, instance: &self.instance, detail: self.detail };
         match tool.name.as_ref() {
             schemas::SHELL => evaluate::shell(&arguments, &at),
             schemas::TERRAFORM => evaluate::terraform(&arguments, &at),
@@ -126,7 +126,7 @@ impl ServerHandler for Server {
         Ok(match tokio::task::spawn_blocking(work).await.map_err(|error| gone(&error))? {
             Ok(value) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(json::compact(&value))]);
-                result.structured_content = Some(numbers::outward(&value));
+                result.structured_content = Some(json_values::to_serde(&value));
                 result.into()
             }
             Err(Refusal(why)) => CallToolResult::error(vec![ContentBlock::text(why)]).into(),

@@ -4,13 +4,13 @@ use std::io::{self, BufReader};
 
 use tokio_util::sync::CancellationToken;
 
-use super::lines::Lines;
+use super::line_transport::LineTransport;
 use super::server::Server;
 use super::{ServeError, asked_to_stop, runtime};
 
 /// Serves until the input ends or the process is asked to stop. What was asked before the input ended is answered.
 pub fn serve(server: Server) -> Result<(), ServeError> {
-    let (lines, writer) = Lines::start(BufReader::new(io::stdin()), io::stdout())?;
+    let (lines, writer) = LineTransport::start(BufReader::new(io::stdin()), io::stdout())?;
     let runtime = runtime()?;
     let served = runtime.block_on(session(server, lines));
     runtime.shutdown_background();
@@ -22,7 +22,7 @@ pub fn serve(server: Server) -> Result<(), ServeError> {
 }
 
 /// One session. Whether it ended by itself.
-async fn session(server: Server, lines: Lines) -> Result<bool, ServeError> {
+async fn session(server: Server, lines: LineTransport) -> Result<bool, ServeError> {
     let stop = CancellationToken::new();
     let run = async {
         match rmcp::service::serve_server_with_ct(server, lines, stop.clone()).await {

@@ -36,7 +36,7 @@ pub struct Verified {
 pub type Foreign = Arc<dyn Fn(&Presented) -> Verified + Send + Sync>;
 
 /// Trusts no other instance.
-pub fn nobody_trusted() -> Foreign {
+pub fn trust_no_instance() -> Foreign {
     Arc::new(|presented| {
         let (instance, attestation) = match presented {
             Presented::Attestation(attestation) => (attestation.instance(), Some(attestation.clone())),

@@ -4,12 +4,12 @@
 //! Owns one tokenizer and one allow-list a language (`data/languages/*.toml`); follows no value but texts that are certain. Invariant:
 //! what is not on a list is not harmless, and what reads in two ways is refused. Page: `spec/shell.md`.
 
+mod allowlist;
 mod javascript;
 mod perl;
 mod php;
 mod python;
 mod ruby;
-mod small;
 mod sql;
 pub(crate) mod table;
 mod token;
@@ -98,7 +98,7 @@ pub(crate) fn read(language: Language, text: &str, around: &Around<'_>) -> Readi
         Language::Perl => perl::read(text, around),
         Language::Ruby => ruby::read(text, around),
         Language::Php => php::read(text, around),
-        Language::Lua | Language::R => small::read(language, text),
+        Language::Lua | Language::R => allowlist::read(language, text),
     }
 }
 
@@ -110,11 +110,11 @@ pub(crate) fn joined(first: &[Value], second: &[Value]) -> Option<Vec<Value>> {
     if first.len() * second.len() > MAX_VALUES {
         return None;
     }
-    Some(first.iter().flat_map(|a| second.iter().map(move |b| glued(a, b))).collect())
+    Some(first.iter().flat_map(|a| second.iter().map(move |b| concat(a, b))).collect())
 }
 
 /// One behind the other, neighbours of a kind as one.
-pub(crate) fn glued(first: &[Part], second: &[Part]) -> Value {
+pub(crate) fn concat(first: &[Part], second: &[Part]) -> Value {
     let mut out = first.to_vec();
     for part in second {
         match (out.last_mut(), part) {

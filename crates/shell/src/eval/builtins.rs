@@ -17,7 +17,7 @@ impl Eval<'_> {
         }
         let plain: Vec<&Word> = arguments.iter().filter(|word| !is_flag(word)).collect();
         match base {
-            "cd" | "pushd" => self.go(arguments, plain.first().copied(), span),
+            "cd" | "pushd" => self.change_directory(arguments, plain.first().copied(), span),
             "popd" => self.return_dir(),
             "shopt" => self.shell_options(arguments),
             "eval" => {
@@ -76,7 +76,7 @@ impl Eval<'_> {
     }
 
     /// `cd folder`, `cd -`, `cd`
-    fn go(&mut self, arguments: &[Word], to: Option<&Word>, span: Span) {
+    fn change_directory(&mut self, arguments: &[Word], to: Option<&Word>, span: Span) {
         let back = |word: &Word| word.literal().as_deref() == Some("-");
         match to {
             _ if arguments.iter().any(back) => self.return_dir(),
@@ -179,7 +179,7 @@ impl Eval<'_> {
         for (flag, value) in arguments.iter().zip(arguments.iter().skip(1)) {
             match flag.literal().as_deref() {
                 Some("-C") => self.code(value, None, base),
-                Some("-W") if value.literal().is_some() => self.again(&value.parts, base),
+                Some("-W") if value.literal().is_some() => self.reevaluate(&value.parts, base),
                 _ => {}
             }
         }

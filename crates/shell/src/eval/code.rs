@@ -6,7 +6,7 @@ use crate::eval::budget::MAX_DEPTH;
 use crate::eval::input::Input;
 use crate::eval::vars::Arguments;
 use crate::parser::parse;
-use crate::text::stand_in;
+use crate::text::placeholder;
 use crate::word::{Part, Source, Word};
 
 impl Eval<'_> {
@@ -16,7 +16,7 @@ impl Eval<'_> {
         for part in &code.parts {
             match part {
                 Part::Text(known) | Part::Glob(known) => text.push_str(known),
-                Part::Unknown(source) => text.push_str(&format!(" ${} ", stand_in(*source))),
+                Part::Unknown(source) => text.push_str(&format!(" ${} ", placeholder(*source))),
             }
         }
         if code.literal().is_none() && !counts(code) {

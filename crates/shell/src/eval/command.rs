@@ -5,7 +5,7 @@ use writ_core::Span;
 use crate::action::{Command, UnresolvedKind};
 use crate::eval::Eval;
 use crate::eval::input::Input;
-use crate::shape::{lead, shown, tail, text_word};
+use crate::shape::{literal_prefix, shown, tail, text_word};
 use crate::text::{Fields, Text};
 use crate::word::Word;
 
@@ -23,13 +23,13 @@ pub struct Programs {
     /// Follows a command that is no function: its own name, then its arguments.
     pub run: fn(&mut Eval<'_>, &[Word], &Place<'_>),
     /// What a variable that may have these values makes other programs do.
-    pub steered: fn(&mut Eval<'_>, &str, &[Fields], Span),
+    pub variable_set: fn(&mut Eval<'_>, &str, &[Fields], Span),
     /// What is known of a program's output, by its name.
     pub output: fn(&str) -> Output,
     /// What a command prints; `None` where it may be any text.
     pub printed: fn(&mut Eval<'_>, &[Word], &Input) -> Option<Text>,
     /// Whether a command changes nothing, and ends by itself.
-    pub looks: fn(&Command) -> bool,
+    pub is_read_only: fn(&Command) -> bool,
     /// What is left to say of all commands at the end.
     pub finish: fn(&mut Eval<'_>),
 }
@@ -98,16 +98,16 @@ impl Eval<'_> {
     }
 
     /// What a variable that may have these values makes other programs do.
-    pub(crate) fn steered(&mut self, name: &str, values: &[Fields], span: Span) {
-        (self.programs.steered)(self, name, values, span);
+    pub(crate) fn variable_set(&mut self, name: &str, values: &[Fields], span: Span) {
+        (self.programs.variable_set)(self, name, values, span);
     }
 
     /// What `NAME=VALUE` in front of a command does.
     pub(crate) fn assigned(&mut self, word: &Word, span: Span) {
-        let lead = lead(word);
+        let lead = literal_prefix(word);
         if let Some((name, _)) = lead.split_once('=') {
             self.exports += 1;
-            self.steered(name, &[vec![tail(word, name.len() + 1).parts]], span);
+            self.variable_set(name, &[vec![tail(word, name.len() + 1).parts]], span);
             self.exports -= 1;
         }
     }

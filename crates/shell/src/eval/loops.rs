@@ -22,7 +22,7 @@ impl Eval<'_> {
             eval.add_dirs(dirs.clone());
         };
         run(self);
-        self.settle(mark, &dirs, run);
+        self.run_to_fixpoint(mark, &dirs, run);
     }
 
     pub(crate) fn for_loop(&mut self, name: &str, words: Option<&[RawWord]>, body: &Node, input: &Input) {
@@ -38,7 +38,7 @@ impl Eval<'_> {
         run(self);
         let known = values.iter().flatten().all(|text| literal(text).is_some());
         if !known || values.len() > STEPWISE || self.stepping {
-            return self.settle(first, &dirs, run);
+            return self.run_to_fixpoint(first, &dirs, run);
         }
         let names = self.changed(first);
         if names.is_empty() && self.dirs == dirs {
@@ -67,7 +67,7 @@ impl Eval<'_> {
     }
 
     /// Repeats a loop's body until it changes nothing more; what keeps changing is not known.
-    fn settle(&mut self, mark: usize, dirs: &[Dir], run: impl Fn(&mut Self)) {
+    fn run_to_fixpoint(&mut self, mark: usize, dirs: &[Dir], run: impl Fn(&mut Self)) {
         let mut names = self.changed(mark);
         if names.is_empty() && self.dirs == dirs {
             return;

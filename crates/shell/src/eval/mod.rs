@@ -161,11 +161,11 @@ pub fn run(node: &Node, line: &str, env: &Env, sources: &dyn Sources, programs: 
         stdin: Input::None,
         last: line.contains("$_").then(Vec::new).or_else(|| line.contains("${_").then(Vec::new)),
         left: Vec::new(),
-        globbing: Globbing::spoken_of(line),
+        globbing: Globbing::named_in(line),
     };
     eval.node(node, &Input::None);
     eval.leave();
-    if eval.relies && !eval.only_looks(None) {
+    if eval.relies && !eval.only_reads(None) {
         eval.unresolved(UnresolvedKind::Script, "a list that the line may change", Span { start: 0, end: line.len() });
     }
     eval.out.written = std::mem::take(&mut eval.written.kept);

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use writ_core::Span;
 
 use crate::action::{
-    Access, Command, FileUse, Given, GivenKind, NetTarget, NetUse, RepositoryAct, RepositoryUse, Unresolved,
+    Access, Command, FileUse, NetTarget, NetUse, RepositoryAct, RepositoryUse, UnknownUse, UnknownUseKind, Unresolved,
     UnresolvedKind,
 };
 use crate::eval::Eval;
@@ -71,7 +71,7 @@ impl Eval<'_> {
             && let Some(listing) = self.out.listings.get(usize::from(*at))
         {
             // What is mounted there is told by its path.
-            let (words, below) = listing.rough();
+            let (words, below) = listing.as_globs();
             return words.into_iter().for_each(|word| self.file(word, access, tree || below));
         }
         if access == Access::Read
@@ -144,7 +144,7 @@ impl Eval<'_> {
     }
 
     /// Puts on record what a program gets although nothing says what it does with it.
-    pub(crate) fn given(&mut self, kind: GivenKind, words: Vec<Word>, span: Span) {
+    pub(crate) fn unknown_use(&mut self, kind: UnknownUseKind, words: Vec<Word>, span: Span) {
         let blank = words.iter().all(|word| word.parts.is_empty());
         if self.quiet > 0
             || blank
@@ -153,11 +153,11 @@ impl Eval<'_> {
         {
             return;
         }
-        if self.out.given.len() >= MAX_FACTS {
+        if self.out.unknown_uses.len() >= MAX_FACTS {
             return self.limit("too many programs that are not known");
         }
         let dirs = if self.remote > 0 { Vec::new() } else { self.dirs.clone() };
-        self.out.given.push(Given { kind, words, dirs, span });
+        self.out.unknown_uses.push(UnknownUse { kind, words, dirs, span });
     }
 
     /// Puts on record what git does with a whole repository.

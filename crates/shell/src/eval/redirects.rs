@@ -47,7 +47,7 @@ impl Eval<'_> {
                     RedirectKind::Write | RedirectKind::ReadWrite | RedirectKind::Text => Access::Write,
                 };
                 if access == Access::Read && !redirect.other {
-                    let text = self.text_known(&word).or_else(|| self.names_in(&word));
+                    let text = self.text_known(&word).or_else(|| self.path_list(&word));
                     input = Some(text.map_or(Input::Unknown, Input::Text));
                 }
                 // What is written is known once the command was walked.

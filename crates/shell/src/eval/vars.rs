@@ -128,7 +128,7 @@ impl Eval<'_> {
 
     /// Gives a variable values; `adds` appends: to an array with `true`, else to the text.
     pub(crate) fn set_all(&mut self, name: &str, mut values: Vec<Fields>, adds: Option<bool>, span: Span) {
-        self.steered(name, &values, span);
+        self.variable_set(name, &values, span);
         if self.shaped.contains(name) {
             values.iter().flatten().for_each(|value| self.number(value, 0));
             values.push(vec![vec![Part::Unknown(Source::Any)]]);

@@ -6,17 +6,17 @@ use crate::eval::Eval;
 use crate::eval::command::{Place, Programs};
 use crate::eval::input::Input;
 use crate::programs::operands::{self, patch};
-use crate::programs::{copies, interpreters, looking, prints, scripts, variables, wrappers};
+use crate::programs::{copies, interpreters, prints, read_only, scripts, variables, wrappers};
 use crate::shape::{is_flag, is_system, split_assignment, text_word};
 use crate::word::{Part, Word};
 
 /// All that the walk asks of those who know programs.
 pub const PROGRAMS: Programs = Programs {
     run,
-    steered: variables::steered,
+    variable_set: variables::variable_set,
     output: prints::output,
     printed: prints::printed,
-    looks: looking::looks,
+    is_read_only: read_only::is_read_only,
     finish: operands::hosts_of_wrapped,
 };
 
@@ -88,7 +88,7 @@ fn tee(eval: &mut Eval<'_>, arguments: &[Word], input: &Input) {
 
 fn wrapper(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) -> bool {
     if !matches!(place.base, "env" | "sudo" | "doas") {
-        return wrappers::peel(eval, words, place);
+        return wrappers::run_wrapped(eval, words, place);
     }
     // `env A=b sh -c …`: the command sees A.
     let mark = eval.changes.len();
@@ -100,7 +100,7 @@ fn wrapper(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) -> bool {
         eval.conditionally(|eval| eval.set_all(&name, vec![vec![vec![Part::Text(value)]]], None, place.span));
         eval.exports -= 1;
     }
-    let done = wrappers::peel(eval, words, place);
+    let done = wrappers::run_wrapped(eval, words, place);
     eval.undo(mark);
     done
 }

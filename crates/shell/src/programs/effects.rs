@@ -1,12 +1,12 @@
 //! What the values of options run: editors, clients, debuggers, makefiles.
 
-use crate::action::{Access, GivenKind, UnresolvedKind};
+use crate::action::{Access, UnknownUseKind, UnresolvedKind};
 use crate::code;
 use crate::eval::Eval;
 use crate::eval::command::Place;
 use crate::options::Options;
 use crate::programs::entries::words::Role;
-use crate::programs::foreign::{MARK, Script, marked, mentions, revived, script_of};
+use crate::programs::foreign::{MARK, Script, marked, mentions, script_of, unmarked};
 use crate::programs::interpreters::{self, makefile};
 use crate::programs::scripts;
 use crate::shape::{host, looks_like_path, text_word};
@@ -31,7 +31,7 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
             // Read with the program's arguments.
             Role::Code if code::Language::of(place.base).is_some() => {}
             Role::Code => eval.unresolved_with(UnresolvedKind::Code, &what, value.span, mentions(value)),
-            Role::Unknown => eval.given(GivenKind::Option, vec![value.clone()], value.span),
+            Role::Unknown => eval.unknown_use(UnknownUseKind::Option, vec![value.clone()], value.span),
             Role::Module => module(eval, &what, value),
             Role::EditorCommand => editor(eval, &what, value),
             Role::ClientCommand => client(eval, place.base, value),
@@ -47,7 +47,7 @@ pub fn options(eval: &mut Eval<'_>, options: &Options, place: &Place<'_>) {
             Role::AptSetting => {
                 let text = marked(value);
                 if let Some((_, code)) = text.split_once('=').filter(|(name, _)| name.contains("Invoke")) {
-                    eval.code(&revived(code, value.span), None, &what);
+                    eval.code(&unmarked(code, value.span), None, &what);
                 }
             }
             Role::CargoSetting => cargo_setting(eval, &what, value),
@@ -100,7 +100,7 @@ fn lines(eval: &mut Eval<'_>, base: &str, what: &str, file: &Word) {
             text.lines().for_each(|line| editor(eval, what, &text_word(line, file.span)));
         }
         "psql" | "mysql" | "mariadb" | "duckdb" | "sqlite3" => client(eval, base, &text_word(&text, file.span)),
-        _ => eval.given(GivenKind::Text, vec![text_word(&text, file.span)], file.span),
+        _ => eval.unknown_use(UnknownUseKind::Text, vec![text_word(&text, file.span)], file.span),
     });
 }
 
@@ -111,7 +111,7 @@ fn editor(eval: &mut Eval<'_>, what: &str, value: &Word) {
     let ranged =
         text.trim_start_matches(|c: char| matches!(c, ':' | '%' | '$' | '.' | ',' | '\'' | ' ') || c.is_ascii_digit());
     if let Some(code) = ranged.strip_prefix('!') {
-        eval.code(&revived(code, value.span), None, what);
+        eval.code(&unmarked(code, value.span), None, what);
         return open(eval);
     }
     let (verb, rest) = ranged.split_once(' ').unwrap_or((ranged, ""));
@@ -122,15 +122,15 @@ fn editor(eval: &mut Eval<'_>, what: &str, value: &Word) {
     let rest = rest.trim();
     match verb.trim_end_matches('!') {
         "r" | "re" | "read" | "w" | "write" if rest.starts_with('!') => {
-            eval.code(&revived(rest.trim_start_matches('!'), value.span), None, what);
+            eval.code(&unmarked(rest.trim_start_matches('!'), value.span), None, what);
         }
         "r" | "re" | "read" | "so" | "source" if !rest.is_empty() => {
-            eval.file(revived(rest, value.span), Access::Read, false)
+            eval.file(unmarked(rest, value.span), Access::Read, false)
         }
         "w" | "write" | "wq" | "x" | "sav" | "saveas" | "up" | "update" | "e" | "edit" | "sp" | "vs" | "tabe"
             if !rest.is_empty() =>
         {
-            eval.file(revived(rest, value.span), Access::Write, false);
+            eval.file(unmarked(rest, value.span), Access::Write, false);
         }
         "q" | "qa" | "wq" | "wqa" | "x" | "xa" | "w" | "wa" | "e" => {}
         _ if text.contains(MARK) && !rest.is_empty()
@@ -153,17 +153,17 @@ pub fn client(eval: &mut Eval<'_>, base: &str, value: &Word) {
         let line = line.find("\\!").and_then(|at| line.get(at..)).unwrap_or(line);
         let code = ["\\!", ".shell ", ".system ", "system ", "!"].iter().find_map(|sign| line.strip_prefix(sign));
         if let Some(code) = code.map(str::trim).filter(|code| !code.is_empty()) {
-            eval.code(&revived(code.trim_end_matches(';'), value.span), None, base);
+            eval.code(&unmarked(code.trim_end_matches(';'), value.span), None, base);
         } else if base == "ed" && (line.starts_with("r !") || line.starts_with("w !") || line.starts_with("e !")) {
-            eval.code(&revived(line.get(3..).unwrap_or_default(), value.span), None, base);
+            eval.code(&unmarked(line.get(3..).unwrap_or_default(), value.span), None, base);
         }
         let piped = ["\\o |", "\\g |", "pager ", ".output |", ".once |", ".import |", ".read |", ".excel |", ".open |"];
         if let Some(sign) = piped.iter().find(|sign| line.starts_with(**sign)) {
-            eval.code(&revived(line.get(sign.len()..).unwrap_or_default(), value.span), None, base);
+            eval.code(&unmarked(line.get(sign.len()..).unwrap_or_default(), value.span), None, base);
         }
         if matches!(base, "duckdb" | "clickhouse" | "clickhouse-local") {
-            eval.given(GivenKind::Text, vec![revived(line, value.span)], value.span);
-            eval.out.mentions.extend(mentions(&revived(line, value.span)));
+            eval.unknown_use(UnknownUseKind::Text, vec![unmarked(line, value.span)], value.span);
+            eval.out.mentions.extend(mentions(&unmarked(line, value.span)));
         }
         file_of(eval, line, value);
         program(eval, base, line, value);
@@ -174,7 +174,7 @@ pub fn client(eval: &mut Eval<'_>, base: &str, value: &Word) {
 fn file_of(eval: &mut Eval<'_>, line: &str, value: &Word) {
     for (sign, access) in [("readfile('", Access::Read), ("writefile('", Access::Write)] {
         let file = line.split_once(sign).and_then(|(_, rest)| rest.split('\'').next());
-        file.into_iter().for_each(|file| eval.file(revived(file, value.span), access, false));
+        file.into_iter().for_each(|file| eval.file(unmarked(file, value.span), access, false));
     }
     let mut words = line.split_whitespace();
     if line.starts_with("\\copy ") {
@@ -184,7 +184,7 @@ fn file_of(eval: &mut Eval<'_>, line: &str, value: &Word) {
         if let Some(file) =
             words.next().filter(|file| !matches!(*file, "stdin" | "stdout" | "pstdin" | "pstdout" | "program"))
         {
-            eval.file(revived(file.trim_matches('\''), value.span), access, false);
+            eval.file(unmarked(file.trim_matches('\''), value.span), access, false);
         }
         return;
     }
@@ -197,7 +197,7 @@ fn file_of(eval: &mut Eval<'_>, line: &str, value: &Word) {
         _ => return,
     };
     if let Some(file) = words.next().filter(|file| !file.starts_with(['|', '-']) && *file != "stdout") {
-        let file = revived(file.trim_matches(['\'', '"', ';']), value.span);
+        let file = unmarked(file.trim_matches(['\'', '"', ';']), value.span);
         if access == Access::Read {
             lines(eval, "sqlite3", "", &file);
         }
@@ -213,7 +213,7 @@ fn program(eval: &mut Eval<'_>, base: &str, line: &str, value: &Word) {
             continue;
         };
         let code = code.split('\'').next().unwrap_or_default();
-        eval.code(&revived(code, value.span), None, base);
+        eval.code(&unmarked(code, value.span), None, base);
     }
 }
 
@@ -223,7 +223,7 @@ fn debugged(eval: &mut Eval<'_>, base: &str, value: &Word) {
     let text = text.trim();
     let code = ["shell ", "!", "platform shell ", "make "].iter().find_map(|sign| text.strip_prefix(sign));
     if let Some(code) = code {
-        eval.code(&revived(code, value.span), None, base);
+        eval.code(&unmarked(code, value.span), None, base);
     } else if ["pipe", "| ", "python", "py ", "guile", "script", "compile", "call system", "print system", "p system"]
         .iter()
         .any(|sign| text.starts_with(sign))
@@ -238,7 +238,7 @@ fn binding(eval: &mut Eval<'_>, what: &str, value: &Word) {
     if ["execute", "reload", "become", "transform", "preview"].iter().any(|action| text.contains(action)) {
         let start = text.find('(').or_else(|| text.rfind(':'));
         let code = start.and_then(|at| text.get(at + 1..)).unwrap_or_default().trim_end_matches(')');
-        eval.code(&revived(code, value.span), None, what);
+        eval.code(&unmarked(code, value.span), None, what);
     }
 }
 
@@ -270,6 +270,6 @@ fn cargo_setting(eval: &mut Eval<'_>, what: &str, value: &Word) {
     if ["wrapper", "runner", "linker", "rustc", "rustdoc", "credential-provider"].iter().any(|end| name.ends_with(end))
     {
         let code = code.trim().trim_matches(['"', '\'', '[', ']']).replace("\",", " ").replace('"', "");
-        eval.code(&revived(&code, value.span), None, what);
+        eval.code(&unmarked(&code, value.span), None, what);
     }
 }

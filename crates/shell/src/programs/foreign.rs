@@ -59,7 +59,7 @@ pub fn marked(word: &Word) -> String {
 }
 
 /// The word whose marked text this is.
-pub fn revived(text: &str, span: Span) -> Word {
+pub fn unmarked(text: &str, span: Span) -> Word {
     let mut parts = Vec::new();
     for piece in text.split_inclusive([MARK, STEM]) {
         let known = piece.trim_end_matches([MARK, STEM]);

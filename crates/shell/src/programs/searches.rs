@@ -107,7 +107,7 @@ fn pattern_test(pattern: &str, folded: bool) -> Test {
 }
 
 /// Names and paths that are left out; a path hangs off the folder that the program runs in, or off any (`anywhere`).
-fn left_out(patterns: &[String], anywhere: bool) -> Test {
+fn exclusion(patterns: &[String], anywhere: bool) -> Test {
     let one = |pattern: &String| {
         let pattern = pattern.trim_end_matches('/');
         let free = pattern.strip_prefix("**/");
@@ -128,7 +128,7 @@ fn left_out(patterns: &[String], anywhere: bool) -> Test {
 
 /// A folder of such a name is not looked into.
 fn pruned(patterns: &[String], anywhere: bool) -> Test {
-    Test::Not(Box::new(Test::All(vec![Test::Folder, left_out(patterns, anywhere), Test::Prune])))
+    Test::Not(Box::new(Test::All(vec![Test::Folder, exclusion(patterns, anywhere), Test::Prune])))
 }
 
 fn grep(arguments: &[Word]) -> Test {
@@ -143,7 +143,7 @@ fn grep(arguments: &[Word]) -> Test {
         tests.push(names(&only));
     }
     if !without.is_empty() {
-        tests.push(Test::Not(Box::new(left_out(&without, true))));
+        tests.push(Test::Not(Box::new(exclusion(&without, true))));
     }
     tests.push(Test::Here);
     Test::All(tests)
@@ -164,7 +164,7 @@ fn rg(arguments: &[Word]) -> (Test, bool, bool) {
     let mut tests = Vec::new();
     if !without.is_empty() {
         tests.push(pruned(&without, false));
-        tests.push(Test::Not(Box::new(left_out(&without, false))));
+        tests.push(Test::Not(Box::new(exclusion(&without, false))));
     }
     tests.push(Test::Not(Box::new(Test::Folder)));
     if !only.is_empty() {

@@ -2,13 +2,13 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, GivenKind, NetTarget, UnresolvedKind};
+use crate::action::{Access, NetTarget, UnknownUseKind, UnresolvedKind};
 use crate::eval::Eval;
 use crate::eval::command::Place;
 use crate::eval::input::Input;
 use crate::options::Options;
 use crate::programs::entries::words::Variable;
-use crate::programs::entries::{self, Steering};
+use crate::programs::entries::{self, ProgramVariable};
 use crate::programs::foreign::marked;
 use crate::programs::operands::unpack;
 use crate::programs::runs::places;
@@ -17,15 +17,16 @@ use crate::shape::{host, is_system, tail, text_word};
 use crate::word::{Part, Word};
 
 /// What an assignment does beyond naming a value.
-pub fn steered(eval: &mut Eval<'_>, name: &str, values: &[Vec<Vec<Part>>], span: Span) {
+pub fn variable_set(eval: &mut Eval<'_>, name: &str, values: &[Vec<Vec<Part>>], span: Span) {
     let steers = name.starts_with("BASH_FUNC")
         || (name.starts_with("GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && !is_null(values))
-        || (name == "PATH" && !values.iter().all(|fields| is_tame_path(&fields.concat(), eval.home().as_deref())));
+        || (name == "PATH"
+            && !values.iter().all(|fields| is_safe_search_path(&fields.concat(), eval.home().as_deref())));
     if steers {
         eval.unresolved(UnresolvedKind::Environment, name, span);
     }
     if matches!(name, "PS0" | "PS1" | "PS2" | "PS4") {
-        values.iter().for_each(|fields| eval.again(&fields.concat(), name));
+        values.iter().for_each(|fields| eval.reevaluate(&fields.concat(), name));
     }
     if let Some(body) = name.strip_prefix("BASH_FUNC").and(values.first()).map(|fields| fields.concat()) {
         let body = Word { parts: body, span };
@@ -48,7 +49,7 @@ fn exported(eval: &mut Eval<'_>, values: &[Vec<Vec<Part>>], span: Span) {
     for fields in values {
         let value = Word { parts: fields.concat(), span };
         if value.literal().is_some_and(|text| (1..=4096).contains(&text.len())) {
-            eval.given(GivenKind::Text, vec![value], span);
+            eval.unknown_use(UnknownUseKind::Text, vec![value], span);
         }
     }
 }
@@ -56,19 +57,19 @@ fn exported(eval: &mut Eval<'_>, values: &[Vec<Vec<Part>>], span: Span) {
 /// A file or a folder of settings: it may name commands and hosts.
 fn settings(eval: &mut Eval<'_>, name: &str, value: &Word) {
     let home = eval.home();
-    let tame = |text: &str| {
+    let harmless = |text: &str| {
         let own = home.as_deref().and_then(|home| text.strip_prefix(home)).or_else(|| text.strip_prefix('~'));
         let dotted = own.is_some_and(|rest| rest.is_empty() || rest.starts_with("/."));
         matches!(text, "/dev/null" | "/dev/zero") || text.starts_with("/etc/") || dotted && !text.contains("..")
     };
-    if value.literal().is_some_and(|text| text.split(':').all(|one| one.is_empty() || tame(one))) {
+    if value.literal().is_some_and(|text| text.split(':').all(|one| one.is_empty() || harmless(one))) {
         return;
     }
     eval.unresolved(UnresolvedKind::Environment, name, value.span);
     eval.net(NetTarget::Unknown, value.span);
 }
 
-fn variable(eval: &mut Eval<'_>, name: &str, steering: &Steering, value: &Word) {
+fn variable(eval: &mut Eval<'_>, name: &str, steering: &ProgramVariable, value: &Word) {
     let span = value.span;
     match steering.holds {
         Variable::Command => eval.code(value, None, name),
@@ -81,7 +82,7 @@ fn variable(eval: &mut Eval<'_>, name: &str, steering: &Steering, value: &Word) 
         Variable::Filter => {
             let text = marked(value);
             let code = text.trim_start_matches(['|', '-']).replace("%s", "");
-            eval.code(&crate::programs::foreign::revived(&code, span), None, name);
+            eval.code(&crate::programs::foreign::unmarked(&code, span), None, name);
         }
         Variable::Steers => eval.unresolved(UnresolvedKind::Environment, name, span),
         Variable::Settings => settings(eval, name, value),
@@ -175,8 +176,8 @@ fn is_null(values: &[Vec<Vec<Part>>]) -> bool {
 
 /// Folders a `PATH` may name without changing what everyday commands mean: the system's, the home directory's, and those
 /// behind `$PATH` itself.
-fn is_tame_path(parts: &[Part], home: Option<&str>) -> bool {
-    const TAME: [&str; 9] = [
+fn is_safe_search_path(parts: &[Part], home: Option<&str>) -> bool {
+    const SAFE: [&str; 9] = [
         "/bin",
         "/usr/bin",
         "/usr/local/bin",
@@ -193,10 +194,10 @@ fn is_tame_path(parts: &[Part], home: Option<&str>) -> bool {
             let at_home = home.is_some_and(|home| {
                 folder.strip_prefix(home).is_some_and(|rest| rest.starts_with("/.") || rest.starts_with("/go/"))
             });
-            let tame = TAME
-                .iter()
-                .any(|tame| folder == *tame || folder.strip_prefix(tame).is_some_and(|rest| rest.starts_with('/')));
-            if folder.contains("..") || !(tame || at_home) {
+            let harmless = SAFE.iter().any(|harmless| {
+                folder == *harmless || folder.strip_prefix(harmless).is_some_and(|rest| rest.starts_with('/'))
+            });
+            if folder.contains("..") || !(harmless || at_home) {
                 return false;
             }
         }

@@ -4,7 +4,7 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, GivenKind, NetTarget, UnresolvedKind};
+use crate::action::{Access, NetTarget, UnknownUseKind, UnresolvedKind};
 use crate::eval::Eval;
 use crate::eval::command::Place;
 use crate::eval::input::Input;
@@ -17,8 +17,8 @@ use crate::shape::{host, is_flag, joined, substitute, text_word};
 use crate::text::{Text, split_at};
 use crate::word::{Part, Source, Word};
 
-/// Peels a wrapper off. False when `base` is none, or is more than one.
-pub fn peel(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) -> bool {
+/// Runs the command behind a wrapper. False when `base` is none, or is more than one.
+pub fn run_wrapped(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) -> bool {
     let arguments = words.get(1..).unwrap_or_default();
     let &Place { base, via, span, .. } = place;
     match base {
@@ -36,7 +36,7 @@ pub fn peel(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) -> bool {
             let verb = arguments.iter().find(|word| !is_flag(word)).and_then(Word::literal).unwrap_or_default();
             let makes = verb == "create" && !matches!(base, "kubectl" | "oc");
             if !makes && !matches!(verb.as_str(), "run" | "exec" | "compose" | "container" | "debug" | "logs") {
-                eval.given(GivenKind::Files, arguments.to_vec(), place.span);
+                eval.unknown_use(UnknownUseKind::Files, arguments.to_vec(), place.span);
             }
             let mounts = containers::mounts(eval, arguments);
             let before = std::mem::replace(&mut eval.mounts, mounts);
@@ -102,7 +102,7 @@ fn env(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
     let options = Options::read(arguments, own("env"), false);
     let mut at = options.operands.first().copied().unwrap_or(arguments.len());
     // `env` takes any name, such as that of an exported function.
-    let assigns = |word: &&Word| crate::shape::lead(word).find('=').is_some_and(|cut| cut > 0);
+    let assigns = |word: &&Word| crate::shape::literal_prefix(word).find('=').is_some_and(|cut| cut > 0);
     while let Some(word) = arguments.get(at).filter(assigns) {
         eval.assigned(word, place.span);
         at += 1;
@@ -157,7 +157,7 @@ fn xargs(eval: &mut Eval<'_>, arguments: &[Word], place: &Place<'_>) {
         let any = || vec![Word { parts: vec![Part::Unknown(Source::Words)], span }];
         let file = options.of(Role::Reads).find(|file| file.literal().as_deref() != Some("-")).cloned();
         let given = match &file {
-            Some(file) => &eval.text_in(file).or_else(|| eval.names_in(file)).map_or(Input::Unknown, Input::Text),
+            Some(file) => &eval.text_in(file).or_else(|| eval.path_list(file)).map_or(Input::Unknown, Input::Text),
             None => input,
         };
         items = match given {

@@ -98,10 +98,10 @@ pub enum DatabaseError {
         wanted: String,
     },
     /// An instance's name must be usable as a file's name and in a key's.
-    #[error("`{0}` is no instance's name: 1 to 64 letters, digits, `.`, `-` and `_`, the first a letter or digit")]
+    #[error("`{0}` is not an instance name: 1 to 64 letters, digits, `.`, `-` and `_`, the first a letter or digit")]
     Name(String),
     /// Not a base URL.
-    #[error("`{0}` is no base URL: write `https://host` or `https://host:port`, without a path")]
+    #[error("`{0}` is not a base URL: write `https://host` or `https://host:port`, without a path")]
     Url(String),
 }
 

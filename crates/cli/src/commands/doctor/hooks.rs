@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use writ_clients::claude_code::ClaudeCode;
 use writ_clients::claude_code::settings::{SHELL_VARIABLE, inspect};
 use writ_clients::settings::{Installed, Start, is_bash};
-use writ_core::plain;
+use writ_core::regular_file;
 use writ_engine::{Home, governing};
 
-use super::{Finding, bad, dry, good};
+use super::{Finding, bad, dry_run, good};
 use crate::environment;
 
 /// Files that look like settings, and in which the client reads no hooks.
@@ -43,7 +43,7 @@ pub fn check(home: &Home, cwd: &Path, how: Look) -> Vec<Finding> {
     let mut installed: Vec<&PathBuf> = Vec::new();
     let mut shell = None;
     for path in &places.settings {
-        let Ok(text) = plain::text(path, MAX_SETTINGS) else { continue };
+        let Ok(text) = regular_file::text(path, MAX_SETTINGS) else { continue };
         match inspect(Some(&text)) {
             Err(error) => findings.push(bad(
                 format!("{}: {error}{}, and ignores every hook in it", path.display(), cause(&error)),
@@ -97,7 +97,7 @@ fn nowhere(home: &Home, project: &Path, cwd: &Path) -> Finding {
         .flat_map(|dir| MISPLACED.map(|name| dir.join(name)))
         .chain(above.filter(|path| !path.starts_with(project.join(".claude"))));
     let misplaced = near.into_iter().find(|path| {
-        let found = plain::text(path, MAX_SETTINGS).ok().and_then(|text| inspect(Some(&text)).ok());
+        let found = regular_file::text(path, MAX_SETTINGS).ok().and_then(|text| inspect(Some(&text)).ok());
         found.is_some_and(|found| !found.starts.is_empty())
     });
     match misplaced {
@@ -167,7 +167,7 @@ fn starts(path: &Path, start: &Start, cwd: &Path, how: Look) -> Option<Finding> 
     if how == Look::Settings {
         return None;
     }
-    dry::call(start, cwd)
+    dry_run::call(start, cwd)
         .err()
         .map(|why| bad(format!("{shown} starts `{program}`, which does not answer as a hook: {why}"), AGAIN))
 }

@@ -1,6 +1,6 @@
 //! `writ doctor`: what is wrong with the installation, and how to mend it.
 
-mod dry;
+mod dry_run;
 pub mod hooks;
 mod state;
 

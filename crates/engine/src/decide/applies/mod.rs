@@ -14,7 +14,7 @@ use writ_evidence::attestation::Attestation;
 use writ_evidence::registry::Registry;
 use writ_policy::{Apply, PlanVerdict};
 use writ_shell::{Env, analyze};
-use writ_store::plain;
+use writ_store::regular_file;
 
 use crate::attest::attested::{Action, covers, tier};
 use crate::attest::issuer::Issuer;
@@ -50,9 +50,9 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn verdict(&mut self, plan: &Path) -> Option<PlanVerdict> {
-        let document = plain::read(&beside(plan), MAX_ATTESTATION).ok()?;
+        let document = regular_file::read(&beside(plan), MAX_ATTESTATION).ok()?;
         let attestation = Attestation::parse(&document).ok()?;
-        let bytes = plain::read(plan, MAX_PLAN).ok()?;
+        let bytes = regular_file::read(plan, MAX_PLAN).ok()?;
         let digest = Digest::of(&bytes);
         let until = attestation.expires_at()?;
         if !covers(&attestation, &Action::PlanFile(digest)) || attestation.timestamp() > self.now {

@@ -61,7 +61,7 @@ impl Otlp {
 #[derive(Debug, thiserror::Error)]
 pub enum OtlpError {
     /// Not an endpoint.
-    #[error("`{0}` is no OTLP endpoint: write `http://localhost:4318` or `https://collector.example:4318`")]
+    #[error("`{0}` is not an OTLP endpoint: write `http://localhost:4318` or `https://collector.example:4318`")]
     Endpoint(String),
     /// The variables say something that cannot be done.
     #[error("OTLP: {0}")]

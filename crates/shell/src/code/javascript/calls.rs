@@ -9,7 +9,7 @@ use crate::programs::entries::words::Effect;
 use crate::word::Part;
 
 /// Settings of a child process that change neither what runs nor where.
-const TAME: [&str; 6] = ["encoding", "stdio", "timeout", "maxBuffer", "windowsHide", "killSignal"];
+const SAFE: [&str; 6] = ["encoding", "stdio", "timeout", "maxBuffer", "windowsHide", "killSignal"];
 
 impl<'t> Reader<'t> {
     /// A call of something that touches more than values. `open` is where its bracket stands.
@@ -104,7 +104,7 @@ impl<'t> Reader<'t> {
             }
             for pair in arguments(inside(one, 0).filter(|_| one.first().is_some_and(|open| open.is("{")))?) {
                 let key = pair.first().filter(|_| pair.get(1).is_some_and(|colon| colon.is(":")))?;
-                TAME.contains(&key.text.as_str()).then_some(())?;
+                SAFE.contains(&key.text.as_str()).then_some(())?;
             }
         }
         Some(())

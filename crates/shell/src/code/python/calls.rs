@@ -7,7 +7,7 @@ use crate::code::{Value, known, sql, table, text_of};
 use crate::programs::entries::words::{Effect, List};
 
 /// Arguments of `subprocess`' functions that change neither what runs nor where.
-const TAME: [&str; 14] = [
+const SAFE: [&str; 14] = [
     "capture_output",
     "text",
     "check",
@@ -74,7 +74,7 @@ impl<'t> Reader<'t> {
             Effect::Url => self.url(given, name),
             Effect::Sql => {
                 let texts = self.values(given.first()?, 0)?;
-                texts.iter().all(|text| text_of(text).is_some_and(|text| sql::is_tame(&text))).then_some(())
+                texts.iter().all(|text| text_of(text).is_some_and(|text| sql::is_harmless(&text))).then_some(())
             }
             _ => None,
         }
@@ -123,7 +123,7 @@ impl<'t> Reader<'t> {
         let mut shell = false;
         for words in more {
             let [name, equals, value @ ..] = words else { return None };
-            let name = name.name().filter(|name| equals.is("=") && TAME.contains(name))?;
+            let name = name.name().filter(|name| equals.is("=") && SAFE.contains(name))?;
             shell |= name == "shell" && !matches!(value, [value] if value.named("False"));
         }
         let list = first.first().is_some_and(|open| open.is("[") || open.is("("));
@@ -184,7 +184,7 @@ impl<'t> Reader<'t> {
         };
         let given = arguments(inner);
         let keyed = given.iter().all(|words| words.get(1).is_some_and(|equals| equals.is("=")));
-        let tame = match name {
+        let harmless = match name {
             "copy" => given.is_empty(),
             _ => {
                 keyed
@@ -192,7 +192,7 @@ impl<'t> Reader<'t> {
                         && !given.iter().any(|words| words.first().is_some_and(|star| star.is("*") || star.is("**"))))
             }
         };
-        if !tame && (name == "copy" || self.touch(Effect::OwnMoves, name, &given, tokens, at).is_none()) {
+        if !harmless && (name == "copy" || self.touch(Effect::OwnMoves, name, &given, tokens, at).is_none()) {
             self.refuse();
         }
         // `target=` is a path's too.

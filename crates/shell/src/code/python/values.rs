@@ -3,7 +3,7 @@
 use crate::code::python::Reader;
 use crate::code::python::bind::Binding;
 use crate::code::token::{Kind, MAX_NESTING, Piece, Token, arguments, inside, past_bracket, split};
-use crate::code::{MAX_VALUES, Value, glued, joined, known, text_of};
+use crate::code::{MAX_VALUES, Value, concat, joined, known, text_of};
 use crate::word::Part;
 
 impl<'t> Reader<'t> {
@@ -282,7 +282,7 @@ pub(crate) fn below(folders: &[Value], paths: &[Value]) -> Option<Vec<Value>> {
     let one = |folder: &Value, path: &Value| match path.first() {
         Some(Part::Text(text)) if text.starts_with('/') => path.clone(),
         _ if folder.is_empty() => path.clone(),
-        Some(Part::Text(_) | Part::Glob(_)) => glued(&glued(folder, &known("/")), path),
+        Some(Part::Text(_) | Part::Glob(_)) => concat(&concat(folder, &known("/")), path),
         _ => path.clone(),
     };
     let all = folders.len().checked_mul(paths.len()).filter(|count| *count <= MAX_VALUES);

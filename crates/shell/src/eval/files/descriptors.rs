@@ -4,7 +4,7 @@
 use crate::action::Access;
 use crate::eval::Eval;
 use crate::eval::files::dirs::below;
-use crate::shape::lead;
+use crate::shape::literal_prefix;
 use crate::word::{Dir, Word};
 
 /// Most files and paths that are kept.
@@ -51,7 +51,7 @@ impl Eval<'_> {
             return;
         }
         let whole = path.text();
-        let text = whole.clone().unwrap_or_else(|| lead(path).into());
+        let text = whole.clone().unwrap_or_else(|| literal_prefix(path).into());
         let text = if path.is_glob() { text.split(['*', '?', '[']).next().unwrap_or_default() } else { &text };
         let places = self.dirs.iter().filter_map(|dir| match dir {
             _ if text.starts_with('/') => Some(text.to_owned()),

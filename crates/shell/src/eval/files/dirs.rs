@@ -63,7 +63,7 @@ impl Eval<'_> {
         let join = |dir: &Dir| match dir {
             _ if path.starts_with('/') => Dir::Start(path.clone()),
             Dir::Start(base) if base.len() < MAX_PATH => Dir::Start(below(base, &path)),
-            Dir::Open(parts) if parts.len() < MAX_PARTS => Dir::Open(beneath(parts, &[Part::Text(path.clone())])),
+            Dir::Open(parts) if parts.len() < MAX_PARTS => Dir::Open(join_path(parts, &[Part::Text(path.clone())])),
             Dir::Start(_) | Dir::Open(_) | Dir::Unknown => Dir::Unknown,
         };
         let dirs: Vec<Dir> = self.dirs.iter().map(join).collect();
@@ -79,8 +79,8 @@ impl Eval<'_> {
         let join = |dir: &Dir| match dir {
             _ if away => Dir::Open(to.to_vec()),
             Dir::Start(base) if base.is_empty() => Dir::Open(to.to_vec()),
-            Dir::Start(base) => Dir::Open(beneath(&[Part::Text(base.clone())], to)),
-            Dir::Open(parts) if parts.len() < MAX_PARTS => Dir::Open(beneath(parts, to)),
+            Dir::Start(base) => Dir::Open(join_path(&[Part::Text(base.clone())], to)),
+            Dir::Open(parts) if parts.len() < MAX_PARTS => Dir::Open(join_path(parts, to)),
             Dir::Open(_) | Dir::Unknown => Dir::Unknown,
         };
         let dirs: Vec<Dir> = self.dirs.iter().map(join).collect();
@@ -101,7 +101,7 @@ impl Eval<'_> {
 }
 
 /// A path of pieces below another.
-pub fn beneath(base: &[Part], path: &[Part]) -> Vec<Part> {
+pub fn join_path(base: &[Part], path: &[Part]) -> Vec<Part> {
     [base, &[Part::Text("/".to_owned())], path].concat()
 }
 

@@ -15,7 +15,7 @@ impl Eval<'_> {
             && let Some(outer) = self.out.listings.get(usize::from(*at))
         {
             let outer = outer.clone();
-            let rough = outer.rough().0.into_iter().next();
+            let rough = outer.as_globs().0.into_iter().next();
             (listing.folder, listing.dirs) = (rough.unwrap_or(outer.folder), outer.dirs);
         }
         for part in &mut listing.folder.parts {

@@ -2,8 +2,8 @@
 
 pub(crate) mod descriptors;
 pub(crate) mod dirs;
-pub(crate) mod kept;
 pub(crate) mod links;
 pub(crate) mod listings;
 pub(crate) mod mounts;
+pub(crate) mod unchanged;
 pub(crate) mod written;

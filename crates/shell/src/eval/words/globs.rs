@@ -17,7 +17,7 @@ pub struct Globbing {
 
 impl Globbing {
     /// What a line speaks of, wherever it does: `bash -O dotglob`, `BASHOPTS=…`.
-    pub fn spoken_of(line: &str) -> Self {
+    pub fn named_in(line: &str) -> Self {
         if !line.contains("glob") && !line.contains("GLOBIGNORE") {
             return Self::default();
         }

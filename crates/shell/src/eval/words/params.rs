@@ -7,7 +7,7 @@ use crate::eval::Eval;
 use crate::eval::words::expand::{MAX_VALUES, Piece};
 use crate::eval::words::pattern::Pattern;
 use crate::parser::syntax::{Param, ParamOp, RawPart};
-use crate::text::{Fields, Text, blurred, literal};
+use crate::text::{Fields, Text, literal, source_of_altered};
 use crate::word::{Part, Source};
 
 impl Eval<'_> {
@@ -68,7 +68,7 @@ impl Eval<'_> {
             ParamOp::Prompt => {
                 match known {
                     None => self.unresolved(UnresolvedKind::Script, &format!("${{{}@P}}", param.name), self.here),
-                    Some(values) => values.iter().flatten().for_each(|text| self.again(text, "@P")),
+                    Some(values) => values.iter().flatten().for_each(|text| self.reevaluate(text, "@P")),
                 }
                 sure(vec![unknown()])
             }
@@ -255,7 +255,7 @@ fn as_name(part: &Part) -> Part {
 
 /// What a text is that was changed in a way that is not followed.
 fn left(text: &Text) -> Text {
-    vec![Part::Unknown(blurred(text))]
+    vec![Part::Unknown(source_of_altered(text))]
 }
 
 fn unknown() -> Fields {

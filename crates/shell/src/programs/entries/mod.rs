@@ -64,7 +64,7 @@ pub struct Runs {
 
 /// A variable that steers programs.
 #[derive(Debug)]
-pub struct Steering {
+pub struct ProgramVariable {
     /// With `*` for any text.
     pub name: &'static str,
     pub holds: Variable,
@@ -109,8 +109,8 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
 }
 
 /// What a variable holds, where it steers a program.
-pub fn variable(name: &str) -> Option<&'static Steering> {
-    let fits = |pattern: &Steering| {
+pub fn variable(name: &str) -> Option<&'static ProgramVariable> {
+    let fits = |pattern: &ProgramVariable| {
         let (start, end) = pattern.name.split_once('*').unwrap_or((pattern.name, ""));
         name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
     };

@@ -54,7 +54,7 @@ pub fn run(eval: &mut Eval<'_>, arguments: &[Word]) {
         match text.as_str() {
             "-c" | "--config" => rest.first().into_iter().for_each(|value| setting(eval, value, arguments)),
             "config" => configured(rest).iter().for_each(|value| setting(eval, value, arguments)),
-            "--config-env" | "--exec-path" | "--template" if !rest.is_empty() => steered(eval, &text, word),
+            "--config-env" | "--exec-path" | "--template" if !rest.is_empty() => variable_unresolved(eval, &text, word),
             "run" if before(arguments, at).as_deref() == Some("bisect") && !rest.is_empty() => {
                 eval.inner(rest.to_vec(), &[], "git", word.span, &Input::None);
             }
@@ -71,7 +71,7 @@ pub fn run(eval: &mut Eval<'_>, arguments: &[Word]) {
             text => {
                 let (name, value) = text.split_once('=').unwrap_or_default();
                 match name {
-                    "--config-env" | "--exec-path" | "--template" => steered(eval, name, word),
+                    "--config-env" | "--exec-path" | "--template" => variable_unresolved(eval, name, word),
                     "--config" => setting(eval, &text_word(value, word.span), arguments),
                     _ => {}
                 }
@@ -98,7 +98,7 @@ pub fn settings(eval: &mut Eval<'_>, text: &str, span: Span) {
     }
 }
 
-fn steered(eval: &mut Eval<'_>, what: &str, word: &Word) {
+fn variable_unresolved(eval: &mut Eval<'_>, what: &str, word: &Word) {
     eval.unresolved(UnresolvedKind::Environment, &format!("git {what}"), word.span);
 }
 
@@ -134,7 +134,7 @@ fn setting(eval: &mut Eval<'_>, word: &Word, arguments: &[Word]) {
         None if name.starts_with("alias.") => alias(eval, name.trim_start_matches("alias."), value, word, arguments),
         _ if runs => eval.code(&text_word(value, word.span), None, "git -c"),
         _ if STEERING.contains(&name.as_str()) || name.starts_with("includeif.") => {
-            steered(eval, &format!("-c {name}"), word);
+            variable_unresolved(eval, &format!("-c {name}"), word);
         }
         _ => place(eval, &name, value, word),
     }
@@ -156,7 +156,7 @@ fn place(eval: &mut Eval<'_>, name: &str, value: &str, word: &Word) {
     if let Some(base) = instead.and_then(|name| name.strip_prefix("url.")) {
         match base.split_once("://") {
             Some(_) => eval.net(url(base), word.span),
-            None => far(eval, base, word),
+            None => remote_path(eval, base, word),
         }
     } else if name.ends_with(".proxy")
         || (name.starts_with("remote.") && name.ends_with("url"))
@@ -169,7 +169,7 @@ fn place(eval: &mut Eval<'_>, name: &str, value: &str, word: &Word) {
             None if name.ends_with(".proxy") && !value.is_empty() => {
                 eval.net(host(value.split(':').next().unwrap_or_default(), word.span), word.span);
             }
-            None => far(eval, value, word),
+            None => remote_path(eval, value, word),
         }
     } else if name.ends_with("file") || name.ends_with("path") || name == "core.worktree" {
         eval.file(text_word(value, word.span), Access::Read, false);
@@ -177,7 +177,7 @@ fn place(eval: &mut Eval<'_>, name: &str, value: &str, word: &Word) {
 }
 
 /// `user@host:path`
-fn far(eval: &mut Eval<'_>, text: &str, word: &Word) {
+fn remote_path(eval: &mut Eval<'_>, text: &str, word: &Word) {
     if let Some((machine, _)) = text.split_once(':').filter(|(machine, _)| !machine.contains('/')) {
         eval.net(host(machine.rsplit('@').next().unwrap_or_default(), word.span), word.span);
     }

@@ -4,11 +4,11 @@ use writ_core::Span;
 
 use crate::action::UnresolvedKind;
 use crate::eval::Eval;
-use crate::programs::foreign::{MARK, STEM, marked, revived};
+use crate::programs::foreign::{MARK, STEM, marked, unmarked};
 use crate::word::Word;
 
 /// Functions of make that only deal with text.
-const TAME: [&str; 22] = [
+const SAFE: [&str; 22] = [
     "subst",
     "patsubst",
     "strip",
@@ -52,7 +52,7 @@ pub fn text(eval: &mut Eval<'_>, what: &str, makefile: &Word) {
             }
         };
         let recipe = recipe.trim_start_matches(|c: char| matches!(c, '@' | '-' | '+') || c.is_whitespace());
-        eval.code(&revived(&variables(&automatic(recipe, rule)), makefile.span), None, what);
+        eval.code(&unmarked(&variables(&automatic(recipe, rule)), makefile.span), None, what);
     }
 }
 
@@ -87,8 +87,8 @@ pub fn functions(eval: &mut Eval<'_>, what: &str, text: &str, span: Span) {
         let Some((name, rest)) = inner.split_once([' ', '\t']) else { continue };
         let close = rest.rfind([')', '}']).unwrap_or(rest.len());
         if name == "shell" {
-            eval.code(&revived(&variables(rest.get(..close).unwrap_or_default()), span), None, what);
-        } else if name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !TAME.contains(&name) {
+            eval.code(&unmarked(&variables(rest.get(..close).unwrap_or_default()), span), None, what);
+        } else if name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !SAFE.contains(&name) {
             eval.unresolved(UnresolvedKind::Code, what, span);
         }
     }

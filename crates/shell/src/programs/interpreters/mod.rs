@@ -80,7 +80,13 @@ fn shell(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, input:
         _ => {
             // `bash -s a b`: the code on standard input gets the arguments.
             let zero = text_word(base, span);
-            feed(eval, base, span, input, Some(std::iter::once(zero).chain(rest.iter().cloned()).collect()));
+            run_standard_input(
+                eval,
+                base,
+                span,
+                input,
+                Some(std::iter::once(zero).chain(rest.iter().cloned()).collect()),
+            );
         }
     }
 }
@@ -97,7 +103,7 @@ fn started(eval: &mut Eval<'_>, base: &str, login: bool, span: Span) {
 }
 
 /// A shell that reads its code from standard input.
-fn feed(eval: &mut Eval<'_>, base: &str, span: Span, input: &Input, arguments: Option<Vec<Word>>) {
+fn run_standard_input(eval: &mut Eval<'_>, base: &str, span: Span, input: &Input, arguments: Option<Vec<Word>>) {
     match input {
         Input::None => {}
         Input::Text(text) => eval.code(&text_word(text, span), arguments, base),
@@ -113,7 +119,7 @@ pub fn script(eval: &mut Eval<'_>, file: &Word, what: &str, input: &Input) {
 /// The same with the words that the script gets, its own name first.
 fn script_with(eval: &mut Eval<'_>, file: &Word, what: &str, input: &Input, arguments: Option<Vec<Word>>) {
     match file.literal().as_deref() {
-        Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => feed(eval, what, file.span, input, None),
+        Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => run_standard_input(eval, what, file.span, input, None),
         Some(path) if path.starts_with("/dev/fd/") || path.starts_with("/proc/") => {
             eval.unresolved(UnresolvedKind::Script, &format!("{what} <(…)"), file.span);
         }

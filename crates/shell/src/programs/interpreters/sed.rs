@@ -12,7 +12,7 @@ use crate::eval::input::Input;
 use crate::options::Options;
 use crate::programs::entries::own;
 use crate::programs::entries::words::Role;
-use crate::programs::foreign::{MARK, Script, marked, past_regex, revived, script_text};
+use crate::programs::foreign::{MARK, Script, marked, past_regex, script_text, unmarked};
 use crate::shape::text_word;
 use crate::word::Word;
 
@@ -186,13 +186,13 @@ impl Reader<'_, '_, '_> {
             // The pattern space is run.
             return self.eval.unresolved(UnresolvedKind::Code, &format!("{} e", self.base), self.span);
         }
-        let code = revived(code, self.span);
+        let code = unmarked(code, self.span);
         self.eval.code(&code, None, &format!("{} e", self.base));
     }
 
     fn file(&mut self, file: &str, access: Access) {
         if !file.is_empty() && !matches!(file, "/dev/stdin" | "/dev/stdout" | "/dev/stderr") {
-            let word = if file.contains(MARK) { revived(file, self.span) } else { text_word(file, self.span) };
+            let word = if file.contains(MARK) { unmarked(file, self.span) } else { text_word(file, self.span) };
             self.eval.file(word, access, false);
         }
     }

@@ -55,7 +55,7 @@ pub fn copy(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, 
     let far = matches!(kind, Operands::RemoteCopy | Operands::Sync);
     let in_folder = given || is_folder(target);
     for source in sources {
-        let remote = far && is_far(source);
+        let remote = far && is_remote(source);
         match (soft, remote) {
             // `ln -sr`: the source hangs off the folder that the line is in.
             (true, false) if split.has(&['r'], "--relative") => {
@@ -70,7 +70,7 @@ pub fn copy(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, 
             }
             _ => eval.file((*source).clone(), Access::Read, tree),
         }
-        if !(far && is_far(target)) {
+        if !(far && is_remote(target)) {
             // `-T`: what the target is is replaced by what the source holds.
             let merges = matches!(base, "cp" | "mv") && split.has(&['T'], "--no-target-directory") && tree;
             let contents = spread
@@ -166,7 +166,7 @@ pub fn machine(text: &str) -> Option<&str> {
     plain.then(|| machine.rsplit('@').next().unwrap_or_default())
 }
 
-fn is_far(word: &Word) -> bool {
+fn is_remote(word: &Word) -> bool {
     is_url(word) || word.literal().is_some_and(|text| machine(&text).is_some())
 }
 

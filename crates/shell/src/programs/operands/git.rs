@@ -3,7 +3,7 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, GivenKind, RepositoryAct};
+use crate::action::{Access, RepositoryAct, UnknownUseKind};
 use crate::eval::Eval;
 use crate::eval::input::Input;
 use crate::programs::operands::repository::{self, Call};
@@ -135,7 +135,7 @@ fn subcommand(eval: &mut Eval<'_>, sub: &str, rest: &[Word], span: Span, input: 
             repository::run(eval, &Call { sub, rest, operands: &repository::plain(rest), span, input });
         } else {
             eval.repository(RepositoryAct::Alias, vec![text_word(sub, span)], rest.to_vec(), span);
-            eval.given(GivenKind::Arguments, rest.to_vec(), span);
+            eval.unknown_use(UnknownUseKind::Arguments, rest.to_vec(), span);
         }
         return;
     };

@@ -4,7 +4,6 @@
 
 mod copy;
 pub(crate) mod git;
-mod given;
 mod net;
 mod particular;
 pub(crate) mod patch;
@@ -12,18 +11,19 @@ mod references;
 pub(crate) mod repository;
 pub mod table;
 pub(crate) mod tar;
+mod unlisted;
 mod values;
 
 use std::hash::BuildHasher;
 
 use writ_core::Span;
 
-use crate::action::{Access, GivenKind, NetUse};
+use crate::action::{Access, NetUse, UnknownUseKind};
 use crate::eval::Eval;
 use crate::eval::input::Input;
 use crate::programs::entries;
 use crate::programs::entries::words::{Operands, Role};
-use crate::shape::{base_of, is_flag, is_url, lead, looks_like_path, tail, text_word};
+use crate::shape::{base_of, is_flag, is_url, literal_prefix, looks_like_path, tail, text_word};
 use crate::word::{Part, Source, Word};
 use table::Split;
 
@@ -39,16 +39,20 @@ pub fn run(eval: &mut Eval<'_>, base: &str, arguments: &[Word], span: Span, inpu
     }
     if by_entry(eval, base, arguments, span).is_some() {
         if let (true, Input::Text(text)) = (table::reads_code(base), input) {
-            eval.given(GivenKind::Text, vec![text_word(text, span)], span);
+            eval.unknown_use(UnknownUseKind::Text, vec![text_word(text, span)], span);
         }
         return;
     }
     unknown(eval, arguments);
-    given::texts(eval, arguments.iter());
+    unlisted::texts(eval, arguments.iter());
     let known = entries::is_listed(base);
-    eval.given(if known { GivenKind::Operands } else { GivenKind::Arguments }, arguments.to_vec(), span);
+    eval.unknown_use(
+        if known { UnknownUseKind::Operands } else { UnknownUseKind::Arguments },
+        arguments.to_vec(),
+        span,
+    );
     if let (false, Input::Text(text)) = (entries::reads_input(base), input) {
-        eval.given(GivenKind::Text, vec![text_word(text, span)], span);
+        eval.unknown_use(UnknownUseKind::Text, vec![text_word(text, span)], span);
     }
 }
 
@@ -91,12 +95,16 @@ pub fn by_entry<'w>(eval: &mut Eval<'_>, base: &str, arguments: &'w [Word], span
             files(eval, base, *operands, &split, arguments, span);
         }
         let open = split.values.iter().filter(|(role, _)| matches!(role, Role::Unknown | Role::Lists));
-        open.for_each(|(_, value)| eval.given(GivenKind::Option, vec![value.clone()], span));
-        given::running(eval, program, arguments, span);
-        given::assigned(eval, &split, span);
+        open.for_each(|(_, value)| eval.unknown_use(UnknownUseKind::Option, vec![value.clone()], span));
+        unlisted::running(eval, program, arguments, span);
+        unlisted::assigned(eval, &split, span);
         if program.operands.iter().any(|operands| mostly_not_files(*operands)) {
-            given::texts(eval, split.operands.iter().copied().chain(split.values.iter().map(|(_, value)| value)));
-            eval.given(GivenKind::Operands, split.operands.iter().map(|word| (*word).clone()).collect(), span);
+            unlisted::texts(eval, split.operands.iter().copied().chain(split.values.iter().map(|(_, value)| value)));
+            eval.unknown_use(
+                UnknownUseKind::Operands,
+                split.operands.iter().map(|word| (*word).clone()).collect(),
+                span,
+            );
         }
     };
     match split.value(Role::RunsIn) {
@@ -129,7 +137,7 @@ fn files(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_>, arg
     let first = from(0).get(..1).unwrap_or_default();
     match kind {
         Operands::Read => all(eval, words, Access::Read, split.tree),
-        Operands::WrittenIfFixed => given::fixed(eval, base, split),
+        Operands::WrittenIfFixed => unlisted::fixed(eval, base, split),
         Operands::Written => edited(eval, words, split.tree),
         Operands::Listed => {
             let sign = |word: &&Word| {
@@ -209,8 +217,9 @@ fn listed(eval: &Eval<'_>, base: &str, arguments: &[Word]) -> Vec<Word> {
     for (_, option) in LISTS.iter().filter(|(program, _)| *program == base) {
         let next = arguments.iter().zip(arguments.iter().skip(1));
         let next = next.filter(|(flag, _)| flag.literal().as_deref() == Some(option)).map(|(_, value)| value.clone());
-        let glued =
-            |word: &Word| lead(word).strip_prefix(option)?.starts_with('=').then(|| tail(word, option.len() + 1));
+        let glued = |word: &Word| {
+            literal_prefix(word).strip_prefix(option)?.starts_with('=').then(|| tail(word, option.len() + 1))
+        };
         for list in next.chain(arguments.iter().filter_map(glued)) {
             out.extend(eval.listed_names(&list));
         }

@@ -184,7 +184,7 @@ impl Nets {
 
     /// A word that may begin with a machine's name, of which something is not known.
     pub fn unknown_machine(&mut self, word: &Word, bare: bool) {
-        let lead = crate::shape::lead(word);
+        let lead = crate::shape::literal_prefix(word);
         let text = crate::programs::foreign::marked(word);
         let local = lead.starts_with(['.', '/', '~']) || lead.contains('/');
         let far = text.split('/').next().is_some_and(|front| front.contains(':'));

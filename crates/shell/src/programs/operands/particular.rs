@@ -9,7 +9,7 @@ use crate::programs::entries::words::{Operands, Role};
 use crate::programs::operands::table::Split;
 use crate::programs::operands::{all, in_place, unpack};
 use crate::programs::searches;
-use crate::shape::{lead, tail, text_word};
+use crate::shape::{literal_prefix, tail, text_word};
 use crate::word::Word;
 
 /// Whether a mode is given as an option (`chmod -x`), or by a file that has it.
@@ -107,7 +107,7 @@ pub fn archive(eval: &mut Eval<'_>, base: &str, kind: Operands, split: &Split<'_
 pub fn dd(eval: &mut Eval<'_>, words: &[&Word]) {
     for word in words {
         for (sign, access) in [("if=", Access::Read), ("of=", Access::Write)] {
-            if lead(word).starts_with(sign) {
+            if literal_prefix(word).starts_with(sign) {
                 eval.file(tail(word, sign.len()), access, false);
             }
         }

@@ -60,7 +60,7 @@ fn of_files(eval: &mut Eval<'_>, files: Vec<Word>, span: Span) {
     if !written.is_empty() && written.iter().all(Option::is_some) {
         return written.iter().flatten().for_each(|text| named(eval, text, span));
     }
-    let kept = eval.only_looks(Some(span));
+    let kept = eval.only_reads(Some(span));
     eval.repository(RepositoryAct::Patch, Vec::new(), if kept { files } else { Vec::new() }, span);
 }
 

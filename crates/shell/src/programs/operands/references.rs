@@ -37,7 +37,7 @@ impl Nets {
 
     /// An image's registry, where it names one: `registry.example/team/image:tag`.
     pub fn reference(&mut self, word: &Word) {
-        let text = word.literal().unwrap_or_else(|| crate::shape::lead(word));
+        let text = word.literal().unwrap_or_else(|| crate::shape::literal_prefix(word));
         let Some((registry, rest)) = text.split_once('/') else { return };
         // `container:/path` is no registry.
         let path = text.starts_with(['.', '/', '~', '-', '@']) || rest.starts_with('/') || registry.ends_with(':');

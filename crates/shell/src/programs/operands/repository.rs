@@ -133,10 +133,10 @@ pub fn run(eval: &mut Eval<'_>, call: &Call<'_>) {
     match call.sub {
         "checkout" | "switch" | "restore" | "reset" | "stash" | "read-tree" | "checkout-index" => restoring(eval, call),
         "merge" | "rebase" | "cherry-pick" | "revert" | "pull" | "am" | "apply" | "bisect" | "subtree" => {
-            bringing(eval, call);
+            apply_commits(eval, call);
         }
         "sparse-checkout" | "filter-branch" | "filter-repo" | "rm" | "clean" | "worktree" | "remote" | "submodule" => {
-            arranging(eval, call);
+            rearrange_tree(eval, call);
         }
         _ => reading(eval, call),
     }
@@ -204,7 +204,7 @@ fn stash(eval: &mut Eval<'_>, call: &Call<'_>, behind: Vec<Word>) {
 }
 
 /// Subcommands that bring what other commits changed.
-fn bringing(eval: &mut Eval<'_>, call: &Call<'_>) {
+fn apply_commits(eval: &mut Eval<'_>, call: &Call<'_>) {
     let bring = |eval: &mut Eval<'_>, revisions| {
         eval.repository(RepositoryAct::Bring, revisions, Vec::new(), call.span);
     };
@@ -245,7 +245,7 @@ fn rebase(eval: &mut Eval<'_>, call: &Call<'_>) {
 }
 
 /// Subcommands that rearrange the work tree, and those about other work trees and machines.
-fn arranging(eval: &mut Eval<'_>, call: &Call<'_>) {
+fn rearrange_tree(eval: &mut Eval<'_>, call: &Call<'_>) {
     let write = |eval: &mut Eval<'_>, paths| eval.repository(RepositoryAct::Write, Vec::new(), paths, call.span);
     let verb = call.verb();
     match call.sub {

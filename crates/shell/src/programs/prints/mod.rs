@@ -13,7 +13,7 @@ use crate::eval::input::Input;
 use crate::programs::entries::entry;
 use crate::programs::entries::words::Prints;
 use crate::shape::is_system;
-use crate::text::{Text, blurred, split_at, tidy};
+use crate::text::{Text, source_of_altered, split_at, tidy};
 use crate::word::{Part, Source, Word};
 
 /// Programs that print what their arguments say.
@@ -85,7 +85,7 @@ pub fn printed(eval: &mut Eval<'_>, words: &[Word], input: &Input) -> Option<Tex
             arguments.iter().all(counts).then(|| vec![Part::Unknown(Source::Number)])
         }
         ("cat", [file]) if matches!(input, Input::None) => {
-            eval.text_in(file).or_else(|| eval.names_in(file)).map(|text| vec![Part::Text(text)])
+            eval.text_in(file).or_else(|| eval.path_list(file)).map(|text| vec![Part::Text(text)])
         }
         ("mktemp", _) => mktemp::made_name(eval, arguments),
         ("date", _) => date(arguments),
@@ -135,7 +135,7 @@ fn filtered(eval: &mut Eval<'_>, base: &str, arguments: &[Word], input: &Input) 
             let at = texts.iter().find_map(|text| text.strip_prefix("-f"))?.parse().ok()?;
             columns(&lines, at, Some(mark.unwrap_or('\t')))
         }
-        "tr" if texts.first().is_some_and(|text| text == "-d") => Some(vec![Part::Unknown(blurred(&lines))]),
+        "tr" if texts.first().is_some_and(|text| text == "-d") => Some(vec![Part::Unknown(source_of_altered(&lines))]),
         _ => None,
     }
 }
@@ -182,7 +182,7 @@ fn base_name(path: &Word, cut: bool) -> Option<Text> {
 
 fn folder_of(path: &Word) -> Option<Text> {
     let Some(path) = path.literal().filter(|_| !path.is_glob()) else {
-        return Some(vec![Part::Unknown(blurred(&path.parts)), line_end()]);
+        return Some(vec![Part::Unknown(source_of_altered(&path.parts)), line_end()]);
     };
     Some(vec![Part::Text(match path.trim_end_matches('/').rsplit_once('/') {
         Some(("", _)) => "/\n".to_owned(),

@@ -6,7 +6,7 @@
 pub(crate) mod modules;
 pub(crate) mod places;
 
-use crate::action::{Access, GivenKind, UnresolvedKind};
+use crate::action::{Access, UnknownUseKind, UnresolvedKind};
 use crate::code;
 use crate::eval::Eval;
 use crate::eval::command::Place;
@@ -246,7 +246,7 @@ impl Call<'_> {
             match script_of(file, self.place.input) {
                 Script::File => {
                     script(eval, file, self.place.base, &Input::None);
-                    self.given(eval);
+                    self.unknown_use(eval);
                 }
                 Script::Text(text) => {
                     languages::standard_input(eval, self.place.base, &text, file.span, self.arguments, self.options);
@@ -261,14 +261,14 @@ impl Call<'_> {
     }
 
     /// What a script file gets: nothing says what it does with texts.
-    fn given(&self, eval: &mut Eval<'_>) {
+    fn unknown_use(&self, eval: &mut Eval<'_>) {
         let Place { span, input, .. } = self.place;
         if let Input::Text(text) = input {
-            eval.given(GivenKind::Text, vec![text_word(text, *span)], *span);
+            eval.unknown_use(UnknownUseKind::Text, vec![text_word(text, *span)], *span);
         }
         let code = |word: &&Word| word.literal().is_some_and(|text| text.contains(['(', ';']));
         for word in self.plain().skip(1).filter(code) {
-            eval.given(GivenKind::Command, vec![word.clone()], *span);
+            eval.unknown_use(UnknownUseKind::Command, vec![word.clone()], *span);
         }
     }
 

@@ -1,6 +1,6 @@
 //! `python -m`: modules that are programs of their own.
 
-use crate::action::{Access, GivenKind, UnresolvedKind};
+use crate::action::{Access, UnknownUseKind, UnresolvedKind};
 use crate::eval::Eval;
 use crate::eval::command::Place;
 use crate::eval::input::Input;
@@ -35,7 +35,7 @@ pub fn run(eval: &mut Eval<'_>, module: &Word, arguments: &[Word], place: &Place
     }
     // A module is mostly a program of the same name.
     let texts: Vec<String> = std::iter::once(module).chain(arguments).filter_map(Word::literal).collect();
-    eval.given(GivenKind::Command, vec![text_word(&texts.join(" "), place.span)], place.span);
+    eval.unknown_use(UnknownUseKind::Command, vec![text_word(&texts.join(" "), place.span)], place.span);
     let folder = |word: &Word| eval_folder(arguments, word);
     match name.as_str() {
         "http.server" => {
@@ -47,7 +47,7 @@ pub fn run(eval: &mut Eval<'_>, module: &Word, arguments: &[Word], place: &Place
             folders.for_each(|word| operands::unpack(eval, word));
         }
         _ if operands::table::lookup(&name).is_some() => drop(operands::by_entry(eval, &name, arguments, place.span)),
-        _ => eval.given(GivenKind::Arguments, arguments.to_vec(), place.span),
+        _ => eval.unknown_use(UnknownUseKind::Arguments, arguments.to_vec(), place.span),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Inner commands that stand at a place of their program's own: `tmux`, `screen`, `gdb --args`, `nix run`, `cmake -E`, `make`.
 
-use crate::action::GivenKind;
+use crate::action::UnknownUseKind;
 use crate::eval::Eval;
 use crate::eval::command::Place;
 use crate::eval::input::Input;
 use crate::options::Options;
 use crate::programs::entries::words::Role;
-use crate::programs::foreign::{MARK, marked, revived};
+use crate::programs::foreign::{MARK, marked, unmarked};
 use crate::programs::interpreters::makefile;
 use crate::programs::runs;
 use crate::shape::{is_flag, joined, tail, text_word};
@@ -49,7 +49,7 @@ pub fn tmux(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) {
         let Some((sub, rest)) = command.split_first() else { continue };
         let name = sub.literal().unwrap_or_default();
         if matches!(name.as_str(), "load-buffer" | "loadb" | "source-file" | "source" | "save-buffer" | "saveb") {
-            eval.given(GivenKind::Files, rest.to_vec(), place.span);
+            eval.unknown_use(UnknownUseKind::Files, rest.to_vec(), place.span);
         }
         runs::subcommand(eval, &format!("tmux {name}"), rest, place);
     }
@@ -67,11 +67,11 @@ pub fn screen(eval: &mut Eval<'_>, options: &Options, words: &[Word], place: &Pl
                         .replace("^M", "\n")
                         .replace("\\015", "\n")
                         .replace("\\r", "\n");
-                    eval.code(&revived(&text, place.span), None, "screen");
+                    eval.code(&unmarked(&text, place.span), None, "screen");
                 }
                 Some("exec" | "screen") => terminal(eval, rest, place),
                 Some("readbuf" | "source" | "writebuf" | "hardcopy" | "logfile") => {
-                    eval.given(GivenKind::Files, rest.to_vec(), place.span);
+                    eval.unknown_use(UnknownUseKind::Files, rest.to_vec(), place.span);
                 }
                 _ => {}
             }
@@ -138,8 +138,12 @@ pub fn make<'w>(eval: &mut Eval<'_>, words: impl Iterator<Item = &'w Word>) -> b
         if let Some(cut) = text.find('=') {
             makefile::functions(eval, "make", &text, word.span);
             if let Some(name) = text.get(..cut).filter(|name| !name.contains(MARK)) {
-                eval.given(GivenKind::Text, vec![tail(word, cut + 1)], word.span);
-                eval.steered(name.trim_end_matches([':', '?', '+']), &[vec![tail(word, cut + 1).parts]], word.span);
+                eval.unknown_use(UnknownUseKind::Text, vec![tail(word, cut + 1)], word.span);
+                eval.variable_set(
+                    name.trim_end_matches([':', '?', '+']),
+                    &[vec![tail(word, cut + 1).parts]],
+                    word.span,
+                );
             }
         }
     }

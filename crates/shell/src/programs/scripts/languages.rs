@@ -2,7 +2,7 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, GivenKind, NetTarget, UnresolvedKind};
+use crate::action::{Access, NetTarget, UnknownUseKind, UnresolvedKind};
 use crate::code::{Around, Language, Reading, read, table};
 use crate::eval::Eval;
 use crate::eval::input::Input;
@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::programs::entries::words::{Effect, List};
 use crate::programs::foreign::mentions;
 use crate::programs::scripts;
-use crate::shape::{lead, text_word};
+use crate::shape::{literal_prefix, text_word};
 use crate::word::Word;
 
 /// What runs something, wherever it stands in a line of code.
@@ -153,7 +153,7 @@ fn calls(eval: &mut Eval<'_>, text: &str, span: Span) {
     };
     for line in text.lines().filter(runs).take(MAX_CALLS) {
         for quoted in line.split(['"', '`', '\'']).skip(1).filter(|quoted| quoted.len() > 1) {
-            eval.given(GivenKind::Command, vec![text_word(quoted, span)], span);
+            eval.unknown_use(UnknownUseKind::Command, vec![text_word(quoted, span)], span);
         }
     }
 }
@@ -183,7 +183,7 @@ fn switches(language: Language, words: &[Word], options: &Options) -> Option<Str
     let mut out = String::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        let text = lead(word);
+        let text = literal_prefix(word);
         let value = options.values.iter().any(|(_, _, value)| value == word);
         if text == "--" || !text.starts_with('-') || text.len() < 2 || value {
             continue;
@@ -206,7 +206,7 @@ fn switches(language: Language, words: &[Word], options: &Options) -> Option<Str
                 (_, "") => words.next()?.literal()?,
                 (_, glued) => glued.to_owned(),
             };
-            if !tame(name, known, &value) {
+            if !harmless(name, known, &value) {
                 return None;
             }
             break;
@@ -216,7 +216,7 @@ fn switches(language: Language, words: &[Word], options: &Options) -> Option<Str
 }
 
 /// Whether an option's value does no more than its option says.
-fn tame(language: &'static str, effect: Effect, value: &str) -> bool {
+fn harmless(language: &'static str, effect: Effect, value: &str) -> bool {
     match effect {
         Effect::Word => value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
         Effect::Module => {

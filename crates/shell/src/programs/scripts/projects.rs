@@ -6,7 +6,7 @@
 
 use writ_core::Span;
 
-use crate::action::{GivenKind, NetTarget};
+use crate::action::{NetTarget, UnknownUseKind};
 use crate::eval::Eval;
 use crate::eval::input::Input;
 use crate::programs::entries::{entry, file_kind};
@@ -165,7 +165,7 @@ fn configured(eval: &mut Eval<'_>, text: &str, span: Span) {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with(['#', ';']) && !line.contains("://"));
     let plain: Vec<&str> = lines.collect();
     for piece in plain.chunks(64).take(MAX_PIECES) {
-        eval.given(GivenKind::Text, vec![text_word(&piece.join("\n"), span)], span);
+        eval.unknown_use(UnknownUseKind::Text, vec![text_word(&piece.join("\n"), span)], span);
     }
 }
 
@@ -193,7 +193,7 @@ fn fetched(eval: &mut Eval<'_>, text: &str, span: Span) {
 fn notebook(eval: &mut Eval<'_>, text: &str, span: Span) {
     let parsed = writ_core::json::parse_with(text.as_bytes(), writ_core::json::Limits::FOREIGN).ok();
     let Some(cells) = parsed.as_ref().and_then(|book| book.get("cells")?.as_array()) else {
-        return eval.given(GivenKind::Text, vec![text_word(text, span)], span);
+        return eval.unknown_use(UnknownUseKind::Text, vec![text_word(text, span)], span);
     };
     for cell in cells.iter().take(MAX_PIECES).filter_map(|cell| cell.get("source")) {
         let source: String = match cell.as_array() {
@@ -216,7 +216,7 @@ fn source(eval: &mut Eval<'_>, text: &str, span: Span) {
         let runs = RUNS.iter().any(|word| lower.contains(word));
         let touches = TOUCHES.iter().any(|word| lower.contains(word));
         if let Some((_, rest)) = line.split_once("go:generate ") {
-            eval.given(GivenKind::Text, vec![text_word(rest, span)], span);
+            eval.unknown_use(UnknownUseKind::Text, vec![text_word(rest, span)], span);
         }
         for quoted in line.split(['"', '`']).skip(1).step_by(2) {
             if pieces > MAX_PIECES || quoted.is_empty() {
@@ -224,10 +224,10 @@ fn source(eval: &mut Eval<'_>, text: &str, span: Span) {
             }
             pieces += 1;
             if runs {
-                eval.given(GivenKind::Text, vec![text_word(quoted, span)], span);
+                eval.unknown_use(UnknownUseKind::Text, vec![text_word(quoted, span)], span);
             }
             if (touches || quoted.contains('/')) && !quoted.contains("://") {
-                eval.given(GivenKind::Operands, vec![text_word(quoted, span)], span);
+                eval.unknown_use(UnknownUseKind::Operands, vec![text_word(quoted, span)], span);
             }
         }
     }
@@ -257,7 +257,7 @@ fn container(eval: &mut Eval<'_>, text: &str, span: Span) {
                 let words: Vec<Word> = rest.split_whitespace().map(|word| text_word(word, span)).collect();
                 let sources: Vec<Word> = words.iter().filter(|word| !is_flag(word)).cloned().collect();
                 if let Some((_, sources)) = sources.split_last() {
-                    eval.given(GivenKind::Operands, sources.to_vec(), span);
+                    eval.unknown_use(UnknownUseKind::Operands, sources.to_vec(), span);
                 }
             }
             _ => {}

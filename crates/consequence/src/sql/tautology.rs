@@ -6,7 +6,7 @@ use super::tokens::Token;
 const MAX_TOKENS: usize = 1000;
 
 /// Whether every row fits a condition, as far as its words tell; also where there is none.
-pub(super) fn always(condition: Option<&[Token]>) -> bool {
+pub(super) fn is_tautology(condition: Option<&[Token]>) -> bool {
     condition.is_none_or(|tokens| {
         let end = tokens.iter().position(ends).unwrap_or(tokens.len());
         end <= MAX_TOKENS && any(tokens.get(..end).unwrap_or_default(), 0)

@@ -1,4 +1,4 @@
-//! Whether a claimed name is a file's for certain, by its looks alone.
+//! What a claimed name looks like: a file's for certain, a path's that may be something else, or a word's.
 //!
 //! Only such a name can speak against a claim (R51): a module (`pkg.mod`), a branch (`feature/login`), a package
 //! (`@types/node`), a symbol (`self.run`) or a product (`Next.js`) stands in lists of files too, and is none.
@@ -37,7 +37,7 @@ const NO_FILES: &[&str] = &[
 
 /// What a name looks like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Looks {
+pub enum NameKind {
     /// A file's, or a folder's.
     File,
     /// A path's that may be something else: `bin/run`, `feature/login`.
@@ -47,7 +47,7 @@ pub enum Looks {
 }
 
 /// What `name`, as claimed, looks like.
-pub fn looks(name: &str) -> Looks {
+pub fn name_kind(name: &str) -> NameKind {
     let folder = name.ends_with('/');
     let name = name.trim_end_matches('/');
     let (above, base) = name.rsplit_once('/').map_or((None, name), |(above, base)| (Some(above), base));
@@ -59,17 +59,17 @@ pub fn looks(name: &str) -> Looks {
     // `scripts in package.json`, `GET /users.json`: quoted, and still prose.
     let prose = [" in ", " of ", " from ", " for ", " /"].iter().any(|words| name.contains(words));
     if expanded || place || prose || name.contains("()") {
-        return Looks::Word;
+        return NameKind::Word;
     }
     let file = words::known_name(base) || is_dotfile(base) || has_known_extension(base, above.is_some());
     match above {
         // `example.org/a.js` is an address unless there is such a folder.
-        Some(above) if above.split('/').next().is_some_and(is_host) => Looks::Path,
-        Some(_) if file || folder => Looks::File,
-        Some(_) => Looks::Path,
-        None if file => Looks::File,
-        None if folder => Looks::Path,
-        None => Looks::Word,
+        Some(above) if above.split('/').next().is_some_and(is_host) => NameKind::Path,
+        Some(_) if file || folder => NameKind::File,
+        Some(_) => NameKind::Path,
+        None if file => NameKind::File,
+        None if folder => NameKind::Path,
+        None => NameKind::Word,
     }
 }
 
@@ -129,12 +129,12 @@ mod tests {
             "Cargo.lock",
             "CHANGELOG",
         ] {
-            assert_eq!(looks(file), Looks::File, "{file}");
+            assert_eq!(name_kind(file), NameKind::File, "{file}");
         }
         for path in
             ["bin/run", "feature/login", "@types/node", "github.com/x/y", "example.org/a.js", "newdir/", "and/x"]
         {
-            assert_eq!(looks(path), Looks::Path, "{path}");
+            assert_eq!(name_kind(path), NameKind::Path, "{path}");
         }
         for word in [
             "pkg.mod",
@@ -162,7 +162,7 @@ mod tests {
             "feature-login",
             "a1b2c3d",
         ] {
-            assert_eq!(looks(word), Looks::Word, "{word}");
+            assert_eq!(name_kind(word), NameKind::Word, "{word}");
         }
     }
 }

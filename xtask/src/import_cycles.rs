@@ -1,4 +1,4 @@
-//! Circles of files inside a crate: files that can only be understood together.
+//! Import cycles inside a crate: files that can only be understood together.
 //!
 //! Owns the reading of which file uses a name of which other one, followed through re-exports to where the name is defined. A
 //! module and its own children may use each other; tests do not count. Refuses to guess: a path it cannot follow to a file of the
@@ -33,15 +33,15 @@ struct Module {
 type Modules = BTreeMap<Names, Module>;
 type Arrows = BTreeMap<Names, BTreeSet<Names>>;
 
-/// A line for each circle of the crate in `folder`.
+/// A line for each cycle of the crate in `folder`.
 pub fn of(krate: &str, folder: &Path) -> Result<Vec<String>> {
     let mut modules = Modules::new();
     collect(folder, &Names::new(), &mut modules)?;
-    let told = |circle: Vec<Names>| {
-        let files: Vec<String> = circle.iter().map(|names| names.join("::")).collect();
-        format!("`{krate}` has a circle of {} files: {}", files.len(), files.join(", "))
+    let told = |cycle: Vec<Names>| {
+        let files: Vec<String> = cycle.iter().map(|names| names.join("::")).collect();
+        format!("`{krate}` has an import cycle of {} files: {}", files.len(), files.join(", "))
     };
-    Ok(circles(&arrows(&modules)).into_iter().map(told).collect())
+    Ok(cycles(&arrows(&modules)).into_iter().map(told).collect())
 }
 
 fn collect(folder: &Path, at: &Names, modules: &mut Modules) -> Result<()> {
@@ -223,17 +223,17 @@ fn child_of(at: &Names, name: &str) -> Names {
 }
 
 /// The largest groups of files each of which leads to every other.
-fn circles(arrows: &Arrows) -> Vec<Vec<Names>> {
+fn cycles(arrows: &Arrows) -> Vec<Vec<Names>> {
     let reached: BTreeMap<&Names, BTreeSet<&Names>> = arrows.keys().map(|from| (from, reached(arrows, from))).collect();
     let leads = |from: &Names, to: &Names| reached.get(from).is_some_and(|all| all.contains(to));
-    let mut circles: BTreeSet<Vec<Names>> = BTreeSet::new();
+    let mut cycles: BTreeSet<Vec<Names>> = BTreeSet::new();
     for from in arrows.keys() {
-        let circle: Vec<Names> = arrows.keys().filter(|to| leads(from, to) && leads(to, from)).cloned().collect();
-        if circle.len() > 1 {
-            circles.insert(circle);
+        let cycle: Vec<Names> = arrows.keys().filter(|to| leads(from, to) && leads(to, from)).cloned().collect();
+        if cycle.len() > 1 {
+            cycles.insert(cycle);
         }
     }
-    circles.into_iter().collect()
+    cycles.into_iter().collect()
 }
 
 fn reached<'a>(arrows: &'a Arrows, from: &'a Names) -> BTreeSet<&'a Names> {
@@ -259,11 +259,11 @@ mod tests {
             let module: &mut Module = modules.entry(names).or_default();
             module.visit_file(&syn::parse_file(text).unwrap_or_else(|error| panic!("{name}: {error}")));
         }
-        circles(&arrows(&modules))
+        cycles(&arrows(&modules))
     }
 
     #[test]
-    fn circles_are_found_through_every_kind_of_path() {
+    fn cycles_are_found_through_every_kind_of_path() {
         let back = "pub struct B; fn g() { super::a::f() }";
         for there in [
             "use crate::b::B; pub fn f() {}",

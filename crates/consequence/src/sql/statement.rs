@@ -1,6 +1,6 @@
 //! What one statement loses, by its first words.
 
-use super::always::always;
+use super::tautology::is_tautology;
 use super::tokens::Token;
 use super::{Found, found};
 use crate::report::Tier;
@@ -100,7 +100,7 @@ pub(super) fn functions(tokens: &[Token], out: &mut Vec<Found>) {
 }
 
 /// A statement that does what its first word says.
-pub(super) fn judged(verb: &str, rest: &[Token]) -> Option<Found> {
+pub(super) fn judge(verb: &str, rest: &[Token]) -> Option<Found> {
     let all = |why: &str, action| Some(found(Tier::Unrecoverable, action, why, &name(rest), DUMP));
     let some = |why: &str, action, undo| Some(found(Tier::FromBackup, action, why, &name(rest), undo));
     let second = |words: &[&str]| rest.first().is_some_and(|token| words.iter().any(|word| token.is(word)));
@@ -108,12 +108,12 @@ pub(super) fn judged(verb: &str, rest: &[Token]) -> Option<Found> {
         "DROP" => dropped(rest),
         "TRUNCATE" if !is_temporary(&name(rest)) => all("loses every row", "truncate"),
         "DELETE" if is_temporary(&name(rest)) => None,
-        "DELETE" if always(condition(rest)) && !has(rest, "LIMIT") && !has(rest, "TOP") => {
+        "DELETE" if is_tautology(condition(rest)) && !has(rest, "LIMIT") && !has(rest, "TOP") => {
             all("loses every row", "delete")
         }
         "DELETE" => some("loses the rows that match", "delete", DUMP),
         "UPDATE" if second(&["STATISTICS"]) || is_temporary(&name(rest)) => None,
-        "UPDATE" if has(rest, "SET") && always(condition(rest)) && !has(rest, "LIMIT") && !has(rest, "JOIN") => {
+        "UPDATE" if has(rest, "SET") && is_tautology(condition(rest)) && !has(rest, "LIMIT") && !has(rest, "JOIN") => {
             all("is changed in every row", "overwrite")
         }
         "MATCH" if has(rest, "DELETE") && !has(rest, "WHERE") => all("loses every node that fits", "delete"),
@@ -279,14 +279,14 @@ fn altered(rest: &[Token]) -> Option<Found> {
         return if stops { some("change", "works in another way", SETTING) } else { None };
     }
     if follows(rest, ["DELETE", "WHERE"]) {
-        return if always(condition(rest)) {
+        return if is_tautology(condition(rest)) {
             all("delete", "loses every row")
         } else {
             some("delete", "loses the rows that match", DUMP)
         };
     }
     if let Some(at) = rest.iter().skip(2).position(|token| token.is("UPDATE"))
-        && rest.get(at + 2..).is_some_and(|rest| has(rest, "WHERE") && always(condition(rest)))
+        && rest.get(at + 2..).is_some_and(|rest| has(rest, "WHERE") && is_tautology(condition(rest)))
     {
         return all("overwrite", "is changed in every row");
     }

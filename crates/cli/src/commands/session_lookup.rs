@@ -8,7 +8,7 @@ use writ_store::Store;
 
 use crate::environment;
 use crate::exit::Failure;
-use crate::presence::About;
+use crate::human_check::SessionStart;
 
 /// The store.
 pub fn store(home: &Home) -> Result<Store, Failure> {
@@ -35,11 +35,11 @@ pub fn session(store: &Store, named: Option<&str>) -> Result<SessionId, Failure>
 }
 
 /// What a human's word about a session is held against.
-pub fn about(store: &Store, id: &SessionId) -> Result<About, Failure> {
+pub fn session_start(store: &Store, id: &SessionId) -> Result<SessionStart, Failure> {
     let genesis = store.first_row(id).map_err(Failure::could_not)?;
     let began = genesis.as_ref().map_or_else(Timestamp::now, |row| row.timestamp);
     let namespace = genesis.as_ref().and_then(|row| row.detail.get("namespace")).and_then(Value::as_str);
-    Ok(About { began, namespace: namespace.map(str::to_owned) })
+    Ok(SessionStart { began, namespace: namespace.map(str::to_owned) })
 }
 
 /// The code that goes with a record that cannot be verified.

@@ -10,7 +10,7 @@ use crate::word::{Part, Source};
 
 impl Eval<'_> {
     /// Expands a text as between double quotes: its substitutions run.
-    pub(crate) fn again(&mut self, text: &Text, what: &str) {
+    pub(crate) fn reevaluate(&mut self, text: &Text, what: &str) {
         let known = known(text);
         if text.iter().any(Part::is_unknown) {
             self.unresolved(UnresolvedKind::Script, what, self.here);
@@ -38,7 +38,7 @@ impl Eval<'_> {
         let text: Text = text.iter().filter(|part| !part.is_unknown()).cloned().collect();
         let known = known(&text);
         if known.contains('[') && (known.contains("$(") || known.contains('`')) {
-            self.again(&text, "a subscript");
+            self.reevaluate(&text, "a subscript");
         }
     }
 

@@ -39,7 +39,7 @@ pub(super) fn without_invisible(text: &str) -> Cow<'_, str> {
 }
 
 /// The lines that begin in the last `limit` bytes. Fences are followed from the very start.
-pub(super) fn outline(text: &str, limit: usize) -> Vec<Line<'_>> {
+pub(super) fn lines(text: &str, limit: usize) -> Vec<Line<'_>> {
     let cut = text.len().saturating_sub(limit);
     let (mut lines, mut open, mut at) = (Vec::new(), None, 0);
     for row in text.split_inclusive(['\n', '\r']) {

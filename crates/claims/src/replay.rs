@@ -1,7 +1,7 @@
-//! What an agent did to files, by its own transcript, and what that proves about a file on disk.
+//! What an agent did to files, by its own transcript, replayed: what that proves about a file on disk.
 //!
 //! The transcript is the agent's word that a write succeeded; the disk is the fact. A write is proven lost only when the file
-//! still is what it was at an earlier point of that very story, and nothing the story tells could have put it back.
+//! still is what it was at an earlier point of that transcript, and nothing in the transcript could have put it back.
 
 use std::path::{Path, PathBuf};
 
@@ -62,9 +62,9 @@ pub struct Edit {
 
 /// What the acts say about a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Story {
+pub enum Replay {
     /// They do not name it.
-    Silent,
+    NotNamed,
     /// What was written last is what is there.
     Kept,
     /// A write was reported, and the file is as if it had not been.
@@ -73,29 +73,29 @@ pub enum Story {
     Unclear,
 }
 
-/// Tells the story of `path`. `disk` is what is there now, `None` when there is nothing; `unchanged` says that this is also
+/// Replays the acts on `path`. `disk` is what is there now, `None` when there is nothing; `unchanged` says that this is also
 /// what was there before the first act.
-pub fn story(acts: &[Act], path: &Path, disk: Option<&[u8]>, unchanged: bool) -> Story {
+pub fn replay(acts: &[Act], path: &Path, disk: Option<&[u8]>, unchanged: bool) -> Replay {
     let Some(found) = Held::of(disk) else {
-        return if names(acts, path) { Story::Unclear } else { Story::Silent };
+        return if names(acts, path) { Replay::Unclear } else { Replay::NotNamed };
     };
     let before = if unchanged { found.clone() } else { Held::Unknown };
     let states = states(acts, path, before);
     match states.split_last() {
-        _ if !names(acts, path) => Story::Silent,
-        Some((Held::Unknown, _)) | None => Story::Unclear,
-        Some((last, _)) if *last == found => Story::Kept,
+        _ if !names(acts, path) => Replay::NotNamed,
+        Some((Held::Unknown, _)) | None => Replay::Unclear,
+        Some((last, _)) if *last == found => Replay::Kept,
         // A formatter is nobody's loss.
-        Some((last, _)) if last.is_like(&found) => Story::Unclear,
-        Some((_, earlier)) if found == Held::Nothing || earlier.contains(&found) => Story::Lost,
-        Some(_) => Story::Unclear,
+        Some((last, _)) if last.differs_only_in_format(&found) => Replay::Unclear,
+        Some((_, earlier)) if found == Held::Nothing || earlier.contains(&found) => Replay::Lost,
+        Some(_) => Replay::Unclear,
     }
 }
 
 /// Whether the acts left `path` with this content, when it held `before` at their start.
 pub fn ended_as(acts: &[Act], path: &Path, before: Option<&[u8]>, content: &[u8]) -> bool {
     let (Some(before), Some(content)) = (Held::of(before), Held::of(Some(content))) else { return true };
-    states(acts, path, before).last().is_some_and(|last| *last == content || last.is_like(&content))
+    states(acts, path, before).last().is_some_and(|last| *last == content || last.differs_only_in_format(&content))
 }
 
 /// What the file held after each act, as far as it is known; the first is what it held before.
@@ -138,7 +138,7 @@ impl Held {
     }
 
     /// Whether both are texts that differ in nothing but what formatters choose.
-    fn is_like(&self, other: &Self) -> bool {
+    fn differs_only_in_format(&self, other: &Self) -> bool {
         let letters = |text: &str| -> String {
             text.chars().filter(|c| !c.is_whitespace() && !matches!(c, ',' | ';' | '"' | '\'' | '(' | ')')).collect()
         };
@@ -177,32 +177,32 @@ mod tests {
         Act::Edited { path: PathBuf::from("/r/a"), edits: vec![edit] }
     }
 
-    fn tell(acts: &[Act], disk: Option<&str>, unchanged: bool) -> Story {
-        story(acts, Path::new("/r/a"), disk.map(str::as_bytes), unchanged)
+    fn tell(acts: &[Act], disk: Option<&str>, unchanged: bool) -> Replay {
+        replay(acts, Path::new("/r/a"), disk.map(str::as_bytes), unchanged)
     }
 
     #[test]
     fn a_lost_write_is_told_from_a_kept_one() {
-        assert_eq!(tell(&[wrote("new")], Some("new\r\n"), false), Story::Kept);
-        assert_eq!(tell(&[wrote("old")], Some("old"), true), Story::Kept);
-        assert_eq!(tell(&[wrote("new")], Some("old"), true), Story::Lost);
-        assert_eq!(tell(&[wrote("new")], None, true), Story::Lost);
-        assert_eq!(tell(&[edited("o", "x")], Some("old"), true), Story::Lost);
-        assert_eq!(tell(&[wrote("one"), wrote("two")], Some("one"), false), Story::Lost);
-        assert_eq!(tell(&[wrote("one"), edited("one", "two")], Some("one"), false), Story::Lost);
+        assert_eq!(tell(&[wrote("new")], Some("new\r\n"), false), Replay::Kept);
+        assert_eq!(tell(&[wrote("old")], Some("old"), true), Replay::Kept);
+        assert_eq!(tell(&[wrote("new")], Some("old"), true), Replay::Lost);
+        assert_eq!(tell(&[wrote("new")], None, true), Replay::Lost);
+        assert_eq!(tell(&[edited("o", "x")], Some("old"), true), Replay::Lost);
+        assert_eq!(tell(&[wrote("one"), wrote("two")], Some("one"), false), Replay::Lost);
+        assert_eq!(tell(&[wrote("one"), edited("one", "two")], Some("one"), false), Replay::Lost);
     }
 
     #[test]
     fn doubt_is_no_proof() {
         let moved = Act::Touched { paths: vec![PathBuf::from("/r")] };
-        assert_eq!(tell(&[], Some("old"), true), Story::Silent);
-        assert_eq!(tell(&[wrote("new"), moved], Some("old"), true), Story::Unclear);
-        assert_eq!(tell(&[wrote("new"), Act::Unknown], None, true), Story::Unclear);
-        assert_eq!(tell(&[wrote("a=1")], Some("a = 1"), false), Story::Unclear, "a formatter");
-        assert_eq!(tell(&[edited("o", "x"), edited("x", "o")], Some("old"), true), Story::Kept, "taken back");
-        assert_eq!(tell(&[edited("gone", "x")], Some("old"), true), Story::Unclear);
-        assert_eq!(story(&[wrote("x")], Path::new("/r/a"), Some(&[0xff]), true), Story::Unclear);
+        assert_eq!(tell(&[], Some("old"), true), Replay::NotNamed);
+        assert_eq!(tell(&[wrote("new"), moved], Some("old"), true), Replay::Unclear);
+        assert_eq!(tell(&[wrote("new"), Act::Unknown], None, true), Replay::Unclear);
+        assert_eq!(tell(&[wrote("a=1")], Some("a = 1"), false), Replay::Unclear, "a formatter");
+        assert_eq!(tell(&[edited("o", "x"), edited("x", "o")], Some("old"), true), Replay::Kept, "taken back");
+        assert_eq!(tell(&[edited("gone", "x")], Some("old"), true), Replay::Unclear);
+        assert_eq!(replay(&[wrote("x")], Path::new("/r/a"), Some(&[0xff]), true), Replay::Unclear);
         let elsewhere = Act::Touched { paths: vec![PathBuf::from("/r/b")] };
-        assert_eq!(tell(&[wrote("new"), elsewhere], Some("old"), true), Story::Lost);
+        assert_eq!(tell(&[wrote("new"), elsewhere], Some("old"), true), Replay::Lost);
     }
 }

@@ -13,19 +13,19 @@ const HOLDS: Duration = Duration::from_secs(5);
 
 /// The state folder's disk.
 #[derive(Debug)]
-pub struct Disk {
+pub struct DiskCheck {
     file: PathBuf,
     known: Mutex<Option<(Instant, bool)>>,
 }
 
-impl Disk {
+impl DiskCheck {
     /// The disk of a state folder.
     pub fn of(state: &Path) -> Self {
         Self { file: state.join(format!(".health-{}", std::process::id())), known: Mutex::default() }
     }
 
     /// Whether something can be written and flushed now. Blocks.
-    pub fn takes(&self) -> bool {
+    pub fn is_writable(&self) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, answer)) = known.filter(|(at, _)| at.elapsed() < HOLDS) {
             return answer;
@@ -52,10 +52,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_there_takes_and_another_does_not() {
+    fn a_folder_that_is_there_is_writable_and_another_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(Disk::of(folder.path()).takes());
+        assert!(DiskCheck::of(folder.path()).is_writable());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        assert!(!Disk::of(&folder.path().join("gone")).takes());
+        assert!(!DiskCheck::of(&folder.path().join("gone")).is_writable());
     }
 }

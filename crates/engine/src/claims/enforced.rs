@@ -11,7 +11,7 @@ use writ_clients::Client;
 use writ_clients::settings::Places;
 
 use super::found;
-use crate::switches::{MAIN, Switches};
+use crate::claim_settings::{ClaimSettings, MAIN};
 use crate::{Home, governing};
 
 /// Longest settings file that is read.
@@ -48,7 +48,7 @@ pub fn enforced(home: &Home, cwd: &Path) -> Enforced {
         None => {}
     }
     if let Some((_, agents)) = setting(&places, "ATTEST_ENFORCE_AGENTS") {
-        switches.agents = Switches::kinds(&agents);
+        switches.agents = ClaimSettings::kinds(&agents);
     }
     let enforcement = switches.with(policy.as_ref());
     Enforced { on: enforcement.on, from, agents: enforcement.agents, main: switches.includes_main(policy.as_ref()) }
@@ -101,7 +101,7 @@ mod tests {
         }
         let home = |enforce| Home {
             user: Some(user.clone()),
-            claims: Switches { enforce, ..Switches::default() },
+            claims: ClaimSettings { enforce, ..ClaimSettings::default() },
             ..Home::default()
         };
         let nothing = enforced(&home(false), &work);

@@ -13,7 +13,7 @@ use writ_core::json::Value;
 
 /// What becomes of what a file held.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum Overwrite {
     /// It is emptied.
     Emptied,
     /// Something else stands there.
@@ -26,28 +26,28 @@ pub(super) enum Over {
 
 impl Findings<'_> {
     /// How a command, or a redirection where there is none, writes a file.
-    pub(super) fn over(&self, file: &FileUse, owner: Option<&Command>, analysis: &Analysis) -> Over {
+    pub(super) fn overwrite(&self, file: &FileUse, owner: Option<&Command>, analysis: &Analysis) -> Overwrite {
         let Some(owner) = owner else { return self.redirected(file, analysis) };
         let words: Vec<String> = owner.words.iter().filter_map(Word::literal).collect();
         let has = |flags: &[&str]| words.iter().skip(1).any(|word| flags.contains(&word.as_str()));
         match words.first().map(|program| rules::name_of(program)).unwrap_or_default().as_str() {
-            "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" | "ed" | "ex" => Over::Edited,
-            "tee" if has(&["-a", "--append", "-ai", "-ia"]) => Over::Kept,
-            "tee" | "sort" | "openssl" | "gpg" | "pg_dump" | "mysqldump" | "wget" | "install" => Over::Replaced,
-            "curl" if !has(&["-C", "--continue-at"]) => Over::Replaced,
-            "dd" if words.iter().any(|word| word == "if=/dev/null") => Over::Emptied,
+            "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" | "ed" | "ex" => Overwrite::Edited,
+            "tee" if has(&["-a", "--append", "-ai", "-ia"]) => Overwrite::Kept,
+            "tee" | "sort" | "openssl" | "gpg" | "pg_dump" | "mysqldump" | "wget" | "install" => Overwrite::Replaced,
+            "curl" if !has(&["-C", "--continue-at"]) => Overwrite::Replaced,
+            "dd" if words.iter().any(|word| word == "if=/dev/null") => Overwrite::Emptied,
             "dd" if !words.iter().any(|word| word.starts_with("conv=") || word.starts_with("oflag=append")) => {
-                Over::Replaced
+                Overwrite::Replaced
             }
-            _ => Over::Kept,
+            _ => Overwrite::Kept,
         }
     }
 
-    fn redirected(&self, file: &FileUse, analysis: &Analysis) -> Over {
+    fn redirected(&self, file: &FileUse, analysis: &Analysis) -> Overwrite {
         let before = self.line.get(..file.span.start).unwrap_or_default().trim_end();
         let own = self.line.get(file.span.start..file.span.end).unwrap_or_default();
         if before.ends_with(">>") || own.contains(">>") || before.ends_with("<>") {
-            return Over::Kept;
+            return Overwrite::Kept;
         }
         // The innermost command that the redirection stands in.
         let writer = analysis
@@ -59,28 +59,30 @@ impl Findings<'_> {
             // `> file` alone, or the redirection of a whole group.
             let alone = before.trim_end_matches(['>', '|', '1', '&']).trim_end();
             let empties = alone.is_empty() || alone.ends_with([';', '&', '|', '\n', '(', '{']);
-            return if empties { Over::Emptied } else { Over::Replaced };
+            return if empties { Overwrite::Emptied } else { Overwrite::Replaced };
         };
         let words: Vec<Option<String>> = writer.words.iter().map(Word::literal).collect();
         let words: Vec<&str> = words.iter().map(|word| word.as_deref().unwrap_or("…")).collect();
         match words.as_slice() {
-            [":" | "true" | "echo"] | ["echo" | "printf", ""] | ["echo", "-n", ""] | ["echo", "-n"] => Over::Emptied,
-            ["cat", "/dev/null"] => Over::Emptied,
-            _ => Over::Replaced,
+            [":" | "true" | "echo"] | ["echo" | "printf", ""] | ["echo", "-n", ""] | ["echo", "-n"] => {
+                Overwrite::Emptied
+            }
+            ["cat", "/dev/null"] => Overwrite::Emptied,
+            _ => Overwrite::Replaced,
         }
     }
 }
 
 /// What is lost when a file is written over. `None` where nothing is.
-pub(super) fn lost(over: Over, place: &Place<'_>, seen: Seen) -> Option<Outcome> {
+pub(super) fn lost(over: Overwrite, place: &Place<'_>, seen: Seen) -> Option<Outcome> {
     let path = place.path;
-    if over == Over::Kept || !is_record(path) && (over == Over::Edited || is_kept_nowhere(place)) {
+    if over == Overwrite::Kept || !is_record(path) && (over == Overwrite::Edited || is_kept_nowhere(place)) {
         return None;
     }
     let what = match over {
-        Over::Emptied => "is emptied",
-        Over::Edited => "is changed",
-        Over::Replaced | Over::Kept => "is written over",
+        Overwrite::Emptied => "is emptied",
+        Overwrite::Edited => "is changed",
+        Overwrite::Replaced | Overwrite::Kept => "is written over",
     };
     let outcome = |why: String, confidence, git: Option<&str>| {
         let evidence = git.map(|value| Evidence {
@@ -116,7 +118,7 @@ pub(super) fn lost(over: Over, place: &Place<'_>, seen: Seen) -> Option<Outcome>
         (Some(true), Some(Git::Outside) | None) => {
             Some(outcome(format!("`{path}` {what}, and no version control has it"), Confidence::Medium, None))
         }
-        (None, _) if over == Over::Emptied => {
+        (None, _) if over == Overwrite::Emptied => {
             let missing = Missing {
                 key: "exists".to_owned(),
                 description: "whether it is there, and whether version control has it".to_owned(),

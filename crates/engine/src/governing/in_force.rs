@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
-use writ_store::{Store, StoreError, plain};
+use writ_store::{Store, StoreError, regular_file};
 
 use super::find;
 use super::open::{self, Governing, GoverningError};
@@ -119,7 +119,7 @@ impl Change {
 }
 
 /// What is in force for a session whose files are in `folder`.
-pub fn in_force(accepted: &PolicyRef, folder: &Path, trust: &Trust) -> Result<InForce, GoverningError> {
+pub fn of(accepted: &PolicyRef, folder: &Path, trust: &Trust) -> Result<InForce, GoverningError> {
     let path = &accepted.path;
     let (kept, change) = match open::read(path) {
         Ok(bytes) if Digest::of(&bytes) == accepted.file => (bytes, None),
@@ -144,8 +144,8 @@ fn reason(error: &GoverningError) -> String {
 
 fn kept(accepted: &PolicyRef, folder: &Path) -> Result<Vec<u8>, GoverningError> {
     let path = folder.join("policies").join(accepted.file.hex());
-    let bytes =
-        plain::read(&path, MAX_KEPT).map_err(|source| GoverningError::Unreadable { path: path.clone(), source })?;
+    let bytes = regular_file::read(&path, MAX_KEPT)
+        .map_err(|source| GoverningError::Unreadable { path: path.clone(), source })?;
     if Digest::of(&bytes) == accepted.file { Ok(bytes) } else { Err(GoverningError::KeptChanged { path }) }
 }
 

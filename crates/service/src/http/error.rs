@@ -1,22 +1,21 @@
-//! Answers: JSON bodies, their headers, and every way to say no.
+//! The API's errors: each has a status, a code and a message (`docs/service.md`).
 
 use std::borrow::Cow;
 
-use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use writ_core::json::write_string;
 use writ_core::secret::hide;
 
-/// The type of nearly all answers.
-pub const JSON: &str = "application/json";
+use super::response::json;
+
 /// Longest message of an error.
 const MAX_MESSAGE: usize = 400;
 
 /// Why a request is not answered as it wishes. No variant carries a path, an address or a word of the database's.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum ApiError {
     /// Not JSON, or not an object of the right members.
     Malformed(String),
     /// Nothing in it can be evaluated.
@@ -51,7 +50,7 @@ pub enum Refusal {
     Unavailable,
 }
 
-impl Refusal {
+impl ApiError {
     /// Nothing is there.
     pub const NO_ROUTE: Self = Self::NotFound("no such route");
 
@@ -80,8 +79,8 @@ impl Refusal {
             Self::Gone => (S::GONE, "gone", "the key that signed it is out of service"),
             Self::MediaType => (S::UNSUPPORTED_MEDIA_TYPE, "media_type", "send `Content-Type: application/json`"),
             Self::TooMany(_) => (S::TOO_MANY_REQUESTS, "too_many_requests", "too many requests: try again later"),
-            Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "no room for it now: try again"),
-            Self::Timeout => (S::SERVICE_UNAVAILABLE, "timeout", "it took too long"),
+            Self::Busy => (S::SERVICE_UNAVAILABLE, "busy", "too busy for it now: try again"),
+            Self::Timeout => (S::SERVICE_UNAVAILABLE, "timeout", "the evaluation took too long"),
             Self::Unattested => (
                 S::SERVICE_UNAVAILABLE,
                 "not_attested",
@@ -93,7 +92,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, code, message) = self.parts();
         let mut body = format!("{{\"error\":{{\"code\":\"{code}\",\"message\":");
@@ -121,24 +120,5 @@ impl IntoResponse for Refusal {
             | Self::MediaType => {}
         }
         reply
-    }
-}
-
-/// A JSON answer.
-pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Response {
-    (status, [(header::CONTENT_TYPE, JSON)], body.into()).into_response()
-}
-
-/// A public JSON document with its tag; nothing but the tag when the client has it already.
-pub fn document(body: Bytes, tag: &str, keep: &'static str, known: Option<&HeaderValue>) -> Response {
-    let headers = [(header::CACHE_CONTROL, keep), (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"), (header::ETAG, tag)];
-    let has = |known: &HeaderValue| {
-        let mut tags = known.to_str().unwrap_or_default().split(',').map(str::trim);
-        tags.any(|known| known == "*" || known.trim_start_matches("W/") == tag)
-    };
-    if known.is_some_and(has) {
-        (StatusCode::NOT_MODIFIED, headers).into_response()
-    } else {
-        (headers, json(StatusCode::OK, body)).into_response()
     }
 }

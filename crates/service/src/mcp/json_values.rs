@@ -4,21 +4,21 @@ use serde_json::{Map, Number};
 use writ_core::json::{self, Object, Value};
 
 /// A value for the protocol's library.
-pub fn outward(value: &Value) -> serde_json::Value {
+pub fn to_serde(value: &Value) -> serde_json::Value {
     match value {
         Value::Null => serde_json::Value::Null,
         Value::Bool(truth) => serde_json::Value::Bool(*truth),
-        Value::Number(number) => number_outward(*number),
+        Value::Number(number) => number_to_serde(*number),
         Value::String(text) => serde_json::Value::String(text.clone()),
-        Value::Array(items) => serde_json::Value::Array(items.iter().map(outward).collect()),
+        Value::Array(items) => serde_json::Value::Array(items.iter().map(to_serde).collect()),
         Value::Object(object) => serde_json::Value::Object(
-            object.iter().map(|(name, value)| (name.to_owned(), outward(value))).collect::<Map<_, _>>(),
+            object.iter().map(|(name, value)| (name.to_owned(), to_serde(value))).collect::<Map<_, _>>(),
         ),
     }
 }
 
 /// As its canonical form is written, where the library can hold that.
-fn number_outward(number: f64) -> serde_json::Value {
+fn number_to_serde(number: f64) -> serde_json::Value {
     let text = json::compact(&Value::Number(number));
     let whole = text.parse().map(|number: u64| Number::from(number));
     let whole = whole.or_else(|_not| text.parse().map(|number: i64| Number::from(number)));
@@ -31,7 +31,7 @@ fn number_outward(number: f64) -> serde_json::Value {
 pub struct Rounded(String);
 
 /// One of Writ's values. `exact` refuses integers that would canonicalise like their neighbours (`spec/attestation.md`, section 1).
-pub fn inward(value: serde_json::Value, exact: bool) -> Result<Value, Rounded> {
+pub fn from_serde(value: serde_json::Value, exact: bool) -> Result<Value, Rounded> {
     Ok(match value {
         serde_json::Value::Null => Value::Null,
         serde_json::Value::Bool(truth) => Value::Bool(truth),
@@ -44,10 +44,10 @@ pub fn inward(value: serde_json::Value, exact: bool) -> Result<Value, Rounded> {
         }
         serde_json::Value::String(text) => Value::String(text),
         serde_json::Value::Array(items) => {
-            Value::Array(items.into_iter().map(|item| inward(item, exact)).collect::<Result<_, _>>()?)
+            Value::Array(items.into_iter().map(|item| from_serde(item, exact)).collect::<Result<_, _>>()?)
         }
         serde_json::Value::Object(members) => {
-            let members = members.into_iter().map(|(name, value)| Ok((name, inward(value, exact)?)));
+            let members = members.into_iter().map(|(name, value)| Ok((name, from_serde(value, exact)?)));
             Value::Object(members.collect::<Result<Object, _>>()?)
         }
     })
@@ -66,8 +66,8 @@ mod tests {
             "[1e+21,-0,123456789012345680000]",
         ] {
             let value = json::parse_with(text.as_bytes(), Limits::FOREIGN).unwrap();
-            let there = serde_json::to_string(&outward(&value)).unwrap();
-            let back = inward(serde_json::from_str(&there).unwrap(), true).unwrap();
+            let there = serde_json::to_string(&to_serde(&value)).unwrap();
+            let back = from_serde(serde_json::from_str(&there).unwrap(), true).unwrap();
             assert_eq!(json::canonical(&back), json::canonical(&value), "{there}");
         }
     }
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_rounded_integer_is_refused_where_that_matters() {
         let value: serde_json::Value = serde_json::from_str("[9007199254740993]").unwrap();
-        assert!(inward(value.clone(), false).is_ok());
-        assert_eq!(inward(value, true), Err(Rounded("9007199254740993".to_owned())));
+        assert!(from_serde(value.clone(), false).is_ok());
+        assert_eq!(from_serde(value, true), Err(Rounded("9007199254740993".to_owned())));
     }
 }

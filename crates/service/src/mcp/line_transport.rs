@@ -19,12 +19,12 @@ use super::incoming::{Incoming, parse, too_long};
 const WAITING: usize = 64;
 
 /// The transport.
-pub struct Lines {
+pub struct LineTransport {
     incoming: Receiver<ClientJsonRpcMessage>,
     outgoing: Option<Sender<String>>,
 }
 
-impl Lines {
+impl LineTransport {
     /// Starts both threads. The second of the two ends when everything that waited is written.
     pub fn start(
         input: impl BufRead + Send + 'static,
@@ -39,7 +39,7 @@ impl Lines {
     }
 }
 
-impl Transport<RoleServer> for Lines {
+impl Transport<RoleServer> for LineTransport {
     type Error = io::Error;
 
     fn send(

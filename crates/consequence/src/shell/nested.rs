@@ -95,7 +95,7 @@ const TEXTS: [&str; 14] = [
 
 impl Findings<'_> {
     /// Looks for commands in the arguments of a program that is not known.
-    pub(super) fn inside(&mut self, command: &Command) {
+    pub(super) fn nested(&mut self, command: &Command) {
         if self.depth >= MAX_DEPTH {
             return;
         }

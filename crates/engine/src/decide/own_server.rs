@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use writ_clients::Client;
 use writ_clients::servers::{MOST, Server};
-use writ_core::{ToolCall, ToolKind, plain};
+use writ_core::{ToolCall, ToolKind, regular_file};
 
 use crate::Home;
 
@@ -24,7 +24,7 @@ fn defined(name: &str, cwd: &Path, client: &dyn Client, home: &Home) -> Option<b
     let (servers, own) = (client.servers()?, fs::canonicalize(home.program.as_ref()?).ok()?);
     let mut found = Vec::new();
     for file in servers.files(cwd, home.user.as_ref()?, home.folder(client)) {
-        match plain::text(&file, MOST) {
+        match regular_file::text(&file, MOST) {
             Ok(text) => found.extend(servers.defined(&text, name).ok()?),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(_) => return None,

@@ -2,7 +2,7 @@
 
 use writ_core::Span;
 
-use crate::action::{Access, GivenKind};
+use crate::action::{Access, UnknownUseKind};
 use crate::eval::Eval;
 use crate::programs::entries::Uses;
 use crate::programs::operands::table::Split;
@@ -47,7 +47,7 @@ pub fn texts<'w>(eval: &mut Eval<'_>, words: impl Iterator<Item = &'w Word>) {
         let side = values::value_side(word);
         for file in [word, &side].into_iter().filter(|file| !is_flag(file)) {
             if let Some(text) = eval.text_known(file).filter(|text| text.len() < 64 << 10) {
-                eval.given(GivenKind::Text, vec![text_word(&text, word.span)], word.span);
+                eval.unknown_use(UnknownUseKind::Text, vec![text_word(&text, word.span)], word.span);
                 break;
             }
         }
@@ -90,7 +90,7 @@ pub fn running(eval: &mut Eval<'_>, program: &Uses, arguments: &[Word], span: Sp
         };
         let name = text.to_ascii_lowercase();
         if SIGNS.iter().any(|sign| name.contains(sign)) && !program.names(&text) && !is_flag(next) {
-            eval.given(GivenKind::Option, vec![next.clone()], span);
+            eval.unknown_use(UnknownUseKind::Option, vec![next.clone()], span);
         }
     }
 }
@@ -103,11 +103,11 @@ pub fn assigned(eval: &mut Eval<'_>, split: &Split<'_>, span: Span) {
         let whole = word.text().unwrap_or_default();
         let value = whole.split_once('=').map(|(_, value)| value).filter(|_| sets || whole.contains('|'));
         if let Some(value) = value {
-            eval.given(GivenKind::Text, vec![text_word(value, span)], span);
+            eval.unknown_use(UnknownUseKind::Text, vec![text_word(value, span)], span);
         } else if sets && at > 1 && at + 1 == split.operands.len() {
-            eval.given(GivenKind::Text, vec![(*word).clone()], span);
+            eval.unknown_use(UnknownUseKind::Text, vec![(*word).clone()], span);
         } else if whole.starts_with('!') && whole.len() > 1 {
-            eval.given(GivenKind::Option, vec![text_word(whole.trim_start_matches('!'), span)], span);
+            eval.unknown_use(UnknownUseKind::Option, vec![text_word(whole.trim_start_matches('!'), span)], span);
         }
     }
 }

@@ -16,7 +16,7 @@ const MAX_LINKS: usize = 40;
 
 /// This machine's disk. A second name of a protected file leads to the first.
 #[derive(Clone, Debug, Default)]
-pub struct Disk {
+pub struct FileSystem {
     /// Device, number and path of the protected files that are there.
     guarded: Vec<(u64, u64, String)>,
     /// The session's folder, which knows what the agent wrote.
@@ -25,7 +25,7 @@ pub struct Disk {
     program: Option<PathBuf>,
 }
 
-impl Disk {
+impl FileSystem {
     /// The disk, with an eye on what is protected.
     pub fn guarding(setting: &Setting) -> Self {
         let of = |protected: &Protected| {
@@ -49,7 +49,7 @@ impl Disk {
     }
 }
 
-impl World for Disk {
+impl World for FileSystem {
     /// Follows symlinks as the kernel does, component by component; what does not exist is kept as text, and `..` after it
     /// is folded. A loop resolves to the path as written, which then meets the rules as it stands.
     fn resolve(&self, path: &str) -> Resolved {
@@ -169,7 +169,7 @@ mod tests {
         fs::create_dir_all(root.join("real/deep")).unwrap();
         symlink("real/deep", root.join("link")).unwrap();
         symlink("loop", root.join("loop")).unwrap();
-        let resolve = |path: &str| Disk::default().resolve(&root.join(path).to_string_lossy()).path;
+        let resolve = |path: &str| FileSystem::default().resolve(&root.join(path).to_string_lossy()).path;
         let at = |path: &str| root.join(path).to_string_lossy().into_owned();
         assert_eq!(resolve("link/../x"), at("real/x"));
         assert_eq!(resolve("link/new/file"), at("real/deep/new/file"));

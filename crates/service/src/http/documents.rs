@@ -15,7 +15,8 @@ use writ_evidence::registry::KeyState;
 
 use super::Service;
 use super::admission::WithinRate;
-use super::answer::{Refusal, document, json};
+use super::error::ApiError;
+use super::response::{document, json};
 use super::telemetry::METRICS_TYPE;
 
 /// The document of `/api/openapi.json`.
@@ -35,10 +36,10 @@ pub fn id(path: &str) -> Option<&str> {
 pub struct Id(String);
 
 impl<S: Sync> FromRequestParts<S> for Id {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
-        id(parts.uri.path()).map(|id| Self(id.to_owned())).ok_or(Refusal::NO_ROUTE)
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        id(parts.uri.path()).map(|id| Self(id.to_owned())).ok_or(ApiError::NO_ROUTE)
     }
 }
 
@@ -47,9 +48,9 @@ pub async fn registry(
     _counted: WithinRate,
     State(service): State<Arc<Service>>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    let published = service.reader.registry().await?;
-    let published = published.ok_or(Refusal::NotFound("no registry: nothing was ever attested here"))?;
+) -> Result<Response, ApiError> {
+    let published = service.archives.registry().await?;
+    let published = published.ok_or(ApiError::NotFound("no registry: nothing was ever attested here"))?;
     Ok(document(published.body.clone(), &published.tag, KEEP_REGISTRY, headers.get(IF_NONE_MATCH)))
 }
 
@@ -59,10 +60,10 @@ pub async fn attestation(
     _counted: WithinRate,
     State(service): State<Arc<Service>>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    let found = service.reader.find(&id).await?.ok_or(Refusal::NotFound("no such attestation"))?;
+) -> Result<Response, ApiError> {
+    let found = service.archives.find(&id).await?.ok_or(ApiError::NotFound("no such attestation"))?;
     if matches!(found.key, Some(KeyState::Retired | KeyState::Compromised)) {
-        return Err(Refusal::Gone);
+        return Err(ApiError::Gone);
     }
     Ok(document(found.document.into(), &format!("\"{id}\""), KEEP_ATTESTATION, headers.get(IF_NONE_MATCH)))
 }
@@ -77,9 +78,9 @@ pub async fn metrics(
     _counted: WithinRate,
     State(service): State<Arc<Service>>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     match &service.tokens {
-        Some(tokens) if tokens.find(&headers).is_none() => Err(Refusal::Unauthorized),
+        Some(tokens) if tokens.find(&headers).is_none() => Err(ApiError::Unauthorized),
         Some(_) | None => Ok(([(CONTENT_TYPE, METRICS_TYPE)], service.metrics.text()).into_response()),
     }
 }

@@ -1,7 +1,7 @@
 //! What a program gets although nothing says what it does with it: any of it may be a command or a file (R70).
 
 use writ_core::{Span, Subject};
-use writ_shell::{Access, Command, Dir, Given, GivenKind, Part, Word};
+use writ_shell::{Access, Command, Dir, Part, UnknownUse, UnknownUseKind, Word};
 
 use super::paths::PATH_MAX;
 use super::{Survey, hits, text_rules};
@@ -31,9 +31,9 @@ const ENDINGS: [&str; 42] = [
 ];
 
 impl Survey<'_> {
-    pub(super) fn given(&mut self, given: &Given) {
+    pub(super) fn unknown_use(&mut self, given: &UnknownUse) {
         match given.kind {
-            GivenKind::Arguments => {
+            UnknownUseKind::Arguments => {
                 for at in 0..given.words.len() {
                     self.possible_command(given.words.get(at..).unwrap_or_default(), given.span);
                 }
@@ -43,7 +43,7 @@ impl Survey<'_> {
                     self.possible_hosts(word);
                 }
             }
-            GivenKind::Option => {
+            UnknownUseKind::Option => {
                 self.possible_command(&given.words, given.span);
                 for word in &given.words {
                     self.commands_in(word);
@@ -51,16 +51,16 @@ impl Survey<'_> {
                     self.possible_hosts(word);
                 }
             }
-            GivenKind::Operands => {
+            UnknownUseKind::Operands => {
                 for word in &given.words {
                     self.possible_paths(word, given, Access::Read);
                     self.possible_hosts(word);
                 }
             }
-            GivenKind::Files => {
+            UnknownUseKind::Files => {
                 given.words.iter().for_each(|word| self.possible_paths(word, given, Access::Write));
             }
-            GivenKind::Command => {
+            UnknownUseKind::Command => {
                 for word in &given.words {
                     let words: Vec<Word> = word
                         .literal()
@@ -73,7 +73,7 @@ impl Survey<'_> {
                     self.commands_in(word);
                 }
             }
-            GivenKind::Text => {
+            UnknownUseKind::Text => {
                 for word in &given.words {
                     let alone = word.literal().is_some_and(|text| !text.contains(char::is_whitespace));
                     if alone {
@@ -154,10 +154,10 @@ impl Survey<'_> {
     }
 
     /// A word, and the sides of it that may be a path.
-    fn possible_paths(&mut self, word: &Word, given: &Given, access: Access) {
+    fn possible_paths(&mut self, word: &Word, given: &UnknownUse, access: Access) {
         let Some(text) = word.literal().filter(|text| text.len() <= MAX_TEXT) else { return };
         if text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | '<' | '{' | ';')) {
-            if !matches!(given.kind, GivenKind::Operands | GivenKind::Files) {
+            if !matches!(given.kind, UnknownUseKind::Operands | UnknownUseKind::Files) {
                 self.paths_in(word, given);
             }
             return;
@@ -189,7 +189,7 @@ impl Survey<'_> {
     }
 
     /// Pieces of a text that may be paths: they only ask.
-    fn paths_in(&mut self, word: &Word, given: &Given) {
+    fn paths_in(&mut self, word: &Word, given: &UnknownUse) {
         let Some(text) = word.literal().filter(|text| text.len() <= MAX_TEXT) else { return };
         let stop = |c: char| {
             c.is_whitespace()

@@ -52,7 +52,7 @@ const SERVERS: [&str; 22] = [
 ];
 
 /// The session that a word is given about.
-pub struct About {
+pub struct SessionStart {
     /// When it began.
     pub began: Timestamp,
     /// The process namespace it began in.
@@ -69,7 +69,7 @@ struct Process {
 }
 
 /// Makes sure that a human outside the client gives this word.
-pub fn human(what: &str, about: &About, home: &Home) -> Result<(), Failure> {
+pub fn human(what: &str, about: &SessionStart, home: &Home) -> Result<(), Failure> {
     if environment::below_agent() {
         return refuse(&format!("an agent's client runs this: {what} from a terminal of your own"));
     }
@@ -83,7 +83,7 @@ pub fn human(what: &str, about: &About, home: &Home) -> Result<(), Failure> {
             refuse("that is not the approval passphrase")
         };
     }
-    match doubt(about) {
+    match why_not_human(about) {
         None => Ok(()),
         Some(why) => refuse(&format!(
             "cannot tell that a human is here: {why}\n  {} {what} from a terminal that was open before the session began; or set a passphrase \
@@ -102,7 +102,7 @@ pub fn not_agent(what: &str) -> Result<(), Failure> {
 }
 
 /// Sets the approval passphrase, or another one.
-pub fn set_passphrase(about: &About, home: &Home) -> Result<(), Failure> {
+pub fn set_passphrase(about: &SessionStart, home: &Home) -> Result<(), Failure> {
     human("set the approval passphrase", about, home)?;
     let text = secret("new approval passphrase: ")?;
     if text != secret("the same again: ")? {
@@ -136,7 +136,7 @@ fn secret(prompt: &str) -> Result<String, Failure> {
 }
 
 /// Why this process may be the agent's; `None` where something above it was there before the session.
-fn doubt(about: &About) -> Option<String> {
+fn why_not_human(about: &SessionStart) -> Option<String> {
     let here = namespace();
     if here.is_none() {
         return Some("this system does not show the processes above this one".to_owned());
@@ -145,7 +145,7 @@ fn doubt(about: &About) -> Option<String> {
     if !first && about.namespace.is_some() && about.namespace != here {
         return Some("this process has a process namespace of its own".to_owned());
     }
-    let Some(above) = above() else { return Some("the processes above this one cannot be looked at".to_owned()) };
+    let Some(above) = ancestors() else { return Some("the processes above this one cannot be looked at".to_owned()) };
     let now = Timestamp::now().millis();
     let own = above.first().map_or(0, |process| process.started);
     let older = |process: &Process| {
@@ -162,7 +162,7 @@ fn doubt(about: &About) -> Option<String> {
 }
 
 /// This process and those above it, up to the first; `None` where one of them cannot be seen.
-fn above() -> Option<Vec<Process>> {
+fn ancestors() -> Option<Vec<Process>> {
     let mut out: Vec<Process> = Vec::new();
     let mut next = std::process::id();
     while next != 0 {
@@ -198,12 +198,12 @@ mod tests {
 
     #[test]
     fn what_is_above_is_older_than_a_session_that_begins_now() {
-        let above = above().unwrap();
+        let above = ancestors().unwrap();
         assert_eq!(above.first().unwrap().id, std::process::id());
         assert!(above.windows(2).all(|pair| pair[0].parent == pair[1].id), "each is the one before's parent");
-        let long_ago = About { began: Timestamp::from_millis(0), namespace: namespace() };
-        assert!(doubt(&long_ago).is_some(), "nothing here is older than the epoch");
-        let elsewhere = About { began: Timestamp::now(), namespace: Some("pid:[1]".to_owned()) };
-        assert!(namespace().as_deref() == Some(FIRST_NAMESPACE) || doubt(&elsewhere).is_some());
+        let long_ago = SessionStart { began: Timestamp::from_millis(0), namespace: namespace() };
+        assert!(why_not_human(&long_ago).is_some(), "nothing here is older than the epoch");
+        let elsewhere = SessionStart { began: Timestamp::now(), namespace: Some("pid:[1]".to_owned()) };
+        assert!(namespace().as_deref() == Some(FIRST_NAMESPACE) || why_not_human(&elsewhere).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Reading what was published: the registry, and attestations by their id.
+//! A pool of threads that read the archive: the registry, and attestations by their id.
 //!
 //! Owns threads with a connection each, so that no read waits for a signature. The registry is kept in memory and read again when its
 //! version moved or a rotation is due. Invariant: an id is only ever a key in the database.
@@ -14,7 +14,7 @@ use writ_engine::attest::archive::Archive;
 use writ_engine::attest::issuer::IssuerError;
 use writ_evidence::registry::{KeyState, Registry};
 
-use super::answer::Refusal;
+use super::error::ApiError;
 use super::telemetry::Metrics;
 
 /// Most reads that wait for one thread.
@@ -22,7 +22,7 @@ const WAITING: usize = 1024;
 
 /// The registry as it goes out.
 #[derive(Debug)]
-pub struct Published {
+pub struct PublishedRegistry {
     registry: Registry,
     /// The document.
     pub body: Bytes,
@@ -40,19 +40,19 @@ pub struct Found {
 }
 
 enum Query {
-    Registry(oneshot::Sender<Option<Option<Arc<Published>>>>),
+    Registry(oneshot::Sender<Option<Option<Arc<PublishedRegistry>>>>),
     Find(String, oneshot::Sender<Option<Option<Found>>>),
 }
 
 /// Where reads wait.
 #[derive(Clone)]
-pub struct Reader {
+pub struct ArchivePool {
     threads: Arc<[mpsc::Sender<Query>]>,
     next: Arc<AtomicUsize>,
 }
 
-impl Reader {
-    /// Starts a thread for each archive. They end when the last reader is dropped.
+impl ArchivePool {
+    /// Starts a thread for each archive. They end when the last pool is dropped.
     pub fn open(archives: Vec<Archive>, metrics: &Metrics) -> std::io::Result<(Self, Vec<JoinHandle<()>>)> {
         let (mut threads, mut handles) = (Vec::new(), Vec::new());
         for archive in archives {
@@ -66,27 +66,27 @@ impl Reader {
     }
 
     /// The registry now, if there is one.
-    pub async fn registry(&self) -> Result<Option<Arc<Published>>, Refusal> {
+    pub async fn registry(&self) -> Result<Option<Arc<PublishedRegistry>>, ApiError> {
         let (answer, published) = oneshot::channel();
         self.send(Query::Registry(answer))?;
-        published.await.ok().flatten().ok_or(Refusal::Unavailable)
+        published.await.ok().flatten().ok_or(ApiError::Unavailable)
     }
 
     /// An attestation by its id.
-    pub async fn find(&self, id: &str) -> Result<Option<Found>, Refusal> {
+    pub async fn find(&self, id: &str) -> Result<Option<Found>, ApiError> {
         let (answer, found) = oneshot::channel();
         self.send(Query::Find(id.to_owned(), answer))?;
-        found.await.ok().flatten().ok_or(Refusal::Unavailable)
+        found.await.ok().flatten().ok_or(ApiError::Unavailable)
     }
 
-    fn send(&self, query: Query) -> Result<(), Refusal> {
+    fn send(&self, query: Query) -> Result<(), ApiError> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed).checked_rem(self.threads.len()).unwrap_or(0);
-        let thread = self.threads.get(turn).ok_or(Refusal::Unavailable)?;
-        thread.try_send(query).map_err(|_full| Refusal::Busy)
+        let thread = self.threads.get(turn).ok_or(ApiError::Unavailable)?;
+        thread.try_send(query).map_err(|_full| ApiError::Busy)
     }
 }
 
-impl Published {
+impl PublishedRegistry {
     /// Whether a key may sign now.
     pub fn signs(&self) -> bool {
         self.registry.signing(Timestamp::now()).is_some()
@@ -100,15 +100,15 @@ impl Published {
 
 struct Source {
     archive: Archive,
-    published: Option<Arc<Published>>,
+    published: Option<Arc<PublishedRegistry>>,
     metrics: Metrics,
 }
 
 impl Source {
-    fn registry(&mut self) -> Result<Option<Arc<Published>>, IssuerError> {
+    fn registry(&mut self) -> Result<Option<Arc<PublishedRegistry>>, IssuerError> {
         let now = Timestamp::now();
         let version = self.archive.version()?;
-        let fresh = |known: &&Arc<Published>| known.version() == version && known.registry.due(now).is_none();
+        let fresh = |known: &&Arc<PublishedRegistry>| known.version() == version && known.registry.due(now).is_none();
         if let Some(known) = self.published.as_ref().filter(fresh) {
             return Ok(Some(Arc::clone(known)));
         }
@@ -116,7 +116,7 @@ impl Source {
             let body = json::to_compact(&registry);
             let tag = format!("\"{}-{}\"", registry.version(), Digest::of(body.as_bytes()).hex().split_at(16).0);
             self.metrics.registry(registry.version());
-            Arc::new(Published { registry, body: body.into(), tag })
+            Arc::new(PublishedRegistry { registry, body: body.into(), tag })
         });
         Ok(self.published.clone())
     }

@@ -1,4 +1,4 @@
-//! Signs of danger in what no rule knows (R36): verbs, statements without a client, code that is put together while it runs.
+//! Heuristics: signs of danger in what no rule knows (R36): verbs, statements without a client, code that is put together while it runs.
 //!
 //! Owns what may be said of a program by its words alone. A sign never says what would be lost, only that something would.
 
@@ -101,7 +101,7 @@ const STATEMENTS: [&str; 17] = [
 ];
 
 /// Whether a program's first words name a deletion: `tool delete x`, `tool apps:destroy`, `tool delete-index`.
-pub fn takes_away(command: &Command) -> bool {
+pub fn names_deletion(command: &Command) -> bool {
     let words: Vec<String> = command.words.iter().skip(1).map_while(Word::literal).collect();
     if words.iter().any(|word| matches!(word.as_str(), "--help" | "--dry-run" | "--dryrun")) {
         return false;
@@ -197,7 +197,7 @@ pub fn switches_off(line: &str) -> Option<&'static str> {
 }
 
 /// Whether a command turns bytes into other text than was written, or brings back what was run before.
-pub fn disguises(command: &Command) -> bool {
+pub fn transforms_bytes(command: &Command) -> bool {
     let words: Vec<String> = command.words.iter().filter_map(Word::literal).collect();
     let has = |flags: &[&str]| words.iter().skip(1).any(|word| flags.contains(&word.as_str()));
     match words.first().map(|program| program.rsplit('/').next().unwrap_or_default()) {

@@ -29,14 +29,14 @@ pub fn is_url(named: &str) -> bool {
 }
 
 /// Whoever looks at attestations here: whom they trust, what they know.
-pub struct Party<'a> {
+pub struct RelyingParty<'a> {
     args: &'a TrustArgs,
     trusted: Vec<Instance>,
     registry: Option<Registry>,
     source: Source,
 }
 
-impl<'a> Party<'a> {
+impl<'a> RelyingParty<'a> {
     /// As the arguments say. This machine's instance is one of the trusted.
     pub fn new(args: &'a TrustArgs) -> Result<Self, Failure> {
         let mut trusted = args.trust.iter().map(|url| instance(url)).collect::<Result<Vec<_>, _>>()?;
@@ -70,7 +70,7 @@ impl<'a> Party<'a> {
         report: &Value,
         mode: Mode,
         now: Timestamp,
-        acts: impl FnOnce(&Attestation) -> Acts,
+        acts: impl FnOnce(&Attestation) -> AttestationUse,
     ) -> Result<Outcome, Failure> {
         let issuer = report.get("attestation").and_then(|value| value.get("attestation_uri")).and_then(Value::as_str);
         let is_own = self.source.at.is_some() && issuer.and_then(origin) == self.source.at;
@@ -86,14 +86,14 @@ impl<'a> Party<'a> {
         Ok(verifier.admit_by(report, now, |attestation| {
             let verified = self.verified(&verifier, attestation, now)?;
             match acts(attestation) {
-                Acts::Looks if !self.args.once => {}
-                Acts::Passes if !self.args.once => verifier.is_unused(&verified)?,
-                Acts::Looks | Acts::Passes if attestation.nonce().is_none() => {
+                AttestationUse::Looks if !self.args.once => {}
+                AttestationUse::Passes if !self.args.once => verifier.is_unused(&verified)?,
+                AttestationUse::Looks | AttestationUse::Passes if attestation.nonce().is_none() => {
                     let detail = "it has no `nonce`, so nothing can hold it to one use (`--once`)";
                     return Err(Refusal::new(FailureCode::InvalidAttestation, detail).into());
                 }
-                Acts::Looks | Acts::Passes => verifier.use_up(&verified)?,
-                Acts::Stops => {}
+                AttestationUse::Looks | AttestationUse::Passes => verifier.use_up(&verified)?,
+                AttestationUse::Stops => {}
             }
             Ok(verified)
         }))
@@ -118,7 +118,7 @@ impl<'a> Party<'a> {
 
 /// What is done with an attestation that verified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Acts {
+pub enum AttestationUse {
     /// It is looked at.
     Looks,
     /// An action passes with it.

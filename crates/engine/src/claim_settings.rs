@@ -10,7 +10,7 @@ pub const MAIN: &str = "main";
 
 /// The switches the caller took from its environment (`spec/claims.md`).
 #[derive(Clone, Debug, Default)]
-pub struct Switches {
+pub struct ClaimSettings {
     /// `ATTEST_ENFORCE=1`
     pub enforce: bool,
     /// `ATTEST_ENFORCE_AGENTS`
@@ -27,7 +27,7 @@ pub struct Switches {
     pub cast: Option<PathBuf>,
 }
 
-impl Switches {
+impl ClaimSettings {
     /// Reads a list of agent types: `a, b`.
     pub fn kinds(list: &str) -> Vec<String> {
         list.split(',').map(str::trim).filter(|kind| !kind.is_empty()).map(str::to_owned).collect()
@@ -78,8 +78,13 @@ mod tests {
             max_retries: Some(3),
             ..Claims::default()
         };
-        let off = Switches::default();
-        let on = Switches { enforce: true, agents: vec!["a".to_owned()], max_retries: Some(0), ..Switches::default() };
+        let off = ClaimSettings::default();
+        let on = ClaimSettings {
+            enforce: true,
+            agents: vec!["a".to_owned()],
+            max_retries: Some(0),
+            ..ClaimSettings::default()
+        };
         assert_eq!(off.with(None), Enforcement::default());
         assert!(!off.with(Some(&Claims::default())).on);
         let both = on.with(Some(&policy(Some(&["b"]))));
