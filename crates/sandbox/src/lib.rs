@@ -6,10 +6,21 @@
 //!
 //! The only room with `unsafe`: what has no wrapper stands in `sys`, each with its reason.
 
+mod calls;
 mod confinement;
+mod features;
 mod host_path;
+mod inside;
+mod message;
+mod plan;
+mod supervise;
+mod sys;
 
 pub use confinement::{
     Bind, Confinement, Environment, Identity, Limits, Network, Pass, Ports, Reading, Session, Survivors, UnixSockets,
 };
+pub use features::Features;
 pub use host_path::{HostPath, HostPathError};
+pub use message::Step;
+pub use plan::PlanError;
+pub use supervise::{Command, End, Listeners, Outcome, RunError, run};

@@ -1,0 +1,37 @@
+//! Runs a command below `.`: `confine [writable|closed|net] -- CMD …`.
+#![expect(clippy::print_stderr, clippy::unwrap_used, clippy::exit, reason = "an example")]
+
+use writ_sandbox::*;
+
+fn main() {
+    let mut words = std::env::args_os().skip(1);
+    let folder = HostPath::new(std::env::current_dir().unwrap()).unwrap();
+    let mut confinement = Confinement::reading(folder.clone());
+    for word in words.by_ref() {
+        match word.to_str() {
+            Some("writable") => confinement.writable.push(folder.clone()),
+            Some("closed") => {
+                confinement.reading = Reading::Closed;
+                confinement.readable =
+                    ["/usr", "/bin", "/lib", "/lib64", "/etc"].map(|path| HostPath::new(path).unwrap()).into();
+            }
+            Some("terminal") => confinement.session = Session::Terminal,
+            Some("hostnet") => confinement.network = Network::Open,
+            Some("proxied") => confinement.network = Network::Proxied(Ports::default()),
+            Some(word) if word.starts_with("mask=") => confinement.masked.push(HostPath::new(&word[5..]).unwrap()),
+            Some(word) if word.starts_with("hold=") => confinement.read_only.push(HostPath::new(&word[5..]).unwrap()),
+            _ => break,
+        }
+    }
+    let program = words.next().unwrap();
+    let command = Command { program, descriptor: None, arguments: words.collect() };
+    let features = Features { landlock: 7, fresh_proc: true };
+    match run(&confinement, command, &features, |listeners| Ok(listeners)) {
+        Ok(Outcome { end: End::Exited(code), .. }) => std::process::exit(code),
+        Ok(outcome) => eprintln!("{outcome:?}"),
+        Err(error) => {
+            eprintln!("confine: {error}");
+            std::process::exit(error.exit_code().into());
+        }
+    }
+}
