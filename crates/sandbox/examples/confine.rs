@@ -26,7 +26,8 @@ fn main() {
     let program = words.next().unwrap();
     let command = Command { program, descriptor: None, arguments: words.collect() };
     let features = Features { landlock: 7, fresh_proc: true };
-    match run(&confinement, command, &features, |listeners| Ok(listeners)) {
+    let host = Host { features: &features, state: "/tmp/sandbox/state".as_ref() };
+    match run(&confinement, command, host, |listeners| Ok(listeners)) {
         Ok(Outcome { end: End::Exited(code), .. }) => std::process::exit(code),
         Ok(outcome) => eprintln!("{outcome:?}"),
         Err(error) => {

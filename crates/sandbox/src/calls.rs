@@ -150,6 +150,9 @@ const ALWAYS: &[i64] = &[
 /// `open_tree_attr(2)`, Linux 6.15.
 const OPEN_TREE_ATTR: i64 = 467;
 
+/// `SOCK_PACKET`, the old way to packets.
+const PACKET: i32 = 10;
+
 /// What an IPC or process namespace would keep apart.
 const SHARED_WITHOUT_NAMESPACES: &[i64] = &[
     libc::SYS_shmget,
@@ -226,7 +229,7 @@ fn sockets(rules: &mut Rules, setting: Setting) -> Result<(), BackendError> {
     // Addresses and routes, which C libraries ask for; nothing else of netlink.
     socket.push(rule(vec![is(0, netlink)?, is_not(2, 0)?])?);
     for internet in [inet, inet6] {
-        for kind in [libc::SOCK_RAW, libc::SOCK_PACKET, libc::SOCK_SEQPACKET, libc::SOCK_DCCP] {
+        for kind in [libc::SOCK_RAW, PACKET, libc::SOCK_SEQPACKET, libc::SOCK_DCCP] {
             socket.push(rule(vec![is(0, internet)?, bits(1, 0xf, family(kind))?])?);
         }
         // TCP, UDP and echo requests. Not MPTCP, SCTP, UDP-Lite.

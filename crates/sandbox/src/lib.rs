@@ -23,4 +23,4 @@ pub use features::Features;
 pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
 pub use plan::PlanError;
-pub use supervise::{Command, End, Listeners, Outcome, RunError, run};
+pub use supervise::{Command, End, Host, Listeners, Outcome, RunError, run, sweep};

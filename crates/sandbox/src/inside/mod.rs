@@ -95,7 +95,7 @@ fn tell_failure(socket: BorrowedFd<'_>, step: Step, error: Errno, item: usize) {
     let item = u32::try_from(item).unwrap_or(u32::MAX);
     let failure = Failure { step, error: error.raw_os_error(), item };
     // Nobody is left to be told when this fails; the exit code says it as well.
-    drop(message::send(socket, Message::Failed(failure), &[]));
+    message::send(socket, Message::Failed(failure), &[]).unwrap_or_default();
 }
 
 fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {

@@ -34,6 +34,7 @@ pub fn build(orders: &mut Orders) -> Result<(), Failed> {
     }
     let processes = if orders.fresh_proc { Some(processes().at(Step::Proc)?) } else { None };
     let terminals = terminals().at(Step::Terminals)?;
+    let old_root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(Step::Root)?;
     let tree = own_tree(orders)?;
     if orders.plan.own_root {
         let root = part(tree.as_fd(), c"root").at(Step::Root)?;
@@ -42,13 +43,14 @@ pub fn build(orders: &mut Orders) -> Result<(), Failed> {
     } else {
         let read_only = Attributes { set: READ_ONLY | NO_SETUID | NO_DEVICES, ..Attributes::default() };
         set_recursively(CWD, c"/", read_only).at(Step::ReadOnly)?;
-        change(tree.as_fd(), 0).at(Step::ReadOnly)?;
     }
     let ready = Ready { slots: &orders.slots, tree: tree.as_fd(), processes, terminals };
     for (item, placed) in orders.plan.placed.iter().enumerate() {
         ready.place(placed).map_err(|(step, error)| (step, error, item))?;
     }
-    leave_tree(&tree).at(Step::Root)
+    // The old root holds the tree of its own.
+    let left = if orders.plan.own_root { &old_root } else { &tree };
+    leave(left).at(Step::Root)
 }
 
 /// What is put in places.
@@ -72,8 +74,9 @@ impl Ready<'_> {
             }
             What::Own { path, writable } => {
                 let tree = part(self.tree, path).map_err(place)?;
-                let read_only = if *writable { 0 } else { READ_ONLY };
-                change(tree.as_fd(), NO_SETUID | NO_DEVICES | read_only).map_err(place)?;
+                let (set, clear) = if *writable { (0, READ_ONLY) } else { (READ_ONLY, 0) };
+                let attributes = Attributes { set: NO_SETUID | NO_DEVICES | set, clear, ..Attributes::default() };
+                set_recursively(tree.as_fd(), EMPTY, attributes).map_err(place)?;
                 put(tree.as_fd(), &placed.target).map_err(place)
             }
             What::Itself { writable, reserve } => {
@@ -243,23 +246,16 @@ fn make(tree: BorrowedFd<'_>, made: &Made) -> Result<(), Errno> {
     }
 }
 
-/// Makes an attached or detached tree the root, and lets go of the old one.
+/// Makes a tree the root. The old one lies over it, where no path leads, until it is left.
 fn enter(root: BorrowedFd<'_>) -> Result<(), Errno> {
     put(root, c"/")?;
     fchdir(root)?;
-    pivot_root(c".", c".")?;
-    unmount(c".", UnmountFlags::DETACH)?;
-    chdir(c"/")
+    pivot_root(c".", c".")
 }
 
-/// Takes the tree of its own from over the root.
-fn leave_tree(tree: &OwnedFd) -> Result<(), Errno> {
-    let root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    fchdir(tree)?;
-    match unmount(c".", UnmountFlags::DETACH) {
-        // With the old root it went already.
-        Ok(()) | Err(Errno::INVAL) => {}
-        Err(error) => return Err(error),
-    }
-    fchdir(&root)
+/// Takes a mount from over the root.
+fn leave(mount: &OwnedFd) -> Result<(), Errno> {
+    fchdir(mount)?;
+    unmount(c".", UnmountFlags::DETACH)?;
+    chdir(c"/")
 }

@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use landlock::{ABI, Access, AccessFs, BitFlags};
+use landlock::{ABI, AccessFs, BitFlags};
 
 use crate::confinement::{Confinement, Reading};
 use places::Places;

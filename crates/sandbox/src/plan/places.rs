@@ -5,6 +5,7 @@
 
 use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use landlock::{Access, AccessFs};
@@ -155,6 +156,7 @@ impl Places {
 
     fn hold(&mut self, path: PathBuf, found: Found, mask: bool, names_folder: bool) {
         let granted = self.entries.get(&path).cloned();
+        let found = if found == Found::File && is_reserve(&path) { Found::Missing } else { found };
         let below_writable = self.writable_above(&path);
         let reserve = match found {
             // Whoever may not look cannot reach it inside either.
@@ -174,7 +176,10 @@ impl Places {
                 return;
             }
             let folder = found == Found::Folder || reserve == Some(Reserve::Folder);
-            self.entries.insert(path.clone(), Entry::Mask { folder, reserve });
+            // What keeps the name of a file can be neither read nor written already.
+            let kept = reserve == Some(Reserve::File);
+            let entry = if kept { Entry::Held { reserve } } else { Entry::Mask { folder, reserve } };
+            self.entries.insert(path.clone(), entry);
         } else if let Some(Entry::Grant { folder, .. }) = granted {
             self.entries.insert(path.clone(), Entry::Grant { writable: false, folder });
         } else if below_writable.is_some() {
@@ -381,6 +386,11 @@ fn bytes_text(text: &str) -> Result<std::ffi::CString, PlanError> {
 
 fn look(path: &Path) -> Result<Resolved, PlanError> {
     resolve(path).map_err(|error| PlanError::Disk { path: path.to_owned(), error })
+}
+
+/// Whether an earlier run left what keeps a name.
+fn is_reserve(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket() && metadata.mode() & 0o777 == 0)
 }
 
 /// Whether something that is granted is a folder.

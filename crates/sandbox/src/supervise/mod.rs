@@ -6,12 +6,14 @@
 mod environment;
 mod identity;
 mod prepare;
+mod reserved;
 mod watch;
 
 use std::ffi::OsString;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -25,6 +27,8 @@ use crate::message::{self, Failure, Message, Step};
 use crate::plan::PlanError;
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
+use reserved::Names;
+pub use reserved::sweep;
 pub use watch::End;
 
 /// What is run.
@@ -124,12 +128,21 @@ fn outside(doing: &'static str) -> impl FnOnce(Errno) -> RunError {
     move |error| RunError::Outside(doing, error.into())
 }
 
+/// The host, as far as it matters to a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Host<'a> {
+    /// What it allows.
+    pub features: &'a Features,
+    /// A folder for what outlives a supervisor that was killed. Nothing confined may write there.
+    pub state: &'a Path,
+}
+
 /// Runs a command in a confinement and waits for its end. `ready` gets the listening sockets before the command starts; what it gives is
 /// kept until the run has ended.
 pub fn run<T>(
     confinement: &Confinement,
     command: Command,
-    features: &Features,
+    host: Host<'_>,
     ready: impl FnOnce(Listeners) -> io::Result<T>,
 ) -> Result<Outcome, RunError> {
     let program = command.program.clone();
@@ -138,7 +151,9 @@ pub fn run<T>(
     // Held back from here on, so that threads the caller starts in `ready` leave them to this one.
     let before = forwarded.block().map_err(outside("hold signals back"))?;
     let restore = Restore(before);
-    let (prepared, mut orders) = prepare::prepare(confinement, command, features, before, ignored)?;
+    let mut names = Names::begin(host.state).map_err(|error| RunError::Outside("keep the record of names", error))?;
+    let (prepared, mut orders) = prepare::prepare(confinement, command, host.features, before, ignored)?;
+    names.record(&orders.plan.reserved).map_err(|error| RunError::Outside("record reserved names", error))?;
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let flags = SocketFlags::CLOEXEC;
     let (ours, theirs) =
@@ -157,6 +172,7 @@ pub fn run<T>(
     message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
     let explain = |failure| prepare::explain(failure, plan, &program);
     let listeners = await_ready(&ours, confinement, explain)?;
+    names.placed();
     let kept = ready(listeners).map_err(RunError::Caller)?;
     message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
     let handle = await_started(&ours, explain)?;
@@ -165,6 +181,7 @@ pub fn run<T>(
     let ended = run.until_end(confinement.session);
     drop(sandbox);
     drop(kept);
+    drop(names);
     drop(restore);
     match ended {
         Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed() }),
@@ -193,7 +210,7 @@ impl Sandbox {
 
     fn kill(&self) {
         // It may have ended by itself.
-        drop(pidfd_send_signal(&self.0.handle, Signal::KILL));
+        pidfd_send_signal(&self.0.handle, Signal::KILL).unwrap_or_default();
     }
 }
 

@@ -113,7 +113,7 @@ impl Run<'_> {
         }
         if let Some(signal) = Signal::from_named_raw(arrived.signal) {
             // The command may have ended meanwhile.
-            drop(pidfd_send_signal(&self.command, signal));
+            pidfd_send_signal(&self.command, signal).unwrap_or_default();
         }
     }
 
