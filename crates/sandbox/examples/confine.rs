@@ -7,6 +7,7 @@ fn main() {
     let mut words = std::env::args_os().skip(1);
     let folder = HostPath::new(std::env::current_dir().unwrap()).unwrap();
     let mut confinement = Confinement::reading(folder.clone());
+    let mut level = Level::Full;
     for word in words.by_ref() {
         match word.to_str() {
             Some("writable") => confinement.writable.push(folder.clone()),
@@ -15,6 +16,16 @@ fn main() {
                 confinement.readable =
                     ["/usr", "/bin", "/lib", "/lib64", "/etc"].map(|path| HostPath::new(path).unwrap()).into();
             }
+            Some("level3") => level = Level::Namespaces,
+            Some("level2") => level = Level::Landlock,
+            Some("unix") => confinement.unix_sockets = UnixSockets::Open,
+            Some(word) if word.starts_with("read=") => confinement.readable.push(HostPath::new(&word[5..]).unwrap()),
+            Some("limits") => {
+                confinement.limits.processes = Some(200);
+                confinement.limits.file_size = Some(100 << 20);
+                confinement.limits.wall_time = Some(20_000);
+            }
+            Some("env") => confinement.environment.drop.push("CANARY*".into()),
             Some("terminal") => confinement.session = Session::Terminal,
             Some("hostnet") => confinement.network = Network::Open,
             Some("proxied") => confinement.network = Network::Proxied(Ports::default()),
@@ -25,8 +36,9 @@ fn main() {
     }
     let program = words.next().unwrap();
     let command = Command { program, descriptor: None, arguments: words.collect() };
-    let features = Features { landlock: 7, fresh_proc: true };
-    let host = Host { features: &features, state: "/tmp/sandbox/state".as_ref() };
+    let features = Features::probe().unwrap().at_most(level);
+    let state = std::path::PathBuf::from(std::env::var_os("WRIT_STATE").unwrap_or("/tmp/sandbox/state".into()));
+    let host = Host { features: &features, state: &state };
     match run(&confinement, command, host, |listeners| Ok(listeners)) {
         Ok(Outcome { end: End::Exited(code), .. }) => std::process::exit(code),
         Ok(outcome) => eprintln!("{outcome:?}"),

@@ -19,7 +19,7 @@ mod sys;
 pub use confinement::{
     Bind, Confinement, Environment, Identity, Limits, Network, Pass, Ports, Reading, Session, Survivors, UnixSockets,
 };
-pub use features::Features;
+pub use features::{Cgroups, Controllers, Features, Layer, Level};
 pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
 pub use plan::PlanError;

@@ -5,7 +5,7 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags, access, openat2};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, chdir, setrlimit, setsid};
 use rustix::thread::{
@@ -85,7 +85,12 @@ fn execute_first(orders: &Orders) -> Errno {
     for program in &orders.programs {
         match execute(program, &orders.arguments, &orders.environment) {
             Errno::NOENT | Errno::NOTDIR => {}
-            Errno::ACCESS => answer = Errno::ACCESS,
+            // A folder that may not be entered holds nothing.
+            Errno::ACCESS => {
+                if access(program.as_c_str(), Access::EXISTS).is_ok() {
+                    answer = Errno::ACCESS;
+                }
+            }
             other => return other,
         }
     }

@@ -21,7 +21,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair}
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use crate::confinement::{Confinement, Network};
-use crate::features::Features;
+use crate::features::{Features, Layer};
 use crate::inside;
 use crate::message::{self, Failure, Message, Step};
 use crate::plan::PlanError;
@@ -76,7 +76,7 @@ pub enum RunError {
     OtherUser,
     /// This kernel or container does not allow a layer.
     #[error("{0} cannot be had here")]
-    Layer(&'static str),
+    Layer(Layer),
     /// A step inside failed.
     #[error("could not {}: {}{}", .step.words(), .error, .about.as_ref().map(|about| format!(" (`{about}`)")).unwrap_or_default())]
     Inside {

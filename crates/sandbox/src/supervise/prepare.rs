@@ -14,7 +14,7 @@ use super::identity::{self, Who};
 use super::{Command, RunError, environment};
 use crate::calls;
 use crate::confinement::{Confinement, Limits, Network};
-use crate::features::Features;
+use crate::features::{Features, Layer};
 use crate::inside::Orders;
 use crate::message::{Failure, Step};
 use crate::plan::{Ground, Plan};
@@ -36,7 +36,7 @@ pub fn prepare(
     ignored: Ignored,
 ) -> Result<(Prepared, Orders), RunError> {
     let identity = identity::of(confinement)?;
-    let abi = features.landlock_abi().ok_or(RunError::Layer("Landlock"))?;
+    let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
     let plan = Plan::new(confinement, Ground { landlock: abi, fresh_proc: features.fresh_proc })?;
     let setting =
         calls::Setting { unix_sockets: confinement.unix_sockets, namespaces: true, signals_kept: abi >= ABI::V6 };
@@ -101,8 +101,8 @@ fn rules(abi: ABI) -> Result<OwnedFd, RunError> {
         let rules = if abi >= ABI::V6 { rules.scope(Scope::from_all(abi))? } else { rules };
         rules.create()
     };
-    let rules: Option<OwnedFd> = made().map_err(|_| RunError::Layer("Landlock"))?.into();
-    rules.ok_or(RunError::Layer("Landlock"))
+    let rules: Option<OwnedFd> = made().map_err(|_| RunError::Layer(Layer::Landlock))?.into();
+    rules.ok_or(RunError::Layer(Layer::Landlock))
 }
 
 /// A failure inside, in words.

@@ -78,7 +78,8 @@ pub fn sweep(state: &Path) -> io::Result<()> {
 }
 
 fn open_lock(folder: &Path) -> io::Result<File> {
-    let open = || File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
+    let open =
+        || File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
     match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -1,6 +1,6 @@
 //! `landlock_add_rule(2)` and `landlock_restrict_self(2)`, for a rule set that was made before the `clone`.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::io::Errno;
 
@@ -28,4 +28,34 @@ pub fn allow(rules: BorrowedFd<'_>, place: BorrowedFd<'_>, rights: u64) -> Resul
 pub fn restrict(rules: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: it touches no memory.
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) }).map(drop)
+}
+
+const VERSION: u32 = 1;
+const ERRATA: u32 = 2;
+
+/// Its version; 0 where there is none.
+pub fn version() -> u32 {
+    ask(VERSION)
+}
+
+/// Its corrections.
+pub fn errata() -> u32 {
+    ask(ERRATA)
+}
+
+fn ask(flag: u32) -> u32 {
+    // SAFETY: with these flags there is no attribute, so the pointer is null and the size 0.
+    let answer = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, flag) };
+    u32::try_from(answer).unwrap_or(0)
+}
+
+/// A rule set that handles these rights on files, and allows none yet.
+pub fn rules(handled: u64) -> Result<OwnedFd, Errno> {
+    // SAFETY: the first version of the attribute is this one number; its size is given and it outlives the call.
+    let rules = check(unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, &raw const handled, size_of_val(&handled), 0)
+    })?;
+    let rules = i32::try_from(rules).map_err(|_| Errno::BADF)?;
+    // SAFETY: the kernel has just made it, and nothing else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(rules) })
 }
