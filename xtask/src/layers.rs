@@ -81,10 +81,16 @@ const EDGE_ONLY: [&str; 6] = ["anyhow", "clap", "clap_complete", "miette", "anst
 pub fn run() -> Result<()> {
     let workspace = Metadata::workspace()?;
     let mut findings = arrows(&workspace);
+    let lints = fs::read_to_string(workspace.root.join("Cargo.toml")).context("the workspace's manifest")?;
     for package in &workspace.packages {
         let manifest = fs::read_to_string(&package.manifest).with_context(|| package.manifest.display().to_string())?;
         // End-to-end tests fail by panicking; they have lints of their own.
-        if package.name != "writ-tests" && !takes_workspace_lints(&manifest) {
+        let takes = match package.name.as_str() {
+            "writ-tests" => true,
+            "writ-sandbox" => repeats_lints_but_unsafe(&manifest, &lints),
+            _ => takes_workspace_lints(&manifest),
+        };
+        if !takes {
             findings.push(format!("`{}` lacks `[lints] workspace = true`", package.name));
         }
     }
@@ -141,6 +147,20 @@ fn takes_workspace_lints(manifest: &str) -> bool {
     lines.by_ref().take_while(|line| !line.starts_with('[')).any(|line| line == "workspace = true")
 }
 
+/// Whether a manifest repeats the workspace's lints, with `unsafe` denied, so that a file can say why it has it, instead of forbidden.
+fn repeats_lints_but_unsafe(manifest: &str, workspace: &str) -> bool {
+    let table = |text: &str, name: &str| -> Vec<String> {
+        let lines = text.lines().skip_while(|line| *line != name).skip(1);
+        lines.take_while(|line| !line.starts_with('[') && !line.trim().is_empty()).map(str::to_owned).collect()
+    };
+    let mut wanted = table(workspace, "[workspace.lints.rust]");
+    for line in &mut wanted {
+        *line = line.replace("unsafe_code = \"forbid\"", "unsafe_code = \"deny\"");
+    }
+    table(manifest, "[lints.rust]") == wanted
+        && table(manifest, "[lints.clippy]") == table(workspace, "[workspace.lints.clippy]")
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -193,6 +213,17 @@ mod tests {
                 assert!(other.is_some_and(|other| other < place), "{room} → {used}");
             }
         }
+    }
+
+    #[test]
+    fn the_sandbox_repeats_the_lints() {
+        let workspace =
+            "[workspace.lints.rust]\nunsafe_code = \"forbid\"\n\n[workspace.lints.clippy]\nexit = \"deny\"\n";
+        let same = "[lints.rust]\nunsafe_code = \"deny\"\n\n[lints.clippy]\nexit = \"deny\"\n";
+        assert!(repeats_lints_but_unsafe(same, workspace));
+        assert!(!repeats_lints_but_unsafe(&same.replace("exit", "todo"), workspace));
+        assert!(!repeats_lints_but_unsafe(&same.replace("deny\"\n\n", "allow\"\n\n"), workspace));
+        assert!(!repeats_lints_but_unsafe("[lints.rust]\nunsafe_code = \"deny\"\n", workspace));
     }
 
     #[test]

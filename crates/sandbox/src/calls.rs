@@ -1,0 +1,284 @@
+//! Which system calls are refused.
+//!
+//! Owns the lists, and makes BPF programs of them before anything is started. Refuses nothing a build, a test or a server on loopback needs.
+//! Its invariant: an argument is compared only by the bits the kernel looks at, so high bits that it drops do not slip past.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BackendError, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, sock_filter,
+};
+
+use crate::confinement::UnixSockets;
+
+/// What differs between confinements.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Whether Unix sockets may be made.
+    pub unix_sockets: UnixSockets,
+    /// Whether the process has namespaces of its own; without them, what they would hold is refused.
+    pub namespaces: bool,
+    /// Whether Landlock keeps signals inside.
+    pub signals_kept: bool,
+}
+
+/// The programs, in the order in which they are put on.
+pub fn filters(setting: Setting) -> Result<Vec<Vec<sock_filter>>, BackendError> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let mut programs = Vec::new();
+    let answers = [(absent()?, libc::ENOSYS), (refused(setting)?, libc::EPERM)];
+    for (rules, answer) in answers {
+        let action = SeccompAction::Errno(answer.unsigned_abs());
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?;
+        programs.push(Vec::<sock_filter>::try_from(filter)?);
+    }
+    if let Some(first) = programs.first_mut() {
+        first.splice(0..0, foreign_numbers());
+    }
+    Ok(programs)
+}
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// On x86-64 the same architecture has a second set of numbers (x32), which no rule below names.
+fn foreign_numbers() -> Vec<sock_filter> {
+    if !cfg!(target_arch = "x86_64") {
+        return Vec::new();
+    }
+    let load_number = 0x20;
+    let jump_if_at_least = 0x35;
+    let answer = 0x06;
+    vec![
+        sock_filter { code: load_number, jt: 0, jf: 0, k: 0 },
+        sock_filter { code: jump_if_at_least, jt: 0, jf: 1, k: 0x4000_0000 },
+        sock_filter { code: answer, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs() },
+    ]
+}
+
+/// What programs do without when the kernel does not know it. The arguments of `clone3` and `openat2` are behind a pointer, where no filter
+/// looks.
+fn absent() -> Result<Rules, BackendError> {
+    let mut rules = Rules::new();
+    for call in [
+        libc::SYS_clone3,
+        libc::SYS_openat2,
+        libc::SYS_io_uring_setup,
+        libc::SYS_io_uring_enter,
+        libc::SYS_io_uring_register,
+        libc::SYS_userfaultfd,
+        libc::SYS_bpf,
+        libc::SYS_perf_event_open,
+    ] {
+        rules.insert(call, Vec::new());
+    }
+    Ok(rules)
+}
+
+fn refused(setting: Setting) -> Result<Rules, BackendError> {
+    let mut rules = Rules::new();
+    for call in ALWAYS {
+        rules.insert(*call, Vec::new());
+    }
+    namespaces(&mut rules)?;
+    set_user_id_bits(&mut rules)?;
+    sockets(&mut rules, setting)?;
+    terminals(&mut rules)?;
+    // A listener of its own would answer calls in place of ours.
+    let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    rules.insert(libc::SYS_seccomp, vec![rule(vec![bits(1, listener, listener)?])?]);
+    let read = 0xffff_ffff;
+    rules.insert(libc::SYS_personality, vec![rule(vec![is_not(0, 0)?, is_not(0, read)?])?]);
+    if !setting.namespaces {
+        for call in SHARED_WITHOUT_NAMESPACES {
+            rules.insert(*call, Vec::new());
+        }
+    }
+    if !setting.signals_kept {
+        // The caller's process group holds processes outside.
+        rules.insert(libc::SYS_kill, vec![rule(vec![is(0, 0)?])?]);
+    }
+    Ok(rules)
+}
+
+/// Mounts, keys, modules, clocks, handles: nothing that a confined program has a use for.
+const ALWAYS: &[i64] = &[
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_fanotify_init,
+    libc::SYS_vhangup,
+    libc::SYS_nfsservctl,
+    libc::SYS_lookup_dcookie,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+];
+
+/// `open_tree_attr(2)`, Linux 6.15.
+const OPEN_TREE_ATTR: i64 = 467;
+
+/// `SOCK_PACKET`, the old way to packets.
+const PACKET: i32 = 10;
+
+/// What an IPC or process namespace would keep apart.
+const SHARED_WITHOUT_NAMESPACES: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+];
+
+fn namespaces(rules: &mut Rules) -> Result<(), BackendError> {
+    let flags = [
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWCGROUP,
+    ];
+    // The lowest byte of `clone`'s flags is a signal, where `unshare` has the time namespace.
+    for flag in flags.into_iter().map(|flag| u64::from(flag.cast_unsigned())) {
+        rules.entry(libc::SYS_clone).or_default().push(rule(vec![bits(0, flag, flag)?])?);
+        rules.entry(libc::SYS_unshare).or_default().push(rule(vec![bits(0, flag, flag)?])?);
+    }
+    let time = u64::from(libc::CLONE_NEWTIME.cast_unsigned());
+    rules.entry(libc::SYS_unshare).or_default().push(rule(vec![bits(0, time, time)?])?);
+    Ok(())
+}
+
+/// No file is left behind that somebody else would run as its owner or group. Folders too: `chmod` does not say which it is.
+fn set_user_id_bits(rules: &mut Rules) -> Result<(), BackendError> {
+    let fchmodat2 = 452;
+    let mut modes = vec![(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (fchmodat2, 2), (libc::SYS_mknodat, 2)];
+    let mut opens = vec![(libc::SYS_openat, 2, 3)];
+    #[cfg(target_arch = "x86_64")]
+    {
+        modes.extend([(libc::SYS_chmod, 1), (libc::SYS_mknod, 1), (libc::SYS_creat, 1)]);
+        opens.push((libc::SYS_open, 1, 2));
+    }
+    for bit in [0o4000, 0o2000] {
+        for (call, mode) in &modes {
+            rules.entry(*call).or_default().push(rule(vec![bits(*mode, bit, bit)?])?);
+        }
+        // Where nothing is made the mode is not looked at, and may be anything.
+        for (call, flags, mode) in &opens {
+            for makes in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
+                let makes = u64::from(makes.cast_unsigned());
+                let conditions = vec![bits(*flags, makes, makes)?, bits(*mode, bit, bit)?];
+                rules.entry(*call).or_default().push(rule(conditions)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sockets(rules: &mut Rules, setting: Setting) -> Result<(), BackendError> {
+    let family = |number: i32| u64::from(number.cast_unsigned());
+    let [unix, inet, inet6, netlink] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(family);
+    let mut socket = vec![rule(vec![is_not(0, unix)?, is_not(0, inet)?, is_not(0, inet6)?, is_not(0, netlink)?])?];
+    // Addresses and routes, which C libraries ask for; nothing else of netlink.
+    socket.push(rule(vec![is(0, netlink)?, is_not(2, 0)?])?);
+    for internet in [inet, inet6] {
+        for kind in [libc::SOCK_RAW, PACKET, libc::SOCK_SEQPACKET, libc::SOCK_DCCP] {
+            socket.push(rule(vec![is(0, internet)?, bits(1, 0xf, family(kind))?])?);
+        }
+        // TCP, UDP and echo requests. Not MPTCP, SCTP, UDP-Lite.
+        let known = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP, libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6];
+        let mut other = vec![is(0, internet)?];
+        for protocol in known {
+            other.push(is_not(2, family(protocol))?);
+        }
+        socket.push(rule(other)?);
+    }
+    if setting.unix_sockets == UnixSockets::Closed {
+        socket.push(rule(vec![is(0, unix)?])?);
+        // A pair of these can be turned to another address; a pair of connected streams cannot.
+        let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(family);
+        for kind in kinds {
+            rules.entry(libc::SYS_socketpair).or_default().push(rule(vec![bits(1, 0xf, kind)?])?);
+        }
+    }
+    rules.entry(libc::SYS_socketpair).or_default().push(rule(vec![is_not(0, unix)?])?);
+    rules.insert(libc::SYS_socket, socket);
+    let fast_open = u64::from(libc::MSG_FASTOPEN.cast_unsigned());
+    for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+        rules.insert(call, vec![rule(vec![bits(flags, fast_open, fast_open)?])?]);
+    }
+    let option = vec![is(1, family(libc::IPPROTO_TCP))?, is(2, family(libc::TCP_FASTOPEN_CONNECT))?];
+    rules.insert(libc::SYS_setsockopt, vec![rule(option)?]);
+    Ok(())
+}
+
+/// No input is pushed into a terminal.
+fn terminals(rules: &mut Rules) -> Result<(), BackendError> {
+    let push = 0x5412;
+    let console = 0x541c;
+    rules.insert(libc::SYS_ioctl, vec![rule(vec![is(1, push)?])?, rule(vec![is(1, console)?])?]);
+    Ok(())
+}
+
+fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(conditions)
+}
+
+fn is(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+}
+
+fn bits(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
+}

@@ -1,0 +1,98 @@
+//! From the first process's child to the command.
+//!
+//! Owns the order: session, limits, folder, rights, Landlock, system calls, program. Refuses to go on after a step that failed. Its
+//! invariant: the last thing before the program is the filter, so nothing of ours needs what it refuses.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags, access, openat2};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, chdir, setrlimit, setsid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+    set_no_new_privs,
+};
+
+use super::{At, Failed, Orders};
+use crate::confinement::Session;
+use crate::message::Step;
+use crate::sys::process::{close_on_execution, execute, execute_descriptor};
+use crate::sys::{filter, landlock, signal};
+
+/// Becomes the command. Answers only if that failed.
+pub fn become_command(orders: &Orders) -> Failed {
+    match prepare(orders) {
+        Err(failed) => failed,
+        Ok(()) => (Step::Execute, execute_first(orders), 0),
+    }
+}
+
+fn prepare(orders: &Orders) -> Result<(), Failed> {
+    if orders.session == Session::Own {
+        setsid().at(Step::Session)?;
+    }
+    for (item, (resource, limit)) in orders.limits.iter().enumerate() {
+        let limit = Rlimit { current: Some(*limit), maximum: Some(*limit) };
+        setrlimit(*resource, limit).item(Step::Limits, item)?;
+    }
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    setrlimit(Resource::Core, none).at(Step::Limits)?;
+    close_on_execution(3).at(Step::Descriptors)?;
+    chdir(orders.plan.folder.as_c_str()).at(Step::Folder)?;
+    let rules = orders.rules.as_ref();
+    if let Some(rules) = rules {
+        for (item, (path, rights)) in orders.plan.rights.iter().enumerate() {
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            let place = openat2(CWD, path.as_c_str(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+            let place = place.item(Step::Landlock, item)?;
+            landlock::allow(rules.as_fd(), place.as_fd(), *rights).item(Step::Landlock, item)?;
+        }
+    }
+    drop_capabilities().at(Step::Capabilities)?;
+    set_no_new_privs(true).at(Step::Capabilities)?;
+    if let Some(rules) = rules {
+        landlock::restrict(rules.as_fd()).at(Step::Landlock)?;
+    }
+    signal::reset(&orders.ignored);
+    orders.mask.restore();
+    for (item, program) in orders.filters.iter().enumerate() {
+        filter::install(program).item(Step::Filter, item)?;
+    }
+    Ok(())
+}
+
+/// Gives up every capability, for good.
+pub fn drop_capabilities() -> Result<(), Errno> {
+    for number in 0..u64::BITS {
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
+            Ok(()) => {}
+            // The kernel knows none from here on.
+            Err(Errno::INVAL) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+}
+
+/// Tries each place where the program may lie, as a shell does: where it may not be run is remembered, where it is not is passed over.
+fn execute_first(orders: &Orders) -> Errno {
+    if let Some(program) = &orders.descriptor {
+        return execute_descriptor(program.as_fd(), &orders.arguments, &orders.environment);
+    }
+    let mut answer = Errno::NOENT;
+    for program in &orders.programs {
+        match execute(program, &orders.arguments, &orders.environment) {
+            Errno::NOENT | Errno::NOTDIR => {}
+            // A folder that may not be entered holds nothing.
+            Errno::ACCESS => {
+                if access(program.as_c_str(), Access::EXISTS).is_ok() {
+                    answer = Errno::ACCESS;
+                }
+            }
+            other => return other,
+        }
+    }
+    answer
+}

@@ -1,0 +1,177 @@
+//! What runs inside, from the first process to the command's own program.
+//!
+//! Owns the first process: it builds the sandbox, starts the command, waits, and tells the supervisor what it saw. Refuses to allocate, and
+//! knows nothing but what was laid out for it. Its invariant: any step that fails ends everything inside before the command has run.
+
+mod command;
+mod mounts;
+mod network;
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use rustix::process::{
+    DumpableBehavior, Signal, WaitOptions, set_dumpable_behavior, set_parent_process_death_signal, wait,
+};
+use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use seccompiler::sock_filter;
+
+use crate::confinement::{Network, Session, Survivors};
+use crate::message::{self, DESCRIPTORS, Failure, Message, Step};
+use crate::plan::Plan;
+use crate::sys::process::{Child, Forked, Texts, clone, exit, keep_only};
+use crate::sys::signal::{Ignored, Mask};
+
+/// Everything that is needed inside, made before.
+pub struct Orders {
+    /// Mounts and rights.
+    pub plan: Plan,
+    /// Room for trees that are taken, as many as the plan says.
+    pub slots: Vec<Option<OwnedFd>>,
+    /// The user and group to become, for a caller that is root.
+    pub become_user: Option<(u32, u32)>,
+    /// Whether `/proc` is mounted fresh.
+    pub fresh_proc: bool,
+    /// What it reaches by network.
+    pub network: Network,
+    /// Whose session.
+    pub session: Session,
+    /// What becomes of children.
+    pub survivors: Survivors,
+    /// Limits of each process: which, and how much.
+    pub limits: Vec<(rustix::process::Resource, u64)>,
+    /// Landlock's rule set, still without rules.
+    pub rules: Option<OwnedFd>,
+    /// Filters on system calls, in order.
+    pub filters: Vec<Vec<sock_filter>>,
+    /// Signals held back before the supervisor held its own back.
+    pub mask: Mask,
+    /// Signals that the caller ignored.
+    pub ignored: Ignored,
+    /// Where the program may lie.
+    pub programs: Vec<CString>,
+    /// Or it itself.
+    pub descriptor: Option<OwnedFd>,
+    /// Its arguments.
+    pub arguments: Texts,
+    /// Its environment.
+    pub environment: Texts,
+}
+
+/// The code with which the first process ends when the sandbox could not be built.
+const NOT_BUILT: i32 = 125;
+
+type Failed = (Step, Errno, usize);
+
+/// A step's error, with its name.
+trait At<T> {
+    fn at(self, step: Step) -> Result<T, Failed>;
+    fn item(self, step: Step, item: usize) -> Result<T, Failed>;
+}
+
+impl<T> At<T> for Result<T, Errno> {
+    fn at(self, step: Step) -> Result<T, Failed> {
+        self.item(step, 0)
+    }
+
+    fn item(self, step: Step, item: usize) -> Result<T, Failed> {
+        self.map_err(|error| (step, error, item))
+    }
+}
+
+/// The first process inside.
+pub fn first(orders: &mut Orders, socket: &OwnedFd) -> ! {
+    let (step, error, item) = match live(orders, socket) {
+        Ok(code) => exit(code),
+        Err(failed) => failed,
+    };
+    tell_failure(socket.as_fd(), step, error, item);
+    exit(NOT_BUILT)
+}
+
+fn tell_failure(socket: BorrowedFd<'_>, step: Step, error: Errno, item: usize) {
+    let item = u32::try_from(item).unwrap_or(u32::MAX);
+    let failure = Failure { step, error: error.raw_os_error(), item };
+    // Nobody is left to be told when this fails; the exit code says it as well.
+    message::send(socket, Message::Failed(failure), &[]).unwrap_or_default();
+}
+
+fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
+    expect(socket, Message::Mapped)?;
+    become_user(orders).at(Step::Identity)?;
+    set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Tie)?;
+    let listeners = network::open(&orders.network)?;
+    mounts::build(orders)?;
+    let mut handles = [socket.as_fd(); DESCRIPTORS];
+    let mut count = 0;
+    for (handle, listener) in handles.iter_mut().zip(listeners.iter().flatten()) {
+        *handle = listener.as_fd();
+        count += 1;
+    }
+    message::send(socket, Message::Ready, handles.get(..count).unwrap_or_default()).at(Step::Tell)?;
+    drop(listeners);
+    expect(socket, Message::Go)?;
+    // Nobody of the same user inside can look into this process, or the command's before it is another program.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity)?;
+    match clone(0).at(Step::Start)? {
+        Forked::Child => {
+            let (step, error, item) = command::become_command(orders);
+            tell_failure(socket.as_fd(), step, error, item);
+            exit(NOT_BUILT)
+        }
+        Forked::Parent(child) => watch(orders, socket, &child),
+    }
+}
+
+/// Waits for one message; anything else, or nobody there, ends the sandbox.
+fn expect(socket: &OwnedFd, message: Message) -> Result<(), Failed> {
+    match message::receive(socket, RecvFlags::empty(), drop).at(Step::Map)? {
+        Some(received) if received == message => Ok(()),
+        Some(_) | None => exit(NOT_BUILT),
+    }
+}
+
+fn become_user(orders: &Orders) -> Result<(), Errno> {
+    let Some((uid, gid)) = orders.become_user else { return Ok(()) };
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)
+}
+
+/// Tells what becomes of the command, and buries every orphan.
+fn watch(orders: &Orders, socket: &OwnedFd, child: &Child) -> Result<i32, Failed> {
+    message::send(socket, Message::Started, &[child.handle.as_fd()]).at(Step::Tell)?;
+    // The caller's files are of no use here, and neither is any right.
+    let socket = keep_only(socket.as_fd()).at(Step::Descriptors)?;
+    command::drop_capabilities().at(Step::Capabilities)?;
+    let mut ended = false;
+    loop {
+        let options = if ended { WaitOptions::empty() } else { WaitOptions::UNTRACED | WaitOptions::CONTINUED };
+        let (pid, status) = match wait(options) {
+            Ok(Some(told)) => told,
+            Ok(None) | Err(Errno::INTR) => continue,
+            // No child is left.
+            Err(Errno::CHILD) => return Ok(0),
+            Err(error) => return Err((Step::Start, error, 0)),
+        };
+        if ended || pid != child.pid {
+            continue;
+        }
+        let message = if let Some(signal) = status.stopping_signal() {
+            Message::Stopped(signal)
+        } else if status.continued() {
+            Message::Continued
+        } else {
+            ended = true;
+            status.terminating_signal().map_or(Message::Exited(status.exit_status().unwrap_or(0)), Message::Signaled)
+        };
+        message::send(socket, message, &[]).at(Step::Tell)?;
+        if ended && orders.survivors == Survivors::End {
+            // With the first process every other in its namespace ends.
+            return Ok(0);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Mounts, as the plan has them.
+//!
+//! Owns their order: apart from the host's, trees taken, a tree of its own, the rest read-only, each thing in its place. Refuses every link:
+//! what is opened is opened by its name without one, and mounted by the descriptor. Its invariant: nothing is looked at twice by name.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fchmod, mkdirat, mknodat, open, openat, openat2, symlinkat,
+};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
+    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
+};
+use rustix::process::{chdir, fchdir, pivot_root};
+
+use super::{At, Failed, Orders};
+use crate::message::Step;
+use crate::plan::{Made, MadeKind, Placed, Reserve, What};
+use crate::sys::mount::{Attributes, NO_DEVICES, NO_EXECUTION, NO_SETUID, READ_ONLY, set_recursively};
+
+const EMPTY: &CStr = c"";
+
+/// Builds all of them.
+pub fn build(orders: &mut Orders) -> Result<(), Failed> {
+    let private = Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() };
+    set_recursively(CWD, c"/", private).at(Step::Private)?;
+    for (item, (path, slot)) in orders.plan.taken.iter().zip(&mut orders.slots).enumerate() {
+        if slot.is_none() {
+            *slot = Some(take(path).item(Step::Take, item)?);
+        }
+    }
+    let processes = if orders.fresh_proc { Some(processes().at(Step::Proc)?) } else { None };
+    let terminals = terminals().at(Step::Terminals)?;
+    let old_root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(Step::Root)?;
+    let tree = own_tree(orders)?;
+    if orders.plan.own_root {
+        let root = part(tree.as_fd(), c"root").at(Step::Root)?;
+        change(root.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Root)?;
+        enter(root.as_fd()).at(Step::Root)?;
+    } else {
+        let read_only = Attributes { set: READ_ONLY | NO_SETUID | NO_DEVICES, ..Attributes::default() };
+        set_recursively(CWD, c"/", read_only).at(Step::ReadOnly)?;
+    }
+    let ready = Ready { slots: &orders.slots, tree: tree.as_fd(), processes, terminals };
+    for (item, placed) in orders.plan.placed.iter().enumerate() {
+        ready.place(placed).map_err(|(step, error)| (step, error, item))?;
+    }
+    // The old root holds the tree of its own.
+    let left = if orders.plan.own_root { &old_root } else { &tree };
+    leave(left).at(Step::Root)
+}
+
+/// What is put in places.
+struct Ready<'a> {
+    slots: &'a [Option<OwnedFd>],
+    tree: BorrowedFd<'a>,
+    processes: Option<OwnedFd>,
+    terminals: OwnedFd,
+}
+
+impl Ready<'_> {
+    fn place(&self, placed: &Placed) -> Result<(), (Step, Errno)> {
+        let place = |error| (Step::Place, error);
+        match &placed.what {
+            What::Taken { slot, writable, device } => {
+                let tree = self.slots.get(*slot).and_then(Option::as_ref).ok_or((Step::Place, Errno::BADF))?;
+                let devices = if *device { NO_EXECUTION } else { NO_DEVICES };
+                let read_only = if *writable { 0 } else { READ_ONLY };
+                change(tree.as_fd(), NO_SETUID | devices | read_only).map_err(place)?;
+                put(tree.as_fd(), &placed.target).map_err(place)
+            }
+            What::Own { path, writable } => {
+                let tree = part(self.tree, path).map_err(place)?;
+                let (set, clear) = if *writable { (0, READ_ONLY) } else { (READ_ONLY, 0) };
+                let attributes = Attributes { set: NO_SETUID | NO_DEVICES | set, clear, ..Attributes::default() };
+                set_recursively(tree.as_fd(), EMPTY, attributes).map_err(place)?;
+                put(tree.as_fd(), &placed.target).map_err(place)
+            }
+            What::Itself { writable, reserve } => {
+                let target = find(&placed.target, *reserve)?;
+                let tree = copy(target.as_fd()).map_err(place)?;
+                if !writable {
+                    change(tree.as_fd(), READ_ONLY).map_err(place)?;
+                }
+                put_on(tree.as_fd(), target.as_fd()).map_err(place)
+            }
+            What::Mask { reserve, folder } => {
+                let target = find(&placed.target, *reserve)?;
+                let tree = part(self.tree, if *folder { c"nowhere" } else { c"nothing" }).map_err(place)?;
+                change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES | NO_EXECUTION).map_err(place)?;
+                put_on(tree.as_fd(), target.as_fd()).map_err(place)
+            }
+            What::Processes => match &self.processes {
+                Some(processes) => put(processes.as_fd(), &placed.target).map_err(place),
+                None => Err((Step::Proc, Errno::BADF)),
+            },
+            What::Terminals => put(self.terminals.as_fd(), &placed.target).map_err(place),
+        }
+    }
+}
+
+/// A detached copy of a tree of the host.
+fn take(path: &CStr) -> Result<OwnedFd, Errno> {
+    copy(find_now(path, OFlags::empty())?.as_fd())
+}
+
+fn copy(place: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    part_of(place, EMPTY, OpenTreeFlags::AT_RECURSIVE)
+}
+
+/// A detached copy of one part of the tree of its own.
+fn part(tree: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, Errno> {
+    part_of(tree, path, OpenTreeFlags::empty())
+}
+
+fn part_of(place: BorrowedFd<'_>, path: &CStr, flags: OpenTreeFlags) -> Result<OwnedFd, Errno> {
+    let always = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    open_tree(place, path, always | flags)
+}
+
+fn change(tree: BorrowedFd<'_>, set: u64) -> Result<(), Errno> {
+    set_recursively(tree, EMPTY, Attributes { set, ..Attributes::default() })
+}
+
+fn put(tree: BorrowedFd<'_>, target: &CStr) -> Result<(), Errno> {
+    put_on(tree, find_now(target, OFlags::empty())?.as_fd())
+}
+
+fn put_on(tree: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(tree, EMPTY, target, EMPTY, flags)
+}
+
+/// What is at a path that holds no link.
+fn find_now(path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC | flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+/// What is at a path, a link itself too; made first if it is to be kept and is not there.
+fn find(path: &CStr, reserve: Option<Reserve>) -> Result<OwnedFd, (Step, Errno)> {
+    match (find_now(path, OFlags::NOFOLLOW), reserve) {
+        (Err(Errno::NOENT), Some(reserve)) => {
+            make_reserve(path, reserve).map_err(|error| (Step::Reserve, error))?;
+            find_now(path, OFlags::NOFOLLOW).map_err(|error| (Step::Reserve, error))
+        }
+        (found, _) => found.map_err(|error| (Step::Place, error)),
+    }
+}
+
+fn make_reserve(path: &CStr, reserve: Reserve) -> Result<(), Errno> {
+    let (parent, name) = split(path)?;
+    let parent = find_now(parent.as_c_str()?, OFlags::DIRECTORY)?;
+    let made = match reserve {
+        Reserve::Folder => mkdirat(&parent, name, Mode::from_raw_mode(0o755)),
+        Reserve::File => mknodat(&parent, name, FileType::Socket, Mode::empty(), 0),
+    };
+    match made {
+        Err(Errno::EXIST) => Ok(()),
+        other => other,
+    }
+}
+
+/// The folder of a path, without memory of its own.
+struct Parent {
+    bytes: [u8; libc::PATH_MAX as usize],
+    length: usize,
+}
+
+impl Parent {
+    fn as_c_str(&self) -> Result<&CStr, Errno> {
+        let bytes = self.bytes.get(..=self.length).ok_or(Errno::NAMETOOLONG)?;
+        CStr::from_bytes_with_nul(bytes).map_err(|_| Errno::INVAL)
+    }
+}
+
+fn split(path: &CStr) -> Result<(Parent, &CStr), Errno> {
+    let bytes = path.to_bytes_with_nul();
+    let slash = bytes.iter().rposition(|byte| *byte == b'/').ok_or(Errno::INVAL)?;
+    let name = bytes.get(slash + 1..).and_then(|name| CStr::from_bytes_with_nul(name).ok()).ok_or(Errno::INVAL)?;
+    let length = slash.max(1);
+    let mut parent = Parent { bytes: [0; libc::PATH_MAX as usize], length };
+    let from = bytes.get(..length).ok_or(Errno::INVAL)?;
+    parent.bytes.get_mut(..length).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(from);
+    Ok((parent, name))
+}
+
+/// `/proc` of the namespace of processes this one begins.
+fn processes() -> Result<OwnedFd, Errno> {
+    let context = fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let attributes =
+        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+fn terminals() -> Result<OwnedFd, Errno> {
+    let context = fsopen(c"devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(&context, c"ptmxmode", c"0666")?;
+    fsconfig_set_string(&context, c"mode", c"0620")?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+/// Folders and files that lie on no disk. It is attached over the root, where only its descriptor finds it, since kernels before 6.15
+/// copy parts of attached trees alone.
+fn own_tree(orders: &Orders) -> Result<OwnedFd, Failed> {
+    let tree = empty_tree(orders).at(Step::Make)?;
+    put(tree.as_fd(), c"/").at(Step::Make)?;
+    for (item, made) in orders.plan.made.iter().enumerate() {
+        make(tree.as_fd(), made).item(Step::Make, item)?;
+    }
+    Ok(tree)
+}
+
+fn empty_tree(orders: &Orders) -> Result<OwnedFd, Errno> {
+    let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (name, value) in &orders.plan.temporary {
+        fsconfig_set_string(&context, name.as_c_str(), value.as_c_str())?;
+    }
+    fsconfig_create(&context)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOSUID)
+}
+
+fn make(tree: BorrowedFd<'_>, made: &Made) -> Result<(), Errno> {
+    let path = made.path.as_c_str();
+    match &made.kind {
+        MadeKind::Link(target) => symlinkat(target.as_c_str(), tree, path),
+        MadeKind::Folder(mode) => {
+            let mode = Mode::from_raw_mode(*mode);
+            mkdirat(tree, path, mode)?;
+            // The caller's mask for new files does not count here.
+            rustix::fs::chmodat(tree, path, mode, AtFlags::empty())
+        }
+        MadeKind::File(mode) => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+            let file = openat(tree, path, flags, Mode::from_raw_mode(0o600))?;
+            fchmod(&file, Mode::from_raw_mode(*mode))
+        }
+    }
+}
+
+/// Makes a tree the root. The old one lies over it, where no path leads, until it is left.
+fn enter(root: BorrowedFd<'_>) -> Result<(), Errno> {
+    put(root, c"/")?;
+    fchdir(root)?;
+    pivot_root(c".", c".")
+}
+
+/// Takes a mount from over the root.
+fn leave(mount: &OwnedFd) -> Result<(), Errno> {
+    fchdir(mount)?;
+    unmount(c".", UnmountFlags::DETACH)?;
+    chdir(c"/")
+}

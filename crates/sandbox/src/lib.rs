@@ -1,0 +1,26 @@
+//! Limits that the kernel holds around a command.
+//!
+//! Owns the way from a [`Confinement`], which says what a command may reach, to a process that cannot reach more: namespaces, mounts,
+//! Landlock, system-call filters, capabilities, limits. Knows no policy, keeps no ledger and carries no traffic: it hands listening sockets
+//! out. Its invariant: a layer that was asked for and cannot be had is an error, so a command that runs at all runs with all of it.
+//!
+//! The only room with `unsafe`: what has no wrapper stands in `sys`, each with its reason.
+
+mod calls;
+mod confinement;
+mod features;
+mod host_path;
+mod inside;
+mod message;
+mod plan;
+mod supervise;
+mod sys;
+
+pub use confinement::{
+    Bind, Confinement, Environment, Identity, Limits, Network, Pass, Ports, Reading, Session, Survivors, UnixSockets,
+};
+pub use features::{Cgroups, Controllers, Features, Layer, Level};
+pub use host_path::{HostPath, HostPathError};
+pub use message::Step;
+pub use plan::PlanError;
+pub use supervise::{Command, End, Host, Listeners, Outcome, RunError, run, sweep};

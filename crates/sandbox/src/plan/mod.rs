@@ -1,0 +1,203 @@
+//! What is mounted where, and in which order.
+//!
+//! Owns the way from a [`Confinement`] and the host's disk to a list of steps that needs no decision and no memory where it is carried out.
+//! Refuses what is granted and missing, and identity 0. Its invariant: deeper places come after those that hold them, and every folder
+//! between a writable one and a protected name below it is a mount of its own, so none of them can be renamed.
+
+mod places;
+mod resolve;
+
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use landlock::{ABI, AccessFs, BitFlags};
+
+use crate::confinement::{Confinement, Reading};
+use places::Places;
+
+/// Why a confinement cannot be carried out on this host.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// Something granted is not there.
+    #[error("`{}` is granted and does not exist", .0.display())]
+    Missing(PathBuf),
+    /// Something granted cannot be looked at.
+    #[error("`{}` is granted, and the caller may not look at it", .0.display())]
+    Hidden(PathBuf),
+    /// What is shown under another path has none to lie on.
+    #[error("`{}` does not exist, so nothing can be shown there", .0.display())]
+    NoTarget(PathBuf),
+    /// The disk could not be read.
+    #[error("`{}`: {error}", path.display())]
+    Disk {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// A path holds a zero byte.
+    #[error("a path holds a zero byte")]
+    Zero,
+}
+
+/// The steps.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Whether the root is the host's (read-only) or an empty one.
+    pub own_root: bool,
+    /// Bytes its own files may take.
+    pub temporary: Vec<(CString, CString)>,
+    /// Made in the folder tree of its own, parents first.
+    pub made: Vec<Made>,
+    /// Trees of the host taken before anything is changed.
+    pub taken: Vec<CString>,
+    /// Put in their places, in this order.
+    pub placed: Vec<Placed>,
+    /// Names that are not there yet, and are kept so.
+    pub reserved: Vec<Reserved>,
+    /// Landlock's rights, by place.
+    pub rights: Vec<(CString, u64)>,
+    /// Where the command starts.
+    pub folder: CString,
+}
+
+/// Something made in the sandbox's own tree.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Made {
+    /// Where, from the tree's top.
+    pub path: CString,
+    /// What.
+    pub kind: MadeKind,
+}
+
+/// What is made.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MadeKind {
+    /// A folder with this mode.
+    Folder(u32),
+    /// An empty file with this mode.
+    File(u32),
+    /// A link.
+    Link(CString),
+}
+
+/// Something put in its place.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Where.
+    pub target: CString,
+    /// What.
+    pub what: What,
+}
+
+/// What is put in a place.
+#[derive(Debug, PartialEq, Eq)]
+pub enum What {
+    /// A tree that was taken.
+    Taken {
+        /// Which.
+        slot: usize,
+        /// Whether it can be written.
+        writable: bool,
+        /// Whether it is a device.
+        device: bool,
+    },
+    /// A folder or file of the tree of its own.
+    Own {
+        /// Which.
+        path: CString,
+        /// Whether it can be written.
+        writable: bool,
+    },
+    /// What is there already, as a mount of its own: it can be neither renamed nor removed.
+    Itself {
+        /// Whether it can be written.
+        writable: bool,
+        /// What is made first if nothing is there.
+        reserve: Option<Reserve>,
+    },
+    /// Nothing that could be read, over what is there.
+    Mask {
+        /// What is made first if nothing is there.
+        reserve: Option<Reserve>,
+        /// Whether it covers a folder.
+        folder: bool,
+    },
+    /// Processes, as seen from inside.
+    Processes,
+    /// Terminals of its own.
+    Terminals,
+}
+
+/// What keeps a name: something that git and most programs do not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reserve {
+    /// An empty folder.
+    Folder,
+    /// A socket that nobody listens on, with no rights at all: opening it fails at once.
+    File,
+}
+
+/// A name that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reserved {
+    /// Where.
+    pub path: PathBuf,
+    /// By what.
+    pub by: Reserve,
+}
+
+/// What the plan depends on besides the confinement.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground {
+    /// Landlock's version.
+    pub landlock: ABI,
+    /// Whether `/proc` can be mounted fresh.
+    pub fresh_proc: bool,
+}
+
+impl Plan {
+    /// Looks at the disk and lays the steps out.
+    pub fn new(confinement: &Confinement, ground: Ground) -> Result<Self, PlanError> {
+        let own_root = confinement.reading == Reading::Closed;
+        let mut places = Places::new(own_root);
+        places.own_folders(ground.fresh_proc)?;
+        places.grants(confinement)?;
+        places.protect(confinement)?;
+        places.into_plan(confinement, ground)
+    }
+}
+
+/// A path for the kernel.
+fn text(path: &Path) -> Result<CString, PlanError> {
+    bytes(path.as_os_str())
+}
+
+fn bytes(text: &OsStr) -> Result<CString, PlanError> {
+    CString::new(text.to_owned().into_vec()).map_err(|_| PlanError::Zero)
+}
+
+/// `path` below `top`, as the tree of its own has it: `dev` and `null` give `dev/null`.
+fn below(top: &str, path: &Path) -> PathBuf {
+    let rest = path.as_os_str().as_bytes();
+    let rest = rest.strip_prefix(b"/").unwrap_or(rest);
+    if rest.is_empty() { PathBuf::from(top) } else { Path::new(top).join(OsStr::from_bytes(rest)) }
+}
+
+/// Rights to read and execute.
+fn reading() -> BitFlags<AccessFs> {
+    AccessFs::from_read(ABI::V1)
+}
+
+/// Rights to change: everything but to make device nodes.
+fn writing(abi: ABI) -> BitFlags<AccessFs> {
+    let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev | AccessFs::ResolveUnix;
+    AccessFs::from_write(abi) & !devices
+}
+
+/// Of these rights, those that a file can have.
+fn of_a_file(rights: BitFlags<AccessFs>, abi: ABI) -> BitFlags<AccessFs> {
+    rights & AccessFs::from_file(abi)
+}

@@ -1,0 +1,108 @@
+//! A path on the host without its links.
+//!
+//! Owns the walk; refuses loops of links. Its invariant: what it answers holds no link at the time it was asked, and whoever opens it
+//! refuses links, so a link put there later is an error and not another file.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Component, Path, PathBuf};
+
+/// What became of a path.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// Where it leads.
+    pub path: PathBuf,
+    /// What is there.
+    pub found: Found,
+    /// Links on the way: where each lies, and its text.
+    pub links: Vec<(PathBuf, PathBuf)>,
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Found {
+    /// A folder.
+    Folder,
+    /// Anything else.
+    File,
+    /// Nothing.
+    Missing,
+    /// The caller may not look.
+    Hidden,
+}
+
+const LINKS: usize = 40;
+
+/// Follows every link of an absolute path without `..`.
+pub fn resolve(path: &Path) -> io::Result<Resolved> {
+    let mut links = Vec::new();
+    let mut rest: Vec<OsString> = parts(path);
+    let mut at = PathBuf::from("/");
+    let mut found = Found::Folder;
+    while let Some(part) = rest.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(&part);
+        found = match fs::symlink_metadata(&at) {
+            Ok(metadata) if metadata.is_symlink() => {
+                let target = fs::read_link(&at)?;
+                if links.len() == LINKS {
+                    return Err(io::Error::new(ErrorKind::InvalidInput, "too many links"));
+                }
+                links.push((at.clone(), target.clone()));
+                at.pop();
+                if target.is_absolute() {
+                    at = PathBuf::from("/");
+                }
+                rest.extend(parts(&target));
+                Found::Folder
+            }
+            Ok(metadata) if metadata.is_dir() => Found::Folder,
+            Ok(_) => Found::File,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Found::Missing,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Found::Hidden,
+            Err(error) => return Err(error),
+        };
+        if matches!(found, Found::Missing | Found::Hidden) {
+            at.extend(rest.drain(..).rev());
+        }
+    }
+    Ok(Resolved { path: at, found, links })
+}
+
+/// The names of a path, the last first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let names = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    let mut names: Vec<OsString> = names.collect();
+    names.reverse();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        symlink("a", root.join("l")).unwrap();
+        symlink(root.join("l/b/../b"), root.join("m")).unwrap();
+        let resolved = resolve(&root.join("m/c/d")).unwrap();
+        assert_eq!((resolved.path, resolved.found), (root.join("a/b/c/d"), Found::Missing));
+        let names: Vec<PathBuf> = resolved.links.into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [root.join("m"), root.join("l")]);
+        symlink("loop", root.join("loop")).unwrap();
+        assert!(resolve(&root.join("loop")).is_err());
+    }
+}

@@ -1,0 +1,256 @@
+//! Outside: what a confined command's caller does while it runs.
+//!
+//! Owns a run from its preparation to its end. Refuses to start what cannot be held. Its invariant: however `run` ends, no process of the
+//! run is left, and with the supervisor's own death (even by `SIGKILL`) the kernel ends them.
+
+mod environment;
+mod identity;
+mod prepare;
+mod reserved;
+mod watch;
+
+use std::ffi::OsString;
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+
+use crate::confinement::{Confinement, Network};
+use crate::features::{Features, Layer};
+use crate::inside;
+use crate::message::{self, Failure, Message, Step};
+use crate::plan::PlanError;
+use crate::sys::process::{Child, Forked, clone};
+use crate::sys::signal::{Ignored, Mask};
+use reserved::Names;
+pub use reserved::sweep;
+pub use watch::End;
+
+/// What is run.
+#[derive(Debug)]
+pub struct Command {
+    /// Its name, sought in `PATH`, or its path.
+    pub program: OsString,
+    /// The program itself, where it is open already; then `program` is only what it is called.
+    pub descriptor: Option<OwnedFd>,
+    /// What follows the program.
+    pub arguments: Vec<OsString>,
+}
+
+/// Sockets that listen inside the sandbox, and are answered outside. To be dropped when the run ends: they keep its network alive.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    /// For programs that know a proxy.
+    pub http: Option<TcpListener>,
+    /// For those that do not, in the order of [`crate::Ports::direct`].
+    pub direct: Vec<TcpListener>,
+    /// For names.
+    pub dns: Option<UdpSocket>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// How the command itself ended.
+    pub end: End,
+    /// From the start of its process.
+    pub took: Duration,
+}
+
+/// Why a run did not take place.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The confinement cannot be carried out here.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The command would have been uid 0.
+    #[error("the command would run as root, who owns `{}`", .0.display())]
+    Root(std::path::PathBuf),
+    /// Only root can become somebody else.
+    #[error("only root can run a command as another user")]
+    OtherUser,
+    /// This kernel or container does not allow a layer.
+    #[error("{0} cannot be had here")]
+    Layer(Layer),
+    /// A step inside failed.
+    #[error("could not {}: {}{}", .step.words(), .error, .about.as_ref().map(|about| format!(" (`{about}`)")).unwrap_or_default())]
+    Inside {
+        /// Which.
+        step: Step,
+        /// What the kernel said.
+        error: io::Error,
+        /// Of what.
+        about: Option<String>,
+    },
+    /// The program could not be executed.
+    #[error("could not execute `{}`: {error}", program.display())]
+    Program {
+        /// Which.
+        program: OsString,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// What should answer outside could not.
+    #[error("the caller did not get ready: {0}")]
+    Caller(io::Error),
+    /// The supervisor could not do its part.
+    #[error("could not {0}: {1}")]
+    Outside(&'static str, io::Error),
+    /// The first process inside ended without a word.
+    #[error("the sandbox ended before the command began")]
+    Silent,
+}
+
+impl RunError {
+    /// The code with which a shell would end: 127 for a program that is not there, 126 for one that cannot be executed, else 125.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
+            Self::Program { .. } => 126,
+            Self::Plan(_)
+            | Self::Root(_)
+            | Self::OtherUser
+            | Self::Layer(_)
+            | Self::Inside { .. }
+            | Self::Caller(_)
+            | Self::Outside(..)
+            | Self::Silent => 125,
+        }
+    }
+}
+
+fn outside(doing: &'static str) -> impl FnOnce(Errno) -> RunError {
+    move |error| RunError::Outside(doing, error.into())
+}
+
+/// The host, as far as it matters to a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Host<'a> {
+    /// What it allows.
+    pub features: &'a Features,
+    /// A folder for what outlives a supervisor that was killed. Nothing confined may write there.
+    pub state: &'a Path,
+}
+
+/// Runs a command in a confinement and waits for its end. `ready` gets the listening sockets before the command starts; what it gives is
+/// kept until the run has ended.
+pub fn run<T>(
+    confinement: &Confinement,
+    command: Command,
+    host: Host<'_>,
+    ready: impl FnOnce(Listeners) -> io::Result<T>,
+) -> Result<Outcome, RunError> {
+    let program = command.program.clone();
+    let forwarded = Mask::of(watch::FORWARDED);
+    let ignored = Ignored::now();
+    // Held back from here on, so that threads the caller starts in `ready` leave them to this one.
+    let before = forwarded.block().map_err(outside("hold signals back"))?;
+    let restore = Restore(before);
+    let mut names = Names::begin(host.state).map_err(|error| RunError::Outside("keep the record of names", error))?;
+    let (prepared, mut orders) = prepare::prepare(confinement, command, host.features, before, ignored)?;
+    names.record(&orders.plan.reserved).map_err(|error| RunError::Outside("record reserved names", error))?;
+    let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
+    let flags = SocketFlags::CLOEXEC;
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(outside("make a socket"))?;
+    let started = Instant::now();
+    let sandbox = match clone(prepared.namespaces).map_err(outside("start a process in namespaces of its own"))? {
+        Forked::Child => {
+            drop(ours);
+            inside::first(&mut orders, &theirs);
+        }
+        Forked::Parent(child) => Sandbox(child),
+    };
+    drop(theirs);
+    let plan = &orders.plan;
+    identity::map(sandbox.0.pid, &prepared.identity)?;
+    message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
+    let explain = |failure| prepare::explain(failure, plan, &program);
+    let listeners = await_ready(&ours, confinement, explain)?;
+    names.placed();
+    let kept = ready(listeners).map_err(RunError::Caller)?;
+    message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
+    let handle = await_started(&ours, explain)?;
+    let deadline = confinement.limits.wall_time.map(|limit| started + Duration::from_millis(limit));
+    let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };
+    let ended = run.until_end(confinement.session);
+    drop(sandbox);
+    drop(kept);
+    drop(names);
+    drop(restore);
+    match ended {
+        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed() }),
+        Ok(Err(failure)) => Err(explain(failure)),
+        Err(error) => Err(RunError::Outside("watch the command", error.into())),
+    }
+}
+
+/// The signals that were held back before.
+struct Restore(Mask);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        self.0.restore();
+    }
+}
+
+/// The first process inside. Everything inside ends with this value.
+pub struct Sandbox(Child);
+
+impl Sandbox {
+    /// Whether nothing of it is left.
+    fn handle(&self) -> &OwnedFd {
+        &self.0.handle
+    }
+
+    fn kill(&self) {
+        // It may have ended by itself.
+        pidfd_send_signal(&self.0.handle, Signal::KILL).unwrap_or_default();
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        self.kill();
+        // The kernel answers once every process of the namespace is gone.
+        while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.0.handle.as_fd()), WaitIdOptions::EXITED) {}
+    }
+}
+
+fn await_ready(
+    socket: &OwnedFd,
+    confinement: &Confinement,
+    explain: impl Fn(Failure) -> RunError,
+) -> Result<Listeners, RunError> {
+    let mut sockets = Vec::new();
+    let message = message::receive(socket, RecvFlags::empty(), |socket| sockets.push(socket));
+    match message.map_err(outside("hear from the sandbox"))? {
+        Some(Message::Ready) => {}
+        Some(Message::Failed(failure)) => return Err(explain(failure)),
+        Some(_) | None => return Err(RunError::Silent),
+    }
+    let Network::Proxied(ports) = &confinement.network else { return Ok(Listeners::default()) };
+    let wanted = 1 + ports.direct.len() + usize::from(ports.dns.is_some());
+    if sockets.len() != wanted {
+        return Err(RunError::Silent);
+    }
+    let mut sockets = sockets.into_iter();
+    let http = sockets.next().map(TcpListener::from);
+    let direct = sockets.by_ref().take(ports.direct.len()).map(TcpListener::from).collect();
+    Ok(Listeners { http, direct, dns: sockets.next().map(UdpSocket::from) })
+}
+
+fn await_started(socket: &OwnedFd, explain: impl Fn(Failure) -> RunError) -> Result<OwnedFd, RunError> {
+    let mut handle = None;
+    let message = message::receive(socket, RecvFlags::empty(), |descriptor| handle = Some(descriptor));
+    match (message.map_err(outside("hear from the sandbox"))?, handle) {
+        (Some(Message::Started), Some(handle)) => Ok(handle),
+        (Some(Message::Failed(failure)), _) => Err(explain(failure)),
+        _ => Err(RunError::Silent),
+    }
+}

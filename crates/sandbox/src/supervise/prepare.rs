@@ -1,0 +1,137 @@
+//! Everything that is made before anything is started.
+
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, RulesetError, Scope,
+};
+use rustix::process::Resource;
+
+use super::identity::{self, Who};
+use super::{Command, RunError, environment};
+use crate::calls;
+use crate::confinement::{Confinement, Limits, Network};
+use crate::features::{Features, Layer};
+use crate::inside::Orders;
+use crate::message::{Failure, Step};
+use crate::plan::{Ground, Plan};
+use crate::sys::process::Texts;
+use crate::sys::signal::{Ignored, Mask};
+
+/// What the supervisor itself needs of it.
+pub struct Prepared {
+    pub namespaces: i32,
+    pub identity: Who,
+}
+
+/// Makes it.
+pub fn prepare(
+    confinement: &Confinement,
+    command: Command,
+    features: &Features,
+    mask: Mask,
+    ignored: Ignored,
+) -> Result<(Prepared, Orders), RunError> {
+    let identity = identity::of(confinement)?;
+    let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
+    let plan = Plan::new(confinement, Ground { landlock: abi, fresh_proc: features.fresh_proc })?;
+    let setting =
+        calls::Setting { unix_sockets: confinement.unix_sockets, namespaces: true, signals_kept: abi >= ABI::V6 };
+    let filters = calls::filters(setting)
+        .map_err(|error| RunError::Outside("make filters on system calls", io::Error::other(error)))?;
+    let variables = environment::of(&confinement.environment, std::env::vars_os());
+    let text = |text: OsString| CString::new(text.into_vec());
+    let arguments: Result<Vec<CString>, _> =
+        [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
+    let arguments = arguments.map_err(|error| RunError::Outside("pass the arguments on", error.into()))?;
+    let orders = Orders {
+        slots: plan.taken.iter().map(|_| None).collect(),
+        plan,
+        become_user: identity.other.then_some((identity.uid, identity.gid)),
+        fresh_proc: features.fresh_proc,
+        network: confinement.network.clone(),
+        session: confinement.session,
+        survivors: confinement.survivors,
+        limits: resources(&confinement.limits),
+        rules: Some(rules(abi)?),
+        filters,
+        mask,
+        ignored,
+        programs: environment::programs(&command.program, &variables),
+        descriptor: command.descriptor,
+        arguments: Texts::new(arguments),
+        environment: Texts::new(environment::texts(&variables)),
+    };
+    Ok((Prepared { namespaces: namespaces(confinement), identity }, orders))
+}
+
+fn namespaces(confinement: &Confinement) -> i32 {
+    let always = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWCGROUP;
+    match confinement.network {
+        Network::Open => always,
+        Network::Closed | Network::Proxied(_) => always | libc::CLONE_NEWNET,
+    }
+}
+
+fn resources(limits: &Limits) -> Vec<(Resource, u64)> {
+    let pairs = [
+        (Resource::Cpu, limits.cpu_time),
+        (Resource::Data, limits.memory),
+        (Resource::Nproc, limits.processes),
+        (Resource::Fsize, limits.file_size),
+        (Resource::Nofile, limits.open_files),
+    ];
+    pairs.into_iter().filter_map(|(resource, limit)| Some((resource, limit?))).collect()
+}
+
+/// A rule set that refuses everything, to which rights are added inside.
+fn rules(abi: ABI) -> Result<OwnedFd, RunError> {
+    let made = || -> Result<RulesetCreated, RulesetError> {
+        // Path sockets are closed by the filter, or open on purpose.
+        let files: BitFlags<AccessFs> = AccessFs::from_all(abi) & !BitFlags::from(AccessFs::ResolveUnix);
+        let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(files)?;
+        let rules = if abi >= ABI::V6 { rules.scope(Scope::from_all(abi))? } else { rules };
+        rules.create()
+    };
+    let rules: Option<OwnedFd> = made().map_err(|_| RunError::Layer(Layer::Landlock))?.into();
+    rules.ok_or(RunError::Layer(Layer::Landlock))
+}
+
+/// A failure inside, in words.
+pub fn explain(failure: Failure, plan: &Plan, program: &OsString) -> RunError {
+    let error = io::Error::from_raw_os_error(failure.error);
+    let item = usize::try_from(failure.item).unwrap_or(usize::MAX);
+    let about = match failure.step {
+        Step::Execute => return RunError::Program { program: program.clone(), error },
+        Step::Take => plan.taken.get(item).map(CString::as_c_str),
+        Step::Place | Step::Reserve | Step::Proc => plan.placed.get(item).map(|placed| placed.target.as_c_str()),
+        Step::Make => plan.made.get(item).map(|made| made.path.as_c_str()),
+        Step::Landlock => plan.rights.get(item).map(|(path, _)| path.as_c_str()),
+        Step::Folder => Some(plan.folder.as_c_str()),
+        Step::Map
+        | Step::Identity
+        | Step::Tie
+        | Step::Loopback
+        | Step::Listen
+        | Step::Private
+        | Step::Terminals
+        | Step::ReadOnly
+        | Step::Root
+        | Step::Tell
+        | Step::Start
+        | Step::Session
+        | Step::Limits
+        | Step::Capabilities
+        | Step::Filter
+        | Step::Descriptors => None,
+    };
+    RunError::Inside { step: failure.step, error, about: about.map(|text| text.to_string_lossy().into_owned()) }
+}

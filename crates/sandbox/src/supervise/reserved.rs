@@ -1,0 +1,180 @@
+//! Names that are kept while a command runs, and given back.
+//!
+//! A file that does not exist cannot be protected by a mount, so something has to be there: see [`crate::plan::Reserve`]. Owns who needs it
+//! for how long: each run records its names in a file that it holds a lock on, and whoever ends removes the names that no living run holds.
+//! Its invariant: a name is removed only under the lock that every run holds from its look at the disk until its mounts stand, since a
+//! mount vanishes with the name below it. A record whose run was killed has no lock, so the next run removes what it left.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags, flock, openat2, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::plan::{Reserve, Reserved};
+
+/// What a run keeps.
+pub struct Names {
+    folder: PathBuf,
+    /// Held while names are looked at and mounted.
+    looking: Option<File>,
+    /// Held until the run ends.
+    record: Option<File>,
+}
+
+const LOCK: &str = "lock";
+
+impl Names {
+    /// Before the disk is looked at.
+    pub fn begin(state: &Path) -> io::Result<Self> {
+        let folder = state.join("reserved");
+        let looking = open_lock(&folder)?;
+        flock(&looking, FlockOperation::LockShared)?;
+        Ok(Self { folder, looking: Some(looking), record: None })
+    }
+
+    /// Before any is made.
+    pub fn record(&mut self, reserved: &[Reserved]) -> io::Result<()> {
+        if reserved.is_empty() {
+            return Ok(());
+        }
+        let mut number = [0u8; 8];
+        rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;
+        let name = format!("{:016x}", u64::from_ne_bytes(number));
+        let mut options = File::options();
+        let mut file = options.read(true).write(true).create_new(true).mode(0o600).open(self.folder.join(name))?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        file.write_all(&encode(reserved))?;
+        self.record = Some(file);
+        Ok(())
+    }
+
+    /// After every mount stands.
+    pub fn placed(&mut self) {
+        self.looking = None;
+    }
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        self.looking = None;
+        if self.record.take().is_some() {
+            // What cannot be removed now stays on record, and is tried again by the next run.
+            drop(clean(&self.folder));
+        }
+    }
+}
+
+/// Removes what runs that were killed have left below a state folder.
+pub fn sweep(state: &Path) -> io::Result<()> {
+    let folder = state.join("reserved");
+    if folder.is_dir() { clean(&folder) } else { Ok(()) }
+}
+
+fn open_lock(folder: &Path) -> io::Result<File> {
+    let open =
+        || File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            open()
+        }
+        other => other,
+    }
+}
+
+fn clean(folder: &Path) -> io::Result<()> {
+    let lock = open_lock(folder)?;
+    flock(&lock, FlockOperation::LockExclusive)?;
+    let mut ended: Vec<(PathBuf, File)> = Vec::new();
+    let mut free: Vec<Reserved> = Vec::new();
+    let mut held: Vec<Reserved> = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.file_name() == Some(OsStr::new(LOCK)) {
+            continue;
+        }
+        let mut file = File::open(&path)?;
+        let alive = flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let names = decode(&bytes);
+        if alive {
+            held.extend(names);
+        } else {
+            free.extend(names);
+            ended.push((path, file));
+        }
+    }
+    // What is deeper first, so that a folder is empty when its turn comes.
+    free.sort_by(|one, other| other.path.cmp(&one.path));
+    for reserved in free.iter().filter(|reserved| !held.iter().any(|other| other.path.starts_with(&reserved.path))) {
+        // Somebody may have put something else there, or taken it away.
+        remove(reserved).unwrap_or_default();
+    }
+    ended.into_iter().try_for_each(|(path, _)| fs::remove_file(path))
+}
+
+fn remove(reserved: &Reserved) -> Result<(), Errno> {
+    let (Some(parent), Some(name)) = (reserved.path.parent(), reserved.path.file_name()) else { return Ok(()) };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = openat2(CWD, parent, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    match reserved.by {
+        Reserve::Folder => unlinkat(&parent, name, AtFlags::REMOVEDIR),
+        Reserve::File => {
+            let found = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
+            if socket && found.st_mode & 0o777 == 0 { unlinkat(&parent, name, AtFlags::empty()) } else { Ok(()) }
+        }
+    }
+}
+
+fn encode(reserved: &[Reserved]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for Reserved { path, by } in reserved {
+        bytes.push(match by {
+            Reserve::Folder => b'd',
+            Reserve::File => b'f',
+        });
+        bytes.extend(path.as_os_str().as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+/// What a record says, as far as it was written.
+fn decode(bytes: &[u8]) -> Vec<Reserved> {
+    let complete = bytes.split_inclusive(|byte| *byte == 0).filter_map(|entry| entry.strip_suffix(&[0]));
+    let entry = |entry: &[u8]| {
+        let (kind, path) = entry.split_first()?;
+        let by = match kind {
+            b'd' => Reserve::Folder,
+            b'f' => Reserve::File,
+            _ => return None,
+        };
+        Some(Reserved { path: PathBuf::from(OsStr::from_bytes(path)), by })
+    };
+    complete.filter_map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_was_cut_short_is_read_as_far_as_it_goes() {
+        let reserved = [
+            Reserved { path: "/a b\nc".into(), by: Reserve::Folder },
+            Reserved { path: "/a b\nc/d".into(), by: Reserve::File },
+        ];
+        let bytes = encode(&reserved);
+        assert_eq!(decode(&bytes), reserved);
+        assert_eq!(decode(&bytes[..bytes.len() - 1]), reserved[..1]);
+    }
+}

@@ -1,0 +1,101 @@
+//! `clone(2)`, `execve(2)`, `close_range(2)`.
+
+use std::ffi::{CStr, CString, c_char};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use super::{check, last};
+
+/// Which side of a `clone`.
+pub enum Forked {
+    /// The new process.
+    Child,
+    /// The one that called, with the new one.
+    Parent(Child),
+}
+
+/// A child, and the descriptor that stands for it.
+#[derive(Debug)]
+pub struct Child {
+    /// Its number.
+    pub pid: Pid,
+    /// It, whatever becomes of its number.
+    pub handle: OwnedFd,
+}
+
+/// A new process in new namespaces (`CLONE_NEW*`), a copy of this one. Unlike `fork(3)` it takes no lock of the C library: until it calls
+/// `execve` or `exit` the child must not allocate, or wait for anything another thread held.
+pub fn clone(namespaces: i32) -> Result<Forked, Errno> {
+    let flags = namespaces | libc::CLONE_PIDFD | libc::SIGCHLD;
+    let mut handle: i32 = -1;
+    // SAFETY: without `CLONE_VM` the child has a copy of all memory and goes on with the same stack pointer, as after `fork`. The kernel writes
+    // one `int` to `handle`, which lives; the two last arguments, whose order differs between architectures, are both null and not asked for.
+    let pid = check(unsafe { libc::syscall(libc::SYS_clone, flags, 0usize, &raw mut handle, 0usize, 0usize) })?;
+    match i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        None => Ok(Forked::Child),
+        // SAFETY: the kernel has just made this descriptor, and nothing else knows it.
+        Some(pid) => Ok(Forked::Parent(Child { pid, handle: unsafe { OwnedFd::from_raw_fd(handle) } })),
+    }
+}
+
+/// Texts as `execve` takes them: pointers and a null. They are kept beside the pointers, so these stay valid.
+pub struct Texts {
+    _texts: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+impl Texts {
+    /// Takes them over.
+    pub fn new(texts: Vec<CString>) -> Self {
+        let pointers = texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
+        Self { _texts: texts, pointers }
+    }
+}
+
+/// Becomes another program. Answers only if that failed.
+pub fn execute(program: &CStr, arguments: &Texts, environment: &Texts) -> Errno {
+    // SAFETY: `program` ends with a zero byte; both lists end with a null and point to texts that `Texts` keeps alive and in place.
+    unsafe { libc::execve(program.as_ptr(), arguments.pointers.as_ptr(), environment.pointers.as_ptr()) };
+    last()
+}
+
+/// Becomes the program that a descriptor stands for. Answers only if that failed.
+pub fn execute_descriptor(program: BorrowedFd<'_>, arguments: &Texts, environment: &Texts) -> Errno {
+    // SAFETY: as for `execute`; the path is empty, which with `AT_EMPTY_PATH` means the descriptor itself.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program.as_raw_fd(),
+            c"".as_ptr(),
+            arguments.pointers.as_ptr(),
+            environment.pointers.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    last()
+}
+
+/// Every descriptor from `first` on closes when a program is executed.
+pub fn close_on_execution(first: u32) -> Result<(), Errno> {
+    // SAFETY: it changes flags of descriptors and touches no memory.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) }).map(drop)
+}
+
+/// Ends this process at once, without anything that was registered for its end.
+pub fn exit(code: i32) -> ! {
+    // SAFETY: it does not come back and touches no memory.
+    unsafe { libc::_exit(code) }
+}
+
+/// Closes every descriptor but this one, which moves to 0. For a process that goes on with nothing else: values that stand for descriptors
+/// are not dropped after this.
+pub fn keep_only(descriptor: BorrowedFd<'_>) -> Result<BorrowedFd<'static>, Errno> {
+    // SAFETY: both calls change descriptors and touch no memory; the only caller never drops a value that stands for one of them.
+    check(unsafe { libc::c_long::from(libc::dup2(descriptor.as_raw_fd(), 0)) })?;
+    // SAFETY: as above.
+    check(unsafe { libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0) })?;
+    // SAFETY: 0 is open and stays so until the process ends.
+    Ok(unsafe { BorrowedFd::borrow_raw(0) })
+}
