@@ -5,7 +5,7 @@
 //! (mapped, NAT64, 6to4, Teredo) is at least as special as the one inside.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -98,14 +98,25 @@ fn inner_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
 }
 
-/// Whether packets to an address stay on this machine: the kernel then takes that very address as their source.
+/// Whether an address is one of this machine's: only those can be bound to.
 pub fn is_own(address: IpAddr) -> bool {
-    let any: SocketAddr = match address {
-        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    let binds = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
+    // Where the kernel lets any address be bound (`ip_nonlocal_bind`), this one of nobody's (RFC 5737, RFC 3849) is bound as well.
+    let nobodys: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+    };
+    binds(address) && (!binds(nobodys) || is_source(address))
+}
+
+/// Whether the kernel takes an address for the source of packets to it, as it does for a machine's first address.
+fn is_source(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     // Nothing is sent: connecting a UDP socket only looks up the route.
-    let source = UdpSocket::bind(any).and_then(|socket| {
+    let source = UdpSocket::bind((any, 0)).and_then(|socket| {
         socket.connect((address, 9))?;
         socket.local_addr()
     });
@@ -249,8 +260,11 @@ mod tests {
     }
 
     #[test]
-    fn own_addresses_are_known_by_their_route() {
+    fn own_addresses_are_known() {
         assert!(is_own("127.0.0.1".parse().unwrap()) && is_own("127.9.9.9".parse().unwrap()));
-        assert!(!is_own("192.0.2.1".parse().unwrap()));
+        assert!(is_source("127.0.0.1".parse().unwrap()));
+        for other in ["192.0.2.1", "8.8.8.8"] {
+            assert!(!is_own(other.parse().unwrap()) && !is_source(other.parse().unwrap()), "{other}");
+        }
     }
 }

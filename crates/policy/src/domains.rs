@@ -33,9 +33,10 @@ impl Domains {
         named.or(everything).map(|rule| rule.pointer.as_str()).or(absent)
     }
 
-    /// The first allow rule that matches a host.
+    /// The allow rule that matches a host: the first that names it, else the bare `*`.
     pub fn allowing(&self, name: &str) -> Option<&HostRule> {
-        self.allow.iter().flatten().find(|rule| rule.matches(name))
+        let mut matching = self.allow.iter().flatten().filter(|rule| rule.matches(name));
+        matching.clone().find(|rule| !rule.is_everything()).or_else(|| matching.next())
     }
 
     /// Whether a deny rule other than the bare `*` names a host.

@@ -164,3 +164,6 @@ impl Unpacker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
