@@ -13,7 +13,7 @@ use crate::metadata::{Metadata, Package};
 use crate::run::say;
 
 /// Each room and the rooms it may use. Every room may use `core`; `engine`, `service` and `cli` compose the others.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("core", &[]),
     ("shell", &[]),
     ("policy", &["shell"]),
@@ -25,6 +25,7 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("store", &["evidence"]),
     ("verifier", &["evidence"]),
     ("sandbox", &["policy"]),
+    ("egress", &["policy"]),
     ("clients", &[]),
     ("engine", BELOW_ENGINE),
     ("service", BELOW_SERVICE),
@@ -42,6 +43,7 @@ const BELOW_ENGINE: &[&str] = &[
     "store",
     "verifier",
     "sandbox",
+    "egress",
     "clients",
 ];
 const BELOW_SERVICE: &[&str] = &[
@@ -55,6 +57,7 @@ const BELOW_SERVICE: &[&str] = &[
     "store",
     "verifier",
     "sandbox",
+    "egress",
     "clients",
     "engine",
 ];
@@ -69,6 +72,7 @@ const BELOW_CLI: &[&str] = &[
     "store",
     "verifier",
     "sandbox",
+    "egress",
     "clients",
     "engine",
     "service",

@@ -1,14 +1,38 @@
 //! What a `domains` entry names (R14).
 
+use serde::{Deserialize, Serialize};
+
 use crate::url;
 
 /// What a `domains` entry names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
 pub struct HostRule {
     /// JSON pointer of the rule.
     pub pointer: String,
     /// Lower case, without a final dot.
     pub pattern: String,
+}
+
+/// A rule as it is written down; only one that reads as a pattern is taken back.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    pointer: String,
+    pattern: String,
+}
+
+/// A text that names no host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a host name, `*.host`, `host.*` or `*`")]
+pub struct BadPattern(pub String);
+
+impl TryFrom<Written> for HostRule {
+    type Error = BadPattern;
+
+    fn try_from(written: Written) -> Result<Self, BadPattern> {
+        Self::parse(written.pointer, &written.pattern).ok_or(BadPattern(written.pattern))
+    }
 }
 
 impl HostRule {

@@ -5,6 +5,7 @@
 //! [`Facts`] — so that the second can be done again, years later, from the record. Page: `spec/policy.md`.
 
 mod command;
+mod domains;
 mod enforce;
 mod error;
 mod facts;
@@ -26,16 +27,19 @@ mod survey;
 mod url;
 mod world;
 
+pub use domains::Domains;
 pub use enforce::{Enforce, Enforced, enforce};
 pub use error::{PolicyError, Problem, did_you_mean};
 pub use facts::{Apply, Facts, Host, Loss, PlanVerdict};
 pub use glob::{Glob, GlobError};
+pub use host_rule::{BadPattern, HostRule};
 pub use judge::Tally;
 pub use layer::{Layer, judge};
 pub use members::{Claims, Consequences};
 pub use policy::Policy;
 pub use protect::{POLICY_NAMES, PROGRAM, Protected, Setting};
 pub use survey::survey;
+pub use url::read_host;
 pub use world::{Entry, Lexical, Resolved, World, fold};
 
 use writ_core::{Decision, ToolCall};

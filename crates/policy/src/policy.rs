@@ -3,15 +3,15 @@
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Digest, OWN_TOOLS, Timestamp, Verdict};
 
+use crate::domains::Domains;
 use crate::enforce::Enforce;
 use crate::error::{Found, PolicyError, did_you_mean};
-use crate::facts::{Host, HostFact};
 use crate::host_rule::HostRule;
 use crate::members::{Claims, Consequences, FailFast};
 use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
 use crate::schema::{self, Kind, join};
 use crate::scope::Scope;
-use crate::{semantics, url};
+use crate::semantics;
 
 /// A checked policy. There is no other way to get one than [`Policy::parse`].
 #[derive(Clone, Debug)]
@@ -49,12 +49,6 @@ pub(crate) struct Files {
     pub root: String,
 }
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Domains {
-    pub allow: Option<Vec<HostRule>>,
-    pub deny: Vec<HostRule>,
-}
-
 impl Files {
     /// Takes over what `Read:path`, `Write:path` and `Edit:path` among `tools` say of other tools and of shell lines.
     fn with_tools(mut self, tools: &Tools) -> Self {
@@ -78,31 +72,12 @@ impl Files {
     }
 }
 
-impl Domains {
-    /// The pointer of what refuses a host (R14). A host that is only mentioned counts against `deny` alone.
-    pub fn refusal(&self, fact: &HostFact) -> Option<&str> {
-        let Host::Name(name) = &fact.host else { return None };
-        let allowed = self.allow.as_deref().map(|rules| rules.iter().any(|rule| rule.matches(name)));
-        let inner = url::inner_v4(name);
-        let hits = |rule: &&HostRule| rule.matches(name) || inner.as_ref().is_some_and(|inner| rule.matches(inner));
-        let named = self.deny.iter().filter(|rule| !rule.is_everything()).find(hits);
-        let everything = self.deny.iter().find(|rule| rule.is_everything() && allowed != Some(true));
-        let absent = (allowed == Some(false) && !fact.mentioned).then_some("/domains/allow");
-        named.or(everything).map(|rule| rule.pointer.as_str()).or(absent)
-    }
-
-    /// Whether a deny rule other than the bare `*` names a host.
-    pub fn is_named(&self, fact: &HostFact) -> bool {
-        let Host::Name(name) = &fact.host else { return false };
-        self.deny.iter().any(|rule| !rule.is_everything() && rule.matches(name))
-    }
-
-    pub const fn any(&self) -> bool {
-        self.allow.is_some() || !self.deny.is_empty()
-    }
-}
-
 impl Policy {
+    /// Which hosts may be reached.
+    pub const fn domains(&self) -> &Domains {
+        &self.domains
+    }
+
     /// Parses and checks a policy document. Relative patterns hang off `root`, an absolute path.
     pub fn parse(bytes: &[u8], root: &str) -> Result<Self, PolicyError> {
         let text = String::from_utf8_lossy(bytes);

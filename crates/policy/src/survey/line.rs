@@ -312,7 +312,7 @@ impl Survey<'_> {
             None => return self.mentioned_path(&text, word.span),
         };
         let fact = HostFact { host: Host::Name(host), mentioned: true, span: Some(word.span) };
-        if self.policy.domains.refusal(&fact).is_some() {
+        if fact.refused_by(&self.policy.domains).is_some() {
             self.facts.hosts.push(fact);
         }
     }

@@ -6,7 +6,7 @@ use writ_shell::Access;
 
 use super::file_url;
 use super::members::{Member, NETWORK};
-use crate::facts::{Host, HostFact, PathKind, TEXT_HOST, UnresolvedFact};
+use crate::facts::{Host, PathKind, TEXT_HOST, UnresolvedFact};
 use crate::survey::Survey;
 use crate::url::{self, Target};
 
@@ -43,10 +43,9 @@ impl Survey<'_> {
     }
 
     fn host_word(&mut self, word: &str, strict: bool) {
-        let Target::Host(host @ Host::Name(_)) = url::read(word) else { return };
-        let fact = HostFact { host, mentioned: true, span: None };
+        let Target::Host(Host::Name(name)) = url::read(word) else { return };
         let domains = &self.policy.domains;
-        let refused = if strict { domains.refusal(&fact).is_some() } else { domains.is_named(&fact) };
+        let refused = if strict { domains.refusal(&name, true).is_some() } else { domains.is_named(&name) };
         if refused {
             let what = word.chars().take(80).collect();
             self.facts.unresolved.push(UnresolvedFact { kind: TEXT_HOST.to_owned(), what, span: None });

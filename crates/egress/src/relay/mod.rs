@@ -1,0 +1,103 @@
+//! The roads: from a program's connection to a host's.
+//!
+//! Owns one connection from its first byte to its record. Refuses in the words of [`crate::refusal`], in whatever the program
+//! speaks: an HTTP answer, a TLS alert, a closed connection. Invariant: however a connection ends, its last record is kept.
+
+mod direct;
+mod exchange;
+mod proxy;
+mod requests;
+mod tls;
+mod tunnel;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::context::Context;
+use crate::record::{Entry, Road, Stage};
+use crate::refusal::Refusal;
+
+pub use direct::serve as direct;
+pub use proxy::serve as proxy;
+
+/// How long a client may take for a head or a handshake.
+const HEAD_TIME: Duration = Duration::from_secs(30);
+/// How long a connection that has had its last answer is still read, so that the client gets to see it.
+const LINGER: Duration = Duration::from_millis(500);
+/// And how much.
+const LINGER_BYTES: usize = 4 << 20;
+
+/// One connection of a program.
+pub struct Connection {
+    context: Arc<Context>,
+    entry: Mutex<Arc<Entry>>,
+}
+
+impl Connection {
+    /// Serves a connection and keeps its record, whatever becomes of it.
+    pub async fn serve<F>(context: Arc<Context>, road: Road, work: impl FnOnce(Arc<Self>) -> F)
+    where
+        F: Future<Output = Result<(), Refusal>>,
+    {
+        let entry = Mutex::new(Arc::new(Entry::new(context.reporter.next_id(), road)));
+        let connection = Arc::new(Self { context, entry });
+        let ended = connection.context.ended.clone();
+        let end = tokio::select! {
+            biased;
+            () = ended.cancelled() => Err(Refusal::Ended),
+            end = work(Arc::clone(&connection)) => end,
+        };
+        // A reporter that fails has ended everything already.
+        connection.context.reporter.close(connection.entry().last(&end)).await.ok();
+    }
+
+    fn entry(&self) -> Arc<Entry> {
+        Arc::clone(&self.entry.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Begins a record of its own for another host on the same connection.
+    async fn turn(&self) -> Result<(), Refusal> {
+        let entry = self.entry();
+        let record = entry.last(&Ok(()));
+        if record.stage == Stage::Opened || record.host.is_some() {
+            let next = Entry::new(self.context.reporter.next_id(), record.road);
+            *self.entry.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+            self.context.reporter.close(record).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Says over HTTP why something was refused, and ends the connection.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, refusal: &Refusal) {
+    let (status, reason) = refusal.status();
+    let text = format!("writ: {refusal}\n");
+    let answer = format!(
+        "HTTP/1.1 {status} {reason}\r\ncontent-type: text/plain; charset=utf-8\r\nx-writ-refused: {}\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{text}",
+        refusal.word(),
+        text.len()
+    );
+    say(stream, answer.as_bytes()).await;
+}
+
+/// Last words. A client that does not listen is no reason to stay.
+async fn say<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, words: &[u8]) {
+    let spoken = async {
+        stream.write_all(words).await?;
+        stream.shutdown().await?;
+        // Closed with bytes unread, the kernel would reset the connection, and the words could be lost.
+        let mut rest = Vec::new();
+        stream.take(LINGER_BYTES as u64).read_to_end(&mut rest).await
+    };
+    timeout(LINGER, spoken).await.ok();
+}
+
+/// Says over TLS that access is denied (RFC 8446, 6.2), before there are keys.
+async fn alert(stream: &mut TcpStream) {
+    say(stream, &[21, 3, 3, 0, 2, 2, 49]).await;
+}
