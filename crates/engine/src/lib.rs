@@ -7,6 +7,7 @@
 pub mod attest;
 mod claim_settings;
 pub mod claims;
+pub mod confine;
 pub mod decide;
 pub mod governing;
 mod home;

@@ -104,6 +104,16 @@ impl PathRule {
         !self.negated && self.with(home, |glob| glob.overlaps(pattern, narrow)).unwrap_or(false)
     }
 
+    /// Whether it names everything below a folder.
+    pub fn covers_below(&self, folder: &str, home: Option<&str>) -> bool {
+        self.with(home, |glob| glob.covers_below(folder)).unwrap_or(false)
+    }
+
+    /// Whether it may name something below a folder, also to take it back.
+    pub fn may_name_below(&self, folder: &str, home: Option<&str>) -> bool {
+        self.with(home, |glob| glob.leads_through(folder)).unwrap_or(false)
+    }
+
     /// The folder that everything it names lies in, and that is plain.
     pub fn anchor(&self, home: Option<&str>) -> Option<String> {
         self.with(home, Glob::anchor).flatten().filter(|_| !self.negated)

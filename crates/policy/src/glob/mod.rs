@@ -141,6 +141,15 @@ impl Glob {
         all.all(|other| other == first).then(|| format!("/{}", first.join("/")))
     }
 
+    /// Whether it matches everything below folder `dir`: it is `…/**`, and what stands before that matches `dir` or a folder above.
+    pub fn covers_below(&self, dir: &str) -> bool {
+        let dir = split(dir);
+        self.alternatives.iter().any(|pattern| {
+            let Some((Segment::Any, front)) = pattern.split_last() else { return false };
+            (0..=dir.len()).any(|end| dir.get(..end).is_some_and(|above| walk::path(front, above)))
+        })
+    }
+
     /// Whether folder `dir` lies on the way to something it can match.
     pub fn leads_through(&self, dir: &str) -> bool {
         let dir: Vec<&str> = parts(dir).collect();

@@ -1,0 +1,7 @@
+//! Calls in a sandbox made from the policy.
+//!
+//! Owns the way from an allowed call to a confined one: the plan, what this machine allows, the run, its row. Decides nothing: what
+//! runs was allowed before, and its row says for which plan.
+
+mod places;
+pub mod plan;

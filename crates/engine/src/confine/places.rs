@@ -1,0 +1,28 @@
+//! Places that every sandbox treats alike: what programs need, what is a credential, what runs outside later.
+
+/// What programs need to run at all, where only named files may be read.
+pub const SYSTEM: [&str; 14] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/snap", "/var/lib/dpkg",
+    "/run/systemd/resolve", "/sys/devices/system/cpu",
+];
+
+/// The same in the user's home: toolchains, package caches, settings without secrets.
+pub const TOOLS: [&str; 24] = [
+    ".cargo/bin", ".cargo/env", ".cargo/registry", ".cargo/git", ".cargo/config.toml", ".rustup", ".nvm", ".pyenv",
+    ".rbenv", ".sdkman", ".asdf", ".volta", ".local/bin", ".local/lib", ".local/share/mise", ".npm", ".cache/pip",
+    ".cache/uv", ".cache/go-build", "go", ".gitconfig", ".config/git", ".profile", ".bashrc",
+];
+
+/// Credentials in the user's home.
+pub const SECRETS: [&str; 24] = [
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker/config.json", ".netrc", ".git-credentials", ".npmrc",
+    ".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".config/gh", ".config/gcloud", ".config/op",
+    ".config/hub", ".terraform.d/credentials.tfrc.json", ".vault-token", ".pgpass", ".my.cnf", ".password-store",
+    ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json",
+];
+
+/// Names in a folder that can be written which shells, editors and clients obey outside the sandbox. A last `/` is a folder.
+pub const KEPT: [&str; 18] = [
+    ".claude/", ".mcp.json", ".codex/", ".gemini/", ".cursor/", ".vscode/", ".idea/", ".zed/", ".envrc", ".bashrc",
+    ".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".gitmodules", ".mise.toml", "mise.toml",
+];

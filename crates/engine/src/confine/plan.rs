@@ -1,0 +1,285 @@
+//! Policies into what the kernel is to hold around a call.
+//!
+//! Owns the way from rules to places: the disk is walked as far as rules can differ, and each path is asked of the policies
+//! themselves. Refuses a disk too large to look at. Invariant: a place is never given more than every policy gives it; what no
+//! kernel can hold stands in [`Planned::advised`].
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use writ_policy::{Policy, Reach, Setting};
+use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
+
+use super::places::{KEPT, SECRETS, SYSTEM, TOOLS};
+
+/// A name that no rule is about, to ask what becomes of names that are not there yet.
+const ANY_NAME: &str = "\u{1}writ";
+/// Most folders and files that are looked at.
+const MOST: usize = 400_000;
+/// Deepest folders.
+const DEEPEST: usize = 128;
+
+/// What a plan is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    /// The policies, each of which has to permit.
+    pub layers: &'a [&'a Policy],
+    /// What is protected whatever they say.
+    pub setting: &'a Setting,
+    /// The folder that may be worked in, where no policy names files: the policy's.
+    pub root: &'a Path,
+    /// Where the command starts.
+    pub folder: &'a Path,
+    /// Writ's state.
+    pub state: Option<&'a Path>,
+    /// Where programs are looked up.
+    pub search: &'a [PathBuf],
+}
+
+/// A plan, and what it leaves to reading command lines.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// What the kernel holds.
+    pub confinement: Confinement,
+    /// What it does not: rules about names that are not there yet, and about places that are not looked at.
+    pub advised: Vec<String>,
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// There is too much to look at.
+    #[error("`{}` holds more than {MOST} files, and a rule of the policy may be about any of them: name folders in its patterns", .0.display())]
+    TooMany(PathBuf),
+    /// A folder cannot be read.
+    #[error("`{}`: {error}", path.display())]
+    Disk {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// No path of a sandbox.
+    #[error("`{}`: {error}", path.display())]
+    Path {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: HostPathError,
+    },
+}
+
+/// What is to be held around a command.
+pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
+    let mut walk = Walk { ground, confinement: Confinement::reading(host(ground.folder)?), seen: 0, advised: Vec::new() };
+    let named = ground.layers.iter().any(|policy| policy.names_all_files());
+    if named {
+        walk.confinement.reading = Reading::Closed;
+        walk.system()?;
+    }
+    walk.folder(ground.root, if named { Reach::Unnamed } else { Reach::Read }, 0)?;
+    walk.elsewhere()?;
+    walk.secrets()?;
+    walk.protected()?;
+    let restricted = ground.layers.iter().any(|policy| policy.domains().any());
+    walk.confinement.network = if restricted { Network::Proxied(Ports::default()) } else { Network::Open };
+    walk.confinement.environment.pass = Pass::All;
+    let Walk { mut confinement, mut advised, .. } = walk;
+    for list in [
+        &mut confinement.writable,
+        &mut confinement.readable,
+        &mut confinement.masked,
+        &mut confinement.read_only,
+    ] {
+        list.sort();
+        list.dedup();
+    }
+    advised.sort();
+    advised.dedup();
+    Ok(Planned { confinement, advised })
+}
+
+fn host(path: &Path) -> Result<HostPath, PlanError> {
+    HostPath::new(path.as_os_str()).map_err(|error| PlanError::Path { path: path.to_owned(), error })
+}
+
+struct Walk<'a> {
+    ground: &'a Ground<'a>,
+    confinement: Confinement,
+    seen: usize,
+    advised: Vec<String>,
+}
+
+impl Walk<'_> {
+    fn home(&self) -> Option<&str> {
+        self.ground.setting.home.as_deref()
+    }
+
+    /// What every policy lets programs do with a path. A name that is no text is what other names there are.
+    fn reach(&self, path: &Path) -> Reach {
+        let text = path.to_str().map_or_else(|| any_name(path.parent().unwrap_or(path)), str::to_owned);
+        let reach = |policy: &&Policy| policy.reach(&text, self.home());
+        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied)
+    }
+
+    /// What they let programs do with names below a folder that no rule is about.
+    fn below(&self, folder: &Path) -> Reach {
+        let name = any_name(folder);
+        let reach = |policy: &&Policy| policy.reach(&name, self.home());
+        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied)
+    }
+
+    fn is_alike(&self, folder: &Path) -> bool {
+        let Some(text) = folder.to_str() else { return false };
+        self.ground.layers.iter().all(|policy| policy.is_alike_below(text, self.home()))
+    }
+
+    /// Gives a folder and what lies below it their due, where that is not what the folder above has.
+    fn folder(&mut self, folder: &Path, above: Reach, depth: usize) -> Result<(), PlanError> {
+        let own = self.below(folder);
+        if own != above {
+            self.give(folder, own)?;
+        }
+        let git = folder.join(".git");
+        if let Ok(found) = git.symlink_metadata() {
+            self.repository(&git, found.is_dir(), own)?;
+        }
+        if own == Reach::Write {
+            for name in KEPT {
+                let path = folder.join(name.trim_end_matches('/'));
+                // Names that are not there yet are kept where an agent starts, and at the top.
+                if depth == 0 || path.symlink_metadata().is_ok() {
+                    self.confinement.read_only.push(host(&folder.join(name))?);
+                }
+            }
+        }
+        if self.is_alike(folder) && !self.may_hold_repositories(own) || depth > DEEPEST {
+            return Ok(());
+        }
+        let disk = |error| PlanError::Disk { path: folder.to_owned(), error };
+        for entry in fs::read_dir(folder).map_err(disk)? {
+            let entry = entry.map_err(disk)?;
+            self.seen += 1;
+            if self.seen > MOST {
+                return Err(PlanError::TooMany(self.ground.root.to_owned()));
+            }
+            let path = entry.path();
+            let kind = entry.file_type().map_err(disk)?;
+            if kind.is_dir() {
+                if entry.file_name() != ".git" {
+                    self.folder(&path, own, depth + 1)?;
+                }
+                continue;
+            }
+            let reach = self.reach(&path);
+            if reach != own {
+                self.give(&path, reach)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A nested repository's hooks run outside, whoever wrote them.
+    const fn may_hold_repositories(&self, own: Reach) -> bool {
+        matches!(own, Reach::Write)
+    }
+
+    /// Git's own files: it works in them, and what it runs or obeys is kept.
+    fn repository(&mut self, git: &Path, is_folder: bool, around: Reach) -> Result<(), PlanError> {
+        if !is_folder {
+            self.confinement.read_only.push(host(git)?);
+            return Ok(());
+        }
+        if around != Reach::Write && around != Reach::Denied {
+            self.confinement.writable.push(host(git)?);
+        }
+        for name in ["hooks/", "config", "config.worktree", "info/attributes", "modules/"] {
+            let path = git.join(name);
+            if name != "modules/" || path.exists() {
+                self.confinement.read_only.push(host(&path)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, path: &Path, reach: Reach) -> Result<(), PlanError> {
+        let list = match reach {
+            Reach::Denied => &mut self.confinement.masked,
+            // Below a folder that is readable, what is not named is hidden; elsewhere it is hidden already.
+            Reach::Unnamed => &mut self.confinement.masked,
+            Reach::Read => &mut self.confinement.read_only,
+            Reach::Write => &mut self.confinement.writable,
+        };
+        list.push(host(path)?);
+        if reach == Reach::Read && self.confinement.reading == Reading::Closed {
+            self.confinement.readable.push(host(path)?);
+        }
+        Ok(())
+    }
+
+    /// Places outside the folder that rules name by where they are.
+    fn elsewhere(&mut self) -> Result<(), PlanError> {
+        let anchors: Vec<String> = self.ground.layers.iter().flat_map(|policy| policy.places(self.home())).collect();
+        for anchor in anchors {
+            let path = PathBuf::from(anchor);
+            if path.starts_with(self.ground.root) || self.ground.root.starts_with(&path) {
+                continue;
+            }
+            let Ok(found) = path.symlink_metadata() else { continue };
+            let above = if self.confinement.reading == Reading::Closed { Reach::Unnamed } else { Reach::Read };
+            if found.is_dir() {
+                self.folder(&path, above, 1)?;
+                continue;
+            }
+            let reach = self.reach(&path);
+            if reach != above {
+                self.give(&path, reach)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What programs need to run at all.
+    fn system(&mut self) -> Result<(), PlanError> {
+        let home = self.home().map(PathBuf::from);
+        let tools = home.iter().flat_map(|home| TOOLS.iter().map(|name| home.join(name)));
+        let all: Vec<PathBuf> =
+            SYSTEM.iter().map(PathBuf::from).chain(tools).chain(self.ground.search.iter().cloned()).collect();
+        for path in all.into_iter().filter(|path| path.exists()) {
+            self.confinement.readable.push(host(&path)?);
+        }
+        Ok(())
+    }
+
+    /// Credentials in the user's home, unless a policy's list names them.
+    fn secrets(&mut self) -> Result<(), PlanError> {
+        let Some(home) = self.home().map(PathBuf::from) else { return Ok(()) };
+        for path in SECRETS.iter().map(|name| home.join(name)) {
+            let named = self.confinement.reading == Reading::Closed && self.reach(&path) >= Reach::Read;
+            if !named && path.symlink_metadata().is_ok() {
+                self.confinement.masked.push(host(&path)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The policy, Writ's state and keys, the clients' settings.
+    fn protected(&mut self) -> Result<(), PlanError> {
+        for protected in &self.ground.setting.protected {
+            if protected.path.contains('*') {
+                continue;
+            }
+            let path = host(Path::new(&protected.path))?;
+            if protected.secret { self.confinement.masked.push(path) } else { self.confinement.read_only.push(path) }
+        }
+        if let Some(state) = self.ground.state {
+            self.confinement.masked.push(host(&state.join("keys"))?);
+        }
+        Ok(())
+    }
+}
+
+fn any_name(folder: &Path) -> String {
+    format!("{}/{ANY_NAME}", folder.to_string_lossy().trim_end_matches('/'))
+}

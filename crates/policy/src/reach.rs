@@ -1,0 +1,66 @@
+//! What a policy lets programs do with files, as a sandbox has to know it: of a path as it stands, and of all below a folder.
+//!
+//! Owns no rule: the lists are those that calls are judged by. A sandbox cannot ask, so what needs a human's yes is treated as
+//! refused here. Invariant: what this says of a path is never wider than what [`crate::judge`] says of a program's use of it.
+
+use crate::policy::Policy;
+use crate::rules::{PathRule, last_word_of};
+use crate::scope::Scope;
+use crate::glob::split;
+
+/// What may be done with a path. Ordered so that the narrower is the smaller.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Reach {
+    /// Denied: neither read nor written.
+    Denied,
+    /// `files.allow` does not name it.
+    Unnamed,
+    /// Read.
+    Read,
+    /// Read and written.
+    Write,
+}
+
+impl Policy {
+    /// What programs may do with an absolute path, links aside.
+    pub fn reach(&self, path: &str, home: Option<&str>) -> Reach {
+        let path = split(path);
+        let files = &self.files;
+        let named = |rules: &[PathRule], scopes: &[Scope]| {
+            last_word_of(rules, &path, home, |scope| scopes.contains(&scope)).is_some()
+        };
+        let reads = [Scope::Any, Scope::Reads];
+        let writes = [Scope::Any, Scope::Writes, Scope::Changes];
+        if named(&files.deny, &reads) || named(&files.approval, &reads) {
+            return Reach::Denied;
+        }
+        if files.allow.as_deref().is_some_and(|allow| !named(allow, &Scope::ALL)) {
+            return Reach::Unnamed;
+        }
+        if named(&files.read_only, &writes) || named(&files.approval, &writes) {
+            return Reach::Read;
+        }
+        Reach::Write
+    }
+
+    /// Whether programs may use files that no list names.
+    pub const fn names_all_files(&self) -> bool {
+        self.files.allow.is_some()
+    }
+
+    /// The plain folders or files in front of the wildcards of its rules.
+    pub fn places(&self, home: Option<&str>) -> Vec<String> {
+        let files = &self.files;
+        let allow = files.allow.as_deref().unwrap_or_default();
+        let rules = files.deny.iter().chain(&files.read_only).chain(&files.approval).chain(allow);
+        rules.filter_map(|rule| rule.anchor(home)).collect()
+    }
+
+    /// Whether every path below a folder is treated as every other is there, for certain.
+    pub fn is_alike_below(&self, folder: &str, home: Option<&str>) -> bool {
+        let files = &self.files;
+        let allow = files.allow.as_deref().unwrap_or_default();
+        let mut rules = files.deny.iter().chain(&files.read_only).chain(&files.approval).chain(allow);
+        rules.all(|rule| rule.covers_below(folder, home) || !rule.may_name_below(folder, home))
+    }
+}
