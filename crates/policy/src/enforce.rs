@@ -3,8 +3,9 @@
 //! Decides nothing itself: the verdict is [`crate::judge`]'s either way. Invariant: what protects the record is enforced under
 //! every policy. Page: `spec/extensions.md`.
 
+use serde::{Deserialize, Serialize};
 use writ_core::json::Value;
-use writ_core::{Decision, Reason, Verdict};
+use writ_core::{Decision, Digest, Reason, Verdict};
 
 use crate::protect;
 
@@ -16,6 +17,54 @@ pub enum Enforce {
     Decide,
     /// It is recorded, and stops nothing but what would touch the record itself.
     Observe,
+}
+
+/// What the `enforce` member wants of the kernel (R80).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Confine {
+    /// The weakest sandbox that will do, from 1 to 4.
+    pub at_least: u8,
+}
+
+impl Confine {
+    /// The words for the levels, weakest first.
+    pub const LEVELS: [&str; 4] = ["filters", "landlock", "namespaces", "full"];
+
+    pub(crate) fn read(document: &Value) -> Option<Self> {
+        let member = document.get("enforce")?;
+        if member.as_str() == Some("calls") {
+            return Some(Self { at_least: 1 });
+        }
+        let wanted = member.get("calls").and_then(Value::as_bool)?;
+        let word = member.get("atLeast").and_then(Value::as_str);
+        let at_least = Self::LEVELS.iter().zip(1..).find(|(level, _)| Some(**level) == word);
+        wanted.then(|| Self { at_least: at_least.map_or(1, |(_, number)| number) })
+    }
+}
+
+/// The right to run one command in one confinement: minted by an allowing decision, and read back only from a row that says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Grant {
+    confinement: Digest,
+    command: Digest,
+}
+
+impl Grant {
+    /// The right that a decision gives; none unless it lets the call run, or leaves it to a human's yes.
+    pub fn of(decision: &Decision, confinement: Digest, command: &str) -> Option<Self> {
+        let command = Digest::of(command.as_bytes());
+        (decision.verdict < Verdict::Deny).then_some(Self { confinement, command })
+    }
+
+    /// Whether it is for this command in this confinement.
+    pub fn covers(&self, confinement: Digest, command: &str) -> bool {
+        self.confinement == confinement && self.command == Digest::of(command.as_bytes())
+    }
+
+    /// Digest of the confinement.
+    pub const fn confinement(&self) -> Digest {
+        self.confinement
+    }
 }
 
 impl Enforce {

@@ -29,9 +29,9 @@ mod url;
 mod world;
 
 pub use domains::Domains;
-pub use enforce::{Enforce, Enforced, enforce};
+pub use enforce::{Confine, Enforce, Enforced, Grant, enforce};
 pub use error::{PolicyError, Problem, did_you_mean};
-pub use facts::{Apply, Facts, Host, Loss, PlanVerdict};
+pub use facts::{Apply, Facts, Held, Host, Loss, PlanVerdict};
 pub use glob::{Glob, GlobError};
 pub use host_rule::{BadPattern, HostRule};
 pub use judge::Tally;

@@ -4,7 +4,7 @@ use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Digest, OWN_TOOLS, Timestamp, Verdict};
 
 use crate::domains::Domains;
-use crate::enforce::Enforce;
+use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
 use crate::host_rule::HostRule;
 use crate::members::{Claims, Consequences, FailFast};
@@ -27,6 +27,7 @@ pub struct Policy {
     pub(crate) tokens: Option<Verdict>,
     pub(crate) limits: FailFast,
     enforce: Enforce,
+    confine: Option<Confine>,
     document: Value,
     warnings: Vec<String>,
 }
@@ -113,6 +114,7 @@ impl Policy {
             tokens,
             limits: FailFast::read(&document),
             enforce,
+            confine: Confine::read(&document),
             warnings: reader.warnings,
             document,
         })
@@ -141,6 +143,11 @@ impl Policy {
     /// What becomes of its decisions.
     pub const fn enforce(&self) -> Enforce {
         self.enforce
+    }
+
+    /// What it wants of the kernel; `None` where reading command lines will do.
+    pub const fn confine(&self) -> Option<Confine> {
+        self.confine
     }
 
     /// The text of the rule at a pointer: an entry of a list as it stands (`Bash:git push --force*`), a member with its name

@@ -3,10 +3,10 @@
 //! Owns no rule: the lists are those that calls are judged by. A sandbox cannot ask, so what needs a human's yes is treated as
 //! refused here. Invariant: what this says of a path is never wider than what [`crate::judge`] says of a program's use of it.
 
+use crate::glob::split;
 use crate::policy::Policy;
 use crate::rules::{PathRule, last_word_of};
 use crate::scope::Scope;
-use crate::glob::split;
 
 /// What may be done with a path. Ordered so that the narrower is the smaller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

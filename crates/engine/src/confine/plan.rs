@@ -72,7 +72,8 @@ pub enum PlanError {
 
 /// What is to be held around a command.
 pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
-    let mut walk = Walk { ground, confinement: Confinement::reading(host(ground.folder)?), seen: 0, advised: Vec::new() };
+    let mut walk =
+        Walk { ground, confinement: Confinement::reading(host(ground.folder)?), seen: 0, advised: Vec::new() };
     let named = ground.layers.iter().any(|policy| policy.names_all_files());
     if named {
         walk.confinement.reading = Reading::Closed;
@@ -86,12 +87,9 @@ pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
     walk.confinement.network = if restricted { Network::Proxied(Ports::default()) } else { Network::Open };
     walk.confinement.environment.pass = Pass::All;
     let Walk { mut confinement, mut advised, .. } = walk;
-    for list in [
-        &mut confinement.writable,
-        &mut confinement.readable,
-        &mut confinement.masked,
-        &mut confinement.read_only,
-    ] {
+    for list in
+        [&mut confinement.writable, &mut confinement.readable, &mut confinement.masked, &mut confinement.read_only]
+    {
         list.sort();
         list.dedup();
     }

@@ -50,6 +50,30 @@ pub struct Facts {
     /// It holds a token of a known shape, where the policy asks for that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) token: bool,
+    /// What the kernel holds while it runs, so that doubt about it needs no question.
+    #[serde(default, skip_serializing_if = "Held::is_nothing")]
+    pub(crate) held: Held,
+    /// Why it cannot be confined, where the policy asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unconfined: Option<String>,
+}
+
+/// What the kernel holds around a call (R70, R80).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Files: what the lists refuse, and what protects the record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub files: bool,
+    /// Hosts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hosts: bool,
+}
+
+impl Held {
+    /// Whether it is nothing at all.
+    pub const fn is_nothing(&self) -> bool {
+        !self.files && !self.hosts
+    }
 }
 
 /// An infrastructure plan that is applied.
@@ -234,6 +258,30 @@ impl Facts {
     pub fn with_loss(mut self, loss: Loss) -> Self {
         self.loss = Some(loss);
         self
+    }
+
+    /// Says what the kernel holds while the call runs.
+    #[must_use]
+    pub const fn held(mut self, held: Held) -> Self {
+        self.held = held;
+        self
+    }
+
+    /// Says why the call cannot be confined.
+    #[must_use]
+    pub fn unconfined(mut self, why: String) -> Self {
+        self.unconfined = Some(why);
+        self
+    }
+
+    /// What the kernel was to hold while the call ran.
+    pub const fn is_held(&self) -> Held {
+        self.held
+    }
+
+    /// Whether it was said why it cannot be confined.
+    pub const fn is_unconfined(&self) -> bool {
+        self.unconfined.is_some()
     }
 
     /// Adds the plans that the call would apply.

@@ -43,6 +43,7 @@ pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Tal
     judge.loss();
     judge.token();
     judge.unattested();
+    judge.unconfined();
     facts.applies.iter().for_each(|apply| judge.apply(apply));
     let mut seen = HashSet::new();
     let mut reasons = judge.reasons;
@@ -181,6 +182,31 @@ impl<'a> Judge<'a> {
         self.say(Verdict::Deny, "/consequences/attest", matched, message, instead);
     }
 
+    /// A call that the policy wants in a sandbox, and that cannot be put into one.
+    fn unconfined(&mut self) {
+        let Some(why) = self.facts.unconfined.as_ref().filter(|_| self.policy.confine().is_some()) else { return };
+        let message = format!("it cannot be run in a sandbox: {why}");
+        let matched = matched(Subject::Tool, &self.facts.tool, None);
+        let instead = "what `writ doctor` says of sandboxes".to_owned();
+        self.say(Verdict::Deny, "/enforce", matched, message, instead);
+    }
+
+    /// Asks because something is not known, unless the kernel holds it anyway (R70).
+    fn doubt(&mut self, held: bool, rule: &str, matched: Matched, message: String, instead: String) {
+        if !held {
+            self.say(Verdict::Ask, rule, matched, message, instead);
+        }
+    }
+
+    /// Denies what is certain, and asks about what is only possible and not held.
+    fn deny_or_doubt(&mut self, certain: bool, rule: &str, matched: Matched, message: String, instead: String) {
+        if certain {
+            self.say(Verdict::Deny, rule, matched, message, instead);
+        } else {
+            self.doubt(self.facts.held.files, rule, matched, message, instead);
+        }
+    }
+
     fn malformed(&mut self) {
         if let Some(why) = &self.facts.malformed {
             let (why, matched) = (why.clone(), matched(Subject::Tool, &self.facts.tool, None));
@@ -207,13 +233,8 @@ impl<'a> Judge<'a> {
                 }
                 let message = format!("`{}` is {}, which the agent may not touch", protected.path, protected.what);
                 let only_perhaps = matches!(fact.kind, PathKind::Text | PathKind::Operand | PathKind::Maybe);
-                self.say(
-                    if only_perhaps { Verdict::Ask } else { Verdict::Deny },
-                    protect::RULE,
-                    path_match(fact),
-                    message,
-                    "a human changes it outside the session".to_owned(),
-                );
+                let instead = "a human changes it outside the session".to_owned();
+                self.deny_or_doubt(!only_perhaps, protect::RULE, path_match(fact), message, instead);
             }
         }
         for text in self.facts.texts.iter().filter(|text| text.reserved) {
@@ -238,25 +259,27 @@ impl<'a> Judge<'a> {
             if open.kind == SEARCH {
                 if self.policy.files.any() {
                     let message = format!("`{}` holds too much to look for denied files in", open.what);
-                    self.say(Verdict::Ask, "/files", matched, message, "name a smaller folder".to_owned());
+                    self.doubt(facts.held.files, "/files", matched, message, "name a smaller folder".to_owned());
                 }
             } else if open.kind == SYNTAX {
-                if ruled.is_some() || self.policy.files.any() || self.policy.domains.any() {
+                if ruled.is_some()
+                    || self.policy.files.any() && !facts.held.files
+                    || self.policy.domains.any() && !facts.held.hosts
+                {
                     let message = format!("not readable as a shell command: {}", open.what);
                     self.say(Verdict::Deny, NO_SHELL, matched, message, "a command that bash accepts".to_owned());
                 }
             } else if open.kind == TEXT_HOST {
                 let message = format!("its input holds the address `{}`, whose host is not allowed", open.what);
-                self.say(Verdict::Ask, "/domains", matched, message, "leave the address out".to_owned());
+                self.doubt(facts.held.hosts, "/domains", matched, message, "leave the address out".to_owned());
             } else if open.kind == OTHER_SHELL {
                 let message =
                     format!("the shell that runs here is zsh, which reads {} differently from bash", open.what);
                 let instead = "`writ init`, which has the client run bash, or plainer words".to_owned();
                 self.say(Verdict::Ask, OTHER_SHELL_RULE, matched, message, instead);
             } else if open.kind == LIMIT && ruled.is_none() {
-                if self.policy.files.any() || self.policy.domains.any() {
+                if let Some(rule) = self.in_doubt() {
                     let message = format!("too large to be followed to its end: {}", open.what);
-                    let rule = if self.policy.files.any() { "/files" } else { "/domains" };
                     self.say(Verdict::Ask, rule, matched, message, "a shorter command".to_owned());
                 }
             } else if let Some(pointer) = ruled.map(|rule| rule.pointer.as_str()).or_else(|| self.may_break(&open.kind))
@@ -272,13 +295,14 @@ impl<'a> Judge<'a> {
 
     /// The rules about files or hosts that what runs unknown may break (R70).
     fn may_break(&self, kind: &str) -> Option<&'static str> {
-        if !matches!(kind, "code" | "script" | "program" | "environment") {
-            None
-        } else if self.policy.files.any() {
-            Some("/files")
-        } else {
-            self.policy.domains.any().then_some("/domains")
-        }
+        if matches!(kind, "code" | "script" | "program" | "environment") { self.in_doubt() } else { None }
+    }
+
+    /// The first rules about files or hosts that the kernel does not hold.
+    fn in_doubt(&self) -> Option<&'static str> {
+        let (held, policy) = (self.facts.held, self.policy);
+        let files = (policy.files.any() && !held.files).then_some("/files");
+        files.or_else(|| (policy.domains.any() && !held.hosts).then_some("/domains"))
     }
 }
 

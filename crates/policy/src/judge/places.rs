@@ -35,13 +35,9 @@ impl Judge<'_> {
         if let Some(rule) = denied {
             let pointer = rule.pointer.clone();
             let message = format!("`{}` is denied ({})", fact.resolved, access_word(fact.access));
-            return self.say(
-                if matches!(fact.kind, PathKind::Text | PathKind::Maybe) { Verdict::Ask } else { Verdict::Deny },
-                &pointer,
-                path_match(fact),
-                message,
-                format!("remove the rule at {pointer}, or leave this path out"),
-            );
+            let certain = !matches!(fact.kind, PathKind::Text | PathKind::Maybe);
+            let instead = format!("remove the rule at {pointer}, or leave this path out");
+            return self.deny_or_doubt(certain, &pointer, path_match(fact), message, instead);
         }
         if matches!(fact.kind, PathKind::Mentioned | PathKind::Text) {
             return;
@@ -53,13 +49,8 @@ impl Judge<'_> {
                 let message = format!("`{}` is read-only", fact.resolved);
                 // Whether a program or a tool of unknown doings writes is not known.
                 let only_perhaps = matches!(fact.kind, PathKind::Argument | PathKind::Operand | PathKind::Maybe);
-                return self.say(
-                    if only_perhaps { Verdict::Ask } else { Verdict::Deny },
-                    &pointer,
-                    path_match(fact),
-                    message,
-                    format!("remove the rule at {pointer}"),
-                );
+                let instead = format!("remove the rule at {pointer}");
+                return self.deny_or_doubt(!only_perhaps, &pointer, path_match(fact), message, instead);
             }
             if read_only.is_some() {
                 return;
@@ -107,6 +98,9 @@ impl Judge<'_> {
 
     /// A path that is on disk, ruled, and perhaps meant.
     fn perhaps(&mut self, fact: &PathFact) {
+        if self.facts.held.files {
+            return;
+        }
         let sure = PathFact { kind: PathKind::Found, ..fact.clone() };
         let before = self.reasons.len();
         self.path(&sure);
@@ -122,7 +116,7 @@ impl Judge<'_> {
         let what = if shown == "/**" { "any path".to_owned() } else { format!("`{shown}`") };
         let message =
             format!("which file is used ({}) is not known before it runs: it may be {what}", access_word(fact.access));
-        self.say(Verdict::Ask, rule, path_match(fact), message, "write the path out".to_owned());
+        self.doubt(self.facts.held.files, rule, path_match(fact), message, "write the path out".to_owned());
     }
 
     /// Files whose names nobody knows, into a folder that has something below it which may not be written.
@@ -140,7 +134,7 @@ impl Judge<'_> {
             let message =
                 format!("what is written into `{}` is not known, and might replace what is kept there", fact.resolved);
             let instead = "name the files, or another folder".to_owned();
-            self.say(Verdict::Ask, rule, path_match(fact), message, instead);
+            self.doubt(facts.held.files, rule, path_match(fact), message, instead);
         }
     }
 
@@ -205,7 +199,13 @@ impl Judge<'_> {
             Host::Unknown => {
                 let matched = matched(Subject::Host, "", fact.span);
                 let message = "which host is contacted is not known before it runs".to_owned();
-                return self.say(Verdict::Ask, "/domains", matched, message, "write the host out".to_owned());
+                return self.doubt(
+                    self.facts.held.hosts,
+                    "/domains",
+                    matched,
+                    message,
+                    "write the host out".to_owned(),
+                );
             }
         };
         if let Some(rule) = fact.refused_by(domains) {

@@ -145,7 +145,6 @@ const CLAIMS: &[Field] = &[
     field("tests", Kind::Truth, "Also send back who says that tests passed when they did not."),
 ];
 
-
 const ENFORCE: &[Field] = &[
     field("calls", Kind::Truth, "Run each shell call in a sandbox made from this policy."),
     field(
@@ -158,7 +157,11 @@ const ENFORCE: &[Field] = &[
 /// A secret that a sandbox may use without ever holding it.
 const BOUND: &[Field] = &[
     required(field("name", Kind::Name, "The environment variable that holds the placeholder.")),
-    required(field("from", Kind::Name, "Where the value is: `env:NAME` or `file:PATH`, of the user's, outside the sandbox.")),
+    required(field(
+        "from",
+        Kind::Name,
+        "Where the value is: `env:NAME` or `file:PATH`, of the user's, outside the sandbox.",
+    )),
     required(field("hosts", NAMES, "The hosts whose requests get the value, as in `domains`.")),
     field("inject", Kind::Word(&["header", "query"]), "Where in a request; `header` when left out."),
 ];
