@@ -40,6 +40,15 @@ pub struct Command {
     pub descriptor: Option<OwnedFd>,
     /// What follows the program.
     pub arguments: Vec<OsString>,
+    /// Where its standard output goes instead of the caller's.
+    pub output: Option<OwnedFd>,
+}
+
+impl Command {
+    /// A program by its name or path.
+    pub fn new(program: impl Into<OsString>, arguments: impl IntoIterator<Item = OsString>) -> Self {
+        Self { program: program.into(), descriptor: None, arguments: arguments.into_iter().collect(), output: None }
+    }
 }
 
 /// Sockets that listen inside the sandbox, and are answered outside. To be dropped when the run ends: they keep its network alive.
@@ -126,6 +135,11 @@ impl RunError {
 
 fn outside(doing: &'static str) -> impl FnOnce(Errno) -> RunError {
     move |error| RunError::Outside(doing, error.into())
+}
+
+/// User and group of the command, where the caller has to become them.
+pub fn owner(confinement: &Confinement) -> Result<Option<(u32, u32)>, RunError> {
+    identity::of(confinement).map(|who| who.other.then_some((who.uid, who.gid)))
 }
 
 /// The host, as far as it matters to a run.

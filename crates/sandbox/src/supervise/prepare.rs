@@ -62,6 +62,7 @@ pub fn prepare(
         ignored,
         programs: environment::programs(&command.program, &variables),
         descriptor: command.descriptor,
+        output: command.output,
         arguments: Texts::new(arguments),
         environment: Texts::new(environment::texts(&variables)),
     };
