@@ -89,7 +89,7 @@ pub fn self_test(
 ) -> std::result::Result<SelfTest, SelfTestError> {
     let here = Outside::new()?;
     let control = Ground::new(None)?;
-    let inside = Ground::new(supervise::owner(confinement)?)?;
+    let inside = Ground::new(supervise::owner(confinement, host.features)?)?;
     let outside = std::process::Command::new("/proc/self/exe")
         .args(arguments)
         .arg(text(&here.world(confinement, &control)?))

@@ -61,5 +61,8 @@ fn push_input() -> Result<(), Errno> {
     unlockpt(&terminal)?;
     // The first process of a session that opens a terminal is controlled by it.
     let own = ioctl_tiocgptpeer(&terminal, OpenptFlags::RDWR)?;
-    attempt::push_input(&own)
+    let pushed = attempt::push_input(&own);
+    // When it closes, this process is hung up on before it can tell.
+    std::mem::forget(terminal);
+    pushed
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
-use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use crate::confinement::{Confinement, Network};
 use crate::features::{Features, Layer};
@@ -137,9 +137,9 @@ fn outside(doing: &'static str) -> impl FnOnce(Errno) -> RunError {
     move |error| RunError::Outside(doing, error.into())
 }
 
-/// User and group of the command, where the caller has to become them.
-pub fn owner(confinement: &Confinement) -> Result<Option<(u32, u32)>, RunError> {
-    identity::of(confinement).map(|who| who.other.then_some((who.uid, who.gid)))
+/// Who has to own what the command may write, if not the caller.
+pub fn owner(confinement: &Confinement, features: &Features) -> Result<Option<(u32, u32)>, RunError> {
+    identity::of(confinement, features).map(|who| (who.other && !who.mapped).then_some((who.uid, who.gid)))
 }
 
 /// The host, as far as it matters to a run.
@@ -178,11 +178,11 @@ pub fn run<T>(
             drop(ours);
             inside::first(&mut orders, &theirs);
         }
-        Forked::Parent(child) => Sandbox(child),
+        Forked::Parent(child) => Sandbox::new(child),
     };
     drop(theirs);
     let plan = &orders.plan;
-    identity::map(sandbox.0.pid, &prepared.identity)?;
+    identity::map(sandbox.pid(), &prepared.identity)?;
     message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
     let explain = |failure| prepare::explain(failure, plan, &program);
     let listeners = await_ready(&ours, confinement, explain)?;
@@ -217,7 +217,14 @@ impl Drop for Restore {
 pub struct Sandbox(Child);
 
 impl Sandbox {
-    /// Whether nothing of it is left.
+    fn new(child: Child) -> Self {
+        Self(child)
+    }
+
+    fn pid(&self) -> Pid {
+        self.0.pid
+    }
+
     fn handle(&self) -> &OwnedFd {
         &self.0.handle
     }
