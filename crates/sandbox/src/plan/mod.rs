@@ -177,7 +177,9 @@ impl Plan {
             What::Taken { slot, writable: true, device: false } => Some(slot),
             _ => None,
         });
-        slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str()))).collect()
+        let trees = slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str())));
+        // Processes have owners of their own.
+        trees.filter(|(_, path)| *path != c"/proc").collect()
     }
 }
 
