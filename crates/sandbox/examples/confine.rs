@@ -4,7 +4,10 @@
 use writ_sandbox::*;
 
 fn main() {
-    let mut words = std::env::args_os().skip(1);
+    let mut words = std::env::args_os().skip(1).peekable();
+    if words.next_if(|word| word == "attack").is_some() {
+        std::process::exit(i32::from(!attack(&words.collect::<Vec<_>>())));
+    }
     let folder = HostPath::new(std::env::current_dir().unwrap()).unwrap();
     let mut confinement = Confinement::reading(folder.clone());
     let mut level = Level::Full;
@@ -35,10 +38,16 @@ fn main() {
         }
     }
     let program = words.next().unwrap();
-    let command = Command { program, descriptor: None, arguments: words.collect() };
+    let command = Command::new(program.clone(), words);
     let features = Features::probe().unwrap().at_most(level);
     let state = std::path::PathBuf::from(std::env::var_os("WRIT_STATE").unwrap_or("/tmp/sandbox/state".into()));
     let host = Host { features: &features, state: &state };
+    if program == "self-test" {
+        let start = std::time::Instant::now();
+        let test = self_test(&confinement, &["attack".into()], host).unwrap();
+        eprintln!("{test:#?} {:?}", start.elapsed());
+        return;
+    }
     match run(&confinement, command, host, |listeners| Ok(listeners)) {
         Ok(Outcome { end: End::Exited(code), .. }) => std::process::exit(code),
         Ok(outcome) => eprintln!("{outcome:?}"),

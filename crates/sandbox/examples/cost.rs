@@ -23,7 +23,7 @@ fn main() {
     let mut open = writing.clone();
     open.network = Network::Open;
     let confined = |confinement: &Confinement| {
-        let command = Command { program: "/bin/true".into(), descriptor: None, arguments: Vec::new() };
+        let command = Command::new("/bin/true", []);
         run(confinement, command, host, Ok).unwrap();
     };
     let plain = || assert!(std::process::Command::new("/bin/true").status().unwrap().success());

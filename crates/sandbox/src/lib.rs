@@ -6,6 +6,7 @@
 //!
 //! The only room with `unsafe`: what has no wrapper stands in `sys`, each with its reason.
 
+mod attack;
 mod calls;
 mod confinement;
 mod features;
@@ -13,9 +14,11 @@ mod host_path;
 mod inside;
 mod message;
 mod plan;
+mod self_test;
 mod supervise;
 mod sys;
 
+pub use attack::{attack, list as attacks};
 pub use confinement::{
     Bind, Confinement, Environment, Identity, Limits, Network, Pass, Ports, Reading, Session, Survivors, UnixSockets,
 };
@@ -23,4 +26,5 @@ pub use features::{Cgroups, Controllers, Features, Layer, Level};
 pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
 pub use plan::PlanError;
+pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test, sweep_grounds};
 pub use supervise::{Command, End, Host, Listeners, Outcome, RunError, run, sweep};

@@ -16,7 +16,7 @@ use rustix::thread::{
 use super::{At, Failed, Orders};
 use crate::confinement::Session;
 use crate::message::Step;
-use crate::sys::process::{close_on_execution, execute, execute_descriptor};
+use crate::sys::process::{close_on_execution, execute, execute_descriptor, replace_output};
 use crate::sys::{filter, landlock, signal};
 
 /// Becomes the command. Answers only if that failed.
@@ -37,6 +37,9 @@ fn prepare(orders: &Orders) -> Result<(), Failed> {
     }
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     setrlimit(Resource::Core, none).at(Step::Limits)?;
+    if let Some(output) = &orders.output {
+        replace_output(output.as_fd()).at(Step::Descriptors)?;
+    }
     close_on_execution(3).at(Step::Descriptors)?;
     chdir(orders.plan.folder.as_c_str()).at(Step::Folder)?;
     let rules = orders.rules.as_ref();
@@ -46,6 +49,10 @@ fn prepare(orders: &Orders) -> Result<(), Failed> {
             let place = openat2(CWD, path.as_c_str(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
             let place = place.item(Step::Landlock, item)?;
             landlock::allow(rules.as_fd(), place.as_fd(), *rights).item(Step::Landlock, item)?;
+        }
+        if let Some(program) = &orders.descriptor {
+            // It need not lie in any folder that is shown.
+            landlock::allow(rules.as_fd(), program.as_fd(), landlock::EXECUTE).item(Step::Landlock, usize::MAX)?;
         }
     }
     drop_capabilities().at(Step::Capabilities)?;

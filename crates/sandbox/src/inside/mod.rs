@@ -54,6 +54,8 @@ pub struct Orders {
     pub programs: Vec<CString>,
     /// Or it itself.
     pub descriptor: Option<OwnedFd>,
+    /// Where its standard output goes instead of the caller's.
+    pub output: Option<OwnedFd>,
     /// Its arguments.
     pub arguments: Texts,
     /// Its environment.

@@ -7,7 +7,7 @@
 mod places;
 mod resolve;
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -167,6 +167,19 @@ impl Plan {
         places.grants(confinement)?;
         places.protect(confinement)?;
         places.into_plan(confinement, ground)
+    }
+}
+
+impl Plan {
+    /// Trees of the host that can be written: slot and path.
+    pub fn writable_trees(&self) -> Vec<(usize, &CStr)> {
+        let slots = self.placed.iter().filter_map(|placed| match placed.what {
+            What::Taken { slot, writable: true, device: false } => Some(slot),
+            _ => None,
+        });
+        let trees = slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str())));
+        // Processes have owners of their own.
+        trees.filter(|(_, path)| *path != c"/proc").collect()
     }
 }
 

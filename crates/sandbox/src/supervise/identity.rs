@@ -1,16 +1,26 @@
 //! Who the command is.
 //!
 //! Owns the map of users of its user namespace: one user, one group, each as itself. Refuses uid 0: what a root without capabilities owns
-//! it could still read. Its invariant: no number inside stands for another outside.
+//! it could still read. Where root owns the folder, the command is a user that owns nothing, and what it may write is mounted so that root's
+//! files are its own. Its invariant: no process inside has a number that owns anything it was not granted.
 
-use std::fs::{self, OpenOptions};
+use std::ffi::CStr;
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-use rustix::process::{Pid, getegid, geteuid};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::process::{Pid, Signal, getegid, geteuid, set_parent_process_death_signal};
+use rustix::thread::{Timespec, nanosleep};
 
-use super::RunError;
+use super::{RunError, Sandbox};
 use crate::confinement::{Confinement, Identity};
+use crate::features::{Features, Layer};
+use crate::sys::mount::{Attributes, map_owners, set_recursively};
+use crate::sys::process::{Forked, clone, exit};
 
 /// Who, and whether the caller has to become that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,28 +28,82 @@ pub struct Who {
     pub uid: u32,
     pub gid: u32,
     pub other: bool,
+    /// Whether what it may write is shown as its own, though root owns it.
+    pub mapped: bool,
 }
 
+/// Whom root's own files are shown to. No system gives this number to anybody.
+const STAND_IN: u32 = 2_000_065_533;
+
 /// Decides.
-pub fn of(confinement: &Confinement) -> Result<Who, RunError> {
+pub fn of(confinement: &Confinement, features: &Features) -> Result<Who, RunError> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let folder = confinement.folder.as_path();
     match confinement.identity {
         Identity::User { uid: 0, .. } => Err(RunError::Root(folder.to_owned())),
-        Identity::User { uid: wanted, gid: group } if uid == 0 => Ok(Who { uid: wanted, gid: group, other: true }),
+        Identity::User { uid: wanted, gid: group } if uid == 0 => {
+            Ok(Who { uid: wanted, gid: group, other: true, mapped: false })
+        }
         Identity::User { uid: wanted, gid: group } if (wanted, group) == (uid, gid) => {
-            Ok(Who { uid, gid, other: false })
+            Ok(Who { uid, gid, other: false, mapped: false })
         }
         Identity::User { .. } => Err(RunError::OtherUser),
-        Identity::Owner if uid != 0 => Ok(Who { uid, gid, other: false }),
+        Identity::Owner if uid != 0 => Ok(Who { uid, gid, other: false, mapped: false }),
         Identity::Owner => {
             let owner = fs::metadata(folder).map_err(|error| RunError::Outside("see who owns the folder", error))?;
             match owner.uid() {
+                0 if features.mapped_owners => Ok(Who { uid: STAND_IN, gid: STAND_IN, other: true, mapped: true }),
                 0 => Err(RunError::Root(folder.to_owned())),
-                uid => Ok(Who { uid, gid: owner.gid(), other: true }),
+                uid => Ok(Who { uid, gid: owner.gid(), other: true, mapped: false }),
             }
         }
     }
+}
+
+/// Trees of the host in which root's files belong to the stand-in.
+pub fn map_trees(who: &Who, paths: &[(usize, &CStr)]) -> Result<Vec<(usize, OwnedFd)>, RunError> {
+    if !who.mapped || paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let owners = owners()?;
+    let tree = |path: &CStr| -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let place = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH
+            | OpenTreeFlags::AT_RECURSIVE;
+        let tree = open_tree(&place, c"", flags)?;
+        let private = Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() };
+        set_recursively(tree.as_fd(), c"", private)?;
+        map_owners(tree.as_fd(), owners.as_fd())?;
+        Ok(tree)
+    };
+    let trees =
+        paths.iter().map(|(slot, path)| Ok((*slot, tree(path).map_err(|_| RunError::Layer(Layer::MappedOwners))?)));
+    trees.collect()
+}
+
+/// A user namespace in which root is the stand-in, and everybody else is as they are. It only carries the numbers.
+fn owners() -> Result<OwnedFd, RunError> {
+    let failed = |error| RunError::Outside("map root's files", error);
+    let child = match clone(libc::CLONE_NEWUSER).map_err(|error| failed(error.into()))? {
+        // It is ended below, or with this process.
+        Forked::Child => {
+            set_parent_process_death_signal(Some(Signal::KILL)).unwrap_or_default();
+            let _ = nanosleep(&Timespec { tv_sec: 10, tv_nsec: 0 });
+            exit(0)
+        }
+        Forked::Parent(child) => Sandbox::new(child),
+    };
+    let pid = child.pid().as_raw_nonzero();
+    let (before, after) = (STAND_IN - 1, STAND_IN + 1);
+    let map = format!("0 {STAND_IN} 1\n1 1 {before}\n{after} {after} {}\n", u32::MAX - after);
+    for name in ["gid_map", "uid_map"] {
+        fs::write(format!("/proc/{pid}/{name}"), &map).map_err(failed)?;
+    }
+    let namespace = File::open(format!("/proc/{pid}/ns/user")).map_err(failed)?;
+    Ok(namespace.into())
 }
 
 /// Writes the maps of a process's user namespace.

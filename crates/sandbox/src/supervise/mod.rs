@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
-use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use crate::confinement::{Confinement, Network};
 use crate::features::{Features, Layer};
@@ -40,6 +40,15 @@ pub struct Command {
     pub descriptor: Option<OwnedFd>,
     /// What follows the program.
     pub arguments: Vec<OsString>,
+    /// Where its standard output goes instead of the caller's.
+    pub output: Option<OwnedFd>,
+}
+
+impl Command {
+    /// A program by its name or path.
+    pub fn new(program: impl Into<OsString>, arguments: impl IntoIterator<Item = OsString>) -> Self {
+        Self { program: program.into(), descriptor: None, arguments: arguments.into_iter().collect(), output: None }
+    }
 }
 
 /// Sockets that listen inside the sandbox, and are answered outside. To be dropped when the run ends: they keep its network alive.
@@ -128,6 +137,11 @@ fn outside(doing: &'static str) -> impl FnOnce(Errno) -> RunError {
     move |error| RunError::Outside(doing, error.into())
 }
 
+/// Who has to own what the command may write, if not the caller.
+pub fn owner(confinement: &Confinement, features: &Features) -> Result<Option<(u32, u32)>, RunError> {
+    identity::of(confinement, features).map(|who| (who.other && !who.mapped).then_some((who.uid, who.gid)))
+}
+
 /// The host, as far as it matters to a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
@@ -164,11 +178,11 @@ pub fn run<T>(
             drop(ours);
             inside::first(&mut orders, &theirs);
         }
-        Forked::Parent(child) => Sandbox(child),
+        Forked::Parent(child) => Sandbox::new(child),
     };
     drop(theirs);
     let plan = &orders.plan;
-    identity::map(sandbox.0.pid, &prepared.identity)?;
+    identity::map(sandbox.pid(), &prepared.identity)?;
     message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
     let explain = |failure| prepare::explain(failure, plan, &program);
     let listeners = await_ready(&ours, confinement, explain)?;
@@ -203,7 +217,14 @@ impl Drop for Restore {
 pub struct Sandbox(Child);
 
 impl Sandbox {
-    /// Whether nothing of it is left.
+    fn new(child: Child) -> Self {
+        Self(child)
+    }
+
+    fn pid(&self) -> Pid {
+        self.0.pid
+    }
+
     fn handle(&self) -> &OwnedFd {
         &self.0.handle
     }

@@ -35,9 +35,15 @@ pub fn prepare(
     mask: Mask,
     ignored: Ignored,
 ) -> Result<(Prepared, Orders), RunError> {
-    let identity = identity::of(confinement)?;
+    let identity = identity::of(confinement, features)?;
     let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
     let plan = Plan::new(confinement, Ground { landlock: abi, fresh_proc: features.fresh_proc })?;
+    let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
+    for (slot, tree) in identity::map_trees(&identity, &plan.writable_trees())? {
+        if let Some(place) = slots.get_mut(slot) {
+            *place = Some(tree);
+        }
+    }
     let setting =
         calls::Setting { unix_sockets: confinement.unix_sockets, namespaces: true, signals_kept: abi >= ABI::V6 };
     let filters = calls::filters(setting)
@@ -48,7 +54,7 @@ pub fn prepare(
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
     let arguments = arguments.map_err(|error| RunError::Outside("pass the arguments on", error.into()))?;
     let orders = Orders {
-        slots: plan.taken.iter().map(|_| None).collect(),
+        slots,
         plan,
         become_user: identity.other.then_some((identity.uid, identity.gid)),
         fresh_proc: features.fresh_proc,
@@ -62,6 +68,7 @@ pub fn prepare(
         ignored,
         programs: environment::programs(&command.program, &variables),
         descriptor: command.descriptor,
+        output: command.output,
         arguments: Texts::new(arguments),
         environment: Texts::new(environment::texts(&variables)),
     };

@@ -12,6 +12,9 @@ struct PathBeneath {
     parent: i32,
 }
 
+/// The right to read and execute a file.
+pub const EXECUTE: u64 = 1 | 1 << 2;
+
 const RULE_PATH_BENEATH: i32 = 1;
 
 /// Allows these rights on a file, or on a folder and all below it.

@@ -5,6 +5,7 @@
 
 #![expect(unsafe_code, reason = "system calls without a wrapper")]
 
+pub mod attempt;
 pub mod filter;
 pub mod landlock;
 pub mod mount;

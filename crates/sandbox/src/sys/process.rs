@@ -99,3 +99,9 @@ pub fn keep_only(descriptor: BorrowedFd<'_>) -> Result<BorrowedFd<'static>, Errn
     // SAFETY: 0 is open and stays so until the process ends.
     Ok(unsafe { BorrowedFd::borrow_raw(0) })
 }
+
+/// Standard output goes there from now on.
+pub fn replace_output(descriptor: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: it changes descriptors and touches no memory; no value stands for descriptor 1.
+    check(unsafe { libc::c_long::from(libc::dup2(descriptor.as_raw_fd(), 1)) }).map(drop)
+}

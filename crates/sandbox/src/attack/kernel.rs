@@ -1,0 +1,68 @@
+//! Calls that widen what a process may do, or open the kernel's less trodden paths.
+
+use std::fs::OpenOptions;
+
+use rustix::io::Errno;
+use rustix::mount::{FsOpenFlags, MountFlags, fsopen, mount};
+use rustix::process::{chroot, setsid};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::thread::{capabilities, no_new_privs};
+
+use super::{Attack, of};
+use crate::sys::attempt;
+
+pub const ATTACKS: &[Attack] = &[
+    Attack { id: "K01", words: "make an io_uring", run: |_| attempt::ring() },
+    Attack { id: "K02", words: "enter a user namespace", run: |_| attempt::user_namespace() },
+    Attack { id: "K03", words: "enter one by clone3", run: |_| attempt::clone_behind_a_pointer() },
+    Attack { id: "K04", words: "mount over /tmp", run: |_| mount_over() },
+    Attack {
+        id: "K05",
+        words: "begin a mount by descriptor",
+        run: |_| fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).map(drop),
+    },
+    Attack { id: "K06", words: "change the root", run: |_| chroot("/") },
+    Attack { id: "K07", words: "open a file by its handle", run: |_| attempt::handle() },
+    Attack { id: "K08", words: "open core_pattern for writing", run: |_| writable("/proc/sys/kernel/core_pattern") },
+    Attack { id: "K09", words: "open sysrq for writing", run: |_| writable("/proc/sysrq-trigger") },
+    Attack { id: "K12", words: "make a BPF map", run: |_| attempt::bpf() },
+    Attack { id: "K13", words: "open a performance counter", run: |_| attempt::counter() },
+    Attack { id: "K14", words: "handle page faults", run: |_| attempt::page_faults() },
+    Attack { id: "K15", words: "change the personality", run: |_| attempt::personality() },
+    Attack { id: "K16", words: "answer system calls", run: |_| attempt::listener() },
+    Attack { id: "K17", words: "call by x32 numbers", run: |_| attempt::second_numbers() },
+    Attack { id: "K18", words: "call the 32-bit way", run: |_| attempt::thirty_two_bits() },
+    Attack { id: "K19", words: "gain rights by a program", run: |_| gain() },
+    Attack { id: "I18", words: "push input into the terminal", run: |_| push_input() },
+];
+
+fn mount_over() -> Result<(), Errno> {
+    // In a namespace of its own, so that nothing is left where it succeeds.
+    attempt::mount_namespace()?;
+    let private = rustix::mount::MountPropagationFlags::PRIVATE | rustix::mount::MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", private)?;
+    mount("none", "/tmp", "tmpfs", MountFlags::empty(), None)
+}
+
+fn writable(path: &str) -> Result<(), Errno> {
+    OpenOptions::new().write(true).open(path).map(drop).map_err(|error| of(&error))
+}
+
+fn gain() -> Result<(), Errno> {
+    let held = no_new_privs()? && capabilities(None)?.permitted.is_empty();
+    if held { Err(Errno::PERM) } else { Ok(()) }
+}
+
+/// Into a terminal of its own, so that nobody's is disturbed.
+fn push_input() -> Result<(), Errno> {
+    setsid()?;
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let terminal = openpt(flags)?;
+    unlockpt(&terminal)?;
+    // The first process of a session that opens a terminal is controlled by it.
+    let own = ioctl_tiocgptpeer(&terminal, OpenptFlags::RDWR)?;
+    let pushed = attempt::push_input(&own);
+    // When it closes, this process is hung up on before it can tell.
+    std::mem::forget(terminal);
+    pushed
+}
