@@ -7,6 +7,7 @@
 mod claims;
 mod consequence;
 mod decide;
+mod egress;
 mod hook;
 mod ledger;
 mod measure;
@@ -23,11 +24,12 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 8] = [
+const GROUPS: [Group; 9] = [
     ("hook", hook::run),
     ("claims", claims::run),
     ("consequence", consequence::run),
     ("decide", decide::run),
+    ("egress", egress::run),
     ("policy", policy::run),
     ("shell", shell::run),
     ("ledger", ledger::run),

@@ -81,6 +81,9 @@ async fn turn(
     if wire.buffer().is_empty() && !wire.fill().await.unwrap_or(false) {
         return Ok(false);
     }
+    if !wire.buffer().first().is_some_and(u8::is_ascii_alphabetic) {
+        return Err(Refusal::Request("it begins with no method"));
+    }
     let head = timeout(HEAD_TIME, wire.head()).await.map_err(|_elapsed| Refusal::Timeout)??;
     let Some(head) = head else { return Ok(false) };
     let ready = ready(connection, Request::read(&head)?, door).await?;

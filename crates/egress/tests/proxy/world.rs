@@ -106,7 +106,9 @@ impl World {
             self.names.set(name, &[&["127.0.0.1"]]);
         }
         self.rules.ports.push(PortRule { hosts: patterns(names), port, protocol });
-        self.direct.push(port);
+        if !self.direct.contains(&port) {
+            self.direct.push(port);
+        }
     }
 
     /// A secret for `hosts`: its placeholder.
@@ -134,12 +136,19 @@ impl World {
         let number = |listener: &TcpListener| listener.local_addr().unwrap().port();
         let proxy = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let ports = self.direct.iter().copied().chain([80, 443]);
-        let direct: Vec<Direct> = ports.map(|port| Direct { port, listener: listen() }).collect();
+        let mut direct: Vec<Direct> = ports.map(|port| Direct { port, listener: listen() }).collect();
+        let reached = direct.iter().map(|direct| (direct.port, number(&direct.listener))).collect();
+        // The first name's address, at the very ports of the hosts: for programs that cannot be told another port.
+        for port in self.direct {
+            // Another run of the same test may have it; only the tests with programs need it.
+            if let Ok(listener) = TcpListener::bind((Ipv4Addr::new(127, 7, 0, 1), port)) {
+                direct.push(Direct { port, listener });
+            }
+        }
         let dns = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let authority = Arc::new(Authority::new().unwrap());
         let folder = TempDir::new().unwrap();
         let (proxy_port, dns_at) = (number(&proxy), dns.local_addr().unwrap());
-        let ports = direct.iter().map(|direct| (direct.port, number(&direct.listener))).collect();
         let value = |rule: &SecretRule| SecretValue::new(rule.name.clone(), VALUE.as_bytes().to_vec()).unwrap();
         let setup = Setup {
             secrets: self.rules.secrets.iter().map(value).collect(),
@@ -151,7 +160,7 @@ impl World {
         };
         std::fs::write(folder.path().join("hosts.pem"), &self.hosts.pem).unwrap();
         let serving = serve(Listeners { proxy: Some(proxy), direct, dns: Some(dns) }, setup).unwrap();
-        Run { serving, proxy: proxy_port, direct: ports, dns: dns_at, records, authority, folder }
+        Run { serving, proxy: proxy_port, direct: reached, dns: dns_at, records, authority, folder }
     }
 }
 
