@@ -26,7 +26,23 @@ pub fn home() -> Home {
         .into_iter()
         .filter_map(|client| Some((client.name(), absolute(client.settings()?.folder_variable())?)))
         .collect();
-    Home { state, user, folders, program, search: search_path(), project, claims, zsh: false }
+    let secret_variables = secret_variables();
+    Home { state, user, folders, program, search: search_path(), project, secret_variables, claims, zsh: false }
+}
+
+/// Endings of the names of variables that hold secrets.
+const SECRET_ENDINGS: [&str; 9] =
+    ["_TOKEN", "_SECRET", "_KEY", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_AUTH_SOCK", "_COOKIE"];
+
+/// The names of the variables here whose values are secrets, by their names.
+fn secret_variables() -> Vec<String> {
+    let is_secret = |name: &String| {
+        let upper = format!("_{}", name.to_ascii_uppercase());
+        SECRET_ENDINGS.iter().any(|ending| upper.ends_with(ending))
+    };
+    let mut names: Vec<String> = env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_secret).collect();
+    names.sort();
+    names
 }
 
 /// Folders where the client looks for a shell, beside `PATH`.

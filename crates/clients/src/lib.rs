@@ -10,6 +10,7 @@ pub mod cursor;
 pub mod generic;
 mod hints;
 pub mod servers;
+pub mod shell_calls;
 pub mod settings;
 pub mod text;
 pub mod transcript;
@@ -18,6 +19,7 @@ pub mod work;
 pub use hints::Hints;
 use servers::Servers;
 use settings::Settings;
+use shell_calls::ShellCalls;
 use transcript::Transcripts;
 use writ_core::json::FormatError;
 use writ_core::{Answer, Event};
@@ -40,6 +42,11 @@ pub trait Client: Sync {
 
     /// Its MCP servers' definitions; `None` where they are not known.
     fn servers(&self) -> Option<&dyn Servers> {
+        None
+    }
+
+    /// Its calls of a shell; `None` where it takes no other input for a call than the model's, or nobody knows how.
+    fn shell_calls(&self) -> Option<&dyn ShellCalls> {
         None
     }
 

@@ -178,10 +178,12 @@ impl EventKind {
 }
 
 /// An answer to one event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// What the client is to do.
     pub reply: Reply,
+    /// Before a call: the input it runs with, in place of the model's.
+    pub input: Option<Value>,
     /// Shown to the user, not to the model.
     pub message: Option<String>,
     /// Lines for standard error: neither user nor model see them unless they look.
@@ -222,7 +224,7 @@ pub enum Reply {
 
 impl From<Reply> for Answer {
     fn from(reply: Reply) -> Self {
-        Self { reply, message: None, notes: Vec::new() }
+        Self { reply, input: None, message: None, notes: Vec::new() }
     }
 }
 

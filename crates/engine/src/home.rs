@@ -23,6 +23,8 @@ pub struct Home {
     pub search: Vec<PathBuf>,
     /// The folder that the client was started in, where it says so.
     pub project: Option<PathBuf>,
+    /// Names of variables whose values are secrets, by their names: no sandbox gets them.
+    pub secret_variables: Vec<String>,
     /// What is enforced of claims.
     pub claims: ClaimSettings,
     /// Whether the client runs its shell lines with zsh, as far as the environment says.

@@ -22,8 +22,8 @@ pub enum Reach {
 }
 
 impl Policy {
-    /// What programs may do with an absolute path, links aside.
-    pub fn reach(&self, path: &str, home: Option<&str>) -> Reach {
+    /// What programs may do with an absolute path, links aside. What needs a human's yes is refused unless it was `approved`.
+    pub fn reach(&self, path: &str, home: Option<&str>, approved: bool) -> Reach {
         let path = split(path);
         let files = &self.files;
         let named = |rules: &[PathRule], scopes: &[Scope]| {
@@ -31,13 +31,13 @@ impl Policy {
         };
         let reads = [Scope::Any, Scope::Reads];
         let writes = [Scope::Any, Scope::Writes, Scope::Changes];
-        if named(&files.deny, &reads) || named(&files.approval, &reads) {
+        if named(&files.deny, &reads) || !approved && named(&files.approval, &reads) {
             return Reach::Denied;
         }
         if files.allow.as_deref().is_some_and(|allow| !named(allow, &Scope::ALL)) {
             return Reach::Unnamed;
         }
-        if named(&files.read_only, &writes) || named(&files.approval, &writes) {
+        if named(&files.read_only, &writes) || !approved && named(&files.approval, &writes) {
             return Reach::Read;
         }
         Reach::Write

@@ -103,6 +103,7 @@ pub fn self_test(
         descriptor: Some(File::open("/proc/self/exe")?.into()),
         arguments: arguments.iter().cloned().chain([text(&here.world(confinement, &inside)?)]).collect(),
         output: Some(OwnedFd::from(write)),
+        kept: None,
     };
     let outcome = supervise::run(&inside.confinement(confinement), command, host, |_| Ok(()))?;
     let attacked = done(read)?.filter(|_| outcome.end == End::Exited(0)).ok_or(SelfTestError::Unfinished("inside"))?;

@@ -114,6 +114,20 @@ impl Store {
         Row::parse(line).map(Some).map_err(|error| StoreError::Damaged { path, why: format!("line 1: {error}") })
     }
 
+    /// The last row that is as wanted, among the last few thousand, without locking.
+    pub fn last_row_where(
+        &self,
+        id: &SessionId,
+        wanted: impl Fn(&Row) -> bool,
+    ) -> Result<Option<Row>, StoreError> {
+        let path = self.ledger(id);
+        let file = match regular_file::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(io("open", &path))?,
+        };
+        tail::find(&file, &path, wanted)
+    }
+
     /// The last whole row, without locking.
     pub fn last_row(&self, id: &SessionId) -> Result<Option<Row>, StoreError> {
         let path = self.ledger(id);
@@ -169,6 +183,11 @@ impl Store {
     /// The public half of the ledger key, when there is one.
     pub fn public_key(&self) -> Option<PublicKey> {
         key::load(&self.root.join("keys"), key::LEDGER).ok().flatten().map(|key| key.public().clone())
+    }
+
+    /// Keeps a small file in the state folder itself. Durable on return.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        durable::replace(&self.root.join(name), bytes)
     }
 
     /// Keeps a small file among the keys, for the owner alone. Durable on return.
@@ -241,7 +260,8 @@ impl Store {
         (id.file_name() == name).then_some(id)
     }
 
-    fn root(&self) -> &Path {
+    /// The state folder.
+    pub fn root(&self) -> &Path {
         &self.root
     }
 }

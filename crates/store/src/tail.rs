@@ -13,6 +13,8 @@ use crate::error::{StoreError, io};
 
 /// Bytes read at first: most rows are far smaller.
 const FIRST_WINDOW: u64 = 8 << 10;
+/// Bytes in which a row is looked for.
+const SEARCHED: u64 = 4 << 20;
 /// Most bytes behind the last line end that are taken for a torn row rather than for damage.
 const MAX_TORN: u64 = 1 << 20;
 
@@ -40,6 +42,27 @@ pub fn read(file: &File, path: &Path) -> Result<Tail, StoreError> {
         }
         if window > MAX_TORN {
             return Err(damaged(path, format!("no line ends within its last {window} bytes")));
+        }
+        window *= 8;
+    }
+}
+
+/// The last row that is as wanted, among those that end within [`SEARCHED`] of the end. Lines that are no rows are passed over.
+pub fn find(file: &File, path: &Path, wanted: impl Fn(&Row) -> bool) -> Result<Option<Row>, StoreError> {
+    let len = file.metadata().map_err(io("read", path))?.len();
+    let mut window = FIRST_WINDOW;
+    loop {
+        let start = len.saturating_sub(window);
+        let bytes = read_from(file, start, len).map_err(io("read", path))?;
+        // The first line may have begun earlier.
+        let whole = if start == 0 { Some(0) } else { bytes.iter().position(|&byte| byte == b'\n').map(|at| at + 1) };
+        let lines = bytes.get(whole.unwrap_or(bytes.len())..).unwrap_or_default();
+        let rows = lines.split(|&byte| byte == b'\n').rev().filter_map(|line| Row::parse(line).ok());
+        if let Some(found) = rows.into_iter().find(|row| wanted(row)) {
+            return Ok(Some(found));
+        }
+        if start == 0 || window > SEARCHED {
+            return Ok(None);
         }
         window *= 8;
     }

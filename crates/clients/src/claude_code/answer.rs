@@ -6,7 +6,7 @@
 //! `spec/clients/claude-code.md`.
 
 use serde::Serialize;
-use writ_core::json::to_compact;
+use writ_core::json::{Value, to_compact};
 use writ_core::{Answer, Reply, Verdict};
 
 use crate::text::bounded;
@@ -15,11 +15,18 @@ use crate::text::bounded;
 pub fn to_json(answer: &Answer) -> String {
     let mut out = Output { system_message: answer.message.as_deref().map(bounded), ..Output::default() };
     match &answer.reply {
-        Reply::Silent => {}
+        Reply::Silent => {
+            out.hook_specific_output = answer.input.clone().map(|updated_input| Specific::PreToolUse {
+                permission_decision: None,
+                permission_decision_reason: None,
+                updated_input: Some(updated_input),
+            });
+        }
         Reply::Decided { verdict, reason } => {
             out.hook_specific_output = Some(Specific::PreToolUse {
-                permission_decision: *verdict,
-                permission_decision_reason: bounded(reason),
+                permission_decision: Some(*verdict),
+                permission_decision_reason: Some(bounded(reason)),
+                updated_input: answer.input.clone(),
             });
         }
         Reply::DenyPermission { reason } => {
@@ -56,8 +63,12 @@ struct Output {
 #[serde(tag = "hookEventName", rename_all_fields = "camelCase")]
 enum Specific {
     PreToolUse {
-        permission_decision: Verdict,
-        permission_decision_reason: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        permission_decision: Option<Verdict>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        permission_decision_reason: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        updated_input: Option<Value>,
     },
     PermissionRequest {
         decision: Permission,

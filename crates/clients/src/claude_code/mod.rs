@@ -7,10 +7,11 @@
 
 use std::path::{Path, PathBuf};
 
-use writ_core::json::JsonError;
+use writ_core::json::{JsonError, Value};
 use writ_core::{Answer, Event};
 
 use crate::servers::{Server, Servers};
+use crate::shell_calls::ShellCalls;
 use crate::settings::{Edited, HookSpec, Installed, Places, Settings, SettingsError};
 use crate::transcript::{Reach, Told, TranscriptError, Transcripts};
 use crate::work::Work;
@@ -20,6 +21,7 @@ pub mod answer;
 pub mod outcome;
 pub mod payload;
 pub mod servers;
+mod shell_calls;
 pub mod settings;
 pub mod transcript;
 pub mod version;
@@ -62,8 +64,22 @@ impl Client for ClaudeCode {
         Some(self)
     }
 
+    fn shell_calls(&self) -> Option<&dyn ShellCalls> {
+        Some(self)
+    }
+
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         Some(self)
+    }
+}
+
+impl ShellCalls for ClaudeCode {
+    fn with_line(&self, input: &Value, line: &str) -> Value {
+        shell_calls::with_line(input, line)
+    }
+
+    fn prelude(&self, arguments: &[String]) -> Option<String> {
+        shell_calls::prelude(arguments)
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Ground<'a> {
     pub state: Option<&'a Path>,
     /// Where programs are looked up.
     pub search: &'a [PathBuf],
+    /// Whether a human lets it use what the policies leave to them.
+    pub approved: bool,
 }
 
 /// A plan, and what it leaves to reading command lines.
@@ -117,14 +119,14 @@ impl Walk<'_> {
     /// What every policy lets programs do with a path. A name that is no text is what other names there are.
     fn reach(&self, path: &Path) -> Reach {
         let text = path.to_str().map_or_else(|| any_name(path.parent().unwrap_or(path)), str::to_owned);
-        let reach = |policy: &&Policy| policy.reach(&text, self.home());
+        let reach = |policy: &&Policy| policy.reach(&text, self.home(), self.ground.approved);
         self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied)
     }
 
     /// What they let programs do with names below a folder that no rule is about.
     fn below(&self, folder: &Path) -> Reach {
         let name = any_name(folder);
-        let reach = |policy: &&Policy| policy.reach(&name, self.home());
+        let reach = |policy: &&Policy| policy.reach(&name, self.home(), self.ground.approved);
         self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied)
     }
 

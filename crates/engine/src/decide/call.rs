@@ -6,7 +6,7 @@ use writ_core::{
     Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict, visible,
 };
 use writ_evidence::row::RowDecision;
-use writ_policy::{Enforced, Facts, Layer, Policy, enforce, judge};
+use writ_policy::{Enforced, Facts, Grant, Held, Layer, Policy, enforce, judge};
 
 use super::authored;
 use super::look::{CallContext, Looked, look};
@@ -14,7 +14,8 @@ use super::outcome::{POLICY_UNUSABLE, and_pending, approved, changed_policy, row
 use crate::attest::proofs::Proof;
 use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
-use crate::governing::in_force::Change;
+use crate::confine::order::{self, Prepared};
+use crate::governing::in_force::{Change, InForce};
 use crate::session::rows::{Who, input_digest};
 use crate::session::shown::cite;
 use crate::session::state::{Action, short};
@@ -25,7 +26,7 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
     let ToolUse { id, call } = used;
     let tool = call.tool.as_str();
     let digest = input_digest(&call.input);
-    let DecidedCall { mut decision, judged, proofs, layer, policy } = decide(session, call, Some(id));
+    let DecidedCall { mut decision, judged, proofs, layer, policy, sandbox } = decide(session, call, Some(id));
     let action = Action {
         session: session.id.as_str(),
         tool,
@@ -46,12 +47,17 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
     }
     let rules = rules(&decision);
     let Enforced { decision, observed } = told(policy.as_ref(), decision);
+    let grant = match sandbox_of(session, call, &decision, granted, sandbox) {
+        Some(sandbox) => sandbox.grant(session, &decision, call)?,
+        None => None,
+    };
     session.state.observed += u64::from(observed.is_some());
     count(session, decision.verdict);
     let runs = if let ToolKind::Shell { command } = &call.kind { tests_run::runs(command) } else { Vec::new() };
     let detail = Detail {
         judged,
         granted,
+        sandbox: grant,
         input: digest,
         cwd: &input.cwd,
         action,
@@ -66,7 +72,8 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
     draft.tool_name = Some(tool.to_owned());
     draft.denial_reason = denial(&decision);
     session.append(draft)?;
-    Ok(reply(session, input, policy.as_ref(), &decision, action))
+    let answer = reply(session, input, policy.as_ref(), &decision, action);
+    Ok(if grant.is_some() { order::answer(session, call, id, answer) } else { answer })
 }
 
 /// Answers a permission prompt: a call the policy denies is refused there too, everything else is left to the human.
@@ -118,6 +125,9 @@ struct Detail<'a> {
     /// Whether a human had let it run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     granted: bool,
+    /// The right to run it in a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<Grant>,
     /// Digest of its input.
     input: Digest,
     cwd: &'a str,
@@ -184,6 +194,8 @@ struct DecidedCall {
     layer: Option<Digest>,
     /// The policy it was judged by; `None` where that could not be had.
     policy: Option<Policy>,
+    /// What it is to run in.
+    sandbox: Option<Prepared>,
 }
 
 /// What the client is told. A policy that cannot be had observes nothing: the refusal stands.
@@ -201,7 +213,7 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> DecidedCa
         Ok(in_force) => in_force,
         Err(blocked) => {
             let decision = Decision::from_reasons(vec![blocked_reason(session, blocked)]);
-            return DecidedCall { decision, judged, proofs: Vec::new(), layer: None, policy: None };
+            return DecidedCall { decision, judged, proofs: Vec::new(), layer: None, policy: None, sandbox: None };
         }
     };
     let governing = &in_force.accepted;
@@ -221,7 +233,17 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> DecidedCa
         }
     }
     let change = in_force.change.as_ref().and_then(Change::layer);
-    let changed = change.map(|change| look(&change.policy, call, &surroundings));
+    let mut changed = change.map(|change| look(&change.policy, call, &surroundings));
+    let (mut sandbox, mut held) = (None, Held::default());
+    match order::prepare(session, call, &layers_of(in_force), false) {
+        None => {}
+        Some(Ok(prepared)) => (held, sandbox) = (prepared.held, Some(prepared)),
+        Some(Err(why)) => facts = facts.unconfined(why),
+    }
+    facts = facts.held(held);
+    if let Some(looked) = &mut changed {
+        looked.facts = std::mem::take(&mut looked.facts).held(held);
+    }
     let mut layers = vec![Layer::own(&governing.policy, &facts)];
     layers.extend(change.zip(changed.as_ref()).map(|(change, look)| changed_policy(&change.policy, &look.facts)));
     let decision = and_pending(judge(&layers, &session.setting, session.state.tally()), session.state.pending);
@@ -231,7 +253,29 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> DecidedCa
         proofs.extend(looked.proofs);
         judged.layer = Some(ChangedPolicy { file, facts: looked.facts });
     }
-    DecidedCall { decision, judged, proofs, layer: file, policy: Some(governing.policy.clone()) }
+    DecidedCall { decision, judged, proofs, layer: file, policy: Some(governing.policy.clone()), sandbox }
+}
+
+/// The policies that all have to permit.
+fn layers_of(in_force: &InForce) -> Vec<&Policy> {
+    let change = in_force.change.as_ref().and_then(Change::layer);
+    [&in_force.accepted.policy].into_iter().chain(change.map(|change| &change.policy)).collect()
+}
+
+/// What an allowed call runs in. Where a human says yes, it may use what the policies leave to them.
+fn sandbox_of(
+    session: &Session<'_>,
+    call: &ToolCall,
+    decision: &Decision,
+    granted: bool,
+    prepared: Option<Prepared>,
+) -> Option<Prepared> {
+    let prepared = prepared?;
+    if !granted && decision.verdict != Verdict::Ask {
+        return Some(prepared);
+    }
+    let layers = layers_of(session.policy().ok()?);
+    order::prepare(session, call, &layers, true).and_then(Result::ok).or(Some(prepared))
 }
 
 fn blocked_reason(session: &Session<'_>, blocked: &Blocked) -> Reason {

@@ -6,7 +6,7 @@
 use std::os::fd::AsFd;
 
 use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags, access, openat2};
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, chdir, setrlimit, setsid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
@@ -41,6 +41,9 @@ fn prepare(orders: &Orders) -> Result<(), Failed> {
         replace_output(output.as_fd()).at(Step::Descriptors)?;
     }
     close_on_execution(3).at(Step::Descriptors)?;
+    if let Some(kept) = &orders.kept {
+        fcntl_setfd(kept, FdFlags::empty()).at(Step::Descriptors)?;
+    }
     chdir(orders.plan.folder.as_c_str()).at(Step::Folder)?;
     let rules = orders.rules.as_ref();
     if let Some(rules) = rules {

@@ -56,6 +56,8 @@ pub struct Orders {
     pub descriptor: Option<OwnedFd>,
     /// Where its standard output goes instead of the caller's.
     pub output: Option<OwnedFd>,
+    /// One that it gets beside the first three, under its own number.
+    pub kept: Option<OwnedFd>,
     /// Its arguments.
     pub arguments: Texts,
     /// Its environment.

@@ -42,12 +42,14 @@ pub struct Command {
     pub arguments: Vec<OsString>,
     /// Where its standard output goes instead of the caller's.
     pub output: Option<OwnedFd>,
+    /// A descriptor that it gets beside the first three, under its own number.
+    pub kept: Option<OwnedFd>,
 }
 
 impl Command {
     /// A program by its name or path.
     pub fn new(program: impl Into<OsString>, arguments: impl IntoIterator<Item = OsString>) -> Self {
-        Self { program: program.into(), descriptor: None, arguments: arguments.into_iter().collect(), output: None }
+        Self { program: program.into(), descriptor: None, arguments: arguments.into_iter().collect(), output: None, kept: None }
     }
 }
 

@@ -69,6 +69,7 @@ pub fn prepare(
         programs: environment::programs(&command.program, &variables),
         descriptor: command.descriptor,
         output: command.output,
+        kept: command.kept,
         arguments: Texts::new(arguments),
         environment: Texts::new(environment::texts(&variables)),
     };
