@@ -40,7 +40,8 @@ fn secret_variables() -> Vec<String> {
         let upper = format!("_{}", name.to_ascii_uppercase());
         SECRET_ENDINGS.iter().any(|ending| upper.ends_with(ending))
     };
-    let mut names: Vec<String> = env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_secret).collect();
+    let mut names: Vec<String> =
+        env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_secret).collect();
     names.sort();
     names
 }

@@ -115,11 +115,7 @@ impl Store {
     }
 
     /// The last row that is as wanted, among the last few thousand, without locking.
-    pub fn last_row_where(
-        &self,
-        id: &SessionId,
-        wanted: impl Fn(&Row) -> bool,
-    ) -> Result<Option<Row>, StoreError> {
+    pub fn last_row_where(&self, id: &SessionId, wanted: impl Fn(&Row) -> bool) -> Result<Option<Row>, StoreError> {
         let path = self.ledger(id);
         let file = match regular_file::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

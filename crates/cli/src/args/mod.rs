@@ -101,6 +101,12 @@ pub enum Command {
     Doctor(FormatArgs),
     /// Answer one hook call of an agent client (JSON on stdin, one JSON object on stdout).
     Hook(HookArgs),
+    /// Run the line of an allowed call in its sandbox. The hook writes this; people have no need of it.
+    #[command(hide = true)]
+    Exec(ExecArgs),
+    /// Show what the kernel holds around a call under the policy here, and test it.
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
     /// Create, check, show, sign and verify policies.
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -304,6 +310,37 @@ pub struct VerifyArgs {
     pub allow_absent: bool,
     #[command(flatten)]
     pub format: FormatArgs,
+}
+
+/// `writ exec`
+#[derive(ClapArgs, Debug)]
+pub struct ExecArgs {
+    /// The session.
+    #[arg(long)]
+    pub session: String,
+    /// The call's id.
+    #[arg(long)]
+    pub call: String,
+    /// The line.
+    #[arg(last = true)]
+    pub line: String,
+}
+
+/// `writ sandbox`
+#[derive(Subcommand, Debug)]
+pub enum SandboxCommand {
+    /// What a call may read, write and reach.
+    #[command(after_help = "Examples:\n  writ sandbox plan\n  writ sandbox plan --format json")]
+    Plan(FormatArgs),
+    /// Attack a sandbox made from the policy here, from inside, each attack beside its control outside. Exit code 3 when one gets out.
+    #[command(after_help = "Examples:\n  writ sandbox test\n  writ sandbox test --format json")]
+    Test(FormatArgs),
+    /// What the test runs inside.
+    #[command(hide = true)]
+    Attack {
+        /// The world it attacks.
+        world: String,
+    },
 }
 
 /// `writ hook`

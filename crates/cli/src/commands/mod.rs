@@ -9,6 +9,7 @@ mod decide;
 mod demo;
 mod doctor;
 mod evaluate;
+mod exec;
 pub mod hook;
 mod init;
 mod keys;
@@ -16,6 +17,7 @@ mod ledger;
 mod mcp;
 mod policy;
 mod relying_party;
+mod sandbox;
 mod sarif;
 mod serve;
 mod session;
@@ -38,6 +40,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Init(args) => init::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Hook(args) => hook::from_command(&args),
+        Command::Exec(args) => exec::run(&args),
+        Command::Sandbox(command) => sandbox::run(&command),
         Command::Policy(command) => policy::run(command),
         Command::Keys(command) => keys::run(command),
         Command::Decide(args) => decide::run(&args),

@@ -5,9 +5,9 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::os::fd::{AsRawFd, OwnedFd};
 
 use serde::Serialize;
 use writ_core::json::{self, Value};
@@ -105,16 +105,15 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let (mut folder, kept) = io::pipe()?;
     let script = script(line, home, &store, kept.as_raw_fd());
-    let command = Command {
-        kept: Some(OwnedFd::from(kept)),
-        ..Command::new(&line.shell, ["-c".into(), OsString::from(script)])
-    };
+    let command =
+        Command { kept: Some(OwnedFd::from(kept)), ..Command::new(&line.shell, ["-c".into(), OsString::from(script)]) };
     let host = Host { features: &features, state: store.root() };
     let refused = Arc::new(Mutex::new(Vec::new()));
     let connections = Arc::new(Mutex::new((0, 0)));
     let network = order.confinement.network.clone();
     let (rules, counts, words) = (order.egress.clone(), Arc::clone(&connections), Arc::clone(&refused));
-    let sink = Sink { store: store.clone(), session: line.session.clone(), call: line.call.to_owned(), home: home.clone() };
+    let sink =
+        Sink { store: store.clone(), session: line.session.clone(), call: line.call.to_owned(), home: home.clone() };
     let ran = writ_sandbox::run(&order.confinement, command, host, |listeners| match network {
         Network::Proxied(ports) => {
             let setup = Setup {
@@ -133,7 +132,9 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     })?;
     let (code, ended) = match ran.end {
         End::Exited(code) => (u8::try_from(code).unwrap_or(u8::MAX), Ended::Exited { code }),
-        End::Signaled(signal) => (128_u8.saturating_add(u8::try_from(signal).unwrap_or(127)), Ended::Signaled { signal }),
+        End::Signaled(signal) => {
+            (128_u8.saturating_add(u8::try_from(signal).unwrap_or(127)), Ended::Signaled { signal })
+        }
         End::TimeUp => (124, Ended::TimeUp {}),
         End::Killed => (137, Ended::Killed {}),
     };
@@ -161,8 +162,7 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
 fn order(store: &Store, line: &Line<'_>) -> Result<Order, ExecError> {
     let not_granted = || ExecError::NotGranted { call: line.call.to_owned() };
     let allows = |row: &Row| {
-        row.call_id.as_deref() == Some(line.call)
-            && matches!(row.decision, RowDecision::Approved | RowDecision::Asked)
+        row.call_id.as_deref() == Some(line.call) && matches!(row.decision, RowDecision::Approved | RowDecision::Asked)
     };
     let row = store.last_row_where(line.session, allows)?.ok_or_else(not_granted)?;
     let grant = granted(&row.detail).ok_or_else(not_granted)?;
@@ -207,7 +207,12 @@ struct Sink {
 }
 
 impl Sink {
-    fn take(&self, record: &Record, counts: &Mutex<(u64, u64)>, words: &Mutex<Vec<String>>) -> Result<(), SessionError> {
+    fn take(
+        &self,
+        record: &Record,
+        counts: &Mutex<(u64, u64)>,
+        words: &Mutex<Vec<String>>,
+    ) -> Result<(), SessionError> {
         if record.stage == Stage::Opened {
             return Ok(());
         }

@@ -49,7 +49,13 @@ pub struct Command {
 impl Command {
     /// A program by its name or path.
     pub fn new(program: impl Into<OsString>, arguments: impl IntoIterator<Item = OsString>) -> Self {
-        Self { program: program.into(), descriptor: None, arguments: arguments.into_iter().collect(), output: None, kept: None }
+        Self {
+            program: program.into(),
+            descriptor: None,
+            arguments: arguments.into_iter().collect(),
+            output: None,
+            kept: None,
+        }
     }
 }
 

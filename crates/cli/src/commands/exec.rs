@@ -1,0 +1,57 @@
+//! `writ exec`: the line of an allowed call in its sandbox. The hook puts it in the place of the model's line.
+//!
+//! It is the client's shell that runs it: standard streams are the line's own, and the exit code is the line's. Descriptor 9 gets
+//! the folder that the line ended in. What was refused on the way is said at the end on standard error, for the agent.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use writ_core::{SessionId, visible};
+use writ_engine::confine::run::{Line, exec};
+
+use crate::args::ExecArgs;
+use crate::environment;
+use crate::exit::Failure;
+
+/// Shells that run a line as the client would.
+const SHELLS: [&str; 4] = ["bash", "sh", "dash", "zsh"];
+
+/// Runs the line.
+pub fn run(args: &ExecArgs) -> Result<(), Failure> {
+    let session = SessionId::new(args.session.as_str());
+    let (shell, arguments) = parent();
+    let line = Line { session: &session, call: &args.call, text: &args.line, shell, arguments };
+    let ran = match exec(&line, &environment::home()) {
+        Ok(ran) => ran,
+        Err(error) => {
+            say(&format!("it did not run: {error}"));
+            return Err(Failure::Said(error.exit_code()));
+        }
+    };
+    let mut refused = ran.refused;
+    refused.dedup();
+    refused.iter().for_each(|text| say(text));
+    if let Some(folder) = ran.folder
+        && let Ok(mut told) = fs::File::options().write(true).open("/proc/self/fd/9")
+    {
+        // Nobody may be listening, and then nobody wants to know.
+        let _told = told.write_all(folder.as_os_str().as_bytes()).is_ok();
+    }
+    if ran.code == 0 { Ok(()) } else { Err(Failure::Said(ran.code)) }
+}
+
+fn say(text: &str) {
+    drop(writeln!(std::io::stderr(), "writ: {}", visible::line(text)));
+}
+
+/// The shell that started this process, and its arguments: bash if it is none.
+fn parent() -> (PathBuf, Vec<String>) {
+    let parent = std::os::unix::process::parent_id();
+    let shell = fs::read_link(format!("/proc/{parent}/exe")).ok();
+    let shell = shell.filter(|path| path.file_name().is_some_and(|name| SHELLS.iter().any(|shell| name == *shell)));
+    let bytes = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
+    let arguments = bytes.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+    (shell.unwrap_or_else(|| PathBuf::from("/bin/bash")), arguments)
+}
