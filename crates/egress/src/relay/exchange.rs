@@ -163,8 +163,8 @@ async fn receive(
     let framing = match response.framing {
         Framing::Empty => Framing::Empty,
         Framing::Length(length) if unpacker.is_none() => Framing::Length(length),
-        _ if request.chunks => Framing::Chunked,
-        _ => Framing::UntilClose,
+        Framing::Length(_) | Framing::Chunked | Framing::UntilClose if request.chunks => Framing::Chunked,
+        Framing::Length(_) | Framing::Chunked | Framing::UntilClose => Framing::UntilClose,
     };
     let keep = request.keep && framing != Framing::UntilClose;
     answered.store(true, Ordering::Relaxed);
@@ -201,13 +201,14 @@ fn unpacker(response: &mut Response, scrubber: &Scrubber) -> Result<Option<Unpac
 
 /// What is malformed about an answer is the host's doing, not the program's.
 fn as_answer(refusal: Refusal, allowed: &Allowed) -> Refusal {
-    match refusal {
-        Refusal::Request(why) => Refusal::Answer { host: allowed.host.to_string(), why },
-        Refusal::Broken => {
-            Refusal::Unreachable { host: allowed.host.to_string(), why: "the connection broke".to_owned() }
-        }
-        other => other,
+    let host = || allowed.host.to_string();
+    if let Refusal::Request(why) = refusal {
+        return Refusal::Answer { host: host(), why };
     }
+    if refusal == Refusal::Broken {
+        return Refusal::Unreachable { host: host(), why: "the connection broke".to_owned() };
+    }
+    refusal
 }
 
 async fn speak_otherwise(
