@@ -263,6 +263,8 @@ async fn connection(
     context: Arc<Context>,
     slot: tokio::sync::OwnedSemaphorePermit,
 ) {
+    // Answers are written as they come; where the socket cannot be told, they only come later.
+    stream.set_nodelay(true).ok();
     match port {
         None => {
             let work = async |connection: Arc<Connection>| relay::proxy(&connection, stream).await;

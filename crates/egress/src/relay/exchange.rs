@@ -123,10 +123,10 @@ async fn send(
     while let Some(piece) = body.next(from).await.map_err(Cut::Refused)? {
         watcher.next(&piece).map_err(Cut::Refused)?;
         count(allowed, entry, piece.len(), 0).map_err(Cut::Refused)?;
-        body::write(to, request.framing, &piece, false).await.map_err(|_broken| Cut::Host)?;
+        body::write(to, (request.framing, Vec::new()), &piece, false).await.map_err(|_broken| Cut::Host)?;
     }
     if request.framing == Framing::Chunked {
-        body::write(to, request.framing, &[], true).await.map_err(|_broken| Cut::Host)?;
+        body::write(to, (request.framing, Vec::new()), &[], true).await.map_err(|_broken| Cut::Host)?;
     }
     Ok(())
 }
@@ -168,9 +168,14 @@ async fn receive(
     };
     let keep = request.keep && framing != Framing::UntilClose;
     answered.store(true, Ordering::Relaxed);
-    to.write_all(&response.write(framing, keep)).await.map_err(|_error| Refusal::Broken)?;
+    let mut head = response.write(framing, keep);
     let mut body = Body::new(response.framing);
     loop {
+        // A head goes out with what of its body is there already, and does not wait for more.
+        if from.buffer().is_empty() && !head.is_empty() {
+            to.write_all(&std::mem::take(&mut head)).await.map_err(|_error| Refusal::Broken)?;
+            to.flush().await.map_err(|_error| Refusal::Broken)?;
+        }
         let piece = body.next(from).await.map_err(|refusal| as_answer(refusal, allowed))?;
         let last = piece.is_none();
         let mut piece = piece.unwrap_or_default();
@@ -179,7 +184,7 @@ async fn receive(
             piece = unpacker.next(&piece, last).ok_or_else(|| bad("its body is packed wrongly"))?;
         }
         scrubber.next(&mut piece, last);
-        body::write(to, framing, &piece, last).await?;
+        body::write(to, (framing, std::mem::take(&mut head)), &piece, last).await?;
         if last {
             return Ok(Answered { host_keeps: response.keep, keep, upgraded: response.status == 101 });
         }
