@@ -12,7 +12,7 @@ use writ_core::{Digest, json};
 use writ_policy::{Domains, HostRule};
 
 use crate::address::{self, AddressKind, Network};
-use crate::host::HostName;
+use crate::host::{HostName, any};
 use crate::refusal::Refusal;
 use crate::secret::{SecretRule, is_placeholder};
 
@@ -200,11 +200,6 @@ impl Rules {
     pub fn listening_ports(&self) -> BTreeSet<u16> {
         [80, 443].into_iter().chain(self.ports.iter().map(|rule| rule.port)).collect()
     }
-}
-
-/// Whether one of the patterns matches.
-pub fn any(patterns: &[HostRule], host: &HostName) -> bool {
-    patterns.iter().any(|pattern| pattern.matches(host.as_str()))
 }
 
 #[cfg(test)]

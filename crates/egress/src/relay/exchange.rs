@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 
 use super::Connection;
-use super::requests::Ready;
 use super::tunnel::{count, upgraded};
 use crate::context::Allowed;
 use crate::http::body::{self, Body};
@@ -21,6 +20,18 @@ use crate::http::wire::Wire;
 use crate::record::Entry;
 use crate::refusal::Refusal;
 use crate::secret::{Scrubber, Unpacker, Watcher};
+
+/// One request, ready to be sent.
+pub struct Ready {
+    /// What it said of itself.
+    pub request: Request,
+    /// Its head as it is sent on.
+    pub head: zeroize::Zeroizing<Vec<u8>>,
+    /// Who it is for.
+    pub allowed: Allowed,
+    /// Who looks at its body.
+    pub watcher: Watcher,
+}
 
 /// The program's connection.
 pub struct Ends<'a> {
