@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use writ_egress::fuzz::{authority, client_hello};
 
-/// Content behind its records' heads, in records of another size.
+/// The message behind its records' heads, in records of another size.
 fn cut(bytes: &[u8], size: usize) -> Option<Vec<u8>> {
     let (mut rest, mut content) = (bytes, Vec::new());
     while !rest.is_empty() {
@@ -13,6 +13,9 @@ fn cut(bytes: &[u8], size: usize) -> Option<Vec<u8>> {
         content.extend_from_slice(rest.get(5..5 + length)?);
         rest = &rest[5 + length..];
     }
+    // What follows the message in its last record is another message, and not the client's to send yet.
+    let length = content.get(1..4)?.iter().fold(0, |sum, byte| (sum << 8) | usize::from(*byte));
+    content.truncate(4 + length);
     let records = content.chunks(size).map(|one| [&[22, 3, 1], &(one.len() as u16).to_be_bytes()[..], one].concat());
     Some(records.collect::<Vec<_>>().concat())
 }

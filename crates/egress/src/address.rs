@@ -67,10 +67,8 @@ fn kind_v4(address: Ipv4Addr) -> AddressKind {
 
 fn kind_v6(address: Ipv6Addr) -> AddressKind {
     if let Some(inner) = inner_v4(address) {
-        return match kind_v4(inner) {
-            AddressKind::Public => AddressKind::Reserved,
-            special => special,
-        };
+        let kind = kind_v4(inner);
+        return if kind == AddressKind::Public { AddressKind::Reserved } else { kind };
     }
     let [a, b, ..] = address.segments();
     match (a, b) {

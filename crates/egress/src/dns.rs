@@ -114,11 +114,8 @@ fn question(head: &[u8], rest: &[u8]) -> Option<Question> {
 impl Question {
     /// The packet that answers it.
     pub fn answered(&self, with: Answer) -> Vec<u8> {
-        let with = match with {
-            Answer::Address(_) if !self.wants_address => Answer::Nothing,
-            other => other,
-        };
-        answer(&self.said, with)
+        let unwanted = matches!(with, Answer::Address(_)) && !self.wants_address;
+        answer(&self.said, if unwanted { Answer::Nothing } else { with })
     }
 }
 

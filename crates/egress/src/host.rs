@@ -6,7 +6,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use writ_policy::{Host, read_host};
+use writ_policy::{Host, HostRule, read_host};
 
 use crate::refusal::Refusal;
 
@@ -55,6 +55,11 @@ impl fmt::Display for HostName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether one of the patterns matches.
+pub fn any(patterns: &[HostRule], host: &HostName) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(host.as_str()))
 }
 
 /// Reads `host` or `host:port`.

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-use crate::host::HostName;
+use crate::host::{HostName, any};
 use crate::refusal::Refusal;
-use crate::rules::{Limit, any};
+use crate::rules::Limit;
 
 /// The counters of all limits.
 #[derive(Debug)]

@@ -172,7 +172,7 @@ impl Reporter {
                     Err(_no_thread) => Thread::Gone,
                 }
             }
-            other => other,
+            other @ (Thread::Running(_) | Thread::Gone) => other,
         };
     }
 

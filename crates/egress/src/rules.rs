@@ -12,7 +12,7 @@ use writ_core::{Digest, json};
 use writ_policy::{Domains, HostRule};
 
 use crate::address::{self, AddressKind, Network};
-use crate::host::HostName;
+use crate::host::{HostName, any};
 use crate::refusal::Refusal;
 use crate::secret::{SecretRule, is_placeholder};
 
@@ -164,27 +164,21 @@ impl Rules {
 
     /// Whether a host may lead to an address.
     pub fn address(&self, host: &HostName, address: IpAddr) -> Result<(), Refusal> {
-        let kind = match address::kind(address) {
-            AddressKind::Public if address::is_own(address) => AddressKind::Own,
-            kind => kind,
-        };
-        let ranges = self.private.iter().filter(|private| any(&private.hosts, host));
-        let named = ranges.clone().any(|private| private.range.holds(address));
-        let alone = ranges.clone().any(|private| private.range.is_only(address));
-        match kind {
-            AddressKind::Public => Ok(()),
-            AddressKind::Metadata if alone => Ok(()),
+        let mut kind = address::kind(address);
+        if kind == AddressKind::Public && address::is_own(address) {
+            kind = AddressKind::Own;
+        }
+        let mut ranges = self.private.iter().filter(|private| any(&private.hosts, host));
+        let fine = match kind {
+            AddressKind::Public => true,
+            AddressKind::Metadata => ranges.any(|private| private.range.is_only(address)),
             AddressKind::Loopback
             | AddressKind::LinkLocal
             | AddressKind::Private
             | AddressKind::Reserved
-            | AddressKind::Own
-                if named =>
-            {
-                Ok(())
-            }
-            kind => Err(Refusal::Private { host: host.to_string(), address, kind }),
-        }
+            | AddressKind::Own => ranges.any(|private| private.range.holds(address)),
+        };
+        if fine { Ok(()) } else { Err(Refusal::Private { host: host.to_string(), address, kind }) }
     }
 
     /// Whether a secret is bound to a host.
@@ -206,11 +200,6 @@ impl Rules {
     pub fn listening_ports(&self) -> BTreeSet<u16> {
         [80, 443].into_iter().chain(self.ports.iter().map(|rule| rule.port)).collect()
     }
-}
-
-/// Whether one of the patterns matches.
-pub fn any(patterns: &[HostRule], host: &HostName) -> bool {
-    patterns.iter().any(|pattern| pattern.matches(host.as_str()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -86,10 +86,14 @@ pub enum ServeError {
     Start(#[from] io::Error),
 }
 
+/// Connections to the proxy's port that the caller accepted.
+type Handed = tokio::sync::mpsc::UnboundedReceiver<TcpStream>;
+
 /// Listeners that are being served.
 #[derive(Debug)]
 pub struct Serving {
     ended: CancellationToken,
+    hand: tokio::sync::mpsc::UnboundedSender<TcpStream>,
     thread: Option<JoinHandle<Result<(), SinkError>>>,
 }
 
@@ -111,8 +115,10 @@ pub fn serve(listeners: Listeners, setup: Setup) -> Result<Serving, ServeError> 
     let shared = (reporter, ended.clone());
     let context = Context::new(setup.rules, secrets, setup.authority, setup.resolver, extra, shared);
     let (started, wait) = mpsc::sync_channel(1);
-    let thread = thread::Builder::new().name("egress".to_owned()).spawn(move || run(listeners, context, &started))?;
-    let serving = Serving { ended, thread: Some(thread) };
+    let (hand, streams) = tokio::sync::mpsc::unbounded_channel();
+    let thread =
+        thread::Builder::new().name("egress".to_owned()).spawn(move || run(listeners, streams, context, &started))?;
+    let serving = Serving { ended, hand, thread: Some(thread) };
     match wait.recv() {
         Ok(Ok(())) => Ok(serving),
         Ok(Err(error)) => Err(error.into()),
@@ -124,6 +130,13 @@ impl Serving {
     /// Whether it still serves: a sink that fails ends it.
     pub fn is_serving(&self) -> bool {
         !self.ended.is_cancelled()
+    }
+
+    /// Serves a connection as if it came in at the proxy's port: where no listener can stand inside, the caller makes both ends
+    /// of a connection, keeps one for the program and hands the other over.
+    pub fn hand(&self, stream: TcpStream) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        self.hand.send(stream).map_err(|_gone| io::Error::other("the run has ended"))
     }
 
     /// Ends every connection, and returns when each has its record.
@@ -146,7 +159,12 @@ impl Drop for Serving {
 }
 
 /// The thread.
-fn run(listeners: Listeners, context: Context, started: &mpsc::SyncSender<io::Result<()>>) -> Result<(), SinkError> {
+fn run(
+    listeners: Listeners,
+    streams: Handed,
+    context: Context,
+    started: &mpsc::SyncSender<io::Result<()>>,
+) -> Result<(), SinkError> {
     let context = Arc::new(context);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -155,17 +173,24 @@ fn run(listeners: Listeners, context: Context, started: &mpsc::SyncSender<io::Re
             return Ok(());
         }
     };
-    runtime.block_on(accept(listeners, &context, started));
-    drop(runtime);
+    runtime.block_on(accept(listeners, streams, &context, started));
+    // A name that is still being looked up is waited for by nobody.
+    runtime.shutdown_background();
     match Arc::try_unwrap(context) {
         Ok(context) => context.reporter.finish(),
         Err(_shared) => Err(SinkError("a connection outlived the run".to_owned())),
     }
 }
 
-async fn accept(listeners: Listeners, context: &Arc<Context>, started: &mpsc::SyncSender<io::Result<()>>) {
+async fn accept(
+    listeners: Listeners,
+    streams: Handed,
+    context: &Arc<Context>,
+    started: &mpsc::SyncSender<io::Result<()>>,
+) {
     let (tasks, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(CONNECTIONS)));
     let begun = begin(listeners, context, &tasks, &slots);
+    tasks.spawn(handed(streams, Arc::clone(context), tasks.clone(), slots));
     // The caller waits for it.
     started.send(begun).ok();
     context.ended.cancelled().await;
@@ -205,27 +230,53 @@ async fn listen(
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
-            let context = Arc::clone(&context);
-            tasks.spawn(async move {
-                match port {
-                    None => {
-                        let work = async |connection: Arc<Connection>| relay::proxy(&connection, stream).await;
-                        Connection::serve(context, Road::Connect, work).await;
-                    }
-                    Some(port) => {
-                        let road = if port == 80 { Road::Http } else { Road::Tls };
-                        let work = async |connection: Arc<Connection>| relay::direct(&connection, stream, port).await;
-                        Connection::serve(context, road, work).await;
-                    }
-                }
-                drop(slot);
-            });
+            tasks.spawn(connection(stream, port, Arc::clone(&context), slot));
         }
     };
     tokio::select! {
         () = ended.cancelled() => {}
         () = take => {}
     }
+}
+
+/// Takes connections that the caller accepted.
+async fn handed(mut streams: Handed, context: Arc<Context>, tasks: TaskTracker, slots: Arc<Semaphore>) {
+    let ended = context.ended.clone();
+    let take = async {
+        while let Some(stream) = streams.recv().await {
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+            // One that cannot be served is closed, and says so by that.
+            if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
+                tasks.spawn(connection(stream, None, Arc::clone(&context), slot));
+            }
+        }
+    };
+    tokio::select! {
+        () = ended.cancelled() => {}
+        () = take => {}
+    }
+}
+
+async fn connection(
+    stream: tokio::net::TcpStream,
+    port: Option<u16>,
+    context: Arc<Context>,
+    slot: tokio::sync::OwnedSemaphorePermit,
+) {
+    // Answers are written as they come; where the socket cannot be told, they only come later.
+    stream.set_nodelay(true).ok();
+    match port {
+        None => {
+            let work = async |connection: Arc<Connection>| relay::proxy(&connection, stream).await;
+            Connection::serve(context, Road::Connect, work).await;
+        }
+        Some(port) => {
+            let road = if port == 80 { Road::Http } else { Road::Tls };
+            let work = async |connection: Arc<Connection>| relay::direct(&connection, stream, port).await;
+            Connection::serve(context, road, work).await;
+        }
+    }
+    drop(slot);
 }
 
 /// Answers questions for names. Each name that is refused is recorded once; of very many, the first.

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::facts::{Host, HostFact};
 use crate::host_rule::HostRule;
 use crate::url;
 
@@ -31,6 +32,14 @@ impl Domains {
         let everything = self.deny.iter().find(|rule| rule.is_everything() && allowed != Some(true));
         let absent = (allowed == Some(false) && !mentioned).then_some("/domains/allow");
         named.or(everything).map(|rule| rule.pointer.as_str()).or(absent)
+    }
+
+    /// The pointer of what refuses a host that a call would contact.
+    pub(crate) fn refuses(&self, fact: &HostFact) -> Option<&str> {
+        match &fact.host {
+            Host::Name(name) => self.refusal(name, fact.mentioned),
+            Host::Ambiguous | Host::Unknown => None,
+        }
     }
 
     /// The allow rule that matches a host: the first that names it, else the bare `*`.

@@ -94,28 +94,32 @@ impl Body {
     }
 }
 
-/// Writes a piece in a framing; an empty one ends the body.
+/// Writes a piece in a framing, behind what stands before it; `last` ends the body.
 pub async fn write<W: AsyncWrite + Unpin>(
     to: &mut W,
-    framing: Framing,
+    (framing, before): (Framing, Vec<u8>),
     piece: &[u8],
     last: bool,
 ) -> Result<(), Refusal> {
     let broken = |_error| Refusal::Broken;
-    if framing == Framing::Chunked {
-        // One write, one TLS record.
-        let mut out = Vec::with_capacity(piece.len() + 32);
-        if !piece.is_empty() {
-            out.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
-            out.extend_from_slice(piece);
-            out.extend_from_slice(b"\r\n");
-        }
-        if last {
-            out.extend_from_slice(b"0\r\n\r\n");
-        }
-        to.write_all(&out).await.map_err(broken)?;
-    } else if !piece.is_empty() {
+    let plain = framing != Framing::Chunked;
+    if plain && before.is_empty() {
         to.write_all(piece).await.map_err(broken)?;
+        return to.flush().await.map_err(broken);
     }
+    // One write, one TLS record.
+    let mut out = before;
+    out.reserve(piece.len() + 32);
+    if plain {
+        out.extend_from_slice(piece);
+    } else if !piece.is_empty() {
+        out.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        out.extend_from_slice(piece);
+        out.extend_from_slice(b"\r\n");
+    }
+    if last && !plain {
+        out.extend_from_slice(b"0\r\n\r\n");
+    }
+    to.write_all(&out).await.map_err(broken)?;
     to.flush().await.map_err(broken)
 }

@@ -35,6 +35,9 @@ impl Response {
             _ => return Err("its head is malformed"),
         }
         let status = parsed.code.unwrap_or_default();
+        if !(100..600).contains(&status) {
+            return Err("its status is none");
+        }
         let modern = parsed.version == Some(1);
         let reason = parsed.reason.unwrap_or_default().to_owned();
         let mut fields = head::fields(parsed.headers);
@@ -121,6 +124,9 @@ mod tests {
             "a : b\r\n",
         ] {
             assert!(read(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n")).is_err(), "{fields}");
+        }
+        for status in ["020", "099", "600", "999"] {
+            assert!(read(&format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n")).is_err(), "{status}");
         }
         assert!(read("HTTP/1.1 200 OK\n\n").is_err() && read("HTTP/2 200 OK\r\n\r\n").is_err());
     }

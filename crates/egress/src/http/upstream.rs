@@ -4,11 +4,13 @@
 //! was opened to this host and port, with this kind of TLS, and its last answer was read to the end.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
-use tokio::time::timeout;
 
 use super::wire::Wire;
 use crate::host::HostName;
@@ -59,8 +61,10 @@ impl Pool {
                 pool.get_mut(key)?.pop()?
             };
             // Asked once, without waiting: a good connection has nothing to say.
-            let silent =
-                upstream.read.buffer().is_empty() && timeout(Duration::ZERO, upstream.read.fill()).await.is_err();
+            let silent = upstream.read.buffer().is_empty() && {
+                let mut more = pin!(upstream.read.fill());
+                poll_fn(|task| Poll::Ready(more.as_mut().poll(task).is_pending())).await
+            };
             if silent && since.elapsed() < WAITS {
                 upstream.used = true;
                 return Some(upstream);

@@ -15,7 +15,6 @@ use crate::secret::Watcher;
 
 /// Serves a connection to an address and port inside; `port` is the one the program meant.
 pub async fn serve(connection: &Connection, mut stream: TcpStream, port: u16) -> Result<(), Refusal> {
-    stream.set_nodelay(true).ok();
     let context = &connection.context;
     let local = stream.local_addr().map_err(|_error| Refusal::Broken)?;
     let entry = connection.entry();

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 
 use super::Connection;
-use super::requests::Ready;
 use super::tunnel::{count, upgraded};
 use crate::context::Allowed;
 use crate::http::body::{self, Body};
@@ -21,6 +20,18 @@ use crate::http::wire::Wire;
 use crate::record::Entry;
 use crate::refusal::Refusal;
 use crate::secret::{Scrubber, Unpacker, Watcher};
+
+/// One request, ready to be sent.
+pub struct Ready {
+    /// What it said of itself.
+    pub request: Request,
+    /// Its head as it is sent on.
+    pub head: zeroize::Zeroizing<Vec<u8>>,
+    /// Who it is for.
+    pub allowed: Allowed,
+    /// Who looks at its body.
+    pub watcher: Watcher,
+}
 
 /// The program's connection.
 pub struct Ends<'a> {
@@ -123,10 +134,10 @@ async fn send(
     while let Some(piece) = body.next(from).await.map_err(Cut::Refused)? {
         watcher.next(&piece).map_err(Cut::Refused)?;
         count(allowed, entry, piece.len(), 0).map_err(Cut::Refused)?;
-        body::write(to, request.framing, &piece, false).await.map_err(|_broken| Cut::Host)?;
+        body::write(to, (request.framing, Vec::new()), &piece, false).await.map_err(|_broken| Cut::Host)?;
     }
     if request.framing == Framing::Chunked {
-        body::write(to, request.framing, &[], true).await.map_err(|_broken| Cut::Host)?;
+        body::write(to, (request.framing, Vec::new()), &[], true).await.map_err(|_broken| Cut::Host)?;
     }
     Ok(())
 }
@@ -163,14 +174,19 @@ async fn receive(
     let framing = match response.framing {
         Framing::Empty => Framing::Empty,
         Framing::Length(length) if unpacker.is_none() => Framing::Length(length),
-        _ if request.chunks => Framing::Chunked,
-        _ => Framing::UntilClose,
+        Framing::Length(_) | Framing::Chunked | Framing::UntilClose if request.chunks => Framing::Chunked,
+        Framing::Length(_) | Framing::Chunked | Framing::UntilClose => Framing::UntilClose,
     };
     let keep = request.keep && framing != Framing::UntilClose;
     answered.store(true, Ordering::Relaxed);
-    to.write_all(&response.write(framing, keep)).await.map_err(|_error| Refusal::Broken)?;
+    let mut head = response.write(framing, keep);
     let mut body = Body::new(response.framing);
     loop {
+        // A head goes out with what of its body is there already, and does not wait for more.
+        if from.buffer().is_empty() && !head.is_empty() {
+            to.write_all(&std::mem::take(&mut head)).await.map_err(|_error| Refusal::Broken)?;
+            to.flush().await.map_err(|_error| Refusal::Broken)?;
+        }
         let piece = body.next(from).await.map_err(|refusal| as_answer(refusal, allowed))?;
         let last = piece.is_none();
         let mut piece = piece.unwrap_or_default();
@@ -179,7 +195,7 @@ async fn receive(
             piece = unpacker.next(&piece, last).ok_or_else(|| bad("its body is packed wrongly"))?;
         }
         scrubber.next(&mut piece, last);
-        body::write(to, framing, &piece, last).await?;
+        body::write(to, (framing, std::mem::take(&mut head)), &piece, last).await?;
         if last {
             return Ok(Answered { host_keeps: response.keep, keep, upgraded: response.status == 101 });
         }
@@ -201,13 +217,14 @@ fn unpacker(response: &mut Response, scrubber: &Scrubber) -> Result<Option<Unpac
 
 /// What is malformed about an answer is the host's doing, not the program's.
 fn as_answer(refusal: Refusal, allowed: &Allowed) -> Refusal {
-    match refusal {
-        Refusal::Request(why) => Refusal::Answer { host: allowed.host.to_string(), why },
-        Refusal::Broken => {
-            Refusal::Unreachable { host: allowed.host.to_string(), why: "the connection broke".to_owned() }
-        }
-        other => other,
+    let host = || allowed.host.to_string();
+    if let Refusal::Request(why) = refusal {
+        return Refusal::Answer { host: host(), why };
     }
+    if refusal == Refusal::Broken {
+        return Refusal::Unreachable { host: host(), why: "the connection broke".to_owned() };
+    }
+    refusal
 }
 
 async fn speak_otherwise(

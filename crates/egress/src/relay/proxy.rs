@@ -84,7 +84,6 @@ async fn tunnel_to(
     allowed: Allowed,
     up: Option<TcpStream>,
 ) -> Result<(), Refusal> {
-    stream.set_nodelay(true).ok();
     stream.write_all(STANDS).await.map_err(|_error| Refusal::Broken)?;
     match (allowed.protocol, up) {
         (Protocol::Tls, up) => tls::serve(connection, stream, first, allowed, up).await,

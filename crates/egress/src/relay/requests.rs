@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::timeout;
 
-use super::exchange::{Ends, exchange};
+use super::exchange::{Ends, Ready, exchange};
 use super::{Connection, HEAD_TIME, refuse};
 use crate::context::Allowed;
 use crate::host::HostName;
@@ -31,18 +31,6 @@ pub struct Door {
     pub fixed: Option<Allowed>,
     /// At a port without a proxy: the name that the address stands for, if any.
     pub host: Option<Option<HostName>>,
-}
-
-/// One request, ready to be sent.
-pub struct Ready {
-    /// What it said of itself.
-    pub request: Request,
-    /// Its head as it is sent on.
-    pub head: zeroize::Zeroizing<Vec<u8>>,
-    /// Who it is for.
-    pub allowed: Allowed,
-    /// Who looks at its body.
-    pub watcher: Watcher,
 }
 
 /// Serves requests until the program has no more.

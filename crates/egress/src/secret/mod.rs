@@ -18,8 +18,7 @@ use writ_core::Digest;
 use writ_policy::HostRule;
 use zeroize::Zeroizing;
 
-use crate::host::HostName;
-use crate::rules::any;
+use crate::host::{HostName, any};
 
 pub use place::Fields;
 pub use scrub::{Scrubber, Unpacker, Watcher};

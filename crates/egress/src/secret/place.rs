@@ -8,9 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{Inject, Secret, Secrets, basic, find};
-use crate::host::HostName;
+use crate::host::{HostName, any};
 use crate::refusal::Refusal;
-use crate::rules::any;
 
 /// A request's target and fields, zeroed when dropped.
 #[derive(Default)]

@@ -189,7 +189,8 @@ fn more(stream: &mut impl Read, buffer: &mut Vec<u8>) -> Option<()> {
 /// Sends bytes and reads until the other end has no more to say.
 pub fn talk(mut stream: TcpStream, bytes: &[u8]) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    stream.write_all(bytes).unwrap();
+    // Who refuses may have closed already: what it said is still there to be read.
+    stream.write_all(bytes).ok();
     let mut out = Vec::new();
     // A reset after the words is as good as an end.
     stream.read_to_end(&mut out).ok();

@@ -128,6 +128,23 @@ fn a_slow_sink_loses_nothing() {
 }
 
 #[test]
+fn a_connection_that_was_accepted_elsewhere_is_served() {
+    let mut world = World::new(&["*.test"]);
+    let host = world.plain(&["one.test"], Arc::new(|_| text("ok")));
+    let run = world.run();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let program = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    run.serving.hand(listener.accept().unwrap().0).unwrap();
+    let ask = |name: &str| {
+        format!("GET http://{name}:{0}/ HTTP/1.1\r\nHost: {name}:{0}\r\nConnection: close\r\n\r\n", host.port)
+    };
+    assert!(talk(program, ask("one.test").as_bytes()).ends_with("ok"));
+    let program = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    run.serving.hand(listener.accept().unwrap().0).unwrap();
+    assert!(talk(program, ask("evil.com").as_bytes()).starts_with("HTTP/1.1 403 "));
+}
+
+#[test]
 fn the_end_of_a_run_ends_and_records_what_is_open() {
     let mut world = World::new(&["*.test"]);
     let host = world.tls(&["api.test"], echo());

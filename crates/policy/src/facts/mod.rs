@@ -13,7 +13,6 @@ use writ_core::secret::mask;
 use writ_core::{Digest, Span, Subject, Timestamp, json};
 use writ_shell::{Access, UnresolvedKind};
 
-use crate::domains::Domains;
 use crate::glob::split;
 
 /// What a call would touch.
@@ -213,16 +212,6 @@ pub(crate) struct HostFact {
     pub host: Host,
     pub mentioned: bool,
     pub span: Option<Span>,
-}
-
-impl HostFact {
-    /// The pointer of what refuses this host.
-    pub fn refused_by<'a>(&self, domains: &'a Domains) -> Option<&'a str> {
-        match &self.host {
-            Host::Name(name) => domains.refusal(name, self.mentioned),
-            Host::Ambiguous | Host::Unknown => None,
-        }
-    }
 }
 
 /// A host name, or why there is none.

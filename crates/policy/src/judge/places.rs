@@ -208,7 +208,7 @@ impl Judge<'_> {
                 );
             }
         };
-        if let Some(rule) = fact.refused_by(domains) {
+        if let Some(rule) = domains.refuses(fact) {
             let rule = rule.to_owned();
             let matched = matched(Subject::Host, name, fact.span);
             self.say(

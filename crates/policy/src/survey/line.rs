@@ -312,7 +312,7 @@ impl Survey<'_> {
             None => return self.mentioned_path(&text, word.span),
         };
         let fact = HostFact { host: Host::Name(host), mentioned: true, span: Some(word.span) };
-        if fact.refused_by(&self.policy.domains).is_some() {
+        if self.policy.domains.refuses(&fact).is_some() {
             self.facts.hosts.push(fact);
         }
     }

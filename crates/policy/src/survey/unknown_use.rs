@@ -180,7 +180,7 @@ impl Survey<'_> {
             }
             let fact = HostFact { host: url::read_host(name), mentioned: false, span: Some(word.span) };
             let there = self.exists(&self.absolute(&self.call.cwd, name));
-            if !there && fact.refused_by(&self.policy.domains).is_some() {
+            if !there && self.policy.domains.refuses(&fact).is_some() {
                 let what = name.chars().take(80).collect();
                 self.facts.unresolved.push(UnresolvedFact { kind: TEXT_HOST.to_owned(), what, span: Some(word.span) });
                 return;

@@ -23,7 +23,8 @@ fn place(
 ) -> Result<(String, String), Refusal> {
     let rule = rule(inject);
     let secrets =
-        Secrets::new(&[rule.clone()], vec![SecretValue::new("token".to_owned(), VALUE.to_vec()).unwrap()]).unwrap();
+        Secrets::new(std::slice::from_ref(&rule), vec![SecretValue::new("token".to_owned(), VALUE.to_vec()).unwrap()])
+            .unwrap();
     let filled = |text: &str| {
         let text = text.replace("PLACE", &rule.placeholder).replace("ESCAPED", &rule.placeholder.replace('_', "%5F"));
         match text.strip_prefix("ENCODED ") {

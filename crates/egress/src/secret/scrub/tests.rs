@@ -47,7 +47,7 @@ fn values_do_not_pass_wherever_the_pieces_end() {
     }
     let out = String::from_utf8(whole).unwrap();
     assert_eq!(out.len(), text.len());
-    assert!(!out.contains(VALUE) && !out.contains(&encoded[4..20]), "{out}");
+    assert!(!out.contains(VALUE) && !out.contains(encoded.get(4..20).unwrap()), "{out}");
     assert!(out.starts_with("a hunter2-hunter2-****") && out.ends_with("c hunter2-012345678"), "{out}");
 }
 
