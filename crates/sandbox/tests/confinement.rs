@@ -10,14 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::process::Command as Plain;
 
-use common::{Order, Who, World, everybody, is_root, supervise};
+use common::{Order, Who, World, everybody, is_root};
 use writ_sandbox::{Bind, HostPath, Level, Network, Pass, Ports, Reading, UnixSockets};
-
-#[test]
-#[ignore = "started by other tests"]
-fn supervisor_role() {
-    supervise();
-}
 
 fn levels() -> [Level; 2] {
     [Level::Full, Level::Namespaces]
@@ -59,7 +53,10 @@ fn files_are_held_and_given_back() {
             assert_eq!(left, ["link", "s3", "secrets", "sub", "written"], "{who:?}");
             assert!(fs::read_dir(world.folder.join("sub/.git/hooks")).unwrap().next().is_none());
             // The control: without masks the same lines reach everything.
-            let open = world.shell(&world.confinement(), "cat secrets/key link; echo x > .envrc; mv sub sub2; rm -f link; ls sub2/.git");
+            let open = world.shell(
+                &world.confinement(),
+                "cat secrets/key link; echo x > .envrc; mv sub sub2; rm -f link; ls sub2/.git",
+            );
             assert_eq!(open.text(), "CANARYCANARY\nhooks\n", "{who:?} {}", open.errors);
         }
     }
@@ -71,7 +68,10 @@ fn what_is_not_writable_cannot_be_written() {
         let world = World::new(who);
         let mut confinement = world.confinement();
         confinement.writable.clear();
-        let told = world.shell(&confinement, "echo x > a; echo x > ../outside/b; echo x > /tmp/c && cat /tmp/c; touch /usr/d; ls /dev/shm");
+        let told = world.shell(
+            &confinement,
+            "echo x > a; echo x > ../outside/b; echo x > /tmp/c && cat /tmp/c; touch /usr/d; ls /dev/shm",
+        );
         assert_eq!(told.text(), "x\n", "{who:?} {}", told.errors);
         assert!(!world.folder.join("a").exists() && !world.outside.join("b").exists());
     }
@@ -94,9 +94,16 @@ fn closed_reading_shows_what_is_listed() {
             source: HostPath::try_from(shown.as_path()).unwrap(),
             target: HostPath::new("/etc/resolv.conf").unwrap(),
         });
-        let told = world.shell(&confinement, "cat ../outside/shown /etc/resolv.conf; cat ../outside/secret /etc/passwd; ls /; echo x > /etc/resolv.conf");
+        let told = world.shell(
+            &confinement,
+            "cat ../outside/shown /etc/resolv.conf; cat ../outside/secret /etc/passwd; ls /; echo x > /etc/resolv.conf",
+        );
         let text = told.text();
-        assert!(text.starts_with("shown\nshown\n") && !text.contains("CANARY") && !text.contains("root"), "{who:?} {text} {}", told.errors);
+        assert!(
+            text.starts_with("shown\nshown\n") && !text.contains("CANARY") && !text.contains("root"),
+            "{who:?} {text} {}",
+            told.errors
+        );
         assert!(!text.contains("home"), "{text}");
     }
 }
@@ -140,7 +147,8 @@ fn names_may_be_anything() {
 fn a_folder_below_tmp_is_shown_and_the_rest_is_not() {
     for who in everybody() {
         let world = World::at(who, &std::env::temp_dir());
-        let told = world.shell(&world.confinement(), "cat ../outside/secret; echo fine > new; cat new; ls -A /tmp | wc -l");
+        let told =
+            world.shell(&world.confinement(), "cat ../outside/secret; echo fine > new; cat new; ls -A /tmp | wc -l");
         assert_eq!(told.text(), "fine\n1\n", "{who:?} {}", told.errors);
         assert!(world.folder.join("new").exists());
     }
@@ -154,10 +162,24 @@ fn a_folder_on_another_mount_works() {
     let world = World::new(Who::Root);
     let mount = |arguments: &[&OsStr]| Plain::new("mount").args(arguments).status().unwrap().success();
     let options = format!("uid={0},gid={0}", common::SOMEBODY);
-    assert!(mount(&["-t".as_ref(), "tmpfs".as_ref(), "-o".as_ref(), options.as_ref(), "none".as_ref(), world.folder.as_os_str()]));
+    assert!(mount(&[
+        "-t".as_ref(),
+        "tmpfs".as_ref(),
+        "-o".as_ref(),
+        options.as_ref(),
+        "none".as_ref(),
+        world.folder.as_os_str()
+    ]));
     fs::write(world.folder.join("denied"), "CANARY").unwrap();
     fs::create_dir(world.folder.join("deeper")).unwrap();
-    assert!(mount(&["-t".as_ref(), "tmpfs".as_ref(), "-o".as_ref(), options.as_ref(), "none".as_ref(), world.folder.join("deeper").as_os_str()]));
+    assert!(mount(&[
+        "-t".as_ref(),
+        "tmpfs".as_ref(),
+        "-o".as_ref(),
+        options.as_ref(),
+        "none".as_ref(),
+        world.folder.join("deeper").as_os_str()
+    ]));
     let mut confinement = world.confinement();
     confinement.masked.push(world.path("denied"));
     let told = world.shell(&confinement, "cat denied; echo fine > deeper/new; cat deeper/new; umount deeper; umount .");
@@ -189,7 +211,11 @@ fn the_network_is_as_asked() {
         let world = World::new(who);
         let outside = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = outside.local_addr().unwrap().port();
-        let connect = |port: u16| format!("python3 -c 'import socket;s=socket.create_connection((\"127.0.0.1\",{port}),2);s.shutdown(1);print(s.recv(99).decode(),end=\"\")' 2>&1 | tail -1");
+        let connect = |port: u16| {
+            format!(
+                "python3 -c 'import socket;s=socket.create_connection((\"127.0.0.1\",{port}),2);s.shutdown(1);print(s.recv(99).decode(),end=\"\")' 2>&1 | tail -1"
+            )
+        };
         let mut confinement = world.confinement();
         assert!(world.shell(&confinement, &connect(port)).text().contains("refused"), "{who:?}");
         // Loopback inside is for the command's own servers.
@@ -228,12 +254,14 @@ fn the_environment_is_built() {
     let mut confinement = world.confinement();
     confinement.environment.pass = Pass::Only(vec!["PATH".into()]);
     confinement.environment.set = vec![("A".into(), "b c".into())];
-    let told = world.run(
-        &Order { program: "env".into(), arguments: Vec::new(), ..Order::shell(&confinement, "") },
-        b"",
-    );
+    let told =
+        world.run(&Order { program: "env".into(), arguments: Vec::new(), ..Order::shell(&confinement, "") }, b"");
     let text = told.text();
-    assert!(text.contains("A=b c\n") && text.contains("PATH=") && !text.contains("WRIT_SANDBOX"), "{text} {}", told.errors);
+    assert!(
+        text.contains("A=b c\n") && text.contains("PATH=") && !text.contains("WRIT_SANDBOX"),
+        "{text} {}",
+        told.errors
+    );
 }
 
 #[test]

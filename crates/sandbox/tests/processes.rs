@@ -11,17 +11,11 @@ use std::process::{Command as Plain, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Order, Who, World, everybody, supervise};
+use common::{Order, Who, World, everybody};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use writ_sandbox::{Session, Survivors, sweep};
-
-#[test]
-#[ignore = "started by other tests"]
-fn supervisor_role() {
-    supervise();
-}
 
 #[test]
 fn codes_and_signals_pass() {
@@ -67,7 +61,14 @@ fn signal(child: &std::process::Child, signal: Signal) {
 #[test]
 fn signals_reach_the_command_alone() {
     let world = World::new(everybody()[0]);
-    for (given, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP"), (Signal::QUIT, "QUIT"), (Signal::USR1, "USR1"), (Signal::WINCH, "WINCH")] {
+    for (given, name) in [
+        (Signal::TERM, "TERM"),
+        (Signal::INT, "INT"),
+        (Signal::HUP, "HUP"),
+        (Signal::QUIT, "QUIT"),
+        (Signal::USR1, "USR1"),
+        (Signal::WINCH, "WINCH"),
+    ] {
         let script = format!("trap 'echo got; exit 5' {name}; echo there; while :; do sleep 0.05; done");
         let (mut child, mut output) = started(&world, &Order::shell(&world.confinement(), &script));
         signal(&child, given);
@@ -82,7 +83,8 @@ fn signals_reach_the_command_alone() {
 
 /// Processes of which the command line holds `marker`.
 fn alive(marker: &str) -> usize {
-    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
+    let processes =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
     let words = |line: &[u8]| line.split(|byte| *byte == 0).any(|word| word == marker.as_bytes());
     processes.filter(|line| words(line)).count()
 }
@@ -102,7 +104,9 @@ fn gone(marker: &str) -> bool {
 fn daemons_end_with_the_command() {
     let world = World::new(everybody()[0]);
     let marker = format!("7{}", std::process::id());
-    let script = format!("i=0; while [ $i -lt 300 ]; do (setsid sleep {marker} >/dev/null 2>&1 </dev/null &); i=$((i+1)); done; ps ax -o args | grep -c '^sleep {marker}'");
+    let script = format!(
+        "i=0; while [ $i -lt 300 ]; do (setsid sleep {marker} >/dev/null 2>&1 </dev/null &); i=$((i+1)); done; ps ax -o args | grep -c '^sleep {marker}'"
+    );
     let told = world.shell(&world.confinement(), &script);
     assert_eq!((told.text().as_str(), alive(&marker)), ("300\n", 0), "{}", told.errors);
 }
@@ -129,8 +133,14 @@ fn limits_hold() {
         let start = Instant::now();
         assert_eq!(world.shell(&confinement, &format!("sleep {marker} & sleep {marker}")).code, Some(201));
         assert!(start.elapsed() < Duration::from_secs(4) && alive(&marker) == 0);
-        confinement.limits = writ_sandbox::Limits { file_size: Some(4096), open_files: Some(20), cpu_time: Some(1), ..Default::default() };
-        let told = world.shell(&confinement, "ulimit -n; head -c 9999 /dev/zero > big; wc -c < big; while :; do :; done");
+        confinement.limits = writ_sandbox::Limits {
+            file_size: Some(4096),
+            open_files: Some(20),
+            cpu_time: Some(1),
+            ..Default::default()
+        };
+        let told =
+            world.shell(&confinement, "ulimit -n; head -c 9999 /dev/zero > big; wc -c < big; while :; do :; done");
         assert!(told.text().starts_with("20\n") && told.text().contains("4096") && told.code != Some(0), "{told:?}");
         confinement.limits = writ_sandbox::Limits { processes: Some(40), ..Default::default() };
         let told = world.shell(&confinement, "i=0; while [ $i -lt 60 ]; do sleep 5 & i=$((i+1)); done; echo all");
@@ -176,7 +186,8 @@ fn runs_beside_each_other_share_names() {
     let world = World::new(everybody()[0]);
     let mut confinement = world.confinement();
     confinement.read_only.push(world.path(".envrc"));
-    let script = "sleep 0.0$1; i=0; while [ $i -lt 20 ]; do echo x > .envrc && echo ESCAPED; i=$((i+1)); done 2>/dev/null";
+    let script =
+        "sleep 0.0$1; i=0; while [ $i -lt 20 ]; do echo x > .envrc && echo ESCAPED; i=$((i+1)); done 2>/dev/null";
     std::thread::scope(|scope| {
         for number in 0..40 {
             let (world, confinement) = (&world, &confinement);
@@ -216,7 +227,8 @@ fn a_folder_that_becomes_a_link_shows_nothing_else() {
         });
         let mut seen = [0, 0];
         for _ in 0..60 {
-            let told = world.shell(&confinement, "echo ran; cat turning/secret; echo x > turning/written; echo x > turning/x/y");
+            let told = world
+                .shell(&confinement, "echo ran; cat turning/secret; echo x > turning/written; echo x > turning/x/y");
             assert!(!told.text().contains("CANARY"), "{told:?}");
             seen[usize::from(told.text().starts_with("ran"))] += 1;
         }
@@ -239,7 +251,11 @@ impl Terminal {
     fn new() -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         unlockpt(&master).unwrap();
-        let slave = || Stdio::from(ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap());
+        let slave = || {
+            Stdio::from(
+                ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap(),
+            )
+        };
         let mut shell = Plain::new("setsid");
         shell.args(["--ctty", "--wait", "bash", "--norc", "--noprofile", "-i"]).env("PS1", "$ ").env("TERM", "dumb");
         let shell = shell.stdin(slave()).stdout(slave()).stderr(slave()).spawn().unwrap();
@@ -314,20 +330,24 @@ fn a_terminal_works_as_without() {
         fs::write(world.folder.join("go"), "").unwrap();
         terminal.see("went on");
         // A new size.
-        terminal.press(&line("trap 'echo si''ze $(stty size); exit 4' WINCH; echo the''re; while :; do sleep 0.05; done"));
+        terminal
+            .press(&line("trap 'echo si''ze $(stty size); exit 4' WINCH; echo the''re; while :; do sleep 0.05; done"));
         terminal.see("there");
         tcsetwinsize(&terminal.size, Winsize { ws_row: 33, ws_col: 77, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         terminal.see("size 33 77");
         // A shell with jobs of its own.
-        terminal.press(&line("exec bash --norc --noprofile -i"));
-        terminal.press("sleep 100\n");
-        sleep(Duration::from_millis(500));
+        terminal.press(&line("echo the''re; exec bash --norc --noprofile -i"));
+        terminal.see("there");
+        terminal.see("$ ");
+        terminal.press("echo sle''eps; sleep 100\n");
+        terminal.see("sleeps");
+        sleep(Duration::from_millis(100));
         terminal.press("\x1a");
         terminal.see("Stopped");
-        terminal.press("kill %1; exit 6\n");
-        sleep(Duration::from_millis(300));
+        terminal.press("kill -9 %1; wait %1; echo kil''led\n");
+        terminal.see("killed");
         terminal.press("exit 6\n");
-        sleep(Duration::from_millis(300));
+        terminal.see("$ ");
         terminal.press("echo code=$?.\n");
         terminal.see("code=6.");
         terminal.press("exit\n");
