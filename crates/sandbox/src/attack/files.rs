@@ -131,7 +131,7 @@ fn rename_above(world: &World) -> Result<(), Errno> {
 }
 
 fn path_descriptor(world: &World) -> Result<(), Errno> {
-    let path = open(&denied(world), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let path = open(denied(world), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let number = std::os::fd::AsRawFd::as_raw_fd(&path);
     read(Path::new(&format!("/proc/self/fd/{number}")))
 }

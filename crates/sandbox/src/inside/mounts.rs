@@ -175,7 +175,7 @@ struct Parent {
 impl Parent {
     fn as_c_str(&self) -> Result<&CStr, Errno> {
         let bytes = self.bytes.get(..=self.length).ok_or(Errno::NAMETOOLONG)?;
-        CStr::from_bytes_with_nul(bytes).map_err(|_| Errno::INVAL)
+        CStr::from_bytes_with_nul(bytes).ok().ok_or(Errno::INVAL)
     }
 }
 

@@ -174,8 +174,8 @@ impl Plan {
     /// Trees of the host that can be written: slot and path.
     pub fn writable_trees(&self) -> Vec<(usize, &CStr)> {
         let slots = self.placed.iter().filter_map(|placed| match placed.what {
-            What::Taken { slot, writable: true, device: false } => Some(slot),
-            _ => None,
+            What::Taken { slot, writable, device } => (writable && !device).then_some(slot),
+            What::Own { .. } | What::Itself { .. } | What::Mask { .. } | What::Processes | What::Terminals => None,
         });
         let trees = slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str())));
         // Processes have owners of their own.
@@ -189,7 +189,7 @@ fn text(path: &Path) -> Result<CString, PlanError> {
 }
 
 fn bytes(text: &OsStr) -> Result<CString, PlanError> {
-    CString::new(text.to_owned().into_vec()).map_err(|_| PlanError::Zero)
+    CString::new(text.to_owned().into_vec()).ok().ok_or(PlanError::Zero)
 }
 
 /// `path` below `top`, as the tree of its own has it: `dev` and `null` give `dev/null`.

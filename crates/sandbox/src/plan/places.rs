@@ -5,12 +5,11 @@
 
 use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use landlock::{Access, AccessFs};
 
-use super::resolve::{Found, Resolved, resolve};
+use super::resolve::{Found, Resolved, is_reserve, resolve};
 use super::{
     Ground, Made, MadeKind, Placed, Plan, PlanError, Reserve, Reserved, What, below, bytes, of_a_file, reading, text,
     writing,
@@ -386,11 +385,6 @@ fn bytes_text(text: &str) -> Result<std::ffi::CString, PlanError> {
 
 fn look(path: &Path) -> Result<Resolved, PlanError> {
     resolve(path).map_err(|error| PlanError::Disk { path: path.to_owned(), error })
-}
-
-/// Whether an earlier run left what keeps a name.
-fn is_reserve(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket() && metadata.mode() & 0o777 == 0)
 }
 
 /// Whether something that is granted is a folder.

@@ -80,7 +80,7 @@ pub fn map_trees(who: &Who, paths: &[(usize, &CStr)]) -> Result<Vec<(usize, Owne
         Ok(tree)
     };
     let trees =
-        paths.iter().map(|(slot, path)| Ok((*slot, tree(path).map_err(|_| RunError::Layer(Layer::MappedOwners))?)));
+        paths.iter().map(|(slot, path)| Ok((*slot, tree(path).ok().ok_or(RunError::Layer(Layer::MappedOwners))?)));
     trees.collect()
 }
 
@@ -91,7 +91,8 @@ fn owners() -> Result<OwnedFd, RunError> {
         // It is ended below, or with this process.
         Forked::Child => {
             set_parent_process_death_signal(Some(Signal::KILL)).unwrap_or_default();
-            let _ = nanosleep(&Timespec { tv_sec: 10, tv_nsec: 0 });
+            // However long it is left to sleep, it is of no use any more.
+            drop(nanosleep(&Timespec { tv_sec: 10, tv_nsec: 0 }));
             exit(0)
         }
         Forked::Parent(child) => Sandbox::new(child),

@@ -4,6 +4,7 @@
 //! run is left, and with the supervisor's own death (even by `SIGKILL`) the kernel ends them.
 
 mod environment;
+mod group;
 mod identity;
 mod prepare;
 mod reserved;
@@ -27,6 +28,7 @@ use crate::message::{self, Failure, Message, Step};
 use crate::plan::PlanError;
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
+use group::Group;
 use reserved::Names;
 pub use reserved::sweep;
 pub use watch::End;
@@ -69,6 +71,17 @@ pub struct Outcome {
     pub end: End,
     /// From the start of its process.
     pub took: Duration,
+    /// What held the limit on memory, if there was one.
+    pub memory: Option<MemoryHeldBy>,
+}
+
+/// What holds a limit on memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryHeldBy {
+    /// A control group: all processes together.
+    Group,
+    /// A limit of each process, whose sum nothing limits.
+    EachProcess,
 }
 
 /// Why a run did not take place.
@@ -170,6 +183,8 @@ pub fn run<T>(
     names.record(&orders.plan.reserved).map_err(|error| RunError::Outside("record reserved names", error))?;
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let flags = SocketFlags::CLOEXEC;
+    let group = Group::new(&confinement.limits, &host.features.cgroups)
+        .map_err(|error| RunError::Outside("make a control group", error))?;
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(outside("make a socket"))?;
     let started = Instant::now();
@@ -182,6 +197,7 @@ pub fn run<T>(
     };
     drop(theirs);
     let plan = &orders.plan;
+    group.join(sandbox.pid()).map_err(|error| RunError::Outside("enter the control group", error))?;
     identity::map(sandbox.pid(), &prepared.identity)?;
     message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
     let explain = |failure| prepare::explain(failure, plan, &program);
@@ -194,11 +210,13 @@ pub fn run<T>(
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };
     let ended = run.until_end(confinement.session);
     drop(sandbox);
+    let memory = confinement.limits.memory.map(|_| group.holds_memory());
+    drop(group);
     drop(kept);
     drop(names);
     drop(restore);
     match ended {
-        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed() }),
+        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory }),
         Ok(Err(failure)) => Err(explain(failure)),
         Err(error) => Err(RunError::Outside("watch the command", error.into())),
     }

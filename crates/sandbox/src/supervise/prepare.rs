@@ -14,7 +14,7 @@ use super::identity::{self, Who};
 use super::{Command, RunError, environment};
 use crate::calls;
 use crate::confinement::{Confinement, Limits, Network};
-use crate::features::{Features, Layer};
+use crate::features::{Features, Layer, Level};
 use crate::inside::Orders;
 use crate::message::{Failure, Step};
 use crate::plan::{Ground, Plan};
@@ -35,6 +35,9 @@ pub fn prepare(
     mask: Mask,
     ignored: Ignored,
 ) -> Result<(Prepared, Orders), RunError> {
+    if let Some(missing) = features.missing(Level::Namespaces).first() {
+        return Err(RunError::Layer(*missing));
+    }
     let identity = identity::of(confinement, features)?;
     let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
     let plan = Plan::new(confinement, Ground { landlock: abi, fresh_proc: features.fresh_proc })?;
@@ -61,7 +64,7 @@ pub fn prepare(
         network: confinement.network.clone(),
         session: confinement.session,
         survivors: confinement.survivors,
-        limits: resources(&confinement.limits),
+        limits: resources(&confinement.limits, features),
         rules: Some(rules(abi)?),
         filters,
         mask,
@@ -88,10 +91,10 @@ fn namespaces(confinement: &Confinement) -> i32 {
     }
 }
 
-fn resources(limits: &Limits) -> Vec<(Resource, u64)> {
+fn resources(limits: &Limits, features: &Features) -> Vec<(Resource, u64)> {
     let pairs = [
         (Resource::Cpu, limits.cpu_time),
-        (Resource::Data, limits.memory),
+        (Resource::Data, limits.memory.filter(|_| features.cgroups.memory.is_none())),
         (Resource::Nproc, limits.processes),
         (Resource::Fsize, limits.file_size),
         (Resource::Nofile, limits.open_files),
@@ -108,7 +111,7 @@ fn rules(abi: ABI) -> Result<OwnedFd, RunError> {
         let rules = if abi >= ABI::V6 { rules.scope(Scope::from_all(abi))? } else { rules };
         rules.create()
     };
-    let rules: Option<OwnedFd> = made().map_err(|_| RunError::Layer(Layer::Landlock))?.into();
+    let rules: Option<OwnedFd> = made().ok().ok_or(RunError::Layer(Layer::Landlock))?.into();
     rules.ok_or(RunError::Layer(Layer::Landlock))
 }
 
