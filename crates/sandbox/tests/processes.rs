@@ -346,8 +346,10 @@ fn a_terminal_works_as_without() {
         sleep(Duration::from_millis(100));
         terminal.press("\x1a");
         terminal.see("Stopped");
-        terminal.press("kill -9 %1; wait %1; echo kil''led\n");
-        terminal.see("killed");
+        terminal.press("fg\n");
+        sleep(Duration::from_millis(300));
+        terminal.press("\x03");
+        terminal.see("$ ");
         terminal.press("exit 6\n");
         terminal.see("$ ");
         terminal.press("echo code=$?.\n");

@@ -4,6 +4,7 @@
 //! Refuses what is granted and missing, and identity 0. Its invariant: deeper places come after those that hold them, and every folder
 //! between a writable one and a protected name below it is a mount of its own, so none of them can be renamed.
 
+mod bare;
 mod places;
 mod resolve;
 
@@ -37,6 +38,9 @@ pub enum PlanError {
         /// What it said.
         error: io::Error,
     },
+    /// Only a mount of its own could hold it.
+    #[error("`{}` lies below something granted: only a mount namespace could hold it apart", .0.display())]
+    NeedsMounts(PathBuf),
     /// A path holds a zero byte.
     #[error("a path holds a zero byte")]
     Zero,
@@ -156,11 +160,16 @@ pub struct Ground {
     pub landlock: ABI,
     /// Whether `/proc` can be mounted fresh.
     pub fresh_proc: bool,
+    /// Whether there are namespaces at all.
+    pub namespaces: bool,
 }
 
 impl Plan {
     /// Looks at the disk and lays the steps out.
     pub fn new(confinement: &Confinement, ground: Ground) -> Result<Self, PlanError> {
+        if !ground.namespaces {
+            return bare::plan(confinement, ground.landlock);
+        }
         let own_root = confinement.reading == Reading::Closed;
         let mut places = Places::new(own_root);
         places.own_folders(ground.fresh_proc)?;

@@ -383,12 +383,12 @@ fn bytes_text(text: &str) -> Result<std::ffi::CString, PlanError> {
     bytes(text.as_ref())
 }
 
-fn look(path: &Path) -> Result<Resolved, PlanError> {
+pub fn look(path: &Path) -> Result<Resolved, PlanError> {
     resolve(path).map_err(|error| PlanError::Disk { path: path.to_owned(), error })
 }
 
 /// Whether something that is granted is a folder.
-fn present(path: &Path, resolved: &Resolved) -> Result<bool, PlanError> {
+pub fn present(path: &Path, resolved: &Resolved) -> Result<bool, PlanError> {
     match resolved.found {
         Found::Folder => Ok(true),
         Found::File => Ok(false),

@@ -52,7 +52,9 @@ pub fn of(confinement: &Confinement, features: &Features) -> Result<Who, RunErro
         Identity::Owner => {
             let owner = fs::metadata(folder).map_err(|error| RunError::Outside("see who owns the folder", error))?;
             match owner.uid() {
-                0 if features.mapped_owners => Ok(Who { uid: STAND_IN, gid: STAND_IN, other: true, mapped: true }),
+                0 if features.mapped_owners && features.mounts => {
+                    Ok(Who { uid: STAND_IN, gid: STAND_IN, other: true, mapped: true })
+                }
                 0 => Err(RunError::Root(folder.to_owned())),
                 uid => Ok(Who { uid, gid: owner.gid(), other: true, mapped: false }),
             }

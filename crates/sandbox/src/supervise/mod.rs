@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
+use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use crate::confinement::{Confinement, Network};
@@ -196,9 +196,12 @@ pub fn run<T>(
         Forked::Parent(child) => Sandbox::new(child),
     };
     drop(theirs);
+    let sandbox = if orders.namespaces { sandbox } else { sandbox.ended_by(&ours)? };
     let plan = &orders.plan;
     group.join(sandbox.pid()).map_err(|error| RunError::Outside("enter the control group", error))?;
-    identity::map(sandbox.pid(), &prepared.identity)?;
+    if orders.namespaces {
+        identity::map(sandbox.pid(), &prepared.identity)?;
+    }
     message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
     let explain = |failure| prepare::explain(failure, plan, &program);
     let listeners = await_ready(&ours, confinement, explain)?;
@@ -232,32 +235,44 @@ impl Drop for Restore {
 }
 
 /// The first process inside. Everything inside ends with this value.
-pub struct Sandbox(Child);
+pub struct Sandbox {
+    child: Child,
+    /// Without a namespace of processes: by its closing the first process ends the others, and itself.
+    socket: Option<OwnedFd>,
+}
 
 impl Sandbox {
     fn new(child: Child) -> Self {
-        Self(child)
+        Self { child, socket: None }
+    }
+
+    fn ended_by(mut self, socket: &OwnedFd) -> Result<Self, RunError> {
+        self.socket = Some(socket.try_clone().map_err(|error| RunError::Outside("keep a socket", error))?);
+        Ok(self)
     }
 
     fn pid(&self) -> Pid {
-        self.0.pid
+        self.child.pid
     }
 
     fn handle(&self) -> &OwnedFd {
-        &self.0.handle
+        &self.child.handle
     }
 
     fn kill(&self) {
         // It may have ended by itself.
-        pidfd_send_signal(&self.0.handle, Signal::KILL).unwrap_or_default();
+        match &self.socket {
+            None => pidfd_send_signal(&self.child.handle, Signal::KILL).unwrap_or_default(),
+            Some(socket) => shutdown(socket, Shutdown::Both).unwrap_or_default(),
+        }
     }
 }
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.kill();
-        // The kernel answers once every process of the namespace is gone.
-        while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.0.handle.as_fd()), WaitIdOptions::EXITED) {}
+        // In a namespace the kernel answers once every process of it is gone; without, the first process does.
+        while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.child.handle.as_fd()), WaitIdOptions::EXITED) {}
     }
 }
 

@@ -35,20 +35,28 @@ pub fn prepare(
     mask: Mask,
     ignored: Ignored,
 ) -> Result<(Prepared, Orders), RunError> {
-    if let Some(missing) = features.missing(Level::Namespaces).first() {
+    let namespaces = features.missing(Level::Namespaces).is_empty();
+    if let Some(missing) = features.missing(Level::Landlock).first().filter(|_| !namespaces) {
         return Err(RunError::Layer(*missing));
+    }
+    if !namespaces && matches!(confinement.network, Network::Proxied(_)) {
+        return Err(RunError::Layer(Layer::Networks));
     }
     let identity = identity::of(confinement, features)?;
     let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
-    let plan = Plan::new(confinement, Ground { landlock: abi, fresh_proc: features.fresh_proc })?;
+    let plan = Plan::new(confinement, Ground { landlock: abi, fresh_proc: features.fresh_proc, namespaces })?;
     let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
     for (slot, tree) in identity::map_trees(&identity, &plan.writable_trees())? {
         if let Some(place) = slots.get_mut(slot) {
             *place = Some(tree);
         }
     }
-    let setting =
-        calls::Setting { unix_sockets: confinement.unix_sockets, namespaces: true, signals_kept: abi >= ABI::V6 };
+    let setting = calls::Setting {
+        unix_sockets: confinement.unix_sockets,
+        namespaces,
+        internet: namespaces || confinement.network == Network::Open,
+        signals_kept: abi >= ABI::V6,
+    };
     let filters = calls::filters(setting)
         .map_err(|error| RunError::Outside("make filters on system calls", io::Error::other(error)))?;
     let variables = environment::of(&confinement.environment, std::env::vars_os());
@@ -60,6 +68,7 @@ pub fn prepare(
         slots,
         plan,
         become_user: identity.other.then_some((identity.uid, identity.gid)),
+        namespaces,
         fresh_proc: features.fresh_proc,
         network: confinement.network.clone(),
         session: confinement.session,
@@ -75,7 +84,7 @@ pub fn prepare(
         arguments: Texts::new(arguments),
         environment: Texts::new(environment::texts(&variables)),
     };
-    Ok((Prepared { namespaces: namespaces(confinement), identity }, orders))
+    Ok((Prepared { namespaces: if namespaces { self::namespaces(confinement) } else { 0 }, identity }, orders))
 }
 
 fn namespaces(confinement: &Confinement) -> i32 {
