@@ -18,7 +18,7 @@ mod self_test;
 mod supervise;
 mod sys;
 
-pub use attack::{attack, list as attacks};
+pub use attack::{BEYOND_A_KERNEL, attack, list as attacks};
 pub use confinement::{
     Bind, Confinement, Environment, Identity, Limits, Network, Pass, Ports, Reading, Session, Survivors, UnixSockets,
 };

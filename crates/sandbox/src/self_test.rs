@@ -123,7 +123,7 @@ pub fn self_test(
 /// Whether an attack does what the confinement allows: the host's network, or what only mounts could hold where there are none.
 fn granted(confinement: &Confinement, mounts: bool, id: &str) -> bool {
     let apart = id.starts_with('D') || ["P01", "P02", "P03", "P06", "P09", "F11"].contains(&id);
-    let outside = confinement.reading == Reading::Open && ["F01", "F03", "F04", "F07"].contains(&id);
+    let outside = confinement.reading == Reading::Open && ["F01", "F03", "F04", "F07", "F09"].contains(&id);
     (confinement.network == Network::Open && id == "N01") || (!mounts && (apart || outside))
 }
 
@@ -145,6 +145,7 @@ fn text(world: &World) -> OsString {
 /// What is there to be reached outside.
 struct Outside {
     tcp: TcpListener,
+    tcp6: Option<TcpListener>,
     name: String,
     _abstract_socket: UnixListener,
     memory: (i32, i32),
@@ -163,7 +164,15 @@ impl Outside {
         let made = (KEY..KEY + 64).find_map(|key| attempt::make_shared_memory(key).ok().map(|number| (key, number)));
         let memory = made.ok_or_else(|| io::Error::other("no shared memory"))?;
         let socket = UnixListener::bind_addr(&address)?;
-        Ok(Self { tcp, name, _abstract_socket: socket, memory, secret, marker: Box::new(0) })
+        Ok(Self {
+            tcp,
+            tcp6: TcpListener::bind(("::1", 0)).ok(),
+            name,
+            _abstract_socket: socket,
+            memory,
+            secret,
+            marker: Box::new(0),
+        })
     }
 
     fn world(&self, confinement: &Confinement, ground: &Ground) -> io::Result<World> {
@@ -175,7 +184,9 @@ impl Outside {
             folder: ground.folder.clone(),
             process: i32::try_from(std::process::id()).map_err(io::Error::other)?,
             address: std::ptr::from_ref(self.marker.as_ref()).addr(),
+            temporary: ground.file.clone(),
             tcp: self.tcp.local_addr()?.port(),
+            tcp6: self.tcp6.as_ref().and_then(|tcp| tcp.local_addr().ok()).map_or(0, |address| address.port()),
             abstract_socket: self.name.clone(),
             shared_memory: self.memory.0,
             descriptor: self.secret.as_raw_fd(),
@@ -195,6 +206,8 @@ impl Drop for Outside {
 struct Ground {
     path: PathBuf,
     folder: HostPath,
+    /// Beside the folder, where nothing is granted.
+    file: HostPath,
 }
 
 const NAME: &str = "writ-self-test-";
@@ -207,7 +220,11 @@ impl Ground {
         let path = temporary.join(format!("{NAME}{}-{:016x}", std::process::id(), u64::from_ne_bytes(number)));
         let folder = HostPath::try_from(path.as_path()).map_err(io::Error::other)?;
         DirBuilder::new().mode(0o755).create(&path)?;
-        let ground = Self { path, folder };
+        let mut file = path.clone().into_os_string();
+        file.push("-file");
+        let file = HostPath::new(file).map_err(io::Error::other)?;
+        let ground = Self { path, folder, file };
+        fs::write(ground.file.as_path(), "secret\n")?;
         for name in ["open", "open/denied", "open/kept"] {
             fs::create_dir(ground.path.join(name))?;
         }
@@ -249,6 +266,7 @@ impl Drop for Ground {
     fn drop(&mut self) {
         // A process that was killed in the middle leaves its own; `sweep_grounds` finds it by its number.
         drop(fs::remove_dir_all(&self.path));
+        drop(fs::remove_file(self.file.as_path()));
     }
 }
 
@@ -264,6 +282,7 @@ pub fn sweep_grounds() -> io::Result<()> {
         if number.is_some_and(|number| !Path::new("/proc").join(number).exists()) {
             // It may be somebody else's.
             drop(fs::remove_dir_all(entry.path()));
+            drop(fs::remove_file(entry.path()));
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
 //! What is held where there are no namespaces.
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 mod common;
 
@@ -71,7 +72,8 @@ fn attacks_are_held() {
 }
 
 fn alive(marker: &str) -> usize {
-    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
+    let processes =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
     processes.filter(|line| line.split(|byte| *byte == 0).any(|word| word == marker.as_bytes())).count()
 }
 
@@ -80,7 +82,9 @@ fn daemons_end_with_the_command_and_with_the_supervisor() {
     for who in people() {
         let world = World::new(who);
         let marker = format!("6{}{}", std::process::id(), who as u8);
-        let daemons = format!("i=0; while [ $i -lt 100 ]; do (setsid sleep {marker} >/dev/null 2>&1 </dev/null &); i=$((i+1)); done; sleep 0.2");
+        let daemons = format!(
+            "i=0; while [ $i -lt 100 ]; do (setsid sleep {marker} >/dev/null 2>&1 </dev/null &); i=$((i+1)); done; sleep 0.2"
+        );
         let told = world.run(&order(&world.confinement(), &format!("{daemons}; exit 3")), b"");
         assert_eq!((told.code, alive(&marker)), (Some(3), 0), "{who:?} {}", told.errors);
         let mut child = world.start(&order(&world.confinement(), &format!("{daemons}; sleep {marker}")));
