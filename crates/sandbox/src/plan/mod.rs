@@ -105,6 +105,8 @@ pub enum What {
         slot: usize,
         /// Whether it can be written.
         writable: bool,
+        /// Whether it belongs to a stand-in for root, if there is one.
+        owned: bool,
         /// Whether it is a device.
         device: bool,
     },
@@ -160,6 +162,8 @@ pub struct Ground {
     pub landlock: ABI,
     /// Whether `/proc` can be mounted fresh.
     pub fresh_proc: bool,
+    /// Whether the command stands in for root.
+    pub stand_in: bool,
     /// Whether there are namespaces at all.
     pub namespaces: bool,
 }
@@ -171,7 +175,7 @@ impl Plan {
             return bare::plan(confinement, ground.landlock);
         }
         let own_root = confinement.reading == Reading::Closed;
-        let mut places = Places::new(own_root);
+        let mut places = Places::new(own_root, ground.stand_in);
         places.own_folders(ground.fresh_proc)?;
         places.grants(confinement)?;
         places.protect(confinement)?;
@@ -180,15 +184,13 @@ impl Plan {
 }
 
 impl Plan {
-    /// Trees of the host that can be written: slot and path.
-    pub fn writable_trees(&self) -> Vec<(usize, &CStr)> {
+    /// Trees of the host that belong to a stand-in for root, if there is one: slot and path.
+    pub fn owned_trees(&self) -> Vec<(usize, &CStr)> {
         let slots = self.placed.iter().filter_map(|placed| match placed.what {
-            What::Taken { slot, writable, device } => (writable && !device).then_some(slot),
+            What::Taken { slot, owned, .. } => owned.then_some(slot),
             What::Own { .. } | What::Itself { .. } | What::Mask { .. } | What::Processes | What::Terminals => None,
         });
-        let trees = slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str())));
-        // Processes have owners of their own.
-        trees.filter(|(_, path)| *path != c"/proc").collect()
+        slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str()))).collect()
     }
 }
 

@@ -79,6 +79,12 @@ pub fn is_reserve(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket() && metadata.mode() & 0o777 == 0)
 }
 
+/// Whether only its owner and group can read it.
+pub fn closed_to_others(path: &Path, folder: bool) -> bool {
+    let wanted = if folder { 0o005 } else { 0o004 };
+    path.symlink_metadata().is_ok_and(|metadata| metadata.mode() & wanted != wanted)
+}
+
 /// The names of a path, the last first.
 fn parts(path: &Path) -> Vec<OsString> {
     let names = path.components().filter_map(|part| match part {

@@ -44,9 +44,12 @@ pub fn prepare(
     }
     let identity = identity::of(confinement, features)?;
     let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
-    let plan = Plan::new(confinement, Ground { landlock: abi, fresh_proc: features.fresh_proc, namespaces })?;
+    let plan = Plan::new(
+        confinement,
+        Ground { landlock: abi, fresh_proc: features.fresh_proc, stand_in: identity.mapped, namespaces },
+    )?;
     let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
-    for (slot, tree) in identity::map_trees(&identity, &plan.writable_trees())? {
+    for (slot, tree) in identity::map_trees(&identity, &plan.owned_trees())? {
         if let Some(place) = slots.get_mut(slot) {
             *place = Some(tree);
         }
