@@ -32,8 +32,9 @@ pub struct Who {
     pub mapped: bool,
 }
 
-/// Whom root's own files are shown to. No system gives this number to anybody.
-const STAND_IN: u32 = 2_000_065_533;
+/// The user and group that root's own files are shown to. No system gives this number to anybody, so no name is known for it; who wants one
+/// shows a `passwd` that has it.
+pub const STAND_IN: u32 = 2_000_065_533;
 
 /// Decides.
 pub fn of(confinement: &Confinement, features: &Features) -> Result<Who, RunError> {

@@ -29,6 +29,7 @@ use crate::plan::PlanError;
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
 use group::Group;
+pub use identity::STAND_IN;
 use reserved::Names;
 pub use reserved::sweep;
 pub use watch::End;
