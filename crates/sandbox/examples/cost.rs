@@ -1,11 +1,18 @@
-//! What a confined `/bin/true` costs more than a plain one: `cost [RUNS]`.
+//! What a confined `/bin/true` costs more than a plain one, and what a self-test costs: `cost [RUNS]`.
 #![expect(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing, reason = "a measurement")]
 
 use std::time::{Duration, Instant};
 
-use writ_sandbox::{Command, Confinement, Features, Host, HostPath, Network, Ports, run};
+use writ_sandbox::{Command, Confinement, Features, Host, HostPath, Network, Ports, run, self_test};
 
 fn main() {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some((word, world)) = words.split_first()
+        && word == "attack"
+    {
+        assert!(writ_sandbox::attack(world));
+        return;
+    }
     let runs = std::env::args().nth(1).map_or(300, |text| text.parse().unwrap());
     let folder = HostPath::new(std::env::current_dir().unwrap()).unwrap();
     let state = std::env::temp_dir().join(format!("writ-cost-{}", std::process::id()));
@@ -43,6 +50,10 @@ fn main() {
             times[runs * 95 / 100].as_micros()
         );
     }
+    let mut tests: Vec<Duration> =
+        (0..9).map(|_| timed(|| drop(self_test(&writing, &["attack".into()], host).unwrap()))).collect();
+    tests.sort();
+    println!("self-test        p50 {:>6} µs of {} attacks", tests[4].as_micros(), writ_sandbox::attacks().count());
     std::fs::remove_dir_all(state).unwrap();
 }
 

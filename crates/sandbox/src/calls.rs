@@ -19,6 +19,8 @@ pub struct Setting {
     pub unix_sockets: UnixSockets,
     /// Whether the process has namespaces of its own; without them, what they would hold is refused.
     pub namespaces: bool,
+    /// Whether internet sockets may be made: in a network of its own, or because the host's is granted.
+    pub internet: bool,
     /// Whether Landlock keeps signals inside.
     pub signals_kept: bool,
 }
@@ -239,6 +241,11 @@ fn sockets(rules: &mut Rules, setting: Setting) -> Result<(), BackendError> {
             other.push(is_not(2, family(protocol))?);
         }
         socket.push(rule(other)?);
+    }
+    if !setting.internet {
+        for outward in [inet, inet6, netlink] {
+            socket.push(rule(vec![is(0, outward)?])?);
+        }
     }
     if setting.unix_sockets == UnixSockets::Closed {
         socket.push(rule(vec![is(0, unix)?])?);

@@ -18,7 +18,7 @@ mod self_test;
 mod supervise;
 mod sys;
 
-pub use attack::{attack, list as attacks};
+pub use attack::{BEYOND_A_KERNEL, attack, list as attacks};
 pub use confinement::{
     Bind, Confinement, Environment, Identity, Limits, Network, Pass, Ports, Reading, Session, Survivors, UnixSockets,
 };
@@ -27,4 +27,4 @@ pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
 pub use plan::PlanError;
 pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test, sweep_grounds};
-pub use supervise::{Command, End, Host, Listeners, Outcome, RunError, run, sweep};
+pub use supervise::{Command, End, Host, Listeners, MemoryHeldBy, Outcome, RunError, STAND_IN, run, sweep};

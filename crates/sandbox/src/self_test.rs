@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use writ_core::json;
 
 use crate::attack::{World, list};
-use crate::confinement::{Confinement, Network, Session, Survivors};
+use crate::confinement::{Confinement, Network, Reading, Session, Survivors};
+use crate::features::Level;
 use crate::host_path::HostPath;
 use crate::supervise::{self, Command, End, Host, RunError};
 use crate::sys::attempt;
@@ -87,6 +88,7 @@ pub fn self_test(
     arguments: &[OsString],
     host: Host<'_>,
 ) -> std::result::Result<SelfTest, SelfTestError> {
+    let mounts = host.features.missing(Level::Namespaces).is_empty();
     let here = Outside::new()?;
     let control = Ground::new(None)?;
     let inside = Ground::new(supervise::owner(confinement, host.features)?)?;
@@ -105,12 +107,12 @@ pub fn self_test(
         output: Some(OwnedFd::from(write)),
         kept: None,
     };
-    let outcome = supervise::run(&inside.confinement(confinement), command, host, |_| Ok(()))?;
+    let outcome = supervise::run(&inside.confinement(confinement, mounts), command, host, |_| Ok(()))?;
     let attacked = done(read)?.filter(|_| outcome.end == End::Exited(0)).ok_or(SelfTestError::Unfinished("inside"))?;
     let possible = outside.wait_with_output()?;
     let possible = done(possible.stdout.as_slice())?.ok_or(SelfTestError::Unfinished("outside"))?;
     let result = |id: &str| match (attacked.get(id), possible.get(id)) {
-        _ if granted(confinement, id) => Result::Granted,
+        _ if granted(confinement, mounts, id) => Result::Granted,
         (Some(true), _) => Result::Escaped,
         (Some(false), Some(true)) => Result::Held,
         _ => Result::NotTestable,
@@ -119,9 +121,11 @@ pub fn self_test(
     Ok(SelfTest { version: VERSION, results })
 }
 
-/// Whether an attack does what the confinement allows.
-fn granted(confinement: &Confinement, id: &str) -> bool {
-    confinement.network == Network::Open && id == "N01"
+/// Whether an attack does what the confinement allows: the host's network, or what only mounts could hold where there are none.
+fn granted(confinement: &Confinement, mounts: bool, id: &str) -> bool {
+    let apart = id.starts_with('D') || ["P01", "P02", "P03", "P06", "P09", "F11"].contains(&id);
+    let outside = confinement.reading == Reading::Open && ["F01", "F03", "F04", "F07", "F09"].contains(&id);
+    (confinement.network == Network::Open && id == "N01") || (!mounts && (apart || outside))
 }
 
 /// Which attacks succeeded; `None` if the list was cut short.
@@ -142,6 +146,7 @@ fn text(world: &World) -> OsString {
 /// What is there to be reached outside.
 struct Outside {
     tcp: TcpListener,
+    tcp6: Option<TcpListener>,
     name: String,
     _abstract_socket: UnixListener,
     memory: (i32, i32),
@@ -160,7 +165,15 @@ impl Outside {
         let made = (KEY..KEY + 64).find_map(|key| attempt::make_shared_memory(key).ok().map(|number| (key, number)));
         let memory = made.ok_or_else(|| io::Error::other("no shared memory"))?;
         let socket = UnixListener::bind_addr(&address)?;
-        Ok(Self { tcp, name, _abstract_socket: socket, memory, secret, marker: Box::new(0) })
+        Ok(Self {
+            tcp,
+            tcp6: TcpListener::bind(("::1", 0)).ok(),
+            name,
+            _abstract_socket: socket,
+            memory,
+            secret,
+            marker: Box::new(0),
+        })
     }
 
     fn world(&self, confinement: &Confinement, ground: &Ground) -> io::Result<World> {
@@ -172,7 +185,9 @@ impl Outside {
             folder: ground.folder.clone(),
             process: i32::try_from(std::process::id()).map_err(io::Error::other)?,
             address: std::ptr::from_ref(self.marker.as_ref()).addr(),
+            temporary: ground.file.clone(),
             tcp: self.tcp.local_addr()?.port(),
+            tcp6: self.tcp6.as_ref().and_then(|tcp| tcp.local_addr().ok()).map_or(0, |address| address.port()),
             abstract_socket: self.name.clone(),
             shared_memory: self.memory.0,
             descriptor: self.secret.as_raw_fd(),
@@ -192,6 +207,8 @@ impl Drop for Outside {
 struct Ground {
     path: PathBuf,
     folder: HostPath,
+    /// Beside the folder, where nothing is granted.
+    file: HostPath,
 }
 
 const NAME: &str = "writ-self-test-";
@@ -204,7 +221,11 @@ impl Ground {
         let path = temporary.join(format!("{NAME}{}-{:016x}", std::process::id(), u64::from_ne_bytes(number)));
         let folder = HostPath::try_from(path.as_path()).map_err(io::Error::other)?;
         DirBuilder::new().mode(0o755).create(&path)?;
-        let ground = Self { path, folder };
+        let mut file = path.clone().into_os_string();
+        file.push("-file");
+        let file = HostPath::new(file).map_err(io::Error::other)?;
+        let ground = Self { path, folder, file };
+        fs::write(ground.file.as_path(), "secret\n")?;
         for name in ["open", "open/denied", "open/kept"] {
             fs::create_dir(ground.path.join(name))?;
         }
@@ -221,7 +242,7 @@ impl Ground {
     }
 
     /// The confinement that is tested, with these files in it.
-    fn confinement(&self, given: &Confinement) -> Confinement {
+    fn confinement(&self, given: &Confinement, mounts: bool) -> Confinement {
         let at = |name: &str| {
             let mut path = self.path.clone().into_os_string();
             path.push("/");
@@ -229,10 +250,12 @@ impl Ground {
             HostPath::new(path).unwrap_or_else(|_| self.folder.clone())
         };
         let mut confinement = given.clone();
-        confinement.readable.push(self.folder.clone());
         confinement.writable.push(at("open"));
-        confinement.masked.extend([at("outside"), at("open/denied/file")]);
-        confinement.read_only.extend([at("open/kept/"), at("open/none")]);
+        if mounts {
+            confinement.readable.push(self.folder.clone());
+            confinement.masked.extend([at("outside"), at("open/denied/file")]);
+            confinement.read_only.extend([at("open/kept/"), at("open/none")]);
+        }
         confinement.session = Session::Own;
         confinement.survivors = Survivors::End;
         confinement.limits.wall_time = Some(5_000);
@@ -244,6 +267,7 @@ impl Drop for Ground {
     fn drop(&mut self) {
         // A process that was killed in the middle leaves its own; `sweep_grounds` finds it by its number.
         drop(fs::remove_dir_all(&self.path));
+        drop(fs::remove_file(self.file.as_path()));
     }
 }
 
@@ -259,6 +283,7 @@ pub fn sweep_grounds() -> io::Result<()> {
         if number.is_some_and(|number| !Path::new("/proc").join(number).exists()) {
             // It may be somebody else's.
             drop(fs::remove_dir_all(entry.path()));
+            drop(fs::remove_file(entry.path()));
         }
     }
     Ok(())

@@ -1,6 +1,4 @@
 //! What a confined command can reach, at the highest level.
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 mod common;
 
 use std::ffi::OsStr;
@@ -10,14 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::process::Command as Plain;
 
-use common::{Order, Who, World, everybody, is_root, supervise};
+use common::{Order, Who, World, everybody, is_root};
 use writ_sandbox::{Bind, HostPath, Level, Network, Pass, Ports, Reading, UnixSockets};
-
-#[test]
-#[ignore = "started by other tests"]
-fn supervisor_role() {
-    supervise();
-}
 
 fn levels() -> [Level; 2] {
     [Level::Full, Level::Namespaces]
@@ -311,4 +303,32 @@ fn an_attack_that_succeeds_is_seen() {
     let test: writ_sandbox::SelfTest = writ_core::json::from_slice(told.text().trim_end().as_bytes()).unwrap();
     assert_eq!(test.results.get("N01"), Some(&writ_sandbox::AttackResult::Granted));
     assert_eq!(test.results.get("I04"), Some(&writ_sandbox::AttackResult::Held));
+}
+
+#[test]
+fn what_root_closed_to_others_is_shown_where_it_is_granted() {
+    for who in everybody() {
+        let world = World::new(who);
+        let home = world.outside.join("home");
+        fs::create_dir_all(home.join(".ssh")).unwrap();
+        fs::write(home.join("settings"), "shown\n").unwrap();
+        fs::write(home.join(".ssh/key"), "CANARY").unwrap();
+        world.open();
+        for path in [&home.join("settings"), &home.join(".ssh/key")] {
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        }
+        fs::set_permissions(&home, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        let at = |name: &str| HostPath::try_from(home.join(name).as_path()).unwrap();
+        let mut confinement = world.confinement();
+        confinement.masked.push(at(".ssh"));
+        let script = format!("cd {}; cat settings .ssh/key; echo x > new; cat /etc/shadow", home.display());
+        let told = world.shell(&confinement, &script);
+        // A stand-in for root owns nothing, and is told so.
+        let expected = if who == Who::RootsOwn { "" } else { "shown\n" };
+        assert_eq!(told.text(), expected, "{who:?} {}", told.errors);
+        confinement.readable.push(at(""));
+        let told = world.shell(&confinement, &script);
+        assert_eq!(told.text(), "shown\n", "{who:?} {}", told.errors);
+        assert!(!home.join("new").exists());
+    }
 }

@@ -72,7 +72,7 @@ fn show(planned: &writ_engine::confine::plan::Planned) {
     for (name, paths) in lists {
         for (at, path) in paths.iter().enumerate() {
             let head = if at == 0 { name } else { "" };
-            let path = output::plain(&path.as_path().to_string_lossy()).into_owned();
+            let path = output::plain(&path.as_path().to_string_lossy());
             output::line(format!("{head:<9}  {path}"));
         }
     }

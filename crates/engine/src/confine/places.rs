@@ -95,3 +95,6 @@ pub const KEPT: [&str; 18] = [
     ".mise.toml",
     "mise.toml",
 ];
+
+/// What git runs or obeys, below its own folder.
+pub const GIT_OBEYS: [&str; 5] = ["hooks/", "config", "config.worktree", "info/attributes", "modules/"];

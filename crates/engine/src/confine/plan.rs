@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use writ_policy::{Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
-use super::places::{KEPT, SECRETS, SYSTEM, TOOLS};
+use super::places::{GIT_OBEYS, KEPT, SECRETS, SYSTEM, TOOLS};
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
 const ANY_NAME: &str = "\u{1}writ";
@@ -194,9 +194,10 @@ impl Walk<'_> {
         if around != Reach::Write && around != Reach::Denied {
             self.confinement.writable.push(host(git)?);
         }
-        for name in ["hooks/", "config", "config.worktree", "info/attributes", "modules/"] {
+        for name in GIT_OBEYS {
             let path = git.join(name);
-            if name != "modules/" || path.exists() {
+            // Git itself asks for these two on the way, and takes a refusal for an error.
+            if !matches!(name, "info/attributes" | "modules/") || path.exists() {
                 self.confinement.read_only.push(host(&path)?);
             }
         }

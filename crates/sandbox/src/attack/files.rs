@@ -15,6 +15,8 @@ pub const ATTACKS: &[Attack] = &[
     Attack { id: "F01", words: "read a denied file", run: |world| read(&outside(world)) },
     Attack { id: "F03", words: "read it through a link", run: through_link },
     Attack { id: "F04", words: "read it through /proc/self/root", run: |world| read(&rooted(&outside(world))) },
+    Attack { id: "F05", words: "read it through another process's root", run: through_process },
+    Attack { id: "F09", words: "read the host's temporary files", run: |world| read(world.temporary.as_path()) },
     Attack { id: "F06", words: "read a descriptor that was open", run: descriptor },
     Attack { id: "F07", words: "make a hard link to it", run: |world| hard_link(&outside(world), world) },
     Attack { id: "F11", words: "read what this confinement masks", run: |world| any(&world.masked, read) },
@@ -49,6 +51,12 @@ fn rooted(path: &Path) -> PathBuf {
     let mut rooted = PathBuf::from("/proc/self/root");
     rooted.push(path.strip_prefix("/").unwrap_or(path));
     rooted
+}
+
+fn through_process(world: &World) -> Result<(), Errno> {
+    let mut path = PathBuf::from(format!("/proc/{}/root", world.process));
+    path.push(outside(world).strip_prefix("/").unwrap_or(Path::new("")));
+    read(&path)
 }
 
 /// A name of this process's own in the open folder.
@@ -131,7 +139,7 @@ fn rename_above(world: &World) -> Result<(), Errno> {
 }
 
 fn path_descriptor(world: &World) -> Result<(), Errno> {
-    let path = open(&denied(world), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let path = open(denied(world), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let number = std::os::fd::AsRawFd::as_raw_fd(&path);
     read(Path::new(&format!("/proc/self/fd/{number}")))
 }

@@ -1,6 +1,7 @@
 //! Calls that widen what a process may do, or open the kernel's less trodden paths.
 
 use std::fs::OpenOptions;
+use std::io::Read;
 
 use rustix::io::Errno;
 use rustix::mount::{FsOpenFlags, MountFlags, fsopen, mount};
@@ -25,6 +26,9 @@ pub const ATTACKS: &[Attack] = &[
     Attack { id: "K07", words: "open a file by its handle", run: |_| attempt::handle() },
     Attack { id: "K08", words: "open core_pattern for writing", run: |_| writable("/proc/sys/kernel/core_pattern") },
     Attack { id: "K09", words: "open sysrq for writing", run: |_| writable("/proc/sysrq-trigger") },
+    Attack { id: "K10", words: "open uevent_helper for writing", run: |_| writable("/sys/kernel/uevent_helper") },
+    Attack { id: "K11", words: "open disks, memory, virtual machines", run: |_| devices() },
+    Attack { id: "K20", words: "read the kernel's addresses", run: |_| addresses() },
     Attack { id: "K12", words: "make a BPF map", run: |_| attempt::bpf() },
     Attack { id: "K13", words: "open a performance counter", run: |_| attempt::counter() },
     Attack { id: "K14", words: "handle page faults", run: |_| attempt::page_faults() },
@@ -46,6 +50,22 @@ fn mount_over() -> Result<(), Errno> {
 
 fn writable(path: &str) -> Result<(), Errno> {
     OpenOptions::new().write(true).open(path).map(drop).map_err(|error| of(&error))
+}
+
+fn devices() -> Result<(), Errno> {
+    let devices = ["/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/mem", "/dev/kvm", "/dev/fuse", "/proc/kcore"];
+    let opened = devices.iter().any(|device| std::fs::File::open(device).is_ok());
+    if opened { Ok(()) } else { Err(Errno::ACCESS) }
+}
+
+fn addresses() -> Result<(), Errno> {
+    let mut bytes = [0u8; 4096];
+    let read = std::fs::File::open("/proc/kallsyms").and_then(|mut file| file.read(&mut bytes));
+    let text = String::from_utf8_lossy(bytes.get(..read.map_err(|error| of(&error))?).unwrap_or_default()).into_owned();
+    let shown = text
+        .lines()
+        .any(|line| line.split(' ').next().is_some_and(|address| address.bytes().any(|digit| digit != b'0')));
+    if shown { Ok(()) } else { Err(Errno::ACCESS) }
 }
 
 fn gain() -> Result<(), Errno> {

@@ -25,12 +25,16 @@ use crate::sys::process::{Forked, clone, exit};
 pub struct World {
     /// A folder with `outside`, `open/denied/file`, `open/kept/file`.
     pub folder: HostPath,
+    /// A file in the host's folder for temporary ones.
+    pub temporary: HostPath,
     /// A process outside.
     pub process: i32,
     /// An address in it.
     pub address: usize,
     /// A TCP port that somebody listens on.
     pub tcp: u16,
+    /// The same on IPv6, or 0.
+    pub tcp6: u16,
     /// The name of an abstract socket that somebody listens on.
     pub abstract_socket: String,
     /// The key of shared memory.
@@ -59,6 +63,17 @@ fn attacks() -> impl Iterator<Item = &'static Attack> {
 pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
     attacks().map(|attack| (attack.id, attack.words))
 }
+
+/// What no kernel holds, and what holds it instead.
+pub const BEYOND_A_KERNEL: &[(&str, &str)] = &[
+    ("D09", "a denied file out of git's own objects: mask them where it is tracked"),
+    ("P10", "build files that are run outside later: named at the end, held in a copy"),
+    ("P15", "a folder from which PATH is taken: named at the end, held in a copy"),
+    ("X01", "a copied or renamed program: its effects are held, its name is advice"),
+    ("X02", "a program run by the loader: its effects are held, its name is advice"),
+    ("X03", "a program run from memory: its effects are held, its name is advice"),
+    ("X04", "a program by another path: its effects are held, its name is advice"),
+];
 
 /// The entry for a program that was started again to attack: its arguments are what `self_test` gave. Writes a line for each attack on
 /// standard output; gives `false` if it was not asked properly.

@@ -1,12 +1,14 @@
 //! Other processes, the network, memory and keys that are shared.
 
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6, TcpStream};
+use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::{Attack, World, of};
 use crate::sys::attempt;
@@ -20,9 +22,18 @@ pub const ATTACKS: &[Attack] = &[
         words: "read another process's memory",
         run: |world| attempt::memory(world.process, world.address),
     },
+    Attack { id: "I10", words: "read another process's environment", run: environment },
+    Attack { id: "I16", words: "enter another process's network", run: enter_network },
+    Attack { id: "I19", words: "read the first process's environment", run: |_| first_process() },
     Attack { id: "I14", words: "signal another process", run: |world| attempt::signal(world.process) },
     Attack { id: "I15", words: "take another process's descriptor", run: take_descriptor },
     Attack { id: "N01", words: "connect to the host's loopback", run: loopback },
+    Attack { id: "N02", words: "connect to it by IPv6", run: loopback6 },
+    Attack {
+        id: "N11",
+        words: "make a UDP-Lite socket",
+        run: |_| socket(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_UDPLITE),
+    },
     Attack { id: "N09", words: "connect by MPTCP", run: multipath },
     Attack { id: "N10", words: "connect by TCP fast open", run: fast_open },
     Attack {
@@ -62,6 +73,24 @@ fn take_descriptor(world: &World) -> Result<(), Errno> {
 fn loopback(world: &World) -> Result<(), Errno> {
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, world.tcp).into();
     TcpStream::connect_timeout(&address, Duration::from_secs(1)).map(drop).map_err(|error| of(&error))
+}
+
+fn loopback6(world: &World) -> Result<(), Errno> {
+    let address = SocketAddrV6::new(Ipv6Addr::LOCALHOST, world.tcp6, 0, 0).into();
+    TcpStream::connect_timeout(&address, Duration::from_secs(1)).map(drop).map_err(|error| of(&error))
+}
+
+fn environment(world: &World) -> Result<(), Errno> {
+    std::fs::read(format!("/proc/{}/environ", world.process)).map(drop).map_err(|error| of(&error))
+}
+
+fn first_process() -> Result<(), Errno> {
+    std::fs::read("/proc/1/environ").map(drop).map_err(|error| of(&error))
+}
+
+fn enter_network(world: &World) -> Result<(), Errno> {
+    let network = std::fs::File::open(format!("/proc/{}/ns/net", world.process)).map_err(|error| of(&error))?;
+    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
 }
 
 fn kernel_address(world: &World) -> libc::sockaddr_in {

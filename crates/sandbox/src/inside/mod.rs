@@ -3,6 +3,7 @@
 //! Owns the first process: it builds the sandbox, starts the command, waits, and tells the supervisor what it saw. Refuses to allocate, and
 //! knows nothing but what was laid out for it. Its invariant: any step that fails ends everything inside before the command has run.
 
+mod bare;
 mod command;
 mod mounts;
 mod network;
@@ -13,7 +14,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::{
-    DumpableBehavior, Signal, WaitOptions, set_dumpable_behavior, set_parent_process_death_signal, wait,
+    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, set_dumpable_behavior,
+    set_parent_process_death_signal, wait,
 };
 use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use seccompiler::sock_filter;
@@ -32,6 +34,8 @@ pub struct Orders {
     pub slots: Vec<Option<OwnedFd>>,
     /// The user and group to become, for a caller that is root.
     pub become_user: Option<(u32, u32)>,
+    /// Whether it is in namespaces of its own.
+    pub namespaces: bool,
     /// Whether `/proc` is mounted fresh.
     pub fresh_proc: bool,
     /// What it reaches by network.
@@ -105,9 +109,16 @@ fn tell_failure(socket: BorrowedFd<'_>, step: Step, error: Errno, item: usize) {
 fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
     expect(socket, Message::Mapped)?;
     become_user(orders).at(Step::Identity)?;
-    set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Tie)?;
-    let listeners = network::open(&orders.network)?;
-    mounts::build(orders)?;
+    let listeners = if orders.namespaces {
+        set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Tie)?;
+        let listeners = network::open(&orders.network)?;
+        mounts::build(orders)?;
+        listeners
+    } else {
+        // It has to outlive the supervisor until all that came from it has ended.
+        set_child_subreaper(Some(getpid())).at(Step::Tie)?;
+        Default::default()
+    };
     let mut handles = [socket.as_fd(); DESCRIPTORS];
     let mut count = 0;
     for (handle, listener) in handles.iter_mut().zip(listeners.iter().flatten()) {
@@ -150,7 +161,22 @@ fn watch(orders: &Orders, socket: &OwnedFd, child: &Child) -> Result<i32, Failed
     message::send(socket, Message::Started, &[child.handle.as_fd()]).at(Step::Tell)?;
     // The caller's files are of no use here, and neither is any right.
     let socket = keep_only(socket.as_fd()).at(Step::Descriptors)?;
-    command::drop_capabilities().at(Step::Capabilities)?;
+    let watched = command::drop_capabilities(orders.namespaces).at(Step::Capabilities).and_then(|()| {
+        if orders.namespaces {
+            watch_all(socket, child.pid, orders.survivors)
+        } else {
+            bare::watch(socket, child.pid, orders.survivors)
+        }
+    });
+    if let Err((step, error, item)) = watched {
+        tell_failure(socket, step, error, item);
+        exit(NOT_BUILT);
+    }
+    watched
+}
+
+/// In a namespace of processes, which ends with this one.
+fn watch_all(socket: BorrowedFd<'_>, command: Pid, survivors: Survivors) -> Result<i32, Failed> {
     let mut ended = false;
     loop {
         let options = if ended { WaitOptions::empty() } else { WaitOptions::UNTRACED | WaitOptions::CONTINUED };
@@ -161,21 +187,26 @@ fn watch(orders: &Orders, socket: &OwnedFd, child: &Child) -> Result<i32, Failed
             Err(Errno::CHILD) => return Ok(0),
             Err(error) => return Err((Step::Start, error, 0)),
         };
-        if ended || pid != child.pid {
+        if ended || pid != command {
             continue;
         }
-        let message = if let Some(signal) = status.stopping_signal() {
-            Message::Stopped(signal)
-        } else if status.continued() {
-            Message::Continued
-        } else {
-            ended = true;
-            status.terminating_signal().map_or(Message::Exited(status.exit_status().unwrap_or(0)), Message::Signaled)
-        };
+        let message = told(status);
+        ended = matches!(message, Message::Exited(_) | Message::Signaled(_));
         message::send(socket, message, &[]).at(Step::Tell)?;
-        if ended && orders.survivors == Survivors::End {
+        if ended && survivors == Survivors::End {
             // With the first process every other in its namespace ends.
             return Ok(0);
         }
+    }
+}
+
+/// What became of the command.
+fn told(status: WaitStatus) -> Message {
+    if let Some(signal) = status.stopping_signal() {
+        Message::Stopped(signal)
+    } else if status.continued() {
+        Message::Continued
+    } else {
+        status.terminating_signal().map_or(Message::Exited(status.exit_status().unwrap_or(0)), Message::Signaled)
     }
 }

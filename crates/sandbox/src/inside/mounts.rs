@@ -65,7 +65,7 @@ impl Ready<'_> {
     fn place(&self, placed: &Placed) -> Result<(), (Step, Errno)> {
         let place = |error| (Step::Place, error);
         match &placed.what {
-            What::Taken { slot, writable, device } => {
+            What::Taken { slot, writable, device, .. } => {
                 let tree = self.slots.get(*slot).and_then(Option::as_ref).ok_or((Step::Place, Errno::BADF))?;
                 let devices = if *device { NO_EXECUTION } else { NO_DEVICES };
                 let read_only = if *writable { 0 } else { READ_ONLY };
@@ -80,7 +80,7 @@ impl Ready<'_> {
                 put(tree.as_fd(), &placed.target).map_err(place)
             }
             What::Itself { writable, reserve } => {
-                let target = find(&placed.target, *reserve)?;
+                let Some(target) = find(&placed.target, *reserve)? else { return Ok(()) };
                 let tree = copy(target.as_fd()).map_err(place)?;
                 if !writable {
                     change(tree.as_fd(), READ_ONLY).map_err(place)?;
@@ -88,7 +88,7 @@ impl Ready<'_> {
                 put_on(tree.as_fd(), target.as_fd()).map_err(place)
             }
             What::Mask { reserve, folder } => {
-                let target = find(&placed.target, *reserve)?;
+                let Some(target) = find(&placed.target, *reserve)? else { return Ok(()) };
                 let tree = part(self.tree, if *folder { c"nowhere" } else { c"nothing" }).map_err(place)?;
                 change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES | NO_EXECUTION).map_err(place)?;
                 put_on(tree.as_fd(), target.as_fd()).map_err(place)
@@ -142,14 +142,20 @@ fn find_now(path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC | flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// What is at a path, a link itself too; made first if it is to be kept and is not there.
-fn find(path: &CStr, reserve: Option<Reserve>) -> Result<OwnedFd, (Step, Errno)> {
-    match (find_now(path, OFlags::NOFOLLOW), reserve) {
+/// What is at a path, a link itself too; made first if it is to be kept and is not there. Nothing where this process may not look: the
+/// command is the same user with fewer rights, so it cannot reach that either.
+fn find(path: &CStr, reserve: Option<Reserve>) -> Result<Option<OwnedFd>, (Step, Errno)> {
+    let found = match (find_now(path, OFlags::NOFOLLOW), reserve) {
         (Err(Errno::NOENT), Some(reserve)) => {
             make_reserve(path, reserve).map_err(|error| (Step::Reserve, error))?;
-            find_now(path, OFlags::NOFOLLOW).map_err(|error| (Step::Reserve, error))
+            find_now(path, OFlags::NOFOLLOW)
         }
-        (found, _) => found.map_err(|error| (Step::Place, error)),
+        (found, _) => found,
+    };
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::ACCESS) => Ok(None),
+        Err(error) => Err((Step::Place, error)),
     }
 }
 
@@ -175,7 +181,7 @@ struct Parent {
 impl Parent {
     fn as_c_str(&self) -> Result<&CStr, Errno> {
         let bytes = self.bytes.get(..=self.length).ok_or(Errno::NAMETOOLONG)?;
-        CStr::from_bytes_with_nul(bytes).map_err(|_| Errno::INVAL)
+        CStr::from_bytes_with_nul(bytes).ok().ok_or(Errno::INVAL)
     }
 }
 

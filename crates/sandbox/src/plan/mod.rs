@@ -4,6 +4,7 @@
 //! Refuses what is granted and missing, and identity 0. Its invariant: deeper places come after those that hold them, and every folder
 //! between a writable one and a protected name below it is a mount of its own, so none of them can be renamed.
 
+mod bare;
 mod places;
 mod resolve;
 
@@ -37,6 +38,9 @@ pub enum PlanError {
         /// What it said.
         error: io::Error,
     },
+    /// Only a mount of its own could hold it.
+    #[error("`{}` lies below something granted: only a mount namespace could hold it apart", .0.display())]
+    NeedsMounts(PathBuf),
     /// A path holds a zero byte.
     #[error("a path holds a zero byte")]
     Zero,
@@ -101,6 +105,8 @@ pub enum What {
         slot: usize,
         /// Whether it can be written.
         writable: bool,
+        /// Whether it belongs to a stand-in for root, if there is one.
+        owned: bool,
         /// Whether it is a device.
         device: bool,
     },
@@ -156,13 +162,20 @@ pub struct Ground {
     pub landlock: ABI,
     /// Whether `/proc` can be mounted fresh.
     pub fresh_proc: bool,
+    /// Whether the command stands in for root.
+    pub stand_in: bool,
+    /// Whether there are namespaces at all.
+    pub namespaces: bool,
 }
 
 impl Plan {
     /// Looks at the disk and lays the steps out.
     pub fn new(confinement: &Confinement, ground: Ground) -> Result<Self, PlanError> {
+        if !ground.namespaces {
+            return bare::plan(confinement, ground.landlock);
+        }
         let own_root = confinement.reading == Reading::Closed;
-        let mut places = Places::new(own_root);
+        let mut places = Places::new(own_root, ground.stand_in);
         places.own_folders(ground.fresh_proc)?;
         places.grants(confinement)?;
         places.protect(confinement)?;
@@ -171,15 +184,13 @@ impl Plan {
 }
 
 impl Plan {
-    /// Trees of the host that can be written: slot and path.
-    pub fn writable_trees(&self) -> Vec<(usize, &CStr)> {
+    /// Trees of the host that belong to a stand-in for root, if there is one: slot and path.
+    pub fn owned_trees(&self) -> Vec<(usize, &CStr)> {
         let slots = self.placed.iter().filter_map(|placed| match placed.what {
-            What::Taken { slot, writable: true, device: false } => Some(slot),
-            _ => None,
+            What::Taken { slot, owned, .. } => owned.then_some(slot),
+            What::Own { .. } | What::Itself { .. } | What::Mask { .. } | What::Processes | What::Terminals => None,
         });
-        let trees = slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str())));
-        // Processes have owners of their own.
-        trees.filter(|(_, path)| *path != c"/proc").collect()
+        slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str()))).collect()
     }
 }
 
@@ -189,7 +200,7 @@ fn text(path: &Path) -> Result<CString, PlanError> {
 }
 
 fn bytes(text: &OsStr) -> Result<CString, PlanError> {
-    CString::new(text.to_owned().into_vec()).map_err(|_| PlanError::Zero)
+    CString::new(text.to_owned().into_vec()).ok().ok_or(PlanError::Zero)
 }
 
 /// `path` below `top`, as the tree of its own has it: `dev` and `null` give `dev/null`.

@@ -5,12 +5,11 @@
 
 use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use landlock::{Access, AccessFs};
 
-use super::resolve::{Found, Resolved, resolve};
+use super::resolve::{Found, Resolved, closed_to_others, is_reserve, resolve};
 use super::{
     Ground, Made, MadeKind, Placed, Plan, PlanError, Reserve, Reserved, What, below, bytes, of_a_file, reading, text,
     writing,
@@ -21,8 +20,8 @@ use crate::host_path::HostPath;
 /// What a place holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
-    /// Something of the host, at its own path.
-    Grant { writable: bool, folder: bool },
+    /// Something of the host, at its own path; `owned` where a stand-in for root is its owner.
+    Grant { writable: bool, folder: bool, owned: bool },
     /// Something of the host, at another path, read-only.
     Shown { source: PathBuf, folder: bool },
     /// A device node.
@@ -44,6 +43,7 @@ enum Entry {
 /// The map.
 pub struct Places {
     own_root: bool,
+    stand_in: bool,
     entries: BTreeMap<PathBuf, Entry>,
     links: Vec<(PathBuf, PathBuf)>,
     masked: BTreeSet<PathBuf>,
@@ -60,8 +60,8 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 ];
 
 impl Places {
-    pub fn new(own_root: bool) -> Self {
-        Self { own_root, entries: BTreeMap::new(), links: Vec::new(), masked: BTreeSet::new(), hollow: 0 }
+    pub fn new(own_root: bool, stand_in: bool) -> Self {
+        Self { own_root, stand_in, entries: BTreeMap::new(), links: Vec::new(), masked: BTreeSet::new(), hollow: 0 }
     }
 
     /// `/dev`, `/tmp` and `/proc`.
@@ -77,7 +77,7 @@ impl Places {
         if fresh_proc {
             self.entries.insert("/proc".into(), Entry::Processes);
         } else {
-            self.entries.insert("/proc".into(), Entry::Grant { writable: true, folder: true });
+            self.entries.insert("/proc".into(), Entry::Grant { writable: true, folder: true, owned: false });
         }
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Places {
             let resolved = look(path.as_path())?;
             let folder = present(path.as_path(), &resolved)?;
             self.links.extend(resolved.links);
-            self.entries.insert(resolved.path, Entry::Grant { writable: true, folder });
+            self.entries.insert(resolved.path, Entry::Grant { writable: true, folder, owned: true });
         }
         // Parents first, so that what a parent grants is not granted again.
         let readable: BTreeSet<&Path> = confinement.readable.iter().map(HostPath::as_path).collect();
@@ -129,8 +129,10 @@ impl Places {
         };
         let masked =
             path.ancestors().skip(1).take_while(|above| *above != top).any(|above| self.masked.contains(above));
-        if masked || !shown {
-            self.entries.entry(path).or_insert(Entry::Grant { writable: false, folder });
+        // What root closed to others was meant for root, and is granted by its name: whoever stands in for root gets it.
+        let owned = self.stand_in && closed_to_others(&path, folder);
+        if masked || !shown || owned {
+            self.entries.entry(path).or_insert(Entry::Grant { writable: false, folder, owned });
         }
     }
 
@@ -180,8 +182,8 @@ impl Places {
             let kept = reserve == Some(Reserve::File);
             let entry = if kept { Entry::Held { reserve } } else { Entry::Mask { folder, reserve } };
             self.entries.insert(path.clone(), entry);
-        } else if let Some(Entry::Grant { folder, .. }) = granted {
-            self.entries.insert(path.clone(), Entry::Grant { writable: false, folder });
+        } else if let Some(Entry::Grant { folder, owned, .. }) = granted {
+            self.entries.insert(path.clone(), Entry::Grant { writable: false, folder, owned });
         } else if below_writable.is_some() {
             match self.entries.entry(path.clone()) {
                 Slot::Vacant(place) => drop(place.insert(Entry::Held { reserve })),
@@ -299,14 +301,14 @@ impl Steps {
     fn add(&mut self, places: &Places, path: &Path, entry: &Entry) -> Result<(), PlanError> {
         self.ground(places, path, entry)?;
         let what = match entry {
-            Entry::Grant { writable, folder } => {
+            Entry::Grant { writable, folder, owned } => {
                 if *writable {
                     self.writable.push((path.to_owned(), *folder));
                 }
-                self.take(path, *writable, false)?
+                self.take(path, *writable, *owned, false)?
             }
-            Entry::Shown { source, .. } => self.take(source, false, false)?,
-            Entry::Device => self.take(path, true, true)?,
+            Entry::Shown { source, .. } => self.take(source, false, false, false)?,
+            Entry::Device => self.take(path, true, false, true)?,
             Entry::Own { name, writable } => {
                 if *writable {
                     self.writable.push((path.to_owned(), true));
@@ -324,9 +326,9 @@ impl Steps {
         Ok(())
     }
 
-    fn take(&mut self, path: &Path, writable: bool, device: bool) -> Result<What, PlanError> {
+    fn take(&mut self, path: &Path, writable: bool, owned: bool, device: bool) -> Result<What, PlanError> {
         self.plan.taken.push(text(path)?);
-        Ok(What::Taken { slot: self.plan.taken.len() - 1, writable, device })
+        Ok(What::Taken { slot: self.plan.taken.len() - 1, writable, owned, device })
     }
 
     fn reserve(&mut self, path: &Path, reserve: Option<Reserve>) -> Option<Reserve> {
@@ -384,17 +386,12 @@ fn bytes_text(text: &str) -> Result<std::ffi::CString, PlanError> {
     bytes(text.as_ref())
 }
 
-fn look(path: &Path) -> Result<Resolved, PlanError> {
+pub fn look(path: &Path) -> Result<Resolved, PlanError> {
     resolve(path).map_err(|error| PlanError::Disk { path: path.to_owned(), error })
 }
 
-/// Whether an earlier run left what keeps a name.
-fn is_reserve(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket() && metadata.mode() & 0o777 == 0)
-}
-
 /// Whether something that is granted is a folder.
-fn present(path: &Path, resolved: &Resolved) -> Result<bool, PlanError> {
+pub fn present(path: &Path, resolved: &Resolved) -> Result<bool, PlanError> {
     match resolved.found {
         Found::Folder => Ok(true),
         Found::File => Ok(false),

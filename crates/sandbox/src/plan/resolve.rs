@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 /// What became of a path.
@@ -71,6 +72,17 @@ pub fn resolve(path: &Path) -> io::Result<Resolved> {
         }
     }
     Ok(Resolved { path: at, found, links })
+}
+
+/// Whether an earlier run left what keeps a name.
+pub fn is_reserve(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket() && metadata.mode() & 0o777 == 0)
+}
+
+/// Whether only its owner and group can read it.
+pub fn closed_to_others(path: &Path, folder: bool) -> bool {
+    let wanted = if folder { 0o005 } else { 0o004 };
+    path.symlink_metadata().is_ok_and(|metadata| metadata.mode() & wanted != wanted)
 }
 
 /// The names of a path, the last first.

@@ -32,8 +32,9 @@ pub struct Who {
     pub mapped: bool,
 }
 
-/// Whom root's own files are shown to. No system gives this number to anybody.
-const STAND_IN: u32 = 2_000_065_533;
+/// The user and group that root's own files are shown to. No system gives this number to anybody, so no name is known for it; who wants one
+/// shows a `passwd` that has it.
+pub const STAND_IN: u32 = 2_000_065_533;
 
 /// Decides.
 pub fn of(confinement: &Confinement, features: &Features) -> Result<Who, RunError> {
@@ -52,7 +53,9 @@ pub fn of(confinement: &Confinement, features: &Features) -> Result<Who, RunErro
         Identity::Owner => {
             let owner = fs::metadata(folder).map_err(|error| RunError::Outside("see who owns the folder", error))?;
             match owner.uid() {
-                0 if features.mapped_owners => Ok(Who { uid: STAND_IN, gid: STAND_IN, other: true, mapped: true }),
+                0 if features.mapped_owners && features.mounts => {
+                    Ok(Who { uid: STAND_IN, gid: STAND_IN, other: true, mapped: true })
+                }
                 0 => Err(RunError::Root(folder.to_owned())),
                 uid => Ok(Who { uid, gid: owner.gid(), other: true, mapped: false }),
             }
@@ -80,7 +83,7 @@ pub fn map_trees(who: &Who, paths: &[(usize, &CStr)]) -> Result<Vec<(usize, Owne
         Ok(tree)
     };
     let trees =
-        paths.iter().map(|(slot, path)| Ok((*slot, tree(path).map_err(|_| RunError::Layer(Layer::MappedOwners))?)));
+        paths.iter().map(|(slot, path)| Ok((*slot, tree(path).ok().ok_or(RunError::Layer(Layer::MappedOwners))?)));
     trees.collect()
 }
 
@@ -91,7 +94,8 @@ fn owners() -> Result<OwnedFd, RunError> {
         // It is ended below, or with this process.
         Forked::Child => {
             set_parent_process_death_signal(Some(Signal::KILL)).unwrap_or_default();
-            let _ = nanosleep(&Timespec { tv_sec: 10, tv_nsec: 0 });
+            // However long it is left to sleep, it is of no use any more.
+            drop(nanosleep(&Timespec { tv_sec: 10, tv_nsec: 0 }));
             exit(0)
         }
         Forked::Parent(child) => Sandbox::new(child),

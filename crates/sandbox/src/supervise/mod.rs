@@ -4,6 +4,7 @@
 //! run is left, and with the supervisor's own death (even by `SIGKILL`) the kernel ends them.
 
 mod environment;
+mod group;
 mod identity;
 mod prepare;
 mod reserved;
@@ -17,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
+use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use crate::confinement::{Confinement, Network};
@@ -27,6 +28,8 @@ use crate::message::{self, Failure, Message, Step};
 use crate::plan::PlanError;
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
+use group::Group;
+pub use identity::STAND_IN;
 use reserved::Names;
 pub use reserved::sweep;
 pub use watch::End;
@@ -77,6 +80,17 @@ pub struct Outcome {
     pub end: End,
     /// From the start of its process.
     pub took: Duration,
+    /// What held the limit on memory, if there was one.
+    pub memory: Option<MemoryHeldBy>,
+}
+
+/// What holds a limit on memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryHeldBy {
+    /// A control group: all processes together.
+    Group,
+    /// A limit of each process, whose sum nothing limits.
+    EachProcess,
 }
 
 /// Why a run did not take place.
@@ -178,6 +192,8 @@ pub fn run<T>(
     names.record(&orders.plan.reserved).map_err(|error| RunError::Outside("record reserved names", error))?;
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let flags = SocketFlags::CLOEXEC;
+    let group = Group::new(&confinement.limits, &host.features.cgroups)
+        .map_err(|error| RunError::Outside("make a control group", error))?;
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(outside("make a socket"))?;
     let started = Instant::now();
@@ -189,8 +205,12 @@ pub fn run<T>(
         Forked::Parent(child) => Sandbox::new(child),
     };
     drop(theirs);
+    let sandbox = if orders.namespaces { sandbox } else { sandbox.ended_by(&ours)? };
     let plan = &orders.plan;
-    identity::map(sandbox.pid(), &prepared.identity)?;
+    group.join(sandbox.pid()).map_err(|error| RunError::Outside("enter the control group", error))?;
+    if orders.namespaces {
+        identity::map(sandbox.pid(), &prepared.identity)?;
+    }
     message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
     let explain = |failure| prepare::explain(failure, plan, &program);
     let listeners = await_ready(&ours, confinement, explain)?;
@@ -202,11 +222,13 @@ pub fn run<T>(
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };
     let ended = run.until_end(confinement.session);
     drop(sandbox);
+    let memory = confinement.limits.memory.map(|_| group.holds_memory());
+    drop(group);
     drop(kept);
     drop(names);
     drop(restore);
     match ended {
-        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed() }),
+        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory }),
         Ok(Err(failure)) => Err(explain(failure)),
         Err(error) => Err(RunError::Outside("watch the command", error.into())),
     }
@@ -222,32 +244,44 @@ impl Drop for Restore {
 }
 
 /// The first process inside. Everything inside ends with this value.
-pub struct Sandbox(Child);
+pub struct Sandbox {
+    child: Child,
+    /// Without a namespace of processes: by its closing the first process ends the others, and itself.
+    socket: Option<OwnedFd>,
+}
 
 impl Sandbox {
     fn new(child: Child) -> Self {
-        Self(child)
+        Self { child, socket: None }
+    }
+
+    fn ended_by(mut self, socket: &OwnedFd) -> Result<Self, RunError> {
+        self.socket = Some(socket.try_clone().map_err(|error| RunError::Outside("keep a socket", error))?);
+        Ok(self)
     }
 
     fn pid(&self) -> Pid {
-        self.0.pid
+        self.child.pid
     }
 
     fn handle(&self) -> &OwnedFd {
-        &self.0.handle
+        &self.child.handle
     }
 
     fn kill(&self) {
         // It may have ended by itself.
-        pidfd_send_signal(&self.0.handle, Signal::KILL).unwrap_or_default();
+        match &self.socket {
+            None => pidfd_send_signal(&self.child.handle, Signal::KILL).unwrap_or_default(),
+            Some(socket) => shutdown(socket, Shutdown::Both).unwrap_or_default(),
+        }
     }
 }
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.kill();
-        // The kernel answers once every process of the namespace is gone.
-        while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.0.handle.as_fd()), WaitIdOptions::EXITED) {}
+        // In a namespace the kernel answers once every process of it is gone; without, the first process does.
+        while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.child.handle.as_fd()), WaitIdOptions::EXITED) {}
     }
 }
 

@@ -14,7 +14,7 @@ use super::identity::{self, Who};
 use super::{Command, RunError, environment};
 use crate::calls;
 use crate::confinement::{Confinement, Limits, Network};
-use crate::features::{Features, Layer};
+use crate::features::{Features, Layer, Level};
 use crate::inside::Orders;
 use crate::message::{Failure, Step};
 use crate::plan::{Ground, Plan};
@@ -35,17 +35,31 @@ pub fn prepare(
     mask: Mask,
     ignored: Ignored,
 ) -> Result<(Prepared, Orders), RunError> {
+    let namespaces = features.missing(Level::Namespaces).is_empty();
+    if let Some(missing) = features.missing(Level::Landlock).first().filter(|_| !namespaces) {
+        return Err(RunError::Layer(*missing));
+    }
+    if !namespaces && matches!(confinement.network, Network::Proxied(_)) {
+        return Err(RunError::Layer(Layer::Networks));
+    }
     let identity = identity::of(confinement, features)?;
     let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
-    let plan = Plan::new(confinement, Ground { landlock: abi, fresh_proc: features.fresh_proc })?;
+    let plan = Plan::new(
+        confinement,
+        Ground { landlock: abi, fresh_proc: features.fresh_proc, stand_in: identity.mapped, namespaces },
+    )?;
     let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
-    for (slot, tree) in identity::map_trees(&identity, &plan.writable_trees())? {
+    for (slot, tree) in identity::map_trees(&identity, &plan.owned_trees())? {
         if let Some(place) = slots.get_mut(slot) {
             *place = Some(tree);
         }
     }
-    let setting =
-        calls::Setting { unix_sockets: confinement.unix_sockets, namespaces: true, signals_kept: abi >= ABI::V6 };
+    let setting = calls::Setting {
+        unix_sockets: confinement.unix_sockets,
+        namespaces,
+        internet: namespaces || confinement.network == Network::Open,
+        signals_kept: abi >= ABI::V6,
+    };
     let filters = calls::filters(setting)
         .map_err(|error| RunError::Outside("make filters on system calls", io::Error::other(error)))?;
     let variables = environment::of(&confinement.environment, std::env::vars_os());
@@ -57,11 +71,12 @@ pub fn prepare(
         slots,
         plan,
         become_user: identity.other.then_some((identity.uid, identity.gid)),
+        namespaces,
         fresh_proc: features.fresh_proc,
         network: confinement.network.clone(),
         session: confinement.session,
         survivors: confinement.survivors,
-        limits: resources(&confinement.limits),
+        limits: resources(&confinement.limits, features),
         rules: Some(rules(abi)?),
         filters,
         mask,
@@ -73,7 +88,7 @@ pub fn prepare(
         arguments: Texts::new(arguments),
         environment: Texts::new(environment::texts(&variables)),
     };
-    Ok((Prepared { namespaces: namespaces(confinement), identity }, orders))
+    Ok((Prepared { namespaces: if namespaces { self::namespaces(confinement) } else { 0 }, identity }, orders))
 }
 
 fn namespaces(confinement: &Confinement) -> i32 {
@@ -89,10 +104,10 @@ fn namespaces(confinement: &Confinement) -> i32 {
     }
 }
 
-fn resources(limits: &Limits) -> Vec<(Resource, u64)> {
+fn resources(limits: &Limits, features: &Features) -> Vec<(Resource, u64)> {
     let pairs = [
         (Resource::Cpu, limits.cpu_time),
-        (Resource::Data, limits.memory),
+        (Resource::Data, limits.memory.filter(|_| features.cgroups.memory.is_none())),
         (Resource::Nproc, limits.processes),
         (Resource::Fsize, limits.file_size),
         (Resource::Nofile, limits.open_files),
@@ -109,7 +124,7 @@ fn rules(abi: ABI) -> Result<OwnedFd, RunError> {
         let rules = if abi >= ABI::V6 { rules.scope(Scope::from_all(abi))? } else { rules };
         rules.create()
     };
-    let rules: Option<OwnedFd> = made().map_err(|_| RunError::Layer(Layer::Landlock))?.into();
+    let rules: Option<OwnedFd> = made().ok().ok_or(RunError::Layer(Layer::Landlock))?.into();
     rules.ok_or(RunError::Layer(Layer::Landlock))
 }
 

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::check;
 
 fn taken(result: libc::c_long) -> Result<OwnedFd, Errno> {
-    let descriptor = i32::try_from(check(result)?).map_err(|_| Errno::BADF)?;
+    let descriptor = i32::try_from(check(result)?).ok().ok_or(Errno::BADF)?;
     // SAFETY: every caller passes the answer of a call that makes a descriptor, which nothing else knows.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
@@ -184,7 +184,7 @@ pub fn thirty_two_bits() -> Result<(), Errno> {
 pub fn fast_open(socket: &OwnedFd, address: &libc::sockaddr_in) -> Result<(), Errno> {
     use std::os::fd::AsRawFd;
     let bytes = IoSlice::new(b"x");
-    let size = libc::socklen_t::try_from(size_of_val(address)).map_err(|_| Errno::INVAL)?;
+    let size = libc::socklen_t::try_from(size_of_val(address)).ok().ok_or(Errno::INVAL)?;
     // SAFETY: bytes and address are valid for the sizes given and outlive the call.
     let sent = unsafe {
         libc::sendto(
@@ -202,7 +202,7 @@ pub fn fast_open(socket: &OwnedFd, address: &libc::sockaddr_in) -> Result<(), Er
 /// Connects to an address as the kernel has it.
 pub fn connect(socket: &OwnedFd, address: &libc::sockaddr_in) -> Result<(), Errno> {
     use std::os::fd::AsRawFd;
-    let size = libc::socklen_t::try_from(size_of_val(address)).map_err(|_| Errno::INVAL)?;
+    let size = libc::socklen_t::try_from(size_of_val(address)).ok().ok_or(Errno::INVAL)?;
     // SAFETY: the address is valid for the size given and outlives the call.
     check(libc::c_long::from(unsafe { libc::connect(socket.as_raw_fd(), std::ptr::from_ref(address).cast(), size) }))
         .map(drop)

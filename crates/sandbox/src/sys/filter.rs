@@ -21,13 +21,13 @@ pub fn install(filter: &[sock_filter]) -> Result<(), Errno> {
 /// Puts a filter on, and gives the descriptor on which calls that it hands over are answered.
 pub fn install_with_listener(filter: &[sock_filter]) -> Result<OwnedFd, Errno> {
     let descriptor = apply(filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
-    let descriptor = i32::try_from(descriptor).map_err(|_| Errno::BADF)?;
+    let descriptor = i32::try_from(descriptor).ok().ok_or(Errno::BADF)?;
     // SAFETY: the kernel has just made it, and nothing else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 fn apply(filter: &[sock_filter], flags: libc::c_ulong) -> Result<libc::c_long, Errno> {
-    let length = u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?;
+    let length = u16::try_from(filter.len()).ok().ok_or(Errno::TOOBIG)?;
     let program = Program { length, instructions: filter.as_ptr() };
     // SAFETY: `program` has the form of `sock_fprog`, its pointer stands for `length` instructions of `repr(C)`, and both outlive the call.
     check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) })

@@ -58,7 +58,7 @@ pub fn rules(handled: u64) -> Result<OwnedFd, Errno> {
     let rules = check(unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, &raw const handled, size_of_val(&handled), 0)
     })?;
-    let rules = i32::try_from(rules).map_err(|_| Errno::BADF)?;
+    let rules = i32::try_from(rules).ok().ok_or(Errno::BADF)?;
     // SAFETY: the kernel has just made it, and nothing else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(rules) })
 }

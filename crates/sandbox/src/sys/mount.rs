@@ -56,7 +56,7 @@ pub fn map_owners(tree: BorrowedFd<'_>, owners: BorrowedFd<'_>) -> Result<(), Er
         attr_set: libc::MOUNT_ATTR_IDMAP,
         attr_clr: 0,
         propagation: 0,
-        userns_fd: u64::try_from(owners.as_raw_fd()).map_err(|_| Errno::BADF)?,
+        userns_fd: u64::try_from(owners.as_raw_fd()).ok().ok_or(Errno::BADF)?,
     };
     let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
     // SAFETY: the path is a literal that ends with a zero byte, and `attributes` is a `mount_attr` of the size given; both outlive the call.

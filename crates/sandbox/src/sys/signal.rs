@@ -72,7 +72,7 @@ pub fn next(descriptor: &OwnedFd) -> Result<Option<Arrived>, Errno> {
     }
     // SAFETY: the kernel has filled all bytes of one `signalfd_siginfo`, which is plain numbers; the array needs no alignment.
     let info: libc::signalfd_siginfo = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
-    let signal = i32::try_from(info.ssi_signo).map_err(|_| Errno::IO)?;
+    let signal = i32::try_from(info.ssi_signo).ok().ok_or(Errno::IO)?;
     Ok(Some(Arrived { signal, by_kernel: info.ssi_code == libc::SI_KERNEL }))
 }
 

@@ -1,9 +1,11 @@
 //! A supervisor in a process of its own, as whoever is asked for.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a step that fails fails the test")]
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 #![expect(dead_code, reason = "not every test file uses all of it")]
 
-use std::ffi::{OsStr, OsString};
+mod order;
+
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -11,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use serde::{Deserialize, Serialize};
+pub use order::Order;
 use tempfile::TempDir;
 use writ_core::json;
-use writ_sandbox::{Command, Confinement, End, Features, Host, HostPath, Level, RunError, attack, run, self_test};
+use writ_sandbox::{Confinement, HostPath};
 
 /// Who the supervisor is, and whose the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,9 +109,7 @@ impl World {
         child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
         writer.join().unwrap();
         let status = child.wait().unwrap();
-        let start = output.windows(MARK.len()).position(|window| window == MARK.as_bytes());
-        let start = start.unwrap_or_else(|| panic!("{} {errors}", String::from_utf8_lossy(&output))) + MARK.len();
-        Told { code: status.code(), signal: status.signal(), output: output[start..].to_vec(), errors }
+        Told { code: status.code(), signal: status.signal(), output, errors }
     }
 
     pub fn start(&self, order: &Order) -> Child {
@@ -121,8 +121,11 @@ impl World {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let file = self.folder.with_file_name(format!("order{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
         fs::write(&file, json::to_canonical(order)).unwrap();
-        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-        command.args(ROLE).env("WRIT_SANDBOX_ORDER", &file).env("WRIT_SANDBOX_STATE", &self.state);
+        // Beside the tests' own folder; a test's own process has threads that would take the signals.
+        let tests = std::env::current_exe().unwrap();
+        let supervisor = tests.parent().unwrap().with_file_name("examples").join("supervisor");
+        let mut command = std::process::Command::new(supervisor);
+        command.env("WRIT_SANDBOX_ORDER", &file).env("WRIT_SANDBOX_STATE", &self.state);
         if is_root() && self.who == Who::Somebody {
             command.uid(SOMEBODY).gid(SOMEBODY);
         }
@@ -130,10 +133,6 @@ impl World {
         command
     }
 }
-
-/// On the first thread, as a program of its own would be: signals find no other.
-pub const ROLE: [&str; 5] = ["supervisor_role", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
-const MARK: &str = "\n@@@\n";
 
 fn own(path: &Path) {
     std::os::unix::fs::lchown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
@@ -157,78 +156,4 @@ impl Told {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.output).into_owned()
     }
-}
-
-/// What a supervisor is asked for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Order {
-    pub confinement: Confinement,
-    pub level: Level,
-    pub program: String,
-    pub arguments: Vec<String>,
-    pub test: bool,
-}
-
-impl Order {
-    pub fn shell(confinement: &Confinement, script: &str) -> Self {
-        Self {
-            confinement: confinement.clone(),
-            level: Level::Full,
-            program: "/bin/sh".into(),
-            arguments: vec!["-c".into(), script.into()],
-            test: false,
-        }
-    }
-}
-
-/// What the started process does, instead of testing.
-pub fn supervise() -> ! {
-    use std::process::exit;
-    print!("{MARK}");
-    std::io::stdout().flush().unwrap();
-    if let Some(world) = std::env::args_os().find(|text| text.as_encoded_bytes().starts_with(b"{")) {
-        exit(i32::from(!attack(&[world])));
-    }
-    let order = fs::read(std::env::var_os("WRIT_SANDBOX_ORDER").unwrap()).unwrap();
-    let order: Order = json::from_slice(&order).unwrap();
-    let state = PathBuf::from(std::env::var_os("WRIT_SANDBOX_STATE").unwrap());
-    let features = Features::probe().unwrap().at_most(order.level);
-    let host = Host { features: &features, state: &state };
-    if order.test {
-        let arguments: Vec<OsString> = ROLE.iter().map(OsString::from).collect();
-        let test = self_test(&order.confinement, &arguments, host).unwrap();
-        println!("{}", json::to_canonical(&test));
-        exit(0);
-    }
-    let command = Command::new(order.program, order.arguments.into_iter().map(OsString::from));
-    let result = run(&order.confinement, command, host, |listeners| {
-        let answer = listeners.http.map(|http| {
-            std::thread::spawn(move || {
-                let (mut connection, _) = http.accept().unwrap();
-                connection.write_all(b"from outside\n").unwrap();
-            })
-        });
-        if let Some(dns) = listeners.dns {
-            std::thread::spawn(move || {
-                let mut bytes = [0u8; 100];
-                let (length, from) = dns.recv_from(&mut bytes).unwrap();
-                dns.send_to(&bytes[..length], from).unwrap();
-            });
-        }
-        Ok(answer)
-    });
-    match result {
-        Ok(outcome) => match outcome.end {
-            End::Exited(code) => exit(code),
-            End::Signaled(signal) => exit(1000 + signal),
-            End::TimeUp => exit(201),
-            End::Killed => exit(202),
-        },
-        Err(error) => fail(&error),
-    }
-}
-
-fn fail(error: &RunError) -> ! {
-    eprintln!("error: {error}");
-    std::process::exit(error.exit_code().into())
 }

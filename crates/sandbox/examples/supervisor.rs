@@ -1,0 +1,67 @@
+//! A supervisor for the tests: its order is a file, its exit code tells the end.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::exit, reason = "a step that fails fails the test")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its caller reads them")]
+
+#[path = "../tests/common/order.rs"]
+#[expect(dead_code, reason = "what the tests alone use")]
+mod order;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::exit;
+
+use order::Order;
+use writ_core::json;
+use writ_sandbox::{Command, End, Features, Host, RunError, attack, run, self_test};
+
+fn main() {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some((word, world)) = words.split_first()
+        && word == "attack"
+    {
+        exit(i32::from(!attack(world)));
+    }
+    let order = fs::read(std::env::var_os("WRIT_SANDBOX_ORDER").unwrap()).unwrap();
+    let order: Order = json::from_slice(&order).unwrap();
+    let state = PathBuf::from(std::env::var_os("WRIT_SANDBOX_STATE").unwrap());
+    let features = Features::probe().unwrap().at_most(order.level);
+    let host = Host { features: &features, state: &state };
+    if order.test {
+        let test = self_test(&order.confinement, &["attack".into()], host).unwrap();
+        println!("{}", json::to_canonical(&test));
+        exit(0);
+    }
+    let command = Command::new(order.program, order.arguments.into_iter().map(OsString::from));
+    let result = run(&order.confinement, command, host, |listeners| {
+        let answer = listeners.http.map(|http| {
+            std::thread::spawn(move || {
+                let (mut connection, _) = http.accept().unwrap();
+                connection.write_all(b"from outside\n").unwrap();
+            })
+        });
+        if let Some(dns) = listeners.dns {
+            std::thread::spawn(move || {
+                let mut bytes = [0u8; 100];
+                let (length, from) = dns.recv_from(&mut bytes).unwrap();
+                dns.send_to(&bytes[..length], from).unwrap();
+            });
+        }
+        Ok(answer)
+    });
+    match result {
+        Ok(outcome) => match outcome.end {
+            End::Exited(code) => exit(code),
+            End::Signaled(signal) => exit(1000 + signal),
+            End::TimeUp => exit(201),
+            End::Killed => exit(202),
+        },
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &RunError) -> ! {
+    eprintln!("error: {error}");
+    exit(error.exit_code().into())
+}
