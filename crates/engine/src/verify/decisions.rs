@@ -162,6 +162,15 @@ impl<'a> Replay<'a> {
         if policy.consequences().attest && facts.is_evaluated() && !attested {
             return Err("its policy wants its verdict attested, and it names none".to_owned());
         }
+        if policy.confine().is_some() && facts.is_shell_call() && !facts.is_unconfined() {
+            // What was denied runs nowhere.
+            let granted = row.detail.get("sandbox").is_some();
+            if !granted && row.decision != RowDecision::Denied {
+                return Err("its policy wants it in a sandbox, and it was granted none".to_owned());
+            }
+        } else if !facts.is_held().is_nothing() {
+            return Err("it is said to be held by a sandbox that its policy does not want".to_owned());
+        }
         let (mut changed, mut layer) = (None, None);
         if let Some(recorded) = row.detail.get("layer") {
             let file = digest(recorded.get("file")).ok_or("its changed policy has no digest")?;

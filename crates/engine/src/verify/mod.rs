@@ -6,6 +6,7 @@
 //! `spec/verify.md`.
 
 pub mod claims;
+mod confined;
 mod coverage;
 mod decisions;
 mod evidence;
@@ -124,6 +125,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut replay = decisions::Replay::new(&kept);
     let mut chains = verdicts::Chains::of(folder, evidence.id(), &own);
     let mut claims = claims::Claims::of(folder, evidence.key());
+    let mut confined = confined::Confined::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());
     let checked = evidence.read(true, &mut |row| {
         let state = State::from_detail(&row.detail);
@@ -132,6 +134,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
         }
         chains.row(row);
         claims.row(row);
+        confined.row(row);
         seen.row(row);
         replay.row(row, state);
     })?;
@@ -141,6 +144,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut phases = vec![policies::check(&named, &kept, home)];
     phases.extend(evidence.chain_phases(&checked));
     phases.extend(replay.phases());
+    phases.extend(confined.phase());
     phases.extend(chains.phase());
     phases.extend(claims.phases());
     phases.extend(evidence.beginning());

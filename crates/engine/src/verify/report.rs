@@ -7,6 +7,8 @@ use writ_core::json;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
+    /// An operating-system limit held it.
+    Enforced,
     /// The client was told; the client acts on it.
     Advised,
     /// Writ saw it itself, or computed it from the record.

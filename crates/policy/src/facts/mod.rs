@@ -263,6 +263,11 @@ impl Facts {
         self
     }
 
+    /// Whether it is a call of the client's shell, by whatever name.
+    pub fn is_shell_call(&self) -> bool {
+        self.names().contains(&"Bash")
+    }
+
     /// What the kernel was to hold while the call ran.
     pub const fn is_held(&self) -> Held {
         self.held
