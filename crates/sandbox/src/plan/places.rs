@@ -11,8 +11,7 @@ use landlock::{Access, AccessFs};
 
 use super::resolve::{Found, Resolved, closed_to_others, is_reserve, resolve};
 use super::{
-    Ground, Made, MadeKind, Placed, Plan, PlanError, Reserve, Reserved, What, below, bytes, of_a_file, reading, text,
-    writing,
+    Ground, Made, MadeKind, Placed, Plan, PlanError, Reserve, Reserved, What, below, of_a_file, reading, text, writing,
 };
 use crate::confinement::Confinement;
 use crate::host_path::HostPath;
@@ -262,12 +261,12 @@ struct Steps {
 
 impl Steps {
     fn new(places: &Places, confinement: &Confinement) -> Result<Self, PlanError> {
-        let size = |bytes: u64| bytes_text(&bytes.to_string());
+        let size = |bytes: u64| text(bytes.to_string().as_ref());
         let plan = Plan {
             own_root: places.own_root,
             temporary: vec![
-                (bytes_text("size")?, size(confinement.temporary)?),
-                (bytes_text("mode")?, bytes_text("0755")?),
+                (text("size".as_ref())?, size(confinement.temporary)?),
+                (text("mode".as_ref())?, text("0755".as_ref())?),
             ],
             ..Plan::default()
         };
@@ -283,7 +282,7 @@ impl Steps {
         for (link, target) in DEVICE_LINKS {
             steps.make(
                 &below("dev", &PathBuf::from(link.trim_start_matches("/dev"))),
-                MadeKind::Link(bytes_text(target)?),
+                MadeKind::Link(text(target.as_ref())?),
             )?;
         }
         Ok(steps)
@@ -314,7 +313,7 @@ impl Steps {
                     self.writable.push((path.to_owned(), true));
                 }
                 self.make(Path::new(name), MadeKind::Folder(0o755))?;
-                What::Own { path: bytes_text(name)?, writable: *writable }
+                What::Own { path: text(name.as_ref())?, writable: *writable }
             }
             Entry::Mask { folder, reserve } => What::Mask { folder: *folder, reserve: self.reserve(path, *reserve) },
             Entry::Held { reserve } => What::Itself { writable: false, reserve: self.reserve(path, *reserve) },
@@ -368,22 +367,18 @@ impl Steps {
         let abi = ground.landlock;
         let device = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
         let known = AccessFs::from_all(abi);
-        self.plan.rights.push((bytes_text("/")?, reading().bits()));
-        self.plan.rights.push((bytes_text("/dev")?, ((device | reading()) & known).bits()));
+        self.plan.rights.push((text("/".as_ref())?, reading().bits()));
+        self.plan.rights.push((text("/dev".as_ref())?, ((device | reading()) & known).bits()));
         let change = reading() | writing(abi);
         for (path, folder) in self.writable {
             let rights = if folder { change } else { of_a_file(change, abi) };
             self.plan.rights.push((text(&path)?, rights.bits()));
         }
         let process = reading() | AccessFs::WriteFile;
-        self.plan.rights.push((bytes_text("/proc")?, process.bits()));
+        self.plan.rights.push((text("/proc".as_ref())?, process.bits()));
         self.plan.folder = text(&look(confinement.folder.as_path())?.path)?;
         Ok(self.plan)
     }
-}
-
-fn bytes_text(text: &str) -> Result<std::ffi::CString, PlanError> {
-    bytes(text.as_ref())
 }
 
 pub fn look(path: &Path) -> Result<Resolved, PlanError> {
