@@ -154,24 +154,6 @@ const ENFORCE: &[Field] = &[
     ),
 ];
 
-/// A secret that a sandbox may use without ever holding it.
-const BOUND: &[Field] = &[
-    required(field("name", Kind::Name, "The environment variable that holds the placeholder.")),
-    required(field(
-        "from",
-        Kind::Name,
-        "Where the value is: `env:NAME` or `file:PATH`, of the user's, outside the sandbox.",
-    )),
-    required(field("hosts", NAMES, "The hosts whose requests get the value, as in `domains`.")),
-    field("inject", Kind::Word(&["header", "query"]), "Where in a request; `header` when left out."),
-];
-
-const SECRETS: &[Field] = &[
-    field("allow", NAMES, "Patterns that may be used."),
-    field("deny", NAMES, "Patterns that must not be used."),
-    field("bind", Kind::List(&Kind::Object(BOUND)), "Secrets for sandboxes, each for its hosts alone. An extension."),
-];
-
 /// The whole document.
 pub const ROOT: &[Field] = &[
     enforced(field("$schema", Kind::Text, "The JSON Schema, for editors.")),
@@ -192,7 +174,7 @@ pub const ROOT: &[Field] = &[
     field(
         "grants",
         Kind::Object(&[
-            field("secrets", Kind::Object(SECRETS), "Secrets it may use."),
+            field("secrets", Kind::Object(RESOURCES), "Secrets it may use."),
             field("apis", Kind::Object(RESOURCES), "APIs it may call."),
             field("storage", Kind::Object(RESOURCES), "Storage it may use."),
         ]),

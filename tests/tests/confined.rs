@@ -1,0 +1,169 @@
+//! `"enforce": "calls"`: the hook has Writ run the line, the kernel holds it, and the record says so.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
+mod workplace;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use workplace::{SESSION, Workplace};
+
+struct Lab {
+    place: Workplace,
+    calls: std::cell::Cell<u32>,
+}
+
+impl Lab {
+    fn new(name: &str, policy: &Value) -> Self {
+        let place = Workplace::new(name);
+        let lab = Self { place, calls: std::cell::Cell::new(0) };
+        fs::write(lab.repository().join(".aflock"), policy.to_string()).unwrap();
+        fs::write(lab.repository().join(".env"), "KEY=secret\n").unwrap();
+        lab.place.start();
+        lab
+    }
+
+    fn repository(&self) -> PathBuf {
+        self.place.folder.join("repository")
+    }
+
+    /// The hook's answer to a line: the call's id, and what the client is told.
+    fn ask(&self, line: &str) -> (String, Value) {
+        self.calls.set(self.calls.get() + 1);
+        let id = format!("call-{}", self.calls.get());
+        let input = json!({ "command": line });
+        let more = format!(r#","tool_name":"Bash","tool_use_id":"{id}","tool_input":{input}"#);
+        let answer: Value = serde_json::from_str(&self.place.answer(&self.place.payload("PreToolUse", &more))).unwrap();
+        (id, answer["hookSpecificOutput"].clone())
+    }
+
+    /// Runs what the answer says as the client does: the output, and the folder the shell ended in.
+    fn run(&self, line: &str) -> (Output, String) {
+        let (id, answer) = self.ask(line);
+        let line = answer["updatedInput"]["command"].as_str().unwrap_or_else(|| panic!("{line}: {answer}"));
+        let folder = self.place.folder.join("folder");
+        let quoted = line.replace('\'', "'\"'\"'");
+        let script = format!("true && eval '{quoted}' && pwd -P >| {}", folder.display());
+        let mut shell = Command::new("/bin/bash");
+        shell.args(["-c", &script]).current_dir(self.repository()).env_clear();
+        shell.env("PATH", std::env::var_os("PATH").unwrap());
+        shell.env("HOME", &self.place.folder).env("WRIT_STATE_DIR", self.place.folder.join("state"));
+        let output = shell.output().unwrap();
+        let event = if output.status.success() { "PostToolUse" } else { "PostToolUseFailure" };
+        let input = r#","tool_input":{"command":"x"},"tool_response":"","error":"""#;
+        self.place.answer(&self.place.payload(event, &format!(r#","tool_name":"Bash","tool_use_id":"{id}"{input}"#)));
+        (output, fs::read_to_string(folder).unwrap_or_default().trim().to_owned())
+    }
+
+    fn said(&self, line: &str) -> String {
+        let (output, _) = self.run(line);
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    }
+
+    /// The phase of the report.
+    fn phase(&self, name: &str) -> Value {
+        let report = self.place.writ(&["verify", SESSION, "--format", "json"]).stdout;
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        report["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == name).cloned().unwrap_or_default()
+    }
+}
+
+fn policy() -> Value {
+    json!({"version": "1.0", "name": "confined", "enforce": "calls",
+           "files": {"deny": ["**/.env"], "readOnly": ["kept/**"]}, "domains": {"allow": ["allowed.example"]}})
+}
+
+#[test]
+fn a_line_runs_as_without_writ_and_is_held() {
+    let lab = Lab::new("confined", &policy());
+    fs::create_dir_all(lab.repository().join("kept")).unwrap();
+    let (output, folder) = lab.run("echo \"it's $((1 + 1))\"; cd src && touch made; echo error >&2");
+    assert_eq!((output.status.code(), output.stdout, output.stderr), (Some(0), b"it's 2\n".to_vec(), b"error\n".to_vec()));
+    assert_eq!(PathBuf::from(folder), lab.repository().join("src").canonicalize().unwrap());
+    assert!(lab.repository().join("src/made").is_file());
+    assert_eq!(lab.run("exit 7").0.status.code(), Some(7));
+    assert_eq!(lab.run("kill -9 $$").0.status.code(), Some(137));
+    // What no reading of the line could know needs no question, and gains nothing.
+    let said = lab.said("f=.$(echo vne | rev); cat $f; cp $f copy; ls copy");
+    assert!(said.contains("Permission denied") && !said.contains("secret"), "{said}");
+    lab.run("d=$(echo tpek | rev); echo x > $d/file; g=.$(echo kcolfa | rev); echo {} > $g; rm -f $g");
+    assert!(!lab.repository().join("kept/file").exists());
+    assert_eq!(fs::read_to_string(lab.repository().join(".aflock")).unwrap(), policy().to_string());
+    let said = lab.said("h=$(echo elpmaxe.desufer | rev); curl -sS -m 5 https://$h");
+    assert!(said.contains("writ: "), "the proxy's refusal in words: {said}");
+    assert!(!lab.said("echo > /tmp/writ-confined-test; ls /tmp").contains("Permission"));
+    let phase = lab.phase("sandbox");
+    assert_eq!((&phase["outcome"], &phase["standing"]), (&json!("passed"), &json!("enforced")), "{phase}");
+    assert_eq!(lab.phase("decisions")["outcome"], "passed", "{}", lab.phase("decisions"));
+}
+
+#[test]
+fn nothing_runs_that_was_not_granted() {
+    let lab = Lab::new("confined-grants", &policy());
+    let (id, _) = lab.ask("echo one");
+    let exec = |call: &str, line: &str| {
+        let output = lab.place.writ(&["exec", "--session", SESSION, "--call", call, "--", line]);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(exec(&id, "echo two"), (Some(126), String::new()));
+    assert_eq!(exec("call-99", "echo one"), (Some(126), String::new()));
+    assert_eq!(exec(&id, "echo one"), (Some(0), "one\n".to_owned()));
+    let (denied, answer) = lab.ask("cat .env");
+    assert_eq!((answer["permissionDecision"].as_str(), answer.get("updatedInput")), (Some("deny"), None));
+    assert_eq!(exec(&denied, "cat .env"), (Some(126), String::new()));
+    // An order that was changed after the grant is none.
+    let (id, _) = lab.ask("echo three");
+    for order in fs::read_dir(lab.place.session().join("sandboxes")).unwrap() {
+        let path = order.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap().replace("\"masked\":[", "\"masked\":[\"/nowhere\",");
+        fs::write(path, text).unwrap();
+    }
+    assert_eq!(exec(&id, "echo three"), (Some(126), String::new()));
+}
+
+#[test]
+fn a_call_that_ran_outside_is_found() {
+    let lab = Lab::new("confined-outside", &policy());
+    let (id, _) = lab.ask("echo one");
+    let result = r#","tool_input":{"command":"echo one"},"tool_response":"one""#;
+    let ran = format!(r#","tool_name":"Bash","tool_use_id":"{id}"{result}"#);
+    lab.place.answer(&lab.place.payload("PostToolUse", &ran));
+    let phase = lab.phase("sandbox");
+    assert_eq!(phase["outcome"], "failed", "{phase}");
+    assert!(phase["findings"][0].as_str().unwrap().contains("not in the sandbox"), "{phase}");
+}
+
+/// What this machine allows is kept in Writ's state; a weaker machine is one that says so there.
+#[test]
+fn a_machine_too_weak_for_the_policy_runs_nothing() {
+    let mut policy = policy();
+    policy["enforce"] = json!({"calls": true, "atLeast": "namespaces"});
+    let lab = Lab::new("confined-weak", &policy);
+    let (_, answer) = lab.ask("echo one");
+    assert!(answer["updatedInput"].is_object(), "{answer}");
+    let kept = lab.place.folder.join("state/sandbox.json");
+    let mut features: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
+    features["mounts"] = json!(false);
+    fs::write(&kept, features.to_string()).unwrap();
+    let (_, answer) = lab.ask("echo two");
+    assert_eq!(answer["permissionDecision"], "deny", "{answer}");
+    assert!(answer["permissionDecisionReason"].as_str().unwrap().contains("at least `namespaces`"), "{answer}");
+    assert_eq!(lab.phase("decisions")["outcome"], "passed", "{}", lab.phase("decisions"));
+}
+
+#[test]
+fn a_policy_that_only_advises_asks_as_before() {
+    let mut policy = policy();
+    policy.as_object_mut().unwrap().remove("enforce");
+    let lab = Lab::new("confined-not", &policy);
+    let (_, answer) = lab.ask("f=.$(echo vne | rev); cat $f");
+    assert_eq!(answer["permissionDecision"], "ask", "{answer}");
+    let (_, answer) = lab.ask("echo one");
+    assert!(answer.get("updatedInput").is_none(), "{answer}");
+    assert_eq!(lab.phase("sandbox"), Value::Null);
+}
