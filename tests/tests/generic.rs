@@ -93,3 +93,33 @@ fn two_clients_work_side_by_side() {
     place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
     assert!(place.session().is_dir() && place.writ(&["verify", SESSION]).status.success());
 }
+
+/// What a client says a call does is part of what is approved, also where the input says nothing.
+#[test]
+fn an_approval_is_for_what_the_call_does() {
+    let place = Workplace::new("generic-approval");
+    let policy = r#"{"version":"1.0","name":"g","tools":{"requireApproval":["term"]}}"#;
+    fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+    let mut names = Vec::new();
+    for (id, call) in [
+        ("1", r#""does":{"shell":{"command":"git push"}}"#),
+        ("2", r#""does":{"shell":{"command":"rm -rf src"}}"#),
+        ("3", r#""does":{"write":{"paths":["a"]}}"#),
+        ("4", r#""does":{"write":{"paths":["b"]}}"#),
+        ("5", r#""does":"other""#),
+        ("6", r#""input":{"shell":{"command":"git push"}}"#),
+        ("7", r#""input":{},"does":{"shell":{"command":"git push"}}"#),
+    ] {
+        let text = answer(&place, "before-call", &format!(r#","call":{{"id":"{id}","tool":"term",{call}}}"#));
+        let name = text.split("writ approve ").nth(1).unwrap_or_else(|| panic!("{text}"));
+        names.push(name.chars().take(12).collect::<String>());
+    }
+    assert_eq!(names.first(), names.last(), "the same call has the same name");
+    names.pop();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), 6, "{names:?}");
+    answer(&place, "stop", "");
+    let verified = place.writ(&["verify", "other-agent"]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}

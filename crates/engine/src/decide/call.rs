@@ -1,7 +1,7 @@
 //! A tool call before and after it runs: decide, record, answer — in this order.
 
 use serde::Serialize;
-use writ_core::json::Value;
+use writ_core::json::{self, Value};
 use writ_core::{
     Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict, visible,
 };
@@ -15,7 +15,7 @@ use crate::attest::proofs::Proof;
 use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
 use crate::governing::in_force::Change;
-use crate::session::rows::{Who, input_digest};
+use crate::session::rows::Who;
 use crate::session::shown::cite;
 use crate::session::state::{Action, short};
 use crate::session::{Blocked, Session, SessionError};
@@ -24,7 +24,7 @@ use crate::session::{Blocked, Session, SessionError};
 pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
     let ToolUse { id, call } = used;
     let tool = call.tool.as_str();
-    let digest = input_digest(&call.input);
+    let digest = call.digest();
     let DecidedCall { mut decision, judged, proofs, layer, policy } = decide(session, call, Some(id));
     let action = Action {
         session: session.id.as_str(),
@@ -75,7 +75,7 @@ pub fn permission(session: &mut Session<'_>, input: &Event, call: &ToolCall) -> 
     let Enforced { decision, observed } = told(policy.as_ref(), judged.clone());
     let detail = Asked {
         tool: &call.tool,
-        input: input_digest(&call.input),
+        input: call.digest(),
         verdict: decision.verdict,
         rules: rules(&judged),
         observed,
@@ -98,7 +98,7 @@ pub fn after(
 ) -> Result<Answer, SessionError> {
     let detail = ResultDetail { event: "tool-result", standing: "observed", who: Who::of(input) };
     let (decision, result) = match outcome {
-        Ok(response) => (RowDecision::Completed, input_digest(response)),
+        Ok(response) => (RowDecision::Completed, Digest::of(json::canonical(response).as_bytes())),
         Err(error) => (RowDecision::Failed, Digest::of(error.as_bytes())),
     };
     let mut draft = session.draft(decision, detail);
@@ -118,7 +118,7 @@ struct Detail<'a> {
     /// Whether a human had let it run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     granted: bool,
-    /// Digest of its input.
+    /// [`ToolCall::digest`].
     input: Digest,
     cwd: &'a str,
     /// Digest of all that an approval of it is for.
@@ -212,7 +212,7 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> DecidedCa
     let wanted = id.filter(|_| governing.policy.consequences().attest);
     if let (Some(id), Some(report), Some(subject)) = (wanted, report, subject::Subject::of(call)) {
         let shown = subject::Detail::hash_only(governing.policy.consequences().hash_only);
-        match verdicts::attest(session, id, &subject, input_digest(&call.input), &report, shown) {
+        match verdicts::attest(session, id, &subject, call.digest(), &report, shown) {
             Ok(proof) => {
                 judged.attestation = Some(proof.clone());
                 proofs.push(proof);

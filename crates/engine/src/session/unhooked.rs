@@ -15,7 +15,7 @@ use writ_core::{BatchCall, Digest, Event, EventKind, Outcome, SessionId, ToolUse
 use writ_evidence::row::RowDecision;
 use writ_store::{Store, regular_file};
 
-use super::rows::{Who, input_digest};
+use super::rows::Who;
 use super::{Session, SessionError};
 
 /// Where the cursor is kept, in the session's folder.
@@ -61,7 +61,7 @@ pub fn batch(session: &mut Session<'_>, input: &Event, calls: &[BatchCall]) -> R
     for BatchCall { call: ToolUse { id, call }, outcome } in calls.iter().filter(|batch| !seen.contains(&batch.call.id))
     {
         let Some(outcome) = *outcome else { continue };
-        let digest = input_digest(&call.input);
+        let digest = call.digest();
         let found = Found { call_id: id, tool: &call.tool, input: digest, outcome, source: "PostToolBatch" };
         record(session, &found, Who::of(input))?;
     }
