@@ -308,7 +308,8 @@ mod tests {
     #[test]
     fn a_call_is_known_by_what_it_does() {
         let of = |tool: &str, kind: ToolKind| {
-            ToolCall { tool: tool.to_owned(), kind, input: Value::Object(Object::new()), cwd: "/".to_owned() }.known_as()
+            ToolCall { tool: tool.to_owned(), kind, input: Value::Object(Object::new()), cwd: "/".to_owned() }
+                .known_as()
         };
         let names = ToolKind::Search(Search::Names { path: None, pattern: "*".to_owned() });
         assert_eq!(of("LS", names).as_deref(), Some("Glob"));
