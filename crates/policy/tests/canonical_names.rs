@@ -30,7 +30,9 @@ fn decided(policy: &str, tool: &str, kind: ToolKind, input: &str) -> Verdict {
     let call = ToolCall { tool: tool.to_owned(), kind, input, cwd: "/w".to_owned() };
     let facts = survey(&policy, &call, &setting, &OneFile);
     let verdict = judge(&[Layer::own(&policy, &facts)], &setting, Tally::default()).verdict;
-    let again = json::from_slice(json::to_canonical(&facts).as_bytes()).unwrap();
+    let kept = json::to_canonical(&facts);
+    assert!(!kept.to_lowercase().contains("a1b2a1b2"), "a token is on record: {kept}");
+    let again = json::from_slice(kept.as_bytes()).unwrap();
     assert_eq!(judge(&[Layer::own(&policy, &again)], &setting, Tally::default()).verdict, verdict, "{tool}");
     verdict
 }
@@ -124,4 +126,38 @@ fn an_unknown_tool_may_change_what_it_names() {
     assert_eq!(decided(policy, "zz", ToolKind::Other, r#"{"file_path":"f"}"#), Verdict::Allow);
     let notebook = ToolCall::new("NotebookEdit", json::parse(br#"{"notebook_path":"e/x"}"#).unwrap(), "/w").kind;
     assert_eq!(decided(policy, "NotebookEdit", notebook, r#"{"notebook_path":"e/x"}"#), Verdict::Deny);
+}
+
+/// `tokens` looks at all that a call says of itself; what stays on the machine is left alone, and the record holds none.
+#[test]
+fn a_token_is_seen_wherever_it_stands() {
+    let token = "ghp_".to_owned() + &"a1B2".repeat(9);
+    let policy = r#"{"version":"1.0","name":"k","tokens":"deny"}"#;
+    let shell = |line: String| ToolKind::Shell { command: line };
+    let with = |kind: ToolKind, input: &str| (kind, input.replace("TOKEN", &token));
+    let plain = || ToolKind::Fetch { url: "https://x.example".to_owned() };
+    let shown = [
+        with(shell(format!("echo {token}")), "{}"),
+        with(ToolKind::Fetch { url: format!("https://x.example/?t={token}") }, "{}"),
+        with(ToolKind::Fetch { url: format!("https://{token}.example/") }, "{}"),
+        with(mcp(&token, "t"), "{}"),
+        with(mcp("s", "t"), r#"{"a":[{"TOKEN":1}]}"#),
+        with(plain(), r#"{"prompt":"TOKEN"}"#),
+        with(ToolKind::Other, r#"{"a":"TOKEN"}"#),
+    ];
+    for (kind, input) in shown {
+        for tool in ["zz", "TodoWrite", "Read", "Write"] {
+            assert_eq!(decided(policy, tool, kind.clone(), &input), Verdict::Deny, "{tool} {kind:?} {input}");
+        }
+    }
+    for (kind, input) in [
+        with(ToolKind::Write { paths: paths("a") }, r#"{"content":"TOKEN"}"#),
+        with(ToolKind::Delegate { subagent: "x".to_owned() }, r#"{"prompt":"TOKEN"}"#),
+        with(plain(), "{}"),
+        with(shell("echo hello".to_owned()), "{}"),
+    ] {
+        assert_eq!(decided(policy, "zz", kind.clone(), &input), Verdict::Allow, "{kind:?} {input}");
+    }
+    let any = r#"{"version":"1.0","name":"k"}"#;
+    assert_eq!(decided(any, "zz", mcp(&token, "t"), "{}"), Verdict::Deny, "no rule could name it on record");
 }

@@ -1,7 +1,10 @@
 //! A tool call before and after it runs: decide, record, answer — in this order.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use writ_core::json::{self, Value};
+use writ_core::secret::mask_id;
 use writ_core::{
     Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict, visible,
 };
@@ -23,14 +26,14 @@ use crate::session::{Blocked, Session, SessionError};
 /// Decides a call, records it, answers.
 pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
     let ToolUse { id, call } = used;
-    let tool = call.tool.as_str();
+    let (tool, cwd) = (mask_id(&call.tool), mask_id(&input.cwd));
     let digest = call.digest();
     let DecidedCall { mut decision, judged, proofs, layer, policy } = decide(session, call, Some(id));
     let action = Action {
         session: session.id.as_str(),
-        tool,
+        tool: &tool,
         input: digest,
-        cwd: &input.cwd,
+        cwd: &cwd,
         agent: input.agent.as_ref().map(|agent| agent.id.as_str()),
         policy: session.state.policy.as_ref().map(|policy| policy.file),
         layer,
@@ -53,7 +56,7 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
         judged,
         granted,
         input: digest,
-        cwd: &input.cwd,
+        cwd: &cwd,
         action,
         rules,
         observed,
@@ -63,7 +66,7 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
     };
     let mut draft = session.draft(row_decision(decision.verdict), detail);
     draft.call_id = Some(id.clone());
-    draft.tool_name = Some(tool.to_owned());
+    draft.tool_name = Some(tool.into_owned());
     draft.denial_reason = denial(&decision);
     session.append(draft)?;
     Ok(reply(session, input, policy.as_ref(), &decision, action))
@@ -74,7 +77,7 @@ pub fn permission(session: &mut Session<'_>, input: &Event, call: &ToolCall) -> 
     let DecidedCall { decision: judged, policy, .. } = decide(session, call, None);
     let Enforced { decision, observed } = told(policy.as_ref(), judged.clone());
     let detail = Asked {
-        tool: &call.tool,
+        tool: mask_id(&call.tool),
         input: call.digest(),
         verdict: decision.verdict,
         rules: rules(&judged),
@@ -156,7 +159,7 @@ struct ChangedPolicy {
 /// What the row of a permission prompt says.
 #[derive(Serialize)]
 struct Asked<'a> {
-    tool: &'a str,
+    tool: Cow<'a, str>,
     input: Digest,
     verdict: Verdict,
     rules: Vec<String>,

@@ -26,6 +26,7 @@ use crate::{Home, claims, governing};
 pub fn answer(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path) -> Answer {
     match client.parse(bytes) {
         Ok(input) => {
+            let input = input.masked();
             claims::capture::copy(bytes, &input, home);
             respond(&input, home)
         }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use writ_clients::Client;
 use writ_clients::cursor::{Cursor, News, Reading, news};
 use writ_core::json::{self, Value};
+use writ_core::secret::mask_id;
 use writ_core::{BatchCall, Digest, Event, EventKind, Outcome, SessionId, ToolUse};
 use writ_evidence::row::RowDecision;
 use writ_store::{Store, regular_file};
@@ -58,7 +59,8 @@ struct Named<'a> {
 /// Records the calls of a finished batch that have no row.
 pub fn batch(session: &mut Session<'_>, input: &Event, calls: &[BatchCall]) -> Result<(), SessionError> {
     let seen = session.ledger().call_ids()?;
-    for BatchCall { call: ToolUse { id, call }, outcome } in calls.iter().filter(|batch| !seen.contains(&batch.call.id))
+    for BatchCall { call: ToolUse { id, call }, outcome } in
+        calls.iter().filter(|batch| !seen.contains(mask_id(&batch.call.id).as_ref()))
     {
         let Some(outcome) = *outcome else { continue };
         let digest = call.digest();
@@ -88,7 +90,7 @@ pub fn transcripts(session: &mut Session<'_>, input: &Event, news: News) -> Resu
     let unhooked: Vec<_> = ended.into_iter().filter(|(_, outcome)| decision(*outcome).is_some()).collect();
     if !unhooked.is_empty() {
         let seen = session.ledger().call_ids()?;
-        for (call, outcome) in unhooked.iter().filter(|(call, _)| !seen.contains(&call.call_id)) {
+        for (call, outcome) in unhooked.iter().filter(|(call, _)| !seen.contains(mask_id(&call.call_id).as_ref())) {
             let agent = call.agent.as_deref().map(|id| Named { id });
             let (call_id, tool, input) = (&call.call_id, &call.tool, call.input);
             let found = Found { call_id, tool, input, outcome: *outcome, source: "transcript" };

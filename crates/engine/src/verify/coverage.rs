@@ -11,6 +11,7 @@ use writ_clients::Client;
 use writ_clients::cursor::{Reading, Stretch};
 use writ_clients::transcript::{Call, Told, TranscriptError, Transcripts, digest, tell};
 use writ_core::json::{self, Value};
+use writ_core::secret::mask_id;
 use writ_core::{Digest, Outcome};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
@@ -118,7 +119,7 @@ impl Seen {
 type Name = [u64; 2];
 
 fn name(id: &str) -> Name {
-    let digest = Digest::of(id.as_bytes());
+    let digest = Digest::of(mask_id(id).as_bytes());
     let (halves, _) = digest.as_bytes().as_chunks::<8>();
     let half = |at: usize| halves.get(at).map_or(0, |half| u64::from_le_bytes(*half));
     [half(0), half(1)]
