@@ -12,7 +12,7 @@ mod values;
 
 use std::borrow::Cow;
 
-use crate::Digest;
+use crate::{Digest, json};
 
 pub use line::hide;
 pub use values::Secrets;
@@ -80,6 +80,8 @@ const SHAPES: [(&str, usize); 58] = [
 ];
 /// No token has a run of letters and digits shorter than this.
 const SHORTEST: usize = 14;
+/// Longest id that is recorded as it is, in bytes as JSON writes them.
+const MAX_ID: usize = 1024;
 /// What stands in a token's place.
 const MASK: &str = "[secret]";
 
@@ -136,11 +138,18 @@ pub fn mask_host(name: &str) -> Cow<'_, str> {
     Cow::Owned(labels.collect::<Vec<_>>().join("."))
 }
 
-/// A tool's name, an id or another word of a client's, fit for the record: one that holds a token is told by its digest, so that two
+/// A tool's name, an id or another word of a client's, fit for the record: one that holds a token or is too long for a row is told by its digest, so that two
 /// stay apart.
 pub fn mask_id(id: &str) -> Cow<'_, str> {
-    let holds = id.split("__").any(has_token);
-    if holds { Cow::Owned(format!("{MASK} {}", Digest::of(id.as_bytes()))) } else { Cow::Borrowed(id) }
+    if id.split("__").any(has_token) {
+        return Cow::Owned(format!("{MASK} {}", Digest::of(id.as_bytes())));
+    }
+    // A row has room for so much; few are near it.
+    if id.len() <= MAX_ID && (id.len() <= MAX_ID / 6 || json::to_compact(id).len() <= MAX_ID) {
+        return Cow::Borrowed(id);
+    }
+    let start: String = id.chars().filter(|c| !c.is_control()).take(40).collect();
+    Cow::Owned(format!("{start}… {}", Digest::of(id.as_bytes())))
 }
 
 /// Whether a text holds a token: something of a known shape, with letters and digits as chance mixes them. `npm_config_cache` and

@@ -286,7 +286,7 @@ impl Facts {
         for name in [&mut self.tool].into_iter().chain(&mut self.known_as) {
             // No rule could tell any more what it is.
             if replace(name, secret::mask_id) {
-                self.malformed = Some("the name of its tool holds a token".to_owned());
+                self.malformed = Some("the name of its tool holds a token, or is longer than any".to_owned());
             }
         }
         let hosts = self.hosts.iter_mut().filter_map(|fact| match &mut fact.host {
