@@ -64,10 +64,13 @@ fn read(place: &Workplace) -> Value {
 
 #[test]
 fn a_place_that_was_moved_on_is_noticed() {
-    for (name, forward, told) in [("gap", true, "read by no stop"), ("twice", false, "read twice")] {
+    for (name, forward, why) in [("gap", true, "read by no stop"), ("twice", false, "read twice")] {
         let place = Workplace::new(&format!("stops-{name}"));
         place.start();
-        let (first, second, third) = (line("first"), line("second"), line("third"));
+        place.allowed("a");
+        let told = r#"{"type":"tool_use","id":"a","name":"Write","input":{}}"#;
+        let first = format!("{{\"type\":\"assistant\",\"message\":{{\"content\":[{told}]}}}}\n");
+        let (second, third) = (line("second"), line("third"));
         fs::write(transcript(&place), format!("{first}{second}")).unwrap();
         stop(&place);
         let (code, last, report) = verify(&place);
@@ -88,9 +91,9 @@ fn a_place_that_was_moved_on_is_noticed() {
         stop(&place);
         let (_, _, report) = verify(&place);
         let found = phase(&report, "coverage");
-        assert_eq!(found["outcome"], "absent", "{found}");
+        assert_eq!((&found["outcome"], place.approved()), (&"absent".into(), vec!["a".to_owned()]), "{found}");
         let finding = found["findings"][0].as_str().unwrap();
-        assert!(finding.starts_with("main: bytes") && finding.contains(told) && finding.contains("row "), "{finding}");
+        assert!(finding.starts_with("main: bytes") && finding.contains(why) && finding.contains("row "), "{finding}");
     }
 }
 
