@@ -1,5 +1,7 @@
 //! A rule's canonical name holds for every client's tool of that kind, whatever the client calls it; the tool's own name holds too.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
 use writ_core::json::{self, Value};
 use writ_core::{Search, Timestamp, ToolCall, ToolKind, Verdict};
 use writ_policy::{Entry, Layer, Lexical, Policy, Resolved, Setting, Tally, World, judge, survey};
