@@ -83,7 +83,10 @@ fn a_line_runs_as_without_writ_and_is_held() {
     let lab = Lab::new("confined", &policy());
     fs::create_dir_all(lab.repository().join("kept")).unwrap();
     let (output, folder) = lab.run("echo \"it's $((1 + 1))\"; cd src && touch made; echo error >&2");
-    assert_eq!((output.status.code(), output.stdout, output.stderr), (Some(0), b"it's 2\n".to_vec(), b"error\n".to_vec()));
+    assert_eq!(
+        (output.status.code(), output.stdout, output.stderr),
+        (Some(0), b"it's 2\n".to_vec(), b"error\n".to_vec())
+    );
     assert_eq!(PathBuf::from(folder), lab.repository().join("src").canonicalize().unwrap());
     assert!(lab.repository().join("src/made").is_file());
     assert_eq!(lab.run("exit 7").0.status.code(), Some(7));

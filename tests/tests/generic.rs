@@ -93,3 +93,83 @@ fn two_clients_work_side_by_side() {
     place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
     assert!(place.session().is_dir() && place.writ(&["verify", SESSION]).status.success());
 }
+
+/// A state folder that would be another one in each directory is none: what is governed is denied.
+#[test]
+fn a_relative_state_folder_is_refused() {
+    let place = Workplace::new("generic-relative");
+    fs::write(place.folder.join("repository/.aflock"), POLICY).unwrap();
+    let call = r#","call":{"id":"1","tool":"view","does":{"read":{"paths":["src/a.rs"]}}}"#;
+    let mut child = place.command(&["hook", "--client", "generic"]).env("WRIT_STATE_DIR", "state").spawn().unwrap();
+    child.stdin.take().unwrap().write_all(event(&place, "before-call", call).as_bytes()).unwrap();
+    let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    assert!(text.contains(r#""verdict":"deny""#) && text.contains("WRIT_STATE_DIR"), "{text}");
+    assert!(!place.folder.join("repository/state").exists());
+}
+
+/// What is too long for a row is denied, and on record.
+#[test]
+fn members_that_are_too_long_are_denied_and_on_record() {
+    let place = Workplace::new("generic-long");
+    fs::write(place.folder.join("repository/.aflock"), POLICY).unwrap();
+    answer(&place, "session-start", "");
+    let rows = || {
+        let text = fs::read_to_string(place.folder.join("state/sessions/other-agent/ledger.jsonl")).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let long = "x".repeat(70_000);
+    let read = r#""does":{"read":{"paths":["src/a.rs"]}}"#;
+    let deep = format!("{}/a.rs", "d/".repeat(1_900));
+    let many = vec![format!("\"{deep}\""); 60].join(",");
+    for (what, members, denied) in [
+        ("id", format!(r#","call":{{"id":"{long}","tool":"view",{read}}}"#), false),
+        ("agent", format!(r#","agent":{{"id":"{long}"}},"call":{{"id":"1","tool":"view",{read}}}"#), false),
+        ("tool", format!(r#","call":{{"id":"2","tool":"{long}",{read}}}"#), true),
+        ("paths", format!(r#","call":{{"id":"3","tool":"view","does":{{"read":{{"paths":[{many}]}}}}}}"#), true),
+    ] {
+        let before = rows().len();
+        let text = answer(&place, "before-call", &members);
+        assert_eq!(text.contains(r#""verdict":"deny""#), denied, "{what}: {text}");
+        assert!(!text.contains("not on record"), "{what}: {text}");
+        let rows = rows();
+        assert_eq!(rows.len(), before + 1, "{what}");
+        assert!(rows.last().unwrap().contains(if denied { "DENIED" } else { "APPROVED" }), "{what}");
+    }
+    let before = rows().len();
+    answer(&place, "after-call", &format!(r#","call":{{"id":"{long}","tool":"view"}},"response":1"#));
+    answer(&place, "session-end", &format!(r#","source":"{long}""#));
+    assert_eq!(rows().len(), before + 2, "other events, too");
+    let verified = place.writ(&["verify", "other-agent"]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}
+
+/// What a client says a call does is part of what is approved, also where the input says nothing.
+#[test]
+fn an_approval_is_for_what_the_call_does() {
+    let place = Workplace::new("generic-approval");
+    let policy = r#"{"version":"1.0","name":"g","tools":{"requireApproval":["term"]}}"#;
+    fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+    answer(&place, "session-start", "");
+    let mut names = Vec::new();
+    for (id, call) in [
+        ("1", r#""does":{"shell":{"command":"git push"}}"#),
+        ("2", r#""does":{"shell":{"command":"rm -rf src"}}"#),
+        ("3", r#""does":{"write":{"paths":["a"]}}"#),
+        ("4", r#""does":{"write":{"paths":["b"]}}"#),
+        ("5", r#""does":"other""#),
+        ("6", r#""input":{"shell":{"command":"git push"}}"#),
+        ("7", r#""input":{},"does":{"shell":{"command":"git push"}}"#),
+    ] {
+        let text = answer(&place, "before-call", &format!(r#","call":{{"id":"{id}","tool":"term",{call}}}"#));
+        let name = text.split("writ approve ").nth(1).unwrap_or_else(|| panic!("{text}"));
+        names.push(name.chars().take(12).collect::<String>());
+    }
+    assert_eq!(names.first(), names.last(), "the same call has the same name");
+    names.pop();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), 6, "{names:?}");
+    answer(&place, "stop", "");
+    let verified = place.writ(&["verify", "other-agent"]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}

@@ -92,6 +92,15 @@ fn every_refusal_is_json() {
         server.client().evaluate(unknown).json()["error"]["message"],
         "`options` has no member `chain`; it takes `cwd`, `home`, `state`, `chain_id`, `parent_attestation`, `hash_only`"
     );
+    for misspelled in [
+        r#"{"source":"shell","input":"ls","option":{"hash_only":true}}"#,
+        r#"{"source":"shell","input":{"command":"ls","cwdd":"/"}}"#,
+        r#"{"source":"mcp","input":{"tool":"x","argument":{}}}"#,
+        r#"{"source":"terraform","input":{"plan":{},"sate":{}}}"#,
+    ] {
+        let answer = server.client().evaluate(misspelled);
+        assert_eq!((answer.status, answer.code().as_str()), (400, "malformed"), "{misspelled}");
+    }
     let deep = format!(r#"{{"source":"shell","input":{}1{}}}"#, "[".repeat(300), "]".repeat(300));
     assert_eq!(server.client().evaluate(&deep).code(), "malformed");
     let long = format!(r#"{{"source":"shell","input":"{}"}}"#, "a".repeat(5000));

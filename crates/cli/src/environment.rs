@@ -13,12 +13,16 @@ use writ_service::http::Otlp;
 
 use crate::exit::Failure;
 
-/// Where Writ keeps its state: `$WRIT_STATE_DIR`, else `$XDG_STATE_HOME/writ`, else `~/.local/state/writ`.
+/// Where Writ keeps its state: `$WRIT_STATE_DIR`, else `$XDG_STATE_HOME/writ`, else `~/.local/state/writ`. A relative
+/// `WRIT_STATE_DIR` would be another folder in each directory, so there is then no state, and nothing is done that needs some.
 pub fn home() -> Home {
     let user = absolute("HOME");
-    let state = resolved("WRIT_STATE_DIR")
-        .or_else(|| absolute("XDG_STATE_HOME").map(|dir| dir.join("writ")))
-        .or_else(|| user.as_ref().map(|dir| dir.join(".local/state/writ")));
+    let state = match env::var_os("WRIT_STATE_DIR").filter(|path| !path.is_empty()) {
+        Some(_) => absolute("WRIT_STATE_DIR"),
+        None => absolute("XDG_STATE_HOME")
+            .map(|dir| dir.join("writ"))
+            .or_else(|| user.as_ref().map(|dir| dir.join(".local/state/writ"))),
+    };
     let claims = claims(user.as_deref(), state.as_deref());
     let program = env::current_exe().ok();
     let project = absolute("CLAUDE_PROJECT_DIR");
@@ -116,12 +120,6 @@ pub fn below_client() -> bool {
 /// The directory the process runs in, absolute.
 pub fn cwd() -> Result<PathBuf, Failure> {
     env::current_dir().map_err(|error| Failure::could_not(format!("cannot tell the current directory: {error}")))
-}
-
-/// A variable that holds a path; a relative one hangs off the current directory, as every path of a caller does.
-fn resolved(name: &str) -> Option<PathBuf> {
-    let path = env::var_os(name).map(PathBuf::from).filter(|path| !path.as_os_str().is_empty())?;
-    std::path::absolute(path).ok()
 }
 
 /// A variable that holds an absolute path; anything else there is as if unset.

@@ -10,12 +10,16 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, Outcome, json};
 
-use crate::transcript::{Call, Told, TranscriptError, Transcripts, digest};
+use crate::transcript::{Call, Listing, MAIN, Told, Transcripts, digest};
 
 /// Bytes before a position that are looked at again: who changes a transcript seldom leaves its end alone.
 const TAIL: u64 = 64 << 10;
 /// Most transcripts that are read at once; the others come next time.
 const MOST_FILES: usize = 64;
+/// Most bytes that a row says of what was read; what does not fit comes next time.
+const MOST_TOLD: usize = 24_000;
+/// Bytes that a row needs for a transcript beside its name, at most.
+const TOLD: usize = 240;
 /// Most calls without a result that are remembered; of older ones the whole transcript still tells.
 const MOST_OPEN: usize = 1024;
 
@@ -63,6 +67,14 @@ pub struct Reading {
     pub main: Option<String>,
     /// Of which transcripts which bytes.
     pub read: Vec<Stretch>,
+    /// How many transcripts of subagents were not looked at, for there were more than are read.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unread: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like that")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What is new in a session's transcripts.
@@ -72,27 +84,35 @@ pub struct News {
     pub ended: Vec<(Call, Outcome)>,
     /// What was read.
     pub stretches: Vec<Stretch>,
+    /// How many transcripts nobody looks at.
+    pub unread: u64,
     /// Where the next reading begins.
     pub cursor: Cursor,
 }
 
 /// Reads what is new since `cursor`. A transcript that cannot be read keeps its place.
-pub fn news(transcripts: &dyn Transcripts, main: &Path, cursor: Cursor) -> Result<News, TranscriptError> {
+pub fn news(transcripts: &dyn Transcripts, main: &Path, cursor: Cursor) -> News {
     let cursor = if cursor.main == main { cursor } else { Cursor { main: main.to_owned(), ..Cursor::default() } };
-    let mut news = News { ended: Vec::new(), stretches: Vec::new(), cursor };
+    // Where the subagents cannot be listed, the main conversation is read all the same.
+    let alone = |_| Listing { files: vec![(MAIN.to_owned(), main.to_owned())], unread: 1 };
+    let Listing { files, unread } = transcripts.files(main).unwrap_or_else(alone);
+    let mut news = News { ended: Vec::new(), stretches: Vec::new(), unread, cursor };
     let mut open = std::mem::take(&mut news.cursor.open);
-    for (name, path) in transcripts.files(main)? {
+    let mut room = MOST_TOLD;
+    for (name, path) in files {
         let Some((from, rewritten)) = begin(news.cursor.files.get(&name), &path) else { continue };
-        if news.stretches.len() == MOST_FILES {
+        let told = TOLD + json::to_compact(&name).len();
+        if news.stretches.len() == MOST_FILES || told > room {
             break;
         }
+        room -= told;
         if let Some(stretch) = news.read(transcripts, &path, name, (from, rewritten), &mut open) {
             news.stretches.push(stretch);
         }
     }
     open.drain(..open.len().saturating_sub(MOST_OPEN));
     news.cursor.open = open;
-    Ok(news)
+    news
 }
 
 /// Where to begin, and whether that is because the file was rewritten; `None` where nothing is new.

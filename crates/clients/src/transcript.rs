@@ -17,14 +17,23 @@ pub const MAIN: &str = "main";
 
 /// A client that keeps transcripts. A session's are named by the file of its main conversation.
 pub trait Transcripts {
-    /// The transcripts of a session under their names: [`MAIN`] first, then each subagent's under its id, sorted.
-    fn files(&self, main: &Path) -> Result<Vec<(String, PathBuf)>, TranscriptError>;
+    /// The transcripts of a session.
+    fn files(&self, main: &Path) -> Result<Listing, TranscriptError>;
 
     /// Tells what one transcript says from byte `from` on, where a line begins, in the order of its lines, and keeps none.
     fn read(&self, path: &Path, from: u64, take: &mut dyn FnMut(Told<'_>)) -> Result<Reach, TranscriptError>;
 
     /// What one agent did and said, from its own transcript; `None` when there is none that can be read.
     fn work(&self, path: &Path) -> Option<Work>;
+}
+
+/// A session's transcripts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Each under its name: [`MAIN`] first, then each subagent's under its id, sorted.
+    pub files: Vec<(String, PathBuf)>,
+    /// How many more subagents there are, which nobody reads.
+    pub unread: u64,
 }
 
 /// One thing that a transcript tells.
@@ -74,7 +83,11 @@ pub fn tell(
     take: &mut dyn FnMut(Told<'_>),
 ) -> Result<bool, TranscriptError> {
     let mut whole = true;
-    for (_, path) in transcripts.files(main)? {
+    let Listing { files, unread } = transcripts.files(main)?;
+    if unread > 0 {
+        return Err(TranscriptError::TooMany { path: main.to_owned(), unread });
+    }
+    for (_, path) in files {
         let reach = transcripts.read(&path, 0, &mut |told| {
             whole &= !matches!(told, Told::Unreadable);
             take(told);
@@ -118,11 +131,11 @@ pub enum TranscriptError {
         most: u64,
     },
     /// More subagents than a reader takes.
-    #[error("{} holds more than {most} subagents", path.display())]
+    #[error("the transcript {} has {unread} subagents more than are read", path.display())]
     TooMany {
-        /// Which folder.
+        /// The main conversation's.
         path: PathBuf,
-        /// The most that are read.
-        most: usize,
+        /// How many are left.
+        unread: u64,
     },
 }

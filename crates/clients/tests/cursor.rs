@@ -47,7 +47,7 @@ impl Lab {
     /// Reads what is new, with a cursor that was kept and read again.
     fn news(&mut self) -> News {
         let kept = json::to_canonical(&self.cursor);
-        let found = news(&ClaudeCode, &self.main(), json::from_slice(kept.as_bytes()).unwrap()).unwrap();
+        let found = news(&ClaudeCode, &self.main(), json::from_slice(kept.as_bytes()).unwrap());
         self.cursor = found.cursor.clone();
         found
     }
@@ -118,7 +118,7 @@ fn a_cursor_of_another_session_is_not_believed() {
     lab.news();
     let other = Lab::new();
     Lab::add(&other.main(), &(call("b") + &refused("b")));
-    let found = news(&ClaudeCode, &other.main(), lab.cursor).unwrap();
+    let found = news(&ClaudeCode, &other.main(), lab.cursor);
     assert_eq!((ended(&found), found.stretches[0].from, found.stretches[0].rewritten), (vec!["b"], 0, false));
 }
 

@@ -1,6 +1,9 @@
 //! What an agent asks for, in words that fit every client.
 
-use crate::json::Value;
+use serde::Serialize;
+
+use crate::Digest;
+use crate::json::{self, Value};
 
 /// One tool call as the agent put it.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +18,10 @@ pub struct ToolCall {
     pub cwd: String,
 }
 
-/// What a tool does, whatever its client calls it, with the members of its input that say to what.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a tool does, whatever its client calls it, with the members of its input that say to what. Written as JSON it is the `does`
+/// of `spec/clients/generic.md`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ToolKind {
     /// Hands a line to a shell.
     Shell {
@@ -38,8 +43,6 @@ pub enum ToolKind {
         /// Which.
         paths: Vec<String>,
     },
-    /// Searches below a folder.
-    Search(Search),
     /// Fetches from the network.
     Fetch {
         /// From where.
@@ -68,30 +71,41 @@ pub enum ToolKind {
         /// What is missing.
         why: String,
     },
+    /// Searches below a folder.
+    #[serde(untagged)]
+    Search(Search),
 }
 
 /// What a search looks for, and where; without a folder in the working directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Search {
     /// Files by their contents.
+    #[serde(rename = "search-contents")]
     Contents {
         /// The folder, or a file.
+        #[serde(rename = "folder", skip_serializing_if = "Option::is_none")]
         path: Option<String>,
         /// Names of the files that are looked into.
+        #[serde(skip_serializing_if = "Option::is_none")]
         glob: Option<String>,
         /// Their type, as ripgrep calls it.
+        #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
         file_type: Option<String>,
     },
     /// Files by their names.
+    #[serde(rename = "search-names")]
     Names {
         /// The folder.
+        #[serde(rename = "folder", skip_serializing_if = "Option::is_none")]
         path: Option<String>,
         /// The names.
         pattern: String,
     },
     /// A folder's entries.
+    #[serde(rename = "list")]
     Folder {
         /// The folder.
+        #[serde(rename = "folder", skip_serializing_if = "Option::is_none")]
         path: Option<String>,
     },
 }
@@ -142,13 +156,28 @@ impl ToolCall {
         self.input.get(name).and_then(Value::as_str)
     }
 
+    /// What rows, approvals and attestations call its input by: the SHA-256 of the input's canonical JSON. Where name and input do not
+    /// say what the call does, a line with the canonical JSON of its kind goes before. Canonical JSON holds no line break, so calls
+    /// that do different things never have the same digest.
+    pub fn digest(&self) -> Digest {
+        let input = json::canonical(&self.input);
+        if self.is_canonical() {
+            return Digest::of(input.as_bytes());
+        }
+        Digest::of(format!("{}\n{input}", json::to_canonical(&self.kind)).as_bytes())
+    }
+
+    /// Whether name and input alone say what it does.
+    pub fn is_canonical(&self) -> bool {
+        ToolKind::canonical(&self.tool, &self.input) == self.kind
+    }
+
     /// The canonical name that a policy's rules may call it by, where that is not its own.
     pub fn known_as(&self) -> Option<String> {
-        let own = ToolKind::canonical(&self.tool, &self.input);
-        if std::mem::discriminant(&own) == std::mem::discriminant(&self.kind) {
+        if self.is_canonical() {
             return (self.tool == "Monitor").then(|| "Bash".to_owned());
         }
-        self.kind.name()
+        self.kind.name().filter(|name| *name != self.tool)
     }
 }
 
@@ -210,5 +239,84 @@ impl ToolKind {
             Self::Mcp { server, tool } => format!("mcp__{server}__{tool}"),
             Self::Own | Self::Other | Self::Malformed { .. } => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Object;
+
+    fn call(tool: &str, kind: &str, input: &str) -> ToolCall {
+        let input = json::parse(input.as_bytes()).unwrap();
+        let kind = match kind {
+            "" => ToolKind::canonical(tool, &input),
+            "web" => ToolKind::WebSearch,
+            "own" => ToolKind::Own,
+            line => ToolKind::Shell { command: line.to_owned() },
+        };
+        ToolCall { tool: tool.to_owned(), kind, input, cwd: "/w".to_owned() }
+    }
+
+    /// Another deed or another input is another digest; one that tool and input tell in full has the input's own.
+    #[test]
+    fn calls_that_do_different_things_have_different_digests() {
+        let calls = [
+            call("t", "git push", "{}"),
+            call("t", "rm -rf src", "{}"),
+            call("t", "rm -rf src", r#"{"a":1}"#),
+            call("t", "web", "{}"),
+            call("t", "own", "{}"),
+            call("t", "", "{}"),
+            call("t", "", r#"{"shell":{"command":"git push"}}"#),
+            call("t", "", r#""{\"shell\":{\"command\":\"git push\"}}\n{}""#),
+            call("Bash", "", r#"{"command":"git push"}"#),
+            call("Bash", "ls", r#"{"command":"git push"}"#),
+        ];
+        for (at, one) in calls.iter().enumerate() {
+            assert!(calls.iter().skip(at + 1).all(|other| one.digest() != other.digest()), "{one:?}");
+        }
+        let (said, meant) = (call("Bash", "ls", r#"{"command":"ls"}"#), call("Bash", "", r#"{"command":"ls"}"#));
+        assert_eq!((said.digest(), meant.digest()), (meant.digest(), Digest::of(br#"{"command":"ls"}"#)));
+        let fetched = ToolKind::Fetch { url: "https://x.example".to_owned() };
+        let call = ToolCall { tool: "t".into(), kind: fetched, input: Value::Object(Object::new()), cwd: "/".into() };
+        assert_eq!(call.digest(), Digest::of(b"{\"fetch\":{\"url\":\"https://x.example\"}}\n{}"));
+    }
+
+    /// A kind is written as the generic client's `does`.
+    #[test]
+    fn kinds_are_written_as_the_format_says() {
+        let folder = || Some("f".to_owned());
+        for (kind, told) in [
+            (ToolKind::WebSearch, r#""web-search""#),
+            (ToolKind::Mcp { server: "s".into(), tool: "t".into() }, r#"{"mcp":{"server":"s","tool":"t"}}"#),
+            (ToolKind::Search(Search::Folder { path: folder() }), r#"{"list":{"folder":"f"}}"#),
+            (
+                ToolKind::Search(Search::Names { path: None, pattern: "*".into() }),
+                r#"{"search-names":{"pattern":"*"}}"#,
+            ),
+            (
+                ToolKind::Search(Search::Contents { path: folder(), glob: None, file_type: None }),
+                r#"{"search-contents":{"folder":"f"}}"#,
+            ),
+        ] {
+            assert_eq!(json::to_canonical(&kind), told);
+        }
+    }
+
+    /// The canonical name is there wherever kind or members are not what the tool's own name says.
+    #[test]
+    fn a_call_is_known_by_what_it_does() {
+        let of = |tool: &str, kind: ToolKind| {
+            ToolCall { tool: tool.to_owned(), kind, input: Value::Object(Object::new()), cwd: "/".to_owned() }
+                .known_as()
+        };
+        let names = ToolKind::Search(Search::Names { path: None, pattern: "*".to_owned() });
+        assert_eq!(of("LS", names).as_deref(), Some("Glob"));
+        let other = ToolKind::Mcp { server: "gh".to_owned(), tool: "delete".to_owned() };
+        assert_eq!(of("mcp__x__y", other.clone()).as_deref(), Some("mcp__gh__delete"));
+        assert_eq!(of("mcp__gh__delete", other), None);
+        assert_eq!(of("LS", ToolKind::Search(Search::Folder { path: None })), None);
+        assert_eq!(of("zz", ToolKind::Own), None);
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! Each folder of `clients` turns a client's own form into these and back. Pages: `spec/clients/`.
 
+use std::borrow::Cow;
+
 use crate::json::Value;
-use crate::{SessionId, ToolCall, Verdict};
+use crate::{SessionId, ToolCall, Verdict, secret};
 
 /// One event of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,6 +155,33 @@ pub enum EventKind {
     },
     /// An event that Writ does not act on.
     Other(String),
+}
+
+impl Event {
+    /// The event with the tokens in its words masked, so that what is judged is what is recorded (R8). Ids and names of calls are
+    /// masked where their rows are made: who judges them has to see them.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        if let Some(agent) = &mut self.agent {
+            mask(&mut agent.id);
+            agent.kind.iter_mut().for_each(mask);
+        }
+        self.permission_mode.iter_mut().for_each(mask);
+        if let EventKind::SessionStart { source: word }
+        | EventKind::PreCompact { trigger: word }
+        | EventKind::SessionEnd { reason: word }
+        | EventKind::ConfigChange { source: word, .. } = &mut self.kind
+        {
+            word.iter_mut().for_each(mask);
+        }
+        self
+    }
+}
+
+fn mask(word: &mut String) {
+    if let Cow::Owned(masked) = secret::mask_id(word) {
+        *word = masked;
+    }
 }
 
 impl EventKind {

@@ -66,6 +66,13 @@ impl Tally {
     }
 }
 
+/// The first of a list, and how many of it are left out.
+pub fn listed(mut first: Vec<String>, all: u64) -> Vec<String> {
+    let more = all.saturating_sub(first.len() as u64);
+    first.extend((more > 0).then(|| format!("and {more} more")));
+    first
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

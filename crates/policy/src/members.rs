@@ -92,4 +92,14 @@ impl FailFast {
         };
         Self { tool_calls: fail_fast("maxToolCalls"), turns: fail_fast("maxTurns") }
     }
+
+    /// Whether the limit of this name refuses the next action.
+    pub(crate) fn acts_on(document: &Value, name: &str) -> bool {
+        let Self { tool_calls, turns } = Self::read(document);
+        match name {
+            "maxToolCalls" => tool_calls.is_some(),
+            "maxTurns" => turns.is_some(),
+            _ => false,
+        }
+    }
 }

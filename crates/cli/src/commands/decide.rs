@@ -24,6 +24,9 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
     let governing = open(&args.policy, args.root.as_deref())?;
     let root = folder(&governing, args.root.as_deref())?;
     if let (Some(tool), Some(input)) = (&args.tool, &args.input) {
+        if tool.is_empty() {
+            return Err(Failure::malformed("`--tool` is empty: give a tool's name".to_owned()));
+        }
         let call = ToolCall::new(tool.clone(), input_value(input)?, root);
         let decision = decide(&governing, &call);
         output::print_json_line(&decision);
@@ -36,10 +39,16 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
         if stdin.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        if line.trim_ascii().is_empty() {
+        // One line has one answer, however long it is.
+        let whole = line.last() == Some(&b'\n') || stdin.fill_buf()?.is_empty();
+        if !whole {
+            stdin.skip_until(b'\n')?;
+        }
+        if whole && line.trim_ascii().is_empty() {
             continue;
         }
-        output::print_json_line(&match read_call(&line, &root) {
+        let call = if whole { read_call(&line, &root) } else { Err(format!("longer than {} MiB", MAX_LINE >> 20)) };
+        output::print_json_line(&match call {
             Ok(call) => json::to_value(&decide(&governing, &call)),
             Err(why) => {
                 wrong += 1;
@@ -74,7 +83,8 @@ pub fn input_value(text: &str) -> Result<Value, Failure> {
 
 fn read_call(line: &[u8], root: &str) -> Result<ToolCall, String> {
     let value = json::parse_with(line, Limits::FOREIGN).map_err(|error| input::told(line, &error))?;
-    let tool = value.get("tool").and_then(Value::as_str).ok_or("no member `tool` with a tool's name")?;
+    let tool = value.get("tool").and_then(Value::as_str).filter(|tool| !tool.is_empty());
+    let tool = tool.ok_or("no member `tool` with a tool's name")?;
     let input = value.get("input").cloned().ok_or("no member `input`")?;
     let cwd = match value.get("cwd") {
         None | Some(Value::Null) => root.to_owned(),

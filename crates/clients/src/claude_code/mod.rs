@@ -13,7 +13,7 @@ use writ_core::{Answer, Event};
 use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Places, Settings, SettingsError};
 use crate::shell_calls::ShellCalls;
-use crate::transcript::{Reach, Told, TranscriptError, Transcripts};
+use crate::transcript::{Listing, Reach, Told, TranscriptError, Transcripts};
 use crate::work::Work;
 use crate::{Client, Hints, PayloadError};
 
@@ -123,7 +123,7 @@ impl Servers for ClaudeCode {
 }
 
 impl Transcripts for ClaudeCode {
-    fn files(&self, main: &Path) -> Result<Vec<(String, PathBuf)>, TranscriptError> {
+    fn files(&self, main: &Path) -> Result<Listing, TranscriptError> {
         transcript::files(main)
     }
 

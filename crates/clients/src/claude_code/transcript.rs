@@ -5,15 +5,17 @@
 //! gap for completeness. The invariant: every `tool_use` block on a readable line is a [`Call`]. Format page:
 //! `spec/clients/claude-code.md`.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use writ_core::json::{Limits, Value, canonical, parse_with};
 use writ_core::{Digest, regular_file};
 
 use super::outcome::transcript_outcome;
-use crate::transcript::{Call, MAIN, Reach, Told, TranscriptError};
+use crate::transcript::{Call, Listing, MAIN, Reach, Told, TranscriptError};
 
 /// The longest line that is read; longer ones count as unreadable.
 pub const LINE_LIMIT: u64 = 64 << 20;
@@ -110,36 +112,39 @@ fn call(entry: &Value, block: &Value, server_side: bool) -> Option<Call> {
     })
 }
 
-/// The transcripts of the session: the main one, then its subagents' by their ids.
-pub fn files(main: &Path) -> Result<Vec<(String, PathBuf)>, TranscriptError> {
-    let mut files = subagent_files(main)?;
-    files.insert(0, (MAIN.to_owned(), main.to_owned()));
-    Ok(files)
-}
-
-/// The subagents' transcripts and their ids, sorted by id.
-fn subagent_files(main: &Path) -> Result<Vec<(String, PathBuf)>, TranscriptError> {
+/// The transcripts of the session: the main one, then its subagents' by their ids, as many as are read.
+pub fn files(main: &Path) -> Result<Listing, TranscriptError> {
     let folder = main.with_extension("").join("subagents");
     let failed = |source| TranscriptError::Io { path: folder.clone(), source };
+    let mut listing = Listing { files: vec![(MAIN.to_owned(), main.to_owned())], unread: 0 };
     let entries = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(listing),
         entries => entries.map_err(failed)?,
     };
-    let mut found = Vec::new();
+    let mut found = BTreeMap::new();
     for entry in entries {
         let path = entry.map_err(failed)?.path();
         let Some(id) = subagent_id(&path) else { continue };
-        if found.len() == SUBAGENT_LIMIT {
-            return Err(TranscriptError::TooMany { path: folder, most: SUBAGENT_LIMIT });
+        found.insert(id, path);
+        if found.len() > SUBAGENT_LIMIT {
+            found.pop_last();
+            listing.unread += 1;
         }
-        found.push((id, path));
     }
-    found.sort();
-    Ok(found)
+    listing.files.extend(found);
+    Ok(listing)
 }
 
+/// The id in a file's name. Bytes of it that are no UTF-8 are written `/ff`, which no file's name holds, so that no two names give
+/// the same id.
 fn subagent_id(path: &Path) -> Option<String> {
-    path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl").map(str::to_owned)
+    let name = path.file_name()?.as_bytes();
+    let id = name.strip_prefix(b"agent-")?.strip_suffix(b".jsonl")?;
+    let pieces = id.utf8_chunks().flat_map(|chunk| {
+        let other = chunk.invalid().iter().map(|byte| format!("/{byte:02x}"));
+        std::iter::once(chunk.valid().to_owned()).chain(other)
+    });
+    Some(pieces.collect())
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ mod values;
 
 use std::borrow::Cow;
 
+use crate::{Digest, json};
+
 pub use line::hide;
 pub use values::Secrets;
 
@@ -78,6 +80,8 @@ const SHAPES: [(&str, usize); 58] = [
 ];
 /// No token has a run of letters and digits shorter than this.
 const SHORTEST: usize = 14;
+/// Longest id that is recorded as it is, in bytes as JSON writes them.
+const MAX_ID: usize = 1024;
 /// What stands in a token's place.
 const MASK: &str = "[secret]";
 
@@ -124,6 +128,30 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A host's name with the labels masked that are tokens. Names of hosts have no upper case left that a shape could be known by.
+pub fn mask_host(name: &str) -> Cow<'_, str> {
+    let is_secret = |label: &str| label.len() >= SHORTEST && is_mixed_as(label, |start| start.to_ascii_lowercase());
+    if !name.split('.').any(is_secret) {
+        return Cow::Borrowed(name);
+    }
+    let labels = name.split('.').map(|label| if is_secret(label) { MASK } else { label });
+    Cow::Owned(labels.collect::<Vec<_>>().join("."))
+}
+
+/// A tool's name, an id or another word of a client's, fit for the record: one that holds a token or is too long for a row is told by its digest, so that two
+/// stay apart.
+pub fn mask_id(id: &str) -> Cow<'_, str> {
+    if id.split("__").any(has_token) {
+        return Cow::Owned(format!("{MASK} {}", Digest::of(id.as_bytes())));
+    }
+    // A row has room for so much; few are near it.
+    if id.len() <= MAX_ID && (id.len() <= MAX_ID / 6 || json::to_compact(id).len() <= MAX_ID) {
+        return Cow::Borrowed(id);
+    }
+    let start: String = id.chars().filter(|c| !c.is_control()).take(40).collect();
+    Cow::Owned(format!("{start}… {}", Digest::of(id.as_bytes())))
+}
+
 /// Whether a text holds a token: something of a known shape, with letters and digits as chance mixes them. `npm_config_cache` and
 /// `sk-learn-like-names` have the beginning alone.
 pub fn has_token(text: &str) -> bool {
@@ -132,8 +160,13 @@ pub fn has_token(text: &str) -> bool {
 
 /// A run that begins as a token does, and goes on as one.
 fn is_mixed(run: &str) -> bool {
+    is_mixed_as(run, |start| start)
+}
+
+/// The same, where the shapes' beginnings are spelled otherwise.
+fn is_mixed_as<S: AsRef<str>>(run: &str, spelled: impl Fn(&'static str) -> S) -> bool {
     let tails = SHAPES.iter().filter_map(|(start, least)| {
-        let tail = run.strip_prefix(start)?.split('.').next()?;
+        let tail = run.strip_prefix(spelled(start).as_ref())?.split('.').next()?;
         (tail.len() >= *least).then_some(tail)
     });
     let mut tails = tails.chain(run.split('.').skip(1).filter(|tail| tail.len() >= SHORTEST && is_mixed(tail)));

@@ -116,3 +116,22 @@ fn long_texts_end() {
         hide(&text);
     }
 }
+
+#[test]
+fn names_of_hosts_and_ids_hold_no_tokens() {
+    let token = "ghp_".to_owned() + &"a1B2".repeat(9);
+    let host = format!("{}.evil.example", token.to_lowercase());
+    assert_eq!(mask_host(&host), "[secret].evil.example");
+    assert_eq!(mask_host("akia2e0a8f3b244c9986.example"), "[secret].example");
+    for fine in ["key-management-service-for-everybody.example", "sk-learn-docs-for-people.example", "127.0.0.1", ""] {
+        assert_eq!(mask_host(fine), fine);
+    }
+    let other = "ghp_".to_owned() + &"a1B3".repeat(9);
+    for (one, two) in [(token.clone(), other.clone()), (format!("mcp__{token}__t"), format!("mcp__{other}__t"))] {
+        let masked = mask_id(&one);
+        assert!(!masked.contains("a1B2") && masked != mask_id(&two) && mask_id(&masked) == masked, "{masked}");
+    }
+    for fine in ["toolu_01A09q90qw90lq917835lq9", "mcp__github__list", "c1", "acceptEdits"] {
+        assert_eq!(mask_id(fine), fine);
+    }
+}

@@ -70,7 +70,7 @@ impl<'a> Subject<'a> {
             ToolKind::Shell { command } => Some(Self::Shell { line: command, cwd }),
             ToolKind::Mcp { server, tool } => {
                 // The canonical name says the server itself.
-                let canonical = call.tool.starts_with("mcp__");
+                let canonical = call.is_canonical();
                 let (tool, server) = if canonical { (&call.tool, None) } else { (tool, Some(server.as_str())) };
                 Some(Self::Mcp { call: mcp::Call { tool, server, arguments: &call.input, annotations: None }, cwd })
             }

@@ -269,7 +269,7 @@ impl Case<'_> {
         let (Some(transcripts), Some(main)) = (self.transcripts, self.input.transcript.as_deref()) else {
             return acts::Others::default();
         };
-        let files = transcripts.files(Path::new(main)).unwrap_or_default().into_iter().map(|(_, path)| path);
+        let files = transcripts.files(Path::new(main)).unwrap_or_default().files.into_iter().map(|(_, path)| path);
         let others = files.filter(|path| Some(path.as_path()) != self.words.own.map(Path::new)).take(MAX_OTHERS);
         let works = others.filter_map(|path| transcripts.work(&path));
         acts::others(works, self.home.user_text().as_deref(), self.since())

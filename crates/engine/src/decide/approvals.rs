@@ -34,9 +34,9 @@ const GRANT_MINUTES: i64 = 30;
 pub struct Waiting {
     /// Its tool.
     pub tool: String,
-    /// Digest of its input.
+    /// [`writ_core::ToolCall::digest`].
     pub input: Digest,
-    /// Digest of the whole action: tool, input, folder, agent, session and policy (R71).
+    /// Digest of the whole action: tool, what it does, input, folder, agent, session and policy (R71).
     pub action: Digest,
     /// The folder it would run in.
     pub cwd: String,
@@ -62,7 +62,7 @@ impl Waiting {
 pub struct Grant {
     /// The tool.
     pub tool: String,
-    /// Digest of the canonical tool input.
+    /// [`writ_core::ToolCall::digest`].
     pub input: Digest,
     /// The whole action's digest: the one that counts.
     pub action: Digest,

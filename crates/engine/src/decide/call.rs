@@ -1,7 +1,10 @@
 //! A tool call before and after it runs: decide, record, answer — in this order.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
-use writ_core::json::Value;
+use writ_core::json::{self, Value};
+use writ_core::secret::mask_id;
 use writ_core::{
     Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict, visible,
 };
@@ -16,7 +19,7 @@ use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared};
 use crate::governing::in_force::{Change, InForce};
-use crate::session::rows::{Who, input_digest};
+use crate::session::rows::Who;
 use crate::session::shown::cite;
 use crate::session::state::{Action, short};
 use crate::session::{Blocked, Session, SessionError};
@@ -24,14 +27,14 @@ use crate::session::{Blocked, Session, SessionError};
 /// Decides a call, records it, answers.
 pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
     let ToolUse { id, call } = used;
-    let tool = call.tool.as_str();
-    let digest = input_digest(&call.input);
+    let (tool, cwd) = (mask_id(&call.tool), mask_id(&input.cwd));
+    let digest = call.digest();
     let DecidedCall { mut decision, judged, proofs, layer, policy, sandbox } = decide(session, call, Some(id));
     let action = Action {
         session: session.id.as_str(),
-        tool,
+        tool: &tool,
         input: digest,
-        cwd: &input.cwd,
+        cwd: &cwd,
         agent: input.agent.as_ref().map(|agent| agent.id.as_str()),
         policy: session.state.policy.as_ref().map(|policy| policy.file),
         layer,
@@ -59,7 +62,7 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
         granted,
         sandbox: grant,
         input: digest,
-        cwd: &input.cwd,
+        cwd: &cwd,
         action,
         rules,
         observed,
@@ -69,7 +72,7 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
     };
     let mut draft = session.draft(row_decision(decision.verdict), detail);
     draft.call_id = Some(id.clone());
-    draft.tool_name = Some(tool.to_owned());
+    draft.tool_name = Some(tool.into_owned());
     draft.denial_reason = denial(&decision);
     session.append(draft)?;
     let answer = reply(session, input, policy.as_ref(), &decision, action);
@@ -81,8 +84,8 @@ pub fn permission(session: &mut Session<'_>, input: &Event, call: &ToolCall) -> 
     let DecidedCall { decision: judged, policy, .. } = decide(session, call, None);
     let Enforced { decision, observed } = told(policy.as_ref(), judged.clone());
     let detail = Asked {
-        tool: &call.tool,
-        input: input_digest(&call.input),
+        tool: mask_id(&call.tool),
+        input: call.digest(),
         verdict: decision.verdict,
         rules: rules(&judged),
         observed,
@@ -105,7 +108,7 @@ pub fn after(
 ) -> Result<Answer, SessionError> {
     let detail = ResultDetail { event: "tool-result", standing: "observed", who: Who::of(input) };
     let (decision, result) = match outcome {
-        Ok(response) => (RowDecision::Completed, input_digest(response)),
+        Ok(response) => (RowDecision::Completed, Digest::of(json::canonical(response).as_bytes())),
         Err(error) => (RowDecision::Failed, Digest::of(error.as_bytes())),
     };
     let mut draft = session.draft(decision, detail);
@@ -128,7 +131,7 @@ struct Detail<'a> {
     /// The right to run it in a sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<Grant>,
-    /// Digest of its input.
+    /// [`ToolCall::digest`].
     input: Digest,
     cwd: &'a str,
     /// Digest of all that an approval of it is for.
@@ -166,7 +169,7 @@ struct ChangedPolicy {
 /// What the row of a permission prompt says.
 #[derive(Serialize)]
 struct Asked<'a> {
-    tool: &'a str,
+    tool: Cow<'a, str>,
     input: Digest,
     verdict: Verdict,
     rules: Vec<String>,
@@ -224,7 +227,7 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> DecidedCa
     let wanted = id.filter(|_| governing.policy.consequences().attest);
     if let (Some(id), Some(report), Some(subject)) = (wanted, report, subject::Subject::of(call)) {
         let shown = subject::Detail::hash_only(governing.policy.consequences().hash_only);
-        match verdicts::attest(session, id, &subject, input_digest(&call.input), &report, shown) {
+        match verdicts::attest(session, id, &subject, call.digest(), &report, shown) {
             Ok(proof) => {
                 judged.attestation = Some(proof.clone());
                 proofs.push(proof);

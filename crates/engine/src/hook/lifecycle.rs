@@ -6,6 +6,7 @@ use serde::Serialize;
 use writ_clients::cursor::Reading;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, visible};
 
+use writ_evidence::tally::listed;
 use writ_policy::Enforce;
 
 use super::Prepared;
@@ -68,7 +69,10 @@ pub fn record(
         | EventKind::SubagentStart
         | EventKind::Other(_) => return Ok(Reply::Silent.into()),
     };
-    let transcripts = prepared.news.map(|news| unhooked::transcripts(session, input, news)).transpose()?;
+    let transcripts = match prepared.news {
+        Some(news) => unhooked::transcripts(session, input, news)?,
+        None => None,
+    };
     let draft = session.event(name, Happened { who, about, transcripts });
     session.append(draft)?;
     if unhooked::ends_turn(event) {
@@ -127,7 +131,9 @@ fn farewell(session: &Session<'_>, answer: Answer) -> Answer {
         .filter(|policy| policy.enforce() == Enforce::Observe);
     let observed = observes.and_then(|policy| Observed::of(session.store, &session.id, policy).ok());
     let Some(observed) = observed else { return answer };
-    let lines: Vec<String> = observed.lines().into_iter().take(TOLD).collect();
+    let lines = observed.lines();
+    let all = lines.len() as u64;
+    let lines = listed(lines.into_iter().take(TOLD).collect(), all);
     let ours = format!("writ: {}\n{}", observed.summary(), lines.join("\n"));
     let message = answer.message.iter().map(String::as_str).chain([ours.trim_end()]).collect::<Vec<_>>().join("\n");
     answer.with_message(message)

@@ -6,15 +6,15 @@
 
 mod lifecycle;
 
+use std::error::Error;
 use std::path::Path;
 
 use serde::Serialize;
-use writ_clients::cursor::News;
-use writ_clients::{Client, Hints, PayloadError};
+use writ_clients::{Client, Hints};
 use writ_core::{Answer, Event, EventKind, Reply};
 use writ_core::{Digest, SessionId, Timestamp};
-use writ_evidence::row::RowDecision;
-use writ_store::Store;
+use writ_evidence::row::{RowDecision, RowError};
+use writ_store::{Store, StoreError};
 
 use crate::decide::call;
 use crate::governing::in_force;
@@ -26,8 +26,15 @@ use crate::{Home, claims, governing};
 pub fn answer(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path) -> Answer {
     match client.parse(bytes) {
         Ok(input) => {
+            let input = input.masked();
             claims::capture::copy(bytes, &input, home);
-            respond(&input, home)
+            dispatch(&input, home).unwrap_or_else(|error| {
+                // What is too long for a row has one all the same: of the payload, as of one that cannot be read.
+                if let SessionError::Store(StoreError::Row(RowError::TooLong { .. })) = &error {
+                    return unreadable(bytes, client, &error, home, cwd);
+                }
+                failed(&input.kind, &error)
+            })
         }
         Err(error) => unreadable(bytes, client, &error, home, cwd),
     }
@@ -35,7 +42,7 @@ pub fn answer(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path) -> Ans
 
 /// A payload that cannot be read, of a session under policy, is denied and on record: whoever can make one such payload must not
 /// get a call past its policy with it, nor off the record.
-fn unreadable(bytes: &[u8], client: &dyn Client, error: &PayloadError, home: &Home, cwd: &Path) -> Answer {
+fn unreadable(bytes: &[u8], client: &dyn Client, error: &dyn Error, home: &Home, cwd: &Path) -> Answer {
     let hints = client.hints(bytes);
     let store = home.state().ok().and_then(|state| Store::open(state.to_owned()).ok());
     let is_known = |id: &&SessionId| store.as_ref().is_some_and(|store| store.exists(id) || store.is_known(id));
@@ -89,17 +96,12 @@ fn record_unreadable(session: &mut Session<'_>, bytes: &[u8], hints: &Hints) -> 
 
 /// The answer to an event that could not be dealt with: where a call can be stopped, stop it; elsewhere tell the user.
 /// Blocking a stop or a prompt would keep the user from repairing what is broken.
-fn failed(event: &EventKind, why: &str) -> Answer {
+fn failed(event: &EventKind, error: &SessionError) -> Answer {
     match event {
-        EventKind::PreToolUse(_) | EventKind::PermissionRequest { .. } => Answer::refuse(Some(event.name()), why),
-        _ => Answer::from(Reply::Silent).with_message(why),
-    }
-}
-
-fn respond(input: &Event, home: &Home) -> Answer {
-    match dispatch(input, home) {
-        Ok(answer) => answer,
-        Err(error) => failed(&input.kind, &format!("writ denies what it cannot decide: {error}")),
+        EventKind::PreToolUse(_) | EventKind::PermissionRequest { .. } => {
+            Answer::refuse(Some(event.name()), &format!("writ denies what it cannot decide: {error}"))
+        }
+        _ => Answer::from(Reply::Silent).with_message(format!("writ could not record this event: {error}")),
     }
 }
 
@@ -148,7 +150,7 @@ fn dispatch(input: &Event, home: &Home) -> Result<Answer, SessionError> {
 /// What was found out before the ledger was locked: git and transcripts may be slow, and no call waits for them.
 struct Prepared {
     claims: claims::Prepared,
-    news: Option<News>,
+    news: Option<unhooked::Prepared>,
 }
 
 impl Prepared {

@@ -12,12 +12,14 @@ pub mod shown;
 pub mod state;
 pub mod unhooked;
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use writ_clients::Client;
 use writ_core::json::{self, Value};
+use writ_core::secret::mask_id;
 use writ_core::{SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
 use writ_policy::Setting;
@@ -108,8 +110,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Appends a row that carries the state on. Durable on return.
+    /// Appends a row that carries the state on; names and ids of calls go without their tokens (R8). Durable on return.
     pub fn append(&mut self, mut draft: Draft) -> Result<u64, SessionError> {
+        for word in draft.call_id.iter_mut().chain(&mut draft.tool_name) {
+            if let Cow::Owned(masked) = mask_id(word) {
+                *word = masked;
+            }
+        }
         let carried = rows::Carried { recovered: self.guard.recovered().map(ToString::to_string), state: &self.state };
         if let (Value::Object(detail), Value::Object(carried)) = (&mut draft.detail, json::to_value(&carried)) {
             detail.extend(carried);

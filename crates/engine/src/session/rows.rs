@@ -5,18 +5,13 @@
 
 use serde::Serialize;
 use writ_clients::Client;
-use writ_core::json::{self, Value};
-use writ_core::{Digest, Event, visible};
+use writ_core::json::Value;
+use writ_core::{Event, visible};
 
 use super::state::State;
 
 /// The event of a row about a payload that could not be read.
 pub const UNREADABLE: &str = "unreadable-payload";
-
-/// The digest that names a tool input wherever it occurs: SHA-256 of its canonical JSON.
-pub fn input_digest(input: &Value) -> Digest {
-    Digest::of(json::canonical(input).as_bytes())
-}
 
 /// Who asked and in which mode: the members that every row about a call carries.
 #[derive(Serialize)]

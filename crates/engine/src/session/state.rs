@@ -30,7 +30,7 @@ pub struct Action<'a> {
     pub session: &'a str,
     /// The tool.
     pub tool: &'a str,
-    /// Digest of the canonical tool input.
+    /// [`writ_core::ToolCall::digest`].
     pub input: Digest,
     /// The folder it would run in.
     pub cwd: &'a str,

@@ -5,17 +5,20 @@
 //! coverage is to name it. The transcript is read before the ledger is locked, from where the last stop left off, and the row of
 //! the stop says what was read.
 
+use std::borrow::Cow;
+use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 use writ_clients::Client;
 use writ_clients::cursor::{Cursor, News, Reading, news};
 use writ_core::json::{self, Value};
+use writ_core::secret::mask_id;
 use writ_core::{BatchCall, Digest, Event, EventKind, Outcome, SessionId, ToolUse};
 use writ_evidence::row::RowDecision;
 use writ_store::{Store, regular_file};
 
-use super::rows::{Who, input_digest};
+use super::rows::Who;
 use super::{Session, SessionError};
 
 /// Where the cursor is kept, in the session's folder.
@@ -52,16 +55,17 @@ struct Of<'a> {
 
 #[derive(Serialize)]
 struct Named<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
 }
 
 /// Records the calls of a finished batch that have no row.
 pub fn batch(session: &mut Session<'_>, input: &Event, calls: &[BatchCall]) -> Result<(), SessionError> {
     let seen = session.ledger().call_ids()?;
-    for BatchCall { call: ToolUse { id, call }, outcome } in calls.iter().filter(|batch| !seen.contains(&batch.call.id))
+    for BatchCall { call: ToolUse { id, call }, outcome } in
+        calls.iter().filter(|batch| !seen.contains(mask_id(&batch.call.id).as_ref()))
     {
         let Some(outcome) = *outcome else { continue };
-        let digest = input_digest(&call.input);
+        let digest = call.digest();
         let found = Found { call_id: id, tool: &call.tool, input: digest, outcome, source: "PostToolBatch" };
         record(session, &found, Who::of(input))?;
     }
@@ -73,33 +77,63 @@ pub const fn ends_turn(event: &EventKind) -> bool {
     matches!(event, EventKind::Stop { .. } | EventKind::SessionEnd { .. })
 }
 
+/// What the transcripts say since the last stop, and the cursor that was found.
+pub struct Prepared {
+    news: News,
+    kept: Option<Vec<u8>>,
+}
+
+/// The cursor as it is kept. One that is no plain file is as good as none.
+fn kept(store: &Store, id: &SessionId) -> Option<Vec<u8>> {
+    regular_file::read(&store.folder(id).join(CURSOR), MAX_CURSOR).ok()
+}
+
 /// Reads what the transcripts say since the last stop, without the ledger. What cannot be read is left to `writ verify`.
-pub fn prepare(input: &Event, store: &Store, id: &SessionId) -> Option<News> {
+pub fn prepare(input: &Event, store: &Store, id: &SessionId) -> Option<Prepared> {
     let path = input.transcript.as_deref().filter(|_| ends_turn(&input.kind))?;
     let transcripts = writ_clients::named(input.client).and_then(Client::transcripts)?;
-    let kept = regular_file::read(&store.folder(id).join(CURSOR), MAX_CURSOR).ok();
-    let cursor: Option<Cursor> = kept.and_then(|bytes| json::from_slice(&bytes).ok());
-    news(transcripts, Path::new(path), cursor.unwrap_or_default()).ok()
+    let kept = kept(store, id);
+    let cursor: Option<Cursor> = kept.as_ref().and_then(|bytes| json::from_slice(bytes).ok());
+    Some(Prepared { news: news(transcripts, Path::new(path), cursor.unwrap_or_default()), kept })
 }
 
 /// Records the calls that have no row, and keeps the cursor. Returns what the row of the stop is to say.
-pub fn transcripts(session: &mut Session<'_>, input: &Event, news: News) -> Result<Reading, SessionError> {
-    let News { ended, stretches: read, cursor } = news;
+pub fn transcripts(
+    session: &mut Session<'_>,
+    input: &Event,
+    prepared: Prepared,
+) -> Result<Option<Reading>, SessionError> {
+    // Another stop may have read on meanwhile; what each one reads is to join.
+    let current = kept(session.store, &session.id) == prepared.kept;
+    let prepared = if current { Some(prepared) } else { prepare(input, session.store, &session.id) };
+    let Some(Prepared { news: News { ended, stretches: read, unread, cursor }, .. }) = prepared else {
+        return Ok(None);
+    };
     let unhooked: Vec<_> = ended.into_iter().filter(|(_, outcome)| decision(*outcome).is_some()).collect();
     if !unhooked.is_empty() {
         let seen = session.ledger().call_ids()?;
-        for (call, outcome) in unhooked.iter().filter(|(call, _)| !seen.contains(&call.call_id)) {
-            let agent = call.agent.as_deref().map(|id| Named { id });
+        for (call, outcome) in unhooked.iter().filter(|(call, _)| !seen.contains(mask_id(&call.call_id).as_ref())) {
+            let agent = call.agent.as_deref().map(|id| Named { id: mask_id(id) });
             let (call_id, tool, input) = (&call.call_id, &call.tool, call.input);
             let found = Found { call_id, tool, input, outcome: *outcome, source: "transcript" };
             record(session, &found, Of { agent })?;
         }
     }
-    session.keep(CURSOR, json::to_canonical(&cursor).as_bytes())?;
+    keep(session, &cursor);
     let genesis = session.store.first_row(&session.id)?;
     let began_with = genesis.as_ref().and_then(|row| row.detail.get("transcript")).and_then(Value::as_str);
     let main = input.transcript.clone().filter(|path| began_with != Some(path.as_str()));
-    Ok(Reading { main, read })
+    Ok(Some(Reading { main, read, unread }))
+}
+
+/// Keeps the cursor. Without it the next stop reads everything again, so no stop fails for it; what lies in its place is moved
+/// away.
+fn keep(session: &Session<'_>, cursor: &Cursor) {
+    let bytes = json::to_canonical(cursor);
+    let path = session.store.folder(&session.id).join(CURSOR);
+    if session.keep(CURSOR, bytes.as_bytes()).is_err() && fs::rename(&path, path.with_extension("aside")).is_ok() {
+        drop(session.keep(CURSOR, bytes.as_bytes()));
+    }
 }
 
 /// What a call that no hook saw gets for a row; nothing if it ran, or a hook denied it.

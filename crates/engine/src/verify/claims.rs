@@ -1,5 +1,6 @@
 //! Claims next to facts: every recorded verdict against its signed statement.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use writ_core::Digest;
@@ -7,14 +8,14 @@ use writ_core::json::{self, Value};
 use writ_evidence::dsse::Envelope;
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
-use writ_evidence::tally::Tally;
+use writ_evidence::tally::{Tally, listed};
 
 use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
 use crate::claims::PREDICATE_TYPE;
 
-/// Most claims that the summary tells one by one.
-const MOST: usize = 50;
+/// Most claims that a report tells one by one.
+const MOST: usize = 20;
 
 /// The claims on record, checked one by one.
 pub struct Claims<'a> {
@@ -27,13 +28,16 @@ pub struct Claims<'a> {
     wrong: Tally,
     /// False claims that stand: agent and line. One that was sent back falls when the agent then says what is so.
     standing: Vec<(String, bool, String)>,
+    /// The others, which find no room in the report: those that were sent back by their agents, and how many were not.
+    further: (HashMap<String, u64>, u64),
 }
 
 impl<'a> Claims<'a> {
     /// Claims whose statements lie in `folder`, signed with `key`.
     pub fn of(folder: &'a Path, key: Option<&'a PublicKey>) -> Self {
         let (told, standing) = (Vec::new(), Vec::new());
-        Self { folder, key, count: 0, false_done: 0, blocked: 0, told, wrong: Tally::new(), standing }
+        let (wrong, further) = (Tally::new(), (HashMap::new(), 0));
+        Self { folder, key, count: 0, false_done: 0, blocked: 0, told, wrong, standing, further }
     }
 
     /// Takes the next row.
@@ -54,8 +58,13 @@ impl<'a> Claims<'a> {
         let agent = agent.unwrap_or_default();
         if !truth(row, "falseDone") {
             self.standing.retain(|(other, blocked, _)| !blocked || other != agent);
+            self.further.0.remove(agent);
         } else if self.standing.len() < MOST {
             self.standing.push((agent.to_owned(), truth(row, "blocked"), tell(row)));
+        } else if truth(row, "blocked") {
+            *self.further.0.entry(agent.to_owned()).or_default() += 1;
+        } else {
+            self.further.1 += 1;
         }
     }
 
@@ -79,10 +88,12 @@ impl<'a> Claims<'a> {
             "{} claims with their signed statements: {} false, {} sent back",
             self.count, self.false_done, self.blocked
         );
-        let mut phases = vec![phase(Outcome::Passed, summary, self.told)];
-        if !self.standing.is_empty() {
-            let summary = format!("{} claims are false and stand", self.standing.len());
-            let findings = self.standing.into_iter().map(|(_, _, told)| told).collect();
+        let mut phases = vec![phase(Outcome::Passed, summary, listed(self.told, self.count))];
+        let (blocked, other) = self.further;
+        let all = self.standing.len() as u64 + other + blocked.values().sum::<u64>();
+        if all > 0 {
+            let summary = format!("{all} claims are false and stand");
+            let findings = listed(self.standing.into_iter().map(|(_, _, told)| told).collect(), all);
             phases.push(Phase { name: "false claims", ..phase(Outcome::Absent, summary, findings) });
         }
         phases
@@ -134,7 +145,8 @@ pub fn tell(row: &Row) -> String {
         let text = |name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         format!("{} {}", text("claimed"), text("verdict"))
     };
-    let files: Vec<String> = files.iter().take(20).map(file).collect();
+    let all = files.len() as u64;
+    let files = listed(files.iter().take(20).map(file).collect(), all);
     let files = if files.is_empty() { "no files".to_owned() } else { files.join(", ") };
     let tests = text("tests").map_or_else(String::new, |tests| format!("; tests claimed: {tests}"));
     let why = if is_false(row) {
@@ -149,4 +161,49 @@ pub fn tell(row: &Row) -> String {
     let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
     let said = text("status").unwrap_or("nothing");
     format!("row {}: {agent}{kind} said {said}: {files}{tests}{why}{code}{end}", row.sequence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use writ_core::Timestamp;
+    use writ_evidence::row::{Draft, RowDecision};
+
+    fn claim(agent: &str, told: &str) -> Row {
+        let detail =
+            json::parse(format!(r#"{{"event":"claim","claim":{{"agent":"{agent}"{told}}}}}"#).as_bytes()).unwrap();
+        let draft = Draft {
+            timestamp: Timestamp::from_millis(0),
+            call_id: None,
+            tool_name: None,
+            decision: RowDecision::Checkpoint,
+            denial_reason: None,
+            result_hash: None,
+            detail,
+        };
+        Row::seal(None, draft).unwrap()
+    }
+
+    /// A count is a count, and a list that ends early says so.
+    #[test]
+    fn all_false_claims_are_counted() {
+        const FALSE: &str = r#","falseDone":true"#;
+        const BACK: &str = r#","falseDone":true,"blocked":true"#;
+        let mut claims = Claims::of(Path::new("/none"), None);
+        (0..152).for_each(|number| claims.row(&claim(&format!("a{number}"), if number < 10 { BACK } else { FALSE })));
+        claims.row(&claim("late", BACK));
+        claims.row(&claim("late", BACK));
+        claims.row(&claim("a3", ""));
+        claims.wrong = Tally::new();
+        let of = |claims: Claims<'_>| claims.phases().pop().unwrap();
+        let phase = of(claims);
+        assert_eq!(phase.summary, "153 claims are false and stand");
+        assert_eq!((phase.findings.len(), phase.findings.last().unwrap().as_str()), (20, "and 134 more"));
+        let mut claims = Claims::of(Path::new("/none"), None);
+        (0..30).for_each(|number| claims.row(&claim(&format!("a{number}"), FALSE)));
+        claims.row(&claim("late", BACK));
+        claims.row(&claim("late", ""));
+        claims.wrong = Tally::new();
+        assert_eq!(of(claims).summary, "30 claims are false and stand");
+    }
 }

@@ -112,7 +112,9 @@ impl Confined {
         let (outcome, summary) = match (self.findings.total(), self.waiting.len()) {
             (0, 0) => (Outcome::Passed, format!("{} calls ran in their sandboxes ({level}){network}", self.ran)),
             // The client was killed, or the call is still running.
-            (0, open) => (Outcome::Absent, format!("{} calls ran in their sandboxes, of {open} nothing is known", self.ran)),
+            (0, open) => {
+                (Outcome::Absent, format!("{} calls ran in their sandboxes, of {open} nothing is known", self.ran))
+            }
             (wrong, _) => (Outcome::Failed, format!("{wrong} calls were not held as granted")),
         };
         let findings = self.findings.texts();

@@ -5,22 +5,21 @@
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use writ_clients::Client;
-use writ_clients::cursor::{Reading, Stretch};
-use writ_clients::transcript::{Call, Told, TranscriptError, Transcripts, digest, tell};
+use writ_clients::transcript::{Call, Told, TranscriptError, tell};
 use writ_core::json::{self, Value};
+use writ_core::secret::mask_id;
 use writ_core::{Digest, Outcome};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 
+use super::read::Stretches;
 use super::report::{self, Phase, Standing, Unobserved};
 
 /// Most calls without a row whose repetition is noticed: a transcript may be anything.
 const ROOM: usize = 1 << 16;
-/// Most stretches of transcripts that are read again.
-const MOST_STRETCHES: usize = 1 << 16;
 /// Most unobserved calls that a report names.
 const MOST: usize = 1000;
 
@@ -34,9 +33,7 @@ pub struct Seen {
     /// Calls that were denied and have a result all the same.
     ran_though_denied: Tally,
     /// What hooks read of the transcripts.
-    read: Vec<Recorded>,
-    /// There were more such stretches than are kept.
-    more: bool,
+    pub read: Stretches,
 }
 
 /// What a row says of a call, and what the transcript says of it.
@@ -47,14 +44,6 @@ struct Decided {
     settled: bool,
     /// What call the transcript tells of, as a digest's beginning; 0 before it does.
     told: u64,
-}
-
-/// A stretch of a transcript, and the row that says it was read.
-struct Recorded {
-    row: u64,
-    /// The main conversation's file, where it is not the session's.
-    main: Option<String>,
-    stretch: Stretch,
 }
 
 /// About how many bytes of a ledger there are for each call: what rows before and after it take at least.
@@ -71,7 +60,7 @@ impl Seen {
     /// Takes the next row.
     pub fn row(&mut self, row: &Row) {
         if let Some(reading) = row.detail.get("transcripts").and_then(|read| json::from_value(read).ok()) {
-            self.reading(row.sequence, reading);
+            self.read.add(row.sequence, reading);
         }
         let Some(id) = &row.call_id else { return };
         match row.decision {
@@ -87,17 +76,6 @@ impl Seen {
                 self.decided.insert(name(id), Decided { tool, denied, settled: false, told: 0 });
             }
             RowDecision::Checkpoint => {}
-        }
-    }
-
-    fn reading(&mut self, row: u64, Reading { main, read }: Reading) {
-        self.more |= self.read.len() >= MOST_STRETCHES;
-        for stretch in read.into_iter().filter(|_| !self.more) {
-            if stretch.rewritten {
-                // Of what was read before nothing is known any more.
-                self.read.retain(|before| (&before.main, &before.stretch.file) != (&main, &stretch.file));
-            }
-            self.read.push(Recorded { row, main: main.clone(), stretch });
         }
     }
 
@@ -118,7 +96,7 @@ impl Seen {
 type Name = [u64; 2];
 
 fn name(id: &str) -> Name {
-    let digest = Digest::of(id.as_bytes());
+    let digest = Digest::of(mask_id(id).as_bytes());
     let (halves, _) = digest.as_bytes().as_chunks::<8>();
     let half = |at: usize| halves.get(at).map_or(0, |half| u64::from_le_bytes(*half));
     [half(0), half(1)]
@@ -220,10 +198,8 @@ pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen:
         let summary = format!("{} of {calls} calls of the transcript have no row", unobserved.count);
         return failed(summary, &findings, unobserved);
     }
-    let rewritten = rewritten(transcripts, path, &seen);
-    if !rewritten.is_empty() {
-        let why = "the transcript was rewritten after it was read";
-        return (phase(report::Outcome::Absent, why.to_owned(), rewritten), Unobserved::default());
+    if let Some((why, findings)) = seen.read.differs(transcripts, path) {
+        return (phase(report::Outcome::Absent, why.to_owned(), findings), Unobserved::default());
     }
     if untold > 0 {
         let why = format!("the transcript is not whole: it lacks {untold} calls that are on record");
@@ -234,31 +210,6 @@ pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen:
         summary.push_str(&format!(", {server_side} of them run by the model's provider, unseen by any hook"));
     }
     (phase(report::Outcome::Passed, summary, Vec::new()), unobserved)
-}
-
-/// The stretches whose bytes are no longer those that a hook read. A client rewrites its transcript at times, so this accuses
-/// nobody; what was said there before is not known any more. A transcript that is gone lacks calls, which is said elsewhere.
-fn rewritten(transcripts: &dyn Transcripts, main: &Path, seen: &Seen) -> Vec<String> {
-    let mut files: HashMap<Option<&str>, HashMap<String, PathBuf>> = HashMap::new();
-    let mut findings = Vec::new();
-    for Recorded { row, main: other, stretch } in &seen.read {
-        let Stretch { file, from, to, digest: read, rewritten } = stretch;
-        let main = other.as_deref().map_or(main, Path::new);
-        let files = files.entry(other.as_deref());
-        let files = files.or_insert_with(|| transcripts.files(main).unwrap_or_default().into_iter().collect());
-        let Some(path) = files.get(file).filter(|path| path.exists()) else { continue };
-        if *rewritten {
-            findings.push(format!("row {row}: {file} no longer held what was read of it before"));
-        }
-        if !matches!(digest(path, *from, *to), Ok(Some(found)) if found == *read) {
-            findings.push(format!("{file}: bytes {from} to {to} are not those that row {row} read"));
-        }
-    }
-    if seen.more {
-        findings.push(format!("more than {MOST_STRETCHES} stretches were read, and the others are not checked"));
-    }
-    findings.truncate(MOST);
-    findings
 }
 
 fn absent(why: String) -> (Phase, Unobserved) {

@@ -13,6 +13,7 @@ mod evidence;
 mod key;
 mod newest;
 mod policies;
+mod read;
 pub mod report;
 mod verdicts;
 
@@ -151,7 +152,11 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(policies::absent(&named, &kept));
     let recorded = evidence.genesis().and_then(coverage::recorded_path).map(PathBuf::from);
     let client = evidence.genesis().map_or(Err(String::new()), |genesis| rows::client(&genesis.detail));
-    let (covered, unobserved) = coverage::check(options.transcript.clone().or(recorded).as_deref(), client, seen);
+    let transcript = options.transcript.clone().or(recorded);
+    let transcripts = client.as_ref().ok().and_then(|client| client.transcripts());
+    let lost = transcripts.zip(transcript.as_deref()).and_then(|(kept, main)| seen.read.lost(kept, main));
+    phases.extend(lost);
+    let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen);
     phases.push(covered);
     Ok(Report { unobserved, ..evidence.report(&checked, phases) })
 }

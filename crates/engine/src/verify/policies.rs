@@ -113,7 +113,9 @@ pub fn absent(named: &Named, policies: &Kept) -> Vec<Phase> {
     let mut fields: Vec<String> = Vec::new();
     for policy in named.policies.iter().filter_map(|named| document(named, policies).ok()) {
         for pointer in policy.not_enforced() {
-            let field = pointer.trim_start_matches('/').to_owned();
+            // A whole field by its name, a member of one by its pointer.
+            let whole = pointer.trim_start_matches('/');
+            let field = if whole.contains('/') { pointer.clone() } else { whole.to_owned() };
             if !fields.contains(&field) {
                 fields.push(field);
             }

@@ -9,7 +9,7 @@ use writ_core::{Digest, Timestamp};
 use writ_evidence::attestation::Attestation;
 use writ_evidence::registry::Registry;
 use writ_evidence::row::{Row, RowDecision};
-use writ_evidence::tally::Tally;
+use writ_evidence::tally::{Tally, listed};
 use writ_policy::Facts;
 
 use super::decisions::event;
@@ -21,7 +21,7 @@ use crate::attest::proofs::{attestation_file, registry_file};
 use crate::attest::verdicts::APPROVAL;
 
 /// Most chains that the summary tells one by one.
-const MOST: usize = 50;
+const MOST: usize = 20;
 
 /// How far apart the moments of a row and of what was signed for it may be.
 const APART_MILLIS: u64 = 60_000;
@@ -64,6 +64,8 @@ pub struct Chains<'a> {
     named: u64,
     /// The first of them, told: row, words, call and decision, and what came of the call.
     told: Vec<Told>,
+    /// How many are not told.
+    more: u64,
     wrong: Tally,
 }
 
@@ -79,7 +81,7 @@ impl<'a> Chains<'a> {
     /// Chains whose documents lie in `folder`, about the session of that id.
     pub fn of(folder: &'a Path, session: Option<String>, own: &'a Own<'a>) -> Self {
         let (evaluations, told, wrong) = (HashMap::new(), Vec::new(), Tally::new());
-        Self { folder, session, own, evaluations, named: 0, told, wrong }
+        Self { folder, session, own, evaluations, named: 0, told, more: 0, wrong }
     }
 
     /// Takes the next row.
@@ -105,7 +107,7 @@ impl<'a> Chains<'a> {
                     let (call, decision) = (row.call_id.clone(), row.decision);
                     self.told.push(Told { row: row.sequence, text, call, decision, end: "" });
                 }
-                Ok(_) => {}
+                Ok(_) => self.more += 1,
                 Err(why) => self.wrong.add(row.sequence, &why),
             }
         }
@@ -122,9 +124,10 @@ impl<'a> Chains<'a> {
             } else {
                 ", as the registries kept with them have it"
             };
+            let all = self.told.len() as u64 + self.more;
             let told = |told: Told| format!("row {}: {} — {}{}", told.row, told.text, told.decision, told.end);
             let summary = format!("{} rows rest on attested verdicts, signed and about these calls{known}", self.named);
-            (Outcome::Passed, self.told.into_iter().map(told).collect(), summary)
+            (Outcome::Passed, listed(self.told.into_iter().map(told).collect(), all), summary)
         } else {
             (Outcome::Failed, self.wrong.texts(), "a row does not rest on the verdict it names".to_owned())
         };

@@ -9,7 +9,7 @@ mod document;
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use writ_core::secret::mask;
+use writ_core::secret::{self, mask};
 use writ_core::{Digest, Span, Subject, Timestamp, json};
 use writ_shell::{Access, UnresolvedKind};
 
@@ -282,6 +282,9 @@ impl Facts {
     #[must_use]
     pub fn with_applies(mut self, applies: Vec<Apply>) -> Self {
         self.applies = applies;
+        for plan in self.applies.iter_mut().filter_map(|apply| apply.plan.as_mut()) {
+            replace(plan, mask);
+        }
         self
     }
 
@@ -326,15 +329,37 @@ impl Facts {
         &self.applies
     }
 
-    /// Takes tokens out of names and paths (R8). What is judged is what is recorded.
+    /// Takes tokens out of names, hosts and paths (R8). What is judged is what is recorded.
     pub(crate) fn mask(&mut self) {
         let paths = self.paths.iter_mut().flat_map(|fact| [&mut fact.written, &mut fact.resolved]);
-        for text in paths.chain(self.texts.iter_mut().flat_map(|fact| [&mut fact.name, &mut fact.text])) {
-            if let Cow::Owned(masked) = mask(text) {
-                *text = masked;
+        let texts = self.texts.iter_mut().flat_map(|fact| [&mut fact.name, &mut fact.text]);
+        for text in paths.chain(texts).chain(&mut self.malformed) {
+            replace(text, mask);
+        }
+        for name in [&mut self.tool].into_iter().chain(&mut self.known_as) {
+            // No rule could tell any more what it is.
+            if replace(name, secret::mask_id) {
+                self.malformed = Some("the name of its tool holds a token, or is longer than any".to_owned());
             }
         }
+        let hosts = self.hosts.iter_mut().filter_map(|fact| match &mut fact.host {
+            Host::Name(name) => Some(name),
+            Host::Ambiguous | Host::Unknown => None,
+        });
+        let named = self.texts.iter_mut().filter(|fact| fact.subject == Subject::Host).map(|fact| &mut fact.name);
+        for name in hosts.chain(named) {
+            replace(name, secret::mask_host);
+        }
     }
+}
+
+/// Whether there was something to mask.
+fn replace(text: &mut String, mask: impl Fn(&str) -> Cow<'_, str>) -> bool {
+    match mask(text) {
+        Cow::Owned(masked) => *text = masked,
+        Cow::Borrowed(_) => return false,
+    }
+    true
 }
 
 /// `list`, `exec`, `read` or `write`.

@@ -21,11 +21,11 @@ impl Judge<'_> {
             _ => {}
         }
         let (files, facts) = (&self.policy.files, self.facts);
-        let tool = facts.tool.as_str();
+        let names = facts.names();
         let spellings = fact.spellings();
         let home = self.home();
         let named = |rules| {
-            spellings.iter().find_map(|path| last_word_of(rules, path, home, |scope| rule_applies(tool, scope, fact)))
+            spellings.iter().find_map(|path| last_word_of(rules, path, home, |scope| rule_applies(names, scope, fact)))
         };
         if fact.kind == PathKind::Into {
             self.might_overwrite(fact);
@@ -123,11 +123,11 @@ impl Judge<'_> {
     fn might_overwrite(&mut self, fact: &PathFact) {
         let home = self.home();
         let (files, facts) = (&self.policy.files, self.facts);
-        let tool = facts.tool.as_str();
+        let names = facts.names();
         let approval = files.approval.iter().filter(|_| !is_below(&files.root, &fact.resolved));
         let rules = files.deny.iter().chain(&files.read_only).chain(approval);
         let below = rules
-            .filter(|rule| rule_applies(tool, rule.scope, fact) && rule.is_anchored_below(&fact.resolved, home))
+            .filter(|rule| rule_applies(names, rule.scope, fact) && rule.is_anchored_below(&fact.resolved, home))
             .map(|rule| rule.pointer.as_str());
         let protected = self.setting.protected_below(&fact.resolved).map(|_| protect::RULE);
         for rule in below.chain(protected) {
@@ -140,7 +140,7 @@ impl Judge<'_> {
 
     /// A tree or a shell glob that takes in something the list names.
     fn reaches<'b>(&self, fact: &PathFact, rules: &'b [PathRule]) -> Option<&'b PathRule> {
-        let (home, tool) = (self.home(), self.facts.tool.as_str());
+        let (home, names) = (self.home(), self.facts.names());
         let content = matches!(fact.access, Access::Read | Access::Write);
         if fact.kind == PathKind::Into {
             return None;
@@ -149,7 +149,7 @@ impl Judge<'_> {
             && content
             && let Some(rule) = rules
                 .iter()
-                .find(|rule| rule_applies(tool, rule.scope, fact) && rule.is_anchored_below(&fact.resolved, home))
+                .find(|rule| rule_applies(names, rule.scope, fact) && rule.is_anchored_below(&fact.resolved, home))
         {
             return Some(rule);
         }
@@ -157,7 +157,7 @@ impl Judge<'_> {
             return None;
         }
         let word = Glob::parse(&fact.written).ok()?;
-        rules.iter().find(|rule| rule_applies(tool, rule.scope, fact) && rule.meets(&word, home))
+        rules.iter().find(|rule| rule_applies(names, rule.scope, fact) && rule.meets(&word, home))
     }
 
     fn path_allowed(&mut self, fact: &PathFact) {
@@ -222,13 +222,14 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a rule of this scope is about this use by `tool`. What a tool acts on is held against the rules that name the tool
-/// elsewhere ([`Judge::tools`]); writing a file that is there anew changes it.
-fn rule_applies(tool: &str, scope: Scope, fact: &PathFact) -> bool {
+/// Whether a rule of this scope is about this use by a tool of these names. What a tool acts on is held against the rules that name
+/// the tool elsewhere ([`Judge::tools`]). An editing tool does not write whole files; any other change of a file that is there is one.
+fn rule_applies(names: [&str; 2], scope: Scope, fact: &PathFact) -> bool {
+    let named = |tools: &[&str]| fact.subject && names.iter().any(|name| tools.contains(name));
     scope.covers(fact.access)
         && match scope {
             Scope::Any | Scope::Reads => true,
-            Scope::Writes => !fact.subject,
-            Scope::Changes => !fact.new && (!fact.subject || tool == "Write"),
+            Scope::Writes => !named(&["Write", "Edit", "MultiEdit", "NotebookEdit"]),
+            Scope::Changes => !fact.new && !named(&["Edit", "MultiEdit"]),
         }
 }

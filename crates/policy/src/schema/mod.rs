@@ -10,6 +10,7 @@ use writ_core::Timestamp;
 use writ_core::json::{Object, Value};
 
 use crate::error::{Found, did_you_mean};
+use crate::members::FailFast;
 
 pub use editor::json_schema;
 pub use table::ROOT;
@@ -169,7 +170,15 @@ pub fn limit(value: &Value) -> Option<f64> {
 pub fn not_enforced(document: &Value) -> Vec<String> {
     let members = document.as_object().into_iter().flat_map(Object::iter);
     let pending = |name: &str| ROOT.iter().any(|field| field.name == name && !field.enforced);
-    members.filter(|(name, _)| pending(name)).map(|(name, _)| format!("/{name}")).collect()
+    let each = |(name, value): (&str, &Value)| match value.as_object().filter(|_| name == "limits") {
+        None => vec![join("", name)],
+        // Of limits some stop the next call, and others do nothing.
+        Some(limits) => {
+            let idle = limits.iter().filter(|(limit, _)| !FailFast::acts_on(document, limit));
+            idle.map(|(limit, _)| join("/limits", limit)).collect()
+        }
+    };
+    members.filter(|(name, _)| pending(name)).flat_map(each).collect()
 }
 
 /// `pointer/name`, escaped (RFC 6901).

@@ -9,6 +9,7 @@ mod words;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use writ_core::ToolKind;
 use writ_core::json::{self, Limits, Value};
 use writ_shell::Access;
 
@@ -221,9 +222,18 @@ impl Survey<'_> {
         self.own_words().iter().any(|word| WHOLE.contains(&word.as_str()))
     }
 
+    /// The tool's name without its server's: as its server knows it, where it has one.
+    pub(super) fn own_name(&self) -> &str {
+        let name = match &self.call.kind {
+            ToolKind::Mcp { tool, .. } if !tool.is_empty() => tool,
+            _ => &self.call.tool,
+        };
+        name.rsplit("__").next().unwrap_or_default()
+    }
+
     /// The words of the tool's own name.
     fn own_words(&self) -> Vec<String> {
-        let own = self.call.tool.rsplit("__").next().unwrap_or_default();
+        let own = self.own_name();
         let mut words = Vec::new();
         for part in own.split(|c: char| !c.is_alphanumeric()) {
             let mut word = String::new();

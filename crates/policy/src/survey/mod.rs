@@ -20,7 +20,7 @@ mod walk;
 use self::paths::TOO_LONG;
 use std::collections::{HashMap, HashSet};
 
-use writ_core::json::Value;
+use writ_core::json::{self, Value};
 use writ_core::{Span, Subject, ToolCall, ToolKind, Verdict, secret};
 use writ_shell::{Access, Dir, Listing, NetTarget, Part};
 
@@ -141,7 +141,7 @@ impl Survey<'_> {
         Ok(())
     }
 
-    /// Whether a token stands where others get to see it: in a command, a URL, a search, the input of a server's tool. What is
+    /// Whether a token stands where others get to see it: in a command, a URL, a search, the input of a server's tool, its names. What is
     /// written into a file or said to a subagent stays here.
     fn shows_token(&self) -> bool {
         let local = matches!(
@@ -151,8 +151,10 @@ impl Survey<'_> {
                 | ToolKind::Edit { .. }
                 | ToolKind::Search(_)
                 | ToolKind::Delegate { .. }
-        ) || self.call.tool == "TodoWrite";
-        !local && holds_token(&self.call.input)
+        ) || (self.call.kind == ToolKind::Own && self.call.tool == "TodoWrite");
+        let said =
+            || secret::mask_id(&self.call.tool) != self.call.tool || holds_token(&json::to_value(&self.call.kind));
+        !local && (holds_token(&self.call.input) || said())
     }
 
     /// Keeps the record small without changing what it decides: each fact is judged alone, and the first of each verdict stay.

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use tracing::{Instrument, info_span};
 use writ_consequence::NoProbe;
 use writ_core::Digest;
-use writ_core::json::{self, Integers, Limits, Value};
+use writ_core::json::{self, Integers, Limits, Object, Value};
 use writ_core::secret::hide;
 use writ_engine::attest::issuer::{Prepared, Statement};
 use writ_engine::attest::subject::{Detail, Subject};
@@ -27,6 +27,21 @@ const MAX_ATTESTED: usize = (64 << 20) - (64 << 10);
 
 /// The members that `options` may have.
 const OPTIONS: [&str; 6] = ["cwd", "home", "state", "chain_id", "parent_attestation", "hash_only"];
+
+/// The members that a call to a server may have.
+const CALL: [&str; 8] = ["tool", "name", "server", "arguments", "input", "annotations", "cwd", "home"];
+
+/// Refuses an object with another member: a misspelled one would leave out what was meant.
+fn only(what: &str, object: Option<&Value>, known: &[&str]) -> Result<(), ApiError> {
+    let mut names = object.and_then(Value::as_object).into_iter().flat_map(Object::iter).map(|(name, _)| name);
+    match names.find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(unknown) => {
+            let known = known.join("`, `");
+            Err(ApiError::Malformed(format!("{what} has no member `{unknown}`; it takes `{known}`")))
+        }
+    }
+}
 
 /// What became of a body.
 struct Evaluated {
@@ -97,6 +112,7 @@ fn evaluate(bytes: &[u8], attest: bool, seconds: i64) -> Result<Evaluated, ApiEr
     if request.as_object().is_none() {
         return Err(malformed("the body is no object"));
     }
+    only("the body", Some(&request), &["source", "input", "options"])?;
     let source = request.get("source").and_then(Value::as_str);
     let source = source.ok_or_else(|| malformed("`source` is no text: give `shell`, `terraform` or `mcp`"))?;
     let input = request.get("input").ok_or_else(|| malformed("`input` is missing"))?;
@@ -105,13 +121,13 @@ fn evaluate(bytes: &[u8], attest: bool, seconds: i64) -> Result<Evaluated, ApiEr
         Some(options @ Value::Object(_)) => Some(options),
         Some(_) => return Err(malformed("`options` is no object")),
     };
-    let unknown = options.and_then(Value::as_object).and_then(|options| {
-        let mut names = options.iter().map(|(name, _)| name);
-        names.find(|name| !OPTIONS.contains(name))
-    });
-    if let Some(unknown) = unknown {
-        let why = format!("`options` has no member `{unknown}`; it takes `{}`", OPTIONS.join("`, `"));
-        return Err(ApiError::Malformed(why));
+    only("`options`", options, &OPTIONS)?;
+    match source {
+        "shell" => only("`input`", Some(input), &["command", "cwd", "home"])?,
+        "mcp" => only("`input`", Some(input), &CALL)?,
+        // Anything else is a plan's own document.
+        "terraform" if input.get("plan").is_some() => only("`input`", Some(input), &["plan", "state", "home"])?,
+        _ => {}
     }
     let chain_id = option(options, "chain_id", |text| (1..=128).contains(&text.len()).then(|| hide(text)))?;
     let parent = option(options, "parent_attestation", |text| Digest::parse(text).ok())?;

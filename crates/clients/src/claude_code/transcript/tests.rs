@@ -119,13 +119,13 @@ fn reads_the_subagents_beside_the_main_transcript() {
     let folder = tempfile::tempdir().unwrap();
     let main = folder.path().join("s1.jsonl");
     fs::write(&main, used("null", &tool("c1", "Agent", "{}"))).unwrap();
-    assert_eq!(files(&main).unwrap(), [("main".to_owned(), main.clone())]);
+    assert_eq!(files(&main).unwrap().files, [("main".to_owned(), main.clone())]);
     let beside = folder.path().join("s1/subagents");
     fs::create_dir_all(&beside).unwrap();
     fs::write(beside.join("agent-b.jsonl"), used("\"b\"", &tool("c3", "Read", "{}"))).unwrap();
     fs::write(beside.join("agent-a.jsonl"), used("\"a\"", &tool("c2", "Read", "{}"))).unwrap();
     fs::write(beside.join("agent-a.meta.json"), "{}").unwrap();
-    let names: Vec<String> = files(&main).unwrap().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = files(&main).unwrap().files.into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["main", "a", "b"]);
     let mut said = Said::default();
     assert!(tell(&super::super::ClaudeCode, &main, &mut |told| said.take(told)).unwrap());

@@ -51,8 +51,8 @@ impl Survey<'_> {
     pub(super) fn commands(&mut self, members: &Object) -> Vec<String> {
         let folder = member(members, &FOLDERS).and_then(|(_, value)| value.as_str());
         let mut read = Vec::new();
-        let tool = plain_name(&self.call.tool);
-        let types = TERMINALS.iter().any(|word| tool.contains(word));
+        let names = self.facts.names().map(plain_name);
+        let types = TERMINALS.iter().any(|word| names.iter().any(|name| name.contains(word)));
         let typed = members.iter().filter(|(name, _)| types && TYPED.contains(&plain_name(name).as_str()));
         let typed = typed.filter_map(|(name, value)| {
             Some(Line { text: value.as_str()?.to_owned(), members: vec![name.to_owned()] })
@@ -63,7 +63,7 @@ impl Survey<'_> {
             }
         }
         let runs = ["exec", "run", "eval", "shell", "terminal"];
-        let own = plain_name(self.call.tool.rsplit("__").next().unwrap_or_default());
+        let own = plain_name(self.own_name());
         if let Some((name, _)) = member(members, &["code"]).filter(|_| runs.iter().any(|word| own.contains(word)))
             && !read.iter().any(|known| known == name)
         {

@@ -1,0 +1,140 @@
+//! What stops read of the transcripts, held against the transcripts as they are now.
+//!
+//! A client rewrites and tidies away its transcripts at times, so nothing here accuses. But what a stop read and nobody can read any
+//! more is not spoken for, and neither is what lies between two stretches that do not join. Page: `spec/verify.md`.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use writ_clients::cursor::{Reading, Stretch};
+use writ_clients::transcript::{MAIN, Transcripts, digest};
+use writ_evidence::tally::Tally;
+
+use super::report::{Outcome, Phase, Standing};
+
+/// Most stretches of transcripts that are read again.
+const MOST_STRETCHES: usize = 1 << 16;
+
+/// A transcript: the main conversation's file, where it is not the session's, and the name among its files.
+type Name = (Option<String>, String);
+
+/// The stretches that rows tell of.
+#[derive(Default)]
+pub struct Stretches {
+    read: Vec<(u64, Option<String>, Stretch)>,
+    /// Where the last stretch of each transcript ended, and its row.
+    ends: HashMap<Name, (u64, u64)>,
+    /// Where stretches of one transcript do not join.
+    apart: Vec<String>,
+    /// Subagents' transcripts that a stop did not look at, by their rows.
+    unread: Vec<String>,
+    /// There were more stretches than are kept.
+    more: bool,
+}
+
+impl Stretches {
+    /// Takes what a row says was read.
+    pub fn add(&mut self, row: u64, Reading { main, read, unread }: Reading) {
+        if unread > 0 {
+            self.unread.push(format!("row {row}: {unread} transcripts of subagents were not looked at"));
+        }
+        self.more |= self.read.len() >= MOST_STRETCHES;
+        for stretch in read.into_iter().filter(|_| !self.more) {
+            let name = (main.clone(), stretch.file.clone());
+            let (end, before) = self.ends.get(&name).copied().unwrap_or_default();
+            if stretch.rewritten {
+                // Of what was read before nothing is known any more.
+                self.read.retain(|(_, main, known)| (main, &known.file) != (&name.0, &name.1));
+            } else if stretch.from != 0 && stretch.from != end {
+                // A stop that lost its place reads from the beginning.
+                let what = if stretch.from > end { "were read by no stop" } else { "were read twice" };
+                let (from, to) = (end.min(stretch.from), end.max(stretch.from));
+                let file = &stretch.file;
+                let last = if end > 0 { format!("row {before} ended at {end}") } else { "no row began it".to_owned() };
+                let begins = stretch.from;
+                self.apart.push(format!("{file}: bytes {from} to {to} {what}: {last}, row {row} begins at {begins}"));
+            }
+            self.ends.insert(name, (stretch.to, row));
+            self.read.push((row, main.clone(), stretch));
+        }
+    }
+
+    /// Why what was read is not what the transcripts hold now, with findings; nothing where it is. One that is gone is
+    /// [told elsewhere](Self::lost).
+    pub fn differs(&self, transcripts: &dyn Transcripts, main: &Path) -> Option<(&'static str, Vec<String>)> {
+        let mut files = Files::new(transcripts, main);
+        let mut findings = Tally::new();
+        for (row, other, Stretch { file, from, to, digest: read, rewritten }) in &self.read {
+            let Some(path) = files.path(other.as_deref(), file).filter(|path| path.exists()) else { continue };
+            if *rewritten {
+                findings.apart(format!("row {row}: {file} no longer held what was read of it before"));
+            }
+            if !matches!(digest(&path, *from, *to), Ok(Some(found)) if found == *read) {
+                findings.apart(format!("{file}: bytes {from} to {to} are not those that row {row} read"));
+            }
+        }
+        let why = match (findings.total() == 0, self.apart.is_empty()) {
+            (false, _) => "the transcript was rewritten after it was read",
+            (true, false) => "what stops read of the transcript does not join",
+            (true, true) if self.more => "more of the transcript was read than is checked again",
+            (true, true) if !self.unread.is_empty() => "stops did not look at every transcript",
+            (true, true) => return None,
+        };
+        self.apart.iter().chain(&self.unread).for_each(|finding| findings.apart(finding.clone()));
+        if self.more {
+            findings.apart(format!("more than {MOST_STRETCHES} stretches were read, and the others are not checked"));
+        }
+        Some((why, findings.texts()))
+    }
+
+    /// The transcripts that a stop read and that are gone now, or shorter than what it read: the record does not speak for them.
+    pub fn lost(&self, transcripts: &dyn Transcripts, main: &Path) -> Option<Phase> {
+        let mut files = Files::new(transcripts, main);
+        let mut lost: Vec<(u64, String)> = Vec::new();
+        for ((other, file), (end, row)) in &self.ends {
+            let path = files.path(other.as_deref(), file);
+            match path.as_deref().and_then(|path| path.metadata().ok()) {
+                None => lost.push((*row, format!("{file}: row {row} read {end} bytes of it, and it is gone"))),
+                Some(now) if now.len() < *end => {
+                    let now = now.len();
+                    lost.push((*row, format!("{file}: row {row} read {end} bytes of it, and it has {now} now")));
+                }
+                Some(_) => {}
+            }
+        }
+        if lost.is_empty() {
+            return None;
+        }
+        lost.sort();
+        let (count, all) = (lost.len(), self.ends.len());
+        let mut findings = Tally::new();
+        lost.into_iter().for_each(|(_, text)| findings.apart(text));
+        let findings = findings.texts();
+        let summary = format!("{count} of {all} transcripts that stops read are gone or shorter now");
+        Some(Phase { name: "transcripts", outcome: Outcome::Absent, standing: Standing::Observed, summary, findings })
+    }
+}
+
+/// The files of conversations, each looked for once.
+struct Files<'a> {
+    transcripts: &'a dyn Transcripts,
+    main: &'a Path,
+    known: HashMap<Option<String>, HashMap<String, PathBuf>>,
+}
+
+impl<'a> Files<'a> {
+    fn new(transcripts: &'a dyn Transcripts, main: &'a Path) -> Self {
+        Self { transcripts, main, known: HashMap::new() }
+    }
+
+    /// Where a transcript is, of the session's main conversation or of another one.
+    fn path(&mut self, other: Option<&str>, file: &str) -> Option<PathBuf> {
+        let main = other.map_or(self.main, Path::new);
+        if file == MAIN {
+            return Some(main.to_owned());
+        }
+        let listed = || self.transcripts.files(main).map(|listed| listed.files).unwrap_or_default();
+        let files = self.known.entry(other.map(str::to_owned)).or_insert_with(|| listed().into_iter().collect());
+        files.get(file).cloned()
+    }
+}
