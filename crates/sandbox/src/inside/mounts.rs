@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fchmod, mkdirat, mknodat, open, openat, openat2, symlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, write};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
@@ -87,9 +87,9 @@ impl Ready<'_> {
                 }
                 put_on(tree.as_fd(), target.as_fd()).map_err(place)
             }
-            What::Mask { reserve, folder } => {
+            What::Cover { by, reserve } => {
                 let Some(target) = find(&placed.target, *reserve)? else { return Ok(()) };
-                let tree = part(self.tree, if *folder { c"nowhere" } else { c"nothing" }).map_err(place)?;
+                let tree = part(self.tree, by).map_err(place)?;
                 change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES | NO_EXECUTION).map_err(place)?;
                 put_on(tree.as_fd(), target.as_fd()).map_err(place)
             }
@@ -248,6 +248,15 @@ fn make(tree: BorrowedFd<'_>, made: &Made) -> Result<(), Errno> {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
             let file = openat(tree, path, flags, Mode::from_raw_mode(0o600))?;
             fchmod(&file, Mode::from_raw_mode(*mode))
+        }
+        MadeKind::Text(text) => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+            let file = openat(tree, path, flags, Mode::from_raw_mode(0o600))?;
+            let mut rest = text.as_slice();
+            while !rest.is_empty() {
+                rest = rest.get(write(&file, rest)?..).unwrap_or_default();
+            }
+            fchmod(&file, Mode::from_raw_mode(0o644))
         }
     }
 }

@@ -8,6 +8,7 @@ mod group;
 mod identity;
 mod prepare;
 mod reserved;
+mod temporary;
 mod watch;
 
 use std::ffi::OsString;
