@@ -38,7 +38,6 @@ pub fn build(orders: &mut Orders) -> Result<(), Failed> {
     let tree = own_tree(orders)?;
     if orders.plan.own_root {
         let root = part(tree.as_fd(), c"root").at(Step::Root)?;
-        change(root.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Root)?;
         enter(root.as_fd()).at(Step::Root)?;
     } else {
         let read_only = Attributes { set: READ_ONLY | NO_SETUID | NO_DEVICES, ..Attributes::default() };
@@ -74,9 +73,10 @@ impl Ready<'_> {
             }
             What::Own { path, writable } => {
                 let tree = part(self.tree, path).map_err(place)?;
-                let (set, clear) = if *writable { (0, READ_ONLY) } else { (READ_ONLY, 0) };
-                let attributes = Attributes { set: NO_SETUID | NO_DEVICES | set, clear, ..Attributes::default() };
-                set_recursively(tree.as_fd(), EMPTY, attributes).map_err(place)?;
+                if *writable {
+                    let attributes = Attributes { clear: READ_ONLY, ..Attributes::default() };
+                    set_recursively(tree.as_fd(), EMPTY, attributes).map_err(place)?;
+                }
                 put(tree.as_fd(), &placed.target).map_err(place)
             }
             What::Itself { writable, reserve } => {
@@ -90,7 +90,6 @@ impl Ready<'_> {
             What::Cover { by, reserve } => {
                 let Some(target) = find(&placed.target, *reserve)? else { return Ok(()) };
                 let tree = part(self.tree, by).map_err(place)?;
-                change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES | NO_EXECUTION).map_err(place)?;
                 put_on(tree.as_fd(), target.as_fd()).map_err(place)
             }
             What::Processes => match &self.processes {
@@ -222,6 +221,8 @@ fn own_tree(orders: &Orders) -> Result<OwnedFd, Failed> {
     for (item, made) in orders.plan.made.iter().enumerate() {
         make(tree.as_fd(), made).item(Step::Make, item)?;
     }
+    // Its parts are copied with this, so none of them needs it again.
+    change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Make)?;
     Ok(tree)
 }
 
