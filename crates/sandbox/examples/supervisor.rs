@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::process::exit;
 
 use order::Order;
-use writ_core::json;
+use writ_core::{Decision, json};
+use writ_policy::Grant;
 use writ_sandbox::{Command, End, Features, Host, RunError, attack, run, self_test};
 
 fn main() {
@@ -34,7 +35,8 @@ fn main() {
         exit(0);
     }
     let command = Command::new(order.program, order.arguments.into_iter().map(OsString::from));
-    let result = run(&order.confinement, command, host, |listeners| {
+    let grant = Grant::of(&Decision::from_reasons(Vec::new()), order.confinement.digest(), "a test").unwrap();
+    let result = run(&grant, &order.confinement, command, host, |listeners| {
         let answer = listeners.http.map(|http| {
             std::thread::spawn(move || {
                 let (mut connection, _) = http.accept().unwrap();

@@ -32,8 +32,12 @@ pub struct Confinement {
     pub binds: Vec<Bind>,
     /// Device nodes besides `null`, `zero`, `full`, `random`, `urandom`, `tty` and terminals of its own.
     pub devices: Vec<HostPath>,
-    /// Bytes that its own `/tmp` and `/dev/shm` hold together.
+    /// Bytes that its own `/tmp` and `/dev/shm` hold together; `/dev/shm` alone where `/tmp` is a folder.
     pub temporary: u64,
+    /// A folder of the host that is its `/tmp`, for what one command writes and the next reads. It is made if only its last name is missing.
+    /// What it holds is bounded by its disk, and each file by `limits.fileSize`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temporary_folder: Option<HostPath>,
     /// What it reaches by network.
     pub network: Network,
     /// Whether it may make Unix sockets (pairs of connected ones it always may).
@@ -63,6 +67,7 @@ impl Confinement {
             binds: Vec::new(),
             devices: Vec::new(),
             temporary: 512 << 20,
+            temporary_folder: None,
             network: Network::Closed,
             unix_sockets: UnixSockets::Closed,
             environment: Environment { pass: Pass::All, drop: Vec::new(), set: Vec::new() },

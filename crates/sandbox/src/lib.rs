@@ -1,8 +1,8 @@
 //! Limits that the kernel holds around a command.
 //!
 //! Owns the way from a [`Confinement`], which says what a command may reach, to a process that cannot reach more: namespaces, mounts,
-//! Landlock, system-call filters, capabilities, limits. Knows no policy, keeps no ledger and carries no traffic: it hands listening sockets
-//! out. Its invariant: a layer that was asked for and cannot be had is an error, so a command that runs at all runs with all of it.
+//! Landlock, system-call filters, capabilities, limits. Reads no policy, keeps no ledger and carries no traffic: it hands listening sockets
+//! out; nothing is run without a [`writ_policy::Grant`]. Its invariant: a layer that was asked for and cannot be had is an error, so a command that runs at all runs with all of it.
 //!
 //! The only room with `unsafe`: what has no wrapper stands in `sys`, each with its reason.
 

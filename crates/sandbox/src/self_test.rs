@@ -107,7 +107,7 @@ pub fn self_test(
         output: Some(OwnedFd::from(write)),
         kept: None,
     };
-    let outcome = supervise::run(&inside.confinement(confinement, mounts), command, host, |_| Ok(()))?;
+    let outcome = supervise::carry_out(&inside.confinement(confinement, mounts), command, host, |_| Ok(()))?;
     let attacked = done(read)?.filter(|_| outcome.end == End::Exited(0)).ok_or(SelfTestError::Unfinished("inside"))?;
     let possible = outside.wait_with_output()?;
     let possible = done(possible.stdout.as_slice())?.ok_or(SelfTestError::Unfinished("outside"))?;

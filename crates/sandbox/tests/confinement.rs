@@ -98,7 +98,7 @@ fn closed_reading_shows_what_is_listed() {
         );
         let text = told.text();
         assert!(
-            text.starts_with("shown\nshown\n") && !text.contains("CANARY") && !text.contains("root"),
+            text.starts_with("shown\nshown\n") && !text.contains("CANARY") && !text.contains("root:x"),
             "{who:?} {text} {}",
             told.errors
         );

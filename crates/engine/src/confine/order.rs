@@ -9,11 +9,14 @@ use writ_core::json::{self, Value};
 use writ_core::{Answer, Decision, Digest, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
 use writ_policy::{Domains, Grant, Held, Policy};
-use writ_sandbox::{Confinement, Level, Network};
+use writ_sandbox::{Confinement, HostPath, Level, Network};
 
 use super::plan::{self, Ground};
 use super::strength;
 use crate::session::{Session, SessionError};
+
+/// The folder in the session's that is `/tmp` to its calls.
+const TEMPORARY: &str = "tmp";
 
 /// What a command runs in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,13 +71,19 @@ pub fn prepare(
     if session.client.is_none_or(|client| client.shell_calls().is_none()) {
         return Some(Err("its client takes no other line than the model's".to_owned()));
     }
-    Some(order(session, call, layers, approved).map(|order| {
-        let namespaces = level >= Level::Namespaces;
+    let namespaces = level >= Level::Namespaces;
+    Some(order(session, call, layers, approved, namespaces).map(|order| {
         Prepared { held: Held { files: namespaces, hosts: namespaces }, order }
     }))
 }
 
-fn order(session: &Session<'_>, call: &ToolCall, layers: &[&Policy], approved: bool) -> Result<Order, String> {
+fn order(
+    session: &Session<'_>,
+    call: &ToolCall,
+    layers: &[&Policy],
+    approved: bool,
+    namespaces: bool,
+) -> Result<Order, String> {
     let root = session.state.policy.as_ref().map_or(Path::new(&call.cwd), |policy| policy.root());
     let ground = Ground {
         layers,
@@ -90,6 +99,11 @@ fn order(session: &Session<'_>, call: &ToolCall, layers: &[&Policy], approved: b
     if let Network::Proxied(ports) = &confinement.network {
         let set = variables(&Places { proxy: ports.http, trust: None });
         confinement.environment.set.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
+    }
+    if namespaces {
+        // What one call leaves in `/tmp`, the next finds; without mounts there is no `/tmp` to write to.
+        let folder = session.store.folder(&session.id).join(TEMPORARY);
+        confinement.temporary_folder = Some(HostPath::new(folder).map_err(|error| error.to_string())?);
     }
     confinement.environment.drop.extend(session.home.secret_variables.iter().cloned());
     Ok(Order { confinement, egress: Rules { domains, ..Rules::default() } })

@@ -14,6 +14,7 @@ use writ_core::json::{self, Value};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_egress::{Direct, Record, Setup, Stage, SystemResolver, serve};
 use writ_evidence::row::{Row, RowDecision};
+use writ_policy::Grant;
 use writ_sandbox::{Command, End, Features, Host, Level, Listeners, Network, RunError};
 use writ_store::{Store, StoreError, regular_file};
 
@@ -100,7 +101,7 @@ impl ExecError {
 /// Runs it.
 pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     let store = Store::open(home.state().map_err(SessionError::from)?.to_owned())?;
-    let order = order(&store, line)?;
+    let (grant, order) = order(&store, line)?;
     let features = strength::features(&store)?;
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let (mut folder, kept) = io::pipe()?;
@@ -114,7 +115,7 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     let (rules, counts, words) = (order.egress.clone(), Arc::clone(&connections), Arc::clone(&refused));
     let sink =
         Sink { store: store.clone(), session: line.session.clone(), call: line.call.to_owned(), home: home.clone() };
-    let ran = writ_sandbox::run(&order.confinement, command, host, |listeners| match network {
+    let ran = writ_sandbox::run(&grant, &order.confinement, command, host, |listeners| match network {
         Network::Proxied(ports) => {
             let setup = Setup {
                 rules,
@@ -158,8 +159,8 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     Ok(Ran { code, folder, refused })
 }
 
-/// The order that the call's row grants for this line.
-fn order(store: &Store, line: &Line<'_>) -> Result<Order, ExecError> {
+/// The grant that the call's row says, and its order.
+fn order(store: &Store, line: &Line<'_>) -> Result<(Grant, Order), ExecError> {
     let not_granted = || ExecError::NotGranted { call: line.call.to_owned() };
     let allows = |row: &Row| {
         row.call_id.as_deref() == Some(line.call) && matches!(row.decision, RowDecision::Approved | RowDecision::Asked)
@@ -170,7 +171,7 @@ fn order(store: &Store, line: &Line<'_>) -> Result<Order, ExecError> {
     let bytes = regular_file::read(&path, MAX_ORDER).ok().filter(|bytes| Digest::of(bytes) == grant.confinement());
     let order: Option<Order> = bytes.and_then(|bytes| json::from_slice(&bytes).ok());
     let order = order.ok_or(ExecError::NoOrder { path })?;
-    grant.covers(order.digest(), line.text).then_some(order).ok_or_else(not_granted)
+    grant.covers(order.digest(), line.text).then_some((grant, order)).ok_or_else(not_granted)
 }
 
 /// The line behind what the client's shell does first, and the folder it ends in written to `descriptor`.

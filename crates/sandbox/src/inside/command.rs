@@ -58,7 +58,7 @@ fn prepare(orders: &Orders) -> Result<(), Failed> {
             landlock::allow(rules.as_fd(), program.as_fd(), landlock::EXECUTE).item(Step::Landlock, usize::MAX)?;
         }
     }
-    drop_capabilities(orders.namespaces).at(Step::Capabilities)?;
+    drop_capabilities().at(Step::Capabilities)?;
     set_no_new_privs(true).at(Step::Capabilities)?;
     if let Some(rules) = rules {
         landlock::restrict(rules.as_fd()).at(Step::Landlock)?;
@@ -71,9 +71,9 @@ fn prepare(orders: &Orders) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Gives up every capability, for good. Without a user namespace of its own a process may have none, and not the right to narrow what it
+/// Narrows what can be gained to nothing, for this process and all it starts. Without a user namespace of its own a process may have none, and not the right to narrow what it
 /// could gain; that it gains nothing is what `no_new_privs` says.
-pub fn drop_capabilities(namespaces: bool) -> Result<(), Errno> {
+pub fn narrow(namespaces: bool) -> Result<(), Errno> {
     for number in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
             Ok(()) => {}
@@ -83,6 +83,11 @@ pub fn drop_capabilities(namespaces: bool) -> Result<(), Errno> {
             Err(error) => return Err(error),
         }
     }
+    Ok(())
+}
+
+/// Gives up every capability, for good.
+pub fn drop_capabilities() -> Result<(), Errno> {
     clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })

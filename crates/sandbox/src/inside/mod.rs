@@ -130,6 +130,7 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
     expect(socket, Message::Go)?;
     // Nobody of the same user inside can look into this process, or the command's before it is another program.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity)?;
+    command::narrow(orders.namespaces).at(Step::Capabilities)?;
     match clone(0).at(Step::Start)? {
         Forked::Child => {
             let (step, error, item) = command::become_command(orders);
@@ -161,7 +162,7 @@ fn watch(orders: &Orders, socket: &OwnedFd, child: &Child) -> Result<i32, Failed
     message::send(socket, Message::Started, &[child.handle.as_fd()]).at(Step::Tell)?;
     // The caller's files are of no use here, and neither is any right.
     let socket = keep_only(socket.as_fd()).at(Step::Descriptors)?;
-    let watched = command::drop_capabilities(orders.namespaces).at(Step::Capabilities).and_then(|()| {
+    let watched = command::drop_capabilities().at(Step::Capabilities).and_then(|()| {
         if orders.namespaces {
             watch_all(socket, child.pid, orders.survivors)
         } else {

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fchmod, mkdirat, mknodat, open, openat, openat2, symlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, write};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
@@ -38,7 +38,6 @@ pub fn build(orders: &mut Orders) -> Result<(), Failed> {
     let tree = own_tree(orders)?;
     if orders.plan.own_root {
         let root = part(tree.as_fd(), c"root").at(Step::Root)?;
-        change(root.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Root)?;
         enter(root.as_fd()).at(Step::Root)?;
     } else {
         let read_only = Attributes { set: READ_ONLY | NO_SETUID | NO_DEVICES, ..Attributes::default() };
@@ -74,9 +73,10 @@ impl Ready<'_> {
             }
             What::Own { path, writable } => {
                 let tree = part(self.tree, path).map_err(place)?;
-                let (set, clear) = if *writable { (0, READ_ONLY) } else { (READ_ONLY, 0) };
-                let attributes = Attributes { set: NO_SETUID | NO_DEVICES | set, clear, ..Attributes::default() };
-                set_recursively(tree.as_fd(), EMPTY, attributes).map_err(place)?;
+                if *writable {
+                    let attributes = Attributes { clear: READ_ONLY, ..Attributes::default() };
+                    set_recursively(tree.as_fd(), EMPTY, attributes).map_err(place)?;
+                }
                 put(tree.as_fd(), &placed.target).map_err(place)
             }
             What::Itself { writable, reserve } => {
@@ -87,10 +87,9 @@ impl Ready<'_> {
                 }
                 put_on(tree.as_fd(), target.as_fd()).map_err(place)
             }
-            What::Mask { reserve, folder } => {
+            What::Cover { by, reserve } => {
                 let Some(target) = find(&placed.target, *reserve)? else { return Ok(()) };
-                let tree = part(self.tree, if *folder { c"nowhere" } else { c"nothing" }).map_err(place)?;
-                change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES | NO_EXECUTION).map_err(place)?;
+                let tree = part(self.tree, by).map_err(place)?;
                 put_on(tree.as_fd(), target.as_fd()).map_err(place)
             }
             What::Processes => match &self.processes {
@@ -222,6 +221,8 @@ fn own_tree(orders: &Orders) -> Result<OwnedFd, Failed> {
     for (item, made) in orders.plan.made.iter().enumerate() {
         make(tree.as_fd(), made).item(Step::Make, item)?;
     }
+    // Its parts are copied with this, so none of them needs it again.
+    change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Make)?;
     Ok(tree)
 }
 
@@ -248,6 +249,15 @@ fn make(tree: BorrowedFd<'_>, made: &Made) -> Result<(), Errno> {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
             let file = openat(tree, path, flags, Mode::from_raw_mode(0o600))?;
             fchmod(&file, Mode::from_raw_mode(*mode))
+        }
+        MadeKind::Text(text) => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+            let file = openat(tree, path, flags, Mode::from_raw_mode(0o600))?;
+            let mut rest = text.as_slice();
+            while !rest.is_empty() {
+                rest = rest.get(write(&file, rest)?..).unwrap_or_default();
+            }
+            fchmod(&file, Mode::from_raw_mode(0o644))
         }
     }
 }

@@ -4,9 +4,11 @@
 //! Refuses what is granted and missing, and identity 0. Its invariant: deeper places come after those that hold them, and every folder
 //! between a writable one and a protected name below it is a mount of its own, so none of them can be renamed.
 
+mod account;
 mod bare;
 mod places;
 mod resolve;
+mod steps;
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use landlock::{ABI, AccessFs, BitFlags};
 
 use crate::confinement::{Confinement, Reading};
+pub use account::Account;
 use places::Places;
 
 /// Why a confinement cannot be carried out on this host.
@@ -57,6 +60,10 @@ pub struct Plan {
     pub made: Vec<Made>,
     /// Trees of the host taken before anything is changed.
     pub taken: Vec<CString>,
+    /// Which of them only the caller may be able to reach, who takes it for the command.
+    pub lent: Option<usize>,
+    /// Made in the folder for temporary files, parents first, for what is shown below it: where, and whether a folder.
+    pub grounds: Vec<(PathBuf, bool)>,
     /// Put in their places, in this order.
     pub placed: Vec<Placed>,
     /// Names that are not there yet, and are kept so.
@@ -83,6 +90,8 @@ pub enum MadeKind {
     Folder(u32),
     /// An empty file with this mode.
     File(u32),
+    /// A file that everybody can read.
+    Text(Vec<u8>),
     /// A link.
     Link(CString),
 }
@@ -124,12 +133,12 @@ pub enum What {
         /// What is made first if nothing is there.
         reserve: Option<Reserve>,
     },
-    /// Nothing that could be read, over what is there.
-    Mask {
+    /// Something of the tree of its own over what is there, for reading at most.
+    Cover {
+        /// What.
+        by: &'static CStr,
         /// What is made first if nothing is there.
         reserve: Option<Reserve>,
-        /// Whether it covers a folder.
-        folder: bool,
     },
     /// Processes, as seen from inside.
     Processes,
@@ -137,12 +146,12 @@ pub enum What {
     Terminals,
 }
 
-/// What keeps a name: something that git and most programs do not see.
+/// What keeps a name on the host: something that git and most programs do not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserve {
     /// An empty folder.
     Folder,
-    /// A socket that nobody listens on, with no rights at all: opening it fails at once.
+    /// A socket that nobody listens on, with no rights at all: opening it fails at once. Inside an empty file lies over it.
     File,
 }
 
@@ -170,16 +179,17 @@ pub struct Ground {
 
 impl Plan {
     /// Looks at the disk and lays the steps out.
-    pub fn new(confinement: &Confinement, ground: Ground) -> Result<Self, PlanError> {
+    pub fn new(confinement: &Confinement, ground: Ground, account: &Account) -> Result<Self, PlanError> {
         if !ground.namespaces {
             return bare::plan(confinement, ground.landlock);
         }
         let own_root = confinement.reading == Reading::Closed;
         let mut places = Places::new(own_root, ground.stand_in);
-        places.own_folders(ground.fresh_proc)?;
+        places.own_folders(confinement, ground.fresh_proc)?;
         places.grants(confinement)?;
         places.protect(confinement)?;
-        places.into_plan(confinement, ground)
+        places.name(account)?;
+        steps::lay_out(places, confinement, ground)
     }
 }
 
@@ -188,7 +198,7 @@ impl Plan {
     pub fn owned_trees(&self) -> Vec<(usize, &CStr)> {
         let slots = self.placed.iter().filter_map(|placed| match placed.what {
             What::Taken { slot, owned, .. } => owned.then_some(slot),
-            What::Own { .. } | What::Itself { .. } | What::Mask { .. } | What::Processes | What::Terminals => None,
+            What::Own { .. } | What::Itself { .. } | What::Cover { .. } | What::Processes | What::Terminals => None,
         });
         slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str()))).collect()
     }

@@ -5,20 +5,17 @@
 
 use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use landlock::{Access, AccessFs};
-
 use super::resolve::{Found, Resolved, closed_to_others, is_reserve, resolve};
-use super::{
-    Ground, Made, MadeKind, Placed, Plan, PlanError, Reserve, Reserved, What, below, of_a_file, reading, text, writing,
-};
+use super::{Account, PlanError, Reserve};
 use crate::confinement::Confinement;
 use crate::host_path::HostPath;
 
 /// What a place holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Entry {
+pub enum Entry {
     /// Something of the host, at its own path; `owned` where a stand-in for root is its owner.
     Grant { writable: bool, folder: bool, owned: bool },
     /// Something of the host, at another path, read-only.
@@ -27,6 +24,10 @@ enum Entry {
     Device,
     /// A folder of the sandbox's own, by its name in the tree.
     Own { name: String, writable: bool },
+    /// A folder of the host for temporary files, which is no part of what the host has there.
+    Temporary { source: PathBuf },
+    /// A file of the sandbox's own, by its name in the tree.
+    Written { name: &'static str, text: Vec<u8> },
     /// What cannot be read.
     Mask { folder: bool, reserve: Option<Reserve> },
     /// What cannot be written.
@@ -39,24 +40,24 @@ enum Entry {
     Terminals,
 }
 
+impl Entry {
+    /// Whether the host's own cannot be seen below it.
+    const fn hides(&self) -> bool {
+        matches!(self, Self::Own { .. } | Self::Temporary { .. } | Self::Device | Self::Mask { .. })
+    }
+}
+
 /// The map.
 pub struct Places {
-    own_root: bool,
+    pub own_root: bool,
     stand_in: bool,
-    entries: BTreeMap<PathBuf, Entry>,
-    links: Vec<(PathBuf, PathBuf)>,
+    pub entries: BTreeMap<PathBuf, Entry>,
+    pub links: Vec<(PathBuf, PathBuf)>,
     masked: BTreeSet<PathBuf>,
     hollow: usize,
 }
 
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
-const DEVICE_LINKS: [(&str, &str); 5] = [
-    ("/dev/fd", "/proc/self/fd"),
-    ("/dev/stdin", "/proc/self/fd/0"),
-    ("/dev/stdout", "/proc/self/fd/1"),
-    ("/dev/stderr", "/proc/self/fd/2"),
-    ("/dev/ptmx", "pts/ptmx"),
-];
 
 impl Places {
     pub fn new(own_root: bool, stand_in: bool) -> Self {
@@ -64,12 +65,20 @@ impl Places {
     }
 
     /// `/dev`, `/tmp` and `/proc`.
-    pub fn own_folders(&mut self, fresh_proc: bool) -> Result<(), PlanError> {
+    pub fn own_folders(&mut self, confinement: &Confinement, fresh_proc: bool) -> Result<(), PlanError> {
         let own = |name: &str, writable| Entry::Own { name: name.to_owned(), writable };
         self.entries.insert("/dev".into(), own("dev", false));
         self.entries.insert("/dev/shm".into(), own("shm", true));
         self.entries.insert("/dev/pts".into(), Entry::Terminals);
-        self.entries.insert("/tmp".into(), own("tmp", true));
+        let temporary = match &confinement.temporary_folder {
+            None => own("tmp", true),
+            Some(path) => {
+                let resolved = look(path.as_path())?;
+                present(path.as_path(), &resolved)?;
+                Entry::Temporary { source: resolved.path }
+            }
+        };
+        self.entries.insert("/tmp".into(), temporary);
         for device in DEVICES {
             self.device(Path::new(device))?;
         }
@@ -122,7 +131,7 @@ impl Places {
 
     fn readable(&mut self, path: PathBuf, folder: bool) {
         let (top, shown) = match self.cover(&path) {
-            Some((top, Entry::Own { .. } | Entry::Device | Entry::Mask { .. })) => (top, false),
+            Some((top, entry)) if entry.hides() => (top, false),
             Some((top, _)) => (top, true),
             None => (Path::new("/"), !self.own_root),
         };
@@ -169,18 +178,14 @@ impl Places {
         };
         if mask {
             let seen = match self.cover(&path) {
-                Some((_, Entry::Own { .. } | Entry::Mask { .. } | Entry::Device)) => granted.is_some(),
-                Some(_) => true,
+                Some((_, entry)) => !entry.hides() || granted.is_some(),
                 None => granted.is_some() || !self.own_root,
             };
             if !seen {
                 return;
             }
             let folder = found == Found::Folder || reserve == Some(Reserve::Folder);
-            // What keeps the name of a file can be neither read nor written already.
-            let kept = reserve == Some(Reserve::File);
-            let entry = if kept { Entry::Held { reserve } } else { Entry::Mask { folder, reserve } };
-            self.entries.insert(path.clone(), entry);
+            self.entries.insert(path.clone(), Entry::Mask { folder, reserve });
         } else if let Some(Entry::Grant { folder, owned, .. }) = granted {
             self.entries.insert(path.clone(), Entry::Grant { writable: false, folder, owned });
         } else if below_writable.is_some() {
@@ -198,6 +203,33 @@ impl Places {
         }
     }
 
+    /// A name for the user and the group, unless what is shown has one, or the confinement says what is shown.
+    pub fn name(&mut self, account: &Account) -> Result<(), PlanError> {
+        for record in account.records() {
+            let resolved = look(Path::new(record.file))?;
+            let granted = match self.entries.get(&resolved.path) {
+                None => false,
+                Some(Entry::Grant { writable: false, .. }) => true,
+                Some(_) => continue,
+            };
+            let seen = granted
+                || match self.cover(&resolved.path) {
+                    None => !self.own_root,
+                    Some((_, Entry::Grant { writable: false, .. })) => true,
+                    Some(_) => continue,
+                };
+            let given = match (seen, resolved.found) {
+                (true, Found::File) => read(&resolved.path)?,
+                (true, Found::Folder | Found::Missing | Found::Hidden) => continue,
+                (false, _) => Vec::new(),
+            };
+            if let Some(text) = record.added_to(given) {
+                self.entries.insert(resolved.path, Entry::Written { name: record.name, text });
+            }
+        }
+        Ok(())
+    }
+
     /// Every folder between a writable one and `path`.
     fn pin(&mut self, path: &Path, top: &Path) {
         for folder in path.ancestors().skip(1).take_while(|folder| *folder != top) {
@@ -207,7 +239,7 @@ impl Places {
     }
 
     /// The nearest entry above a path that says what is there.
-    fn cover(&self, path: &Path) -> Option<(&Path, &Entry)> {
+    pub fn cover(&self, path: &Path) -> Option<(&Path, &Entry)> {
         path.ancestors().skip(1).find_map(|above| match self.entries.get_key_value(above) {
             Some((_, Entry::Pin { .. })) | None => None,
             Some((above, entry)) => Some((above.as_path(), entry)),
@@ -222,24 +254,8 @@ impl Places {
         }
     }
 
-    /// The steps.
-    pub fn into_plan(mut self, confinement: &Confinement, ground: Ground) -> Result<Plan, PlanError> {
-        self.hollow_out();
-        let mut steps = Steps::new(&self, confinement)?;
-        for (path, entry) in &self.entries {
-            steps.add(&self, path, entry)?;
-        }
-        for (link, target) in &self.links {
-            // Where the root is empty, a link on the way to something granted is made again.
-            if self.own_root && self.cover(link).is_none() && !self.entries.contains_key(link) {
-                steps.make(&below("root", link), MadeKind::Link(text(target)?))?;
-            }
-        }
-        steps.finish(confinement, ground)
-    }
-
     /// A masked folder with a grant below it becomes an empty one in which that can be shown.
-    fn hollow_out(&mut self) {
+    pub fn hollow_out(&mut self) {
         let shown = self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Grant { .. } | Entry::Shown { .. }));
         let above: BTreeSet<PathBuf> =
             shown.flat_map(|(path, _)| path.ancestors().skip(1)).map(Path::to_owned).collect();
@@ -252,133 +268,8 @@ impl Places {
     }
 }
 
-/// Steps as they are put together.
-struct Steps {
-    made: BTreeMap<PathBuf, MadeKind>,
-    plan: Plan,
-    writable: Vec<(PathBuf, bool)>,
-}
-
-impl Steps {
-    fn new(places: &Places, confinement: &Confinement) -> Result<Self, PlanError> {
-        let size = |bytes: u64| text(bytes.to_string().as_ref());
-        let plan = Plan {
-            own_root: places.own_root,
-            temporary: vec![
-                (text("size".as_ref())?, size(confinement.temporary)?),
-                (text("mode".as_ref())?, text("0755".as_ref())?),
-            ],
-            ..Plan::default()
-        };
-        let mut steps = Self { made: BTreeMap::new(), plan, writable: Vec::new() };
-        for (path, kind) in [
-            ("nothing", MadeKind::File(0)),
-            ("nowhere", MadeKind::Folder(0)),
-            ("tmp", MadeKind::Folder(0o1777)),
-            ("shm", MadeKind::Folder(0o1777)),
-        ] {
-            steps.make(Path::new(path), kind)?;
-        }
-        for (link, target) in DEVICE_LINKS {
-            steps.make(
-                &below("dev", &PathBuf::from(link.trim_start_matches("/dev"))),
-                MadeKind::Link(text(target.as_ref())?),
-            )?;
-        }
-        Ok(steps)
-    }
-
-    /// In the tree of its own, with the folders above it.
-    fn make(&mut self, path: &Path, kind: MadeKind) -> Result<(), PlanError> {
-        for folder in path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
-            self.made.entry(folder.to_owned()).or_insert(MadeKind::Folder(0o755));
-        }
-        self.made.entry(path.to_owned()).or_insert(kind);
-        Ok(())
-    }
-
-    fn add(&mut self, places: &Places, path: &Path, entry: &Entry) -> Result<(), PlanError> {
-        self.ground(places, path, entry)?;
-        let what = match entry {
-            Entry::Grant { writable, folder, owned } => {
-                if *writable {
-                    self.writable.push((path.to_owned(), *folder));
-                }
-                self.take(path, *writable, *owned, false)?
-            }
-            Entry::Shown { source, .. } => self.take(source, false, false, false)?,
-            Entry::Device => self.take(path, true, false, true)?,
-            Entry::Own { name, writable } => {
-                if *writable {
-                    self.writable.push((path.to_owned(), true));
-                }
-                self.make(Path::new(name), MadeKind::Folder(0o755))?;
-                What::Own { path: text(name.as_ref())?, writable: *writable }
-            }
-            Entry::Mask { folder, reserve } => What::Mask { folder: *folder, reserve: self.reserve(path, *reserve) },
-            Entry::Held { reserve } => What::Itself { writable: false, reserve: self.reserve(path, *reserve) },
-            Entry::Pin { reserve } => What::Itself { writable: true, reserve: self.reserve(path, *reserve) },
-            Entry::Processes => What::Processes,
-            Entry::Terminals => What::Terminals,
-        };
-        self.plan.placed.push(Placed { target: text(path)?, what });
-        Ok(())
-    }
-
-    fn take(&mut self, path: &Path, writable: bool, owned: bool, device: bool) -> Result<What, PlanError> {
-        self.plan.taken.push(text(path)?);
-        Ok(What::Taken { slot: self.plan.taken.len() - 1, writable, owned, device })
-    }
-
-    fn reserve(&mut self, path: &Path, reserve: Option<Reserve>) -> Option<Reserve> {
-        if let Some(by) = reserve {
-            self.plan.reserved.push(Reserved { path: path.to_owned(), by });
-        }
-        reserve
-    }
-
-    /// What the entry is mounted on: made where the tree of its own is, there already elsewhere.
-    fn ground(&mut self, places: &Places, path: &Path, entry: &Entry) -> Result<(), PlanError> {
-        let folder = match entry {
-            Entry::Grant { folder, .. } | Entry::Shown { folder, .. } => *folder,
-            Entry::Device => false,
-            Entry::Own { .. } | Entry::Processes | Entry::Terminals => true,
-            Entry::Mask { .. } | Entry::Held { .. } | Entry::Pin { .. } => return Ok(()),
-        };
-        let kind = if folder { MadeKind::Folder(0o755) } else { MadeKind::File(0o644) };
-        match places.cover(path) {
-            Some((above, Entry::Own { name, .. })) => {
-                let rest = path.strip_prefix(above).unwrap_or(path);
-                self.make(&below(name, rest), kind)
-            }
-            None if places.own_root => self.make(&below("root", path), kind),
-            Some(_) | None => match (path.symlink_metadata(), entry) {
-                (Ok(_), _) => Ok(()),
-                (Err(_), Entry::Shown { .. }) => Err(PlanError::NoTarget(path.to_owned())),
-                (Err(_), _) => Err(PlanError::Missing(path.to_owned())),
-            },
-        }
-    }
-
-    fn finish(mut self, confinement: &Confinement, ground: Ground) -> Result<Plan, PlanError> {
-        for (path, kind) in self.made {
-            self.plan.made.push(Made { path: text(&path)?, kind });
-        }
-        let abi = ground.landlock;
-        let device = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
-        let known = AccessFs::from_all(abi);
-        self.plan.rights.push((text("/".as_ref())?, reading().bits()));
-        self.plan.rights.push((text("/dev".as_ref())?, ((device | reading()) & known).bits()));
-        let change = reading() | writing(abi);
-        for (path, folder) in self.writable {
-            let rights = if folder { change } else { of_a_file(change, abi) };
-            self.plan.rights.push((text(&path)?, rights.bits()));
-        }
-        let process = reading() | AccessFs::WriteFile;
-        self.plan.rights.push((text("/proc".as_ref())?, process.bits()));
-        self.plan.folder = text(&look(confinement.folder.as_path())?.path)?;
-        Ok(self.plan)
-    }
+fn read(path: &Path) -> Result<Vec<u8>, PlanError> {
+    fs::read(path).map_err(|error| PlanError::Disk { path: path.to_owned(), error })
 }
 
 pub fn look(path: &Path) -> Result<Resolved, PlanError> {

@@ -19,6 +19,7 @@ use rustix::thread::{Timespec, nanosleep};
 use super::{RunError, Sandbox};
 use crate::confinement::{Confinement, Identity};
 use crate::features::{Features, Layer};
+use crate::plan::Plan;
 use crate::sys::mount::{Attributes, map_owners, set_recursively};
 use crate::sys::process::{Forked, clone, exit};
 
@@ -32,8 +33,7 @@ pub struct Who {
     pub mapped: bool,
 }
 
-/// The user and group that root's own files are shown to. No system gives this number to anybody, so no name is known for it; who wants one
-/// shows a `passwd` that has it.
+/// The user and group that root's own files are shown to. No system gives this number to anybody.
 pub const STAND_IN: u32 = 2_000_065_533;
 
 /// Decides.
@@ -63,12 +63,17 @@ pub fn of(confinement: &Confinement, features: &Features) -> Result<Who, RunErro
     }
 }
 
-/// Trees of the host in which root's files belong to the stand-in.
-pub fn map_trees(who: &Who, paths: &[(usize, &CStr)]) -> Result<Vec<(usize, OwnedFd)>, RunError> {
-    if !who.mapped || paths.is_empty() {
+/// Trees of the host that the command could not take itself: for a stand-in those in which root's files are to be its own, and for
+/// whoever is not the caller the folder for temporary files, which lies where only the caller may go.
+pub fn lend_trees(who: &Who, plan: &Plan) -> Result<Vec<(usize, OwnedFd)>, RunError> {
+    let mut paths = if who.other { plan.owned_trees() } else { Vec::new() };
+    if !who.mapped {
+        paths.retain(|(slot, _)| plan.lent == Some(*slot));
+    }
+    if paths.is_empty() {
         return Ok(Vec::new());
     }
-    let owners = owners()?;
+    let owners = if who.mapped { Some(owners()?) } else { None };
     let tree = |path: &CStr| -> Result<OwnedFd, Errno> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let place = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
@@ -79,7 +84,9 @@ pub fn map_trees(who: &Who, paths: &[(usize, &CStr)]) -> Result<Vec<(usize, Owne
         let tree = open_tree(&place, c"", flags)?;
         let private = Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() };
         set_recursively(tree.as_fd(), c"", private)?;
-        map_owners(tree.as_fd(), owners.as_fd())?;
+        if let Some(owners) = &owners {
+            map_owners(tree.as_fd(), owners.as_fd())?;
+        }
         Ok(tree)
     };
     let trees =

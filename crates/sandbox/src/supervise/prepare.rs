@@ -3,7 +3,7 @@
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, RulesetError, Scope,
@@ -11,13 +11,13 @@ use landlock::{
 use rustix::process::Resource;
 
 use super::identity::{self, Who};
-use super::{Command, RunError, environment};
+use super::{Command, RunError, environment, temporary};
 use crate::calls;
 use crate::confinement::{Confinement, Limits, Network};
 use crate::features::{Features, Layer, Level};
 use crate::inside::Orders;
 use crate::message::{Failure, Step};
-use crate::plan::{Ground, Plan};
+use crate::plan::{Account, Ground, Plan};
 use crate::sys::process::Texts;
 use crate::sys::signal::{Ignored, Mask};
 
@@ -44,12 +44,22 @@ pub fn prepare(
     }
     let identity = identity::of(confinement, features)?;
     let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
+    let variables = environment::of(&confinement.environment, std::env::vars_os());
+    if let Some(folder) = confinement.temporary_folder.as_ref().filter(|_| namespaces) {
+        temporary::make(folder.as_path(), &identity)?;
+    }
+    let home =
+        variables.iter().find(|(name, _)| name == "HOME").map_or(Vec::new(), |(_, value)| value.as_bytes().to_vec());
     let plan = Plan::new(
         confinement,
         Ground { landlock: abi, fresh_proc: features.fresh_proc, stand_in: identity.mapped, namespaces },
+        &Account { uid: identity.uid, gid: identity.gid, home },
     )?;
+    if let Some(folder) = &confinement.temporary_folder {
+        temporary::make_grounds(folder.as_path(), &plan.grounds)?;
+    }
     let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
-    for (slot, tree) in identity::map_trees(&identity, &plan.owned_trees())? {
+    for (slot, tree) in identity::lend_trees(&identity, &plan)? {
         if let Some(place) = slots.get_mut(slot) {
             *place = Some(tree);
         }
@@ -62,7 +72,6 @@ pub fn prepare(
     };
     let filters = calls::filters(setting)
         .map_err(|error| RunError::Outside("make filters on system calls", io::Error::other(error)))?;
-    let variables = environment::of(&confinement.environment, std::env::vars_os());
     let text = |text: OsString| CString::new(text.into_vec());
     let arguments: Result<Vec<CString>, _> =
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();

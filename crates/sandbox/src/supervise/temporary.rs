@@ -1,0 +1,81 @@
+//! The folder of the host that is the command's `/tmp`.
+//!
+//! Owns its making. Refuses a folder that others can enter or that is somebody else's. Its invariant: below it nothing is followed or
+//! replaced, since commands that ran before have written there.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags, mkdirat, openat2, renameat_with};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::RunError;
+use super::identity::Who;
+
+/// Makes it, unless an earlier run did.
+pub fn make(folder: &Path, who: &Who) -> Result<(), RunError> {
+    let failed = |error| RunError::Outside("make the folder for temporary files", error);
+    let owner = if who.other && !who.mapped { who.uid } else { geteuid().as_raw() };
+    let found = match fs::symlink_metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_whole(folder, who).and_then(|()| fs::symlink_metadata(folder))
+        }
+        found => found,
+    };
+    let found = found.map_err(failed)?;
+    if !found.is_dir() || found.uid() != owner || found.mode() & 0o077 != 0 {
+        return Err(failed(io::Error::other("it is no folder of the command's user alone")));
+    }
+    Ok(())
+}
+
+/// Under another name until it belongs to its owner, since another run may be about to use it.
+fn make_whole(folder: &Path, who: &Who) -> io::Result<()> {
+    let mut aside = folder.as_os_str().to_owned();
+    aside.push(format!(".{}", std::process::id()));
+    match DirBuilder::new().mode(0o700).create(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        // One of the same number was killed here.
+        Ok(()) | Err(_) => {}
+    }
+    if who.other && !who.mapped {
+        lchown(&aside, Some(who.uid), Some(who.gid))?;
+    }
+    match renameat_with(CWD, &aside, CWD, folder, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => fs::remove_dir(&aside),
+        renamed => Ok(renamed?),
+    }
+}
+
+/// Makes in it what something is shown on, parents first.
+pub fn make_grounds(folder: &Path, grounds: &[(PathBuf, bool)]) -> Result<(), RunError> {
+    let failed = |error: Errno| RunError::Outside("make a place in the folder for temporary files", error.into());
+    if grounds.is_empty() {
+        return Ok(());
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let top = openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).map_err(failed)?;
+    grounds.iter().try_for_each(|(path, folder)| make_ground(&top, path, *folder)).map_err(failed)
+}
+
+fn make_ground(top: &OwnedFd, path: &Path, folder: bool) -> Result<(), Errno> {
+    let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let parent = openat2(top, parent, flags, Mode::empty(), inside)?;
+    let made = if folder {
+        mkdirat(&parent, name, Mode::from_raw_mode(0o755))
+    } else {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        openat2(&parent, name, flags, Mode::from_raw_mode(0o644), inside).map(drop)
+    };
+    match made {
+        Err(Errno::EXIST) => Ok(()),
+        other => other,
+    }
+}
