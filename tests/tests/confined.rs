@@ -170,3 +170,28 @@ fn a_policy_that_only_advises_asks_as_before() {
     assert!(answer.get("updatedInput").is_none(), "{answer}");
     assert_eq!(lab.phase("sandbox"), Value::Null);
 }
+
+/// Where the policy names its files, the folder that the line starts in is no more than they are, and a line cannot choose another.
+#[test]
+fn what_is_not_named_is_not_there() {
+    let policy = json!({"version": "1.0", "name": "named", "enforce": "calls", "files": {"allow": ["src/**"]}});
+    let lab = Lab::new("confined-named", &policy);
+    fs::write(lab.repository().join("root.txt"), "outside\n").unwrap();
+    fs::write(lab.repository().join("src/in.txt"), "inside\n").unwrap();
+    let said = lab.said("eval \"$(echo 'txt.ni/crs tac ;txt.toor tac' | rev)\"; echo x > src/made; ls");
+    assert!(said.contains("inside") && !said.contains("outside"), "{said}");
+    assert!(lab.repository().join("src/made").is_file(), "{said}");
+}
+
+/// A call in the background has its result before its run ends.
+#[test]
+fn a_result_may_come_before_the_end_of_its_run() {
+    let lab = Lab::new("confined-background", &policy());
+    let (id, _) = lab.ask("echo one");
+    let result = r#","tool_input":{"command":"echo one"},"tool_response":"started""#;
+    lab.place
+        .answer(&lab.place.payload("PostToolUse", &format!(r#","tool_name":"Bash","tool_use_id":"{id}"{result}"#)));
+    let ran = lab.place.writ(&["exec", "--session", SESSION, "--call", &id, "--", "echo one"]);
+    assert_eq!(String::from_utf8(ran.stdout).unwrap(), "one\n");
+    assert_eq!(lab.phase("sandbox")["outcome"], "passed", "{}", lab.phase("sandbox"));
+}

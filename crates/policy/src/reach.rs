@@ -5,7 +5,7 @@
 
 use crate::glob::split;
 use crate::policy::Policy;
-use crate::rules::{PathRule, last_word_of};
+use crate::rules::{PathRule, Reading, last_word_of};
 use crate::scope::Scope;
 
 /// What may be done with a path. Ordered so that the narrower is the smaller.
@@ -54,6 +54,20 @@ impl Policy {
         let allow = files.allow.as_deref().unwrap_or_default();
         let rules = files.deny.iter().chain(&files.read_only).chain(&files.approval).chain(allow);
         rules.filter_map(|rule| rule.anchor(home)).collect()
+    }
+
+    /// The rules that say more than a kernel can hold, each with what of it is left to reading command lines.
+    pub fn advised(&self, home: Option<&str>) -> Vec<String> {
+        let files = &self.files;
+        let lists = files.deny.iter().chain(&files.read_only).chain(&files.approval);
+        let patterns = lists.filter(|rule| !rule.is_a_place(home)).map(|rule| {
+            format!("{}: of names that do not exist yet, and of places outside the policy's folder", rule.pointer)
+        });
+        let tools = self.tools.deny.iter().chain(&self.tools.approval).chain(self.tools.allow.iter().flatten());
+        let programs = tools
+            .filter(|rule| rule.is_about("Bash", Reading::Wide) && rule.path().is_none())
+            .map(|rule| format!("{}: which program runs", rule.pointer));
+        patterns.chain(programs).collect()
     }
 
     /// Whether every path below a folder is treated as every other is there, for certain.

@@ -104,6 +104,11 @@ impl PathRule {
         !self.negated && self.with(home, |glob| glob.overlaps(pattern, narrow)).unwrap_or(false)
     }
 
+    /// Whether it names one place and what lies below it, without wildcards in the place's own name.
+    pub fn is_a_place(&self, home: Option<&str>) -> bool {
+        self.anchor(home).is_some_and(|place| self.covers_below(&place, home))
+    }
+
     /// Whether it names everything below a folder.
     pub fn covers_below(&self, folder: &str, home: Option<&str>) -> bool {
         self.with(home, |glob| glob.covers_below(folder)).unwrap_or(false)

@@ -15,7 +15,7 @@ use crate::host_path::{HostPath, pairs};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Confinement {
-    /// Where the command starts; it is readable.
+    /// Where the command starts. Where reading is open it is readable; elsewhere it is empty but for what is granted.
     pub folder: HostPath,
     /// What may be read besides `readable` and `writable`.
     pub reading: Reading,

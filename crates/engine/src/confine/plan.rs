@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use writ_policy::{Policy, Reach, Setting};
@@ -81,6 +82,8 @@ pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
         walk.confinement.reading = Reading::Closed;
         walk.system()?;
     }
+    let home = ground.setting.home.as_deref();
+    walk.advised = ground.layers.iter().flat_map(|policy| policy.advised(home)).collect();
     walk.folder(ground.root, if named { Reach::Unnamed } else { Reach::Read }, 0)?;
     walk.elsewhere()?;
     walk.secrets()?;
@@ -247,7 +250,7 @@ impl Walk<'_> {
         let tools = home.iter().flat_map(|home| TOOLS.iter().map(|name| home.join(name)));
         let all: Vec<PathBuf> =
             SYSTEM.iter().map(PathBuf::from).chain(tools).chain(self.ground.search.iter().cloned()).collect();
-        for path in all.into_iter().filter(|path| path.exists()) {
+        for path in all.into_iter().filter(|path| path.exists() && may_be_entered(path)) {
             self.confinement.readable.push(host(&path)?);
         }
         Ok(())
@@ -279,6 +282,13 @@ impl Walk<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the confined user, who is not root, can come to a path. Only root has folders that are closed to it.
+fn may_be_entered(path: &Path) -> bool {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let open = |folder: &Path| fs::metadata(folder).is_ok_and(|found| found.mode() & 0o001 != 0);
+    !is_root || path.ancestors().skip(1).all(open)
 }
 
 fn any_name(folder: &Path) -> String {

@@ -26,6 +26,8 @@ pub struct Confined {
     folder: PathBuf,
     /// Those that have not run in it yet.
     waiting: HashMap<String, Grant>,
+    /// Those that have a result and no row of a run yet: one in the background has its result first.
+    unseen: HashMap<String, (u64, Grant)>,
     /// Those that have.
     ran: u64,
     weakest: Option<Level>,
@@ -42,6 +44,7 @@ impl Confined {
         Self {
             folder: folder.to_owned(),
             waiting: HashMap::new(),
+            unseen: HashMap::new(),
             ran: 0,
             weakest: None,
             connections: 0,
@@ -60,14 +63,16 @@ impl Confined {
                     self.waiting.insert(id.clone(), grant);
                 }
             }
-            (RowDecision::Completed, _) if self.waiting.remove(id).is_some() => {
-                self.findings.add(row.sequence, "it ran, and not in the sandbox it was granted");
+            (RowDecision::Completed, _) => {
+                if let Some(grant) = self.waiting.remove(id) {
+                    self.unseen.insert(id.clone(), (row.sequence, grant));
+                }
             }
             // A call that failed may have been refused before it ran.
             (RowDecision::Failed, _) => drop(self.waiting.remove(id)),
             (RowDecision::Checkpoint, CONNECTION) => self.connection(row),
             (RowDecision::Checkpoint, CONFINED) => {
-                let grant = self.waiting.remove(id);
+                let grant = self.waiting.remove(id).or_else(|| Some(self.unseen.remove(id)?.1));
                 if let Err(why) = self.ran(row, grant) {
                     self.findings.add(row.sequence, why);
                 }
@@ -102,7 +107,12 @@ impl Confined {
     }
 
     /// What it comes to; nothing where no call was granted a sandbox.
-    pub fn phase(self) -> Option<Phase> {
+    pub fn phase(mut self) -> Option<Phase> {
+        let mut unseen: Vec<u64> = self.unseen.drain().map(|(_, (sequence, _))| sequence).collect();
+        unseen.sort_unstable();
+        for sequence in unseen {
+            self.findings.add(sequence, "it ran, and not in the sandbox it was granted");
+        }
         let any = self.ran > 0 || !self.waiting.is_empty() || self.findings.total() > 0;
         let level = self.weakest.map_or("none", strength::word);
         let network = match (self.connections, self.refused) {

@@ -113,7 +113,9 @@ impl Places {
         }
         // Parents first, so that what a parent grants is not granted again.
         let readable: BTreeSet<&Path> = confinement.readable.iter().map(HostPath::as_path).collect();
-        for path in readable.into_iter().chain([confinement.folder.as_path()]) {
+        // Where reading is closed, the folder the command starts in is readable only as far as it is granted.
+        let folder = (!self.own_root).then(|| confinement.folder.as_path());
+        for path in readable.into_iter().chain(folder) {
             let resolved = look(path)?;
             let folder = present(path, &resolved)?;
             self.links.extend(resolved.links);

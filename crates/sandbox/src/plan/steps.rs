@@ -35,6 +35,11 @@ pub fn lay_out(mut places: Places, confinement: &Confinement, ground: Ground) ->
             steps.make(&below("root", link), MadeKind::Link(text(target)?))?;
         }
     }
+    let folder = look(confinement.folder.as_path())?.path;
+    if places.own_root && places.cover(&folder).is_none() && !places.entries.contains_key(&folder) {
+        // The command starts there, whether or not anything in it is granted.
+        steps.make(&below("root", &folder), MadeKind::Folder(0o755))?;
+    }
     steps.finish(confinement, ground)
 }
 
