@@ -72,9 +72,10 @@ pub fn prepare(
         return Some(Err("its client takes no other line than the model's".to_owned()));
     }
     let namespaces = level >= Level::Namespaces;
-    Some(order(session, call, layers, approved, namespaces).map(|order| {
-        Prepared { held: Held { files: namespaces, hosts: namespaces }, order }
-    }))
+    Some(
+        order(session, call, layers, approved, namespaces)
+            .map(|order| Prepared { held: Held { files: namespaces, hosts: namespaces }, order }),
+    )
 }
 
 fn order(
