@@ -92,14 +92,16 @@ fn a_kept_name_disturbs_no_program() {
         fs::write(world.folder.join("repository/src/file"), "x\n").unwrap();
         world.open();
         let mut confinement = world.confinement();
-        for name in ["repository/.envrc", "repository/.gitmodules", "repository/src/.npmrc"] {
+        confinement.environment.set.push(("HOME".into(), "/nowhere".into()));
+        for name in ["repository/.envrc", "repository/.gitmodules", "repository/src/.npmrc", "repository/.vscode/"] {
             confinement.read_only.push(world.path(name));
         }
         let script = "cd repository && git init -q . && git status --short && git clean -nd && git add -An
+            git add src && git -c user.name=a -c user.email=a@b commit -qm a && touch new && git -c user.name=a -c user.email=a@b stash -qu && git stash pop -q >/dev/null && git clean -nd
             tar cf ../t . && cp -r . ../copy && python3 -c 'import shutil; shutil.copytree(\".\", \"../tree\")' && echo well
             echo x > .envrc; rm -f .envrc; mv .envrc e; ln -f src/file .envrc; wc -c < .envrc; chmod 777 .envrc || echo kept";
         let told = world.shell(&confinement, script);
-        let expected = "?? src/\nWould remove src/\nadd 'src/file'\nwell\n0\nkept\n";
+        let expected = "?? src/\nWould remove src/\nadd 'src/file'\nWould remove new\nwell\n0\nkept\n";
         assert_eq!(told.text(), expected, "{who:?} {}", told.errors);
         assert!(!world.folder.join("repository/.envrc").exists() && !told.errors.contains("tar:"));
     }

@@ -66,6 +66,8 @@ impl Steps {
             ("nothing", MadeKind::File(0)),
             ("nowhere", MadeKind::Folder(0)),
             ("empty", MadeKind::File(0o444)),
+            ("ignored", MadeKind::Folder(0o755)),
+            ("ignored/.gitignore", MadeKind::Text(b"*\n".to_vec())),
             ("tmp", MadeKind::Folder(0o1777)),
             ("shm", MadeKind::Folder(0o1777)),
         ] {
@@ -125,7 +127,11 @@ impl Steps {
             Entry::Held { reserve: Some(Reserve::File) } => {
                 What::Cover { by: c"empty", reserve: self.reserve(path, Some(Reserve::File)) }
             }
-            Entry::Held { reserve } => What::Itself { writable: false, reserve: self.reserve(path, *reserve) },
+            // What keeps that of a folder is one that git takes for ignored, so that it neither lists it nor fails to remove it.
+            Entry::Held { reserve: Some(Reserve::Folder) } => {
+                What::Cover { by: c"ignored", reserve: self.reserve(path, Some(Reserve::Folder)) }
+            }
+            Entry::Held { reserve: None } => What::Itself { writable: false, reserve: None },
             Entry::Pin { reserve } => What::Itself { writable: true, reserve: self.reserve(path, *reserve) },
             Entry::Processes => What::Processes,
             Entry::Terminals => What::Terminals,
