@@ -74,8 +74,9 @@ pub const SECRETS: [&str; 24] = [
     ".gemini/oauth_creds.json",
 ];
 
-/// Names in a folder that can be written which shells, editors and clients obey outside the sandbox. A last `/` is a folder.
-pub const KEPT: [&str; 18] = [
+/// Names in a folder that can be written which shells, editors and clients obey outside the sandbox, kept also where they are not
+/// there yet. A last `/` is a folder.
+pub const KEPT: [&str; 12] = [
     ".claude/",
     ".mcp.json",
     ".codex/",
@@ -86,15 +87,12 @@ pub const KEPT: [&str; 18] = [
     ".zed/",
     ".envrc",
     ".bashrc",
-    ".bash_profile",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".gitconfig",
-    ".gitmodules",
     ".mise.toml",
     "mise.toml",
 ];
+
+/// The same, kept where they are there: a repository's own are obeyed only where somebody says so.
+pub const KEPT_IF_THERE: [&str; 6] = [".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".gitmodules"];
 
 /// What git runs or obeys, below its own folder.
 pub const GIT_OBEYS: [&str; 5] = ["hooks/", "config", "config.worktree", "info/attributes", "modules/"];

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use writ_policy::{Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
-use super::places::{GIT_OBEYS, KEPT, SECRETS, SYSTEM, TOOLS};
+use super::places::{GIT_OBEYS, KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
 const ANY_NAME: &str = "\u{1}writ";
@@ -149,10 +149,12 @@ impl Walk<'_> {
             self.repository(&git, found.is_dir(), own)?;
         }
         if own == Reach::Write {
-            for name in KEPT {
+            for (name, also_absent) in
+                KEPT.iter().map(|name| (name, depth == 0)).chain(KEPT_IF_THERE.iter().map(|name| (name, false)))
+            {
                 let path = folder.join(name.trim_end_matches('/'));
-                // Names that are not there yet are kept where an agent starts, and at the top.
-                if depth == 0 || path.symlink_metadata().is_ok() {
+                // Names that are not there yet are kept at the top.
+                if also_absent || path.symlink_metadata().is_ok() {
                     self.confinement.read_only.push(host(&folder.join(name))?);
                 }
             }
@@ -199,8 +201,8 @@ impl Walk<'_> {
         }
         for name in GIT_OBEYS {
             let path = git.join(name);
-            // Git itself asks for these two on the way, and takes a refusal for an error.
-            if !matches!(name, "info/attributes" | "modules/") || path.exists() {
+            // Git asks for the others on its way, and takes a refusal for an error; it obeys them only as `config` says.
+            if matches!(name, "hooks/" | "config") || path.exists() {
                 self.confinement.read_only.push(host(&path)?);
             }
         }
