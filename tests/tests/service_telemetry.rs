@@ -144,3 +144,25 @@ fn a_collector_that_is_not_there_is_told_of() {
     let wrong = command(&folder.state(), &["--otlp", "collector.example"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
 }
+
+/// A variable that says something nobody can do is told, and a file that never ends is not waited for.
+#[test]
+fn variables_that_cannot_be_meant_are_told() {
+    let folder = Folder::new("serve-otlp-wrong");
+    let pipe = folder.0.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (name, value) in [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "junk"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon"),
+        ("OTEL_TRACES_SAMPLER", "sometimes"),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", pipe.to_str().unwrap()),
+    ] {
+        let mut start = command(&folder.state(), &["--listen", "127.0.0.1:0"]);
+        start.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9").env(name, value);
+        let output = start.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{name}: {said}");
+        assert!(said.contains(name) || said.contains("pipe"), "{name}: {said}");
+    }
+}

@@ -17,8 +17,9 @@ struct Tool {
 }
 
 /// Git, bash, Node, OpenSSL, Python and Chromium are the oracles of the tests; npm fetches the real agent client and a TypeScript compiler,
-/// a virtual environment of Python's the fuzzer of the service; PostgreSQL is what several replicas share.
-const TOOLS: [Tool; 8] = [
+/// a virtual environment of Python's the fuzzer of the service; PostgreSQL is what several replicas share. The egress proxy is asked by
+/// curl, Python, pip and Java too.
+const TOOLS: [Tool; 13] = [
     Tool { program: "git", probe: "--version", package: "git" },
     Tool { program: "bash", probe: "--version", package: "bash" },
     Tool { program: "openssl", probe: "version", package: "openssl" },
@@ -26,6 +27,11 @@ const TOOLS: [Tool; 8] = [
     Tool { program: "npm", probe: "--version", package: "npm" },
     Tool { program: "python3", probe: "-cimport ensurepip, venv", package: "python3-venv" },
     Tool { program: "chromium", probe: "--version", package: "chromium" },
+    Tool { program: "curl", probe: "--version", package: "curl" },
+    Tool { program: "python3", probe: "-cimport requests", package: "python3-requests" },
+    Tool { program: "python3", probe: "-mpip", package: "python3-pip" },
+    Tool { program: "java", probe: "-version", package: "default-jre-headless" },
+    Tool { program: "ps", probe: "--version", package: "procps" },
     Tool { program: "initdb", probe: "--version", package: "postgresql-15" },
 ];
 

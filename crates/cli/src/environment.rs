@@ -135,28 +135,68 @@ pub fn not_absolute() -> Vec<(&'static str, String)> {
 }
 
 /// Where spans and metrics go: below `endpoint`, else where OpenTelemetry's own variables say, else nowhere.
-pub fn otlp(endpoint: Option<String>) -> Option<Otlp> {
-    let said = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    if said("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-        return None;
+pub fn otlp(endpoint: Option<String>) -> Result<Option<Otlp>, Failure> {
+    if said("OTEL_SDK_DISABLED")?.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return Ok(None);
     }
-    let url = |signal: &str, path: &str| {
-        if said(&format!("OTEL_{signal}_EXPORTER")).is_some_and(|exporter| exporter == "none") {
-            return None;
+    let all = said("OTEL_EXPORTER_OTLP_ENDPOINT")?;
+    let url = |signal: &str, path: &str| -> Result<Option<String>, Failure> {
+        if said(&format!("OTEL_{signal}_EXPORTER"))?.is_some_and(|exporter| exporter == "none") {
+            return Ok(None);
         }
         // The variable of one signal is its whole URL.
-        let own = || said(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"));
+        let own = said(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"))?;
         let below = |base: String| format!("{}{path}", base.trim_end_matches('/'));
-        endpoint.clone().map(below).or_else(own).or_else(|| said("OTEL_EXPORTER_OTLP_ENDPOINT").map(below))
+        Ok(endpoint.clone().map(below).or(own).or_else(|| all.clone().map(below)))
     };
-    let (spans, metrics) = (url("TRACES", "/v1/traces"), url("METRICS", "/v1/metrics"));
-    let timeout = said("OTEL_EXPORTER_OTLP_TIMEOUT").and_then(|millis| millis.parse().ok());
-    (spans.is_some() || metrics.is_some()).then(|| Otlp {
+    let (spans, metrics) = (url("TRACES", "/v1/traces")?, url("METRICS", "/v1/metrics")?);
+    if spans.is_none() && metrics.is_none() {
+        return Ok(None);
+    }
+    for signal in ["", "TRACES_", "METRICS_"] {
+        one_of(&format!("OTEL_EXPORTER_OTLP_{signal}PROTOCOL"), &["http/protobuf", "http/json"])?;
+    }
+    one_of("OTEL_TRACES_SAMPLER", &SAMPLERS)?;
+    let timeout = said("OTEL_EXPORTER_OTLP_TIMEOUT")?.map(|text| {
+        let wrong = || wrong("OTEL_EXPORTER_OTLP_TIMEOUT", &text, "a whole number of milliseconds");
+        text.parse().map(Duration::from_millis).map_err(|_not_a_number| wrong())
+    });
+    Ok(Some(Otlp {
         spans,
         metrics,
-        timeout: timeout.map_or(Otlp::TIMEOUT, Duration::from_millis),
-        authorities: said("OTEL_EXPORTER_OTLP_CERTIFICATE").map(PathBuf::from),
-    })
+        timeout: timeout.transpose()?.unwrap_or(Otlp::TIMEOUT),
+        authorities: said("OTEL_EXPORTER_OTLP_CERTIFICATE")?.map(PathBuf::from),
+    }))
+}
+
+/// The samplers that OpenTelemetry knows.
+const SAMPLERS: [&str; 6] = [
+    "always_on",
+    "always_off",
+    "traceidratio",
+    "parentbased_always_on",
+    "parentbased_always_off",
+    "parentbased_traceidratio",
+];
+
+/// A variable that says something.
+fn said(name: &str) -> Result<Option<String>, Failure> {
+    match env::var(name) {
+        Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(value)) => Err(wrong(name, &value.to_string_lossy(), "text in UTF-8")),
+    }
+}
+
+fn one_of(name: &str, words: &[&str]) -> Result<(), Failure> {
+    match said(name)?.filter(|value| !words.contains(&value.as_str())) {
+        None => Ok(()),
+        Some(value) => Err(wrong(name, &value, &format!("one of {}", words.join(", ")))),
+    }
+}
+
+fn wrong(name: &str, value: &str, wanted: &str) -> Failure {
+    Failure::Usage(format!("`{name}` is `{value}`: write {wanted}, or unset it"))
 }
 
 /// The folders of `$PATH`.

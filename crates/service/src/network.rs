@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::pem::PemObject;
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use writ_core::regular_file;
 use writ_verifier::{Fetch, Fetched, NetworkError};
 
 /// How long one request may take.
@@ -32,9 +33,14 @@ pub(crate) fn authorities() -> Vec<Certificate<'static>> {
     roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect()
 }
 
+/// Largest file of authorities.
+const MAX_PEM: u64 = 16 << 20;
+
 /// The authorities in a file of PEM.
-pub(crate) fn authorities_in(path: &Path) -> Result<Vec<Certificate<'static>>, PemError> {
-    let roots = CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>()?;
+pub(crate) fn authorities_in(path: &Path) -> Result<Vec<Certificate<'static>>, String> {
+    let bytes = regular_file::read(path, MAX_PEM).map_err(|error| error.to_string())?;
+    let roots =
+        CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
     Ok(roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect())
 }
 

@@ -30,7 +30,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         rate: NonZeroU32::new(args.rate),
         max_body: usize::try_from(args.max_body).unwrap_or(usize::MAX),
         timeout: Duration::from_secs(args.timeout),
-        otlp: environment::otlp(args.otlp),
+        otlp: environment::otlp(args.otlp)?,
         log: match args.log {
             LogFormat::Text => Style::Text,
             LogFormat::Json => Style::Json,

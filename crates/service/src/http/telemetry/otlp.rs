@@ -153,8 +153,9 @@ impl Client {
     fn new(otlp: &Otlp) -> Result<Self, OtlpError> {
         let roots = match &otlp.authorities {
             None => network::authorities(),
-            Some(path) => network::authorities_in(path)
-                .map_err(|why| OtlpError::Authorities { path: path.clone(), why: why.to_string() })?,
+            Some(path) => {
+                network::authorities_in(path).map_err(|why| OtlpError::Authorities { path: path.clone(), why })?
+            }
         };
         Ok(Self { agent: network::agent(roots, otlp.timeout), failure: Arc::default() })
     }
