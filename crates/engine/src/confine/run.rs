@@ -86,9 +86,6 @@ pub enum ExecError {
     /// The system.
     #[error("{0}")]
     System(#[from] io::Error),
-    /// The egress proxy could not keep a record of what it let through.
-    #[error("connections could not be recorded: {0}")]
-    Unrecorded(String),
 }
 
 impl ExecError {
@@ -105,7 +102,7 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     let features = strength::features(&store)?;
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let (mut folder, kept) = io::pipe()?;
-    let script = script(line, home, &store, kept.as_raw_fd());
+    let script = script(line, &store, kept.as_raw_fd());
     let command =
         Command { kept: Some(OwnedFd::from(kept)), ..Command::new(&line.shell, ["-c".into(), OsString::from(script)]) };
     let host = Host { features: &features, state: store.root() };
@@ -175,11 +172,10 @@ fn order(store: &Store, line: &Line<'_>) -> Result<(Grant, Order), ExecError> {
 }
 
 /// The line behind what the client's shell does first, and the folder it ends in written to `descriptor`.
-fn script(line: &Line<'_>, home: &Home, store: &Store, descriptor: i32) -> String {
+fn script(line: &Line<'_>, store: &Store, descriptor: i32) -> String {
     let genesis = store.first_row(line.session).ok().flatten();
     let client = genesis.and_then(|row| crate::session::rows::client(&row.detail).ok());
     let prelude = client.and_then(|client| client.shell_calls()?.prelude(&line.arguments));
-    let _ = home;
     let before = prelude.map_or_else(String::new, |prelude| format!("{prelude} && "));
     let quoted = line.text.replace('\'', r"'\''");
     format!("{before}eval '{quoted}' && pwd -P >&{descriptor}")
