@@ -195,3 +195,17 @@ fn a_result_may_come_before_the_end_of_its_run() {
     assert_eq!(String::from_utf8(ran.stdout).unwrap(), "one\n");
     assert_eq!(lab.phase("sandbox")["outcome"], "passed", "{}", lab.phase("sandbox"));
 }
+
+/// What is too deep to be looked at may hold what is denied: the call does not run. Without rules about files there is nothing to miss.
+#[test]
+fn folders_without_end_are_not_passed_over() {
+    let deep = |lab: &Lab| fs::create_dir_all(lab.repository().join("d/".repeat(140))).unwrap();
+    let lab = Lab::new("confined-deep", &policy());
+    deep(&lab);
+    let (_, answer) = lab.ask("echo one");
+    assert_eq!(answer["permissionDecision"], "deny", "{answer}");
+    assert!(answer["permissionDecisionReason"].as_str().unwrap().contains("folders deep"), "{answer}");
+    let lab = Lab::new("confined-deep-free", &json!({"version": "1.0", "name": "free", "enforce": "calls"}));
+    deep(&lab);
+    assert_eq!(lab.said("echo one"), "one\n");
+}

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use writ_core::{SessionId, visible};
-use writ_engine::confine::run::{Line, exec};
+use writ_engine::confine::run::{ExecError, Line, exec};
 
 use crate::args::ExecArgs;
 use crate::environment;
@@ -26,7 +26,8 @@ pub fn run(args: &ExecArgs) -> Result<(), Failure> {
     let ran = match exec(&line, &environment::home()) {
         Ok(ran) => ran,
         Err(error) => {
-            say(&format!("it did not run: {error}"));
+            let ran = matches!(error, ExecError::Unrecorded(_));
+            say(&if ran { error.to_string() } else { format!("it did not run: {error}") });
             return Err(Failure::Said(error.exit_code()));
         }
     };

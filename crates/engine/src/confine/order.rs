@@ -71,6 +71,9 @@ pub fn prepare(
     if session.client.is_none_or(|client| client.shell_calls().is_none()) {
         return Some(Err("its client takes no other line than the model's".to_owned()));
     }
+    if session.home.program.is_none() {
+        return Some(Err("where Writ's own program is cannot be found out".to_owned()));
+    }
     let namespaces = level >= Level::Namespaces;
     Some(
         order(session, call, layers, approved, namespaces)

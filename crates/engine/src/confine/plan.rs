@@ -5,7 +5,7 @@
 //! kernel can hold stands in [`Planned::advised`].
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +55,9 @@ pub enum PlanError {
     /// There is too much to look at.
     #[error("`{}` holds more than {MOST} files, and a rule of the policy may be about any of them: name folders in its patterns", .0.display())]
     TooMany(PathBuf),
+    /// Folders in folders without end.
+    #[error("`{}` lies more than {DEEPEST} folders deep, and a rule of the policy may be about something in it", .0.display())]
+    TooDeep(PathBuf),
     /// A folder cannot be read.
     #[error("`{}`: {error}", path.display())]
     Disk {
@@ -159,11 +162,24 @@ impl Walk<'_> {
                 }
             }
         }
-        if self.is_alike(folder) && !self.may_hold_repositories(own) || depth > DEEPEST {
+        let alike = self.is_alike(folder);
+        if alike && (!self.may_hold_repositories(own) || depth > DEEPEST) {
             return Ok(());
         }
+        if depth > DEEPEST {
+            return Err(PlanError::TooDeep(folder.to_owned()));
+        }
         let disk = |error| PlanError::Disk { path: folder.to_owned(), error };
-        for entry in fs::read_dir(folder).map_err(disk)? {
+        let entries = match fs::read_dir(folder) {
+            // It went while the tree was looked at.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            // Its owner could open it again, inside.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return if alike { Ok(()) } else { self.give(folder, Reach::Denied) };
+            }
+            entries => entries.map_err(disk)?,
+        };
+        for entry in entries {
             let entry = entry.map_err(disk)?;
             self.seen += 1;
             if self.seen > MOST {

@@ -56,7 +56,7 @@ pub struct Ran {
     pub refused: Vec<String>,
 }
 
-/// Why it was not run.
+/// Why it was not run, or not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// No row lets it run.
@@ -83,6 +83,9 @@ pub enum ExecError {
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// It ran, and its row could not be written.
+    #[error("it ran, and that could not be recorded: {0}")]
+    Unrecorded(SessionError),
     /// The system.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -147,13 +150,17 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
         refused: denied,
         standing: "enforced",
     };
-    let mut session = Session::resume(&store, line.session, home, Timestamp::now())?;
-    let mut draft = session.event(CONFINED, detail);
-    draft.call_id = Some(line.call.to_owned());
-    session.append(draft)?;
+    record(&store, line, home, detail).map_err(ExecError::Unrecorded)?;
     let folder = (code == 0).then(|| ended_in(&mut folder)).flatten();
     let refused = std::mem::take(&mut *refused.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(Ran { code, folder, refused })
+}
+
+fn record(store: &Store, line: &Line<'_>, home: &Home, detail: Confined) -> Result<u64, SessionError> {
+    let mut session = Session::resume(store, line.session, home, Timestamp::now())?;
+    let mut draft = session.event(CONFINED, detail);
+    draft.call_id = Some(line.call.to_owned());
+    session.append(draft)
 }
 
 /// The grant that the call's row says, and its order.

@@ -21,13 +21,19 @@ use crate::confine::strength;
 /// Largest order that was kept.
 const MAX_ORDER: u64 = 64 << 20;
 
+/// What a call was granted, and whether questions were left out because of it.
+struct Granted {
+    grant: Grant,
+    unasked: bool,
+}
+
 /// The calls that were granted a sandbox.
 pub struct Confined {
     folder: PathBuf,
     /// Those that have not run in it yet.
-    waiting: HashMap<String, Grant>,
+    waiting: HashMap<String, Granted>,
     /// Those that have a result and no row of a run yet: one in the background has its result first.
-    unseen: HashMap<String, (u64, Grant)>,
+    unseen: HashMap<String, (u64, Granted)>,
     /// Those that have.
     ran: u64,
     weakest: Option<Level>,
@@ -60,7 +66,8 @@ impl Confined {
         match (row.decision, event(row)) {
             (RowDecision::Approved | RowDecision::Asked, "tool-call") => {
                 if let Some(grant) = granted(&row.detail) {
-                    self.waiting.insert(id.clone(), grant);
+                    let held = row.detail.get("facts").and_then(|facts| facts.get("held"));
+                    self.waiting.insert(id.clone(), Granted { grant, unasked: held.is_some() });
                 }
             }
             (RowDecision::Completed, _) => {
@@ -87,11 +94,14 @@ impl Confined {
         *(if refused { &mut self.refused } else { &mut self.connections }) += 1;
     }
 
-    fn ran(&mut self, row: &Row, grant: Option<Grant>) -> Result<(), &'static str> {
-        let grant = grant.ok_or("it ran in a sandbox that no row grants")?;
+    fn ran(&mut self, row: &Row, granted: Option<Granted>) -> Result<(), &'static str> {
+        let Granted { grant, unasked } = granted.ok_or("it ran in a sandbox that no row grants")?;
         let (order, level) = told(&row.detail).ok_or("it does not say in what sandbox it ran")?;
         if order != grant.confinement() {
             return Err("it ran in another sandbox than it was granted");
+        }
+        if unasked && level < Level::Namespaces {
+            return Err("questions were left out for a sandbox that is stronger than the one it ran in");
         }
         let folder = &self.folder;
         let found = self.orders.entry(order).or_insert_with(|| {
