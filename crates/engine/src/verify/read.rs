@@ -24,6 +24,9 @@ pub struct Stretches {
     read: Vec<(u64, Option<String>, Stretch)>,
     /// Where the last stretch of each transcript ended, and its row.
     ends: HashMap<Name, (u64, u64)>,
+    /// The first stretch of each rewritten transcript that still counts. Those before are not looked for: that would take time for
+    /// each of them.
+    again: HashMap<Name, usize>,
     /// Where stretches of one transcript do not join.
     apart: Vec<String>,
     /// Subagents' transcripts that a stop did not look at, by their rows.
@@ -44,7 +47,7 @@ impl Stretches {
             let (end, before) = self.ends.get(&name).copied().unwrap_or_default();
             if stretch.rewritten {
                 // Of what was read before nothing is known any more.
-                self.read.retain(|(_, main, known)| (main, &known.file) != (&name.0, &name.1));
+                self.again.insert(name.clone(), self.read.len());
             } else if stretch.from != 0 && stretch.from != end {
                 // A stop that lost its place reads from the beginning.
                 let what = if stretch.from > end { "were read by no stop" } else { "were read twice" };
@@ -64,7 +67,11 @@ impl Stretches {
     pub fn differs(&self, transcripts: &dyn Transcripts, main: &Path) -> Option<(&'static str, Vec<String>)> {
         let mut files = Files::new(transcripts, main);
         let mut findings = Tally::new();
-        for (row, other, Stretch { file, from, to, digest: read, rewritten }) in &self.read {
+        for (index, (row, other, stretch)) in self.read.iter().enumerate() {
+            let Stretch { file, from, to, digest: read, rewritten } = stretch;
+            if self.again.get(&(other.clone(), file.clone())).is_some_and(|first| index < *first) {
+                continue;
+            }
             let Some(path) = files.path(other.as_deref(), file).filter(|path| path.exists()) else { continue };
             if *rewritten {
                 findings.apart(format!("row {row}: {file} no longer held what was read of it before"));
