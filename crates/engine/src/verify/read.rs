@@ -28,9 +28,9 @@ pub struct Stretches {
     /// each of them.
     again: HashMap<Name, usize>,
     /// Where stretches of one transcript do not join.
-    apart: Vec<String>,
+    apart: Tally,
     /// Subagents' transcripts that a stop did not look at, by their rows.
-    unread: Vec<String>,
+    unread: Tally,
     /// There were more stretches than are kept.
     more: bool,
 }
@@ -39,7 +39,7 @@ impl Stretches {
     /// Takes what a row says was read.
     pub fn add(&mut self, row: u64, Reading { main, read, unread }: Reading) {
         if unread > 0 {
-            self.unread.push(format!("row {row}: {unread} transcripts of subagents were not looked at"));
+            self.unread.apart(format!("row {row}: {unread} transcripts of subagents were not looked at"));
         }
         self.more |= self.read.len() >= MOST_STRETCHES;
         for stretch in read.into_iter().filter(|_| !self.more) {
@@ -55,7 +55,7 @@ impl Stretches {
                 let file = &stretch.file;
                 let last = if end > 0 { format!("row {before} ended at {end}") } else { "no row began it".to_owned() };
                 let begins = stretch.from;
-                self.apart.push(format!("{file}: bytes {from} to {to} {what}: {last}, row {row} begins at {begins}"));
+                self.apart.apart(format!("{file}: bytes {from} to {to} {what}: {last}, row {row} begins at {begins}"));
             }
             self.ends.insert(name, (stretch.to, row));
             self.read.push((row, main.clone(), stretch));
@@ -80,14 +80,14 @@ impl Stretches {
                 findings.apart(format!("{file}: bytes {from} to {to} are not those that row {row} read"));
             }
         }
-        let why = match (findings.total() == 0, self.apart.is_empty()) {
+        let why = match (findings.total() == 0, self.apart.total() == 0) {
             (false, _) => "the transcript was rewritten after it was read",
             (true, false) => "what stops read of the transcript does not join",
             (true, true) if self.more => "more of the transcript was read than is checked again",
-            (true, true) if !self.unread.is_empty() => "stops did not look at every transcript",
+            (true, true) if self.unread.total() > 0 => "stops did not look at every transcript",
             (true, true) => return None,
         };
-        self.apart.iter().chain(&self.unread).for_each(|finding| findings.apart(finding.clone()));
+        self.apart.texts().into_iter().chain(self.unread.texts()).for_each(|finding| findings.apart(finding));
         if self.more {
             findings.apart(format!("more than {MOST_STRETCHES} stretches were read, and the others are not checked"));
         }
