@@ -9,7 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use writ_core::{SessionId, visible};
-use writ_engine::confine::run::{ExecError, Line, exec};
+use writ_engine::confine::exec::{ExecError, Line, exec};
+use writ_engine::confine::supervise::SuperviseError;
 
 use crate::args::ExecArgs;
 use crate::environment;
@@ -26,7 +27,7 @@ pub fn run(args: &ExecArgs) -> Result<(), Failure> {
     let ran = match exec(&line, &environment::home()) {
         Ok(ran) => ran,
         Err(error) => {
-            let ran = matches!(error, ExecError::Unrecorded(_));
+            let ran = matches!(error, ExecError::Run(SuperviseError::Unrecorded(_)));
             say(&if ran { error.to_string() } else { format!("it did not run: {error}") });
             return Err(Failure::Said(error.exit_code()));
         }

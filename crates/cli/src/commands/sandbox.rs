@@ -6,7 +6,7 @@ use serde::Serialize;
 use writ_core::Timestamp;
 use writ_core::json;
 use writ_engine::confine::plan::{Ground, plan};
-use writ_engine::confine::{run, strength};
+use writ_engine::confine::{exec, strength};
 use writ_engine::governing::{self, Trust, protect};
 use writ_sandbox::{AttackResult, Host, SelfTest, attack, attacks, self_test};
 
@@ -93,7 +93,7 @@ struct Tested<'a> {
 
 fn test(args: &FormatArgs) -> Result<(), Failure> {
     let home = environment::home();
-    let features = run::features(&home).map_err(Failure::could_not)?;
+    let features = exec::features(&home).map_err(Failure::could_not)?;
     let level = features.level().ok_or_else(|| Failure::could_not("nothing can be held here"))?;
     let state = home.state().map_err(Failure::could_not)?;
     let confinement = planned()?.confinement;

@@ -15,8 +15,9 @@ use writ_sandbox::Level;
 use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
 use crate::confine::order::{Order, granted};
-use crate::confine::run::{CONFINED, CONNECTION, told};
 use crate::confine::strength;
+use crate::confine::supervise::{CONFINED, told};
+use crate::confine::traffic::CONNECTION;
 
 /// Largest order that was kept.
 const MAX_ORDER: u64 = 64 << 20;

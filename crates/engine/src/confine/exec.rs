@@ -1,0 +1,144 @@
+//! `writ exec`: a granted line, run in what was granted.
+//!
+//! Owns the way from the call's row to the run. Refuses a line that no row lets run, and an order that is not the one the row names.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use writ_core::json;
+use writ_core::{Digest, SessionId};
+use writ_evidence::row::{Row, RowDecision};
+use writ_policy::Grant;
+use writ_sandbox::{Command, Features};
+use writ_store::{Store, StoreError, regular_file};
+
+use super::order::{Order, granted};
+use super::record::Recorder;
+use super::strength::{self, StrengthError};
+use super::supervise::{SuperviseError, supervise};
+use crate::Home;
+use crate::session::SessionError;
+
+/// Largest order that was kept.
+const MAX_ORDER: u64 = 64 << 20;
+
+/// A line to run.
+#[derive(Clone, Debug)]
+pub struct Line<'a> {
+    /// The session.
+    pub session: &'a SessionId,
+    /// The call's id.
+    pub call: &'a str,
+    /// The model's line.
+    pub text: &'a str,
+    /// The shell that runs it.
+    pub shell: PathBuf,
+    /// The arguments of the shell that runs Writ: the client's own.
+    pub arguments: Vec<String>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The exit code as a shell says it.
+    pub code: u8,
+    /// The folder it ended in, if it ended well.
+    pub folder: Option<PathBuf>,
+    /// What was refused, in words for the agent.
+    pub refused: Vec<String>,
+}
+
+/// Why it was not run, or not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// No row lets it run.
+    #[error("no call `{call}` of this session may run this line in a sandbox")]
+    NotGranted {
+        /// The call.
+        call: String,
+    },
+    /// The order is not there, or another.
+    #[error("{} is not what was granted", path.display())]
+    NoOrder {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The session or its record.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What this machine allows.
+    #[error(transparent)]
+    Strength(#[from] StrengthError),
+    /// The run.
+    #[error(transparent)]
+    Run(#[from] SuperviseError),
+    /// The system.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+impl ExecError {
+    /// The exit code, as a shell would have it.
+    pub fn exit_code(&self) -> u8 {
+        if let Self::Run(error) = self { error.exit_code() } else { 126 }
+    }
+}
+
+/// Runs it.
+pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
+    let store = Store::open(home.state().map_err(SessionError::from)?.to_owned())?;
+    let (grant, order) = order(&store, line)?;
+    let (mut folder, kept) = io::pipe()?;
+    let script = script(line, &store, kept.as_raw_fd());
+    let command =
+        Command { kept: Some(OwnedFd::from(kept)), ..Command::new(&line.shell, ["-c".into(), OsString::from(script)]) };
+    let (session, call) = (line.session.clone(), Some(line.call.to_owned()));
+    let ran = supervise(&Recorder { store, home: home.clone(), session, call }, &grant, &order, command)?;
+    let folder = (ran.code == 0).then(|| ended_in(&mut folder)).flatten();
+    Ok(Ran { code: ran.code, folder, refused: ran.refused })
+}
+
+/// The grant that the call's row says, and its order.
+fn order(store: &Store, line: &Line<'_>) -> Result<(Grant, Order), ExecError> {
+    let not_granted = || ExecError::NotGranted { call: line.call.to_owned() };
+    let allows = |row: &Row| {
+        row.call_id.as_deref() == Some(line.call) && matches!(row.decision, RowDecision::Approved | RowDecision::Asked)
+    };
+    let row = store.last_row_where(line.session, allows)?.ok_or_else(not_granted)?;
+    let grant = granted(&row.detail).ok_or_else(not_granted)?;
+    let path = store.folder(line.session).join(Order::file_name(grant.confinement()));
+    let bytes = regular_file::read(&path, MAX_ORDER).ok().filter(|bytes| Digest::of(bytes) == grant.confinement());
+    let order: Option<Order> = bytes.and_then(|bytes| json::from_slice(&bytes).ok());
+    let order = order.ok_or(ExecError::NoOrder { path })?;
+    grant.covers(order.digest(), line.text).then_some((grant, order)).ok_or_else(not_granted)
+}
+
+/// The line behind what the client's shell does first, and the folder it ends in written to `descriptor`.
+fn script(line: &Line<'_>, store: &Store, descriptor: i32) -> String {
+    let genesis = store.first_row(line.session).ok().flatten();
+    let client = genesis.and_then(|row| crate::session::rows::client(&row.detail).ok());
+    let prelude = client.and_then(|client| client.shell_calls()?.prelude(&line.arguments));
+    let before = prelude.map_or_else(String::new, |prelude| format!("{prelude} && "));
+    let quoted = line.text.replace('\'', r"'\''");
+    format!("{before}eval '{quoted}' && pwd -P >&{descriptor}")
+}
+
+/// The folder that was told, where it is one.
+fn ended_in(told: &mut impl io::Read) -> Option<PathBuf> {
+    let mut text = Vec::new();
+    told.take(8192).read_to_end(&mut text).ok()?;
+    let path = String::from_utf8(text).ok()?;
+    let path = PathBuf::from(path.strip_suffix('\n')?);
+    (path.is_absolute() && path.is_dir()).then_some(path)
+}
+
+/// What this machine allows, for people.
+pub fn features(home: &Home) -> Result<Features, ExecError> {
+    let store = Store::open(home.state().map_err(SessionError::from)?.to_owned())?;
+    Ok(strength::features(&store)?)
+}

@@ -1,0 +1,33 @@
+//! Rows about what runs confined, written from outside it.
+//!
+//! Owns which session and which call a row belongs to. Invariant: each row is appended to the session as it is then, whoever wrote before.
+
+use serde::Serialize;
+use writ_core::{SessionId, Timestamp};
+use writ_store::Store;
+
+use crate::Home;
+use crate::session::{Session, SessionError};
+
+/// Where a run is recorded.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    /// Where sessions are kept.
+    pub store: Store,
+    /// Writ's own places.
+    pub home: Home,
+    /// The session.
+    pub session: SessionId,
+    /// The call, if it is one.
+    pub call: Option<String>,
+}
+
+impl Recorder {
+    /// Writes a row.
+    pub fn record(&self, event: &str, detail: impl Serialize) -> Result<u64, SessionError> {
+        let mut session = Session::resume(&self.store, &self.session, &self.home, Timestamp::now())?;
+        let mut draft = session.event(event, detail);
+        draft.call_id.clone_from(&self.call);
+        session.append(draft)
+    }
+}
