@@ -7,6 +7,7 @@
 mod workplace;
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -65,6 +66,11 @@ impl Lab {
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     }
 
+    fn rows(&self) -> Vec<Value> {
+        let ledger = fs::read_to_string(self.place.session().join("ledger.jsonl")).unwrap();
+        ledger.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
     /// The phase of the report.
     fn phase(&self, name: &str) -> Value {
         let report = self.place.writ(&["verify", SESSION, "--format", "json"]).stdout;
@@ -102,6 +108,36 @@ fn a_line_runs_as_without_writ_and_is_held() {
     assert!(!lab.said("echo > /tmp/writ-confined-test; ls /tmp").contains("Permission"));
     let phase = lab.phase("sandbox");
     assert_eq!((&phase["outcome"], &phase["standing"]), (&json!("passed"), &json!("enforced")), "{phase}");
+    assert!(phase["summary"].as_str().unwrap().contains("attacks held"), "{phase}");
+    assert_eq!(lab.phase("decisions")["outcome"], "passed", "{}", lab.phase("decisions"));
+    let tested = lab.rows().into_iter().filter(|row| row["detail"]["event"] == "sandbox-tested").collect::<Vec<_>>();
+    let [tested] = tested.as_slice() else { panic!("once a session: {tested:?}") };
+    let held = tested["detail"]["held"].as_array().unwrap();
+    assert!(held.len() > 40 && tested["detail"]["escaped"] == json!([]), "{tested}");
+    assert_eq!(tested["detail"]["level"], "full", "{tested}");
+}
+
+/// A self-test that cannot run, and one that got out, let nothing run.
+#[test]
+fn what_cannot_be_tested_runs_nothing() {
+    let lab = Lab::new("confined-untested", &policy());
+    let kept = lab.place.folder.join("state/sandbox.json");
+    // There is nowhere to lay out what it attacks.
+    let more = r#","tool_name":"Bash","tool_use_id":"call-0","tool_input":{"command":"echo one"}"#;
+    let mut hook = lab.place.command(&["hook"]);
+    let mut hook = hook.env("TMPDIR", "/nowhere").spawn().unwrap();
+    hook.stdin.take().unwrap().write_all(lab.place.payload("PreToolUse", more).as_bytes()).unwrap();
+    let answer = String::from_utf8(hook.wait_with_output().unwrap().stdout).unwrap();
+    assert!(answer.contains("its self-test could not be run") && answer.contains("\"deny\""), "{answer}");
+    assert_eq!(lab.phase("decisions")["outcome"], "passed", "{}", lab.phase("decisions"));
+    // It is tried again, and once more when the machine is another.
+    assert!(lab.ask("echo two").1["updatedInput"].is_object());
+    let mut features: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
+    features["overlay"] = json!(!features["overlay"].as_bool().unwrap());
+    fs::write(&kept, features.to_string()).unwrap();
+    assert!(lab.ask("echo three").1["updatedInput"].is_object());
+    let tested = lab.rows().into_iter().filter(|row| row["detail"]["event"] == "sandbox-tested").count();
+    assert_eq!(tested, 3);
     assert_eq!(lab.phase("decisions")["outcome"], "passed", "{}", lab.phase("decisions"));
 }
 
@@ -156,6 +192,10 @@ fn a_machine_too_weak_for_the_policy_runs_nothing() {
     let (_, answer) = lab.ask("echo two");
     assert_eq!(answer["permissionDecision"], "deny", "{answer}");
     assert!(answer["permissionDecisionReason"].as_str().unwrap().contains("at least `namespaces`"), "{answer}");
+    let doctor = lab.place.writ(&["doctor"]);
+    let said = String::from_utf8(doctor.stdout).unwrap();
+    let found = said.lines().find(|line| line.contains("hold calls at level `landlock`")).unwrap_or(&said);
+    assert!(!doctor.status.success() && found.contains("needs a mount in a user namespace"), "{said}");
     assert_eq!(lab.phase("decisions")["outcome"], "passed", "{}", lab.phase("decisions"));
 }
 

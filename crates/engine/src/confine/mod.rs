@@ -10,4 +10,5 @@ pub mod plan;
 pub mod record;
 pub mod strength;
 pub mod supervise;
+pub mod tested;
 pub mod traffic;

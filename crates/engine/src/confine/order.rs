@@ -9,7 +9,7 @@ use writ_core::json::{self, Value};
 use writ_core::{Answer, Decision, Digest, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
 use writ_policy::{Domains, Grant, Held, Policy};
-use writ_sandbox::{Confinement, HostPath, Level, Network};
+use writ_sandbox::{Confinement, Features, HostPath, Level, Network};
 
 use super::plan::{self, Ground};
 use super::strength;
@@ -48,21 +48,25 @@ pub struct Prepared {
     pub held: Held,
 }
 
-/// What a call under these policies is to run in; `None` where none of them wants that, or it runs no program. An error says why
-/// it cannot be, which denies. `approved` says that a human lets it use what the policies leave to them.
-pub fn prepare(
-    session: &Session<'_>,
-    call: &ToolCall,
-    layers: &[&Policy],
-    approved: bool,
-) -> Option<Result<Prepared, String>> {
+/// What the policies want of the machine, where they want it for this call.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What the machine allows.
+    pub features: Features,
+    /// The level that the call is held at.
+    pub level: Level,
+}
+
+/// What holds a call under these policies; `None` where none of them wants that, or it runs no program. An error says why it cannot be.
+pub fn wanted(session: &Session<'_>, call: &ToolCall, layers: &[&Policy]) -> Option<Result<Wanted, String>> {
     let wanted = layers.iter().filter_map(|policy| policy.confine()).max_by_key(|confine| confine.at_least)?;
-    let found = || -> Result<Level, String> {
+    let found = || -> Result<Wanted, String> {
         let features = strength::features(session.store).map_err(|error| error.to_string())?;
-        strength::level(&features, wanted).map_err(|error| error.to_string())
+        let level = strength::level(&features, wanted).map_err(|error| error.to_string())?;
+        Ok(Wanted { features, level })
     };
-    let level = match found() {
-        Ok(level) => level,
+    let found = match found() {
+        Ok(found) => found,
         Err(why) => return Some(Err(why)),
     };
     if !matches!(call.kind, ToolKind::Shell { .. }) {
@@ -74,19 +78,46 @@ pub fn prepare(
     if session.home.program.is_none() {
         return Some(Err("where Writ's own program is cannot be found out".to_owned()));
     }
-    let namespaces = level >= Level::Namespaces;
-    Some(
-        order(session, call, layers, approved, namespaces)
-            .map(|order| Prepared { held: Held { files: namespaces, hosts: namespaces }, order }),
-    )
+    Some(Ok(found))
 }
 
-fn order(
+/// Why nothing may run in the sandbox of this session, if nothing may.
+fn refusal(session: &Session<'_>, features: &Features) -> Option<String> {
+    let now = Digest::of(json::to_canonical(features).as_bytes());
+    match &session.state.tested {
+        Some(tested) if tested.features == now => tested.refused.clone(),
+        Some(_) | None => Some("it was not tested on this machine as it is now".to_owned()),
+    }
+}
+
+/// What a call under these policies is to run in; `None` where none of them wants that, or it runs no program. An error says why
+/// it cannot be, which denies. `approved` says that a human lets it use what the policies leave to them.
+pub fn prepare(
     session: &Session<'_>,
     call: &ToolCall,
     layers: &[&Policy],
     approved: bool,
-    namespaces: bool,
+) -> Option<Result<Prepared, String>> {
+    let Wanted { features, level } = match wanted(session, call, layers)? {
+        Ok(wanted) => wanted,
+        Err(why) => return Some(Err(why)),
+    };
+    let namespaces = level >= Level::Namespaces;
+    let order = match order(session, call, layers, approved, level) {
+        Ok(order) => order,
+        Err(why) => return Some(Err(why)),
+    };
+    let held = Held { files: namespaces, hosts: namespaces };
+    Some(refusal(session, &features).map_or(Ok(Prepared { order, held }), Err))
+}
+
+/// The plan for a call, at the level it is held at.
+pub fn order(
+    session: &Session<'_>,
+    call: &ToolCall,
+    layers: &[&Policy],
+    approved: bool,
+    level: Level,
 ) -> Result<Order, String> {
     let root = session.state.policy.as_ref().map_or(Path::new(&call.cwd), |policy| policy.root());
     let ground = Ground {
@@ -104,7 +135,7 @@ fn order(
         let set = variables(&Places { proxy: ports.http, trust: None });
         confinement.environment.set.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
     }
-    if namespaces {
+    if level >= Level::Namespaces {
         // What one call leaves in `/tmp`, the next finds; without mounts there is no `/tmp` to write to.
         let folder = session.store.folder(&session.id).join(TEMPORARY);
         confinement.temporary_folder = Some(HostPath::new(folder).map_err(|error| error.to_string())?);

@@ -18,6 +18,7 @@ use crate::attest::proofs::Proof;
 use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared};
+use crate::confine::tested;
 use crate::governing::in_force::{Change, InForce};
 use crate::session::rows::Who;
 use crate::session::shown::cite;
@@ -29,6 +30,10 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
     let ToolUse { id, call } = used;
     let (tool, cwd) = (mask_id(&call.tool), mask_id(&input.cwd));
     let digest = call.digest();
+    let test = session.policy().ok().and_then(|in_force| tested::due(session, call, &layers_of(in_force)));
+    if let Some(test) = test {
+        tested::record(session, test)?;
+    }
     let DecidedCall { mut decision, judged, proofs, layer, policy, sandbox } = decide(session, call, Some(id));
     let action = Action {
         session: session.id.as_str(),

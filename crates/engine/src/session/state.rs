@@ -58,6 +58,16 @@ pub struct Blocks {
     pub agents: Digest,
 }
 
+/// What the last self-test of the session's sandbox came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tested {
+    /// Digest of the machine's features that it was run with.
+    pub features: Digest,
+    /// Why nothing may run in it, if nothing may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
 /// Everything the next decision needs to know of the session so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
@@ -88,6 +98,9 @@ pub struct State {
     /// It began while an earlier session's change of policy was not settled: every call asks until a human settles it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
+    /// The last self-test of its sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<Tested>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like that")]
@@ -124,6 +137,7 @@ impl State {
             blocks: None,
             told: None,
             pending: false,
+            tested: None,
         }
     }
 

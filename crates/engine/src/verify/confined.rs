@@ -17,6 +17,7 @@ use super::report::{Outcome, Phase, Standing};
 use crate::confine::order::{Order, granted};
 use crate::confine::strength;
 use crate::confine::supervise::{CONFINED, told};
+use crate::confine::tested::{self, TESTED};
 use crate::confine::traffic::CONNECTION;
 
 /// Largest order that was kept.
@@ -38,6 +39,9 @@ pub struct Confined {
     /// Those that have.
     ran: u64,
     weakest: Option<Level>,
+    /// The last self-test, and whether something ran before the first.
+    test: Option<tested::Outcome>,
+    untested: bool,
     connections: u64,
     refused: u64,
     /// Orders that were found as they are named.
@@ -54,6 +58,8 @@ impl Confined {
             unseen: HashMap::new(),
             ran: 0,
             weakest: None,
+            test: None,
+            untested: false,
             connections: 0,
             refused: 0,
             orders: HashMap::new(),
@@ -63,6 +69,9 @@ impl Confined {
 
     /// Takes the next row.
     pub fn row(&mut self, row: &Row) {
+        if (row.decision, event(row)) == (RowDecision::Checkpoint, TESTED) {
+            self.test = tested::Outcome::of(&row.detail);
+        }
         let Some(id) = &row.call_id else { return };
         match (row.decision, event(row)) {
             (RowDecision::Approved | RowDecision::Asked, "tool-call") => {
@@ -112,6 +121,10 @@ impl Confined {
         if !*found {
             return Err("the sandbox it names is not in the session's folder");
         }
+        if self.test.as_ref().is_some_and(|test| !test.escaped.is_empty() || test.error.is_some()) {
+            return Err("it ran in a sandbox that its self-test had refused");
+        }
+        self.untested |= self.test.is_none();
         self.ran += 1;
         self.weakest = Some(self.weakest.map_or(level, |weakest| weakest.min(level)));
         Ok(())
@@ -126,12 +139,19 @@ impl Confined {
         }
         let any = self.ran > 0 || !self.waiting.is_empty() || self.findings.total() > 0;
         let level = self.weakest.map_or("none", strength::word);
+        let test = self.test.as_ref().map_or_else(|| "not tested".to_owned(), tested::words);
         let network = match (self.connections, self.refused) {
             (0, 0) => String::new(),
             (all, refused) => format!(", {all} connections, {refused} refused"),
         };
         let (outcome, summary) = match (self.findings.total(), self.waiting.len()) {
-            (0, 0) => (Outcome::Passed, format!("{} calls ran in their sandboxes ({level}){network}", self.ran)),
+            (0, 0) if self.untested => {
+                (Outcome::Absent, format!("{} calls ran in their sandboxes ({level}), which were not tested", self.ran))
+            }
+            (0, 0) => (
+                Outcome::Passed,
+                format!("{} calls ran in their sandboxes ({level}; self-test {test}){network}", self.ran),
+            ),
             // The client was killed, or the call is still running.
             (0, open) => {
                 (Outcome::Absent, format!("{} calls ran in their sandboxes, of {open} nothing is known", self.ran))

@@ -15,6 +15,7 @@ use writ_policy::{Enforce, Enforced, Facts, Layer, Policy, Setting, enforce, jud
 use super::policies::{self, Kept};
 use super::report::{Outcome, Phase, Standing};
 use crate::claims::blocks::AgentBlocks;
+use crate::confine::tested::{self, TESTED};
 use crate::decide::approvals::Grant;
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::protect;
@@ -104,6 +105,10 @@ impl<'a> Replay<'a> {
             }
             (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
             (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
+            (RowDecision::Checkpoint, TESTED) => {
+                let outcome = tested::Outcome::of(&row.detail).ok_or("it does not say what its self-test came to")?;
+                expected.tested = Some(outcome.result());
+            }
             (RowDecision::Checkpoint, "grant") => {
                 let Grant { action, until, .. } = grant(row)?;
                 expected.grant(action, until, row.timestamp).ok_or("more approvals are open than may be")?;
@@ -167,6 +172,9 @@ impl<'a> Replay<'a> {
             let granted = row.detail.get("sandbox").is_some();
             if !granted && row.decision != RowDecision::Denied {
                 return Err("its policy wants it in a sandbox, and it was granted none".to_owned());
+            }
+            if granted && before.tested.as_ref().is_some_and(|tested| tested.refused.is_some()) {
+                return Err("it was granted a sandbox that its self-test had refused".to_owned());
             }
         } else if !facts.is_held().is_nothing() {
             return Err("it is said to be held by a sandbox that its policy does not want".to_owned());

@@ -2,6 +2,7 @@
 
 mod dry_run;
 pub mod hooks;
+mod sandbox;
 mod state;
 
 use std::path::Path;
@@ -20,11 +21,12 @@ use crate::environment;
 use crate::exit::Failure;
 use crate::output;
 
-/// One question, its answer, and the remedy when the answer is bad.
+/// One question, its answer, and the remedy.
 #[derive(Serialize)]
 pub struct Finding {
     pub good: bool,
     pub text: String,
+    /// What mends it; of a good one, what would make it better.
     remedy: String,
 }
 
@@ -45,6 +47,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     findings.push(good(writ_engine::claims::enforced(&home, &cwd).text()));
     findings.extend(hooks::check(&home, &cwd, Look::Answers));
     findings.push(client()?);
+    findings.extend(sandbox::check(&home, &cwd));
     if args.format == Format::Json {
         output::print_json(&findings);
     } else {
@@ -52,7 +55,8 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
             let mark = if finding.good { output::good('✓') } else { output::bad('✗') };
             output::line(format!("{mark} {}", output::plain(&finding.text)));
             if !finding.remedy.is_empty() {
-                output::line(format!("    {} {}", output::dim("mend it:"), output::plain(&finding.remedy)));
+                let word = output::dim(if finding.good { "better:" } else { "mend it:" });
+                output::line(format!("    {word} {}", output::plain(&finding.remedy)));
             }
         }
     }
