@@ -35,6 +35,7 @@ fn main() {
         exit(0);
     }
     let command = Command::new(order.program, order.arguments.into_iter().map(OsString::from));
+    let command = Command { watched: true, ..command };
     let grant = Grant::of(&Decision::from_reasons(Vec::new()), order.confinement.digest(), "a test").unwrap();
     let result = run(&grant, &order.confinement, command, host, |listeners| {
         let answer = listeners.http.map(|http| {
@@ -53,12 +54,18 @@ fn main() {
         Ok(answer)
     });
     match result {
-        Ok(outcome) => match outcome.end {
-            End::Exited(code) => exit(code),
-            End::Signaled(signal) => exit(1000 + signal),
-            End::TimeUp => exit(201),
-            End::Killed => exit(202),
-        },
+        Ok(outcome) => {
+            for refused in outcome.refused.iter().filter(|_| order.told) {
+                let what = if refused.change { "change" } else { "open" };
+                eprintln!("{what} {} {}", refused.named, refused.path.display());
+            }
+            match outcome.end {
+                End::Exited(code) => exit(code),
+                End::Signaled(signal) => exit(1000 + signal),
+                End::TimeUp => exit(201),
+                End::Killed => exit(202),
+            }
+        }
         Err(error) => fail(&error),
     }
 }

@@ -41,6 +41,54 @@ pub fn filters(setting: Setting) -> Result<Vec<Vec<sock_filter>>, BackendError> 
     Ok(programs)
 }
 
+/// Calls by which files are named, to be watched: all that change something, and opening.
+pub const NAMING: &[i64] = &[
+    libc::SYS_openat,
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_fchmodat,
+    libc::SYS_truncate,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rmdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_renameat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+];
+
+/// Hands those calls over to whoever listens, and lets the others go on; what another filter refuses stays refused.
+pub fn watched() -> Vec<sock_filter> {
+    let (load_number, jump_if_equal, answer) = (0x20, 0x15, 0x06);
+    let mut filter = vec![sock_filter { code: load_number, jt: 0, jf: 0, k: 0 }];
+    // Each jumps over the rest of the list and the answer behind it.
+    for (call, left) in NAMING.iter().zip((1..=NAMING.len()).rev()) {
+        let (call, over) = (u32::try_from(*call).unwrap_or(u32::MAX), u8::try_from(left).unwrap_or(u8::MAX));
+        filter.push(sock_filter { code: jump_if_equal, jt: over, jf: 0, k: call });
+    }
+    for k in [libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF] {
+        filter.push(sock_filter { code: answer, jt: 0, jf: 0, k });
+    }
+    filter
+}
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// On x86-64 the same architecture has a second set of numbers (x32), which no rule below names.

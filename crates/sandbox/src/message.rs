@@ -27,6 +27,8 @@ pub enum Message {
     Ready,
     /// The command was started; the descriptor that stands for it is beside it.
     Started,
+    /// Calls that name files are handed over to the descriptor beside it.
+    Watched,
     /// It was stopped by this signal.
     Stopped(i32),
     /// It goes on.
@@ -131,6 +133,7 @@ impl Message {
             Self::Continued => [6, 0, 0, 0],
             Self::Exited(code) => [7, code.cast_unsigned(), 0, 0],
             Self::Signaled(signal) => [8, signal.cast_unsigned(), 0, 0],
+            Self::Watched => [10, 0, 0, 0],
             Self::Failed(Failure { step, error, item }) => [9, step as u32, error.cast_unsigned(), item],
         }
     }
@@ -150,6 +153,7 @@ impl Message {
                 let step = *Step::ALL.get(usize::try_from(first).ok()?)?;
                 Self::Failed(Failure { step, error: second.cast_signed(), item: third })
             }
+            10 => Self::Watched,
             _ => return None,
         })
     }
@@ -223,11 +227,12 @@ mod tests {
             Message::Continued,
             Message::Exited(-1),
             Message::Signaled(9),
+            Message::Watched,
         ];
         for message in failures.chain(others) {
             assert_eq!(Message::of(message.words()), Some(message));
         }
-        assert_eq!(Message::of([10, 0, 0, 0]), None);
+        assert_eq!(Message::of([11, 0, 0, 0]), None);
         assert_eq!(Message::of([9, 1000, 0, 0]), None);
     }
 }

@@ -3,7 +3,7 @@
 //! Owns the order: session, limits, folder, rights, Landlock, system calls, program. Refuses to go on after a step that failed. Its
 //! invariant: the last thing before the program is the filter, so nothing of ours needs what it refuses.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags, access, openat2};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
@@ -15,19 +15,19 @@ use rustix::thread::{
 
 use super::{At, Failed, Orders};
 use crate::confinement::Session;
-use crate::message::Step;
+use crate::message::{self, Message, Step};
 use crate::sys::process::{close_on_execution, execute, execute_descriptor, replace_output};
 use crate::sys::{filter, landlock, signal};
 
 /// Becomes the command. Answers only if that failed.
-pub fn become_command(orders: &Orders) -> Failed {
-    match prepare(orders) {
+pub fn become_command(orders: &Orders, socket: &OwnedFd) -> Failed {
+    match prepare(orders, socket) {
         Err(failed) => failed,
         Ok(()) => (Step::Execute, execute_first(orders), 0),
     }
 }
 
-fn prepare(orders: &Orders) -> Result<(), Failed> {
+fn prepare(orders: &Orders, socket: &OwnedFd) -> Result<(), Failed> {
     if orders.session == Session::Own {
         setsid().at(Step::Session)?;
     }
@@ -65,6 +65,10 @@ fn prepare(orders: &Orders) -> Result<(), Failed> {
     }
     signal::reset(&orders.ignored);
     orders.mask.restore();
+    if let Some(watched) = &orders.watched {
+        let listener = filter::install_with_listener(watched).at(Step::Filter)?;
+        message::send(socket, Message::Watched, &[listener.as_fd()]).at(Step::Tell)?;
+    }
     for (item, program) in orders.filters.iter().enumerate() {
         filter::install(program).item(Step::Filter, item)?;
     }

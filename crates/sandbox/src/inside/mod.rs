@@ -48,6 +48,8 @@ pub struct Orders {
     pub limits: Vec<(rustix::process::Resource, u64)>,
     /// Landlock's rule set, still without rules.
     pub rules: Option<OwnedFd>,
+    /// The filter that hands over calls that name files, if they are watched.
+    pub watched: Option<Vec<sock_filter>>,
     /// Filters on system calls, in order.
     pub filters: Vec<Vec<sock_filter>>,
     /// Signals held back before the supervisor held its own back.
@@ -133,7 +135,7 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
     command::narrow(orders.namespaces).at(Step::Capabilities)?;
     match clone(0).at(Step::Start)? {
         Forked::Child => {
-            let (step, error, item) = command::become_command(orders);
+            let (step, error, item) = command::become_command(orders, socket);
             tell_failure(socket.as_fd(), step, error, item);
             exit(NOT_BUILT)
         }

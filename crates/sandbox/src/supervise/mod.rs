@@ -7,6 +7,7 @@ mod environment;
 mod group;
 mod identity;
 mod prepare;
+mod refusals;
 mod reserved;
 mod temporary;
 mod watch;
@@ -33,6 +34,8 @@ use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
 use group::Group;
 pub use identity::STAND_IN;
+pub use refusals::Refused;
+use refusals::Watch;
 use reserved::Names;
 pub use reserved::sweep;
 pub use watch::End;
@@ -50,6 +53,8 @@ pub struct Command {
     pub output: Option<OwnedFd>,
     /// A descriptor that it gets beside the first three, under its own number.
     pub kept: Option<OwnedFd>,
+    /// Whether it is told which files it was refused, where the kernel can say so. It costs some microseconds for each file it names.
+    pub watched: bool,
 }
 
 impl Command {
@@ -61,6 +66,7 @@ impl Command {
             arguments: arguments.into_iter().collect(),
             output: None,
             kept: None,
+            watched: false,
         }
     }
 }
@@ -77,7 +83,7 @@ pub struct Listeners {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// How the command itself ended.
     pub end: End,
@@ -85,6 +91,8 @@ pub struct Outcome {
     pub took: Duration,
     /// What held the limit on memory, if there was one.
     pub memory: Option<MemoryHeldBy>,
+    /// Files that it was refused, each once; only of a command that was watched.
+    pub refused: Vec<Refused>,
 }
 
 /// What holds a limit on memory.
@@ -232,18 +240,21 @@ pub fn carry_out<T>(
     names.placed();
     let kept = ready(listeners).map_err(RunError::Caller)?;
     message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
-    let handle = await_started(&ours, explain)?;
+    let (handle, listener) = await_started(&ours, orders.watched.is_some(), explain)?;
+    let watch = listener.map(|listener| Watch::begin(listener, confinement)).transpose();
+    let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;
     let deadline = confinement.limits.wall_time.map(|limit| started + Duration::from_millis(limit));
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };
     let ended = run.until_end(confinement.session);
     drop(sandbox);
+    let refused = watch.map(Watch::refused).unwrap_or_default();
     let memory = confinement.limits.memory.map(|_| group.holds_memory());
     drop(group);
     drop(kept);
     drop(names);
     drop(restore);
     match ended {
-        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory }),
+        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory, refused }),
         Ok(Err(failure)) => Err(explain(failure)),
         Err(error) => Err(RunError::Outside("watch the command", error.into())),
     }
@@ -323,12 +334,25 @@ fn await_ready(
     Ok(Listeners { http, direct, dns: sockets.next().map(UdpSocket::from) })
 }
 
-fn await_started(socket: &OwnedFd, explain: impl Fn(Failure) -> RunError) -> Result<OwnedFd, RunError> {
-    let mut handle = None;
-    let message = message::receive(socket, RecvFlags::empty(), |descriptor| handle = Some(descriptor));
-    match (message.map_err(outside("hear from the sandbox"))?, handle) {
-        (Some(Message::Started), Some(handle)) => Ok(handle),
-        (Some(Message::Failed(failure)), _) => Err(explain(failure)),
-        _ => Err(RunError::Silent),
+/// Waits for the command's handle, and for its listener where it is watched: which of them comes first is open.
+fn await_started(
+    socket: &OwnedFd,
+    watched: bool,
+    explain: impl Fn(Failure) -> RunError,
+) -> Result<(OwnedFd, Option<OwnedFd>), RunError> {
+    let (mut handle, mut listener) = (None, None);
+    loop {
+        match (handle, listener) {
+            (Some(handle), listener) if listener.is_some() || !watched => return Ok((handle, listener)),
+            not_yet => (handle, listener) = not_yet,
+        }
+        let mut beside = None;
+        let message = message::receive(socket, RecvFlags::empty(), |descriptor| beside = Some(descriptor));
+        match message.map_err(outside("hear from the sandbox"))? {
+            Some(Message::Started) if beside.is_some() => handle = beside,
+            Some(Message::Watched) if beside.is_some() => listener = beside,
+            Some(Message::Failed(failure)) => return Err(explain(failure)),
+            Some(_) | None => return Err(RunError::Silent),
+        }
     }
 }

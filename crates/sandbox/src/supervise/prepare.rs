@@ -72,6 +72,7 @@ pub fn prepare(
     };
     let filters = calls::filters(setting)
         .map_err(|error| RunError::Outside("make filters on system calls", io::Error::other(error)))?;
+    let watched = (command.watched && features.notifications).then(calls::watched);
     let text = |text: OsString| CString::new(text.into_vec());
     let arguments: Result<Vec<CString>, _> =
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
@@ -87,6 +88,7 @@ pub fn prepare(
         survivors: confinement.survivors,
         limits: resources(&confinement.limits, features),
         rules: Some(rules(abi)?),
+        watched,
         filters,
         mask,
         ignored,

@@ -20,7 +20,12 @@ pub fn install(filter: &[sock_filter]) -> Result<(), Errno> {
 
 /// Puts a filter on, and gives the descriptor on which calls that it hands over are answered.
 pub fn install_with_listener(filter: &[sock_filter]) -> Result<OwnedFd, Errno> {
-    let descriptor = apply(filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
+    // Before Linux 5.19 a signal can end a call that is being answered, and the program sees it as interrupted.
+    let killable = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let descriptor = match apply(filter, killable) {
+        Err(Errno::INVAL) => apply(filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?,
+        other => other?,
+    };
     let descriptor = i32::try_from(descriptor).ok().ok_or(Errno::BADF)?;
     // SAFETY: the kernel has just made it, and nothing else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })

@@ -10,6 +10,7 @@ pub mod filter;
 pub mod landlock;
 pub mod mount;
 pub mod network;
+pub mod notify;
 pub mod process;
 pub mod signal;
 

@@ -11,6 +11,8 @@ pub struct Order {
     pub program: String,
     pub arguments: Vec<String>,
     pub test: bool,
+    /// What it was refused is told at its end.
+    pub told: bool,
 }
 
 impl Order {
@@ -21,6 +23,7 @@ impl Order {
             program: "/bin/sh".into(),
             arguments: vec!["-c".into(), script.into()],
             test: false,
+            told: false,
         }
     }
 }

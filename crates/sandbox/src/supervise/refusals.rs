@@ -1,0 +1,226 @@
+//! What a command was refused of files, told in words that name them.
+//!
+//! Owns the watching: the kernel hands calls that name files over, their paths are compared with the confinement, and every call goes on to
+//! the kernel, which alone refuses. Refuses nothing itself, so a path that changes meanwhile gains nothing. Invariant: what is told is a
+//! path that the confinement does not give; what cannot be read of a process is not told.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::thread::JoinHandle;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, open, openat2};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use crate::confinement::{Confinement, Reading};
+use crate::sys::notify::{self, Call};
+
+/// Most paths that are told of one run.
+const MOST: usize = 64;
+/// Longest path.
+const LONGEST: usize = 4096;
+
+/// A path that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Refused {
+    /// Which.
+    pub path: PathBuf,
+    /// Whether it was to be changed, else opened for reading.
+    pub change: bool,
+    /// Whether the confinement names it, or something above it; else it only gives nothing there.
+    pub named: bool,
+}
+
+/// A command that is watched. Ends with the last process that the filter is on.
+pub struct Watch(Option<JoinHandle<Vec<Refused>>>);
+
+impl Watch {
+    /// Begins.
+    pub fn begin(listener: OwnedFd, confinement: &Confinement) -> std::io::Result<Self> {
+        let given = Given::of(confinement);
+        let watch = move || watch(&listener, &given);
+        std::thread::Builder::new().name("refusals".to_owned()).stack_size(256 << 10).spawn(watch).map(Some).map(Self)
+    }
+
+    /// What was refused, once all is over.
+    pub fn refused(mut self) -> Vec<Refused> {
+        self.0.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+fn watch(listener: &OwnedFd, given: &Given) -> Vec<Refused> {
+    let mut refused = Vec::new();
+    notify::hurry(listener.as_fd());
+    loop {
+        let mut source = [PollFd::new(listener, PollFlags::IN)];
+        match poll(&mut source, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => return refused,
+        }
+        if !source.iter().any(|source| source.revents().contains(PollFlags::IN)) {
+            return refused;
+        }
+        // Whoever made it may be gone.
+        let Ok(call) = notify::next(listener.as_fd()) else { continue };
+        if refused.len() < MOST {
+            for found in named(&call).into_iter().flatten() {
+                refused.extend(given.refuses(&found).filter(|new| !refused.contains(new)));
+            }
+        }
+        // As above.
+        notify::proceed(listener.as_fd(), &call).unwrap_or_default();
+    }
+}
+
+/// A path in a call.
+struct Named {
+    process: Pid,
+    path: PathBuf,
+    change: bool,
+}
+
+/// The paths that a call names.
+fn named(call: &Call) -> [Option<Named>; 2] {
+    let [first, second, third, fourth, ..] = call.arguments;
+    let here = i64::from(libc::AT_FDCWD).cast_unsigned();
+    let changes = |flags: u64| {
+        let change = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+        flags & u64::from(change.cast_unsigned()) != 0
+    };
+    let at =
+        |folder, address, change| path(call, folder, address).map(|(process, path)| Named { process, path, change });
+    match call.number {
+        libc::SYS_openat => [at(first, second, changes(third)), None],
+        libc::SYS_mkdirat | libc::SYS_mknodat | libc::SYS_unlinkat | libc::SYS_fchmodat => {
+            [at(first, second, true), None]
+        }
+        libc::SYS_renameat2 => [at(first, second, true), at(third, fourth, true)],
+        libc::SYS_linkat => [None, at(third, fourth, true)],
+        libc::SYS_symlinkat => [at(second, third, true), None],
+        libc::SYS_truncate => [at(here, first, true), None],
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => [at(here, first, changes(second)), None],
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_creat | libc::SYS_mkdir | libc::SYS_rmdir | libc::SYS_unlink | libc::SYS_chmod => {
+            [at(here, first, true), None]
+        }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_rename => [at(here, first, true), at(here, second, true)],
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_renameat => [at(first, second, true), at(third, fourth, true)],
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_link | libc::SYS_symlink => [None, at(here, second, true)],
+        _ => [None, None],
+    }
+}
+
+/// The path at an address, absolute, links not followed.
+fn path(call: &Call, folder: u64, address: u64) -> Option<(Pid, PathBuf)> {
+    let process = call.process?;
+    let mut bytes = [0; LONGEST];
+    let read = notify::read_memory(process, address, &mut bytes).ok()?;
+    let text = bytes.get(..read)?.split(|byte| *byte == 0).next().filter(|text| text.len() < read)?;
+    let path = Path::new(OsStr::from_bytes(text));
+    let number = process.as_raw_nonzero();
+    let from = if path.is_absolute() {
+        PathBuf::new()
+    } else if text.is_empty() {
+        return None;
+    } else {
+        // A descriptor is a number of 32 bits, whatever stands above them.
+        let link = match folder as i32 {
+            libc::AT_FDCWD => format!("/proc/{number}/cwd"),
+            descriptor => format!("/proc/{number}/fd/{descriptor}"),
+        };
+        fs::read_link(link).ok()?
+    };
+    let mut whole = PathBuf::from("/");
+    for part in from.join(path).components() {
+        match part {
+            Component::ParentDir => drop(whole.pop()),
+            Component::Normal(name) => whole.push(name),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    Some((process, whole))
+}
+
+/// What the confinement says of a place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Right {
+    Masked,
+    Read,
+    Write,
+}
+
+/// What a confinement gives where.
+struct Given {
+    places: BTreeMap<PathBuf, Right>,
+    open: bool,
+}
+
+/// Where every sandbox may write, or nobody tries to.
+const OWN: [&str; 4] = ["/tmp", "/dev", "/proc", "/var/tmp"];
+
+impl Given {
+    fn of(confinement: &Confinement) -> Self {
+        let lists = [
+            (&confinement.writable, Right::Write),
+            (&confinement.readable, Right::Read),
+            (&confinement.read_only, Right::Read),
+            (&confinement.masked, Right::Masked),
+        ];
+        let mut places = BTreeMap::new();
+        for (paths, right) in lists {
+            for path in paths {
+                // Without a last `/`, as the paths that are looked up.
+                let path: PathBuf = path.as_path().components().collect();
+                // A grant to read does not narrow one to write.
+                let readable = std::ptr::eq(paths, &raw const confinement.readable);
+                places
+                    .entry(path)
+                    .and_modify(|had: &mut Right| {
+                        if !readable {
+                            *had = right.min(*had)
+                        }
+                    })
+                    .or_insert(right);
+            }
+        }
+        Self { places, open: confinement.reading == Reading::Open }
+    }
+
+    /// Whether a path is refused.
+    fn refuses(&self, named: &Named) -> Option<Refused> {
+        let right = named.path.ancestors().find_map(|path| self.places.get(path));
+        let told = |by_name| Refused { path: named.path.clone(), change: named.change, named: by_name };
+        match right {
+            Some(Right::Masked) => Some(told(true)),
+            Some(Right::Read) if named.change => Some(told(true)),
+            Some(Right::Read | Right::Write) => None,
+            None if OWN.iter().any(|own| named.path.starts_with(own)) => None,
+            None if named.change => read_only(named).then(|| told(false)),
+            // What is not there is not refused.
+            None => (!self.open && named.path.symlink_metadata().is_ok()).then(|| told(false)),
+        }
+    }
+}
+
+/// Whether the place is read-only to the process: a link may have led elsewhere.
+fn read_only(named: &Named) -> bool {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let Ok(root) = open(format!("/proc/{}/root", named.process.as_raw_nonzero()), flags, Mode::empty()) else {
+        return false;
+    };
+    let there = named.path.ancestors().find_map(|path| {
+        let below = path.strip_prefix("/").ok().filter(|below| !below.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        openat2(&root, below, flags, Mode::empty(), ResolveFlags::IN_ROOT).ok()
+    });
+    there.and_then(|there| fstatvfs(there).ok()).is_some_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
