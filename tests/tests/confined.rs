@@ -100,6 +100,12 @@ fn a_line_runs_as_without_writ_and_is_held() {
     // What no reading of the line could know needs no question, and gains nothing.
     let said = lab.said("f=.$(echo vne | rev); cat $f; cp $f copy; ls copy");
     assert!(said.contains("Permission denied") && !said.contains("secret"), "{said}");
+    assert!(said.contains("writ: denied to open `.env` (/files/deny/0)"), "{said}");
+    // What no rule names is told where the line failed; what nobody asked for is not.
+    let said = lab.said("echo x > ../outside");
+    assert!(said.contains("writ: denied to change `") && said.contains("outside of what its sandbox gives"), "{said}");
+    assert!(!lab.said("echo x > ../outside; true").contains("writ:"));
+    assert_eq!(lab.said("ls; cat kept/none; true").matches("writ:").count(), 0);
     lab.run("d=$(echo tpek | rev); echo x > $d/file; g=.$(echo kcolfa | rev); echo {} > $g; rm -f $g");
     assert!(!lab.repository().join("kept/file").exists());
     assert_eq!(fs::read_to_string(lab.repository().join(".aflock")).unwrap(), policy().to_string());
@@ -108,7 +114,8 @@ fn a_line_runs_as_without_writ_and_is_held() {
     assert!(!lab.said("echo > /tmp/writ-confined-test; ls /tmp").contains("Permission"));
     let phase = lab.phase("sandbox");
     assert_eq!((&phase["outcome"], &phase["standing"]), (&json!("passed"), &json!("enforced")), "{phase}");
-    assert!(phase["summary"].as_str().unwrap().contains("attacks held"), "{phase}");
+    let summary = phase["summary"].as_str().unwrap();
+    assert!(summary.contains("attacks held") && summary.contains("files refused"), "{phase}");
     assert_eq!(lab.phase("decisions")["outcome"], "passed", "{}", lab.phase("decisions"));
     let tested = lab.rows().into_iter().filter(|row| row["detail"]["event"] == "sandbox-tested").collect::<Vec<_>>();
     let [tested] = tested.as_slice() else { panic!("once a session: {tested:?}") };

@@ -43,6 +43,29 @@ impl Policy {
         Reach::Write
     }
 
+    /// JSON pointer of the rule that keeps programs from opening a path, or from changing it, if one does.
+    pub fn keeps(&self, path: &str, home: Option<&str>, change: bool) -> Option<&str> {
+        let path = split(path);
+        let files = &self.files;
+        let reads = [Scope::Any, Scope::Reads];
+        let writes = [Scope::Any, Scope::Writes, Scope::Changes];
+        let lists: [(&[PathRule], &[Scope], bool); 4] = [
+            (&files.deny, &reads, true),
+            (&files.approval, &reads, true),
+            (&files.read_only, &writes, change),
+            (&files.approval, &writes, change),
+        ];
+        let asked = lists.into_iter().filter(|(.., asked)| *asked);
+        let named = asked
+            .filter_map(|(rules, scopes, _)| last_word_of(rules, &path, home, |scope| scopes.contains(&scope)))
+            .next();
+        let unnamed = || {
+            let allow = files.allow.as_deref()?;
+            last_word_of(allow, &path, home, |_| true).is_none().then_some("/files/allow")
+        };
+        named.map(|rule| rule.pointer.as_str()).or_else(unnamed)
+    }
+
     /// Whether programs may use files that no list names.
     pub const fn names_all_files(&self) -> bool {
         self.files.allow.is_some()

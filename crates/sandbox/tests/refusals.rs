@@ -1,5 +1,4 @@
 //! What a command was refused of files is told, and what it was given is not.
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 mod common;
 

@@ -8,6 +8,7 @@ pub mod order;
 mod places;
 pub mod plan;
 pub mod record;
+mod refusals;
 pub mod strength;
 pub mod supervise;
 pub mod tested;

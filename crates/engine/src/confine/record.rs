@@ -25,8 +25,17 @@ pub struct Recorder {
 impl Recorder {
     /// Writes a row.
     pub fn record(&self, event: &str, detail: impl Serialize) -> Result<u64, SessionError> {
+        self.record_with(event, |_session| detail)
+    }
+
+    /// Writes a row that says more with the session at hand.
+    pub fn record_with<T: Serialize>(
+        &self,
+        event: &str,
+        detail: impl FnOnce(&Session<'_>) -> T,
+    ) -> Result<u64, SessionError> {
         let mut session = Session::resume(&self.store, &self.session, &self.home, Timestamp::now())?;
-        let mut draft = session.event(event, detail);
+        let mut draft = session.event(event, detail(&session));
         draft.call_id.clone_from(&self.call);
         session.append(draft)
     }

@@ -15,9 +15,10 @@ use writ_store::StoreError;
 
 use super::order::Order;
 use super::record::Recorder;
+use super::refusals::Refusals;
 use super::strength::{self, StrengthError};
 use super::traffic::{self, Traffic};
-use crate::session::SessionError;
+use crate::session::{Session, SessionError};
 
 /// The event of the row of a run.
 pub const CONFINED: &str = "confined";
@@ -61,23 +62,31 @@ pub fn supervise(recorder: &Recorder, grant: &Grant, order: &Order, command: Com
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let host = Host { features: &features, state: recorder.store.root() };
     let traffic = Arc::new(Traffic::of(recorder.clone()));
+    let command = Command { watched: true, ..command };
     let ran = writ_sandbox::run(grant, &order.confinement, command, host, |listeners| {
         traffic::serve(order, listeners, &traffic).map_err(io::Error::other)
     })?;
     let (code, ended) = ended(ran.end);
     let seen = traffic.seen();
-    let row = Confined {
-        order: order.digest(),
-        level,
-        features: Digest::of(json::to_canonical(&features).as_bytes()),
-        ended,
-        milliseconds: u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
-        connections: seen.allowed,
-        refused: seen.refused,
-        standing: "enforced",
+    let folder = order.confinement.folder.as_path();
+    let mut words = seen.words;
+    let row = |session: &Session<'_>| {
+        let files = Refusals::of(&ran.refused, session);
+        words.extend(files.words(folder, code != 0));
+        Confined {
+            order: order.digest(),
+            level,
+            features: Digest::of(json::to_canonical(&features).as_bytes()),
+            ended,
+            milliseconds: u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
+            connections: seen.allowed,
+            refused: seen.refused,
+            files,
+            standing: "enforced",
+        }
     };
-    recorder.record(CONFINED, row).map_err(SuperviseError::Unrecorded)?;
-    Ok(Ran { code, refused: seen.words })
+    recorder.record_with(CONFINED, row).map_err(SuperviseError::Unrecorded)?;
+    Ok(Ran { code, refused: words })
 }
 
 fn ended(end: End) -> (u8, Ended) {
@@ -101,6 +110,8 @@ struct Confined {
     milliseconds: u64,
     connections: u64,
     refused: u64,
+    #[serde(skip_serializing_if = "Refusals::is_empty")]
+    files: Refusals,
     standing: &'static str,
 }
 
@@ -112,6 +123,12 @@ enum Ended {
     Signaled { signal: i32 },
     TimeUp {},
     Killed {},
+}
+
+/// How many files a row of a run says that it was refused.
+pub fn refused_files(detail: &Value) -> u64 {
+    let refused = detail.get("files").and_then(|files| files.get("refused"));
+    refused.and_then(|refused| json::from_value(refused).ok()).unwrap_or(0)
 }
 
 /// What a row of a run says of it: the order and the level.

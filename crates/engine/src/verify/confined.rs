@@ -16,7 +16,7 @@ use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
 use crate::confine::order::{Order, granted};
 use crate::confine::strength;
-use crate::confine::supervise::{CONFINED, told};
+use crate::confine::supervise::{CONFINED, refused_files, told};
 use crate::confine::tested::{self, TESTED};
 use crate::confine::traffic::CONNECTION;
 
@@ -44,6 +44,7 @@ pub struct Confined {
     untested: bool,
     connections: u64,
     refused: u64,
+    files: u64,
     /// Orders that were found as they are named.
     orders: HashMap<Digest, bool>,
     findings: Tally,
@@ -62,6 +63,7 @@ impl Confined {
             untested: false,
             connections: 0,
             refused: 0,
+            files: 0,
             orders: HashMap::new(),
             findings: Tally::default(),
         }
@@ -126,6 +128,7 @@ impl Confined {
         }
         self.untested |= self.test.is_none();
         self.ran += 1;
+        self.files += refused_files(&row.detail);
         self.weakest = Some(self.weakest.map_or(level, |weakest| weakest.min(level)));
         Ok(())
     }
@@ -144,13 +147,14 @@ impl Confined {
             (0, 0) => String::new(),
             (all, refused) => format!(", {all} connections, {refused} refused"),
         };
+        let files = if self.files == 0 { String::new() } else { format!(", {} files refused", self.files) };
         let (outcome, summary) = match (self.findings.total(), self.waiting.len()) {
             (0, 0) if self.untested => {
                 (Outcome::Absent, format!("{} calls ran in their sandboxes ({level}), which were not tested", self.ran))
             }
             (0, 0) => (
                 Outcome::Passed,
-                format!("{} calls ran in their sandboxes ({level}; self-test {test}){network}", self.ran),
+                format!("{} calls ran in their sandboxes ({level}; self-test {test}){network}{files}", self.ran),
             ),
             // The client was killed, or the call is still running.
             (0, open) => {
