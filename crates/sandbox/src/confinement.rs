@@ -21,6 +21,9 @@ pub struct Confinement {
     pub reading: Reading,
     /// Files and folders that can be written and read. They exist.
     pub writable: Vec<HostPath>,
+    /// Folders that can be written and stay as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layered: Vec<Layered>,
     /// Files and folders that can be read. They exist.
     pub readable: Vec<HostPath>,
     /// Files and folders that can be neither read nor written nor replaced. What does not exist yet below a writable folder cannot be made
@@ -61,6 +64,7 @@ impl Confinement {
             folder,
             reading: Reading::Open,
             writable: Vec::new(),
+            layered: Vec::new(),
             readable: Vec::new(),
             masked: Vec::new(),
             read_only: Vec::new(),
@@ -92,6 +96,17 @@ pub enum Reading {
     Open,
     /// What is listed, and nothing else.
     Closed,
+}
+
+/// A folder whose changes go elsewhere. It exists, and nothing is mounted below it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Layered {
+    /// The folder.
+    pub path: HostPath,
+    /// Where its changes go, for what one command writes and the next reads: below `changes`, as an overlay keeps them. It is made if only its
+    /// last name is missing.
+    pub layer: HostPath,
 }
 
 /// A file or folder shown under another path, read-only.

@@ -20,7 +20,8 @@ mod sys;
 
 pub use attack::{BEYOND_A_KERNEL, attack, list as attacks};
 pub use confinement::{
-    Bind, Confinement, Environment, Identity, Limits, Network, Pass, Ports, Reading, Session, Survivors, UnixSockets,
+    Bind, Confinement, Environment, Identity, Layered, Limits, Network, Pass, Ports, Reading, Session, Survivors,
+    UnixSockets,
 };
 pub use features::{Cgroups, Controllers, Features, Layer, Level};
 pub use host_path::{HostPath, HostPathError};

@@ -86,6 +86,8 @@ steps! {
     Take = "open what is granted",
     /// Making folders of its own.
     Make = "make folders of its own",
+    /// An overlay.
+    Overlay = "lay changes over a folder",
     /// The fresh `/proc`.
     Proc = "mount `/proc`",
     /// Terminals of its own.

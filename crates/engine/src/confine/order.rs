@@ -11,12 +11,10 @@ use writ_egress::{Places, Rules, variables};
 use writ_policy::{Domains, Grant, Held, Policy};
 use writ_sandbox::{Confinement, Features, HostPath, Level, Network};
 
+use super::layers::{self, TEMPORARY};
 use super::plan::{self, Ground};
 use super::strength;
 use crate::session::{Session, SessionError};
-
-/// The folder in the session's that is `/tmp` to its calls.
-const TEMPORARY: &str = "tmp";
 
 /// What a command runs in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,17 +96,17 @@ pub fn prepare(
     layers: &[&Policy],
     approved: bool,
 ) -> Option<Result<Prepared, String>> {
-    let Wanted { features, level } = match wanted(session, call, layers)? {
+    let wanted = match wanted(session, call, layers)? {
         Ok(wanted) => wanted,
         Err(why) => return Some(Err(why)),
     };
-    let namespaces = level >= Level::Namespaces;
-    let order = match order(session, call, layers, approved, level) {
+    let namespaces = wanted.level >= Level::Namespaces;
+    let order = match order(session, call, layers, approved, &wanted) {
         Ok(order) => order,
         Err(why) => return Some(Err(why)),
     };
     let held = Held { files: namespaces, hosts: namespaces };
-    Some(refusal(session, &features).map_or(Ok(Prepared { order, held }), Err))
+    Some(refusal(session, &wanted.features).map_or(Ok(Prepared { order, held }), Err))
 }
 
 /// The plan for a call, at the level it is held at.
@@ -117,8 +115,9 @@ pub fn order(
     call: &ToolCall,
     layers: &[&Policy],
     approved: bool,
-    level: Level,
+    wanted: &Wanted,
 ) -> Result<Order, String> {
+    let Wanted { features, level } = wanted;
     let root = session.state.policy.as_ref().map_or(Path::new(&call.cwd), |policy| policy.root());
     let ground = Ground {
         layers,
@@ -135,10 +134,12 @@ pub fn order(
         let set = variables(&Places { proxy: ports.http, trust: None });
         confinement.environment.set.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
     }
-    if level >= Level::Namespaces {
+    if *level >= Level::Namespaces {
         // What one call leaves in `/tmp`, the next finds; without mounts there is no `/tmp` to write to.
-        let folder = session.store.folder(&session.id).join(TEMPORARY);
-        confinement.temporary_folder = Some(HostPath::new(folder).map_err(|error| error.to_string())?);
+        let folder = session.store.folder(&session.id);
+        let temporary = HostPath::new(folder.join(TEMPORARY)).map_err(|error| error.to_string())?;
+        confinement.temporary_folder = Some(temporary);
+        layers::add(&mut confinement, features, session.setting.home.as_deref(), &folder);
     }
     confinement.environment.drop.extend(session.home.secret_variables.iter().cloned());
     Ok(Order { confinement, egress: Rules { domains, ..Rules::default() } })

@@ -46,6 +46,10 @@ pub const TOOLS: [&str; 24] = [
     ".bashrc",
 ];
 
+/// Of these, what programs write to.
+pub const CACHES: [&str; 7] =
+    [".cargo/registry", ".cargo/git", ".npm", ".cache/pip", ".cache/uv", ".cache/go-build", "go"];
+
 /// Credentials in the user's home.
 pub const SECRETS: [&str; 24] = [
     ".ssh",

@@ -12,7 +12,7 @@ use writ_core::{Digest, ToolCall};
 use writ_policy::Policy;
 use writ_sandbox::{AttackResult, Features, Host, Level, SelfTest, self_test};
 
-use super::order::{self, Order, Wanted};
+use super::order::{self, Order};
 use crate::session::state::Tested;
 use crate::session::{Session, SessionError};
 
@@ -71,14 +71,14 @@ impl Outcome {
 
 /// Tests what a call is to run in: once for each state of the machine, and again after a test that refused.
 pub fn due(session: &Session<'_>, call: &ToolCall, layers: &[&Policy]) -> Option<Outcome> {
-    let Wanted { features, level } = order::wanted(session, call, layers)?.ok()?;
-    let now = Digest::of(json::to_canonical(&features).as_bytes());
+    let wanted = order::wanted(session, call, layers)?.ok()?;
+    let now = Digest::of(json::to_canonical(&wanted.features).as_bytes());
     if session.state.tested.as_ref().is_some_and(|tested| tested.features == now && tested.refused.is_none()) {
         return None;
     }
     // What cannot be planned is denied with the reason by the decision itself.
-    let order = order::order(session, call, layers, false, level).ok()?;
-    Some(test(session, &order, features, level))
+    let order = order::order(session, call, layers, false, &wanted).ok()?;
+    Some(test(session, &order, wanted.features, wanted.level))
 }
 
 /// Tests a plan.

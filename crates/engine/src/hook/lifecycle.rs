@@ -11,6 +11,7 @@ use writ_policy::Enforce;
 
 use super::Prepared;
 use crate::claims;
+use crate::confine::layers;
 use crate::session::observed::Observed;
 use crate::session::rows::Who;
 use crate::session::{Session, SessionError, seal, unhooked};
@@ -80,7 +81,10 @@ pub fn record(
     }
     match event {
         EventKind::SessionStart { .. } if session.fresh => Ok(welcome(session)),
-        EventKind::SessionEnd { .. } => Ok(farewell(session, answer)),
+        EventKind::SessionEnd { .. } => {
+            layers::remove(session.store, &session.id);
+            Ok(farewell(session, answer))
+        }
         _ => Ok(answer),
     }
 }

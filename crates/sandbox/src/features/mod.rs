@@ -103,6 +103,8 @@ pub enum Layer {
     MappedOwners,
     /// A control group that limits memory.
     Memory,
+    /// Folders whose changes go to a layer.
+    Overlay,
 }
 
 impl fmt::Display for Layer {
@@ -118,6 +120,7 @@ impl fmt::Display for Layer {
             Self::FreshProc => "a fresh `/proc`",
             Self::MappedOwners => "a mount with mapped owners",
             Self::Memory => "a control group that limits memory",
+            Self::Overlay => "an overlay in a user namespace",
         })
     }
 }

@@ -32,6 +32,8 @@ pub struct Orders {
     pub plan: Plan,
     /// Room for trees that are taken, as many as the plan says.
     pub slots: Vec<Option<OwnedFd>>,
+    /// The same for overlays.
+    pub layers: Vec<Option<OwnedFd>>,
     /// The user and group to become, for a caller that is root.
     pub become_user: Option<(u32, u32)>,
     /// Whether it is in namespaces of its own.

@@ -4,7 +4,7 @@
 //! what is opened is opened by its name without one, and mounted by the descriptor. Its invariant: nothing is looked at twice by name.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fchmod, mkdirat, mknodat, open, openat, openat2, symlinkat,
@@ -12,13 +12,13 @@ use rustix::fs::{
 use rustix::io::{Errno, write};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_create,
-    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 use rustix::process::{chdir, fchdir, pivot_root};
 
 use super::{At, Failed, Orders};
 use crate::message::Step;
-use crate::plan::{Made, MadeKind, Placed, Reserve, What};
+use crate::plan::{Layer, Made, MadeKind, Placed, Reserve, What};
 use crate::sys::mount::{Attributes, NO_DEVICES, NO_EXECUTION, NO_SETUID, READ_ONLY, set_recursively};
 
 const EMPTY: &CStr = c"";
@@ -43,7 +43,7 @@ pub fn build(orders: &mut Orders) -> Result<(), Failed> {
         let read_only = Attributes { set: READ_ONLY | NO_SETUID | NO_DEVICES, ..Attributes::default() };
         set_recursively(CWD, c"/", read_only).at(Step::ReadOnly)?;
     }
-    let ready = Ready { slots: &orders.slots, tree: tree.as_fd(), processes, terminals };
+    let ready = Ready { slots: &orders.slots, layers: &orders.layers, tree: tree.as_fd(), processes, terminals };
     for (item, placed) in orders.plan.placed.iter().enumerate() {
         ready.place(placed).map_err(|(step, error)| (step, error, item))?;
     }
@@ -55,6 +55,7 @@ pub fn build(orders: &mut Orders) -> Result<(), Failed> {
 /// What is put in places.
 struct Ready<'a> {
     slots: &'a [Option<OwnedFd>],
+    layers: &'a [Option<OwnedFd>],
     tree: BorrowedFd<'a>,
     processes: Option<OwnedFd>,
     terminals: OwnedFd,
@@ -69,6 +70,10 @@ impl Ready<'_> {
                 let devices = if *device { NO_EXECUTION } else { NO_DEVICES };
                 let read_only = if *writable { 0 } else { READ_ONLY };
                 change(tree.as_fd(), NO_SETUID | devices | read_only).map_err(place)?;
+                put(tree.as_fd(), &placed.target).map_err(place)
+            }
+            What::Layer(number) => {
+                let tree = self.layers.get(*number).and_then(Option::as_ref).ok_or((Step::Place, Errno::BADF))?;
                 put(tree.as_fd(), &placed.target).map_err(place)
             }
             What::Own { path, writable } => {
@@ -215,15 +220,51 @@ fn terminals() -> Result<OwnedFd, Errno> {
 
 /// Folders and files that lie on no disk. It is attached over the root, where only its descriptor finds it, since kernels before 6.15
 /// copy parts of attached trees alone.
-fn own_tree(orders: &Orders) -> Result<OwnedFd, Failed> {
+fn own_tree(orders: &mut Orders) -> Result<OwnedFd, Failed> {
     let tree = empty_tree(orders).at(Step::Make)?;
     put(tree.as_fd(), c"/").at(Step::Make)?;
     for (item, made) in orders.plan.made.iter().enumerate() {
         make(tree.as_fd(), made).item(Step::Make, item)?;
     }
+    for (item, (layer, slot)) in orders.plan.layers.iter().zip(&mut orders.layers).enumerate() {
+        *slot = Some(overlay(tree.as_fd(), layer, &orders.slots).item(Step::Overlay, item)?);
+    }
     // Its parts are copied with this, so none of them needs it again.
     change(tree.as_fd(), READ_ONLY | NO_SETUID | NO_DEVICES).at(Step::Make)?;
     Ok(tree)
+}
+
+/// A folder whose changes go to a layer.
+fn overlay(tree: BorrowedFd<'_>, layer: &Layer, slots: &[Option<OwnedFd>]) -> Result<OwnedFd, Errno> {
+    let open = |path: &CStr| {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat2(tree, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+    };
+    for (slot, at) in layer.slots.iter().zip(&layer.at) {
+        let taken = slots.get(*slot).and_then(Option::as_ref).ok_or(Errno::BADF)?;
+        put_on(taken.as_fd(), open(at)?.as_fd())?;
+    }
+    let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let [lower, _] = &layer.at;
+    for (key, path) in [(c"lowerdir", lower), (c"upperdir", &layer.changes), (c"workdir", &layer.work)] {
+        let place = open(path)?;
+        // A value has at most 255 bytes; a path may have more.
+        let mut text = [0; 32];
+        fsconfig_set_string(&context, key, name_of(&place, &mut text)?)?;
+    }
+    fsconfig_set_flag(&context, c"userxattr")?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+/// A path that leads to what a descriptor stands for, without memory of its own.
+fn name_of<'a>(descriptor: &OwnedFd, text: &'a mut [u8; 32]) -> Result<&'a CStr, Errno> {
+    use std::io::Write;
+
+    let mut rest = text.as_mut_slice();
+    write!(rest, "/proc/self/fd/{}\0", descriptor.as_raw_fd()).ok().ok_or(Errno::NAMETOOLONG)?;
+    CStr::from_bytes_until_nul(text).ok().ok_or(Errno::INVAL)
 }
 
 fn empty_tree(orders: &Orders) -> Result<OwnedFd, Errno> {

@@ -60,8 +60,10 @@ pub struct Plan {
     pub made: Vec<Made>,
     /// Trees of the host taken before anything is changed.
     pub taken: Vec<CString>,
-    /// Which of them only the caller may be able to reach, who takes it for the command.
-    pub lent: Option<usize>,
+    /// Which of them only the caller may be able to reach, who takes them for the command.
+    pub lent: Vec<usize>,
+    /// Folders whose changes go elsewhere.
+    pub layers: Vec<Layer>,
     /// Made in the folder for temporary files, parents first, for what is shown below it: where, and whether a folder.
     pub grounds: Vec<(PathBuf, bool)>,
     /// Put in their places, in this order.
@@ -72,6 +74,27 @@ pub struct Plan {
     pub rights: Vec<(CString, u64)>,
     /// Where the command starts.
     pub folder: CString,
+}
+
+/// Of a layer, the folder that holds what was changed.
+pub const CHANGES: &str = "changes";
+
+/// Of a layer, the folder that the kernel works in while this process runs a command: two must not share one.
+pub fn work() -> String {
+    format!("work-{}", std::process::id())
+}
+
+/// An overlay.
+#[derive(Debug)]
+pub struct Layer {
+    /// The folder and its layer, among what is taken.
+    pub slots: [usize; 2],
+    /// Where in the tree of its own they are attached while the overlay is made.
+    pub at: [CString; 2],
+    /// There, what was changed.
+    pub changes: CString,
+    /// There, what the kernel works in.
+    pub work: CString,
 }
 
 /// Something made in the sandbox's own tree.
@@ -119,6 +142,8 @@ pub enum What {
         /// Whether it is a device.
         device: bool,
     },
+    /// An overlay, by its number.
+    Layer(usize),
     /// A folder or file of the tree of its own.
     Own {
         /// Which.
@@ -198,8 +223,14 @@ impl Plan {
     pub fn owned_trees(&self) -> Vec<(usize, &CStr)> {
         let slots = self.placed.iter().filter_map(|placed| match placed.what {
             What::Taken { slot, owned, .. } => owned.then_some(slot),
-            What::Own { .. } | What::Itself { .. } | What::Cover { .. } | What::Processes | What::Terminals => None,
+            What::Layer(_)
+            | What::Own { .. }
+            | What::Itself { .. }
+            | What::Cover { .. }
+            | What::Processes
+            | What::Terminals => None,
         });
+        let slots = slots.chain(self.layers.iter().flat_map(|layer| layer.slots));
         slots.filter_map(|slot| Some((slot, self.taken.get(slot)?.as_c_str()))).collect()
     }
 }

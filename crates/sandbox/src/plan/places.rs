@@ -24,6 +24,8 @@ pub enum Entry {
     Device,
     /// A folder of the sandbox's own, by its name in the tree.
     Own { name: String, writable: bool },
+    /// A folder of the host whose changes go to a layer.
+    Layered { layer: PathBuf },
     /// A folder of the host for temporary files, which is no part of what the host has there.
     Temporary { source: PathBuf },
     /// A file of the sandbox's own, by its name in the tree.
@@ -111,6 +113,14 @@ impl Places {
             self.links.extend(resolved.links);
             self.entries.insert(resolved.path, Entry::Grant { writable: true, folder, owned: true });
         }
+        for layered in &confinement.layered {
+            let resolved = look(layered.path.as_path())?;
+            let layer = look(layered.layer.as_path())?;
+            present(layered.path.as_path(), &resolved)?;
+            present(layered.layer.as_path(), &layer)?;
+            self.links.extend(resolved.links);
+            self.entries.entry(resolved.path).or_insert(Entry::Layered { layer: layer.path });
+        }
         // Parents first, so that what a parent grants is not granted again.
         let readable: BTreeSet<&Path> = confinement.readable.iter().map(HostPath::as_path).collect();
         // Where reading is closed, the folder the command starts in is readable only as far as it is granted.
@@ -170,7 +180,10 @@ impl Places {
         let granted = self.entries.get(&path).cloned();
         let found = if found == Found::File && is_reserve(&path) { Found::Missing } else { found };
         let below_writable = self.writable_above(&path);
+        let layered = matches!(self.cover(&path), Some((_, Entry::Layered { .. })));
         let reserve = match found {
+            // What would be made there is made in a layer.
+            Found::Missing if layered => return,
             // Whoever may not look cannot reach it inside either.
             Found::Hidden => return,
             Found::Missing if below_writable.is_none() => return,
@@ -251,7 +264,7 @@ impl Places {
     /// The folder that makes a path writable, if one does.
     fn writable_above(&self, path: &Path) -> Option<PathBuf> {
         match self.cover(path)? {
-            (above, Entry::Grant { writable: true, .. }) => Some(above.to_owned()),
+            (above, Entry::Grant { writable: true, .. } | Entry::Layered { .. }) => Some(above.to_owned()),
             _ => None,
         }
     }

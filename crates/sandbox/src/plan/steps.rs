@@ -10,7 +10,8 @@ use landlock::{Access, AccessFs};
 
 use super::places::{Entry, Places, look};
 use super::{
-    Ground, Made, MadeKind, Placed, Plan, PlanError, Reserve, Reserved, What, below, of_a_file, reading, text, writing,
+    CHANGES, Ground, Layer, Made, MadeKind, Placed, Plan, PlanError, Reserve, Reserved, What, below, of_a_file,
+    reading, text, work, writing,
 };
 use crate::confinement::Confinement;
 
@@ -111,10 +112,11 @@ impl Steps {
             }
             Entry::Temporary { source } => {
                 self.writable.push((path.to_owned(), true));
-                let what = self.take(source, true, true, false)?;
-                self.plan.lent = self.plan.taken.len().checked_sub(1);
+                let (slot, what) = self.take_slot(source, true, true, false)?;
+                self.plan.lent.push(slot);
                 what
             }
+            Entry::Layered { layer } => self.layer(path, layer)?,
             Entry::Written { name, text: bytes } => {
                 self.make(Path::new(name), MadeKind::Text(bytes.clone()))?;
                 What::Own { path: text(name.as_ref())?, writable: false }
@@ -141,8 +143,40 @@ impl Steps {
     }
 
     fn take(&mut self, path: &Path, writable: bool, owned: bool, device: bool) -> Result<What, PlanError> {
+        self.take_slot(path, writable, owned, device).map(|(_, what)| what)
+    }
+
+    fn take_slot(
+        &mut self,
+        path: &Path,
+        writable: bool,
+        owned: bool,
+        device: bool,
+    ) -> Result<(usize, What), PlanError> {
+        let slot = self.plan.taken.len();
         self.plan.taken.push(text(path)?);
-        Ok(What::Taken { slot: self.plan.taken.len() - 1, writable, owned, device })
+        Ok((slot, What::Taken { slot, writable, owned, device }))
+    }
+
+    /// An overlay of a folder and its layer, both of which are first attached in the tree of its own.
+    fn layer(&mut self, path: &Path, layer: &Path) -> Result<What, PlanError> {
+        self.writable.push((path.to_owned(), true));
+        let number = self.plan.layers.len();
+        let [below, above] = ["lower", "layer"].map(|name| format!("{name}{number}"));
+        for name in [&below, &above] {
+            self.make(Path::new(name), MadeKind::Folder(0o755))?;
+        }
+        let (lower, _) = self.take_slot(path, true, true, false)?;
+        let (upper, _) = self.take_slot(layer, true, true, false)?;
+        self.plan.lent.push(upper);
+        let at = |name: &str| text(format!("{above}/{name}").as_ref());
+        self.plan.layers.push(Layer {
+            slots: [lower, upper],
+            at: [text(below.as_ref())?, text(above.as_ref())?],
+            changes: at(CHANGES)?,
+            work: at(&work())?,
+        });
+        Ok(What::Layer(number))
     }
 
     fn reserve(&mut self, path: &Path, reserve: Option<Reserve>) -> Option<Reserve> {
@@ -157,7 +191,11 @@ impl Steps {
         let folder = match entry {
             Entry::Grant { folder, .. } | Entry::Shown { folder, .. } => *folder,
             Entry::Device | Entry::Written { .. } => false,
-            Entry::Temporary { .. } | Entry::Own { .. } | Entry::Processes | Entry::Terminals => true,
+            Entry::Temporary { .. }
+            | Entry::Layered { .. }
+            | Entry::Own { .. }
+            | Entry::Processes
+            | Entry::Terminals => true,
             Entry::Mask { .. } | Entry::Held { .. } | Entry::Pin { .. } => return Ok(()),
         };
         let kind = if folder { MadeKind::Folder(0o755) } else { MadeKind::File(0o644) };

@@ -68,7 +68,7 @@ pub fn of(confinement: &Confinement, features: &Features) -> Result<Who, RunErro
 pub fn lend_trees(who: &Who, plan: &Plan) -> Result<Vec<(usize, OwnedFd)>, RunError> {
     let mut paths = if who.other { plan.owned_trees() } else { Vec::new() };
     if !who.mapped {
-        paths.retain(|(slot, _)| plan.lent == Some(*slot));
+        paths.retain(|(slot, _)| plan.lent.contains(slot));
     }
     if paths.is_empty() {
         return Ok(Vec::new());

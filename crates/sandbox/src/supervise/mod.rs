@@ -251,6 +251,7 @@ pub fn carry_out<T>(
     let memory = confinement.limits.memory.map(|_| group.holds_memory());
     drop(group);
     drop(kept);
+    confinement.layered.iter().for_each(|layered| temporary::end_work(layered.layer.as_path()));
     drop(names);
     drop(restore);
     match ended {

@@ -18,6 +18,7 @@ use crate::features::{Features, Layer, Level};
 use crate::inside::Orders;
 use crate::message::{Failure, Step};
 use crate::plan::{Account, Ground, Plan};
+use crate::plan::{CHANGES, PlanError, work};
 use crate::sys::process::Texts;
 use crate::sys::signal::{Ignored, Mask};
 
@@ -45,9 +46,7 @@ pub fn prepare(
     let identity = identity::of(confinement, features)?;
     let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
     let variables = environment::of(&confinement.environment, std::env::vars_os());
-    if let Some(folder) = confinement.temporary_folder.as_ref().filter(|_| namespaces) {
-        temporary::make(folder.as_path(), &identity)?;
-    }
+    folders(confinement, features, &identity)?;
     let home =
         variables.iter().find(|(name, _)| name == "HOME").map_or(Vec::new(), |(_, value)| value.as_bytes().to_vec());
     let plan = Plan::new(
@@ -79,6 +78,7 @@ pub fn prepare(
     let arguments = arguments.map_err(|error| RunError::Outside("pass the arguments on", error.into()))?;
     let orders = Orders {
         slots,
+        layers: plan.layers.iter().map(|_| None).collect(),
         plan,
         become_user: identity.other.then_some((identity.uid, identity.gid)),
         namespaces,
@@ -100,6 +100,26 @@ pub fn prepare(
         environment: Texts::new(environment::texts(&variables)),
     };
     Ok((Prepared { namespaces: if namespaces { self::namespaces(confinement) } else { 0 }, identity }, orders))
+}
+
+/// Makes the folders for what it writes, where an earlier command did not.
+fn folders(confinement: &Confinement, features: &Features, identity: &Who) -> Result<(), RunError> {
+    let namespaces = features.missing(Level::Namespaces).is_empty();
+    if let Some(folder) = confinement.temporary_folder.as_ref().filter(|_| namespaces) {
+        temporary::make(folder.as_path(), identity, &[])?;
+    }
+    if let Some(first) = confinement.layered.first() {
+        if !namespaces {
+            return Err(RunError::Plan(PlanError::NeedsMounts(first.path.as_path().to_owned())));
+        }
+        if !features.overlay {
+            return Err(RunError::Layer(Layer::Overlay));
+        }
+    }
+    for layered in &confinement.layered {
+        temporary::make(layered.layer.as_path(), identity, &[CHANGES, &work()])?;
+    }
+    Ok(())
 }
 
 fn namespaces(confinement: &Confinement) -> i32 {
@@ -145,6 +165,10 @@ pub fn explain(failure: Failure, plan: &Plan, program: &OsString) -> RunError {
     let item = usize::try_from(failure.item).unwrap_or(usize::MAX);
     let about = match failure.step {
         Step::Execute => return RunError::Program { program: program.clone(), error },
+        Step::Overlay => {
+            let slot = plan.layers.get(item).map(|layer| layer.slots[0]);
+            slot.and_then(|slot| plan.taken.get(slot)).map(CString::as_c_str)
+        }
         Step::Take => plan.taken.get(item).map(CString::as_c_str),
         Step::Place | Step::Reserve | Step::Proc => plan.placed.get(item).map(|placed| placed.target.as_c_str()),
         Step::Make => plan.made.get(item).map(|made| made.path.as_c_str()),

@@ -193,6 +193,9 @@ impl Given {
                     .or_insert(right);
             }
         }
+        for layered in &confinement.layered {
+            places.entry(layered.path.as_path().components().collect()).or_insert(Right::Write);
+        }
         Self { places, open: confinement.reading == Reading::Open }
     }
 

@@ -1,4 +1,4 @@
-//! The folder of the host that is the command's `/tmp`.
+//! Folders of the host that are the command's: its `/tmp`, and layers for what it changes.
 //!
 //! Owns its making. Refuses a folder that others can enter or that is somebody else's. Its invariant: below it nothing is followed or
 //! replaced, since commands that ran before have written there.
@@ -6,7 +6,7 @@
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags, mkdirat, openat2, renameat_with};
@@ -15,10 +15,11 @@ use rustix::process::geteuid;
 
 use super::RunError;
 use super::identity::Who;
+use crate::plan::work;
 
 /// Makes it, unless an earlier run did.
-pub fn make(folder: &Path, who: &Who) -> Result<(), RunError> {
-    let failed = |error| RunError::Outside("make the folder for temporary files", error);
+pub fn make(folder: &Path, who: &Who, within: &[&str]) -> Result<(), RunError> {
+    let failed = |error| RunError::Outside("make a folder for what the command writes", error);
     let owner = if who.other && !who.mapped { who.uid } else { geteuid().as_raw() };
     let found = match fs::symlink_metadata(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -30,7 +31,24 @@ pub fn make(folder: &Path, who: &Who) -> Result<(), RunError> {
     if !found.is_dir() || found.uid() != owner || found.mode() & 0o077 != 0 {
         return Err(failed(io::Error::other("it is no folder of the command's user alone")));
     }
+    for name in within {
+        let (top, name) = (top(folder).map_err(|error| failed(error.into()))?, Path::new(name));
+        match mkdirat(&top, name, Mode::from_raw_mode(0o700)) {
+            Err(Errno::EXIST) => {}
+            made => {
+                made.map_err(|error| failed(error.into()))?;
+                if who.other && !who.mapped {
+                    lchown(folder.join(name), Some(who.uid), Some(who.gid)).map_err(failed)?;
+                }
+            }
+        }
+    }
     Ok(())
+}
+
+fn top(folder: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 /// Under another name until it belongs to its owner, since another run may be about to use it.
@@ -51,14 +69,21 @@ fn make_whole(folder: &Path, who: &Who) -> io::Result<()> {
     }
 }
 
+/// Removes what the kernel worked in for this process. Where that fails, it is a few bytes that nobody uses again.
+pub fn end_work(layer: &Path) {
+    let work = layer.join(work());
+    // The kernel leaves it without any right.
+    drop(fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700)));
+    drop(fs::remove_dir_all(work));
+}
+
 /// Makes in it what something is shown on, parents first.
 pub fn make_grounds(folder: &Path, grounds: &[(PathBuf, bool)]) -> Result<(), RunError> {
     let failed = |error: Errno| RunError::Outside("make a place in the folder for temporary files", error.into());
     if grounds.is_empty() {
         return Ok(());
     }
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let top = openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).map_err(failed)?;
+    let top = top(folder).map_err(failed)?;
     grounds.iter().try_for_each(|(path, folder)| make_ground(&top, path, *folder)).map_err(failed)
 }
 

@@ -93,6 +93,7 @@ fn raise(layer: Layer) -> String {
         }
         Layer::MappedOwners => "root, on a file system that maps owners".to_owned(),
         Layer::Memory => "a control group that can be written".to_owned(),
+        Layer::Overlay => "Linux 5.11 or later with overlayfs".to_owned(),
     }
 }
 

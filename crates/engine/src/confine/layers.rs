@@ -1,0 +1,93 @@
+//! Folders of the user's that programs write to beside their work: caches, settings, histories.
+//!
+//! Owns which of them are layered: what calls of a session write there is there for the next call, and nowhere else. Refuses nothing: where
+//! layers cannot be had the folders are read-only. Invariant: nothing outside the policy's folder is changed by a call.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use writ_core::SessionId;
+use writ_sandbox::{Confinement, Features, HostPath, Layered, Reading};
+use writ_store::Store;
+
+use super::places::CACHES;
+
+/// What the folder of a layer is called in the session's folder.
+const LAYER: &str = "layer-";
+/// The folder that is `/tmp` to a session's calls.
+pub const TEMPORARY: &str = "tmp";
+
+/// Adds the layers for a session to what a call runs in.
+pub fn add(confinement: &mut Confinement, features: &Features, home: Option<&str>, session: &Path) {
+    let Some(home) = home.map(Path::new).filter(|home| home.is_absolute() && features.overlay) else { return };
+    let names: &[&str] = if confinement.reading == Reading::Open { &[""] } else { &CACHES };
+    let mounts = mount_points();
+    for name in names {
+        let folder = if name.is_empty() { home.to_owned() } else { home.join(name) };
+        let in_work = |path: &HostPath| folder.starts_with(path.as_path());
+        if !confinement.writable.iter().any(in_work) && can_be_layered(&folder, &mounts, confinement) {
+            let layer = session.join(format!("{LAYER}{}", name.replace('/', "_")));
+            if let (Ok(path), Ok(layer)) = (HostPath::new(folder), HostPath::new(layer)) {
+                confinement.layered.push(Layered { path, layer });
+            }
+        }
+    }
+}
+
+/// It is a folder that the command can look into, and nothing is mounted in it.
+fn can_be_layered(folder: &Path, mounts: &[PathBuf], confinement: &Confinement) -> bool {
+    let Ok(found) = fs::symlink_metadata(folder) else { return false };
+    let root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    // Root's commands are the owner of the folder they start in; for root's own folder they stand in for root.
+    let other = root && fs::metadata(confinement.folder.as_path()).is_ok_and(|found| found.uid() != 0);
+    let open = |folder: &Path| fs::metadata(folder).is_ok_and(|found| found.mode() & 0o001 != 0);
+    found.is_dir()
+        && (!other || folder.ancestors().all(open))
+        && !mounts.iter().any(|mount| mount != folder && mount.starts_with(folder))
+}
+
+fn mount_points() -> Vec<PathBuf> {
+    let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let lines = table.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| line.split(|byte| *byte == b' ').nth(4)).map(unescaped).collect()
+}
+
+/// A path as the kernel writes it: what would part a line in octal.
+fn unescaped(text: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let octal = (*first == b'\\').then(|| after.get(..3)).flatten();
+        let code = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { after.get(3..).unwrap_or_default() } else { after };
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+/// Removes what a session's calls wrote beside their work. Other sessions go on.
+pub fn remove(store: &Store, session: &SessionId) {
+    let folder = store.folder(session);
+    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name == OsStr::new(TEMPORARY) || name.as_bytes().starts_with(LAYER.as_bytes()) {
+            // A call that goes on keeps what it holds open.
+            drop(fs::remove_dir_all(entry.path()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_mounts_are_read_back() {
+        assert_eq!(unescaped(br"/a\040b\134c\011"), Path::new("/a b\\c\t"));
+        assert_eq!(unescaped(br"/a\04"), Path::new(r"/a\04"));
+        assert!(mount_points().contains(&PathBuf::from("/proc")));
+    }
+}
