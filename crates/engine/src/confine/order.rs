@@ -5,18 +5,21 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use writ_clients::program::Needs;
 use writ_core::json::{self, Value};
 use writ_core::{Answer, Decision, Digest, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
-use writ_policy::{Domains, Grant, Held, Policy};
-use writ_sandbox::{Confinement, HostPath, Level, Network};
+use writ_policy::{Confine, Domains, Grant, Held, Policy};
+use writ_sandbox::{Confinement, HostPath, Level, Network, Reading};
 
 use super::plan::{self, Ground};
-use super::strength;
+use super::{client, strength};
 use crate::session::{Session, SessionError};
 
 /// The folder in the session's that is `/tmp` to its calls.
 const TEMPORARY: &str = "tmp";
+/// Where the hooks of a client that has a network of its own ask.
+const HOOKS: u16 = 3129;
 
 /// What a command runs in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,11 +60,7 @@ pub fn prepare(
     approved: bool,
 ) -> Option<Result<Prepared, String>> {
     let wanted = layers.iter().filter_map(|policy| policy.confine()).max_by_key(|confine| confine.at_least)?;
-    let found = || -> Result<Level, String> {
-        let features = strength::features(session.store).map_err(|error| error.to_string())?;
-        strength::level(&features, wanted).map_err(|error| error.to_string())
-    };
-    let level = match found() {
+    let level = match level(session, wanted) {
         Ok(level) => level,
         Err(why) => return Some(Err(why)),
     };
@@ -75,10 +74,60 @@ pub fn prepare(
         return Some(Err("where Writ's own program is cannot be found out".to_owned()));
     }
     let namespaces = level >= Level::Namespaces;
-    Some(
-        order(session, call, layers, approved, namespaces)
-            .map(|order| Prepared { held: Held { files: namespaces, hosts: namespaces }, order }),
-    )
+    Some(order(session, call, layers, approved, namespaces).map(|order| Prepared { held: held(namespaces), order }))
+}
+
+/// What is run as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<'a> {
+    /// What it needs beside what policies give, where it is a client's.
+    pub needs: Option<&'a Needs>,
+    /// Where what it has of its own lies.
+    pub copies: &'a Path,
+    /// The program itself, where it is found.
+    pub program: Option<&'a Path>,
+}
+
+/// What a run under these policies is to run in. What needs a human's yes stays as it is throughout.
+pub fn prepare_whole(
+    session: &Session<'_>,
+    call: &ToolCall,
+    layers: &[&Policy],
+    whole: &Whole<'_>,
+) -> Result<Prepared, String> {
+    let wanted = layers.iter().filter_map(|policy| policy.confine()).max_by_key(|confine| confine.at_least);
+    let namespaces = level(session, wanted.unwrap_or(Confine { at_least: 1 }))? >= Level::Namespaces;
+    let mut order = order(session, call, layers, false, namespaces)?;
+    let confinement = &mut order.confinement;
+    confinement.session = writ_sandbox::Session::Terminal;
+    if let Network::Proxied(ports) = &mut confinement.network {
+        ports.hooks = Some(HOOKS);
+    }
+    if namespaces {
+        confinement.environment.set.push(("TMPDIR".into(), "/tmp".into()));
+    }
+    if confinement.reading == Reading::Closed {
+        let programs = [whole.program, session.home.program.as_deref()];
+        for program in programs.into_iter().flatten() {
+            confinement.readable.push(HostPath::new(program).map_err(|error| error.to_string())?);
+        }
+    }
+    if let Some(needs) = whole.needs {
+        let user = session.home.user.as_deref();
+        client::give(confinement, needs, whole.copies, layers, user).map_err(|error| error.to_string())?;
+    }
+    Ok(Prepared { held: held(namespaces), order })
+}
+
+/// What this machine can hold, if that is what the policies want.
+fn level(session: &Session<'_>, wanted: Confine) -> Result<Level, String> {
+    let features = strength::features(session.store).map_err(|error| error.to_string())?;
+    strength::level(&features, wanted).map_err(|error| error.to_string())
+}
+
+/// What needs no question.
+const fn held(namespaces: bool) -> Held {
+    Held { files: namespaces, hosts: namespaces }
 }
 
 fn order(
@@ -114,6 +163,11 @@ fn order(
 }
 
 impl Prepared {
+    /// What was prepared.
+    pub const fn order(&self) -> &Order {
+        &self.order
+    }
+
     /// Keeps the order and gives the right to run the call's line in it, which its row is to say.
     pub fn grant(
         &self,

@@ -60,8 +60,8 @@ pub struct Plan {
     pub made: Vec<Made>,
     /// Trees of the host taken before anything is changed.
     pub taken: Vec<CString>,
-    /// Which of them only the caller may be able to reach, who takes it for the command.
-    pub lent: Option<usize>,
+    /// Those of them that only the caller may be able to reach, who takes them for the command.
+    pub lent: Vec<usize>,
     /// Made in the folder for temporary files, parents first, for what is shown below it: where, and whether a folder.
     pub grounds: Vec<(PathBuf, bool)>,
     /// Put in their places, in this order.

@@ -100,7 +100,11 @@ impl Steps {
                 }
                 self.take(path, *writable, *owned, false)?
             }
-            Entry::Shown { source, .. } => self.take(source, false, false, false)?,
+            Entry::Shown { source, writable: false, .. } => self.take(source, false, false, false)?,
+            Entry::Shown { source, writable: true, folder } => {
+                self.writable.push((path.to_owned(), *folder));
+                self.lend(source)?
+            }
             Entry::Device => self.take(path, true, false, true)?,
             Entry::Own { name, writable } => {
                 if *writable {
@@ -111,9 +115,7 @@ impl Steps {
             }
             Entry::Temporary { source } => {
                 self.writable.push((path.to_owned(), true));
-                let what = self.take(source, true, true, false)?;
-                self.plan.lent = self.plan.taken.len().checked_sub(1);
-                what
+                self.lend(source)?
             }
             Entry::Written { name, text: bytes } => {
                 self.make(Path::new(name), MadeKind::Text(bytes.clone()))?;
@@ -143,6 +145,12 @@ impl Steps {
     fn take(&mut self, path: &Path, writable: bool, owned: bool, device: bool) -> Result<What, PlanError> {
         self.plan.taken.push(text(path)?);
         Ok(What::Taken { slot: self.plan.taken.len() - 1, writable, owned, device })
+    }
+
+    /// Takes what can be written and lies where only the caller may go.
+    fn lend(&mut self, source: &Path) -> Result<What, PlanError> {
+        self.plan.lent.push(self.plan.taken.len());
+        self.take(source, true, true, false)
     }
 
     fn reserve(&mut self, path: &Path, reserve: Option<Reserve>) -> Option<Reserve> {

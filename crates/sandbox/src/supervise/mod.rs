@@ -50,6 +50,8 @@ pub struct Command {
     pub output: Option<OwnedFd>,
     /// A descriptor that it gets beside the first three, under its own number.
     pub kept: Option<OwnedFd>,
+    /// Variables over those of the confinement: what is another in each run, and is kept nowhere.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Command {
@@ -61,6 +63,7 @@ impl Command {
             arguments: arguments.into_iter().collect(),
             output: None,
             kept: None,
+            environment: Vec::new(),
         }
     }
 }
@@ -74,6 +77,8 @@ pub struct Listeners {
     pub direct: Vec<TcpListener>,
     /// For names.
     pub dns: Option<UdpSocket>,
+    /// For a client's hooks.
+    pub hooks: Option<TcpListener>,
 }
 
 /// How a run ended.
@@ -313,14 +318,15 @@ fn await_ready(
         Some(_) | None => return Err(RunError::Silent),
     }
     let Network::Proxied(ports) = &confinement.network else { return Ok(Listeners::default()) };
-    let wanted = 1 + ports.direct.len() + usize::from(ports.dns.is_some());
+    let wanted = 1 + ports.direct.len() + usize::from(ports.dns.is_some()) + usize::from(ports.hooks.is_some());
     if sockets.len() != wanted {
         return Err(RunError::Silent);
     }
     let mut sockets = sockets.into_iter();
     let http = sockets.next().map(TcpListener::from);
     let direct = sockets.by_ref().take(ports.direct.len()).map(TcpListener::from).collect();
-    Ok(Listeners { http, direct, dns: sockets.next().map(UdpSocket::from) })
+    let hooks = ports.hooks.and_then(|_| sockets.next()).map(TcpListener::from);
+    Ok(Listeners { http, direct, dns: sockets.next().map(UdpSocket::from), hooks })
 }
 
 fn await_started(socket: &OwnedFd, explain: impl Fn(Failure) -> RunError) -> Result<OwnedFd, RunError> {

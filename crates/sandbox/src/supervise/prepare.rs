@@ -44,7 +44,7 @@ pub fn prepare(
     }
     let identity = identity::of(confinement, features)?;
     let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
-    let variables = environment::of(&confinement.environment, std::env::vars_os());
+    let variables = environment::of(&confinement.environment, std::env::vars_os(), command.environment);
     if let Some(folder) = confinement.temporary_folder.as_ref().filter(|_| namespaces) {
         temporary::make(folder.as_path(), &identity)?;
     }
