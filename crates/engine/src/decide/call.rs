@@ -6,7 +6,7 @@ use serde::Serialize;
 use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{
-    Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict, visible,
+    Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict,
 };
 use writ_evidence::row::RowDecision;
 use writ_policy::{Enforced, Facts, Grant, Held, Layer, Policy, enforce, judge};
@@ -14,14 +14,14 @@ use writ_policy::{Enforced, Facts, Grant, Held, Layer, Policy, enforce, judge};
 use super::authored;
 use super::look::{CallContext, Looked, look};
 use super::outcome::{POLICY_UNUSABLE, and_pending, approved, changed_policy, row_decision, rules};
+use super::reply::{denial, explain, reply};
 use crate::attest::proofs::Proof;
 use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
 use crate::governing::in_force::{Change, InForce};
 use crate::session::rows::Who;
-use crate::session::shown::cite;
-use crate::session::state::{Action, short};
+use crate::session::state::Action;
 use crate::session::{Blocked, Session, SessionError};
 
 /// The event of the row of a call.
@@ -379,52 +379,4 @@ fn count(session: &mut Session<'_>, verdict: Verdict) {
         Verdict::Ask => session.state.asked += 1,
         Verdict::Deny => session.state.denied += 1,
     }
-}
-
-/// What the ledger says of a refusal: the rule and what kind of thing it met, never the command's text (R8).
-fn denial(decision: &Decision) -> Option<String> {
-    let reason = decision.reasons.first().filter(|_| decision.verdict > Verdict::Allow)?;
-    let met = match reason.matched.subject {
-        Subject::Path | Subject::Host | Subject::Tool | Subject::Policy => format!(" `{}`", reason.matched.text),
-        Subject::Command | Subject::Unresolved => String::new(),
-    };
-    Some(format!("{} {}{met}", reason.rule, reason.matched.subject.as_str()))
-}
-
-fn reply(session: &Session<'_>, input: &Event, policy: Option<&Policy>, decision: &Decision, action: Digest) -> Answer {
-    match decision.verdict {
-        Verdict::Deny => Reply::Decided { verdict: Verdict::Deny, reason: explain(session, policy, decision) }.into(),
-        Verdict::Ask => {
-            let grant =
-                format!("If nobody is asked here, a human lets it run once with `writ approve {}`", short(action));
-            let stays =
-                if session.within.is_some() { ". Files that need a yes stay read-only in this run" } else { "" };
-            let reason = format!("{}\n{grant}{stays}", explain(session, policy, decision));
-            Reply::Decided { verdict: Verdict::Ask, reason }.into()
-        }
-        // A policy grants what it names. What it merely does not forbid, and anything in plan mode, is the client's affair.
-        Verdict::Allow if decision.reasons.is_empty() || input.permission_mode.as_deref() == Some("plan") => {
-            Reply::Silent.into()
-        }
-        Verdict::Allow => Reply::Decided { verdict: Verdict::Allow, reason: explain(session, policy, decision) }.into(),
-    }
-}
-
-fn explain(session: &Session<'_>, policy: Option<&Policy>, decision: &Decision) -> String {
-    let mut out = String::new();
-    for reason in decision.reasons.iter().filter(|reason| reason.verdict == decision.verdict).take(3) {
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        out.push_str(&format!(
-            "writ: {} ({} in policy `{}`)",
-            visible::line(&reason.message),
-            visible::line(&cite(policy, &reason.rule)),
-            visible::line(session.state.policy_name())
-        ));
-        if !reason.instead.is_empty() {
-            out.push_str(&format!(". To allow it: {}", visible::line(&reason.instead)));
-        }
-    }
-    out
 }

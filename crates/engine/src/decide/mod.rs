@@ -10,6 +10,7 @@ pub mod outcome;
 mod own_server;
 pub mod passphrase;
 mod probe;
+mod reply;
 
 use writ_clients::Client;
 use writ_core::{Decision, Timestamp, ToolCall};
