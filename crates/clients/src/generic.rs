@@ -117,6 +117,7 @@ impl Client for Generic {
         Ok(Event {
             client: NAME,
             session: SessionId::new(payload.session.clone()),
+            client_session: None,
             transcript: None,
             cwd: payload.cwd.clone(),
             agent: payload

@@ -9,6 +9,7 @@ pub mod claude_code;
 pub mod cursor;
 pub mod generic;
 mod hints;
+pub mod program;
 pub mod servers;
 pub mod settings;
 pub mod shell_calls;
@@ -17,6 +18,7 @@ pub mod transcript;
 pub mod work;
 
 pub use hints::Hints;
+use program::Program;
 use servers::Servers;
 use settings::Settings;
 use shell_calls::ShellCalls;
@@ -50,6 +52,11 @@ pub trait Client: Sync {
         None
     }
 
+    /// It as a program that is run as a whole in a sandbox; `None` where nobody knows what it needs.
+    fn program(&self) -> Option<&dyn Program> {
+        None
+    }
+
     /// Its transcripts; `None` where it keeps none that can be read.
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         None
@@ -65,6 +72,11 @@ pub const CLIENTS: [&dyn Client; 2] = [DEFAULT, &generic::Generic];
 /// The client of a name.
 pub fn named(name: &str) -> Option<&'static dyn Client> {
     CLIENTS.into_iter().find(|client| client.name() == name)
+}
+
+/// The client that a program of this name is.
+pub fn of_program(name: &str) -> Option<&'static dyn Client> {
+    CLIENTS.into_iter().find(|client| client.program().is_some_and(|program| program.is(name)))
 }
 
 /// Why a payload cannot be read.

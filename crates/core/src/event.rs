@@ -14,6 +14,8 @@ pub struct Event {
     pub client: &'static str,
     /// The session.
     pub session: SessionId,
+    /// The client's own id of it, where it is one of several in a run.
+    pub client_session: Option<SessionId>,
     /// The session's main transcript, absolute; also inside a subagent.
     pub transcript: Option<String>,
     /// The working directory, absolute.

@@ -12,6 +12,7 @@ pub mod decide;
 pub mod governing;
 mod home;
 pub mod hook;
+pub mod run;
 pub mod session;
 pub mod setup;
 pub mod verify;

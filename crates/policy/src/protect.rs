@@ -231,7 +231,8 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                     let plan = operands.iter().any(|word| word.as_deref().is_none_or(|word| word == "terraform"));
                     plan && ["--attest", "…"].iter().any(|sign| command.text().contains(sign))
                 }
-                Some("approve" | "init" | "hook") | None => true,
+                // What an agent runs as a whole is held by a policy of its choice.
+                Some("approve" | "init" | "hook" | "run") | None => true,
                 Some(_) => false,
             }
         }
@@ -265,6 +266,8 @@ mod tests {
             "writ $X",
             "writ policy $X",
             "writ keys new",
+            "writ run --policy mine.aflock -- git push",
+            "writ run -- make",
             "writ keys rotate",
             "writ attestation refresh https://writ.example",
             "writ attestation prune --ended 1s",

@@ -31,7 +31,7 @@ pub struct Confinement {
     pub masked: Vec<HostPath>,
     /// Files and folders below writable ones that cannot be written, renamed or replaced; the same for what does not exist yet.
     pub read_only: Vec<HostPath>,
-    /// Files shown under another path, read-only: certificates, name resolution.
+    /// Files shown under another path: certificates, name resolution, a client's own copies.
     pub binds: Vec<Bind>,
     /// Device nodes besides `null`, `zero`, `full`, `random`, `urandom`, `tty` and terminals of its own.
     pub devices: Vec<HostPath>,
@@ -109,7 +109,7 @@ pub struct Layered {
     pub layer: HostPath,
 }
 
-/// A file or folder shown under another path, read-only.
+/// A file or folder shown under another path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Bind {
@@ -117,6 +117,9 @@ pub struct Bind {
     pub source: HostPath,
     /// Where. It exists, unless it lies in a folder of the sandbox's own.
     pub target: HostPath,
+    /// Whether it can be written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub writable: bool,
 }
 
 /// What is reached by network.
@@ -141,11 +144,14 @@ pub struct Ports {
     pub direct: Vec<u16>,
     /// UDP on 127.0.0.1: names.
     pub dns: Option<u16>,
+    /// TCP on 127.0.0.1: what a client's hooks ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<u16>,
 }
 
 impl Default for Ports {
     fn default() -> Self {
-        Self { http: 3128, direct: vec![443, 80], dns: Some(53) }
+        Self { http: 3128, direct: vec![443, 80], dns: Some(53), hooks: None }
     }
 }
 

@@ -26,6 +26,6 @@ pub use confinement::{
 pub use features::{Cgroups, Controllers, Features, Layer, Level};
 pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
-pub use plan::PlanError;
+pub use plan::{PlanError, is_reserve};
 pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test, sweep_grounds};
 pub use supervise::{Command, End, Host, Listeners, MemoryHeldBy, Outcome, Refused, RunError, STAND_IN, run, sweep};

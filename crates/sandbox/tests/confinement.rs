@@ -91,6 +91,7 @@ fn closed_reading_shows_what_is_listed() {
         confinement.binds.push(Bind {
             source: HostPath::try_from(shown.as_path()).unwrap(),
             target: HostPath::new("/etc/resolv.conf").unwrap(),
+            writable: false,
         });
         let told = world.shell(
             &confinement,

@@ -26,7 +26,7 @@ fn temporary_files_last_as_long_as_their_folder() {
             let shown = world.path("shown");
             fs::write(shown.as_path(), "shown\n").unwrap();
             world.open();
-            confinement.binds.push(Bind { source: shown, target: HostPath::new("/tmp/a/b").unwrap() });
+            confinement.binds.push(Bind { source: shown, target: HostPath::new("/tmp/a/b").unwrap(), writable: false });
             let told = world.shell(&confinement, "echo kept > /tmp/new; mkdir /tmp/d && echo x > new; cat /tmp/a/b");
             assert_eq!((told.text().as_str(), told.code), ("shown\n", Some(0)), "{who:?} {}", told.errors);
             let script = format!(
@@ -55,7 +55,7 @@ fn what_an_earlier_command_put_in_the_way_is_not_followed() {
         let link = format!("ln -s '{}' /tmp/a", world.outside.display());
         assert_eq!(world.shell(&confinement, &link).code, Some(0));
         let secret = HostPath::try_from(world.outside.join("secret").as_path()).unwrap();
-        confinement.binds.push(Bind { source: secret, target: HostPath::new("/tmp/a/b").unwrap() });
+        confinement.binds.push(Bind { source: secret, target: HostPath::new("/tmp/a/b").unwrap(), writable: false });
         assert_eq!(world.shell(&confinement, "echo ran").code, Some(125));
         assert!(!world.outside.join("b").exists());
     }

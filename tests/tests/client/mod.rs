@@ -33,6 +33,8 @@ pub struct Place {
     pub servers: Value,
     /// The tools that need no permission.
     pub allowed: &'static str,
+    /// Whether the client runs under `writ run`.
+    pub confined: bool,
 }
 
 impl Place {
@@ -48,7 +50,7 @@ impl Place {
         let git = Command::new("git").args(["init", "--quiet"]).current_dir(&work).status();
         assert!(git.expect("this test needs git").success());
         let servers = json!({ "echo": { "command": "node", "args": [root.join("mcp.js")] } });
-        Self { root, work, servers, allowed: "Bash(echo *),mcp__echo__echo" }
+        Self { root, work, servers, allowed: "Bash(echo *),mcp__echo__echo", confined: false }
     }
 
     pub fn command(&self, program: &Path) -> Command {
@@ -72,7 +74,10 @@ impl Place {
         if let Some(file) = &named {
             fs::write(file, servers.to_string()).unwrap();
         }
-        let mut command = self.command(client);
+        let mut command = if self.confined { self.command(&binary()) } else { self.command(client) };
+        if self.confined {
+            command.args(["run", "--"]).arg(client);
+        }
         command
             .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{port}"))
             .env("ANTHROPIC_API_KEY", "no-key")

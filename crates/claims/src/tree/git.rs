@@ -138,6 +138,13 @@ impl Repository {
         Some(Self { root: root.to_owned(), private, common })
     }
 
+    /// Whether it is that of this work tree, with the settings that lie there: git takes those of another folder where it is told to
+    /// by `commondir`, which anybody who may commit may write.
+    pub fn is_only(&self, root: &Path) -> bool {
+        let own = self.private == self.root.join(".git");
+        self.root.canonicalize().ok() == root.canonicalize().ok() && (!own || self.common == self.private)
+    }
+
     /// Whether a branch, a tag or a remote's branch bears this name.
     pub fn has_reference(&self, name: &str) -> bool {
         let name = name.trim_matches('/');

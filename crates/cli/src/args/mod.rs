@@ -26,7 +26,7 @@ pub use serve::{LogFormat, McpCommand, McpServeArgs, ServeArgs};
 #[command(name = "writ", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(
     after_help = "Examples:\n  writ demo                     every step on a built-in example\n  writ init                     policy and hooks \
-    for this repository\n  writ verify                   check the newest session of this repository\n  writ why -p .aflock 'git push'  what the \
+    for this repository\n  writ run -- claude            the whole agent in a sandbox\n  writ verify                   check the newest session of this repository\n  writ why -p .aflock 'git push'  what the \
     policy says about a command\n\nExit codes: 0 fine, 1 could not do it, 2 wrong usage, 3 the answer is no, 4 malformed input."
 )]
 pub struct Args {
@@ -101,6 +101,13 @@ pub enum Command {
     Doctor(FormatArgs),
     /// Answer one hook call of an agent client (JSON on stdin, one JSON object on stdout).
     Hook(HookArgs),
+    /// Run an agent's client, or any command, with all its children in one sandbox made from the policy.
+    #[command(
+        after_help = "Examples:\n  writ run -- claude                        the whole client: terminal, hooks and record as ever\n  writ run -- claude -p 'fix the \
+        tests'\n  writ run --policy strict.aflock -- make test\n\nExit codes: the command's own; 125 Writ could not run it, 126 the policy does not let it run, 127 there is no \
+        such program."
+    )]
+    Run(RunArgs),
     /// Run the line of an allowed call in its sandbox. The hook writes this; people have no need of it.
     #[command(hide = true)]
     Exec(ExecArgs),
@@ -310,6 +317,17 @@ pub struct VerifyArgs {
     pub allow_absent: bool,
     #[command(flatten)]
     pub format: FormatArgs,
+}
+
+/// `writ run`
+#[derive(ClapArgs, Debug)]
+pub struct RunArgs {
+    /// The policy, plain or signed; found as a session finds it when left out.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// The command and its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    pub words: Vec<OsString>,
 }
 
 /// `writ exec`

@@ -20,6 +20,7 @@ use signal_hook::consts::SIGALRM;
 use writ_clients::Client;
 use writ_clients::settings::TIMEOUT_SECONDS;
 use writ_core::{Answer, visible};
+use writ_engine::run::exchange;
 use writ_engine::{Home, hook};
 
 use crate::args::HookArgs;
@@ -107,10 +108,30 @@ fn answer(client: &'static dyn Client) -> String {
         denies.store(false, Ordering::Relaxed);
     }
     // The environment here is the client's: it says which shell runs what is allowed.
-    let home = Home { zsh: environment::runs_zsh(), ..environment::home() };
+    let zsh = environment::runs_zsh();
+    if let Some(supervisor) = std::env::var_os(exchange::VARIABLE) {
+        return ask(&supervisor.to_string_lossy(), client, &cwd.to_string_lossy(), zsh, bytes);
+    }
+    let home = Home { zsh, ..environment::home() };
     let answer = hook::answer(bytes, client, &home, &cwd);
     answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
     client.render(&answer)
+}
+
+/// What the supervisor of the run that this is in answers; a supervisor that cannot be asked denies.
+fn ask(supervisor: &str, client: &dyn Client, cwd: &str, zsh: bool, bytes: &[u8]) -> String {
+    let told = exchange::ask(supervisor, client.name(), cwd, zsh, bytes);
+    match told.and_then(|told| Ok((String::from_utf8(told.text).map_err(std::io::Error::other)?, told.notes))) {
+        Ok((text, notes)) => {
+            let notes = String::from_utf8_lossy(&notes);
+            notes.lines().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
+            text
+        }
+        Err(error) => {
+            let why = format!("writ denies: the supervisor of this run cannot be asked ({error})");
+            client.render(&Answer::refuse(client.hints(bytes).event.as_deref(), &why))
+        }
+    }
 }
 
 /// Whether the answer got to where somebody can read it.

@@ -17,6 +17,7 @@ mod ledger;
 mod mcp;
 mod policy;
 mod relying_party;
+mod run;
 mod sandbox;
 mod sarif;
 mod serve;
@@ -40,6 +41,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Init(args) => init::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Hook(args) => hook::from_command(&args),
+        Command::Run(args) => run::run(&args),
         Command::Exec(args) => exec::run(&args),
         Command::Sandbox(command) => sandbox::run(&command),
         Command::Policy(command) => policy::run(command),

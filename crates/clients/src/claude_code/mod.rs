@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use writ_core::json::{JsonError, Value};
 use writ_core::{Answer, Event};
 
+use crate::program::{Needs, Program};
 use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Places, Settings, SettingsError};
 use crate::shell_calls::ShellCalls;
@@ -20,6 +21,7 @@ use crate::{Client, Hints, PayloadError};
 pub mod answer;
 pub mod outcome;
 pub mod payload;
+mod program;
 pub mod servers;
 pub mod settings;
 mod shell_calls;
@@ -68,8 +70,22 @@ impl Client for ClaudeCode {
         Some(self)
     }
 
+    fn program(&self) -> Option<&dyn Program> {
+        Some(self)
+    }
+
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         Some(self)
+    }
+}
+
+impl Program for ClaudeCode {
+    fn is(&self, name: &str) -> bool {
+        name == program::PROGRAM
+    }
+
+    fn needs(&self, user: &Path, folder: Option<&Path>) -> Needs {
+        program::needs(user, folder)
     }
 }
 

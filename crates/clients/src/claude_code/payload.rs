@@ -79,6 +79,7 @@ pub fn parse(bytes: &[u8]) -> Result<Event, PayloadError> {
     Ok(Event {
         client: super::NAME,
         session: SessionId::new(text(&mut payload.session_id, "session_id")?),
+        client_session: None,
         transcript: payload.transcript_path.0.take(),
         agent: payload.agent_id.0.take().map(|id| Agent { id, kind: payload.agent_type.0.take() }),
         permission_mode: payload.permission_mode.0.take(),

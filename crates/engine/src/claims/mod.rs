@@ -112,23 +112,25 @@ fn kept_as(agent: &str) -> String {
     format!("agents/{}.json", digest.get(..24).unwrap_or(&digest))
 }
 
-/// Does what can be done without the ledger. Never fails: doubt is part of the answer.
-pub fn prepare(input: &Event, home: &Home, store: &Store, id: &SessionId) -> Prepared {
+/// Does what can be done without the ledger. Never fails: doubt is part of the answer. Where `only` names a work tree, git is asked of
+/// no other: the agent can have made one whose settings run programs.
+pub fn prepare(input: &Event, home: &Home, store: &Store, id: &SessionId, only: Option<&Path>) -> Prepared {
+    let began = |agent: String| began(agent, &place(Path::new(&input.cwd), only), home);
     match &input.kind {
-        EventKind::SubagentStart => key(input).map_or(Prepared::Nothing, |agent| began(agent, input, home)),
+        EventKind::SubagentStart => key(input).map_or(Prepared::Nothing, began),
         EventKind::UserPromptSubmit { .. } if home.claims.includes_main(Some(&policy(input, store, id))) => {
-            began(MAIN.to_owned(), input, home)
+            began(MAIN.to_owned())
         }
         EventKind::SubagentStop { transcript, last_message, again } => {
             let kind = input.agent.as_ref().and_then(|agent| agent.kind.clone()).unwrap_or_default();
             let words =
                 Words { said: last_message.as_deref(), own: transcript.as_deref(), main: input.transcript.as_deref() };
-            Prepared::Stopping(Box::new(stopping(input, home, store, id, (key(input), kind, *again), words)))
+            Prepared::Stopping(Box::new(stopping(input, home, (store, id, only), (key(input), kind, *again), words)))
         }
         EventKind::Stop { last_message, again } if home.claims.includes_main(Some(&policy(input, store, id))) => {
             let words = Words { said: last_message.as_deref(), own: input.transcript.as_deref(), main: None };
             let agent = (Some(MAIN.to_owned()), MAIN.to_owned(), *again);
-            Prepared::Stopping(Box::new(stopping(input, home, store, id, agent, words)))
+            Prepared::Stopping(Box::new(stopping(input, home, (store, id, only), agent, words)))
         }
         _ => Prepared::Nothing,
     }
@@ -167,8 +169,19 @@ fn limits(home: &Home) -> Limits {
     Limits { max_hash_bytes: home.claims.max_hash_bytes.unwrap_or(default.max_hash_bytes), ..default }
 }
 
-fn began(agent: String, input: &Event, home: &Home) -> Prepared {
-    let taken = Snapshot::take(Path::new(&input.cwd), &limits(home));
+/// Where git is asked.
+fn place(cwd: &Path, only: Option<&Path>) -> PathBuf {
+    let other = only.filter(|only| !Repository::containing(cwd).is_ok_and(|found| found.is_only(only)));
+    other.unwrap_or(cwd).to_owned()
+}
+
+/// Whether the only work tree that may be asked is still what it was.
+fn is_unsafe(root: &Path, only: Option<&Path>) -> bool {
+    only.is_some_and(|only| !Repository::at(root).is_some_and(|found| found.is_only(only)))
+}
+
+fn began(agent: String, folder: &Path, home: &Home) -> Prepared {
+    let taken = Snapshot::take(folder, &limits(home));
     let start = taken.map(|(snapshot, repository)| Box::new(Start { root: repository.root, snapshot, since: None }));
     Prepared::Began { agent, snapshot: start.map_err(|error| error.to_string()) }
 }
@@ -184,8 +197,7 @@ struct Words<'a> {
 fn stopping(
     input: &Event,
     home: &Home,
-    store: &Store,
-    id: &SessionId,
+    (store, id, only): (&Store, &SessionId, Option<&Path>),
     (agent, kind, again): (Option<String>, String, bool),
     words: Words<'_>,
 ) -> Stopping {
@@ -206,6 +218,9 @@ fn stopping(
     let judged = match agent.as_deref().map(|agent| kept(store, id, agent)) {
         None | Some(None) => Err(NoVerdict::NoSnapshot),
         Some(Some(Err(why))) => Err(NoVerdict::Unreliable(why)),
+        Some(Some(Ok(start))) if is_unsafe(&start.root, only) => {
+            Err(NoVerdict::Unreliable("the repository takes its settings from elsewhere".to_owned()))
+        }
         Some(Some(Ok(start))) => {
             let case = Case { input, home, transcripts, start: &start, claim: &claim, acts: &acts, folders, words };
             case.judge().map_err(|error| NoVerdict::Unreliable(error.to_string()))

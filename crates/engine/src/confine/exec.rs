@@ -98,7 +98,8 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     let command =
         Command { kept: Some(OwnedFd::from(kept)), ..Command::new(&line.shell, ["-c".into(), OsString::from(script)]) };
     let (session, call) = (line.session.clone(), Some(line.call.to_owned()));
-    let ran = supervise(&Recorder { store, home: home.clone(), session, call }, &grant, &order, command)?;
+    let ran =
+        supervise(&Recorder { store, home: home.clone(), session, call }, &grant, &order, command, |_hooks| Ok(()))?;
     let folder = (ran.code == 0).then(|| ended_in(&mut folder)).flatten();
     Ok(Ran { code: ran.code, folder, refused: ran.refused })
 }

@@ -1,8 +1,9 @@
-//! Calls in a sandbox made from the policy.
+//! Calls, and whole runs, in a sandbox made from the policy.
 //!
 //! Owns the way from an allowed call to a confined one: the plan, what this machine allows, the run, its row. Decides nothing: what
 //! runs was allowed before, and its row says in what.
 
+pub mod client;
 pub mod exec;
 pub mod layers;
 pub mod order;

@@ -5,16 +5,20 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use writ_clients::program::Needs;
 use writ_core::json::{self, Value};
 use writ_core::{Answer, Decision, Digest, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
-use writ_policy::{Domains, Grant, Held, Policy};
-use writ_sandbox::{Confinement, Features, HostPath, Level, Network};
+use writ_policy::{Confine, Domains, Grant, Held, Policy};
+use writ_sandbox::{Confinement, Features, HostPath, Level, Network, Reading};
 
 use super::layers::{self, TEMPORARY};
 use super::plan::{self, Ground};
-use super::strength;
+use super::{client, strength};
 use crate::session::{Session, SessionError};
+
+/// Where the hooks of a client that has a network of its own ask.
+const HOOKS: u16 = 3129;
 
 /// What a command runs in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,12 +62,7 @@ pub struct Wanted {
 /// What holds a call under these policies; `None` where none of them wants that, or it runs no program. An error says why it cannot be.
 pub fn wanted(session: &Session<'_>, call: &ToolCall, layers: &[&Policy]) -> Option<Result<Wanted, String>> {
     let wanted = layers.iter().filter_map(|policy| policy.confine()).max_by_key(|confine| confine.at_least)?;
-    let found = || -> Result<Wanted, String> {
-        let features = strength::features(session.store).map_err(|error| error.to_string())?;
-        let level = strength::level(&features, wanted).map_err(|error| error.to_string())?;
-        Ok(Wanted { features, level })
-    };
-    let found = match found() {
+    let found = match machine(session, wanted) {
         Ok(found) => found,
         Err(why) => return Some(Err(why)),
     };
@@ -77,6 +76,75 @@ pub fn wanted(session: &Session<'_>, call: &ToolCall, layers: &[&Policy]) -> Opt
         return Some(Err("where Writ's own program is cannot be found out".to_owned()));
     }
     Some(Ok(found))
+}
+
+/// What is run as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<'a> {
+    /// What it needs beside what policies give, where it is a client's.
+    pub needs: Option<&'a Needs>,
+    /// Where what it has of its own lies.
+    pub copies: &'a Path,
+    /// The program itself, where it is found.
+    pub program: Option<&'a Path>,
+}
+
+/// What holds a run under these policies, none of which need have asked for it.
+pub fn wanted_whole(session: &Session<'_>, layers: &[&Policy]) -> Result<Wanted, String> {
+    let wanted = layers.iter().filter_map(|policy| policy.confine()).max_by_key(|confine| confine.at_least);
+    machine(session, wanted.unwrap_or(Confine { at_least: 1 }))
+}
+
+/// What a run under these policies is to run in. What needs a human's yes stays as it is throughout.
+pub fn prepare_whole(
+    session: &Session<'_>,
+    call: &ToolCall,
+    layers: &[&Policy],
+    whole: &Whole<'_>,
+) -> Result<Prepared, String> {
+    let wanted = wanted_whole(session, layers)?;
+    let order = order_whole(session, call, layers, whole, &wanted)?;
+    refusal(session, &wanted.features).map_or(Ok(Prepared { held: held(wanted.level), order }), Err)
+}
+
+/// The plan for a run, at the level it is held at.
+pub fn order_whole(
+    session: &Session<'_>,
+    call: &ToolCall,
+    layers: &[&Policy],
+    whole: &Whole<'_>,
+    wanted: &Wanted,
+) -> Result<Order, String> {
+    let mut order = order(session, call, layers, false, wanted)?;
+    let confinement = &mut order.confinement;
+    confinement.session = writ_sandbox::Session::Terminal;
+    if let Network::Proxied(ports) = &mut confinement.network {
+        ports.hooks = Some(HOOKS);
+    }
+    if confinement.reading == Reading::Closed {
+        let programs = [whole.program, session.home.program.as_deref()];
+        for program in programs.into_iter().flatten() {
+            confinement.readable.push(HostPath::new(program).map_err(|error| error.to_string())?);
+        }
+    }
+    if let Some(needs) = whole.needs {
+        let user = session.home.user.as_deref();
+        client::give(confinement, needs, whole.copies, layers, user).map_err(|error| error.to_string())?;
+    }
+    Ok(order)
+}
+
+/// What this machine can hold, if that is what the policies want.
+fn machine(session: &Session<'_>, wanted: Confine) -> Result<Wanted, String> {
+    let features = strength::features(session.store).map_err(|error| error.to_string())?;
+    let level = strength::level(&features, wanted).map_err(|error| error.to_string())?;
+    Ok(Wanted { features, level })
+}
+
+/// What needs no question.
+fn held(level: Level) -> Held {
+    let namespaces = level >= Level::Namespaces;
+    Held { files: namespaces, hosts: namespaces }
 }
 
 /// Why nothing may run in the sandbox of this session, if nothing may.
@@ -100,13 +168,11 @@ pub fn prepare(
         Ok(wanted) => wanted,
         Err(why) => return Some(Err(why)),
     };
-    let namespaces = wanted.level >= Level::Namespaces;
     let order = match order(session, call, layers, approved, &wanted) {
         Ok(order) => order,
         Err(why) => return Some(Err(why)),
     };
-    let held = Held { files: namespaces, hosts: namespaces };
-    Some(refusal(session, &wanted.features).map_or(Ok(Prepared { order, held }), Err))
+    Some(refusal(session, &wanted.features).map_or(Ok(Prepared { held: held(wanted.level), order }), Err))
 }
 
 /// The plan for a call, at the level it is held at.
@@ -139,6 +205,7 @@ pub fn order(
         let folder = session.store.folder(&session.id);
         let temporary = HostPath::new(folder.join(TEMPORARY)).map_err(|error| error.to_string())?;
         confinement.temporary_folder = Some(temporary);
+        confinement.environment.set.push(("TMPDIR".into(), "/tmp".into()));
         layers::add(&mut confinement, features, session.setting.home.as_deref(), &folder);
     }
     confinement.environment.drop.extend(session.home.secret_variables.iter().cloned());
@@ -146,6 +213,11 @@ pub fn order(
 }
 
 impl Prepared {
+    /// What was prepared.
+    pub const fn order(&self) -> &Order {
+        &self.order
+    }
+
     /// Keeps the order and gives the right to run the call's line in it, which its row is to say.
     pub fn grant(
         &self,

@@ -4,6 +4,7 @@
 //! written after the kernel took it, with the level it took it at.
 
 use std::io;
+use std::net::TcpListener;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -56,15 +57,23 @@ impl SuperviseError {
     }
 }
 
-/// Runs it, and records that it ran.
-pub fn supervise(recorder: &Recorder, grant: &Grant, order: &Order, command: Command) -> Result<Ran, SuperviseError> {
+/// Runs it, and records that it ran. `beside` gets the socket for hooks, where it has one inside; what it gives is kept until the
+/// run has ended.
+pub fn supervise<T>(
+    recorder: &Recorder,
+    grant: &Grant,
+    order: &Order,
+    command: Command,
+    beside: impl FnOnce(Option<TcpListener>) -> io::Result<T>,
+) -> Result<Ran, SuperviseError> {
     let features = strength::features(&recorder.store)?;
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let host = Host { features: &features, state: recorder.store.root() };
     let traffic = Arc::new(Traffic::of(recorder.clone()));
     let command = Command { watched: true, ..command };
-    let ran = writ_sandbox::run(grant, &order.confinement, command, host, |listeners| {
-        traffic::serve(order, listeners, &traffic).map_err(io::Error::other)
+    let ran = writ_sandbox::run(grant, &order.confinement, command, host, |mut listeners| {
+        let beside = beside(listeners.hooks.take())?;
+        Ok((traffic::serve(order, listeners, &traffic).map_err(io::Error::other)?, beside))
     })?;
     let (code, ended) = ended(ran.end);
     let seen = traffic.seen();

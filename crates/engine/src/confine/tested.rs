@@ -12,7 +12,7 @@ use writ_core::{Digest, ToolCall};
 use writ_policy::Policy;
 use writ_sandbox::{AttackResult, Features, Host, Level, SelfTest, self_test};
 
-use super::order::{self, Order};
+use super::order::{self, Order, Wanted, Whole};
 use crate::session::state::Tested;
 use crate::session::{Session, SessionError};
 
@@ -71,18 +71,26 @@ impl Outcome {
 
 /// Tests what a call is to run in: once for each state of the machine, and again after a test that refused.
 pub fn due(session: &Session<'_>, call: &ToolCall, layers: &[&Policy]) -> Option<Outcome> {
-    let wanted = order::wanted(session, call, layers)?.ok()?;
-    let now = Digest::of(json::to_canonical(&wanted.features).as_bytes());
-    if session.state.tested.as_ref().is_some_and(|tested| tested.features == now && tested.refused.is_none()) {
-        return None;
-    }
+    let wanted = order::wanted(session, call, layers)?.ok().filter(|wanted| is_due(session, wanted))?;
     // What cannot be planned is denied with the reason by the decision itself.
     let order = order::order(session, call, layers, false, &wanted).ok()?;
     Some(test(session, &order, wanted.features, wanted.level))
 }
 
+/// The same for what is run as a whole.
+pub fn due_whole(session: &Session<'_>, call: &ToolCall, layers: &[&Policy], whole: &Whole<'_>) -> Option<Outcome> {
+    let wanted = order::wanted_whole(session, layers).ok().filter(|wanted| is_due(session, wanted))?;
+    let order = order::order_whole(session, call, layers, whole, &wanted).ok()?;
+    Some(test(session, &order, wanted.features, wanted.level))
+}
+
+fn is_due(session: &Session<'_>, wanted: &Wanted) -> bool {
+    let now = Digest::of(json::to_canonical(&wanted.features).as_bytes());
+    !session.state.tested.as_ref().is_some_and(|tested| tested.features == now && tested.refused.is_none())
+}
+
 /// Tests a plan.
-pub fn test(session: &Session<'_>, order: &Order, features: Features, level: Level) -> Outcome {
+fn test(session: &Session<'_>, order: &Order, features: Features, level: Level) -> Outcome {
     let begun = Instant::now();
     let host = Host { features: &features, state: session.store.root() };
     let test = self_test(&order.confinement, &ATTACK.map(OsString::from), host);

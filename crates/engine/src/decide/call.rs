@@ -6,7 +6,7 @@ use serde::Serialize;
 use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{
-    Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict, visible,
+    Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict,
 };
 use writ_evidence::row::RowDecision;
 use writ_policy::{Enforced, Facts, Grant, Held, Layer, Policy, enforce, judge};
@@ -14,27 +14,84 @@ use writ_policy::{Enforced, Facts, Grant, Held, Layer, Policy, enforce, judge};
 use super::authored;
 use super::look::{CallContext, Looked, look};
 use super::outcome::{POLICY_UNUSABLE, and_pending, approved, changed_policy, row_decision, rules};
+use super::reply::{denial, explain, reply};
 use crate::attest::proofs::Proof;
 use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
-use crate::confine::order::{self, Prepared};
+use crate::confine::order::{self, Prepared, Whole};
 use crate::confine::tested;
 use crate::governing::in_force::{Change, InForce};
 use crate::session::rows::Who;
-use crate::session::shown::cite;
-use crate::session::state::{Action, short};
+use crate::session::state::Action;
 use crate::session::{Blocked, Session, SessionError};
+
+/// The event of the row of a call.
+pub const CALL: &str = "tool-call";
+/// The event of the row of what is run as a whole.
+pub const RUN: &str = "run";
 
 /// Decides a call, records it, answers.
 pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
+    let Recorded { decision, sandbox, action, policy, .. } = record(session, input, used, None)?;
+    let answer = reply(session, input, policy.as_ref(), &decision, action);
+    Ok(if sandbox.is_some() { order::answer(session, &used.call, &used.id, answer) } else { answer })
+}
+
+/// What was decided of a run, and recorded.
+pub struct DecidedRun {
+    /// Whether it may run.
+    pub verdict: Verdict,
+    /// Why not, in words.
+    pub why: String,
+    /// What a human's yes would be for.
+    pub action: Digest,
+    /// The right to run it, and in what.
+    pub sandbox: Option<(Grant, Prepared)>,
+}
+
+/// Decides what is run as a whole, and records that.
+pub fn whole(
+    session: &mut Session<'_>,
+    input: &Event,
+    used: &ToolUse,
+    whole: &Whole<'_>,
+) -> Result<DecidedRun, SessionError> {
+    let Recorded { decision, sandbox, action, policy } = record(session, input, used, Some(whole))?;
+    let why = explain(session, policy.as_ref(), &decision);
+    Ok(DecidedRun { verdict: decision.verdict, why, action, sandbox })
+}
+
+/// A call with its row.
+struct Recorded {
+    decision: Decision,
+    /// The right to run it in what was prepared.
+    sandbox: Option<(Grant, Prepared)>,
+    action: Digest,
+    policy: Option<Policy>,
+}
+
+/// Decides and records.
+fn record(
+    session: &mut Session<'_>,
+    input: &Event,
+    used: &ToolUse,
+    whole: Option<&Whole<'_>>,
+) -> Result<Recorded, SessionError> {
     let ToolUse { id, call } = used;
     let (tool, cwd) = (mask_id(&call.tool), mask_id(&input.cwd));
     let digest = call.digest();
-    let test = session.policy().ok().and_then(|in_force| tested::due(session, call, &layers_of(in_force)));
+    let test = session.policy().ok().and_then(|in_force| {
+        let layers = layers_of(in_force);
+        match (&session.within, whole) {
+            (Some(_), _) => None,
+            (None, Some(whole)) => tested::due_whole(session, call, &layers, whole),
+            (None, None) => tested::due(session, call, &layers),
+        }
+    });
     if let Some(test) = test {
         tested::record(session, test)?;
     }
-    let DecidedCall { mut decision, judged, proofs, layer, policy, sandbox } = decide(session, call, Some(id));
+    let DecidedCall { mut decision, judged, proofs, layer, policy, sandbox } = decide(session, call, Some(id), whole);
     let action = Action {
         session: session.id.as_str(),
         tool: &tool,
@@ -55,17 +112,24 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
     }
     let rules = rules(&decision);
     let Enforced { decision, observed } = told(policy.as_ref(), decision);
-    let grant = match sandbox_of(session, call, &decision, granted, sandbox) {
-        Some(sandbox) => sandbox.grant(session, &decision, call)?,
+    let sandbox = match whole {
+        Some(_) => sandbox.filter(|_| decision.verdict == Verdict::Allow),
+        None => sandbox_of(session, call, &decision, granted, sandbox),
+    };
+    let sandbox = match sandbox {
+        Some(prepared) => prepared.grant(session, &decision, call)?.map(|grant| (grant, prepared)),
         None => None,
     };
     session.state.observed += u64::from(observed.is_some());
-    count(session, decision.verdict);
+    if whole.is_none() {
+        count(session, decision.verdict);
+    }
     let runs = if let ToolKind::Shell { command } = &call.kind { tests_run::runs(command) } else { Vec::new() };
     let detail = Detail {
         judged,
         granted,
-        sandbox: grant,
+        sandbox: sandbox.as_ref().map(|(grant, _)| *grant),
+        run: session.within.as_ref().map(|within| within.run.as_str()),
         input: digest,
         cwd: &cwd,
         action,
@@ -80,13 +144,12 @@ pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Resul
     draft.tool_name = Some(tool.into_owned());
     draft.denial_reason = denial(&decision);
     session.append(draft)?;
-    let answer = reply(session, input, policy.as_ref(), &decision, action);
-    Ok(if grant.is_some() { order::answer(session, call, id, answer) } else { answer })
+    Ok(Recorded { decision, sandbox, action, policy })
 }
 
 /// Answers a permission prompt: a call the policy denies is refused there too, everything else is left to the human.
 pub fn permission(session: &mut Session<'_>, input: &Event, call: &ToolCall) -> Result<Answer, SessionError> {
-    let DecidedCall { decision: judged, policy, .. } = decide(session, call, None);
+    let DecidedCall { decision: judged, policy, .. } = decide(session, call, None, None);
     let Enforced { decision, observed } = told(policy.as_ref(), judged.clone());
     let detail = Asked {
         tool: mask_id(&call.tool),
@@ -136,6 +199,9 @@ struct Detail<'a> {
     /// The right to run it in a sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<Grant>,
+    /// The run that it is part of, and held by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'a str>,
     /// [`ToolCall::digest`].
     input: Digest,
     cwd: &'a str,
@@ -215,8 +281,9 @@ fn told(policy: Option<&Policy>, decision: Decision) -> Enforced {
 }
 
 /// Decides a call. A call that is about to run, and so has an id, is attested where the policy wants that.
-fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> DecidedCall {
-    let mut judged = Judged { event: "tool-call", attestation: None, facts: None, layer: None };
+fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>, whole: Option<&Whole<'_>>) -> DecidedCall {
+    let event = if whole.is_some() { RUN } else { CALL };
+    let mut judged = Judged { event, attestation: None, facts: None, layer: None };
     let in_force = match session.policy() {
         Ok(in_force) => in_force,
         Err(blocked) => {
@@ -226,8 +293,13 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> DecidedCa
     };
     let governing = &in_force.accepted;
     let folder = session.store.folder(&session.id);
-    let surroundings =
-        CallContext { setting: &session.setting, home: session.home, client: session.client, session: Some(&folder) };
+    let surroundings = CallContext {
+        setting: &session.setting,
+        home: session.home,
+        client: session.client,
+        session: Some(&folder),
+        repository: session.within.as_ref().map(|within| within.repository.as_path()),
+    };
     let Looked { mut facts, report, mut proofs } = look(&governing.policy, call, &surroundings);
     let wanted = id.filter(|_| governing.policy.consequences().attest);
     if let (Some(id), Some(report), Some(subject)) = (wanted, report, subject::Subject::of(call)) {
@@ -243,14 +315,25 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>) -> DecidedCa
     let change = in_force.change.as_ref().and_then(Change::layer);
     let mut changed = change.map(|change| look(&change.policy, call, &surroundings));
     let (mut sandbox, mut held) = (None, Held::default());
-    match order::prepare(session, call, &layers_of(in_force), false) {
+    let layers = layers_of(in_force);
+    let prepared = match (&session.within, whole) {
+        // A sandbox inside a sandbox cannot be: the run's holds it.
+        (Some(within), _) => {
+            held = within.held;
+            None
+        }
+        (None, Some(whole)) => Some(order::prepare_whole(session, call, &layers, whole)),
+        (None, None) => order::prepare(session, call, &layers, false),
+    };
+    match prepared {
         None => {}
         Some(Ok(prepared)) => (held, sandbox) = (prepared.held, Some(prepared)),
         Some(Err(why)) => facts = facts.unconfined(why),
     }
-    facts = facts.held(held);
+    let settled = |facts: Facts| if whole.is_some() { facts.held(held).by_a_human() } else { facts.held(held) };
+    facts = settled(facts);
     if let Some(looked) = &mut changed {
-        looked.facts = std::mem::take(&mut looked.facts).held(held);
+        looked.facts = settled(std::mem::take(&mut looked.facts));
     }
     let mut layers = vec![Layer::own(&governing.policy, &facts)];
     layers.extend(change.zip(changed.as_ref()).map(|(change, look)| changed_policy(&change.policy, &look.facts)));
@@ -308,50 +391,4 @@ fn count(session: &mut Session<'_>, verdict: Verdict) {
         Verdict::Ask => session.state.asked += 1,
         Verdict::Deny => session.state.denied += 1,
     }
-}
-
-/// What the ledger says of a refusal: the rule and what kind of thing it met, never the command's text (R8).
-fn denial(decision: &Decision) -> Option<String> {
-    let reason = decision.reasons.first().filter(|_| decision.verdict > Verdict::Allow)?;
-    let met = match reason.matched.subject {
-        Subject::Path | Subject::Host | Subject::Tool | Subject::Policy => format!(" `{}`", reason.matched.text),
-        Subject::Command | Subject::Unresolved => String::new(),
-    };
-    Some(format!("{} {}{met}", reason.rule, reason.matched.subject.as_str()))
-}
-
-fn reply(session: &Session<'_>, input: &Event, policy: Option<&Policy>, decision: &Decision, action: Digest) -> Answer {
-    match decision.verdict {
-        Verdict::Deny => Reply::Decided { verdict: Verdict::Deny, reason: explain(session, policy, decision) }.into(),
-        Verdict::Ask => {
-            let grant =
-                format!("If nobody is asked here, a human lets it run once with `writ approve {}`", short(action));
-            let reason = format!("{}\n{grant}", explain(session, policy, decision));
-            Reply::Decided { verdict: Verdict::Ask, reason }.into()
-        }
-        // A policy grants what it names. What it merely does not forbid, and anything in plan mode, is the client's affair.
-        Verdict::Allow if decision.reasons.is_empty() || input.permission_mode.as_deref() == Some("plan") => {
-            Reply::Silent.into()
-        }
-        Verdict::Allow => Reply::Decided { verdict: Verdict::Allow, reason: explain(session, policy, decision) }.into(),
-    }
-}
-
-fn explain(session: &Session<'_>, policy: Option<&Policy>, decision: &Decision) -> String {
-    let mut out = String::new();
-    for reason in decision.reasons.iter().filter(|reason| reason.verdict == decision.verdict).take(3) {
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        out.push_str(&format!(
-            "writ: {} ({} in policy `{}`)",
-            visible::line(&reason.message),
-            visible::line(&cite(policy, &reason.rule)),
-            visible::line(session.state.policy_name())
-        ));
-        if !reason.instead.is_empty() {
-            out.push_str(&format!(". To allow it: {}", visible::line(&reason.instead)));
-        }
-    }
-    out
 }

@@ -25,6 +25,8 @@ pub struct CallContext<'a> {
     pub client: Option<&'a dyn Client>,
     /// The session's folder, where there is one: what its agent wrote is looked into when it is run.
     pub session: Option<&'a Path>,
+    /// The only work tree that git is asked about, where others may have been made to harm.
+    pub repository: Option<&'a Path>,
 }
 
 /// What a look at the world yields for one call.
@@ -38,7 +40,7 @@ pub struct Looked {
 
 /// What a call would touch on this machine; where the policy asks for it, what would be lost and which plans are applied.
 pub fn look(policy: &Policy, call: &ToolCall, surroundings: &CallContext<'_>) -> Looked {
-    let CallContext { setting, home, client, session } = *surroundings;
+    let CallContext { setting, home, client, session, repository } = *surroundings;
     // What Writ's own tools are asked about is not done.
     let ours = client.is_some_and(|client| own_server::is_ours(call, client, home));
     let question = ours.then(|| ToolCall { input: Value::Object(Object::new()), ..call.clone() });
@@ -55,7 +57,7 @@ pub fn look(policy: &Policy, call: &ToolCall, surroundings: &CallContext<'_>) ->
     let wanted = policy.consequences();
     let (mut report, mut proofs) = (None, Vec::new());
     if wanted.any() {
-        let (subject, probe) = (Subject::of(call), DiskProbe::of_session(session));
+        let (subject, probe) = (Subject::of(call), DiskProbe::of_session(session).within(repository));
         report = subject.and_then(|subject| subject.evaluate(setting.home.as_deref(), &probe).ok());
         facts = match report.as_ref().and_then(loss) {
             Some(loss) => facts.with_loss(loss),

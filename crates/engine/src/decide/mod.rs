@@ -10,6 +10,7 @@ pub mod outcome;
 mod own_server;
 pub mod passphrase;
 mod probe;
+mod reply;
 
 use writ_clients::Client;
 use writ_core::{Decision, Timestamp, ToolCall};
@@ -26,7 +27,7 @@ use look::{CallContext, look};
 /// record.
 pub fn now(governing: &Governing, call: &ToolCall, client: &dyn Client, home: &Home) -> Decision {
     let setting = protect::setting(home, &governing.path, Timestamp::now());
-    let looked =
-        look(&governing.policy, call, &CallContext { setting: &setting, home, client: Some(client), session: None });
+    let surroundings = CallContext { setting: &setting, home, client: Some(client), session: None, repository: None };
+    let looked = look(&governing.policy, call, &surroundings);
     writ_policy::judge(&[Layer::own(&governing.policy, &looked.facts)], &setting, Tally::default())
 }

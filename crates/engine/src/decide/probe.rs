@@ -22,6 +22,7 @@ pub struct DiskProbe {
     seen: RefCell<HashMap<String, Seen>>,
     until: Instant,
     session: Option<PathBuf>,
+    only: Option<PathBuf>,
 }
 
 impl DiskProbe {
@@ -29,11 +30,17 @@ impl DiskProbe {
     pub fn of_session(session: Option<&Path>) -> Self {
         Self { session: session.map(Path::to_owned), ..Self::default() }
     }
+
+    /// The same, and git is asked of one work tree alone: of what lies elsewhere nothing is said in its favour.
+    #[must_use]
+    pub fn within(self, repository: Option<&Path>) -> Self {
+        Self { only: repository.map(Path::to_owned), ..self }
+    }
 }
 
 impl Default for DiskProbe {
     fn default() -> Self {
-        Self { seen: RefCell::default(), until: Instant::now() + MAX_TIME, session: None }
+        Self { seen: RefCell::default(), until: Instant::now() + MAX_TIME, session: None, only: None }
     }
 }
 
@@ -46,7 +53,7 @@ impl Probe for DiskProbe {
         if self.seen.borrow().len() >= MAX_ASKED || left.is_zero() {
             return Seen::default();
         }
-        let seen = look(Path::new(path), left);
+        let seen = look(Path::new(path), self.only.as_deref(), left);
         self.seen.borrow_mut().insert(path.to_owned(), seen);
         seen
     }
@@ -56,7 +63,7 @@ impl Probe for DiskProbe {
     }
 }
 
-fn look(path: &Path, timeout: Duration) -> Seen {
+fn look(path: &Path, only: Option<&Path>, timeout: Duration) -> Seen {
     if path.to_string_lossy().contains(['*', '?', '[']) {
         return Seen::default();
     }
@@ -71,6 +78,9 @@ fn look(path: &Path, timeout: Duration) -> Seen {
     let Ok(repository) = Repository::containing(path.parent().unwrap_or(path)) else {
         return Seen { exists: Some(true), git: Some(Git::Outside), folder };
     };
+    if only.is_some_and(|only| !repository.is_only(only)) {
+        return Seen { exists: Some(true), git: Some(Git::Outside), folder };
+    }
     let limits = Limits { timeout, ..Limits::default() };
     let states = status_of(&repository.root, path, &limits);
     let worst = states.map(|states| {

@@ -20,10 +20,11 @@ pub fn find(cwd: &Path) -> Option<PathBuf> {
     None
 }
 
-/// A folder that cannot be searched may hold a policy: reading it then fails, and that denies (R6).
+/// A folder that cannot be searched may hold a policy: reading it then fails, and that denies (R6). What keeps the name for a sandbox
+/// is none.
 fn may_be_there(path: &Path) -> bool {
     match path.symlink_metadata() {
-        Ok(_) => true,
+        Ok(_) => !writ_sandbox::is_reserve(path),
         Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
     }
 }

@@ -13,12 +13,17 @@ use super::Prepared;
 use crate::claims;
 use crate::confine::layers;
 use crate::session::observed::Observed;
-use crate::session::rows::Who;
+use crate::session::rows::{STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
 use crate::setup::watch;
 
 /// Most lines that a message at the end has.
 const TOLD: usize = 8;
+
+/// Whether the client begins a conversation, and does not go on with one.
+fn starts(source: Option<&str>) -> bool {
+    !matches!(source, Some("resume" | "compact"))
+}
 
 /// Records an event that is no call, and does what belongs to it: look for calls no hook saw, seal at a stop.
 pub fn record(
@@ -35,8 +40,11 @@ pub fn record(
     let who = Who::of(input);
     let (name, about) = match event {
         EventKind::SessionStart { source } => {
-            let name = if session.fresh { "client-started" } else { "session-resumed" };
-            (name, About::Start { source: source.as_deref() })
+            // In a run the client's session begins later than the record, and is one of several.
+            let began = session.fresh || session.within.is_some() && starts(source.as_deref());
+            let transcript = session.within.as_ref().and(input.transcript.as_deref());
+            let name = if began { STARTED } else { "session-resumed" };
+            (name, About::Start { source: source.as_deref(), transcript })
         }
         EventKind::UserPromptSubmit { prompt } => {
             session.state.turns += 1;
@@ -62,7 +70,10 @@ pub fn record(
             ("config-change", About::Change { source: source.as_deref(), file: file.as_deref(), blocked: None })
         }
         EventKind::Stop { .. } => ("stop", About::Nothing {}),
-        EventKind::SessionEnd { reason } => ("session-end", About::End { reason: reason.as_deref() }),
+        EventKind::SessionEnd { reason } => {
+            let name = if session.within.is_some() { "client-ended" } else { "session-end" };
+            (name, About::End { reason: reason.as_deref() })
+        }
         EventKind::PreToolUse(_)
         | EventKind::PostToolUse { .. }
         | EventKind::PostToolUseFailure { .. }
@@ -80,9 +91,12 @@ pub fn record(
         seal::seal(session)?;
     }
     match event {
-        EventKind::SessionStart { .. } if session.fresh => Ok(welcome(session)),
+        EventKind::SessionStart { .. } if name == STARTED => Ok(welcome(session)),
         EventKind::SessionEnd { .. } => {
-            layers::remove(session.store, &session.id);
+            // A run goes on until its own end.
+            if session.within.is_none() {
+                layers::remove(session.store, &session.id);
+            }
             Ok(farewell(session, answer))
         }
         _ => Ok(answer),
@@ -106,6 +120,8 @@ struct Happened<'a> {
 enum About<'a> {
     Start {
         source: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        transcript: Option<&'a str>,
     },
     Prompt {
         prompt: Digest,

@@ -7,43 +7,91 @@
 mod lifecycle;
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 use writ_clients::{Client, Hints};
-use writ_core::{Answer, Event, EventKind, Reply};
-use writ_core::{Digest, SessionId, Timestamp};
+use writ_core::secret::mask_id;
+use writ_core::{Answer, Digest, Event, EventKind, Reply, SessionId, Timestamp};
 use writ_evidence::row::{RowDecision, RowError};
 use writ_store::{Store, StoreError};
 
 use crate::decide::call;
 use crate::governing::in_force;
 use crate::session::rows::UNREADABLE;
-use crate::session::{self, Session, SessionError, unhooked};
+use crate::session::{self, Session, SessionError, Within, unhooked};
 use crate::{Home, claims, governing};
+
+/// A run that a hook is asked in: its session is that of all clients in it.
+#[derive(Clone, Debug)]
+pub struct Inside {
+    /// The run's session.
+    pub session: SessionId,
+    /// What holds it.
+    pub within: Within,
+    /// The folders that transcripts are read from: who asks may not have anything else read for it.
+    pub transcripts: Vec<PathBuf>,
+}
+
+impl Inside {
+    /// The event as one of the run's session.
+    fn adopt(&self, input: Event) -> Event {
+        let ours = |path: &String| {
+            let path = Path::new(path);
+            let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+            plain && self.transcripts.iter().any(|folder| path.starts_with(folder))
+        };
+        let mut input = Event {
+            client_session: Some(SessionId::new(mask_id(input.session.as_str()))),
+            session: self.session.clone(),
+            transcript: input.transcript.filter(ours),
+            ..input
+        };
+        if let EventKind::SubagentStop { transcript, .. } = &mut input.kind {
+            *transcript = transcript.take().filter(ours);
+        }
+        input
+    }
+}
 
 /// Answers one hook call. `cwd` is the process's own directory, used only when the payload does not say.
 pub fn answer(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path) -> Answer {
+    answer_in(bytes, client, home, cwd, None)
+}
+
+/// The same, in a run where there is one.
+pub fn answer_in(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path, run: Option<&Inside>) -> Answer {
     match client.parse(bytes) {
         Ok(input) => {
             let input = input.masked();
+            let input = run.map_or_else(|| input.clone(), |run| run.adopt(input.clone()));
             claims::capture::copy(bytes, &input, home);
-            dispatch(&input, home).unwrap_or_else(|error| {
+            dispatch(&input, home, run).unwrap_or_else(|error| {
                 // What is too long for a row has one all the same: of the payload, as of one that cannot be read.
                 if let SessionError::Store(StoreError::Row(RowError::TooLong { .. })) = &error {
-                    return unreadable(bytes, client, &error, home, cwd);
+                    return unreadable(bytes, client, &error, home, cwd, run);
                 }
                 failed(&input.kind, &error)
             })
         }
-        Err(error) => unreadable(bytes, client, &error, home, cwd),
+        Err(error) => unreadable(bytes, client, &error, home, cwd, run),
     }
 }
 
 /// A payload that cannot be read, of a session under policy, is denied and on record: whoever can make one such payload must not
 /// get a call past its policy with it, nor off the record.
-fn unreadable(bytes: &[u8], client: &dyn Client, error: &dyn Error, home: &Home, cwd: &Path) -> Answer {
-    let hints = client.hints(bytes);
+fn unreadable(
+    bytes: &[u8],
+    client: &dyn Client,
+    error: &dyn Error,
+    home: &Home,
+    cwd: &Path,
+    run: Option<&Inside>,
+) -> Answer {
+    let mut hints = client.hints(bytes);
+    if let Some(run) = run {
+        hints.sessions = vec![run.session.clone()];
+    }
     let store = home.state().ok().and_then(|state| Store::open(state.to_owned()).ok());
     let is_known = |id: &&SessionId| store.as_ref().is_some_and(|store| store.exists(id) || store.is_known(id));
     let known = hints.sessions.iter().find(is_known);
@@ -57,6 +105,7 @@ fn unreadable(bytes: &[u8], client: &dyn Client, error: &dyn Error, home: &Home,
         let input = Event {
             client: client.name(),
             session: id.clone(),
+            client_session: None,
             transcript: None,
             cwd: governed.unwrap_or(cwd).to_string_lossy().into_owned(),
             agent: None,
@@ -105,7 +154,7 @@ fn failed(event: &EventKind, error: &SessionError) -> Answer {
     }
 }
 
-fn dispatch(input: &Event, home: &Home) -> Result<Answer, SessionError> {
+fn dispatch(input: &Event, home: &Home, run: Option<&Inside>) -> Result<Answer, SessionError> {
     if matches!(input.kind, EventKind::Other(_)) {
         return Ok(Reply::Silent.into());
     }
@@ -132,8 +181,10 @@ fn dispatch(input: &Event, home: &Home) -> Result<Answer, SessionError> {
         }));
     }
     let store = Store::open(home.state()?.to_owned())?;
-    let prepared = Prepared::of(input, home, &store, id);
+    let within = run.map(|run| &run.within);
+    let prepared = Prepared::of(input, home, &store, within);
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
+    session.within = within.cloned();
     if matches!(input.kind, EventKind::PreToolUse(_)) {
         // A call is judged under it anyway; the notice then needs no look of its own.
         let _looked = session.policy().is_ok();
@@ -154,8 +205,13 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn of(input: &Event, home: &Home, store: &Store, id: &SessionId) -> Self {
-        Self { claims: claims::prepare(input, home, store, id), news: unhooked::prepare(input, store, id) }
+    fn of(input: &Event, home: &Home, store: &Store, within: Option<&Within>) -> Self {
+        Self::under(input, home, store, &input.session, within)
+    }
+
+    fn under(input: &Event, home: &Home, store: &Store, id: &SessionId, within: Option<&Within>) -> Self {
+        let only = within.map(|within| within.repository.as_path());
+        Self { claims: claims::prepare(input, home, store, id, only), news: unhooked::prepare(input, store, id) }
     }
 }
 
@@ -183,7 +239,7 @@ fn ungoverned(input: &Event, home: &Home) -> Result<Answer, SessionError> {
     if ends && !store.exists(&id) {
         return Ok(Reply::Silent.into());
     }
-    let prepared = Prepared::of(input, home, &store, &id);
+    let prepared = Prepared::under(input, home, &store, &id, None);
     let mut session = Session::open(&store, &id, input, home, Timestamp::now())?;
     lifecycle::record(&mut session, input, &input.kind, prepared)
 }

@@ -22,7 +22,7 @@ use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
-use writ_policy::Setting;
+use writ_policy::{Held, Setting};
 use writ_store::{LedgerGuard, Store, StoreError};
 
 use crate::Home;
@@ -87,6 +87,8 @@ pub struct Session<'a> {
     pub client: Option<&'static dyn Client>,
     /// Whether this call wrote the genesis row.
     pub fresh: bool,
+    /// The run that this event happens in, if the session is one's.
+    pub within: Option<Within>,
     guard: LedgerGuard,
     in_force: OnceCell<Result<InForce, Blocked>>,
 }
@@ -143,6 +145,17 @@ impl<'a> Session<'a> {
     pub const fn ledger(&mut self) -> &mut LedgerGuard {
         &mut self.guard
     }
+}
+
+/// A run in a sandbox that what happens is held by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Within {
+    /// The run's call.
+    pub run: String,
+    /// What needs no question in it.
+    pub held: Held,
+    /// The only work tree that git is asked about: what lies elsewhere may have settings that the agent wrote.
+    pub repository: PathBuf,
 }
 
 /// Why the accepted policy cannot be applied now.

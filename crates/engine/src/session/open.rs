@@ -11,7 +11,7 @@ use writ_evidence::row::Draft;
 use writ_policy::Setting;
 use writ_store::{LedgerGuard, Store};
 
-use super::policy::first_policy;
+use super::policy::{first_policy, named_policy};
 use super::state::{State, StateError};
 use super::{Session, SessionError, UNGOVERNED, namespace, rows};
 use crate::Home;
@@ -33,6 +33,18 @@ impl<'a> Session<'a> {
         home: &'a Home,
         now: Timestamp,
     ) -> Result<Self, SessionError> {
+        Self::open_under(store, id, input, home, now, None)
+    }
+
+    /// The same; where it is new and a human `named` a policy, under that one.
+    pub fn open_under(
+        store: &'a Store,
+        id: &SessionId,
+        input: &Event,
+        home: &'a Home,
+        now: Timestamp,
+        named: Option<&Path>,
+    ) -> Result<Self, SessionError> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         if let Some(row) = guard.last() {
             let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
@@ -46,6 +58,7 @@ impl<'a> Session<'a> {
                 home,
                 client: writ_clients::named(input.client),
                 fresh: false,
+                within: None,
                 guard,
                 in_force: OnceCell::new(),
             });
@@ -56,7 +69,11 @@ impl<'a> Session<'a> {
         if id.as_str().ends_with(UNGOVERNED) {
             return Self::begin_ungoverned(store, id, input, home, now, guard);
         }
-        let (governing, pending) = first_policy(store, Path::new(&input.cwd), &Trust::open(home.state.as_deref()))?;
+        let (cwd, trust) = (Path::new(&input.cwd), Trust::open(home.state.as_deref()));
+        let (governing, pending) = match named {
+            Some(path) => named_policy(store, cwd, path, &trust)?,
+            None => first_policy(store, cwd, &trust)?,
+        };
         let state = State { pending, ..State::fresh(Some(PolicyRef::to(&governing))) };
         let mut setting = protect::setting(home, &governing.path, now);
         setting.protected.extend(protect::transcript(input.transcript.as_deref(), &setting.protected));
@@ -69,6 +86,7 @@ impl<'a> Session<'a> {
             home,
             client: writ_clients::named(input.client),
             fresh: true,
+            within: None,
             guard,
             in_force: OnceCell::new(),
         };
@@ -99,6 +117,7 @@ impl<'a> Session<'a> {
             home,
             client: writ_clients::named(input.client),
             fresh: true,
+            within: None,
             guard,
             in_force: OnceCell::new(),
         };
@@ -122,7 +141,19 @@ impl<'a> Session<'a> {
         let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
         let (setting, client) = recorded(store, id)?;
         let (setting, in_force) = (Setting { now, ..setting }, OnceCell::new());
-        Ok(Self { store, id: id.clone(), state, setting, now, home, client, fresh: false, guard, in_force })
+        Ok(Self {
+            store,
+            id: id.clone(),
+            state,
+            setting,
+            now,
+            home,
+            client,
+            fresh: false,
+            within: None,
+            guard,
+            in_force,
+        })
     }
 }
 

@@ -91,6 +91,17 @@ pub fn first_policy(store: &Store, cwd: &Path, trust: &Trust) -> Result<(Governi
     }
 }
 
+/// The policy that a human named for a new session. Where an earlier one left something open, that stays open.
+pub fn named_policy(store: &Store, cwd: &Path, path: &Path, trust: &Trust) -> Result<(Governing, bool), SessionError> {
+    let governing = governing::open(path, None, trust)?;
+    let repository = in_force::repository(cwd);
+    let open = in_force::left_open(store, cwd)?.is_some() && store.accepted(repository, governing.file)?.is_none();
+    if !open {
+        store.keep_accepted(repository, governing.file, &governing.bytes)?;
+    }
+    Ok((governing, open))
+}
+
 /// How a session stands to its policy: `None` where it runs under the file as it is.
 pub fn stands(store: &Store, id: &SessionId, trust: &Trust) -> Option<String> {
     let row = store.last_row(id).ok()??;

@@ -6,12 +6,21 @@
 use serde::Serialize;
 use writ_clients::Client;
 use writ_core::json::Value;
-use writ_core::{Event, visible};
+use writ_core::{Event, SessionId, visible};
 
 use super::state::State;
 
 /// The event of a row about a payload that could not be read.
 pub const UNREADABLE: &str = "unreadable-payload";
+
+/// The event of the row of a client that begins.
+pub const STARTED: &str = "client-started";
+/// What made the session of a run begin.
+pub const BEGAN: &str = "run";
+/// The event of the row that ends a run.
+pub const ENDED: &str = "run-ended";
+/// The client of a session in which a command was run that is no client.
+pub const COMMAND: &str = "command";
 
 /// Who asked and in which mode: the members that every row about a call carries.
 #[derive(Serialize)]
@@ -20,6 +29,9 @@ pub struct Who<'a> {
     agent: Option<Agent<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'a str>,
+    /// The client's own id of its session, where that is one of several in a run.
+    #[serde(rename = "clientSession", skip_serializing_if = "Option::is_none")]
+    client_session: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -32,7 +44,8 @@ impl<'a> Who<'a> {
     /// Whoever the client says.
     pub fn of(input: &'a Event) -> Self {
         let agent = input.agent.as_ref().map(|agent| Agent { id: &agent.id, r#type: agent.kind.as_deref() });
-        Self { agent, mode: input.permission_mode.as_deref() }
+        let client_session = input.client_session.as_ref().map(SessionId::as_str);
+        Self { agent, mode: input.permission_mode.as_deref(), client_session }
     }
 }
 

@@ -19,6 +19,8 @@ use crate::confine::strength;
 use crate::confine::supervise::{CONFINED, refused_files, told};
 use crate::confine::tested::{self, TESTED};
 use crate::confine::traffic::CONNECTION;
+use crate::decide::call::{CALL, RUN};
+use crate::session::rows::ENDED;
 
 /// Largest order that was kept.
 const MAX_ORDER: u64 = 64 << 20;
@@ -34,6 +36,12 @@ pub struct Confined {
     folder: PathBuf,
     /// Those that have not run in it yet.
     waiting: HashMap<String, Granted>,
+    /// What was run as a whole, and no row says yet that it ran in its sandbox.
+    whole: HashMap<String, Granted>,
+    /// Calls that a run was to hold, and whether questions were left out for some of them.
+    within: (u64, bool),
+    /// Runs that are over.
+    runs: u64,
     /// Those that have a result and no row of a run yet: one in the background has its result first.
     unseen: HashMap<String, (u64, Granted)>,
     /// Those that have.
@@ -56,6 +64,9 @@ impl Confined {
         Self {
             folder: folder.to_owned(),
             waiting: HashMap::new(),
+            whole: HashMap::new(),
+            within: (0, false),
+            runs: 0,
             unseen: HashMap::new(),
             ran: 0,
             weakest: None,
@@ -75,10 +86,18 @@ impl Confined {
             self.test = tested::Outcome::of(&row.detail);
         }
         let Some(id) = &row.call_id else { return };
+        let held = row.detail.get("facts").and_then(|facts| facts.get("held"));
         match (row.decision, event(row)) {
-            (RowDecision::Approved | RowDecision::Asked, "tool-call") => {
+            (RowDecision::Approved, RUN) => {
                 if let Some(grant) = granted(&row.detail) {
-                    let held = row.detail.get("facts").and_then(|facts| facts.get("held"));
+                    self.whole.insert(id.clone(), Granted { grant, unasked: held.is_some() });
+                }
+            }
+            (RowDecision::Approved | RowDecision::Asked, CALL) if row.detail.get("run").is_some() => {
+                self.within = (self.within.0 + 1, self.within.1 || held.is_some());
+            }
+            (RowDecision::Approved | RowDecision::Asked, CALL) => {
+                if let Some(grant) = granted(&row.detail) {
                     self.waiting.insert(id.clone(), Granted { grant, unasked: held.is_some() });
                 }
             }
@@ -91,11 +110,19 @@ impl Confined {
             (RowDecision::Failed, _) => drop(self.waiting.remove(id)),
             (RowDecision::Checkpoint, CONNECTION) => self.connection(row),
             (RowDecision::Checkpoint, CONFINED) => {
-                let grant = self.waiting.remove(id).or_else(|| Some(self.unseen.remove(id)?.1));
+                let whole = self.whole.remove(id);
+                self.runs += u64::from(whole.is_some());
+                let unasked = self.within.1;
+                let grant = match whole {
+                    Some(whole) => Some(Granted { unasked: whole.unasked || unasked, ..whole }),
+                    None => self.waiting.remove(id).or_else(|| Some(self.unseen.remove(id)?.1)),
+                };
                 if let Err(why) = self.ran(row, grant) {
                     self.findings.add(row.sequence, why);
                 }
             }
+            // It says why it did not run.
+            (RowDecision::Checkpoint, ENDED) if row.detail.get("why").is_some() => drop(self.whole.remove(id)),
             _ => {}
         }
     }
@@ -140,6 +167,10 @@ impl Confined {
         for sequence in unseen {
             self.findings.add(sequence, "it ran, and not in the sandbox it was granted");
         }
+        for _ in self.whole.drain() {
+            let what = "it was to run in a sandbox, and no row says that it did: Writ was killed, or it runs still";
+            self.findings.apart(format!("the run: {what}"));
+        }
         let any = self.ran > 0 || !self.waiting.is_empty() || self.findings.total() > 0;
         let level = self.weakest.map_or("none", strength::word);
         let test = self.test.as_ref().map_or_else(|| "not tested".to_owned(), tested::words);
@@ -151,6 +182,11 @@ impl Confined {
         let (outcome, summary) = match (self.findings.total(), self.waiting.len()) {
             (0, 0) if self.untested => {
                 (Outcome::Absent, format!("{} calls ran in their sandboxes ({level}), which were not tested", self.ran))
+            }
+            (0, 0) if self.runs > 0 => {
+                let calls = self.within.0;
+                let what = format!("all of it ran in its sandbox ({level}; self-test {test}), {calls} calls of agents");
+                (Outcome::Passed, format!("{what}{network}{files}"))
             }
             (0, 0) => (
                 Outcome::Passed,

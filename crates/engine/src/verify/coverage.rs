@@ -3,9 +3,9 @@
 //! The transcript is the client's own word and can be edited, so it proves nothing by itself; it can only accuse. A call that
 //! it holds and the ledger does not was not observed. Neither file is held in memory: of a call there are 32 bytes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use writ_clients::Client;
 use writ_clients::transcript::{Call, Told, TranscriptError, tell};
@@ -15,8 +15,11 @@ use writ_core::{Digest, Outcome};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 
+use super::decisions::event;
 use super::read::Stretches;
 use super::report::{self, Phase, Standing, Unobserved};
+use crate::decide::call::RUN;
+use crate::session::rows::{COMMAND, STARTED};
 
 /// Most calls without a row whose repetition is noticed: a transcript may be anything.
 const ROOM: usize = 1 << 16;
@@ -34,6 +37,8 @@ pub struct Seen {
     ran_though_denied: Tally,
     /// What hooks read of the transcripts.
     pub read: Stretches,
+    /// The transcripts of clients that began in a run.
+    mains: BTreeSet<PathBuf>,
 }
 
 /// What a row says of a call, and what the transcript says of it.
@@ -62,7 +67,14 @@ impl Seen {
         if let Some(reading) = row.detail.get("transcripts").and_then(|read| json::from_value(read).ok()) {
             self.read.add(row.sequence, reading);
         }
-        let Some(id) = &row.call_id else { return };
+        if event(row) == STARTED
+            && let Some(main) = row.detail.get("transcript").and_then(Value::as_str)
+            && self.mains.len() < MOST
+        {
+            self.mains.insert(PathBuf::from(main));
+        }
+        // What a human runs is in no transcript.
+        let Some(id) = row.call_id.as_ref().filter(|_| event(row) != RUN) else { return };
         match row.decision {
             RowDecision::Completed | RowDecision::Failed => {
                 if self.decided.get(&name(id)).is_some_and(|decided| decided.denied) {
@@ -162,7 +174,8 @@ impl Pass<'_> {
 
 /// Compares. `client` is the session's, or the name of one that nobody here knows. Returns the phase and the unobserved calls.
 pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen: Seen) -> (Phase, Unobserved) {
-    let Some(path) = path else { return absent("the session names no transcript".to_owned()) };
+    let mut paths: Vec<PathBuf> = std::mem::take(&mut seen.mains).into_iter().collect();
+    paths.extend(path.filter(|path| paths.iter().all(|main| main != path)).map(Path::to_owned));
     let findings = std::mem::take(&mut seen.ran_though_denied);
     let unobserved = Unobserved::default();
     // A transcript that cannot be had accuses nobody; what the rows themselves say stands.
@@ -172,21 +185,30 @@ pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen:
     let transcripts = match client.map(|client| client.transcripts().ok_or(client.name())) {
         Ok(Ok(transcripts)) => transcripts,
         Ok(Err(name)) => return without(format!("of the client `{name}` no transcript can be read"), &findings),
+        Err(name) if name == COMMAND => return without("what was run is no agent's client".to_owned(), &findings),
         Err(name) => return without(format!("the session's client `{name}` is not known here"), &findings),
     };
+    let Some(path) = paths.first().map(PathBuf::as_path) else {
+        return without("the session names no transcript".to_owned(), &findings);
+    };
     let mut pass = Pass { seen: &mut seen, unknown: HashMap::new(), calls: 0, server_side: 0, unobserved, findings };
-    let told = tell(transcripts, path, &mut |told| match told {
-        Told::Call(call) => pass.call(&call),
-        Told::Result { call_id, outcome } => pass.result(call_id, outcome("") == Outcome::Completed),
-        Told::Unreadable => {}
+    let told = paths.iter().try_fold(true, |whole, main| {
+        let told = tell(transcripts, main, &mut |told| match told {
+            Told::Call(call) => pass.call(&call),
+            Told::Result { call_id, outcome } => pass.result(call_id, outcome("") == Outcome::Completed),
+            Told::Unreadable => {}
+        });
+        told.map(|all| whole && all)
     });
     let Pass { calls, server_side, unobserved, mut findings, .. } = pass;
     match told {
         Ok(true) => {}
         Ok(false) => findings.apart("parts of the transcript cannot be read".to_owned()),
         // One that never was, or was tidied away, is absent; one that cannot be read hides something.
-        Err(TranscriptError::Io { path: at, source }) if at == path && source.kind() == ErrorKind::NotFound => {
-            return without(format!("there is no transcript {}", path.display()), &findings);
+        Err(TranscriptError::Io { path: at, source })
+            if paths.contains(&at) && source.kind() == ErrorKind::NotFound =>
+        {
+            return without(format!("there is no transcript {}", at.display()), &findings);
         }
         Err(error) => {
             findings.apart(error.to_string());

@@ -17,6 +17,7 @@ use super::report::{Outcome, Phase, Standing};
 use crate::claims::blocks::AgentBlocks;
 use crate::confine::tested::{self, TESTED};
 use crate::decide::approvals::Grant;
+use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::protect;
 use crate::session::observed::Observed;
@@ -34,6 +35,8 @@ pub struct Replay<'a> {
     /// What a policy that observes let run.
     observed: Observed,
     session: String,
+    /// The call of the run that was let run.
+    run: Option<String>,
     /// Decisions that came out the same.
     decided: u64,
     /// What did not.
@@ -51,6 +54,7 @@ impl<'a> Replay<'a> {
             blocks: AgentBlocks::default(),
             observed: Observed::default(),
             session: String::new(),
+            run: None,
             decided: 0,
             findings: Tally::default(),
         }
@@ -99,7 +103,7 @@ impl<'a> Replay<'a> {
         };
         let mut expected = before.clone();
         match (row.decision, event(row)) {
-            (RowDecision::Approved | RowDecision::Asked | RowDecision::Denied, "tool-call") => {
+            (RowDecision::Approved | RowDecision::Asked | RowDecision::Denied, CALL | RUN) => {
                 self.decide_again(row, &before, &mut expected)?;
                 self.decided += 1;
             }
@@ -136,6 +140,8 @@ impl<'a> Replay<'a> {
             Some(facts) => self.judged(row, facts, before, expected)?,
         };
         match verdict {
+            // What a human runs is no call of the agent's.
+            _ if event(row) == RUN => {}
             Verdict::Allow => expected.calls += 1,
             Verdict::Ask => expected.asked += 1,
             Verdict::Deny => expected.denied += 1,
@@ -167,18 +173,13 @@ impl<'a> Replay<'a> {
         if policy.consequences().attest && facts.is_evaluated() && !attested {
             return Err("its policy wants its verdict attested, and it names none".to_owned());
         }
-        if policy.confine().is_some() && facts.is_shell_call() && !facts.is_unconfined() {
-            // What was denied runs nowhere.
-            let granted = row.detail.get("sandbox").is_some();
-            if !granted && row.decision != RowDecision::Denied {
-                return Err("its policy wants it in a sandbox, and it was granted none".to_owned());
-            }
-            if granted && before.tested.as_ref().is_some_and(|tested| tested.refused.is_some()) {
-                return Err("it was granted a sandbox that its self-test had refused".to_owned());
-            }
-        } else if !facts.is_held().is_nothing() {
-            return Err("it is said to be held by a sandbox that its policy does not want".to_owned());
+        let wanted = policy.confine().is_some();
+        self.held(row, wanted, &facts)?;
+        let refused = before.tested.as_ref().is_some_and(|tested| tested.refused.is_some());
+        if refused && row.detail.get("sandbox").is_some() {
+            return Err("it was granted a sandbox that its self-test had refused".to_owned());
         }
+        let policy = self.parsed.get(&accepted.file).ok_or("no policy")?;
         let (mut changed, mut layer) = (None, None);
         if let Some(recorded) = row.detail.get("layer") {
             let file = digest(recorded.get("file")).ok_or("its changed policy has no digest")?;
@@ -217,6 +218,33 @@ impl<'a> Replay<'a> {
         let observes = policy.enforce() == Enforce::Observe;
         self.observed.take(row, policy, observes);
         Ok(decision.verdict)
+    }
+
+    /// Whether what is said to hold a call is what is to hold it: a sandbox of its own, or that of the run that it is part of.
+    fn held(&mut self, row: &Row, wanted: bool, facts: &Facts) -> Result<(), String> {
+        let granted = row.detail.get("sandbox").is_some();
+        if event(row) == RUN {
+            let runs = row.decision == RowDecision::Approved;
+            self.run = row.call_id.clone().filter(|_| runs);
+            return if runs == granted { Ok(()) } else { Err("a run, and a sandbox granted, are one".to_owned()) };
+        }
+        if let Some(run) = row.detail.get("run") {
+            let ours = self.run.is_some() && run.as_str() == self.run.as_deref();
+            return match (ours, granted) {
+                (true, false) => Ok(()),
+                (true, true) => Err("it is held by its run, and was granted a sandbox of its own".to_owned()),
+                (false, _) => Err("it is said to be part of a run that was not let run".to_owned()),
+            };
+        }
+        if wanted && facts.is_shell_call() && !facts.is_unconfined() {
+            // What was denied runs nowhere.
+            if !granted && row.decision != RowDecision::Denied {
+                return Err("its policy wants it in a sandbox, and it was granted none".to_owned());
+            }
+        } else if !facts.is_held().is_nothing() {
+            return Err("it is said to be held by a sandbox that its policy does not want".to_owned());
+        }
+        Ok(())
     }
 
     /// A claim counts only when its agent was sent back.

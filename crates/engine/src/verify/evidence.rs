@@ -22,6 +22,7 @@ use super::report::{Outcome, Phase, Report, Standing, Status, Unobserved};
 use super::{Options, VerifyError, decisions, optional, session_id};
 use crate::Home;
 use crate::session::PUBLIC_KEY;
+use crate::session::rows::{BEGAN, ENDED};
 
 /// Largest ledger that is read: about three million rows.
 const MAX_LEDGER: u64 = 4 << 30;
@@ -78,7 +79,7 @@ impl Events {
         match decisions::event(row) {
             "stop" => self.stops.push(row.sequence),
             "prompt" | "tool-call" => self.last_act = Some(row.sequence),
-            "session-end" => self.ended = true,
+            "session-end" | ENDED => self.ended = true,
             _ => {}
         }
     }
@@ -276,7 +277,7 @@ impl Evidence {
     /// of it.
     pub fn beginning(&self) -> Option<Phase> {
         let began = self.genesis.as_ref()?.detail.get("began").and_then(Value::as_str)?;
-        if matches!(began, "startup" | "clear") {
+        if matches!(began, "startup" | "clear" | BEGAN) {
             return None;
         }
         Some(Phase {

@@ -154,7 +154,9 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let client = evidence.genesis().map_or(Err(String::new()), |genesis| rows::client(&genesis.detail));
     let transcript = options.transcript.clone().or(recorded);
     let transcripts = client.as_ref().ok().and_then(|client| client.transcripts());
-    let lost = transcripts.zip(transcript.as_deref()).and_then(|(kept, main)| seen.read.lost(kept, main));
+    // In a run each reading says of which transcript it is.
+    let main = transcript.as_deref().unwrap_or(Path::new(""));
+    let lost = transcripts.and_then(|kept| seen.read.lost(kept, main));
     phases.extend(lost);
     let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen);
     phases.push(covered);

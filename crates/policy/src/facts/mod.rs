@@ -256,6 +256,13 @@ impl Facts {
         self
     }
 
+    /// Says that a human starts it: what only humans may run is theirs.
+    #[must_use]
+    pub fn by_a_human(mut self) -> Self {
+        self.texts.iter_mut().for_each(|text| text.reserved = false);
+        self
+    }
+
     /// Says why the call cannot be confined.
     #[must_use]
     pub fn unconfined(mut self, why: String) -> Self {

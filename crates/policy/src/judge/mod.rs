@@ -182,9 +182,9 @@ impl<'a> Judge<'a> {
         self.say(Verdict::Deny, "/consequences/attest", matched, message, instead);
     }
 
-    /// A call that the policy wants in a sandbox, and that cannot be put into one.
+    /// A call that is wanted in a sandbox, and that cannot be put into one.
     fn unconfined(&mut self) {
-        let Some(why) = self.facts.unconfined.as_ref().filter(|_| self.policy.confine().is_some()) else { return };
+        let Some(why) = &self.facts.unconfined else { return };
         let message = format!("it cannot be run in a sandbox: {why}");
         let matched = matched(Subject::Tool, &self.facts.tool, None);
         let instead = "what `writ doctor` says of sandboxes".to_owned();

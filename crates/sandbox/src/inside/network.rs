@@ -13,7 +13,7 @@ use crate::sys::network::loopback_up;
 
 const WAITING: i32 = 1024;
 
-/// Opens them: HTTP, then each direct port, then DNS.
+/// Opens them: HTTP, then each direct port, hooks, DNS.
 pub fn open(network: &Network) -> Result<[Option<OwnedFd>; DESCRIPTORS], Failed> {
     let mut sockets = [const { None }; DESCRIPTORS];
     let ports = match network {
@@ -25,9 +25,10 @@ pub fn open(network: &Network) -> Result<[Option<OwnedFd>; DESCRIPTORS], Failed>
     loopback_up(dns.as_fd()).at(Step::Loopback)?;
     let Some(ports) = ports else { return Ok(sockets) };
     let direct = ports.direct.iter().map(|port| (Ipv4Addr::UNSPECIFIED, *port));
+    let hooks = ports.hooks.map(|port| (Ipv4Addr::LOCALHOST, port));
     let mut count = 0;
     for (place, (address, port)) in
-        sockets.iter_mut().zip([(Ipv4Addr::LOCALHOST, ports.http)].into_iter().chain(direct))
+        sockets.iter_mut().zip([(Ipv4Addr::LOCALHOST, ports.http)].into_iter().chain(direct).chain(hooks))
     {
         *place = Some(listener(address, port).item(Step::Listen, usize::from(port))?);
         count += 1;

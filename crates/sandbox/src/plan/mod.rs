@@ -20,6 +20,7 @@ use landlock::{ABI, AccessFs, BitFlags};
 use crate::confinement::{Confinement, Reading};
 pub use account::Account;
 use places::Places;
+pub use resolve::is_reserve;
 
 /// Why a confinement cannot be carried out on this host.
 #[derive(Debug, thiserror::Error)]

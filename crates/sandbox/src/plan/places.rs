@@ -18,8 +18,8 @@ use crate::host_path::HostPath;
 pub enum Entry {
     /// Something of the host, at its own path; `owned` where a stand-in for root is its owner.
     Grant { writable: bool, folder: bool, owned: bool },
-    /// Something of the host, at another path, read-only.
-    Shown { source: PathBuf, folder: bool },
+    /// Something of the host, at another path.
+    Shown { source: PathBuf, folder: bool, writable: bool },
     /// A device node.
     Device,
     /// A folder of the sandbox's own, by its name in the tree.
@@ -136,7 +136,7 @@ impl Places {
             let folder = present(bind.source.as_path(), &source)?;
             let target = look(bind.target.as_path())?;
             self.links.extend(target.links);
-            self.entries.insert(target.path, Entry::Shown { source: source.path, folder });
+            self.entries.insert(target.path, Entry::Shown { source: source.path, folder, writable: bind.writable });
         }
         Ok(())
     }

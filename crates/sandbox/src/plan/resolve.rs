@@ -74,7 +74,7 @@ pub fn resolve(path: &Path) -> io::Result<Resolved> {
     Ok(Resolved { path: at, found, links })
 }
 
-/// Whether an earlier run left what keeps a name.
+/// Whether what is at a path only keeps its name, for a run that goes on or was killed: nothing is there.
 pub fn is_reserve(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket() && metadata.mode() & 0o777 == 0)
 }

@@ -101,7 +101,11 @@ impl Steps {
                 }
                 self.take(path, *writable, *owned, false)?
             }
-            Entry::Shown { source, .. } => self.take(source, false, false, false)?,
+            Entry::Shown { source, writable: false, .. } => self.take(source, false, false, false)?,
+            Entry::Shown { source, writable: true, folder } => {
+                self.writable.push((path.to_owned(), *folder));
+                self.lend(source)?
+            }
             Entry::Device => self.take(path, true, false, true)?,
             Entry::Own { name, writable } => {
                 if *writable {
@@ -112,9 +116,7 @@ impl Steps {
             }
             Entry::Temporary { source } => {
                 self.writable.push((path.to_owned(), true));
-                let (slot, what) = self.take_slot(source, true, true, false)?;
-                self.plan.lent.push(slot);
-                what
+                self.lend(source)?
             }
             Entry::Layered { layer } => self.layer(path, layer)?,
             Entry::Written { name, text: bytes } => {
@@ -143,19 +145,8 @@ impl Steps {
     }
 
     fn take(&mut self, path: &Path, writable: bool, owned: bool, device: bool) -> Result<What, PlanError> {
-        self.take_slot(path, writable, owned, device).map(|(_, what)| what)
-    }
-
-    fn take_slot(
-        &mut self,
-        path: &Path,
-        writable: bool,
-        owned: bool,
-        device: bool,
-    ) -> Result<(usize, What), PlanError> {
-        let slot = self.plan.taken.len();
         self.plan.taken.push(text(path)?);
-        Ok((slot, What::Taken { slot, writable, owned, device }))
+        Ok(What::Taken { slot: self.plan.taken.len() - 1, writable, owned, device })
     }
 
     /// An overlay of a folder and its layer, both of which are first attached in the tree of its own.
@@ -166,17 +157,23 @@ impl Steps {
         for name in [&below, &above] {
             self.make(Path::new(name), MadeKind::Folder(0o755))?;
         }
-        let (lower, _) = self.take_slot(path, true, true, false)?;
-        let (upper, _) = self.take_slot(layer, true, true, false)?;
-        self.plan.lent.push(upper);
+        let lower = self.plan.taken.len();
+        self.take(path, true, true, false)?;
+        self.lend(layer)?;
         let at = |name: &str| text(format!("{above}/{name}").as_ref());
         self.plan.layers.push(Layer {
-            slots: [lower, upper],
+            slots: [lower, lower + 1],
             at: [text(below.as_ref())?, text(above.as_ref())?],
             changes: at(CHANGES)?,
             work: at(&work())?,
         });
         Ok(What::Layer(number))
+    }
+
+    /// Takes what can be written and lies where only the caller may go.
+    fn lend(&mut self, source: &Path) -> Result<What, PlanError> {
+        self.plan.lent.push(self.plan.taken.len());
+        self.take(source, true, true, false)
     }
 
     fn reserve(&mut self, path: &Path, reserve: Option<Reserve>) -> Option<Reserve> {

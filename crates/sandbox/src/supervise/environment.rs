@@ -5,13 +5,18 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::confinement::{Environment, Pass};
 
-/// What passes of `given`, and what is set, each name once; the last value set wins.
-pub fn of(environment: &Environment, given: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
-    let set = |name: &OsStr| environment.set.iter().any(|(other, _)| other == name);
+/// What passes of `given`, what is set, and what is set for this run alone, each name once; the last value set wins.
+pub fn of(
+    environment: &Environment,
+    given: impl Iterator<Item = (OsString, OsString)>,
+    own: Vec<(OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let all: Vec<(OsString, OsString)> = environment.set.iter().cloned().chain(own).collect();
+    let set = |name: &OsStr| all.iter().any(|(other, _)| other == name);
     let mut variables: Vec<(OsString, OsString)> =
         given.filter(|(name, _)| passes(environment, name) && !set(name)).collect();
-    for (place, (name, value)) in environment.set.iter().enumerate() {
-        if !environment.set.iter().skip(place + 1).any(|(later, _)| later == name) {
+    for (place, (name, value)) in all.iter().enumerate() {
+        if !all.iter().skip(place + 1).any(|(later, _)| later == name) {
             variables.push((name.clone(), value.clone()));
         }
     }
@@ -77,7 +82,7 @@ mod tests {
             set: vec![("HOME".into(), "/x".into()), ("NEW".into(), "1".into())],
         };
         let names = |environment| -> Vec<String> {
-            of(&environment, given())
+            of(&environment, given(), Vec::new())
                 .into_iter()
                 .map(|(name, value)| format!("{}={}", name.display(), value.display()))
                 .collect()

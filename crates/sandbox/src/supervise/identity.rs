@@ -64,7 +64,7 @@ pub fn of(confinement: &Confinement, features: &Features) -> Result<Who, RunErro
 }
 
 /// Trees of the host that the command could not take itself: for a stand-in those in which root's files are to be its own, and for
-/// whoever is not the caller the folder for temporary files, which lies where only the caller may go.
+/// whoever is not the caller the folders that lie where only the caller may go.
 pub fn lend_trees(who: &Who, plan: &Plan) -> Result<Vec<(usize, OwnedFd)>, RunError> {
     let mut paths = if who.other { plan.owned_trees() } else { Vec::new() };
     if !who.mapped {

@@ -55,6 +55,8 @@ pub struct Command {
     pub kept: Option<OwnedFd>,
     /// Whether it is told which files it was refused, where the kernel can say so. It costs some microseconds for each file it names.
     pub watched: bool,
+    /// Variables over those of the confinement: what is another in each run, and is kept nowhere.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Command {
@@ -67,6 +69,7 @@ impl Command {
             output: None,
             kept: None,
             watched: false,
+            environment: Vec::new(),
         }
     }
 }
@@ -80,6 +83,8 @@ pub struct Listeners {
     pub direct: Vec<TcpListener>,
     /// For names.
     pub dns: Option<UdpSocket>,
+    /// For a client's hooks.
+    pub hooks: Option<TcpListener>,
 }
 
 /// How a run ended.
@@ -325,14 +330,15 @@ fn await_ready(
         Some(_) | None => return Err(RunError::Silent),
     }
     let Network::Proxied(ports) = &confinement.network else { return Ok(Listeners::default()) };
-    let wanted = 1 + ports.direct.len() + usize::from(ports.dns.is_some());
+    let wanted = 1 + ports.direct.len() + usize::from(ports.dns.is_some()) + usize::from(ports.hooks.is_some());
     if sockets.len() != wanted {
         return Err(RunError::Silent);
     }
     let mut sockets = sockets.into_iter();
     let http = sockets.next().map(TcpListener::from);
     let direct = sockets.by_ref().take(ports.direct.len()).map(TcpListener::from).collect();
-    Ok(Listeners { http, direct, dns: sockets.next().map(UdpSocket::from) })
+    let hooks = ports.hooks.and_then(|_| sockets.next()).map(TcpListener::from);
+    Ok(Listeners { http, direct, dns: sockets.next().map(UdpSocket::from), hooks })
 }
 
 /// Waits for the command's handle, and for its listener where it is watched: which of them comes first is open.

@@ -45,7 +45,7 @@ pub fn prepare(
     }
     let identity = identity::of(confinement, features)?;
     let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
-    let variables = environment::of(&confinement.environment, std::env::vars_os());
+    let variables = environment::of(&confinement.environment, std::env::vars_os(), command.environment);
     folders(confinement, features, &identity)?;
     let home =
         variables.iter().find(|(name, _)| name == "HOME").map_or(Vec::new(), |(_, value)| value.as_bytes().to_vec());

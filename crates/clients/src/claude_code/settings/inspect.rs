@@ -11,8 +11,8 @@ use super::{Found, checked, matches_all, ours, split_mark};
 use crate::claude_code::EVENTS;
 use crate::settings::{Installed, SettingsError, Start, TIMEOUT_SECONDS};
 
-/// Variables that decide where the hook finds its state and its user.
-const MOVES: [&str; 4] = ["WRIT_STATE_DIR", "XDG_STATE_HOME", "HOME", "CLAUDE_CONFIG_DIR"];
+/// Variables that decide where the hook finds its state and its user, or whom it asks.
+const MOVES: [&str; 5] = ["WRIT_STATE_DIR", "XDG_STATE_HOME", "HOME", "CLAUDE_CONFIG_DIR", "WRIT_RUN"];
 
 /// Looks at a settings file; `None` is a file that does not exist.
 pub fn inspect(text: Option<&str>) -> Result<Installed, SettingsError> {
