@@ -1,5 +1,6 @@
 //! The process's surroundings, read once: the only place that looks at environment variables.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
@@ -31,7 +32,19 @@ pub fn home() -> Home {
         .filter_map(|client| Some((client.name(), absolute(client.settings()?.folder_variable())?)))
         .collect();
     let secret_variables = secret_variables();
-    Home { state, user, folders, program, search: search_path(), project, secret_variables, claims, zsh: false }
+    let environment: Option<fn() -> Vec<(OsString, OsString)>> = Some(|| env::vars_os().collect());
+    Home {
+        state,
+        user,
+        folders,
+        program,
+        search: search_path(),
+        project,
+        secret_variables,
+        environment,
+        claims,
+        zsh: false,
+    }
 }
 
 /// Endings of the names of variables that hold secrets.

@@ -33,6 +33,8 @@ pub enum Road {
     Http,
     /// The same, on a port whose protocol is not read.
     Opaque,
+    /// A connection to 127.0.0.1, for a port of the machine's own.
+    Loopback,
     /// A question for a name's address.
     Dns,
 }

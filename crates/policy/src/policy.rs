@@ -9,6 +9,7 @@ use crate::error::{Found, PolicyError, did_you_mean};
 use crate::host_rule::HostRule;
 use crate::members::{Claims, Consequences, FailFast};
 use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
+use crate::sandbox::Sandbox;
 use crate::schema::{self, Kind, join};
 use crate::scope::Scope;
 use crate::semantics;
@@ -28,6 +29,7 @@ pub struct Policy {
     pub(crate) limits: FailFast,
     enforce: Enforce,
     confine: Option<Confine>,
+    sandbox: Sandbox,
     document: Value,
     warnings: Vec<String>,
 }
@@ -89,6 +91,7 @@ impl Policy {
         let mut reader = Reader { root, base: String::new(), found, warnings: Vec::new() };
         let (tools, files, domains) = reader.rules(&document);
         let consequences = Consequences::read(&document, &mut reader.found);
+        let sandbox = Sandbox::read(&document, &domains, &mut reader.found);
         if !reader.found.is_empty() {
             return Err(PolicyError::from_found(&text, reader.found));
         }
@@ -115,6 +118,7 @@ impl Policy {
             limits: FailFast::read(&document),
             enforce,
             confine: Confine::read(&document),
+            sandbox,
             warnings: reader.warnings,
             document,
         })
@@ -148,6 +152,11 @@ impl Policy {
     /// What it wants of the kernel; `None` where reading command lines will do.
     pub const fn confine(&self) -> Option<Confine> {
         self.confine
+    }
+
+    /// What it says of sandboxes beyond files and hosts.
+    pub const fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
     }
 
     /// The text of the rule at a pointer: an entry of a list as it stands (`Bash:git push --force*`), a member with its name

@@ -178,9 +178,12 @@ pub struct Limits {
     /// Seconds of processor time, of each process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_time: Option<u64>,
-    /// Bytes of memory, of all processes together.
+    /// Bytes of memory, of all processes together: only a control group can hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// Bytes of memory, of each process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process_memory: Option<u64>,
     /// Processes and threads at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,

@@ -27,4 +27,6 @@ pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
 pub use plan::PlanError;
 pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test, sweep_grounds};
-pub use supervise::{Command, End, Host, Listeners, MemoryHeldBy, Outcome, RunError, STAND_IN, run, sweep};
+pub use supervise::{
+    Command, End, Host, Listeners, Memory, MemoryHeldBy, Outcome, RunError, STAND_IN, Shown, run, sweep,
+};

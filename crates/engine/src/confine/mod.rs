@@ -4,10 +4,14 @@
 //! runs was allowed before, and its row says in what.
 
 pub mod exec;
+pub mod limits;
+mod network;
 pub mod order;
 mod places;
 pub mod plan;
 pub mod record;
+pub mod secrets;
 pub mod strength;
 pub mod supervise;
 pub mod traffic;
+pub mod trust;

@@ -3,10 +3,11 @@
 //! Owns the comparison of grants with the rows of runs and of results. Believes a run's row only with the order it names, from the
 //! session's folder. Invariant: *enforced* is said only of calls whose row of the run is there.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use writ_core::Digest;
+use writ_core::json::{self, Value};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 use writ_policy::Grant;
@@ -15,9 +16,9 @@ use writ_sandbox::Level;
 use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
 use crate::confine::order::{Order, granted};
-use crate::confine::strength;
 use crate::confine::supervise::{CONFINED, told};
 use crate::confine::traffic::CONNECTION;
+use crate::confine::{limits, strength};
 
 /// Largest order that was kept.
 const MAX_ORDER: u64 = 64 << 20;
@@ -26,6 +27,19 @@ const MAX_ORDER: u64 = 64 << 20;
 struct Granted {
     grant: Grant,
     unasked: bool,
+}
+
+/// What an order held beside files and hosts.
+struct Held {
+    secrets: Vec<String>,
+    limits: Vec<String>,
+}
+
+impl Held {
+    fn of(order: &Order) -> Self {
+        let secrets = order.sources.keys().cloned().collect();
+        Self { secrets, limits: limits::words(&order.confinement.limits) }
+    }
 }
 
 /// The calls that were granted a sandbox.
@@ -40,8 +54,11 @@ pub struct Confined {
     weakest: Option<Level>,
     connections: u64,
     refused: u64,
-    /// Orders that were found as they are named.
-    orders: HashMap<Digest, bool>,
+    /// Orders by their names; none where what is kept is not what is named.
+    orders: HashMap<Digest, Option<Held>>,
+    /// How often each secret was put in, by its name.
+    secrets: BTreeMap<String, u64>,
+    limits: BTreeSet<String>,
     findings: Tally,
 }
 
@@ -57,6 +74,8 @@ impl Confined {
             connections: 0,
             refused: 0,
             orders: HashMap::new(),
+            secrets: BTreeMap::new(),
+            limits: BTreeSet::new(),
             findings: Tally::default(),
         }
     }
@@ -93,6 +112,10 @@ impl Confined {
         let connection = row.detail.get("connection");
         let refused = connection.is_some_and(|connection| connection.get("refusal").is_some());
         *(if refused { &mut self.refused } else { &mut self.connections }) += 1;
+        let secrets = connection.and_then(|connection| connection.get("secrets")).and_then(Value::as_array);
+        for name in secrets.unwrap_or_default().iter().filter_map(Value::as_str) {
+            *self.secrets.entry(name.to_owned()).or_default() += 1;
+        }
     }
 
     fn ran(&mut self, row: &Row, granted: Option<Granted>) -> Result<(), &'static str> {
@@ -107,14 +130,29 @@ impl Confined {
         let folder = &self.folder;
         let found = self.orders.entry(order).or_insert_with(|| {
             let path = folder.join(Order::file_name(order));
-            writ_store::regular_file::read(&path, MAX_ORDER).is_ok_and(|bytes| Digest::of(&bytes) == order)
+            let bytes = writ_store::regular_file::read(&path, MAX_ORDER).ok()?;
+            json::from_slice(&bytes).ok().filter(|_| Digest::of(&bytes) == order).as_ref().map(Held::of)
         });
-        if !*found {
-            return Err("the sandbox it names is not in the session's folder");
+        let held = found.as_ref().ok_or("the sandbox it names is not in the session's folder")?;
+        for name in &held.secrets {
+            self.secrets.entry(name.clone()).or_default();
         }
+        self.limits.extend(held.limits.iter().cloned());
         self.ran += 1;
         self.weakest = Some(self.weakest.map_or(level, |weakest| weakest.min(level)));
         Ok(())
+    }
+
+    /// Limits and secrets, for people.
+    fn held(&self) -> String {
+        let secret = |(name, uses): (&String, &u64)| match uses {
+            0 => format!("{name} (unused)"),
+            uses => format!("{name} (in {uses} connections)"),
+        };
+        let secrets: Vec<String> = self.secrets.iter().map(secret).collect();
+        let limits: Vec<&str> = self.limits.iter().map(String::as_str).collect();
+        let told = |what: &str, names: String| if names.is_empty() { names } else { format!("; {what} {names}") };
+        told("limits", limits.join(", ")) + &told("secrets", secrets.join(", "))
     }
 
     /// What it comes to; nothing where no call was granted a sandbox.
@@ -130,6 +168,7 @@ impl Confined {
             (0, 0) => String::new(),
             (all, refused) => format!(", {all} connections, {refused} refused"),
         };
+        let network = network + &self.held();
         let (outcome, summary) = match (self.findings.total(), self.waiting.len()) {
             (0, 0) => (Outcome::Passed, format!("{} calls ran in their sandboxes ({level}){network}", self.ran)),
             // The client was killed, or the call is still running.

@@ -20,12 +20,16 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, dumpable_behavior, pidfd_send_signal, set_dumpable_behavior,
+    waitid,
+};
 
 use writ_policy::Grant;
 
 use crate::confinement::{Confinement, Network};
 use crate::features::{Features, Layer};
+use crate::host_path::HostPath;
 use crate::inside;
 use crate::message::{self, Failure, Message, Step};
 use crate::plan::PlanError;
@@ -50,6 +54,17 @@ pub struct Command {
     pub output: Option<OwnedFd>,
     /// A descriptor that it gets beside the first three, under its own number.
     pub kept: Option<OwnedFd>,
+    /// Texts that are made for this run alone, each shown in a place.
+    pub shown: Vec<Shown>,
+}
+
+/// A text that the sandbox shows as a file, which lies on no disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Where: over a file that is there, or below `/dev`.
+    pub place: HostPath,
+    /// What it says.
+    pub text: Vec<u8>,
 }
 
 impl Command {
@@ -61,6 +76,7 @@ impl Command {
             arguments: arguments.into_iter().collect(),
             output: None,
             kept: None,
+            shown: Vec::new(),
         }
     }
 }
@@ -83,8 +99,17 @@ pub struct Outcome {
     pub end: End,
     /// From the start of its process.
     pub took: Duration,
-    /// What held the limit on memory, if there was one.
-    pub memory: Option<MemoryHeldBy>,
+    /// What became of the limit on memory, if there was one.
+    pub memory: Option<Memory>,
+}
+
+/// A limit on memory, after the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// What held it.
+    pub held_by: MemoryHeldBy,
+    /// How many processes the kernel killed for it; none where each process was held, whose allocations fail.
+    pub killed: u64,
 }
 
 /// What holds a limit on memory.
@@ -129,6 +154,11 @@ pub enum RunError {
         /// What the kernel said.
         error: io::Error,
     },
+    /// The memory of a tree of processes can only be held by a control group.
+    #[error(
+        "the memory of all processes together cannot be limited here: no control group can be made (`processMemoryMiB` limits each)"
+    )]
+    NoGroup,
     /// What should answer outside could not.
     #[error("the caller did not get ready: {0}")]
     Caller(io::Error),
@@ -151,6 +181,7 @@ impl RunError {
             | Self::OtherUser
             | Self::Layer(_)
             | Self::Inside { .. }
+            | Self::NoGroup
             | Self::Caller(_)
             | Self::Outside(..)
             | Self::Silent => 125,
@@ -207,8 +238,7 @@ pub fn carry_out<T>(
     names.record(&orders.plan.reserved).map_err(|error| RunError::Outside("record reserved names", error))?;
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let flags = SocketFlags::CLOEXEC;
-    let group = Group::new(&confinement.limits, &host.features.cgroups)
-        .map_err(|error| RunError::Outside("make a control group", error))?;
+    let group = Group::new(&confinement.limits)?;
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(outside("make a socket"))?;
     let started = Instant::now();
@@ -230,6 +260,8 @@ pub fn carry_out<T>(
     let explain = |failure| prepare::explain(failure, plan, &program);
     let listeners = await_ready(&ours, confinement, explain)?;
     names.placed();
+    // What the caller holds from here on is in no core and in nobody's reach.
+    let closed = Closed::now().map_err(outside("close this process"))?;
     let kept = ready(listeners).map_err(RunError::Caller)?;
     message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
     let handle = await_started(&ours, explain)?;
@@ -237,9 +269,10 @@ pub fn carry_out<T>(
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };
     let ended = run.until_end(confinement.session);
     drop(sandbox);
-    let memory = confinement.limits.memory.map(|_| group.holds_memory());
+    let memory = group.memory(&confinement.limits);
     drop(group);
     drop(kept);
+    drop(closed);
     drop(names);
     drop(restore);
     match ended {
@@ -255,6 +288,24 @@ struct Restore(Mask);
 impl Drop for Restore {
     fn drop(&mut self) {
         self.0.restore();
+    }
+}
+
+/// While it lives, nobody of the same user can look into this process, and it leaves no core.
+struct Closed(DumpableBehavior);
+
+impl Closed {
+    fn now() -> Result<Self, Errno> {
+        let before = dumpable_behavior()?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        // What cannot be undone leaves it closed.
+        set_dumpable_behavior(self.0).unwrap_or_default();
     }
 }
 

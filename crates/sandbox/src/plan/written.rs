@@ -1,0 +1,79 @@
+//! Texts that the sandbox shows as files, which lie on no disk.
+//!
+//! Owns what programs inside find hosts by where only a proxy is reached, and what the caller shows. Refuses a place where nothing
+//! is, outside the sandbox's own folders. Its invariant: what is masked stays so, since masks are laid over afterwards.
+
+use std::path::Path;
+
+use super::PlanError;
+use super::places::{Entry, Places, look, read};
+use super::resolve::Found;
+use crate::confinement::Network;
+use crate::supervise::Shown;
+
+/// Shows what the caller wants shown.
+pub fn shown(places: &mut Places, shown: &[Shown]) -> Result<(), PlanError> {
+    for (number, Shown { place, text }) in shown.iter().enumerate() {
+        let resolved = look(place.as_path())?;
+        let own = matches!(places.cover(&resolved.path), Some((_, Entry::Own { .. })));
+        if resolved.found != Found::File && !own {
+            return Err(PlanError::NoTarget(place.as_path().to_owned()));
+        }
+        places.links.extend(resolved.links);
+        places.entries.insert(resolved.path, Entry::Written { name: format!("shown{number}"), text: text.clone() });
+    }
+    Ok(())
+}
+
+/// Where somebody outside answers for names, programs ask there and nowhere else: an address that the host's own files say cannot be
+/// reached from inside.
+pub fn host_names(places: &mut Places, network: &Network) -> Result<(), PlanError> {
+    let Network::Proxied(ports) = network else { return Ok(()) };
+    // The resolver of the C library asks no other port than this.
+    if ports.dns != Some(53) {
+        return Ok(());
+    }
+    let files: [(&str, fn(Vec<u8>) -> Vec<u8>); 3] = [
+        ("/etc/hosts", |_| b"127.0.0.1 localhost\n::1 localhost\n".to_vec()),
+        ("/etc/resolv.conf", |_| b"nameserver 127.0.0.1\noptions ndots:1\n".to_vec()),
+        ("/etc/nsswitch.conf", looked_up_here),
+    ];
+    for (file, change) in files {
+        let resolved = look(Path::new(file))?;
+        if resolved.found != Found::File || places.entries.contains_key(&resolved.path) {
+            continue;
+        }
+        let given =
+            if places.own_root && places.cover(&resolved.path).is_none() { Vec::new() } else { read(&resolved.path)? };
+        let name = file.trim_start_matches("/etc/").to_owned();
+        places.entries.insert(resolved.path, Entry::Written { name, text: change(given) });
+    }
+    Ok(())
+}
+
+/// The same file, with hosts looked up in `/etc/hosts` and by DNS.
+fn looked_up_here(given: Vec<u8>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for line in
+        given.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"hosts:"))
+    {
+        text.extend_from_slice(line);
+    }
+    if !text.is_empty() && !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    text.extend_from_slice(b"hosts: files dns\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_line_about_hosts_changes() {
+        let given = b"passwd: files sss\nhosts:  files resolve [!UNAVAIL=return]\nrpc: db".to_vec();
+        assert_eq!(looked_up_here(given), b"passwd: files sss\nrpc: db\nhosts: files dns\n");
+        assert_eq!(looked_up_here(Vec::new()), b"hosts: files dns\n");
+    }
+}
