@@ -104,6 +104,15 @@ pub struct Bind {
     pub target: HostPath,
 }
 
+/// A text that the sandbox shows as a file, which lies on no disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Where: over a file that is there, or below `/dev`.
+    pub place: HostPath,
+    /// What it says.
+    pub text: Vec<u8>,
+}
+
 /// What is reached by network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

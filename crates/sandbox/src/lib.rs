@@ -20,13 +20,12 @@ mod sys;
 
 pub use attack::{BEYOND_A_KERNEL, attack, list as attacks};
 pub use confinement::{
-    Bind, Confinement, Environment, Identity, Limits, Network, Pass, Ports, Reading, Session, Survivors, UnixSockets,
+    Bind, Confinement, Environment, Identity, Limits, Network, Pass, Ports, Reading, Session, Shown, Survivors,
+    UnixSockets,
 };
 pub use features::{Cgroups, Controllers, Features, Layer, Level};
 pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
 pub use plan::PlanError;
 pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test, sweep_grounds};
-pub use supervise::{
-    Command, End, Host, Listeners, Memory, MemoryHeldBy, Outcome, RunError, STAND_IN, Shown, run, sweep,
-};
+pub use supervise::{Command, End, Host, Listeners, Memory, MemoryHeldBy, Outcome, RunError, STAND_IN, run, sweep};

@@ -12,9 +12,9 @@ use writ_egress::{Authority, AuthorityError, BUNDLES, JAVA_STORES, Trust};
 use writ_sandbox::{HostPath, HostPathError, Shown};
 
 /// The authority's certificate, where programs are told to look.
-pub const AUTHORITY: &str = "/dev/writ/authority.pem";
+pub const AUTHORITY: &str = "/dev/trust/authority.pem";
 /// The same with the machine's own authorities.
-pub const BUNDLE: &str = "/dev/writ/bundle.pem";
+pub const BUNDLE: &str = "/dev/trust/bundle.pem";
 
 /// A place where the authority is shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -18,8 +18,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{ABI, AccessFs, BitFlags};
 
-use crate::confinement::{Confinement, Reading};
-use crate::supervise::Shown;
+use crate::confinement::{Confinement, Reading, Shown};
 pub use account::Account;
 use places::Places;
 

@@ -8,8 +8,7 @@ use std::path::Path;
 use super::PlanError;
 use super::places::{Entry, Places, look, read};
 use super::resolve::Found;
-use crate::confinement::Network;
-use crate::supervise::Shown;
+use crate::confinement::{Network, Shown};
 
 /// Shows what the caller wants shown.
 pub fn shown(places: &mut Places, shown: &[Shown]) -> Result<(), PlanError> {

@@ -27,9 +27,8 @@ use rustix::process::{
 
 use writ_policy::Grant;
 
-use crate::confinement::{Confinement, Network};
+use crate::confinement::{Confinement, Network, Shown};
 use crate::features::{Features, Layer};
-use crate::host_path::HostPath;
 use crate::inside;
 use crate::message::{self, Failure, Message, Step};
 use crate::plan::PlanError;
@@ -56,15 +55,6 @@ pub struct Command {
     pub kept: Option<OwnedFd>,
     /// Texts that are made for this run alone, each shown in a place.
     pub shown: Vec<Shown>,
-}
-
-/// A text that the sandbox shows as a file, which lies on no disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
-    /// Where: over a file that is there, or below `/dev`.
-    pub place: HostPath,
-    /// What it says.
-    pub text: Vec<u8>,
 }
 
 impl Command {
