@@ -270,7 +270,11 @@ fn a_file_holds_a_value_and_a_changed_policy_only_tightens() {
     policy["grants"]["secrets"]["bind"][0]["from"] = json!("file:~/token");
     let lab = host.lab("secrets-file", &policy);
     fs::write(lab.place.folder.join("token"), format!("{CANARY}\n")).unwrap();
-    let line = format!("cat ~/tok*; curl -sS --fail -H \"Authorization: $API_TOKEN\" {}", host.url("/"));
+    // What reads it outside of any sandbox is told no.
+    let (_, answer) = lab.ask("cat ~/token");
+    assert_eq!(answer["permissionDecision"], "deny", "{answer}");
+    assert!(answer["permissionDecisionReason"].as_str().unwrap().contains("/grants/secrets/bind/0/from"), "{answer}");
+    let line = format!("f=~/tok$(echo en); cat $f; curl -sS --fail -H \"Authorization: $API_TOKEN\" {}", host.url("/"));
     let (_, said) = lab.run(&line);
     clean(&said);
     assert!(said.contains("hello ***") && said.contains("Permission denied"), "{said}");

@@ -1,6 +1,5 @@
 //! The process's surroundings, read once: the only place that looks at environment variables.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
@@ -8,8 +7,8 @@ use std::{env, fs};
 use writ_clients::CLIENTS;
 use writ_clients::claude_code::settings::SHELL_VARIABLE;
 use writ_clients::settings::is_bash;
-use writ_engine::Home;
 use writ_engine::claims::ClaimSettings;
+use writ_engine::{Environment, Home};
 use writ_service::http::Otlp;
 
 use crate::exit::Failure;
@@ -32,7 +31,7 @@ pub fn home() -> Home {
         .filter_map(|client| Some((client.name(), absolute(client.settings()?.folder_variable())?)))
         .collect();
     let secret_variables = secret_variables();
-    let environment: Option<fn() -> Vec<(OsString, OsString)>> = Some(|| env::vars_os().collect());
+    let environment: Option<Environment> = Some(|| env::vars_os().collect());
     Home {
         state,
         user,

@@ -9,6 +9,9 @@ use writ_clients::{CLIENTS, Client};
 
 use crate::claim_settings::ClaimSettings;
 
+/// Reads the variables of the process that asks.
+pub type Environment = fn() -> Vec<(OsString, OsString)>;
+
 /// Folders the caller took from its environment. The engine itself never reads environment variables.
 #[derive(Clone, Debug, Default)]
 pub struct Home {
@@ -27,7 +30,7 @@ pub struct Home {
     /// Names of variables whose values are secrets, by their names: no sandbox gets them.
     pub secret_variables: Vec<String>,
     /// The variables of the process that asks, read only where a secret's value is among them.
-    pub environment: Option<fn() -> Vec<(OsString, OsString)>>,
+    pub environment: Option<Environment>,
     /// What is enforced of claims.
     pub claims: ClaimSettings,
     /// Whether the client runs its shell lines with zsh, as far as the environment says.

@@ -87,7 +87,7 @@ fn narrowed(secret: Secret, others: &[Secret]) -> Option<Secret> {
     let hosts = both(&secret.hosts, &other.hosts);
     let inject = if secret.inject == other.inject { secret.inject } else { sandbox::Inject::Header };
     let headers = secret.headers.iter().filter(|header| other.headers.contains(header)).cloned().collect();
-    (!hosts.is_empty()).then(|| Secret { hosts, inject, headers, ..secret })
+    (!hosts.is_empty()).then_some(Secret { hosts, inject, headers, ..secret })
 }
 
 /// What the proxy is to know of a secret.

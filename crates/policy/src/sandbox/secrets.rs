@@ -37,6 +37,8 @@ struct Pattern {
 /// A secret that is bound to hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret {
+    /// JSON pointer of the entry.
+    pub pointer: String,
     /// The variable that holds its placeholder inside, and what records call it.
     pub name: String,
     /// Where its value comes from.
@@ -79,7 +81,8 @@ impl fmt::Display for Source {
 impl Source {
     fn parse(text: &str) -> Option<Self> {
         let (kind, place) = text.split_once(':')?;
-        let plain = !place.is_empty() && !place.contains(char::is_control);
+        let plain =
+            !place.is_empty() && !place.contains(char::is_control) && !place.split('/').any(|part| part == "..");
         match kind {
             "env" if is_name(place) => Some(Self::Variable(place.to_owned())),
             "file" if plain && !place.ends_with('/') => Some(Self::File(place.to_owned())),
@@ -129,6 +132,14 @@ impl Secrets {
         secrets
     }
 
+    /// The files that values come from, as they are written, with the pointers of their entries.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (String, &str)> {
+        self.bind.iter().filter_map(|secret| match &secret.source {
+            Source::File(file) => Some((format!("{}/from", secret.pointer), file.as_str())),
+            Source::Variable(_) => None,
+        })
+    }
+
     /// The pointer of what refuses a source.
     pub fn refusal(&self, source: &Source) -> Option<&str> {
         let text = source.to_string();
@@ -151,13 +162,13 @@ fn secret(item: &Value, place: &str, found: &mut Vec<Found>) -> Option<Secret> {
     }
     let source = Source::parse(from);
     if source.is_none() {
-        bad("from", format!("`{from}` is no source"), "`env:NAME` or `file:PATH`");
+        bad("from", format!("`{from}` is no source"), "`env:NAME`, or `file:PATH` without `..`");
     }
     let headers = items(item.get("headers"), &format!("{place}/headers"));
     let headers = headers.into_iter().filter_map(|(_, header)| Some(header.as_str()?.to_ascii_lowercase())).collect();
     let inject = if text("inject") == Some("query") { Inject::Query } else { Inject::Header };
     let hosts = hosts(item, place, found);
-    Some(Secret { name: name.to_owned(), source: source?, hosts, inject, headers })
+    Some(Secret { pointer: place.to_owned(), name: name.to_owned(), source: source?, hosts, inject, headers })
 }
 
 /// A secret's hosts have to be such that `domains` allows: no others are reached.

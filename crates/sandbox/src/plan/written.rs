@@ -10,6 +10,11 @@ use super::places::{Entry, Places, look, read};
 use super::resolve::Found;
 use crate::confinement::{Network, Shown};
 
+/// This machine, and no other.
+const HOSTS: &[u8] = b"127.0.0.1 localhost\n::1 localhost\n";
+/// The caller's name server.
+const RESOLVER: &[u8] = b"nameserver 127.0.0.1\noptions ndots:1\n";
+
 /// Shows what the caller wants shown.
 pub fn shown(places: &mut Places, shown: &[Shown]) -> Result<(), PlanError> {
     for (number, Shown { place, text }) in shown.iter().enumerate() {
@@ -32,26 +37,28 @@ pub fn host_names(places: &mut Places, network: &Network) -> Result<(), PlanErro
     if ports.dns != Some(53) {
         return Ok(());
     }
-    let files: [(&str, fn(Vec<u8>) -> Vec<u8>); 3] = [
-        ("/etc/hosts", |_| b"127.0.0.1 localhost\n::1 localhost\n".to_vec()),
-        ("/etc/resolv.conf", |_| b"nameserver 127.0.0.1\noptions ndots:1\n".to_vec()),
-        ("/etc/nsswitch.conf", looked_up_here),
-    ];
-    for (file, change) in files {
-        let resolved = look(Path::new(file))?;
-        if resolved.found != Found::File || places.entries.contains_key(&resolved.path) {
-            continue;
-        }
-        let given =
-            if places.own_root && places.cover(&resolved.path).is_none() { Vec::new() } else { read(&resolved.path)? };
-        let name = file.trim_start_matches("/etc/").to_owned();
-        places.entries.insert(resolved.path, Entry::Written { name, text: change(given) });
+    let own: [(&str, &[u8]); 2] = [("/etc/hosts", HOSTS), ("/etc/resolv.conf", RESOLVER)];
+    for (file, text) in own {
+        write_over(places, file, |_given| text.to_vec())?;
     }
+    write_over(places, "/etc/nsswitch.conf", |given| looked_up_here(&given))
+}
+
+/// Shows a text over a file of the host's, where that is one and nothing else is to be shown there.
+fn write_over(places: &mut Places, file: &str, text: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Result<(), PlanError> {
+    let resolved = look(Path::new(file))?;
+    if resolved.found != Found::File || places.entries.contains_key(&resolved.path) {
+        return Ok(());
+    }
+    let hidden = places.own_root && places.cover(&resolved.path).is_none();
+    let given = if hidden { Vec::new() } else { read(&resolved.path)? };
+    let name = file.trim_start_matches("/etc/").to_owned();
+    places.entries.insert(resolved.path, Entry::Written { name, text: text(given) });
     Ok(())
 }
 
 /// The same file, with hosts looked up in `/etc/hosts` and by DNS.
-fn looked_up_here(given: Vec<u8>) -> Vec<u8> {
+fn looked_up_here(given: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     for line in
         given.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.trim_ascii_start().starts_with(b"hosts:"))
@@ -71,8 +78,8 @@ mod tests {
 
     #[test]
     fn only_the_line_about_hosts_changes() {
-        let given = b"passwd: files sss\nhosts:  files resolve [!UNAVAIL=return]\nrpc: db".to_vec();
+        let given = b"passwd: files sss\nhosts:  files resolve [!UNAVAIL=return]\nrpc: db";
         assert_eq!(looked_up_here(given), b"passwd: files sss\nrpc: db\nhosts: files dns\n");
-        assert_eq!(looked_up_here(Vec::new()), b"hosts: files dns\n");
+        assert_eq!(looked_up_here(b""), b"hosts: files dns\n");
     }
 }
