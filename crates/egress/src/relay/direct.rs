@@ -30,8 +30,8 @@ pub async fn serve(connection: &Connection, mut stream: TcpStream, port: u16) ->
         Ok(allowed) => allowed,
         Err(refusal) => {
             match port {
-                80 => refuse(&mut stream, &refusal).await,
-                _ => alert(&mut stream).await,
+                80 => refuse(connection, &mut stream, &refusal).await,
+                _ => alert(connection, &mut stream, &refusal).await,
             }
             return Err(refusal);
         }
@@ -60,7 +60,7 @@ async fn unnamed(connection: &Connection, mut stream: TcpStream, port: u16) -> R
             match host.and_then(|host| connection.context.allow(host, port, &connection.entry())) {
                 Ok(allowed) => secure(connection, stream, first, allowed).await,
                 Err(refusal) => {
-                    alert(&mut stream).await;
+                    alert(connection, &mut stream, &refusal).await;
                     Err(refusal)
                 }
             }
@@ -78,7 +78,7 @@ async fn secure(
 ) -> Result<(), Refusal> {
     let readable = connection.context.rules.is_terminated(&allowed.host);
     if let Err(refusal) = if readable { Ok(()) } else { allowed.meter.ask() } {
-        alert(&mut stream).await;
+        alert(connection, &mut stream, &refusal).await;
         return Err(refusal);
     }
     tls::serve(connection, stream, first, allowed, None).await
