@@ -283,6 +283,6 @@ fn a_file_holds_a_value_and_a_changed_policy_only_tightens() {
     policy["grants"]["secrets"]["bind"] = json!([]);
     fs::write(lab.repository().join(".aflock"), policy.to_string()).unwrap();
     assert_eq!(lab.run("echo [$API_TOKEN]").1, "[]\n");
-    let (_, said) = lab.run("cat ~/tok*");
+    let (_, said) = lab.run("f=~/tok$(echo ne | rev); cat $f");
     clean(&said);
 }
