@@ -7,8 +7,8 @@ use std::{env, fs};
 use writ_clients::CLIENTS;
 use writ_clients::claude_code::settings::SHELL_VARIABLE;
 use writ_clients::settings::is_bash;
-use writ_engine::Home;
 use writ_engine::claims::ClaimSettings;
+use writ_engine::{Environment, Home};
 use writ_service::http::Otlp;
 
 use crate::exit::Failure;
@@ -31,7 +31,19 @@ pub fn home() -> Home {
         .filter_map(|client| Some((client.name(), absolute(client.settings()?.folder_variable())?)))
         .collect();
     let secret_variables = secret_variables();
-    Home { state, user, folders, program, search: search_path(), project, secret_variables, claims, zsh: false }
+    let environment: Option<Environment> = Some(|| env::vars_os().collect());
+    Home {
+        state,
+        user,
+        folders,
+        program,
+        search: search_path(),
+        project,
+        secret_variables,
+        environment,
+        claims,
+        zsh: false,
+    }
 }
 
 /// Endings of the names of variables that hold secrets.

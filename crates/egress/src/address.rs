@@ -150,6 +150,12 @@ impl Network {
         }
     }
 
+    /// What lies in both ranges: the narrower of the two, where one holds the other.
+    pub fn within(self, other: Self) -> Option<Self> {
+        let (wide, narrow) = if self.length <= other.length { (self, other) } else { (other, self) };
+        wide.holds(narrow.first).then_some(narrow)
+    }
+
     /// Whether it is this one address alone.
     pub fn is_only(&self, address: IpAddr) -> bool {
         self.first == address && self.length == if address.is_ipv4() { 32 } else { 128 }

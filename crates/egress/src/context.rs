@@ -1,9 +1,9 @@
 //! What all connections of a run share: rules, secrets, counters, pools, the way to hosts.
 //!
 //! Owns the order in which a connection is judged: host, port, rate, record, address. Refuses to connect before a record is kept.
-//! Invariant: nobody but [`Context::dial`] opens a connection to the outside.
+//! Invariant: nobody but [`Context::dial`] and [`Context::dial_loopback`] opens a connection to the outside.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::dns::Table;
 use crate::host::HostName;
 use crate::http::upstream::{Pool, Stream, Upstream};
 use crate::limits::{Limits, Meter};
-use crate::record::{Entry, Reporter, Stage};
+use crate::record::{Entry, Reporter, Road, Stage};
 use crate::refusal::Refusal;
 use crate::resolve::Resolve;
-use crate::rules::{Protocol, Rules};
+use crate::rules::{LoopbackPort, Protocol, Rules};
 use crate::secret::Secrets;
 use crate::tls::authority::Authority;
 use crate::tls::upstream::Client;
@@ -123,6 +123,28 @@ impl Context {
             }
         }
         Err(Refusal::Unreachable { host: host.to_string(), why })
+    }
+
+    /// A connection to a port of this machine's own loopback that a rule hands in.
+    pub async fn dial_loopback(&self, rule: &LoopbackPort, entry: &Entry) -> Result<(Allowed, TcpStream), Refusal> {
+        let (address, port) = (IpAddr::V4(Ipv4Addr::LOCALHOST), rule.port);
+        let host = HostName::read(address.to_string().as_bytes())?;
+        entry.note(|record| {
+            record.road = Road::Loopback;
+            record.host = Some(host.to_string());
+            record.port = port;
+            record.address = Some(address);
+            record.rule = Some(rule.pointer.clone());
+        });
+        let meter = self.limits.of(&host);
+        meter.ask()?;
+        self.open(entry).await?;
+        let stream = timeout(TIME, TcpStream::connect(SocketAddr::new(address, port))).await;
+        let why =
+            |error: &dyn std::fmt::Display| Refusal::Unreachable { host: host.to_string(), why: error.to_string() };
+        let stream = stream.map_err(|elapsed| why(&elapsed))?.map_err(|error| why(&error))?;
+        stream.set_nodelay(true).ok();
+        Ok((Allowed { host, port, protocol: Protocol::Opaque, meter }, stream))
     }
 
     /// The addresses of a host that the rules allow; when they allow none of them, why not.

@@ -25,7 +25,7 @@ pub use host::HostName;
 pub use record::{Record, Refused, Road, Sink, SinkError, Stage};
 pub use refusal::Refusal;
 pub use resolve::{Addresses, Resolve, SystemResolver};
-pub use rules::{Limit, PortRule, PrivateRange, Protocol, Rules, RulesError};
+pub use rules::{Limit, LoopbackPort, PortRule, PrivateRange, Protocol, Rules, RulesError};
 pub use secret::{Inject, SecretError, SecretRule, SecretValue, is_placeholder, placeholder};
 pub use serve::{Direct, Listeners, ServeError, Serving, Setup, serve};
 pub use tls::authority::{Authority, AuthorityError};

@@ -33,6 +33,8 @@ pub enum Road {
     Http,
     /// The same, on a port whose protocol is not read.
     Opaque,
+    /// A connection to 127.0.0.1, for a port of the machine's own.
+    Loopback,
     /// A question for a name's address.
     Dns,
 }
@@ -242,6 +244,11 @@ impl Entry {
         change(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Keeps why it is refused, before the program is told: the run may end meanwhile.
+    pub fn refused(&self, refusal: &Refusal) {
+        self.note(|record| record.refusal = Some(refused(refusal)));
+    }
+
     /// Counts bytes that were passed on.
     pub fn count(&self, up: u64, down: u64) {
         self.up.fetch_add(up, Ordering::Relaxed);
@@ -263,11 +270,16 @@ impl Entry {
         if record.stage == Stage::Opened || end.is_ok() {
             record.stage = Stage::Closed;
         }
-        record.refusal = end.as_ref().err().map(|refusal| Refused {
-            word: refusal.word().to_owned(),
-            text: refusal.to_string(),
-            decided: refusal.is_decision(),
-        });
+        match end {
+            Ok(()) => record.refusal = None,
+            // The run ended while the program was still being told why.
+            Err(Refusal::Ended) if record.refusal.is_some() => {}
+            Err(refusal) => record.refusal = Some(refused(refusal)),
+        }
         record
     }
+}
+
+fn refused(refusal: &Refusal) -> Refused {
+    Refused { word: refusal.word().to_owned(), text: refusal.to_string(), decided: refusal.is_decision() }
 }

@@ -31,6 +31,9 @@ pub struct Rules {
     /// How often and how much.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
+    /// Ports of this machine's own 127.0.0.1, reached inside at the same address.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loopback: Vec<LoopbackPort>,
     /// Hosts whose TLS ends here although no secret is bound to them, so that their requests can be seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub terminated: Vec<HostRule>,
@@ -61,6 +64,16 @@ pub enum Protocol {
     Http,
     /// Anything over TCP; what is said there is not read.
     Opaque,
+}
+
+/// A port of this machine's own 127.0.0.1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopbackPort {
+    /// JSON pointer of the rule.
+    pub pointer: String,
+    /// Which.
+    pub port: u16,
 }
 
 /// A range that is no public one.
@@ -196,9 +209,15 @@ impl Rules {
         !self.secrets.is_empty() || !self.terminated.is_empty()
     }
 
+    /// The rule that hands a port of this machine's own loopback in.
+    pub fn loopback(&self, port: u16) -> Option<&LoopbackPort> {
+        self.loopback.iter().find(|rule| rule.port == port)
+    }
+
     /// The ports that need a listener of their own for programs that know no proxy.
     pub fn listening_ports(&self) -> BTreeSet<u16> {
-        [80, 443].into_iter().chain(self.ports.iter().map(|rule| rule.port)).collect()
+        let ruled = self.ports.iter().map(|rule| rule.port).chain(self.loopback.iter().map(|rule| rule.port));
+        [80, 443].into_iter().chain(ruled).collect()
     }
 }
 

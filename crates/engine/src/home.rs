@@ -1,12 +1,16 @@
 //! The user's side of the machine: where state lives and which client settings are theirs.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use writ_clients::settings::Places;
 use writ_clients::{CLIENTS, Client};
 
 use crate::claim_settings::ClaimSettings;
+
+/// Reads the variables of the process that asks.
+pub type Environment = fn() -> Vec<(OsString, OsString)>;
 
 /// Folders the caller took from its environment. The engine itself never reads environment variables.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +29,8 @@ pub struct Home {
     pub project: Option<PathBuf>,
     /// Names of variables whose values are secrets, by their names: no sandbox gets them.
     pub secret_variables: Vec<String>,
+    /// The variables of the process that asks, read only where a secret's value is among them.
+    pub environment: Option<Environment>,
     /// What is enforced of claims.
     pub claims: ClaimSettings,
     /// Whether the client runs its shell lines with zsh, as far as the environment says.
@@ -40,6 +46,16 @@ impl Home {
     /// The state folder.
     pub fn state(&self) -> Result<&Path, NoStateDir> {
         self.state.as_deref().ok_or(NoStateDir)
+    }
+
+    /// Every variable of the process that asks.
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
+        self.environment.map(|read| read()).unwrap_or_default()
+    }
+
+    /// The value of one.
+    pub fn variable(&self, name: &str) -> Option<OsString> {
+        self.variables().into_iter().find(|(other, _)| other == name).map(|(_, value)| value)
     }
 
     /// The home directory as text, for `~` in patterns and shell words.

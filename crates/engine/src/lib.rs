@@ -17,4 +17,4 @@ pub mod session;
 pub mod setup;
 pub mod verify;
 
-pub use home::{Home, NoStateDir};
+pub use home::{Environment, Home, NoStateDir};

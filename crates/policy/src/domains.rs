@@ -48,6 +48,14 @@ impl Domains {
         matching.clone().find(|rule| !rule.is_everything()).or_else(|| matching.next())
     }
 
+    /// Whether every host that a pattern names is allowed, as far as patterns can tell.
+    pub(crate) fn covers(&self, pattern: &HostRule) -> bool {
+        let allowed = self.allow.as_deref().is_none_or(|rules| rules.iter().any(|rule| rule.covers(pattern)));
+        // The bare `*` denies what no allow rule names.
+        let denies = |rule: &HostRule| rule.covers(pattern) && !(rule.is_everything() && self.allow.is_some());
+        allowed && !self.deny.iter().any(denies)
+    }
+
     /// Whether a deny rule other than the bare `*` names a host.
     pub fn is_named(&self, name: &str) -> bool {
         self.deny.iter().any(|rule| !rule.is_everything() && rule.matches(name))

@@ -64,6 +64,18 @@ impl HostRule {
         self.pattern == "*"
     }
 
+    /// Whether it names every host that `other` names, as far as their texts show.
+    pub fn covers(&self, other: &Self) -> bool {
+        if self.is_everything() || self.pattern == other.pattern {
+            return true;
+        }
+        match (self.pattern.strip_prefix("*."), other.pattern.strip_prefix("*.")) {
+            (Some(tail), Some(inner)) => inner.strip_suffix(tail).is_some_and(|head| head.ends_with('.')),
+            (None, Some(_)) => false,
+            (_, None) => !other.is_everything() && !other.pattern.ends_with(".*") && self.matches(&other.pattern),
+        }
+    }
+
     /// Whether it names `host` (lower case, no final dot).
     pub fn matches(&self, host: &str) -> bool {
         if let Some(tail) = self.pattern.strip_prefix("*.") {
@@ -96,6 +108,11 @@ mod tests {
         assert!(rule("docs.*").matches("docs.python.org") && !rule("docs.*").matches("docs"));
         assert!(rule("GitHub.com.").matches("github.com"));
         assert!(rule("bücher.de").matches("xn--bcher-kva.de") && rule("*.bücher.de").matches("a.xn--bcher-kva.de"));
+        let covers = |wide: &str, narrow: &str| rule(wide).covers(&rule(narrow));
+        assert!(covers("*", "*.x.com") && covers("*.x.com", "a.x.com") && covers("*.x.com", "*.a.x.com"));
+        assert!(covers("a.*", "a.b") && covers("a.*", "a.*") && covers("x.com", "X.com"));
+        assert!(!covers("*.x.com", "x.com") && !covers("a.x.com", "*.x.com") && !covers("*.x.com", "*.bx.com"));
+        assert!(!covers("*.x.com", "*") && !covers("*.x.com", "a.*") && !covers("*.a.x.com", "*.x.com"));
         assert!(rule("[0:0::1]").matches("[::1]") && rule("10.*").matches("10.0.0.1"));
         for bad in ["https://x.com", "x.com/a", "a b", "", "x.com:80", "*.*.", "@x", "a..b", ".a", "*a.b", "*.*", "**"]
         {

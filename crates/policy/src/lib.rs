@@ -21,6 +21,7 @@ mod reach;
 mod rego;
 mod repository;
 mod rules;
+pub mod sandbox;
 mod schema;
 mod scope;
 mod semantics;

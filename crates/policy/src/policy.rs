@@ -9,6 +9,7 @@ use crate::error::{Found, PolicyError, did_you_mean};
 use crate::host_rule::HostRule;
 use crate::members::{Claims, Consequences, FailFast};
 use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
+use crate::sandbox::{Sandbox, Secrets};
 use crate::schema::{self, Kind, join};
 use crate::scope::Scope;
 use crate::semantics;
@@ -28,6 +29,7 @@ pub struct Policy {
     pub(crate) limits: FailFast,
     enforce: Enforce,
     confine: Option<Confine>,
+    sandbox: Sandbox,
     document: Value,
     warnings: Vec<String>,
 }
@@ -50,6 +52,9 @@ pub(crate) struct Files {
     pub root: String,
 }
 
+/// Signs of patterns, which stand for themselves in a path.
+const GLOB_SIGNS: &str = "*?[]{},!\\";
+
 impl Files {
     /// Takes over what `Read:path`, `Write:path` and `Edit:path` among `tools` say of other tools and of shell lines.
     fn with_tools(mut self, tools: &Tools) -> Self {
@@ -65,6 +70,17 @@ impl Files {
         self.deny.extend(reads);
         self.read_only.extend(writes);
         self.approval = scoped(&tools.approval);
+        self
+    }
+
+    /// Denies the files that values of secrets come from: the client's own tools read them outside of any sandbox.
+    fn without_sources(mut self, secrets: &Secrets, root: &str) -> Self {
+        for (pointer, file) in secrets.files() {
+            let path = if file.starts_with(['/', '~']) { file.to_owned() } else { format!("{root}/{file}") };
+            let sign = |c: char| [GLOB_SIGNS.contains(c).then_some('\\'), Some(c)].into_iter().flatten();
+            let path: String = path.chars().flat_map(sign).collect();
+            self.deny.extend(PathRule::parse(pointer, &path, root, Reading::Wide));
+        }
         self
     }
 
@@ -89,6 +105,8 @@ impl Policy {
         let mut reader = Reader { root, base: String::new(), found, warnings: Vec::new() };
         let (tools, files, domains) = reader.rules(&document);
         let consequences = Consequences::read(&document, &mut reader.found);
+        let sandbox = Sandbox::read(&document, &domains, &mut reader.found);
+        let files = files.without_sources(&sandbox.secrets, root);
         if !reader.found.is_empty() {
             return Err(PolicyError::from_found(&text, reader.found));
         }
@@ -115,6 +133,7 @@ impl Policy {
             limits: FailFast::read(&document),
             enforce,
             confine: Confine::read(&document),
+            sandbox,
             warnings: reader.warnings,
             document,
         })
@@ -148,6 +167,11 @@ impl Policy {
     /// What it wants of the kernel; `None` where reading command lines will do.
     pub const fn confine(&self) -> Option<Confine> {
         self.confine
+    }
+
+    /// What it says of sandboxes beyond files and hosts.
+    pub const fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
     }
 
     /// The text of the rule at a pointer: an entry of a list as it stands (`Bash:git push --force*`), a member with its name

@@ -107,7 +107,58 @@ fn what_no_policy_can_mean_is_refused() {
     let twice = |one: &str, two: &str| {
         format!(r#""sublayouts":[{{"name":"{one}","policy":"a"}},{{"name":"{two}","policy":"b"}}]"#)
     };
+    let enforced = |more: &str, domains: &str| format!(r#""enforce":{{"calls":true,{more}}},"domains":{domains}"#);
+    let network = |more: &str| enforced(&format!(r#""network":{{{more}}}"#), r#"{"allow":["*.x.example"]}"#);
+    let limits = |more: &str| enforced(&format!(r#""limits":{{{more}}}"#), "{}");
+    let bind = |from: &str, host: &str, allow: &str, more: &str| {
+        let bound = format!(r#"{{"name":"TOKEN","from":"{from}","hosts":["{host}"]}}"#);
+        format!(r#""grants":{{"secrets":{{"bind":[{bound}]{more}}}}},"domains":{allow}"#)
+    };
+    let allowed = r#"{"allow":["*.x.example"]}"#;
+    let good = || bind("env:TOKEN", "a.x.example", allowed, "");
+    let from = "/grants/secrets/bind/0/from";
+    let host = "/grants/secrets/bind/0/hosts/0";
     let cases = [
+        ("bad-secret", from, bind("vault:x", "a.x.example", allowed, ""), good()),
+        ("bad-secret", from, bind("env:1X", "a.x.example", allowed, ""), bind("file:~/x", "a.x.example", allowed, "")),
+        ("bad-secret", host, bind("env:TOKEN", "x.example", allowed, ""), good()),
+        ("bad-secret", host, bind("env:TOKEN", "*", r#"{"allow":["*"]}"#, ""), good()),
+        ("bad-secret", host, bind("env:TOKEN", "a.x.example", r#"{"deny":["a.x.example"]}"#, ""), good()),
+        ("bad-secret", "/grants/secrets/bind/0", bind("env:TOKEN", "a.x.example", "{}", ""), good()),
+        ("bad-secret", from, bind("env:TOKEN", "a.x.example", allowed, r#","deny":["env:*"]"#), good()),
+        (
+            "bad-secret",
+            from,
+            bind("env:TOKEN", "a.x.example", allowed, r#","allow":["env:GH_*"]"#),
+            bind("env:GH_TOKEN", "a.x.example", allowed, r#","allow":["env:GH_*"]"#),
+        ),
+        (
+            "bad-network",
+            "/enforce/network",
+            enforced(r#""network":{"loopback":[5432]}"#, "{}"),
+            network(r#""loopback":[5432]"#),
+        ),
+        ("bad-network", "/enforce/network/loopback/0", network(r#""loopback":[0]"#), network(r#""loopback":[65535]"#)),
+        (
+            "bad-network",
+            "/enforce/network/private/0/range",
+            network(r#""private":[{"range":"10.0.0.1/8","hosts":["*"]}]"#),
+            network(r#""private":[{"range":"10.0.0.0/8","hosts":["*"]}]"#),
+        ),
+        (
+            "bad-network",
+            "/enforce/network/limits/0",
+            network(r#""limits":[{"hosts":["*"]}]"#),
+            network(r#""limits":[{"hosts":["*"],"bytesUp":0}]"#),
+        ),
+        (
+            "bad-domain",
+            "/enforce/network/ports/0/hosts",
+            network(r#""ports":[{"hosts":[],"port":22,"protocol":"opaque"}]"#),
+            network(r#""ports":[{"hosts":["a.x.example"],"port":22,"protocol":"opaque"}]"#),
+        ),
+        ("bad-limit", "/enforce/limits/memoryMiB", limits(r#""memoryMiB":0"#), limits(r#""memoryMiB":1"#)),
+        ("bad-limit", "/enforce/limits/openFiles", limits(r#""openFiles":7"#), limits(r#""openFiles":8"#)),
         ("bad-amount", "/limits/maxSpendUSD", money("0.0000001"), money("0.000001")),
         ("bad-amount", "/limits/maxSpendUSD/value", money(r#"{"value":1.0000005}"#), money(r#"{"value":1.000005}"#)),
         ("bad-rego", "/evaluators/rego/0/policy", rego("deny[m] { true }"), rego("package a\\ndeny[m] { true }")),

@@ -122,6 +122,15 @@ pub struct Bind {
     pub writable: bool,
 }
 
+/// A text that the sandbox shows as a file, which lies on no disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Where: over a file that is there, or below `/dev`.
+    pub place: HostPath,
+    /// What it says.
+    pub text: Vec<u8>,
+}
+
 /// What is reached by network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -199,9 +208,12 @@ pub struct Limits {
     /// Seconds of processor time, of each process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_time: Option<u64>,
-    /// Bytes of memory, of all processes together.
+    /// Bytes of memory, of all processes together: only a control group can hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// Bytes of memory, of each process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process_memory: Option<u64>,
     /// Processes and threads at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,

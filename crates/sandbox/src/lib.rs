@@ -20,12 +20,14 @@ mod sys;
 
 pub use attack::{BEYOND_A_KERNEL, attack, list as attacks};
 pub use confinement::{
-    Bind, Confinement, Environment, Identity, Layered, Limits, Network, Pass, Ports, Reading, Session, Survivors,
-    UnixSockets,
+    Bind, Confinement, Environment, Identity, Layered, Limits, Network, Pass, Ports, Reading, Session, Shown,
+    Survivors, UnixSockets,
 };
 pub use features::{Cgroups, Controllers, Features, Layer, Level};
 pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
 pub use plan::{PlanError, is_reserve};
 pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test, sweep_grounds};
-pub use supervise::{Command, End, Host, Listeners, MemoryHeldBy, Outcome, Refused, RunError, STAND_IN, run, sweep};
+pub use supervise::{
+    Command, End, Host, Listeners, Memory, MemoryHeldBy, Outcome, Refused, RunError, STAND_IN, run, sweep,
+};

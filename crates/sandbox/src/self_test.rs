@@ -108,6 +108,7 @@ pub fn self_test(
         kept: None,
         watched: false,
         environment: Vec::new(),
+        shown: Vec::new(),
     };
     let outcome = supervise::carry_out(&inside.confinement(confinement, mounts), command, host, |_| Ok(()))?;
     let attacked = done(read)?.filter(|_| outcome.end == End::Exited(0)).ok_or(SelfTestError::Unfinished("inside"))?;

@@ -5,10 +5,15 @@ use std::ffi::OsString;
 use serde::Serialize;
 use writ_core::Timestamp;
 use writ_core::json;
+use writ_egress::{Limit, LoopbackPort, PortRule, PrivateRange, SecretRule};
+use writ_engine::confine::order::{Order, compose};
 use writ_engine::confine::plan::{Ground, plan};
-use writ_engine::confine::{exec, strength};
+use writ_engine::confine::secrets::{self, Source};
+use writ_engine::confine::{exec, limits, strength};
 use writ_engine::governing::{self, Trust, protect};
-use writ_sandbox::{AttackResult, Host, SelfTest, attack, attacks, self_test};
+use writ_policy::HostRule;
+use writ_policy::sandbox::Secret;
+use writ_sandbox::{AttackResult, Host, Network, SelfTest, attack, attacks, self_test};
 
 use crate::args::{Format, FormatArgs, SandboxCommand};
 use crate::environment;
@@ -21,14 +26,19 @@ const ATTACK: [&str; 2] = ["sandbox", "attack"];
 /// Shows a plan, or tests it.
 pub fn run(command: &SandboxCommand) -> Result<(), Failure> {
     match command {
-        SandboxCommand::Plan(args) => {
-            let planned = planned()?;
+        SandboxCommand::Plan(args) => with_ground(|ground| {
+            let bound = secrets::bound(ground.layers);
+            // Each session makes its own.
+            let placeholder =
+                |(number, secret): (usize, &Secret)| (secret.name.clone(), format!("writ_secret_{number:032x}"));
+            let placeholders = bound.iter().enumerate().map(placeholder).collect();
+            let (order, advised) = compose(ground, &bound, &placeholders).map_err(Failure::could_not)?;
             match args.format {
-                Format::Json => output::print_json(&planned.confinement),
-                Format::Human => show(&planned),
+                Format::Json => output::print_json(&order),
+                Format::Human => show(&order, &advised),
             }
             Ok(())
-        }
+        }),
         SandboxCommand::Test(args) => test(args),
         SandboxCommand::Attack { world } => {
             if attack(&[OsString::from(world)]) {
@@ -40,14 +50,14 @@ pub fn run(command: &SandboxCommand) -> Result<(), Failure> {
     }
 }
 
-/// What the policy that governs here has the kernel hold around a call.
-fn planned() -> Result<writ_engine::confine::plan::Planned, Failure> {
+/// Works with what the policy that governs here has the kernel hold around a call.
+fn with_ground<T>(work: impl FnOnce(&Ground<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
     let (home, cwd) = (environment::home(), environment::cwd()?);
     let path =
         governing::find(&cwd).ok_or_else(|| Failure::could_not("no policy governs here: `writ init` makes one"))?;
     let governing = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(Failure::could_not)?;
     let setting = protect::setting(&home, &path, Timestamp::now());
-    let ground = Ground {
+    work(&Ground {
         layers: &[&governing.policy],
         setting: &setting,
         root: path.parent().unwrap_or(&cwd),
@@ -55,13 +65,12 @@ fn planned() -> Result<writ_engine::confine::plan::Planned, Failure> {
         state: home.state.as_deref(),
         search: &home.search,
         approved: false,
-    };
-    plan(&ground).map_err(Failure::could_not)
+    })
 }
 
-fn show(planned: &writ_engine::confine::plan::Planned) {
-    let confinement = &planned.confinement;
-    output::line(format!("digest     {}", confinement.digest()));
+fn show(order: &Order, advised: &[String]) {
+    let confinement = &order.confinement;
+    output::line(format!("digest     {}", order.digest()));
     output::line(format!("reading    {}", json::word(&confinement.reading)));
     let lists = [
         ("writable", &confinement.writable),
@@ -70,15 +79,62 @@ fn show(planned: &writ_engine::confine::plan::Planned) {
         ("masked", &confinement.masked),
     ];
     for (name, paths) in lists {
-        for (at, path) in paths.iter().enumerate() {
-            let head = if at == 0 { name } else { "" };
-            let path = output::plain(&path.as_path().to_string_lossy());
-            output::line(format!("{head:<9}  {path}"));
-        }
+        several(name, paths.iter().map(|path| path.as_path().to_string_lossy().into_owned()));
     }
-    for text in &planned.advised {
-        output::line(format!("advised    {}", output::plain(text)));
+    network(order);
+    several("secret", order.egress.secrets.iter().map(|secret| in_words(order, secret)));
+    several("limit", limits::words(&confinement.limits));
+    several("dropped", confinement.environment.drop.iter().map(|name| format!("the variable {name}")));
+    several("advised", advised.iter().cloned());
+}
+
+/// Lines under one name.
+fn several(name: &str, texts: impl IntoIterator<Item = String>) {
+    for (at, text) in texts.into_iter().enumerate() {
+        let head = if at == 0 { name } else { "" };
+        output::line(format!("{head:<9}  {}", output::plain(&text)));
     }
+}
+
+fn network(order: &Order) {
+    let rules = &order.egress;
+    let text = match &order.confinement.network {
+        Network::Open => "the host's: no `domains` closes it".to_owned(),
+        Network::Closed => "none".to_owned(),
+        Network::Proxied(ports) => format!("a proxy on 127.0.0.1:{} asks `domains`", ports.http),
+    };
+    let hosts = |hosts: &[HostRule]| hosts.iter().map(|host| host.pattern.as_str()).collect::<Vec<_>>().join(", ");
+    let port =
+        |rule: &PortRule| format!("port {} ({}) of {}", rule.port, json::word(&rule.protocol), hosts(&rule.hosts));
+    let range = |rule: &PrivateRange| format!("{} may lead to {}", hosts(&rule.hosts), String::from(rule.range));
+    let limit = |rule: &Limit| {
+        let amounts = [
+            (rule.per_minute.map(|count| u64::from(count.get())), "requests a minute"),
+            (rule.bytes_up, "bytes up"),
+            (rule.bytes_down, "bytes down"),
+        ];
+        let amounts = amounts.into_iter().filter_map(|(amount, words)| Some(format!("{} {words}", amount?)));
+        format!("at most {} for {}", amounts.collect::<Vec<_>>().join(", "), hosts(&rule.hosts))
+    };
+    let loopback = |rule: &LoopbackPort| format!("127.0.0.1:{} is the host's", rule.port);
+    let lines = rules.ports.iter().map(port).chain(rules.private.iter().map(range));
+    let lines = lines.chain(rules.limits.iter().map(limit)).chain(rules.loopback.iter().map(loopback));
+    several("network", [text].into_iter().chain(lines));
+}
+
+/// A secret, its source and hosts, and whether it has a value here.
+fn in_words(order: &Order, secret: &SecretRule) -> String {
+    let only = |(name, source): (&String, &Source)| (name.clone(), source.clone());
+    let source = order.sources.get_key_value(&secret.name).map(only);
+    let from = match source.as_ref().map(|(_, source)| source) {
+        Some(Source::Variable(name)) => format!("env:{name}"),
+        Some(Source::File(path)) => format!("file:{path}"),
+        None => String::new(),
+    };
+    let hosts: Vec<&str> = secret.hosts.iter().map(|host| host.pattern.as_str()).collect();
+    let missing = secrets::values(&source.into_iter().collect(), &environment::home()).err();
+    let missing = missing.map_or_else(String::new, |error| format!("; {error}"));
+    format!("{} from {from} for {}{missing}", secret.name, hosts.join(", "))
 }
 
 /// What a test says.
@@ -96,7 +152,7 @@ fn test(args: &FormatArgs) -> Result<(), Failure> {
     let features = exec::features(&home).map_err(Failure::could_not)?;
     let level = features.level().ok_or_else(|| Failure::could_not("nothing can be held here"))?;
     let state = home.state().map_err(Failure::could_not)?;
-    let confinement = planned()?.confinement;
+    let confinement = with_ground(|ground| Ok(plan(ground).map_err(Failure::could_not)?.confinement))?;
     let arguments = ATTACK.map(OsString::from);
     let test = self_test(&confinement, &arguments, Host { features: &features, state }).map_err(Failure::could_not)?;
     let escaped: Vec<&str> = test.escaped().collect();

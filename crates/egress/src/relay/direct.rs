@@ -3,6 +3,8 @@
 //! Owns the ports that are listened on for them. Refuses a connection whose name, by address and by what is said on it, is not
 //! one and the same. Invariant: where nothing is said that names a host, the address must stand for one.
 
+use std::net::Ipv4Addr;
+
 use tokio::net::TcpStream;
 
 use super::{Connection, alert, refuse, requests, tls, tunnel};
@@ -18,13 +20,18 @@ pub async fn serve(connection: &Connection, mut stream: TcpStream, port: u16) ->
     let context = &connection.context;
     let local = stream.local_addr().map_err(|_error| Refusal::Broken)?;
     let entry = connection.entry();
+    if let Some(rule) = context.rules.loopback(port).filter(|_| local.ip() == Ipv4Addr::LOCALHOST) {
+        let (allowed, mut up) = context.dial_loopback(rule, &entry).await?;
+        let watcher = Watcher::new(context.secrets.clone(), allowed.host.clone(), None);
+        return tunnel::relay(&mut stream, &[], &mut up, &allowed, &entry, Some(watcher)).await;
+    }
     let Some(host) = context.table.name(local.ip()) else { return unnamed(connection, stream, port).await };
     let allowed = match context.allow(host, port, &entry) {
         Ok(allowed) => allowed,
         Err(refusal) => {
             match port {
-                80 => refuse(&mut stream, &refusal).await,
-                _ => alert(&mut stream).await,
+                80 => refuse(connection, &mut stream, &refusal).await,
+                _ => alert(connection, &mut stream, &refusal).await,
             }
             return Err(refusal);
         }
@@ -53,7 +60,7 @@ async fn unnamed(connection: &Connection, mut stream: TcpStream, port: u16) -> R
             match host.and_then(|host| connection.context.allow(host, port, &connection.entry())) {
                 Ok(allowed) => secure(connection, stream, first, allowed).await,
                 Err(refusal) => {
-                    alert(&mut stream).await;
+                    alert(connection, &mut stream, &refusal).await;
                     Err(refusal)
                 }
             }
@@ -71,7 +78,7 @@ async fn secure(
 ) -> Result<(), Refusal> {
     let readable = connection.context.rules.is_terminated(&allowed.host);
     if let Err(refusal) = if readable { Ok(()) } else { allowed.meter.ask() } {
-        alert(&mut stream).await;
+        alert(connection, &mut stream, &refusal).await;
         return Err(refusal);
     }
     tls::serve(connection, stream, first, allowed, None).await

@@ -73,7 +73,8 @@ impl Connection {
 }
 
 /// Says over HTTP why something was refused, and ends the connection.
-async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, refusal: &Refusal) {
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(connection: &Connection, stream: &mut S, refusal: &Refusal) {
+    connection.entry().refused(refusal);
     let (status, reason) = refusal.status();
     let text = format!("writ: {refusal}\n");
     let answer = format!(
@@ -98,6 +99,7 @@ async fn say<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, words: &[u8]) {
 }
 
 /// Says over TLS that access is denied (RFC 8446, 6.2), before there are keys.
-async fn alert(stream: &mut TcpStream) {
+async fn alert(connection: &Connection, stream: &mut TcpStream, refusal: &Refusal) {
+    connection.entry().refused(refusal);
     say(stream, &[21, 3, 3, 0, 2, 2, 49]).await;
 }

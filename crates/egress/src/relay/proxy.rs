@@ -43,7 +43,7 @@ pub async fn serve(connection: &Connection, stream: TcpStream) -> Result<(), Ref
     match asked {
         Ok((allowed, up)) => tunnel_to(connection, stream, first, allowed, up).await,
         Err(refusal) => {
-            refuse(&mut stream, &refusal).await;
+            refuse(connection, &mut stream, &refusal).await;
             Err(refusal)
         }
     }

@@ -49,7 +49,7 @@ pub async fn serve(connection: &Connection, stream: Stream, first: Vec<u8>, door
             Err(refusal) => {
                 let (read, _) = wire.into_parts();
                 if !answered.load(Ordering::Relaxed) {
-                    refuse(&mut read.unsplit(write), &refusal).await;
+                    refuse(connection, &mut read.unsplit(write), &refusal).await;
                 }
                 return Err(refusal);
             }

@@ -64,7 +64,7 @@ pub async fn serve(
                 None => match connection.context.dial(&allowed, &entry).await {
                     Ok(up) => up,
                     Err(refusal) => {
-                        alert(&mut down).await;
+                        alert(connection, &mut down, &refusal).await;
                         return Err(refusal);
                     }
                 },
@@ -74,7 +74,7 @@ pub async fn serve(
         Ok(_) => Refusal::EncryptedHello,
         Err(refusal) => refusal,
     };
-    alert(&mut down).await;
+    alert(connection, &mut down, &refused).await;
     Err(refused)
 }
 

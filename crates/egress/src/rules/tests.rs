@@ -126,6 +126,7 @@ fn rules_are_written_and_read_alike() {
             bytes_up: Some(5),
             bytes_down: None,
         }],
+        loopback: vec![LoopbackPort { pointer: "/loopback/0".to_owned(), port: 5432 }],
         terminated: patterns(&["b.x.com"]),
         secrets: vec![secret()],
     };

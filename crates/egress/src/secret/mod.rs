@@ -137,6 +137,11 @@ impl SecretValue {
         }
         Ok(Self { name, value })
     }
+
+    /// Whether the value stands in some bytes, as it is.
+    pub fn stands_in(&self, bytes: &[u8]) -> bool {
+        find::holds(bytes, &self.value)
+    }
 }
 
 impl fmt::Debug for SecretValue {

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use writ_egress::{Protocol, Road, Stage};
+use writ_egress::{LoopbackPort, Protocol, Road, Stage};
 
 use crate::host::{echo, talk};
 use crate::world::{Run, World, say};
@@ -106,6 +106,30 @@ fn other_ports_are_carried_by_rule() {
     // The port is another host's.
     assert_eq!(talk(connect(&run, "www.test", host.port), b"SSH-2.0\r\n\r\n").as_bytes(), [21, 3, 3, 0, 2, 2, 49]);
     assert_eq!(run.records(2)[1].refusal.as_ref().unwrap().word, "port");
+}
+
+#[test]
+fn a_port_of_the_machine_itself_is_handed_in_by_rule() {
+    let mut world = World::new(&["*.test"]);
+    let host = world.plain(&["git.test"], echo());
+    let mark = world.secret(&["api.test"]);
+    world.rules.loopback.push(LoopbackPort { pointer: "/loopback/0".to_owned(), port: host.port });
+    let run = world.run();
+    let at = || TcpStream::connect((Ipv4Addr::LOCALHOST, run.direct[&host.port])).unwrap();
+    let answer = talk(at(), b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let record = run.records(1).remove(0);
+    assert_eq!((record.stage, record.road, record.host.as_deref()), (Stage::Closed, Road::Loopback, Some("127.0.0.1")));
+    assert!(
+        record.rule.as_deref() == Some("/loopback/0") && record.bytes_up > 0 && record.bytes_down > 0,
+        "{record:?}"
+    );
+    // What speaks to the machine itself is watched as any other host.
+    assert_eq!(talk(at(), format!("GET /{mark} HTTP/1.1\r\n\r\n").as_bytes()), "");
+    assert_eq!(run.records(2)[1].refusal.as_ref().unwrap().word, "placeholder");
+    // An address that stands for a name is that name's, on the same port.
+    let answer = talk(connect(&run, "git.test", host.port), b"GET / HTTP/1.1\r\nHost: evil.com\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
 }
 
 #[test]

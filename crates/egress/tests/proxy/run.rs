@@ -162,3 +162,17 @@ fn the_end_of_a_run_ends_and_records_what_is_open() {
     assert_eq!(closed.refusal.as_ref().unwrap().word, "ended");
     assert!(closed.bytes_down > 0);
 }
+
+#[test]
+fn why_something_was_refused_outlives_the_end_of_the_run() {
+    let run = World::new(&["*.test"]).run();
+    let mut stream = run.connect();
+    write!(stream, "CONNECT evil.com:443 HTTP/1.1\r\nHost: evil.com:443\r\n\r\n").unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 403");
+    // The program has not gone yet, so its connection is still read when the run ends.
+    run.serving.end().unwrap();
+    let records = run.records.lock().unwrap();
+    assert_eq!((records[0].stage, records[0].refusal.as_ref().unwrap().word.as_str()), (Stage::Refused, "host"));
+}

@@ -6,12 +6,16 @@
 pub mod client;
 pub mod exec;
 pub mod layers;
+pub mod limits;
+mod network;
 pub mod order;
 mod places;
 pub mod plan;
 pub mod record;
 mod refusals;
+pub mod secrets;
 pub mod strength;
 pub mod supervise;
 pub mod tested;
 pub mod traffic;
+pub mod trust;

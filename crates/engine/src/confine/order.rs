@@ -2,6 +2,7 @@
 //!
 //! Owns the value that a grant names by its digest. Invariant: what runs is what was granted, byte for byte of its canonical form.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,12 +10,15 @@ use writ_clients::program::Needs;
 use writ_core::json::{self, Value};
 use writ_core::{Answer, Decision, Digest, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
-use writ_policy::{Confine, Domains, Grant, Held, Policy};
+use writ_policy::sandbox::Secret;
+use writ_policy::{Confine, Grant, Held, Policy};
 use writ_sandbox::{Confinement, Features, HostPath, Level, Network, Reading};
 
 use super::layers::{self, TEMPORARY};
 use super::plan::{self, Ground};
-use super::{client, strength};
+use super::secrets::{self, Source};
+use super::trust::{self, TrustPlace};
+use super::{client, limits, network, strength};
 use crate::session::{Session, SessionError};
 
 /// Where the hooks of a client that has a network of its own ask.
@@ -28,6 +32,12 @@ pub struct Order {
     pub confinement: Confinement,
     /// What the egress proxy lets through.
     pub egress: Rules,
+    /// Where the values of its secrets come from, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, Source>,
+    /// Where the run's authority is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trust: Vec<TrustPlace>,
 }
 
 impl Order {
@@ -184,6 +194,7 @@ pub fn order(
     wanted: &Wanted,
 ) -> Result<Order, String> {
     let Wanted { features, level } = wanted;
+    let namespaces = *level >= Level::Namespaces;
     let root = session.state.policy.as_ref().map_or(Path::new(&call.cwd), |policy| policy.root());
     let ground = Ground {
         layers,
@@ -194,22 +205,70 @@ pub fn order(
         search: &session.home.search,
         approved,
     };
-    let mut confinement = plan::plan(&ground).map_err(|error| error.to_string())?.confinement;
-    let domains: Vec<Domains> = layers.iter().map(|policy| policy.domains().clone()).filter(Domains::any).collect();
-    if let Network::Proxied(ports) = &confinement.network {
-        let set = variables(&Places { proxy: ports.http, trust: None });
-        confinement.environment.set.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
+    let bound = secrets::bound(layers);
+    let placeholders = if bound.is_empty() { BTreeMap::new() } else { placeholders(session, &bound)? };
+    let mut order = compose(&ground, &bound, &placeholders)?.0;
+    if !namespaces && !bound.is_empty() {
+        return Err("without namespaces no secret can be kept from anybody (`grants.secrets.bind`)".to_owned());
     }
-    if *level >= Level::Namespaces {
+    secrets::values(&order.sources, session.home).map_err(|error| error.to_string())?;
+    if let Some(why) = limits::unheld(&order.confinement.limits) {
+        return Err(why);
+    }
+    let confinement = &mut order.confinement;
+    if namespaces {
         // What one call leaves in `/tmp`, the next finds; without mounts there is no `/tmp` to write to.
         let folder = session.store.folder(&session.id);
         let temporary = HostPath::new(folder.join(TEMPORARY)).map_err(|error| error.to_string())?;
         confinement.temporary_folder = Some(temporary);
         confinement.environment.set.push(("TMPDIR".into(), "/tmp".into()));
-        layers::add(&mut confinement, features, session.setting.home.as_deref(), &folder);
+        layers::add(confinement, features, session.setting.home.as_deref(), &folder);
     }
     confinement.environment.drop.extend(session.home.secret_variables.iter().cloned());
-    Ok(Order { confinement, egress: Rules { domains, ..Rules::default() } })
+    Ok(order)
+}
+
+fn placeholders(session: &Session<'_>, bound: &[Secret]) -> Result<BTreeMap<String, String>, String> {
+    secrets::placeholders(session, bound).map_err(|error| error.to_string())
+}
+
+/// Policies into one order, and what it leaves to reading command lines. `placeholders` has one for each secret that is bound.
+pub fn compose(
+    ground: &Ground<'_>,
+    bound: &[Secret],
+    placeholders: &BTreeMap<String, String>,
+) -> Result<(Order, Vec<String>), String> {
+    let home = ground.setting.home.as_deref();
+    let plan::Planned { mut confinement, advised } = plan::plan(ground).map_err(|error| error.to_string())?;
+    let mut egress = network::rules(ground.layers)?;
+    confinement.limits = limits::limits(ground.layers);
+    // What any layer binds is no plain variable or file, whether or not the others let it be used.
+    for secret in ground.layers.iter().flat_map(|policy| &policy.sandbox().secrets.bind) {
+        match secrets::source(&secret.source, ground.root, home)? {
+            Source::Variable(name) => confinement.environment.drop.push(name),
+            Source::File(path) => confinement.masked.push(HostPath::new(path).map_err(|error| error.to_string())?),
+        }
+    }
+    let Network::Proxied(ports) = &mut confinement.network else {
+        return Ok((Order { confinement, egress, sources: BTreeMap::new(), trust: Vec::new() }, advised));
+    };
+    let mut sources = BTreeMap::new();
+    for secret in bound {
+        let placeholder = placeholders.get(&secret.name).ok_or("a secret has no placeholder")?;
+        confinement.environment.set.push(((&secret.name).into(), placeholder.into()));
+        egress.secrets.push(secrets::rule(secret, placeholder.clone()));
+        sources.insert(secret.name.clone(), secrets::source(&secret.source, ground.root, home)?);
+    }
+    egress.check().map_err(|error| error.to_string())?;
+    ports.direct = egress.listening_ports().into_iter().collect();
+    // Its own port is the first that nobody else means.
+    ports.http = (ports.http..).find(|port| !ports.direct.contains(port)).unwrap_or(ports.http);
+    let trust = if egress.needs_authority() { trust::places(home) } else { Ok(Vec::new()) };
+    let trust = trust.map_err(|error| error.to_string())?;
+    let shown = (!trust.is_empty()).then(|| (Path::new(trust::AUTHORITY), Path::new(trust::BUNDLE)));
+    let set = variables(&Places { proxy: ports.http, trust: shown });
+    confinement.environment.set.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
+    Ok((Order { confinement, egress, sources, trust }, advised))
 }
 
 impl Prepared {

@@ -3,6 +3,7 @@
 //! Owns what stands outside while it runs: the egress proxy, and the record. Invariant: what is said to be held was held: the row is
 //! written after the kernel took it, with the level it took it at.
 
+use std::borrow::Cow;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -10,15 +11,19 @@ use std::sync::Arc;
 use serde::Serialize;
 use writ_core::Digest;
 use writ_core::json::{self, Value};
+use writ_egress::AuthorityError;
 use writ_policy::Grant;
-use writ_sandbox::{Command, End, Host, Level, RunError};
+use writ_sandbox::{Command, Confinement, End, Host, Level, Limits, MemoryHeldBy, RunError};
 use writ_store::StoreError;
 
 use super::order::Order;
 use super::record::Recorder;
 use super::refusals::Refusals;
+use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
 use super::traffic::{self, Traffic};
+use super::{limits, trust};
+use crate::Home;
 use crate::session::{Session, SessionError};
 
 /// The event of the row of a run.
@@ -42,6 +47,12 @@ pub enum SuperviseError {
     /// What this machine allows.
     #[error(transparent)]
     Strength(#[from] StrengthError),
+    /// A secret that cannot be used.
+    #[error(transparent)]
+    Secrets(#[from] SecretsError),
+    /// The authority of the run.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -63,22 +74,31 @@ pub fn supervise<T>(
     recorder: &Recorder,
     grant: &Grant,
     order: &Order,
-    command: Command,
+    mut command: Command,
     beside: impl FnOnce(Option<TcpListener>) -> io::Result<T>,
 ) -> Result<Ran, SuperviseError> {
     let features = strength::features(&recorder.store)?;
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let host = Host { features: &features, state: recorder.store.root() };
+    let (authority, shown) = trust::begin(&order.trust)?;
+    command.shown = shown;
+    let fingerprint = authority.as_ref().map(|authority| authority.fingerprint());
+    let confinement = without_carriers(order, &recorder.home)?;
     let traffic = Arc::new(Traffic::of(recorder.clone()));
-    let command = Command { watched: true, ..command };
-    let ran = writ_sandbox::run(grant, &order.confinement, command, host, |mut listeners| {
+    command.watched = true;
+    let ran = writ_sandbox::run(grant, &confinement, command, host, |mut listeners| {
         let beside = beside(listeners.hooks.take())?;
-        Ok((traffic::serve(order, listeners, &traffic).map_err(io::Error::other)?, beside))
+        // Only now: the first process inside began as a copy of this one.
+        let values = secrets::values(&order.sources, &recorder.home).map_err(io::Error::other)?;
+        let serving = traffic::serve(order, listeners, (values, authority), &traffic).map_err(io::Error::other)?;
+        Ok((serving, beside))
     })?;
     let (code, ended) = ended(ran.end);
     let seen = traffic.seen();
+    let limits = &order.confinement.limits;
     let folder = order.confinement.folder.as_path();
     let mut words = seen.words;
+    words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {
         let files = Refusals::of(&ran.refused, session);
         words.extend(files.words(folder, code != 0));
@@ -91,11 +111,25 @@ pub fn supervise<T>(
             connections: seen.allowed,
             refused: seen.refused,
             files,
+            limits: (*limits != Limits::default()).then_some(limits),
+            memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
+            secrets: order.sources.keys().map(String::as_str).collect(),
+            authority: fingerprint,
             standing: "enforced",
         }
     };
     recorder.record_with(CONFINED, row).map_err(SuperviseError::Unrecorded)?;
     Ok(Ran { code, refused: words })
+}
+
+/// The confinement, without what else of the caller's variables holds a secret's value.
+fn without_carriers<'a>(order: &'a Order, home: &Home) -> Result<Cow<'a, Confinement>, SecretsError> {
+    if order.sources.is_empty() {
+        return Ok(Cow::Borrowed(&order.confinement));
+    }
+    let mut confinement = order.confinement.clone();
+    confinement.environment.drop.extend(secrets::carriers(&secrets::values(&order.sources, home)?, home));
+    Ok(Cow::Owned(confinement))
 }
 
 fn ended(end: End) -> (u8, Ended) {
@@ -111,7 +145,8 @@ fn ended(end: End) -> (u8, Ended) {
 
 /// What the row of a run says.
 #[derive(Serialize)]
-struct Confined {
+#[serde(rename_all = "camelCase")]
+struct Confined<'a> {
     order: Digest,
     level: Level,
     features: Digest,
@@ -121,7 +156,44 @@ struct Confined {
     refused: u64,
     #[serde(skip_serializing_if = "Refusals::is_empty")]
     files: Refusals,
+    /// As in the order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<&'a Limits>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<HeldMemory>,
+    /// Names of the secrets that could be used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    secrets: Vec<&'a str>,
+    /// Digest of the certificate that vouched inside for hosts whose TLS ended at the proxy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authority: Option<Digest>,
     standing: &'static str,
+}
+
+/// What became of a limit on memory.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HeldMemory {
+    held_by: HeldBy,
+    /// Processes that the kernel killed for it.
+    killed: u64,
+}
+
+/// What held it.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum HeldBy {
+    Group,
+    EachProcess,
+}
+
+impl From<MemoryHeldBy> for HeldBy {
+    fn from(by: MemoryHeldBy) -> Self {
+        match by {
+            MemoryHeldBy::Group => Self::Group,
+            MemoryHeldBy::EachProcess => Self::EachProcess,
+        }
+    }
 }
 
 /// How the command ended.

@@ -5,7 +5,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
-use writ_egress::{Direct, Record, ServeError, Serving, Setup, SinkError, Stage, SystemResolver};
+use writ_egress::{
+    Authority, Direct, Record, SecretValue, ServeError, Serving, Setup, SinkError, Stage, SystemResolver,
+};
 use writ_sandbox::{Listeners, Network};
 
 use super::order::Order;
@@ -63,14 +65,22 @@ impl Traffic {
     }
 }
 
+/// What the proxy has of its own: the values of the secrets, and who vouches for hosts.
+pub type Held = (Vec<SecretValue>, Option<Arc<Authority>>);
+
 /// Answers on a sandbox's sockets as its order says; `None` where it has none.
-pub fn serve(order: &Order, listeners: Listeners, traffic: &Arc<Traffic>) -> Result<Option<Serving>, ServeError> {
+pub fn serve(
+    order: &Order,
+    listeners: Listeners,
+    (secrets, authority): Held,
+    traffic: &Arc<Traffic>,
+) -> Result<Option<Serving>, ServeError> {
     let Network::Proxied(ports) = &order.confinement.network else { return Ok(None) };
     let traffic = Arc::clone(traffic);
     let setup = Setup {
         rules: order.egress.clone(),
-        secrets: Vec::new(),
-        authority: None,
+        secrets,
+        authority,
         resolver: Arc::new(SystemResolver),
         extra_authorities: Vec::new(),
         sink: Box::new(move |record: Record| traffic.take(&record).map_err(|error| SinkError(error.to_string()))),

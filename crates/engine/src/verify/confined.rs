@@ -3,10 +3,11 @@
 //! Owns the comparison of grants with the rows of runs and of results. Believes a run's row only with the order it names, from the
 //! session's folder. Invariant: *enforced* is said only of calls whose row of the run is there.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use writ_core::Digest;
+use writ_core::json::{self, Value};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 use writ_policy::Grant;
@@ -15,10 +16,10 @@ use writ_sandbox::Level;
 use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
 use crate::confine::order::{Order, granted};
-use crate::confine::strength;
 use crate::confine::supervise::{CONFINED, refused_files, told};
 use crate::confine::tested::{self, TESTED};
 use crate::confine::traffic::CONNECTION;
+use crate::confine::{limits, strength};
 use crate::decide::call::{CALL, RUN};
 use crate::session::rows::ENDED;
 
@@ -29,6 +30,19 @@ const MAX_ORDER: u64 = 64 << 20;
 struct Granted {
     grant: Grant,
     unasked: bool,
+}
+
+/// What an order held beside files and hosts.
+struct Held {
+    secrets: Vec<String>,
+    limits: Vec<String>,
+}
+
+impl Held {
+    fn of(order: &Order) -> Self {
+        let secrets = order.sources.keys().cloned().collect();
+        Self { secrets, limits: limits::words(&order.confinement.limits) }
+    }
 }
 
 /// The calls that were granted a sandbox.
@@ -53,8 +67,11 @@ pub struct Confined {
     connections: u64,
     refused: u64,
     files: u64,
-    /// Orders that were found as they are named.
-    orders: HashMap<Digest, bool>,
+    /// Orders by their names; none where what is kept is not what is named.
+    orders: HashMap<Digest, Option<Held>>,
+    /// How often each secret was put in, by its name.
+    secrets: BTreeMap<String, u64>,
+    limits: BTreeSet<String>,
     findings: Tally,
 }
 
@@ -76,6 +93,8 @@ impl Confined {
             refused: 0,
             files: 0,
             orders: HashMap::new(),
+            secrets: BTreeMap::new(),
+            limits: BTreeSet::new(),
             findings: Tally::default(),
         }
     }
@@ -131,6 +150,10 @@ impl Confined {
         let connection = row.detail.get("connection");
         let refused = connection.is_some_and(|connection| connection.get("refusal").is_some());
         *(if refused { &mut self.refused } else { &mut self.connections }) += 1;
+        let secrets = connection.and_then(|connection| connection.get("secrets")).and_then(Value::as_array);
+        for name in secrets.unwrap_or_default().iter().filter_map(Value::as_str) {
+            *self.secrets.entry(name.to_owned()).or_default() += 1;
+        }
     }
 
     fn ran(&mut self, row: &Row, granted: Option<Granted>) -> Result<(), &'static str> {
@@ -145,11 +168,14 @@ impl Confined {
         let folder = &self.folder;
         let found = self.orders.entry(order).or_insert_with(|| {
             let path = folder.join(Order::file_name(order));
-            writ_store::regular_file::read(&path, MAX_ORDER).is_ok_and(|bytes| Digest::of(&bytes) == order)
+            let bytes = writ_store::regular_file::read(&path, MAX_ORDER).ok()?;
+            json::from_slice(&bytes).ok().filter(|_| Digest::of(&bytes) == order).as_ref().map(Held::of)
         });
-        if !*found {
-            return Err("the sandbox it names is not in the session's folder");
+        let held = found.as_ref().ok_or("the sandbox it names is not in the session's folder")?;
+        for name in &held.secrets {
+            self.secrets.entry(name.clone()).or_default();
         }
+        self.limits.extend(held.limits.iter().cloned());
         if self.test.as_ref().is_some_and(|test| !test.escaped.is_empty() || test.error.is_some()) {
             return Err("it ran in a sandbox that its self-test had refused");
         }
@@ -158,6 +184,18 @@ impl Confined {
         self.files += refused_files(&row.detail);
         self.weakest = Some(self.weakest.map_or(level, |weakest| weakest.min(level)));
         Ok(())
+    }
+
+    /// Limits and secrets, for people.
+    fn held(&self) -> String {
+        let secret = |(name, uses): (&String, &u64)| match uses {
+            0 => format!("{name} (unused)"),
+            uses => format!("{name} (in {uses} connections)"),
+        };
+        let secrets: Vec<String> = self.secrets.iter().map(secret).collect();
+        let limits: Vec<&str> = self.limits.iter().map(String::as_str).collect();
+        let told = |what: &str, names: String| if names.is_empty() { names } else { format!("; {what} {names}") };
+        told("limits", limits.join(", ")) + &told("secrets", secrets.join(", "))
     }
 
     /// What it comes to; nothing where no call was granted a sandbox.
@@ -179,6 +217,7 @@ impl Confined {
             (all, refused) => format!(", {all} connections, {refused} refused"),
         };
         let files = if self.files == 0 { String::new() } else { format!(", {} files refused", self.files) };
+        let network = network + &self.held();
         let (outcome, summary) = match (self.findings.total(), self.waiting.len()) {
             (0, 0) if self.untested => {
                 (Outcome::Absent, format!("{} calls ran in their sandboxes ({level}), which were not tested", self.ran))

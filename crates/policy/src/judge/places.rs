@@ -208,7 +208,9 @@ impl Judge<'_> {
                 );
             }
         };
-        if let Some(rule) = domains.refuses(fact) {
+        // In a network of its own a command finds itself there, and what the policy hands in of the host's.
+        let own = self.facts.held.hosts && is_loopback(name) && !domains.is_named(name);
+        if let Some(rule) = domains.refuses(fact).filter(|_| !own) {
             let rule = rule.to_owned();
             let matched = matched(Subject::Host, name, fact.span);
             self.say(
@@ -220,6 +222,13 @@ impl Judge<'_> {
             );
         }
     }
+}
+
+/// Whether a host is the machine itself, by its name or its usual spelling.
+fn is_loopback(name: &str) -> bool {
+    name == "localhost"
+        || name == "[::1]"
+        || name.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Whether a rule of this scope is about this use by a tool of these names. What a tool acts on is held against the rules that name

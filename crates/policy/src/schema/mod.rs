@@ -9,6 +9,7 @@ mod table;
 use writ_core::Timestamp;
 use writ_core::json::{Object, Value};
 
+use crate::enforce::Confine;
 use crate::error::{Found, did_you_mean};
 use crate::members::FailFast;
 
@@ -170,15 +171,30 @@ pub fn limit(value: &Value) -> Option<f64> {
 pub fn not_enforced(document: &Value) -> Vec<String> {
     let members = document.as_object().into_iter().flat_map(Object::iter);
     let pending = |name: &str| ROOT.iter().any(|field| field.name == name && !field.enforced);
-    let each = |(name, value): (&str, &Value)| match value.as_object().filter(|_| name == "limits") {
-        None => vec![join("", name)],
+    let each = |(name, value): (&str, &Value)| match (name, value.as_object()) {
         // Of limits some stop the next call, and others do nothing.
-        Some(limits) => {
+        ("limits", Some(limits)) => {
             let idle = limits.iter().filter(|(limit, _)| !FailFast::acts_on(document, limit));
             idle.map(|(limit, _)| join("/limits", limit)).collect()
         }
+        ("grants", Some(grants)) => grants.iter().flat_map(|(grant, _)| idle_grants(document, grant)).collect(),
+        // Only a sandbox holds these.
+        ("enforce", Some(enforce)) if Confine::read(document).is_none() => {
+            let idle = ["network", "limits"].into_iter().filter(|name| enforce.get(name).is_some());
+            idle.map(|name| join("/enforce", name)).collect()
+        }
+        _ if pending(name) => vec![join("", name)],
+        _ => Vec::new(),
     };
-    members.filter(|(name, _)| pending(name)).flat_map(each).collect()
+    members.flat_map(each).collect()
+}
+
+/// Of what is granted, sandboxes hold secrets that are bound, and what is said of their sources.
+fn idle_grants(document: &Value, grant: &str) -> Option<String> {
+    let secrets = document.get("grants").and_then(|grants| grants.get("secrets")).filter(|_| grant == "secrets");
+    let bound = secrets.is_some_and(|secrets| secrets.get("bind").is_some());
+    let held = bound && Confine::read(document).is_some();
+    (!held).then(|| join("/grants", grant))
 }
 
 /// `pointer/name`, escaped (RFC 6901).

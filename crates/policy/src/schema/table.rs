@@ -11,6 +11,22 @@ const ALLOW_DENY: &[Field] =
 const RESOURCES: &[Field] =
     &[field("allow", NAMES, "Patterns that may be used."), field("deny", NAMES, "Patterns that must not be used.")];
 
+const SECRETS: &[Field] = &[
+    field("allow", NAMES, "Patterns over sources that may be used."),
+    field("deny", NAMES, "Patterns over sources that must not be used."),
+    field(
+        "bind",
+        Kind::List(&Kind::Object(&[
+            required(field("name", Kind::Name, "The variable that holds its placeholder inside.")),
+            required(field("from", Kind::Name, "Where its value comes from: `env:NAME` or `file:PATH`.")),
+            required(field("hosts", NAMES, "Hosts that may receive it; `domains` allows them.")),
+            field("inject", Kind::Word(&["header", "query"]), "Where it is put in; `header` when left out."),
+            field("headers", NAMES, "Headers beside `Authorization`, `Cookie` and `X-Api-Key`."),
+        ])),
+        "Secrets that programs in a sandbox use without having them. An extension: spec/sandbox.md.",
+    ),
+];
+
 /// A limit: a number, or the number with its enforcement.
 const AMOUNT: Kind = Kind::OrObject(&Kind::Amount, &[required(field("value", Kind::Amount, "The limit.")), WHEN]);
 const COUNT: Kind = Kind::OrObject(&Kind::Count, &[required(field("value", Kind::Count, "The limit.")), WHEN]);
@@ -145,6 +161,51 @@ const CLAIMS: &[Field] = &[
     field("tests", Kind::Truth, "Also send back who says that tests passed when they did not."),
 ];
 
+const NETWORK: &[Field] = &[
+    field(
+        "ports",
+        Kind::List(&Kind::Object(&[
+            required(field("hosts", NAMES, "Whose.")),
+            required(field("port", Kind::Count, "Which.")),
+            required(field("protocol", Kind::Word(&["tls", "http", "opaque"]), "What is spoken there.")),
+        ])),
+        "Ports beside 443 (TLS) and 80 (HTTP).",
+    ),
+    field(
+        "private",
+        Kind::List(&Kind::Object(&[
+            required(field("range", Kind::Name, "Addresses: `10.0.0.0/8`.")),
+            required(field("hosts", NAMES, "Hosts that may lead there.")),
+        ])),
+        "Addresses that are not the public internet's.",
+    ),
+    field(
+        "limits",
+        Kind::List(&Kind::Object(&[
+            required(field("hosts", NAMES, "Whose; they count together.")),
+            field("perMinute", Kind::Count, "Requests a minute."),
+            field("bytesUp", Kind::Count, "Bytes to them, in one run."),
+            field("bytesDown", Kind::Count, "Bytes from them, in one run."),
+        ])),
+        "How often and how much.",
+    ),
+    field(
+        "loopback",
+        Kind::List(&Kind::Count),
+        "Ports of the host's 127.0.0.1 that programs inside reach at the same address.",
+    ),
+];
+
+const USE: &[Field] = &[
+    field("wallTimeSeconds", Kind::Count, "Seconds until everything ends."),
+    field("cpuTimeSeconds", Kind::Count, "Seconds of processor time, of each process."),
+    field("memoryMiB", Kind::Count, "Memory of all processes together; needs a control group."),
+    field("processMemoryMiB", Kind::Count, "Memory of each process."),
+    field("processes", Kind::Count, "Processes and threads at a time."),
+    field("fileSizeMiB", Kind::Count, "Size of a file."),
+    field("openFiles", Kind::Count, "Open files of each process."),
+];
+
 const ENFORCE: &[Field] = &[
     field("calls", Kind::Truth, "Run each shell call in a sandbox made from this policy."),
     field(
@@ -152,6 +213,8 @@ const ENFORCE: &[Field] = &[
         Kind::Word(&["filters", "landlock", "namespaces", "full"]),
         "The weakest sandbox a session may begin with; `filters` when left out.",
     ),
+    field("network", Kind::Object(NETWORK), "What is reached beside the usual ports of allowed hosts."),
+    field("limits", Kind::Object(USE), "What each run may use up."),
 ];
 
 /// The whole document.
@@ -174,7 +237,7 @@ pub const ROOT: &[Field] = &[
     field(
         "grants",
         Kind::Object(&[
-            field("secrets", Kind::Object(RESOURCES), "Secrets it may use."),
+            field("secrets", Kind::Object(SECRETS), "Secrets it may use."),
             field("apis", Kind::Object(RESOURCES), "APIs it may call."),
             field("storage", Kind::Object(RESOURCES), "Storage it may use."),
         ]),

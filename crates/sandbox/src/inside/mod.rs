@@ -23,7 +23,7 @@ use seccompiler::sock_filter;
 use crate::confinement::{Network, Session, Survivors};
 use crate::message::{self, DESCRIPTORS, Failure, Message, Step};
 use crate::plan::Plan;
-use crate::sys::process::{Child, Forked, Texts, clone, exit, keep_only};
+use crate::sys::process::{Child, Forked, Texts, clone, exit, forget_environment, keep_only};
 use crate::sys::signal::{Ignored, Mask};
 
 /// Everything that is needed inside, made before.
@@ -95,6 +95,8 @@ impl<T> At<T> for Result<T, Errno> {
 
 /// The first process inside.
 pub fn first(orders: &mut Orders, socket: &OwnedFd) -> ! {
+    // Everything that is needed was laid out before. What the caller's variables say is nobody's inside.
+    forget_environment();
     let (step, error, item) = match live(orders, socket) {
         Ok(code) => exit(code),
         Err(failed) => failed,
@@ -121,7 +123,7 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
     } else {
         // It has to outlive the supervisor until all that came from it has ended.
         set_child_subreaper(Some(getpid())).at(Step::Tie)?;
-        Default::default()
+        [const { None }; DESCRIPTORS]
     };
     let mut handles = [socket.as_fd(); DESCRIPTORS];
     let mut count = 0;

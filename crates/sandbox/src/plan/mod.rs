@@ -9,6 +9,7 @@ mod bare;
 mod places;
 mod resolve;
 mod steps;
+mod written;
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{ABI, AccessFs, BitFlags};
 
-use crate::confinement::{Confinement, Reading};
+use crate::confinement::{Confinement, Reading, Shown};
 pub use account::Account;
 use places::Places;
 pub use resolve::is_reserve;
@@ -205,14 +206,24 @@ pub struct Ground {
 
 impl Plan {
     /// Looks at the disk and lays the steps out.
-    pub fn new(confinement: &Confinement, ground: Ground, account: &Account) -> Result<Self, PlanError> {
+    pub fn new(
+        confinement: &Confinement,
+        shown: &[Shown],
+        ground: Ground,
+        account: &Account,
+    ) -> Result<Self, PlanError> {
         if !ground.namespaces {
+            if let Some(text) = shown.first() {
+                return Err(PlanError::NeedsMounts(text.place.as_path().to_owned()));
+            }
             return bare::plan(confinement, ground.landlock);
         }
         let own_root = confinement.reading == Reading::Closed;
         let mut places = Places::new(own_root, ground.stand_in);
         places.own_folders(confinement, ground.fresh_proc)?;
         places.grants(confinement)?;
+        written::host_names(&mut places, &confinement.network)?;
+        written::shown(&mut places, shown)?;
         places.protect(confinement)?;
         places.name(account)?;
         steps::lay_out(places, confinement, ground)

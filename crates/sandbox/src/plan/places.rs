@@ -29,7 +29,7 @@ pub enum Entry {
     /// A folder of the host for temporary files, which is no part of what the host has there.
     Temporary { source: PathBuf },
     /// A file of the sandbox's own, by its name in the tree.
-    Written { name: &'static str, text: Vec<u8> },
+    Written { name: String, text: Vec<u8> },
     /// What cannot be read.
     Mask { folder: bool, reserve: Option<Reserve> },
     /// What cannot be written.
@@ -239,7 +239,7 @@ impl Places {
                 (false, _) => Vec::new(),
             };
             if let Some(text) = record.added_to(given) {
-                self.entries.insert(resolved.path, Entry::Written { name: record.name, text });
+                self.entries.insert(resolved.path, Entry::Written { name: record.name.to_owned(), text });
             }
         }
         Ok(())
@@ -283,7 +283,7 @@ impl Places {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, PlanError> {
+pub fn read(path: &Path) -> Result<Vec<u8>, PlanError> {
     fs::read(path).map_err(|error| PlanError::Disk { path: path.to_owned(), error })
 }
 

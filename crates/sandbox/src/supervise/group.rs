@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::MemoryHeldBy;
+use super::{Memory, MemoryHeldBy, RunError};
 use crate::confinement::Limits;
 use crate::features::{Cgroups, Controllers};
 
@@ -22,20 +22,20 @@ pub struct Group(Vec<PathBuf>);
 const NAME: &str = "writ-run-";
 
 impl Group {
-    /// Makes it if memory is limited and the caller's group can be written.
-    pub fn new(limits: &Limits, found: &Cgroups) -> io::Result<Self> {
+    /// Makes it if the memory of all processes together is limited. Where groups can be made is looked up now: the caller may be in
+    /// another group than when the machine was tried.
+    pub fn new(limits: &Limits) -> Result<Self, RunError> {
         let mut group = Self(Vec::new());
-        if let (Some(memory), Some(parent)) = (limits.memory, &found.memory) {
-            let memory = memory.to_string();
-            match found.controllers {
-                Controllers::None => {}
-                Controllers::Version1 => group.add(parent, &[("memory.limit_in_bytes", &memory)])?,
-                Controllers::Version2 => {
-                    group
-                        .add(parent, &[("memory.max", &memory), ("memory.swap.max", "0"), ("memory.oom.group", "1")])?;
-                }
-            }
-        }
+        let Some(memory) = limits.memory else { return Ok(group) };
+        let found = Cgroups::find();
+        let parent = found.memory.as_ref().ok_or(RunError::NoGroup)?;
+        let memory = memory.to_string();
+        let files: &[(&str, &str)] = match found.controllers {
+            Controllers::None => return Err(RunError::NoGroup),
+            Controllers::Version1 => &[("memory.limit_in_bytes", &memory), ("memory.memsw.limit_in_bytes", &memory)],
+            Controllers::Version2 => &[("memory.max", &memory), ("memory.swap.max", "0"), ("memory.oom.group", "1")],
+        };
+        group.add(parent, files).map_err(|error| RunError::Outside("make a control group", error))?;
         Ok(group)
     }
 
@@ -47,7 +47,7 @@ impl Group {
         self.0.push(folder.clone());
         limits.iter().try_for_each(|(file, limit)| match fs::write(folder.join(file), limit) {
             // Where nothing can be swapped out, nothing limits it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && *file == "memory.swap.max" => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && file.contains("sw") => Ok(()),
             other => other,
         })
     }
@@ -57,10 +57,20 @@ impl Group {
         self.0.iter().try_for_each(|folder| fs::write(folder.join("cgroup.procs"), pid.as_raw_nonzero().to_string()))
     }
 
-    /// What holds a limit on memory.
-    pub fn holds_memory(&self) -> MemoryHeldBy {
-        if self.0.is_empty() { MemoryHeldBy::EachProcess } else { MemoryHeldBy::Group }
+    /// What became of a limit on memory.
+    pub fn memory(&self, limits: &Limits) -> Option<Memory> {
+        if self.0.is_empty() {
+            return limits.process_memory.map(|_| Memory { held_by: MemoryHeldBy::EachProcess, killed: 0 });
+        }
+        Some(Memory { held_by: MemoryHeldBy::Group, killed: self.0.iter().map(|folder| kills(folder)).sum() })
     }
+}
+
+/// How many processes of a group the kernel killed because its memory was used up.
+fn kills(folder: &Path) -> u64 {
+    let counted = ["memory.events", "memory.oom_control"];
+    let text = counted.iter().find_map(|name| fs::read_to_string(folder.join(name)).ok()).unwrap_or_default();
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
 }
 
 impl Drop for Group {

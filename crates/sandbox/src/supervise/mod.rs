@@ -21,11 +21,14 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, dumpable_behavior, pidfd_send_signal, set_dumpable_behavior,
+    waitid,
+};
 
 use writ_policy::Grant;
 
-use crate::confinement::{Confinement, Network};
+use crate::confinement::{Confinement, Network, Shown};
 use crate::features::{Features, Layer};
 use crate::inside;
 use crate::message::{self, Failure, Message, Step};
@@ -57,6 +60,8 @@ pub struct Command {
     pub watched: bool,
     /// Variables over those of the confinement: what is another in each run, and is kept nowhere.
     pub environment: Vec<(OsString, OsString)>,
+    /// Texts that are made for this run alone, each shown in a place.
+    pub shown: Vec<Shown>,
 }
 
 impl Command {
@@ -70,6 +75,7 @@ impl Command {
             kept: None,
             watched: false,
             environment: Vec::new(),
+            shown: Vec::new(),
         }
     }
 }
@@ -94,10 +100,19 @@ pub struct Outcome {
     pub end: End,
     /// From the start of its process.
     pub took: Duration,
-    /// What held the limit on memory, if there was one.
-    pub memory: Option<MemoryHeldBy>,
+    /// What became of the limit on memory, if there was one.
+    pub memory: Option<Memory>,
     /// Files that it was refused, each once; only of a command that was watched.
     pub refused: Vec<Refused>,
+}
+
+/// A limit on memory, after the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// What held it.
+    pub held_by: MemoryHeldBy,
+    /// How many processes the kernel killed for it; none where each process was held, whose allocations fail.
+    pub killed: u64,
 }
 
 /// What holds a limit on memory.
@@ -142,6 +157,11 @@ pub enum RunError {
         /// What the kernel said.
         error: io::Error,
     },
+    /// The memory of a tree of processes can only be held by a control group.
+    #[error(
+        "the memory of all processes together cannot be limited here: no control group can be made (`processMemoryMiB` limits each)"
+    )]
+    NoGroup,
     /// What should answer outside could not.
     #[error("the caller did not get ready: {0}")]
     Caller(io::Error),
@@ -164,6 +184,7 @@ impl RunError {
             | Self::OtherUser
             | Self::Layer(_)
             | Self::Inside { .. }
+            | Self::NoGroup
             | Self::Caller(_)
             | Self::Outside(..)
             | Self::Silent => 125,
@@ -220,8 +241,7 @@ pub fn carry_out<T>(
     names.record(&orders.plan.reserved).map_err(|error| RunError::Outside("record reserved names", error))?;
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
     let flags = SocketFlags::CLOEXEC;
-    let group = Group::new(&confinement.limits, &host.features.cgroups)
-        .map_err(|error| RunError::Outside("make a control group", error))?;
+    let group = Group::new(&confinement.limits)?;
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(outside("make a socket"))?;
     let started = Instant::now();
@@ -243,6 +263,8 @@ pub fn carry_out<T>(
     let explain = |failure| prepare::explain(failure, plan, &program);
     let listeners = await_ready(&ours, confinement, explain)?;
     names.placed();
+    // What the caller holds from here on is in no core and in nobody's reach.
+    let closed = Closed::now().map_err(outside("close this process"))?;
     let kept = ready(listeners).map_err(RunError::Caller)?;
     message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
     let (handle, listener) = await_started(&ours, orders.watched.is_some(), explain)?;
@@ -253,9 +275,10 @@ pub fn carry_out<T>(
     let ended = run.until_end(confinement.session);
     drop(sandbox);
     let refused = watch.map(Watch::refused).unwrap_or_default();
-    let memory = confinement.limits.memory.map(|_| group.holds_memory());
+    let memory = group.memory(&confinement.limits);
     drop(group);
     drop(kept);
+    drop(closed);
     confinement.layered.iter().for_each(|layered| temporary::end_work(layered.layer.as_path()));
     drop(names);
     drop(restore);
@@ -272,6 +295,24 @@ struct Restore(Mask);
 impl Drop for Restore {
     fn drop(&mut self) {
         self.0.restore();
+    }
+}
+
+/// While it lives, nobody of the same user can look into this process, and it leaves no core.
+struct Closed(DumpableBehavior);
+
+impl Closed {
+    fn now() -> Result<Self, Errno> {
+        let before = dumpable_behavior()?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        // What cannot be undone leaves it closed.
+        set_dumpable_behavior(self.0).unwrap_or_default();
     }
 }
 

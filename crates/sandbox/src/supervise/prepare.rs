@@ -51,6 +51,7 @@ pub fn prepare(
         variables.iter().find(|(name, _)| name == "HOME").map_or(Vec::new(), |(_, value)| value.as_bytes().to_vec());
     let plan = Plan::new(
         confinement,
+        &command.shown,
         Ground { landlock: abi, fresh_proc: features.fresh_proc, stand_in: identity.mapped, namespaces },
         &Account { uid: identity.uid, gid: identity.gid, home },
     )?;
@@ -86,7 +87,7 @@ pub fn prepare(
         network: confinement.network.clone(),
         session: confinement.session,
         survivors: confinement.survivors,
-        limits: resources(&confinement.limits, features),
+        limits: resources(&confinement.limits),
         rules: Some(rules(abi)?),
         watched,
         filters,
@@ -135,10 +136,10 @@ fn namespaces(confinement: &Confinement) -> i32 {
     }
 }
 
-fn resources(limits: &Limits, features: &Features) -> Vec<(Resource, u64)> {
+fn resources(limits: &Limits) -> Vec<(Resource, u64)> {
     let pairs = [
         (Resource::Cpu, limits.cpu_time),
-        (Resource::Data, limits.memory.filter(|_| features.cgroups.memory.is_none())),
+        (Resource::Data, limits.process_memory),
         (Resource::Nproc, limits.processes),
         (Resource::Fsize, limits.file_size),
         (Resource::Nofile, limits.open_files),

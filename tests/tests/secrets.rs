@@ -1,0 +1,288 @@
+//! `grants.secrets`: programs in a sandbox use a secret without having it.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+#[cfg(test)]
+#[path = "workplace/lab.rs"]
+mod lab;
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
+mod workplace;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use lab::Lab;
+use serde_json::{Value, json};
+
+/// The secret's value, which must be seen nowhere but at its host.
+const CANARY: &str = "c4n4ry-9f1e/7b2d+0a5c";
+
+/// A host that speaks TLS and says what it was sent; what it saw is in its file.
+const HOST: &str = r#"
+import http.server, ssl, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        open(sys.argv[2], 'a').write(self.path + '\n' + str(self.headers))
+        sent = self.headers.get('authorization', '')
+        body = 'hello ' + sent
+        if self.path == '/cargo/config.json':
+            body = '{"dl":"https://%s/dl","auth-required":true}' % self.headers['host']
+        if self.path == '/cargo/mo/ck/mock-dep':
+            body = '{"name":"mock-dep","vers":"1.0.0","deps":[],"cksum":"' + '0' * 64 + '","features":{},"yanked":false}\n'
+        if self.path.startswith('/repo.git/info/refs'):
+            if not sent:
+                self.send_response(401); self.send_header('www-authenticate', 'Basic realm="x"')
+                self.send_header('content-length', '0'); self.end_headers(); return
+            refs = '001e# service=git-upload-pack\n0000' + '003f' + '1' * 40 + ' refs/heads/mock-head\n' + '0000'
+            body = refs.replace('003f', '%04x' % (4 + 40 + 1 + len('refs/heads/mock-head\n')))
+        self.send_response(200)
+        kind = 'application/x-git-upload-pack-advertisement' if 'repo.git' in self.path else 'text/plain'
+        self.send_header('content-type', kind); self.send_header('content-length', str(len(body))); self.end_headers()
+        self.wfile.write(body.encode())
+    def log_message(self, *a): pass
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1] + '/host.pem', sys.argv[1] + '/host.key')
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+
+/// A host, with the authority that vouches for it.
+struct Host {
+    child: Child,
+    port: u16,
+    folder: PathBuf,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        drop(fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// A name that leads to this machine and is not `localhost`, which programs never ask a proxy for.
+fn name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_lowercase();
+    let here =
+        (name.as_str(), 0).to_socket_addrs().is_ok_and(|mut found| found.any(|at| at.ip().to_string() == "127.0.0.1"));
+    let without = std::env::var("WRIT_TESTS_WITHOUT").unwrap_or_default();
+    assert!(
+        here || without.split(',').any(|one| one == "hostname"),
+        "`{name}` does not lead to 127.0.0.1; WRIT_TESTS_WITHOUT=hostname asks by the name `localhost` instead"
+    );
+    if here { name } else { "localhost".to_owned() }
+}
+
+impl Host {
+    fn start(test: &str) -> Self {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-host-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("names"), format!("subjectAltName=DNS:{},DNS:localhost\n", name())).unwrap();
+        let make = "set -e; new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'; \
+            openssl req -x509 $new -keyout ca.key -out ca.pem -subj '/CN=Test authority' -days 30; \
+            openssl req $new -keyout host.key -out host.csr -subj /CN=host; \
+            openssl x509 -req -in host.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out host.pem -days 30";
+        let made = Command::new("sh").args(["-c", make]).current_dir(&folder).stderr(Stdio::null()).status().unwrap();
+        assert!(made.success());
+        let mut child = Command::new("python3");
+        child
+            .args(["-c", HOST])
+            .arg(&folder)
+            .arg(folder.join("seen"))
+            .stdout(Stdio::piped())
+            .env_remove("SSL_CERT_FILE");
+        let mut child = child.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { child, port: line.trim().parse().unwrap(), folder }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("https://{}:{}{path}", name(), self.port)
+    }
+
+    /// What it was sent since this was last asked.
+    fn seen(&self) -> String {
+        let seen = fs::read_to_string(self.folder.join("seen")).unwrap_or_default();
+        fs::write(self.folder.join("seen"), "").unwrap();
+        seen
+    }
+
+    fn policy(&self) -> Value {
+        json!({
+            "version": "1.0", "name": "secrets", "domains": {"allow": [name(), "localhost"]},
+            "grants": {"secrets": {"allow": ["env:*", "file:~/*"], "bind": [
+                {"name": "API_TOKEN", "from": "env:MY_VALUE", "hosts": [name()], "headers": ["private-token"]}]}},
+            "enforce": {"calls": true, "network": {
+                "ports": [{"hosts": [name(), "localhost"], "port": self.port, "protocol": "tls"}],
+                "private": [{"range": "127.0.0.0/8", "hosts": [name(), "localhost"]}]}},
+        })
+    }
+
+    fn lab(&self, test: &str, policy: &Value) -> Lab {
+        let authority = self.folder.join("ca.pem");
+        let variables = [("MY_VALUE", CANARY), ("COPY", CANARY), ("SSL_CERT_FILE", authority.to_str().unwrap())];
+        Lab::new(test, policy, &variables)
+    }
+}
+
+/// Nothing that was said holds the value.
+fn clean(said: &str) {
+    assert!(!said.contains("c4n4ry") && !said.contains("YzRuNHJ5"), "{said}");
+}
+
+#[test]
+fn programs_use_a_secret_without_having_it() {
+    let host = Host::start("secrets-programs");
+    let lab = host.lab("secrets-programs", &host.policy());
+    let asks = |line: &str| {
+        let (code, said) = lab.run(line);
+        clean(&said);
+        assert_eq!(code, Some(0), "{line}\n{said}\n{:#?}", lab.rows("connection"));
+        said
+    };
+    let url = host.url("/");
+    let said = asks(&format!("curl -sS --fail -H \"Authorization: Bearer $API_TOKEN\" {url}"));
+    assert!(said.contains("hello Bearer ***"), "{said}");
+    assert!(host.seen().contains(&format!("Bearer {CANARY}")));
+    asks(&format!("curl -sS --fail -u me:$API_TOKEN -H \"Private-Token: $API_TOKEN\" {url}"));
+    assert!(host.seen().to_lowercase().contains(&format!("private-token: {CANARY}")));
+    let git = host.url("/repo.git").replace("https://", "https://me:$API_TOKEN@");
+    let said = asks(&format!("git ls-remote {git}"));
+    assert!(said.contains("refs/heads/mock-head"), "{said}");
+    host.seen();
+    let python = "import os,sys,urllib.request as u; print(u.urlopen(u.Request(sys.argv[1], headers={'Authorization': os.environ['API_TOKEN']})).read())";
+    assert!(asks(&format!("python3 -c \"{python}\" {url}")).contains("hello ***"));
+    assert!(host.seen().contains(CANARY));
+    // Node before 24 knows no proxy: it finds the host by its name.
+    if name() != "localhost" {
+        let node = "require('https').get(process.argv[1],{headers:{authorization:process.env.API_TOKEN}},r=>r.pipe(process.stdout))";
+        assert!(asks(&format!("node -e \"{node}\" {url}")).contains("hello ***"));
+        assert!(host.seen().contains(CANARY));
+    }
+    fs::create_dir_all(lab.repository().join("src")).unwrap();
+    let manifest = "[package]\nname = \"own\"\nversion = \"1.0.0\"\nedition = \"2021\"\n[dependencies]\nmock-dep = { version = \"1\", registry = \"mock\" }\n[workspace]\n";
+    fs::write(lab.repository().join("Cargo.toml"), manifest).unwrap();
+    fs::write(lab.repository().join("src/lib.rs"), "").unwrap();
+    // A toolchain below a home that is closed to others is not there for root's calls, so the program alone is.
+    fs::copy(std::env::var_os("CARGO").unwrap(), lab.place.folder.join("cargo")).unwrap();
+    asks(&format!(
+        "CARGO_HOME=/tmp/cargo CARGO_REGISTRIES_MOCK_INDEX=sparse+{} CARGO_REGISTRIES_MOCK_TOKEN=$API_TOKEN \
+         CARGO_REGISTRY_GLOBAL_CREDENTIAL_PROVIDERS=cargo:token ~/cargo generate-lockfile",
+        host.url("/cargo/")
+    ));
+    assert!(host.seen().contains(CANARY));
+    let rows = lab.rows("connection");
+    assert!(rows.iter().any(|row| row["connection"]["secrets"] == json!(["API_TOKEN"])), "{rows:#?}");
+    let phase = lab.phase("sandbox");
+    assert_eq!(phase["outcome"], "passed", "{phase}");
+    assert!(phase["summary"].as_str().unwrap().contains("secrets API_TOKEN (in "), "{phase}");
+    assert_eq!(lab.files_with("c4n4ry"), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_value_is_nowhere_inside() {
+    let host = Host::start("secrets-inside");
+    let lab = host.lab("secrets-inside", &host.policy());
+    let (code, said) =
+        lab.run("env; for f in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do tr '\\0' '\\n' < $f; done; true");
+    clean(&said);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("API_TOKEN=writ_secret_") && !said.contains("MY_VALUE=") && !said.contains("COPY="),
+        "{said}"
+    );
+    let (_, said) = lab.run("p=1; cat /proc/$p/environ /proc/$p/mem; grep -l c4n4r[y] -r /dev/trust . ; ls -l /dev/trust; tail -2 /dev/trust/bundle.pem");
+    clean(&said);
+    assert!(said.contains("END CERTIFICATE") && !said.contains("KEY"), "{said}");
+    // One session, one placeholder: what one call writes down the next can use.
+    let once = lab.run("echo $API_TOKEN").1;
+    assert_eq!(lab.run("echo $API_TOKEN").1, once);
+    let other = host.lab("secrets-other", &host.policy());
+    assert_ne!(other.run("echo $API_TOKEN").1, once);
+    assert_eq!(lab.files_with("c4n4ry"), [] as [PathBuf; 0]);
+    let said = String::from_utf8(lab.writ(&["sandbox", "plan"]).stdout).unwrap();
+    assert!(said.contains(&format!("API_TOKEN from env:MY_VALUE for {}\n", name())), "{said}");
+    clean(&said);
+    clean(&String::from_utf8(lab.writ(&["sandbox", "plan", "--format", "json"]).stdout).unwrap());
+}
+
+#[test]
+fn a_placeholder_is_worth_nothing_elsewhere() {
+    let host = Host::start("secrets-elsewhere");
+    let lab = host.lab("secrets-elsewhere", &host.policy());
+    let through = "curl -sS -m 10 --noproxy '' -x http://127.0.0.1:3128";
+    // In the clear, to a host that is allowed and not bound.
+    let (_, said) = lab.run(&format!("{through} -H \"Authorization: $API_TOKEN\" http://localhost/"));
+    assert!(said.contains("the placeholder of secret `API_TOKEN` is not for `localhost`"), "{said}");
+    // In a place of the bound host where nothing is put in.
+    let (_, said) = lab.run(&format!("curl -sS -m 10 \"{}?q=$API_TOKEN\"", host.url("/")));
+    assert!(said.contains("stands where nothing is put in"), "{said}");
+    let words: Vec<Value> =
+        lab.rows("connection").iter().map(|row| row["connection"]["refusal"]["word"].clone()).collect();
+    assert_eq!(words, [json!("placeholder"), json!("place")]);
+    assert!(!host.seen().contains("c4n4ry"));
+    let phase = lab.phase("sandbox");
+    assert!(phase["summary"].as_str().unwrap().contains("2 refused; secrets API_TOKEN (unused)"), "{phase}");
+}
+
+#[test]
+fn a_secret_without_a_value_runs_nothing() {
+    let host = Host::start("secrets-missing");
+    let mut lab = host.lab("secrets-missing", &host.policy());
+    let (id, answer) = lab.ask("echo one");
+    assert!(answer["updatedInput"].is_object(), "{answer}");
+    lab.variables.retain(|(name, _)| name != "MY_VALUE");
+    let ran = lab.writ(&["exec", "--session", workplace::SESSION, "--call", &id, "--", "echo one"]);
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!((ran.status.code(), ran.stdout), (Some(126), Vec::new()));
+    assert!(
+        said.contains("writ: it did not run: secret `API_TOKEN` has no value: the variable `MY_VALUE` is not set"),
+        "{said}"
+    );
+    let (_, answer) = lab.ask("echo two");
+    assert_eq!(answer["permissionDecision"], "deny", "{answer}");
+    assert!(answer["permissionDecisionReason"].as_str().unwrap().contains("`MY_VALUE` is not set"), "{answer}");
+    // Without namespaces a secret cannot be held.
+    lab.variables.push(("MY_VALUE".to_owned(), CANARY.to_owned()));
+    let kept = lab.place.folder.join("state/sandbox.json");
+    let mut features: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
+    features["mounts"] = json!(false);
+    fs::write(&kept, features.to_string()).unwrap();
+    let (_, answer) = lab.ask("echo three");
+    let reason = answer["permissionDecisionReason"].as_str().unwrap();
+    assert!(answer["permissionDecision"] == "deny" && reason.contains("no secret can be kept"), "{answer}");
+}
+
+/// A value in a file: the file itself is hidden inside. A changed policy takes secrets away and gives none.
+#[test]
+fn a_file_holds_a_value_and_a_changed_policy_only_tightens() {
+    let host = Host::start("secrets-file");
+    let mut policy = host.policy();
+    policy["grants"]["secrets"]["bind"][0]["from"] = json!("file:~/token");
+    let lab = host.lab("secrets-file", &policy);
+    fs::write(lab.place.folder.join("token"), format!("{CANARY}\n")).unwrap();
+    // What reads it outside of any sandbox is told no.
+    let (_, answer) = lab.ask("cat ~/token");
+    assert_eq!(answer["permissionDecision"], "deny", "{answer}");
+    assert!(answer["permissionDecisionReason"].as_str().unwrap().contains("/grants/secrets/bind/0/from"), "{answer}");
+    let line =
+        format!("f=~/tok$(echo ne | rev); cat $f; curl -sS --fail -H \"Authorization: $API_TOKEN\" {}", host.url("/"));
+    let (_, said) = lab.run(&line);
+    clean(&said);
+    assert!(said.contains("hello ***") && said.contains("Permission denied"), "{said}");
+    assert!(host.seen().contains(CANARY));
+    policy["grants"]["secrets"]["bind"] = json!([]);
+    fs::write(lab.repository().join(".aflock"), policy.to_string()).unwrap();
+    assert_eq!(lab.run("echo [$API_TOKEN]").1, "[]\n");
+    let (_, said) = lab.run("f=~/tok$(echo ne | rev); cat $f");
+    clean(&said);
+}
