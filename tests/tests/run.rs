@@ -484,6 +484,39 @@ fn a_terminal_works_as_without() {
     assert_eq!(lab.report()["verified"], true, "{:#}", lab.report());
 }
 
+/// Git runs programs that a repository's settings name, and the supervisor asks git outside: it asks about no repository that an agent
+/// made, whatever an agent says of where it works.
+#[test]
+fn repositories_that_an_agent_made_are_not_asked_about() {
+    let lab = Lab::new("run-git", &policy());
+    let escaped = lab.place.folder.join("escaped");
+    let writ = client::binary();
+    let event = |event: &str, cwd: &Path, agent: &str| {
+        let payload = json!({"event": event, "session": "s", "cwd": cwd, "agent": {"id": agent}, "text": "DONE"});
+        format!("printf '%s' '{payload}' | {} hook --client generic\n", writ.display())
+    };
+    let (top, inside) = (lab.repository(), lab.repository().join("sub"));
+    let script = format!(
+        "set -e; git init -q sub; cd sub; echo '*.t filter=e' > .gitattributes; echo 1 > a.t; git add -A\n\
+         git -c user.email=a@b -c user.name=a commit -qm x; git config filter.e.clean 'touch {escaped}; cat'; echo 2 > a.t\n\
+         cd ..; git add sub 2> hints; cp -r .git evil; git config -f evil/config filter.e.clean 'touch {escaped}; cat'\n\
+         echo '*.q filter=e' > .gitattributes; echo 1 > b.q; git add b.q; echo 2 > b.q; echo \"$PWD/evil\" > .git/commondir\n{}{}{}{}",
+        event("subagent-start", &top, "one"),
+        event("subagent-start", &inside, "two"),
+        event("subagent-stop", &top, "one"),
+        event("subagent-stop", &inside, "two"),
+        escaped = escaped.display(),
+    );
+    let script = lab.script(&script);
+    let (code, _, err) = lab.run(&["sh", &script]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(lab.rows().iter().any(|row| row["detail"]["event"] == "subagent-start"), "{:#?}", lab.rows());
+    assert!(!escaped.exists());
+    // The trap is one: whoever asks git plainly steps into it.
+    let asked = Command::new("git").args(["status", "--short"]).current_dir(&inside).output().unwrap();
+    assert!(escaped.exists(), "{asked:?}");
+}
+
 /// What comes in on standard input goes to the command as it is.
 #[test]
 fn streams_are_the_commands_own() {
