@@ -176,6 +176,43 @@ fn a_client_and_its_children_are_held() {
     fs::remove_dir_all(&place.root).unwrap();
 }
 
+/// Where the policy names its files, the client still reads where its hooks are; one that has none is told of.
+#[test]
+fn a_client_that_asks_no_hook_is_no_record() {
+    let client = client().canonicalize().unwrap();
+    let mut place = Place::new("run-named");
+    (place.confined, place.allowed, place.servers) = (true, "Bash(*)", Value::Null);
+    let policy = json!({"version": "1.0", "name": "named", "files": {"allow": ["src/**"]}});
+    fs::create_dir(place.work.join("src")).unwrap();
+    fs::write(place.work.join(".aflock"), policy.to_string()).unwrap();
+    let turns = || {
+        vec![vec![tool("Bash", json!({ "command": "echo x > src/made; ls", "description": "x" }))], vec![text("Done.")]]
+    };
+    let session = || {
+        let port = serve(vec![Script { word: "NAMED:", turns: turns() }]);
+        let ran = place.run_client(&client, port, "NAMED: go", &[]);
+        assert_eq!(result(&ran)["result"], "Done.");
+        let report = place.command(&client::binary()).args(["verify", "--format", "json"]).output().unwrap();
+        let told = String::from_utf8(ran.stderr).unwrap();
+        (serde_json::from_slice::<Value>(&report.stdout).unwrap(), told)
+    };
+    let (report, told) = session();
+    assert!(told.contains("hooks are not installed"), "{told}");
+    assert_eq!((&report["verified"], &report["status"]), (&json!(false), &json!("verified")), "{report:#}");
+    assert!(report["except"][0].as_str().unwrap().contains("never asked a hook"), "{report:#}");
+    place.writ(&["init", "--client-version", VERSION]);
+    let (report, told) = session();
+    assert_eq!(report["verified"], true, "{told} {report:#}");
+    assert!(
+        report["phases"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|phase| phase["summary"].as_str().unwrap().contains("all 1 calls"))
+    );
+    fs::remove_dir_all(&place.root).unwrap();
+}
+
 /// A repository under a policy, and what is run in it.
 struct Lab {
     place: Workplace,
