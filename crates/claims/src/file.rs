@@ -262,13 +262,16 @@ impl<'a> FactCache<'a> {
             };
             let inside = self.relative(&other.root);
             let marker = inside.as_ref().map(|inside| format!("{inside}/.git/HEAD"));
+            let verdict = |landing, reason: &str| Ok(Some(FileVerdict::new(claimed, landing, reason)));
+            if limits.only.is_some() {
+                return verdict(Landing::CannotVerify, "lies in another repository, which is not asked");
+            }
             let seen =
                 marker.is_some_and(|marker| before.files.contains_key(&marker) || after.files.contains_key(&marker));
             let submodule = |path: &String| is_submodule(&repository.root, path, limits);
             if seen || inside.as_ref().map(submodule).transpose().map_err(|error| error.to_string())? == Some(true) {
                 continue;
             }
-            let verdict = |landing, reason: &str| Ok(Some(FileVerdict::new(claimed, landing, reason)));
             if status_of(&other.root, place, limits).is_some_and(|found| !found.is_empty()) {
                 return verdict(Landing::Elsewhere, "changed in another repository");
             }

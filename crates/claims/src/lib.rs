@@ -21,5 +21,5 @@ pub use gate::{ALL, Code, Enforcement, Finding, Stop, decide};
 pub use judge::{Verdict, judge};
 pub use paths::resolved;
 pub use replay::{Act, Edit};
-pub use tree::{Delta, GitError, Limits, Repository, Snapshot, status_of};
+pub use tree::{Delta, GitError, Limits, Only, Repository, Snapshot, status_of};
 pub use verdict::{FileVerdict, Landing, Weight};

@@ -4,11 +4,15 @@
 //! is killed. What git says is bounded.
 
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
 use std::{env, fs, io, thread};
+
+use writ_core::Digest;
+
+use super::Limits;
 
 /// Longest answer of git, in bytes.
 const MAX_OUTPUT: u64 = 64 << 20;
@@ -39,12 +43,15 @@ pub enum GitError {
 }
 
 /// Runs `git` in `dir` and gives what it prints.
-pub fn run(dir: &Path, arguments: &[&str], timeout: Duration) -> Result<Vec<u8>, GitError> {
-    run_with_input(dir, arguments, &[], timeout)
+pub fn run(dir: &Path, arguments: &[&str], limits: &Limits) -> Result<Vec<u8>, GitError> {
+    run_with_input(dir, arguments, &[], limits)
 }
 
 /// The same, with something to read.
-pub fn run_with_input(dir: &Path, arguments: &[&str], input: &[u8], timeout: Duration) -> Result<Vec<u8>, GitError> {
+pub fn run_with_input(dir: &Path, arguments: &[&str], input: &[u8], limits: &Limits) -> Result<Vec<u8>, GitError> {
+    if limits.only.is_some_and(|only| !Repository::containing(dir).is_ok_and(|found| only.is(&found))) {
+        return Err(GitError::NoRepository(dir.to_owned()));
+    }
     let name = arguments.first().copied().unwrap_or_default().to_owned();
     let mut command = Command::new("git");
     command.arg("--no-optional-locks").args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
@@ -55,6 +62,10 @@ pub fn run_with_input(dir: &Path, arguments: &[&str], input: &[u8], timeout: Dur
             command.env_remove(variable);
         }
     }
+    if let Some(own) = Some(dir.join(".git")).filter(|own| own.is_dir()) {
+        // A folder of this name is all of a repository. A file in it could name another, whose settings would then count.
+        command.env("GIT_COMMON_DIR", own);
+    }
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1").env("LC_ALL", "C");
     let mut child = command.spawn()?;
     if let Some(mut pipe) = child.stdin.take() {
@@ -63,7 +74,7 @@ pub fn run_with_input(dir: &Path, arguments: &[&str], input: &[u8], timeout: Dur
         thread::spawn(move || pipe.write_all(&input).ok());
     }
     let read = gather(&mut child);
-    let answer = read.recv_timeout(timeout);
+    let answer = read.recv_timeout(limits.timeout);
     if answer.is_err() {
         child.kill()?;
     }
@@ -103,6 +114,24 @@ fn gather(child: &mut Child) -> mpsc::Receiver<Gathered> {
     receiver
 }
 
+/// The one repository that git is asked about, where others may have been made to harm: git runs programs that settings name, and
+/// whoever may write a work tree may make repositories in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Only(Digest);
+
+impl Only {
+    /// The repository of this work tree.
+    pub fn at(root: &Path) -> Self {
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        Self(Digest::of(root.as_os_str().as_bytes()))
+    }
+
+    /// Whether it is this one.
+    pub fn is(self, repository: &Repository) -> bool {
+        Self::at(&repository.root) == self
+    }
+}
+
 /// Where a work tree keeps its repository.
 #[derive(Clone, Debug)]
 pub struct Repository {
@@ -136,13 +165,6 @@ impl Repository {
             Err(_) => private.clone(),
         };
         Some(Self { root: root.to_owned(), private, common })
-    }
-
-    /// Whether it is that of this work tree, with the settings that lie there: git takes those of another folder where it is told to
-    /// by `commondir`, which anybody who may commit may write.
-    pub fn is_only(&self, root: &Path) -> bool {
-        let own = self.private == self.root.join(".git");
-        self.root.canonicalize().ok() == root.canonicalize().ok() && (!own || self.common == self.private)
     }
 
     /// Whether a branch, a tag or a remote's branch bears this name.

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use writ_core::Digest;
 
 pub use delta::{Delta, git_ignores};
-pub use git::{GitError, Repository};
+pub use git::{GitError, Only, Repository};
 pub use history::{changed_since, versions};
 pub use written::written_since;
 
@@ -44,11 +44,13 @@ pub struct Limits {
     pub max_hash_bytes: u64,
     /// How long one git may take.
     pub timeout: Duration,
+    /// The one repository that git may be asked about, not even those inside it; any where there is none.
+    pub only: Option<Only>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_hash_bytes: 10 << 20, timeout: Duration::from_secs(10) }
+        Self { max_hash_bytes: 10 << 20, timeout: Duration::from_secs(10), only: None }
     }
 }
 
@@ -141,26 +143,33 @@ fn is_marker(path: &str) -> bool {
 }
 
 fn status(root: &Path, limits: &Limits) -> Result<Status, GitError> {
-    let arguments = [
-        "status",
-        "--porcelain=v2",
-        "-z",
-        "--branch",
-        "--untracked-files=all",
-        "--no-renames",
-        "--ignore-submodules=none",
-    ];
-    let bytes = git::run(root, &arguments, limits.timeout)?;
+    let arguments =
+        ["status", "--porcelain=v2", "-z", "--branch", "--untracked-files=all", "--no-renames", inside(limits)];
+    let bytes = git::run(root, &arguments, limits)?;
     status::read(&bytes).ok_or_else(|| GitError::Answer("status".to_owned()))
+}
+
+/// Whether git looks into repositories inside, with their own settings.
+const fn inside(limits: &Limits) -> &'static str {
+    if limits.only.is_some() { "--ignore-submodules=dirty" } else { "--ignore-submodules=none" }
 }
 
 /// What git says of a path and everything below it: two letters each, as `git status` prints them; nothing for what is as
 /// committed.
 pub fn status_of(root: &Path, path: &Path, limits: &Limits) -> Option<Vec<String>> {
     let path = path.to_str()?;
-    let arguments =
-        ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching", "--", path];
-    let bytes = git::run(root, &arguments, limits.timeout).ok()?;
+    let arguments = [
+        "status",
+        "--porcelain",
+        "-z",
+        "--no-renames",
+        "--untracked-files=all",
+        "--ignored=matching",
+        inside(limits),
+        "--",
+        path,
+    ];
+    let bytes = git::run(root, &arguments, limits).ok()?;
     let records = bytes.split(|byte| *byte == 0).filter(|record| record.len() > 3);
     Some(records.map(|record| String::from_utf8_lossy(record.get(..2).unwrap_or_default()).into_owned()).collect())
 }
@@ -168,8 +177,7 @@ pub fn status_of(root: &Path, path: &Path, limits: &Limits) -> Option<Vec<String
 /// Whether the index has a repository inside at this path.
 pub fn is_submodule(root: &Path, path: &str, limits: &Limits) -> Result<bool, GitError> {
     let own = format!(":(top,literal){path}");
-    git::run(root, &["ls-files", "-z", "--stage", "--", &own], limits.timeout)
-        .map(|found| found.starts_with(b"160000 "))
+    git::run(root, &["ls-files", "-z", "--stage", "--", &own], limits).map(|found| found.starts_with(b"160000 "))
 }
 
 /// A path of the index that is `path`, lies below it, or ends in it.
@@ -178,7 +186,7 @@ pub fn tracked(root: &Path, path: &str, limits: &Limits) -> Result<Option<String
     let escaped: String =
         path.chars().flat_map(|c| matches!(c, '*' | '?' | '[' | '\\').then_some('\\').into_iter().chain([c])).collect();
     let (own, below) = (format!(":(top,icase,glob)**/{escaped}"), format!(":(top,icase,glob)**/{escaped}/**"));
-    let bytes = git::run(root, &["ls-files", "-z", "--", &own, &below], limits.timeout)?;
+    let bytes = git::run(root, &["ls-files", "-z", "--", &own, &below], limits)?;
     let first = bytes.split(|byte| *byte == 0).find(|name| !name.is_empty());
     Ok(first.map(|name| String::from_utf8_lossy(name).into_owned()))
 }

@@ -20,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use writ_claims::{
-    Act, Claim, Delta, Facts, Finding, Limits, Repository, Snapshot, Source, Status, Stop, Verdict, decide, judge,
+    Act, Claim, Delta, Facts, Finding, Limits, Only, Repository, Snapshot, Source, Status, Stop, Verdict, decide, judge,
 };
 use writ_clients::Client;
 use writ_clients::transcript::Transcripts;
@@ -115,7 +115,7 @@ fn kept_as(agent: &str) -> String {
 /// Does what can be done without the ledger. Never fails: doubt is part of the answer. Where `only` names a work tree, git is asked of
 /// no other: the agent can have made one whose settings run programs.
 pub fn prepare(input: &Event, home: &Home, store: &Store, id: &SessionId, only: Option<&Path>) -> Prepared {
-    let began = |agent: String| began(agent, &place(Path::new(&input.cwd), only), home);
+    let began = |agent: String| began(agent, Path::new(&input.cwd), home, only);
     match &input.kind {
         EventKind::SubagentStart => key(input).map_or(Prepared::Nothing, began),
         EventKind::UserPromptSubmit { .. } if home.claims.includes_main(Some(&policy(input, store, id))) => {
@@ -164,24 +164,19 @@ fn claims_in(path: &Path, bytes: &[u8]) -> Option<writ_policy::Claims> {
     Some(policy.claims().clone())
 }
 
-fn limits(home: &Home) -> Limits {
-    let default = Limits::default();
+fn limits(home: &Home, only: Option<&Path>) -> Limits {
+    let default = Limits { only: only.map(Only::at), ..Limits::default() };
     Limits { max_hash_bytes: home.claims.max_hash_bytes.unwrap_or(default.max_hash_bytes), ..default }
 }
 
 /// Where git is asked.
 fn place(cwd: &Path, only: Option<&Path>) -> PathBuf {
-    let other = only.filter(|only| !Repository::containing(cwd).is_ok_and(|found| found.is_only(only)));
+    let other = only.filter(|only| !Repository::containing(cwd).is_ok_and(|found| Only::at(only).is(&found)));
     other.unwrap_or(cwd).to_owned()
 }
 
-/// Whether the only work tree that may be asked is still what it was.
-fn is_unsafe(root: &Path, only: Option<&Path>) -> bool {
-    only.is_some_and(|only| !Repository::at(root).is_some_and(|found| found.is_only(only)))
-}
-
-fn began(agent: String, folder: &Path, home: &Home) -> Prepared {
-    let taken = Snapshot::take(folder, &limits(home));
+fn began(agent: String, cwd: &Path, home: &Home, only: Option<&Path>) -> Prepared {
+    let taken = Snapshot::take(&place(cwd, only), &limits(home, only));
     let start = taken.map(|(snapshot, repository)| Box::new(Start { root: repository.root, snapshot, since: None }));
     Prepared::Began { agent, snapshot: start.map_err(|error| error.to_string()) }
 }
@@ -218,11 +213,10 @@ fn stopping(
     let judged = match agent.as_deref().map(|agent| kept(store, id, agent)) {
         None | Some(None) => Err(NoVerdict::NoSnapshot),
         Some(Some(Err(why))) => Err(NoVerdict::Unreliable(why)),
-        Some(Some(Ok(start))) if is_unsafe(&start.root, only) => {
-            Err(NoVerdict::Unreliable("the repository takes its settings from elsewhere".to_owned()))
-        }
         Some(Some(Ok(start))) => {
-            let case = Case { input, home, transcripts, start: &start, claim: &claim, acts: &acts, folders, words };
+            let limits = limits(home, only);
+            let case =
+                Case { input, home, limits, transcripts, start: &start, claim: &claim, acts: &acts, folders, words };
             case.judge().map_err(|error| NoVerdict::Unreliable(error.to_string()))
         }
     };
@@ -233,6 +227,7 @@ fn stopping(
 struct Case<'a> {
     input: &'a Event,
     home: &'a Home,
+    limits: Limits,
     transcripts: Option<&'a dyn Transcripts>,
     start: &'a Start,
     claim: &'a Claim,
@@ -244,7 +239,7 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn judge(&self) -> Result<Judged, writ_claims::GitError> {
-        let limits = limits(self.home);
+        let limits = self.limits;
         let (after, repository) = Snapshot::take(&self.start.root, &limits)?;
         let delta = Delta::between(&self.start.snapshot, &after, &repository.root, &limits)?;
         let against = |acts: &[Act], others: &BTreeSet<PathBuf>| {

@@ -42,11 +42,12 @@ pub enum NeedsError {
     },
 }
 
-/// Gives a client what it needs. What it has of its own lies in `copies`.
+/// Gives a client what it needs. What it has of its own lies in `copies`; `obeyed` are the files that it has its hooks from.
 pub fn give(
     confinement: &mut Confinement,
     needs: &Needs,
     copies: &Path,
+    obeyed: &[PathBuf],
     layers: &[&Policy],
     user: Option<&Path>,
 ) -> Result<(), NeedsError> {
@@ -55,7 +56,8 @@ pub fn give(
         let path = path.to_string_lossy();
         layers.iter().map(|policy| policy.reach(&path, home.as_deref(), false)).min().unwrap_or(Reach::Denied)
     };
-    for path in [&needs.folder].into_iter().chain(needs.own.iter().map(|own| &own.path)) {
+    let obeyed = || obeyed.iter().filter(|path| path.symlink_metadata().is_ok());
+    for path in [&needs.folder].into_iter().chain(needs.own.iter().map(|own| &own.path)).chain(obeyed()) {
         if reach(path) == Reach::Denied {
             return Err(NeedsError::Denied(path.clone()));
         }
@@ -79,6 +81,12 @@ pub fn give(
     for (number, Own { path, .. }) in needs.own.iter().enumerate() {
         let source = host(&copies.join(number.to_string()))?;
         confinement.binds.push(Bind { source, target: host(path)?, writable: true });
+    }
+    if confinement.reading == Reading::Closed {
+        // A client that cannot read where its hooks are runs without them.
+        for path in obeyed() {
+            confinement.readable.push(host(path)?);
+        }
     }
     if let Some(user) = user.filter(|_| confinement.reading == Reading::Open) {
         // For root: its home is closed to the user that stands in for it.

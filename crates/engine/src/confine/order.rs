@@ -3,7 +3,7 @@
 //! Owns the value that a grant names by its digest. Invariant: what runs is what was granted, byte for byte of its canonical form.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_clients::program::Needs;
@@ -19,6 +19,7 @@ use super::plan::{self, Ground};
 use super::secrets::{self, Source};
 use super::trust::{self, TrustPlace};
 use super::{client, limits, network, strength};
+use crate::governing;
 use crate::session::{Session, SessionError};
 
 /// Where the hooks of a client that has a network of its own ask.
@@ -134,14 +135,28 @@ pub fn order_whole(
     if confinement.reading == Reading::Closed {
         let programs = [whole.program, session.home.program.as_deref()];
         for program in programs.into_iter().flatten() {
-            confinement.readable.push(HostPath::new(program).map_err(|error| error.to_string())?);
+            // By the name it is called by too, which may be a link.
+            let plain = program.canonicalize().ok();
+            let names = [Some(program), plain.as_deref()];
+            confinement.readable.extend(names.into_iter().flatten().filter_map(|name| HostPath::new(name).ok()));
         }
     }
     if let Some(needs) = whole.needs {
         let user = session.home.user.as_deref();
-        client::give(confinement, needs, whole.copies, layers, user).map_err(|error| error.to_string())?;
+        let obeyed = obeyed(session, Path::new(&call.cwd));
+        client::give(confinement, needs, whole.copies, &obeyed, layers, user).map_err(|error| error.to_string())?;
     }
     Ok(order)
+}
+
+/// The files that the session's client has its hooks and servers from.
+fn obeyed(session: &Session<'_>, cwd: &Path) -> Vec<PathBuf> {
+    let Some(client) = session.client else { return Vec::new() };
+    let (home, folder) = (session.home, session.home.folder(client));
+    let settings = home.places(client, governing::repository(cwd)).map(|places| places.settings).unwrap_or_default();
+    let servers = home.user.as_deref().or(folder).zip(client.servers());
+    let servers = servers.map(|(user, servers)| servers.files(cwd, user, folder)).unwrap_or_default();
+    settings.into_iter().chain(servers).collect()
 }
 
 /// What this machine can hold, if that is what the policies want.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use writ_claims::{Limits, Repository, status_of};
+use writ_claims::{Limits, Only, Repository, status_of};
 use writ_consequence::{Git, Probe, Seen};
 
 use super::authored;
@@ -78,10 +78,11 @@ fn look(path: &Path, only: Option<&Path>, timeout: Duration) -> Seen {
     let Ok(repository) = Repository::containing(path.parent().unwrap_or(path)) else {
         return Seen { exists: Some(true), git: Some(Git::Outside), folder };
     };
-    if only.is_some_and(|only| !repository.is_only(only)) {
+    let only = only.map(Only::at);
+    if only.is_some_and(|only| !only.is(&repository)) {
         return Seen { exists: Some(true), git: Some(Git::Outside), folder };
     }
-    let limits = Limits { timeout, ..Limits::default() };
+    let limits = Limits { timeout, only, ..Limits::default() };
     let states = status_of(&repository.root, path, &limits);
     let worst = states.map(|states| {
         let any = |wanted: &str| states.iter().any(|state| state == wanted);

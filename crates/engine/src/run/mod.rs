@@ -264,11 +264,11 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Where a program lies, links followed.
+/// Where a program lies.
 fn found(name: &str, cwd: &Path, search: &[PathBuf]) -> Option<PathBuf> {
     let places =
         if name.contains('/') { vec![cwd.join(name)] } else { search.iter().map(|dir| dir.join(name)).collect() };
-    places.into_iter().find(|path| path.is_file())?.canonicalize().ok()
+    places.into_iter().find(|path| path.is_file())
 }
 
 #[cfg(test)]

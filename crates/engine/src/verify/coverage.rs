@@ -18,8 +18,9 @@ use writ_evidence::tally::Tally;
 use super::decisions::event;
 use super::read::Stretches;
 use super::report::{self, Phase, Standing, Unobserved};
+use crate::confine::supervise::CONFINED;
 use crate::decide::call::RUN;
-use crate::session::rows::{COMMAND, STARTED};
+use crate::session::rows::{BEGAN, COMMAND, STARTED};
 
 /// Most calls without a row whose repetition is noticed: a transcript may be anything.
 const ROOM: usize = 1 << 16;
@@ -37,6 +38,9 @@ pub struct Seen {
     ran_though_denied: Tally,
     /// What hooks read of the transcripts.
     pub read: Stretches,
+    /// Whether something ran as a whole, and whether a client said that it began.
+    ran: bool,
+    began: bool,
     /// The transcripts of clients that began in a run.
     mains: BTreeSet<PathBuf>,
 }
@@ -67,6 +71,8 @@ impl Seen {
         if let Some(reading) = row.detail.get("transcripts").and_then(|read| json::from_value(read).ok()) {
             self.read.add(row.sequence, reading);
         }
+        self.ran |= event(row) == CONFINED;
+        self.began |= event(row) == STARTED;
         if event(row) == STARTED
             && let Some(main) = row.detail.get("transcript").and_then(Value::as_str)
             && self.mains.len() < MOST
@@ -89,6 +95,19 @@ impl Seen {
             }
             RowDecision::Checkpoint => {}
         }
+    }
+
+    /// A client that was run and never asked a hook: it has none, or could not read where they are.
+    pub fn unasked(&self, genesis: Option<&Row>) -> Option<Phase> {
+        let text = |name| genesis?.detail.get(name).and_then(Value::as_str);
+        let is_client = text("began") == Some(BEGAN) && text("client") != Some(COMMAND);
+        (is_client && self.ran && !self.began).then(|| Phase {
+            name: "beginning",
+            outcome: report::Outcome::Absent,
+            standing: Standing::Observed,
+            summary: "the client that was run never asked a hook: nothing is known of its calls".to_owned(),
+            findings: Vec::new(),
+        })
     }
 
     /// The number of a tool, under its canonical name.

@@ -149,6 +149,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(chains.phase());
     phases.extend(claims.phases());
     phases.extend(evidence.beginning());
+    phases.extend(seen.unasked(evidence.genesis()));
     phases.extend(policies::absent(&named, &kept));
     let recorded = evidence.genesis().and_then(coverage::recorded_path).map(PathBuf::from);
     let client = evidence.genesis().map_or(Err(String::new()), |genesis| rows::client(&genesis.detail));
