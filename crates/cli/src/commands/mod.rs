@@ -9,7 +9,7 @@ mod decide;
 mod demo;
 mod doctor;
 mod evaluate;
-mod exec;
+pub mod exec;
 pub mod hook;
 mod init;
 mod keys;

@@ -141,12 +141,14 @@ pub fn answer(session: &Session<'_>, call: &ToolCall, id: &str, answer: Answer) 
 }
 
 /// The line that runs another in a sandbox. Where that ended well, the shell goes on in the folder it ended in: Writ writes its name
-/// to descriptor 9. Everything else is left to it as it is.
+/// to descriptor 9. Everything else is left to it as it is. The shell is copied once, by the substitution: `exec` is what spares the
+/// second copy, and a third is made only where the code is not 0.
 fn wrapped(program: &Path, session: &str, call: &str, line: &str) -> String {
     let [program, session, call, line] = [&program.to_string_lossy(), session, call, line].map(quoted);
     format!(
-        "{{ writ_folder=$({program} exec --session {session} --call {call} -- {line} 9>&1 >&8 8>&-); }} 8>&1; \
-         writ_status=$?; [ -z \"$writ_folder\" ] || cd -- \"$writ_folder\"; (exit $writ_status)"
+        "{{ writ_folder=$(exec {program} exec --session {session} --call {call} -- {line} 9>&1 >&8 8>&-); }} 8>&1; \
+         writ_status=$?; [ -z \"$writ_folder\" ] || cd -- \"$writ_folder\"; \
+         [ \"$writ_status\" -eq 0 ] || (exit $writ_status)"
     )
 }
 
