@@ -27,4 +27,7 @@ pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
 pub use plan::PlanError;
 pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test, sweep_grounds};
-pub use supervise::{Command, End, Host, Listeners, MemoryHeldBy, Outcome, RunError, STAND_IN, run, sweep};
+pub use supervise::{
+    Book, Command, End, Host, Joined, Lease, Listeners, MemoryHeldBy, Outcome, RunError, STAND_IN, Shared,
+    close_to_others, detach, listen, read_now, run, sweep,
+};

@@ -106,6 +106,7 @@ pub fn self_test(
         arguments: arguments.iter().cloned().chain([text(&here.world(confinement, &inside)?)]).collect(),
         output: Some(OwnedFd::from(write)),
         kept: None,
+        shared: None,
     };
     let outcome = supervise::carry_out(&inside.confinement(confinement, mounts), command, host, |_| Ok(()))?;
     let attacked = done(read)?.filter(|_| outcome.end == End::Exited(0)).ok_or(SelfTestError::Unfinished("inside"))?;

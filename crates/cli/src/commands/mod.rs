@@ -12,6 +12,7 @@ mod evaluate;
 pub mod exec;
 pub mod hook;
 mod init;
+mod keep;
 mod keys;
 mod ledger;
 mod mcp;
@@ -41,6 +42,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Doctor(args) => doctor::run(&args),
         Command::Hook(args) => hook::from_command(&args),
         Command::Exec(args) => exec::run(&args),
+        Command::Keep(args) => keep::run(&args),
         Command::Sandbox(command) => sandbox::run(&command),
         Command::Policy(command) => policy::run(command),
         Command::Keys(command) => keys::run(command),

@@ -3,7 +3,7 @@
 //! Owns the way from the call's row to the run. Refuses a line that no row lets run, and an order that is not the one the row names.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -93,13 +93,13 @@ impl ExecError {
 pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     let store = Store::open(home.state().map_err(SessionError::from)?.to_owned())?;
     let (grant, order) = order(&store, line)?;
-    let (mut folder, kept) = io::pipe()?;
+    let (folder, kept) = io::pipe()?;
     let script = script(line, &store, kept.as_raw_fd());
     let command =
         Command { kept: Some(OwnedFd::from(kept)), ..Command::new(&line.shell, ["-c".into(), OsString::from(script)]) };
     let (session, call) = (line.session.clone(), Some(line.call.to_owned()));
     let ran = supervise(&Recorder { store, home: home.clone(), session, call }, &grant, &order, command)?;
-    let folder = (ran.code == 0).then(|| ended_in(&mut folder)).flatten();
+    let folder = (ran.code == 0).then(|| ended_in(&folder)).flatten();
     Ok(Ran { code: ran.code, folder, refused: ran.refused })
 }
 
@@ -111,11 +111,15 @@ fn order(store: &Store, line: &Line<'_>) -> Result<(Grant, Order), ExecError> {
     };
     let row = store.last_row_where(line.session, allows)?.ok_or_else(not_granted)?;
     let grant = granted(&row.detail).ok_or_else(not_granted)?;
-    let path = store.folder(line.session).join(Order::file_name(grant.confinement()));
-    let bytes = regular_file::read(&path, MAX_ORDER).ok().filter(|bytes| Digest::of(bytes) == grant.confinement());
-    let order: Option<Order> = bytes.and_then(|bytes| json::from_slice(&bytes).ok());
-    let order = order.ok_or(ExecError::NoOrder { path })?;
+    let order = kept(store, line.session, grant.confinement())?;
     grant.covers(order.digest(), line.text).then_some((grant, order)).ok_or_else(not_granted)
+}
+
+/// The order of this digest, as it was granted.
+pub fn kept(store: &Store, session: &SessionId, digest: Digest) -> Result<Order, ExecError> {
+    let path = store.folder(session).join(Order::file_name(digest));
+    let bytes = regular_file::read(&path, MAX_ORDER).ok().filter(|bytes| Digest::of(bytes) == digest);
+    bytes.and_then(|bytes| json::from_slice(&bytes).ok()).ok_or(ExecError::NoOrder { path })
 }
 
 /// The line behind what the client's shell does first, and the folder it ends in written to `descriptor`.
@@ -128,10 +132,9 @@ fn script(line: &Line<'_>, store: &Store, descriptor: i32) -> String {
     format!("{before}eval '{quoted}' && pwd -P >&{descriptor}")
 }
 
-/// The folder that was told, where it is one.
-fn ended_in(told: &mut impl io::Read) -> Option<PathBuf> {
-    let mut text = Vec::new();
-    told.take(8192).read_to_end(&mut text).ok()?;
+/// The folder that was told, where it is one. What the line has left running may have the other end still.
+fn ended_in(told: &io::PipeReader) -> Option<PathBuf> {
+    let text = writ_sandbox::read_now(told, 8192).ok()?;
     let path = String::from_utf8(text).ok()?;
     let path = PathBuf::from(path.strip_suffix('\n')?);
     (path.is_absolute() && path.is_dir()).then_some(path)

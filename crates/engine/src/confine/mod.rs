@@ -4,6 +4,7 @@
 //! runs was allowed before, and its row says in what.
 
 pub mod exec;
+pub mod keeper;
 pub mod order;
 mod places;
 pub mod plan;

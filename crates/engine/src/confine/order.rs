@@ -9,7 +9,7 @@ use writ_core::json::{self, Value};
 use writ_core::{Answer, Decision, Digest, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
 use writ_policy::{Domains, Grant, Held, Policy};
-use writ_sandbox::{Confinement, HostPath, Level, Network};
+use writ_sandbox::{Confinement, HostPath, Level, Network, Survivors};
 
 use super::plan::{self, Ground};
 use super::strength;
@@ -26,6 +26,9 @@ pub struct Order {
     pub confinement: Confinement,
     /// What the egress proxy lets through.
     pub egress: Rules,
+    /// Calls of a session that have the same here share a network, and the processes that they leave running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Digest>,
 }
 
 impl Order {
@@ -110,7 +113,21 @@ fn order(
         confinement.temporary_folder = Some(HostPath::new(folder).map_err(|error| error.to_string())?);
     }
     confinement.environment.drop.extend(session.home.secret_variables.iter().cloned());
-    Ok(Order { confinement, egress: Rules { domains, ..Rules::default() } })
+    let egress = Rules { domains, ..Rules::default() };
+    let shared = namespaces.then(|| share(&mut confinement, &egress, layers, approved));
+    Ok(Order { confinement, egress, shared })
+}
+
+/// Which calls share a network, and processes with it. What a call leaves running goes on under the rules it began with: so only under the
+/// same policies, never with what a human let one call do, and not where a limit is on the call as a whole.
+fn share(confinement: &mut Confinement, egress: &Rules, layers: &[&Policy], approved: bool) -> Digest {
+    let limits = &confinement.limits;
+    if !approved && limits.wall_time.is_none() && limits.memory.is_none() {
+        confinement.survivors = Survivors::Stay;
+    }
+    let policies: Vec<Digest> = layers.iter().map(|policy| policy.digest()).collect();
+    let alike = (policies, &confinement.network, egress, confinement.identity);
+    Digest::of(json::to_canonical(&alike).as_bytes())
 }
 
 impl Prepared {

@@ -10,9 +10,10 @@ use serde::Serialize;
 use writ_core::Digest;
 use writ_core::json::{self, Value};
 use writ_policy::Grant;
-use writ_sandbox::{Command, End, Host, Level, RunError};
+use writ_sandbox::{Command, End, Host, Level, RunError, Survivors};
 use writ_store::StoreError;
 
+use super::keeper::{self, KeeperError};
 use super::order::Order;
 use super::record::Recorder;
 use super::strength::{self, StrengthError};
@@ -43,6 +44,9 @@ pub enum SuperviseError {
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// Who holds what the session's calls share.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
     /// It ran, and its row could not be written.
     #[error("it ran, and that could not be recorded: {0}")]
     Unrecorded(SessionError),
@@ -61,23 +65,37 @@ pub fn supervise(recorder: &Recorder, grant: &Grant, order: &Order, command: Com
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let host = Host { features: &features, state: recorder.store.root() };
     let traffic = Arc::new(Traffic::of(recorder.clone()));
-    let ran = writ_sandbox::run(grant, &order.confinement, command, host, |listeners| {
-        traffic::serve(order, listeners, &traffic).map_err(io::Error::other)
+    let mut lease = None;
+    let mut command = command;
+    if let Some(shared) = order.shared {
+        let (lent, namespaces) = keeper::borrow(recorder, order, shared)?;
+        lease = Some(lent);
+        command.shared = Some(namespaces);
+    }
+    let ran = writ_sandbox::run(grant, &order.confinement, command, host, |mut listeners| {
+        match (&lease, listeners.mounts.take()) {
+            (Some(lease), Some(mounts)) => lease.began(mounts).map(|()| None),
+            _ => traffic::serve(order, listeners, &traffic, None).map_err(io::Error::other),
+        }
     })?;
     let (code, ended) = ended(ran.end);
-    let seen = traffic.seen();
+    let stays = order.confinement.survivors == Survivors::Stay && matches!(ran.end, End::Exited(_) | End::Signaled(_));
+    let seen = match lease {
+        Some(lease) => keeper::give_back(lease, stays),
+        None => Some(traffic.seen()),
+    };
     let row = Confined {
         order: order.digest(),
         level,
         features: Digest::of(json::to_canonical(&features).as_bytes()),
         ended,
         milliseconds: u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
-        connections: seen.allowed,
-        refused: seen.refused,
+        connections: seen.as_ref().map(|seen| seen.allowed),
+        refused: seen.as_ref().map(|seen| seen.refused),
         standing: "enforced",
     };
     recorder.record(CONFINED, row).map_err(SuperviseError::Unrecorded)?;
-    Ok(Ran { code, refused: seen.words })
+    Ok(Ran { code, refused: seen.map(|seen| seen.words).unwrap_or_default() })
 }
 
 fn ended(end: End) -> (u8, Ended) {
@@ -99,8 +117,11 @@ struct Confined {
     features: Digest,
     ended: Ended,
     milliseconds: u64,
-    connections: u64,
-    refused: u64,
+    /// Nothing where the keeper that knew was killed: each connection has a row of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<u64>,
     standing: &'static str,
 }
 

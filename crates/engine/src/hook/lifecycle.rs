@@ -11,6 +11,7 @@ use writ_policy::Enforce;
 
 use super::Prepared;
 use crate::claims;
+use crate::confine::keeper;
 use crate::session::observed::Observed;
 use crate::session::rows::Who;
 use crate::session::{Session, SessionError, seal, unhooked};
@@ -77,6 +78,9 @@ pub fn record(
     session.append(draft)?;
     if unhooked::ends_turn(event) {
         seal::seal(session)?;
+    }
+    if matches!(event, EventKind::SessionEnd { .. }) {
+        keeper::retire(session.store, &session.id);
     }
     match event {
         EventKind::SessionStart { .. } if session.fresh => Ok(welcome(session)),

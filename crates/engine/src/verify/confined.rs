@@ -63,7 +63,13 @@ impl Confined {
 
     /// Takes the next row.
     pub fn row(&mut self, row: &Row) {
-        let Some(id) = &row.call_id else { return };
+        let Some(id) = &row.call_id else {
+            // What several calls share may have been reached by any of them.
+            if event(row) == CONNECTION {
+                self.connection(row);
+            }
+            return;
+        };
         match (row.decision, event(row)) {
             (RowDecision::Approved | RowDecision::Asked, "tool-call") => {
                 if let Some(grant) = granted(&row.detail) {

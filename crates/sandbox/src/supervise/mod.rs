@@ -3,11 +3,13 @@
 //! Owns a run from its preparation to its end. Refuses to start what cannot be held. Its invariant: however `run` ends, no process of the
 //! run is left, and with the supervisor's own death (even by `SIGKILL`) the kernel ends them.
 
+mod alone;
 mod environment;
 mod group;
 mod identity;
 mod prepare;
 mod reserved;
+mod shared;
 mod temporary;
 mod watch;
 
@@ -18,6 +20,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
@@ -31,10 +34,12 @@ use crate::message::{self, Failure, Message, Step};
 use crate::plan::PlanError;
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
+pub use alone::{close_to_others, detach};
 use group::Group;
 pub use identity::STAND_IN;
 use reserved::Names;
 pub use reserved::sweep;
+pub use shared::{Book, Joined, Lease, Shared, listen};
 pub use watch::End;
 
 /// What is run.
@@ -50,6 +55,8 @@ pub struct Command {
     pub output: Option<OwnedFd>,
     /// A descriptor that it gets beside the first three, under its own number.
     pub kept: Option<OwnedFd>,
+    /// Namespaces of a [`Shared`] to run in.
+    pub shared: Option<Joined>,
 }
 
 impl Command {
@@ -61,6 +68,7 @@ impl Command {
             arguments: arguments.into_iter().collect(),
             output: None,
             kept: None,
+            shared: None,
         }
     }
 }
@@ -74,6 +82,8 @@ pub struct Listeners {
     pub direct: Vec<TcpListener>,
     /// For names.
     pub dns: Option<UdpSocket>,
+    /// Where namespaces are shared, what stands for the run's own mounts: all its processes have them, and no others.
+    pub mounts: Option<OwnedFd>,
 }
 
 /// How a run ended.
@@ -176,6 +186,19 @@ pub struct Host<'a> {
     pub state: &'a Path,
 }
 
+/// What lies in a pipe now, up to `most` bytes: who waits for its end waits for everybody who has it.
+pub fn read_now(pipe: impl AsFd, most: usize) -> io::Result<Vec<u8>> {
+    let flags = fcntl_getfl(&pipe)?;
+    fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)?;
+    let mut bytes = vec![0; most];
+    match rustix::io::read(&pipe, &mut bytes) {
+        Ok(length) => bytes.truncate(length),
+        Err(Errno::AGAIN) => bytes.clear(),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(bytes)
+}
+
 /// Runs a command in a confinement and waits for its end. `ready` gets the listening sockets before the command starts; what it gives is
 /// kept until the run has ended. Whoever has no grant cannot call it; that the grant covers this run is for the holder to have seen, who
 /// knows what else it was granted with.
@@ -215,7 +238,10 @@ pub fn carry_out<T>(
     let sandbox = match clone(prepared.namespaces).map_err(outside("start a process in namespaces of its own"))? {
         Forked::Child => {
             drop(ours);
-            inside::first(&mut orders, &theirs);
+            match orders.join {
+                None => inside::first(&mut orders, &theirs),
+                Some(_) => inside::join(&mut orders, &theirs),
+            }
         }
         Forked::Parent(child) => Sandbox::new(child),
     };
@@ -223,12 +249,21 @@ pub fn carry_out<T>(
     let sandbox = if orders.namespaces { sandbox } else { sandbox.ended_by(&ours)? };
     let plan = &orders.plan;
     group.join(sandbox.pid()).map_err(|error| RunError::Outside("enter the control group", error))?;
-    if orders.namespaces {
+    if orders.namespaces && orders.join.is_none() {
         identity::map(sandbox.pid(), &prepared.identity)?;
     }
     message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
     let explain = |failure| prepare::explain(failure, plan, &program);
-    let listeners = await_ready(&ours, confinement, explain)?;
+    let (sandbox, listeners) = match &orders.join {
+        None => (sandbox, await_ready(&ours, &confinement.network, explain)?),
+        Some(_) => {
+            let first = await_joined(&ours, explain)?;
+            let listeners = await_mounts(&ours, explain)?;
+            // It has done its part.
+            drop(sandbox);
+            (first, listeners)
+        }
+    };
     names.placed();
     let kept = ready(listeners).map_err(RunError::Caller)?;
     message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
@@ -300,19 +335,29 @@ impl Drop for Sandbox {
     }
 }
 
+/// Descriptors beside the word that the sandbox stands.
+fn await_descriptors(socket: &OwnedFd, explain: impl Fn(Failure) -> RunError) -> Result<Vec<OwnedFd>, RunError> {
+    let mut descriptors = Vec::new();
+    let message = message::receive(socket, RecvFlags::empty(), |descriptor| descriptors.push(descriptor));
+    match message.map_err(outside("hear from the sandbox"))? {
+        Some(Message::Ready) => Ok(descriptors),
+        Some(Message::Failed(failure)) => Err(explain(failure)),
+        Some(_) | None => Err(RunError::Silent),
+    }
+}
+
+fn await_mounts(socket: &OwnedFd, explain: impl Fn(Failure) -> RunError) -> Result<Listeners, RunError> {
+    let mounts = await_descriptors(socket, explain)?.pop().ok_or(RunError::Silent)?;
+    Ok(Listeners { mounts: Some(mounts), ..Listeners::default() })
+}
+
 fn await_ready(
     socket: &OwnedFd,
-    confinement: &Confinement,
+    network: &Network,
     explain: impl Fn(Failure) -> RunError,
 ) -> Result<Listeners, RunError> {
-    let mut sockets = Vec::new();
-    let message = message::receive(socket, RecvFlags::empty(), |socket| sockets.push(socket));
-    match message.map_err(outside("hear from the sandbox"))? {
-        Some(Message::Ready) => {}
-        Some(Message::Failed(failure)) => return Err(explain(failure)),
-        Some(_) | None => return Err(RunError::Silent),
-    }
-    let Network::Proxied(ports) = &confinement.network else { return Ok(Listeners::default()) };
+    let sockets = await_descriptors(socket, explain)?;
+    let Network::Proxied(ports) = network else { return Ok(Listeners::default()) };
     let wanted = 1 + ports.direct.len() + usize::from(ports.dns.is_some());
     if sockets.len() != wanted {
         return Err(RunError::Silent);
@@ -320,7 +365,20 @@ fn await_ready(
     let mut sockets = sockets.into_iter();
     let http = sockets.next().map(TcpListener::from);
     let direct = sockets.by_ref().take(ports.direct.len()).map(TcpListener::from).collect();
-    Ok(Listeners { http, direct, dns: sockets.next().map(UdpSocket::from) })
+    Ok(Listeners { http, direct, dns: sockets.next().map(UdpSocket::from), mounts: None })
+}
+
+/// The first process, where another started it for this one.
+fn await_joined(socket: &OwnedFd, explain: impl Fn(Failure) -> RunError) -> Result<Sandbox, RunError> {
+    let mut handle = None;
+    let message = message::receive(socket, RecvFlags::empty(), |descriptor| handle = Some(descriptor));
+    match (message.map_err(outside("hear from the sandbox"))?, handle) {
+        (Some(Message::Joined(pid)), Some(handle)) => {
+            Ok(Sandbox::new(Child { pid: Pid::from_raw(pid).ok_or(RunError::Silent)?, handle }))
+        }
+        (Some(Message::Failed(failure)), _) => Err(explain(failure)),
+        _ => Err(RunError::Silent),
+    }
 }
 
 fn await_started(socket: &OwnedFd, explain: impl Fn(Failure) -> RunError) -> Result<OwnedFd, RunError> {

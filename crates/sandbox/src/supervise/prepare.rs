@@ -15,7 +15,7 @@ use super::{Command, RunError, environment, temporary};
 use crate::calls;
 use crate::confinement::{Confinement, Limits, Network};
 use crate::features::{Features, Layer, Level};
-use crate::inside::Orders;
+use crate::inside::{Join, Orders};
 use crate::message::{Failure, Step};
 use crate::plan::{Account, Ground, Plan};
 use crate::sys::process::Texts;
@@ -76,6 +76,13 @@ pub fn prepare(
     let arguments: Result<Vec<CString>, _> =
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
     let arguments = arguments.map_err(|error| RunError::Outside("pass the arguments on", error.into()))?;
+    let own = if namespaces { self::namespaces(confinement) } else { 0 };
+    let join = match command.shared {
+        Some(shared) if namespaces => Some(shared.join(confinement, own)?),
+        Some(_) => return Err(RunError::Layer(Layer::Processes)),
+        None => None,
+    };
+    let made = if join.is_some() { 0 } else { own };
     let orders = Orders {
         slots,
         plan,
@@ -86,7 +93,9 @@ pub fn prepare(
         session: confinement.session,
         survivors: confinement.survivors,
         limits: resources(&confinement.limits, features),
-        rules: Some(rules(abi)?),
+        // What earlier runs left in the same namespace of processes can be signalled, and nothing else is to be seen in it.
+        rules: Some(rules(abi, !join.as_ref().is_some_and(Join::shares_processes))?),
+        join,
         filters,
         mask,
         ignored,
@@ -97,10 +106,10 @@ pub fn prepare(
         arguments: Texts::new(arguments),
         environment: Texts::new(environment::texts(&variables)),
     };
-    Ok((Prepared { namespaces: if namespaces { self::namespaces(confinement) } else { 0 }, identity }, orders))
+    Ok((Prepared { namespaces: made, identity }, orders))
 }
 
-fn namespaces(confinement: &Confinement) -> i32 {
+pub fn namespaces(confinement: &Confinement) -> i32 {
     let always = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
@@ -125,12 +134,14 @@ fn resources(limits: &Limits, features: &Features) -> Vec<(Resource, u64)> {
 }
 
 /// A rule set that refuses everything, to which rights are added inside.
-fn rules(abi: ABI) -> Result<OwnedFd, RunError> {
+fn rules(abi: ABI, signals: bool) -> Result<OwnedFd, RunError> {
     let made = || -> Result<RulesetCreated, RulesetError> {
         // Path sockets are closed by the filter, or open on purpose.
         let files: BitFlags<AccessFs> = AccessFs::from_all(abi) & !BitFlags::from(AccessFs::ResolveUnix);
         let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(files)?;
-        let rules = if abi >= ABI::V6 { rules.scope(Scope::from_all(abi))? } else { rules };
+        let scopes: BitFlags<Scope> = Scope::from_all(abi);
+        let scopes = if signals { scopes } else { scopes & !BitFlags::from(Scope::Signal) };
+        let rules = if abi >= ABI::V6 { rules.scope(scopes)? } else { rules };
         rules.create()
     };
     let rules: Option<OwnedFd> = made().ok().ok_or(RunError::Layer(Layer::Landlock))?.into();
@@ -150,6 +161,7 @@ pub fn explain(failure: Failure, plan: &Plan, program: &OsString) -> RunError {
         Step::Folder => Some(plan.folder.as_c_str()),
         Step::Map
         | Step::Identity
+        | Step::Join
         | Step::Tie
         | Step::Loopback
         | Step::Listen

@@ -80,7 +80,12 @@ impl Run<'_> {
                         Message::Signaled(signal) => end = Some(End::Signaled(signal)),
                         Message::Failed(failure) => return Ok(Err(failure)),
                         Message::Stopped(stop) => self.stop(stop)?,
-                        Message::Continued | Message::Mapped | Message::Go | Message::Ready | Message::Started => {}
+                        Message::Continued
+                        | Message::Mapped
+                        | Message::Go
+                        | Message::Ready
+                        | Message::Started
+                        | Message::Joined(_) => {}
                     }
                 }
             }

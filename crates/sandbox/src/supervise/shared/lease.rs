@@ -1,0 +1,100 @@
+//! The side that borrows, and the socket where both meet.
+//!
+//! Owns what is said there: a name, namespaces; mounts, that they are known; how the run ended, what was seen of it. Refuses an answer of
+//! another user. Its invariant: a run that does not say that it ended well, however that comes, is ended.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, chmod, openat};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen as wait_for, socket_with,
+};
+use rustix::process::geteuid;
+
+use super::packet;
+
+/// What is said at the end of a run whose children may stay.
+pub const WELL: &[u8] = b"well";
+/// Asked for instead of a run's name: that nobody gets them any more.
+pub const RETIRE: &str = "\0retire";
+/// How many may wait.
+const WAITING: i32 = 128;
+
+/// Namespaces to run in, lent by whoever holds them.
+#[derive(Debug)]
+pub struct Joined {
+    pub(super) user: OwnedFd,
+    pub(super) processes: OwnedFd,
+    pub(super) network: Option<OwnedFd>,
+}
+
+/// That they are lent. Where it is dropped, what is left of the run ends.
+#[derive(Debug)]
+pub struct Lease(OwnedFd);
+
+impl Lease {
+    /// Asks for them at the socket `name` in `folder`, for a run that is called `run`.
+    pub fn ask(folder: &Path, name: &str, run: &str) -> io::Result<(Self, Joined)> {
+        let socket = reach(folder, name)?;
+        packet::send(&socket, run.as_bytes(), &[])?;
+        let (_, descriptors) = packet::receive(&socket)?;
+        let mut descriptors = descriptors.into_iter();
+        match (descriptors.next(), descriptors.next(), descriptors.next()) {
+            (Some(user), Some(processes), network) => Ok((Self(socket), Joined { user, processes, network })),
+            _ => Err(io::Error::other("no namespaces were lent")),
+        }
+    }
+
+    /// Whether anybody answers there.
+    pub fn answers(folder: &Path, name: &str) -> bool {
+        reach(folder, name).is_ok()
+    }
+
+    /// Has them lent to nobody any more: they end with the last run that has them.
+    pub fn retire(folder: &Path, name: &str) -> io::Result<()> {
+        packet::send(&reach(folder, name)?, RETIRE.as_bytes(), &[])
+    }
+
+    /// Says which mounts the run's processes have, before its command starts.
+    pub fn began(&self, mounts: OwnedFd) -> io::Result<()> {
+        packet::send(&self.0, b"began", &[mounts.as_fd()])?;
+        packet::receive(&self.0).map(drop)
+    }
+
+    /// Gives them back; with `stay`, what the command has left goes on. What is told of the run comes back.
+    pub fn end(self, stay: bool) -> io::Result<Vec<u8>> {
+        packet::send(&self.0, if stay { WELL } else { b"end" }, &[])?;
+        packet::receive(&self.0).map(|(told, _)| told)
+    }
+}
+
+fn reach(folder: &Path, name: &str) -> io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    at(folder, name, |address| Ok(connect(&socket, address)?))?;
+    if socket_peercred(&socket)?.uid != geteuid() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "answered by somebody else"));
+    }
+    Ok(socket)
+}
+
+/// A socket at which namespaces are asked for, in the place of one that nobody answers at any more.
+pub fn listen(folder: &Path, name: &str) -> io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    match std::fs::remove_file(folder.join(name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    at(folder, name, |address| Ok(bind(&socket, address)?))?;
+    chmod(folder.join(name), Mode::from_raw_mode(0o600))?;
+    wait_for(&socket, WAITING)?;
+    Ok(socket)
+}
+
+/// A socket's path may have no more than 107 bytes, whatever the folder's.
+fn at(folder: &Path, name: &str, then: impl FnOnce(&SocketAddrUnix) -> io::Result<()>) -> io::Result<()> {
+    let folder = openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    then(&SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))?)
+}
