@@ -129,7 +129,8 @@ fn script(line: &Line<'_>, store: &Store, descriptor: i32) -> String {
     let prelude = client.and_then(|client| client.shell_calls()?.prelude(&line.arguments));
     let before = prelude.map_or_else(String::new, |prelude| format!("{prelude} && "));
     let quoted = line.text.replace('\'', r"'\''");
-    format!("{before}eval '{quoted}' && pwd -P >&{descriptor}")
+    // What the line leaves running does not get the descriptor.
+    format!("{before}eval '{quoted}' {descriptor}>&- && pwd -P >&{descriptor}")
 }
 
 /// The folder that was told, where it is one. What the line has left running may have the other end still.

@@ -1,5 +1,7 @@
 //! The `files` and `domains` lists against facts (R12–R14).
 
+use std::net::IpAddr;
+
 use writ_core::{Subject, Verdict};
 use writ_shell::Access;
 
@@ -11,6 +13,8 @@ use crate::rules::{PathRule, last_word, last_word_of};
 use crate::scope::Scope;
 
 const AMBIGUOUS: &str = "writ:ambiguous-url";
+/// What no rule of a list of hosts names.
+const NOT_ALLOWED: &str = "/domains/allow";
 
 impl Judge<'_> {
     pub(super) fn path(&mut self, fact: &PathFact) {
@@ -209,6 +213,9 @@ impl Judge<'_> {
             }
         };
         if let Some(rule) = domains.refuses(fact) {
+            if self.facts.held.hosts && rule == NOT_ALLOWED && is_own(name) {
+                return;
+            }
             let rule = rule.to_owned();
             let matched = matched(Subject::Host, name, fact.span);
             self.say(
@@ -232,4 +239,10 @@ fn rule_applies(names: [&str; 2], scope: Scope, fact: &PathFact) -> bool {
             Scope::Writes => !named(&["Write", "Edit", "MultiEdit", "NotebookEdit"]),
             Scope::Changes => !fact.new && !named(&["Edit", "MultiEdit"]),
         }
+}
+
+/// Whether a host is the machine itself: where the kernel holds the network, that is one of the session's own, where nobody else listens.
+fn is_own(name: &str) -> bool {
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

@@ -6,9 +6,10 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags, chmod, openat};
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen as wait_for, socket_with,
 };
@@ -20,6 +21,8 @@ use super::packet;
 pub const WELL: &[u8] = b"well";
 /// Asked for instead of a run's name: that nobody gets them any more.
 pub const RETIRE: &str = "\0retire";
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How many may wait.
 const WAITING: i32 = 128;
 
@@ -55,7 +58,10 @@ impl Lease {
 
     /// Has them lent to nobody any more: they end with the last run that has them.
     pub fn retire(folder: &Path, name: &str) -> io::Result<()> {
-        packet::send(&reach(folder, name)?, RETIRE.as_bytes(), &[])
+        let socket = reach(folder, name)?;
+        packet::send(&socket, RETIRE.as_bytes(), &[])?;
+        // Who asks is looked at, so is not to end before.
+        packet::receive(&socket).map(drop)
     }
 
     /// Says which mounts the run's processes have, before its command starts.
@@ -73,6 +79,7 @@ impl Lease {
 
 fn reach(folder: &Path, name: &str) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
     at(folder, name, |address| Ok(connect(&socket, address)?))?;
     if socket_peercred(&socket)?.uid != geteuid() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "answered by somebody else"));

@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ struct Counter {
     /// Told when something has changed.
     changed: OwnedFd,
     /// Those whose shells asked.
-    clients: Mutex<Vec<(Pid, OwnedFd)>>,
+    clients: Mutex<Vec<(Pid, Arc<OwnedFd>)>>,
 }
 
 impl Shared {
@@ -80,16 +80,16 @@ impl Shared {
     }
 
     fn wait(&self, listener: &OwnedFd, counter: &Counter) -> io::Result<[bool; 2]> {
-        let mut sources = [
-            PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.holder.handle().as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(counter.changed.as_fd(), PollFlags::IN),
-        ];
+        let clients: Vec<Arc<OwnedFd>> = counter.clients().iter().map(|(_, handle)| Arc::clone(handle)).collect();
+        let first = [listener.as_fd(), self.holder.handle().as_fd(), counter.changed.as_fd()];
+        let all = first.into_iter().chain(clients.iter().map(|handle| handle.as_fd()));
+        let mut sources: Vec<PollFd<'_>> = all.map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN)).collect();
         match poll(&mut sources, Timespec::try_from(LOOK).ok().as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let [asked, ended, changed] = sources.map(|source| !source.revents().is_empty());
+        let happened = |place: usize| sources.get(place).is_some_and(|source| !source.revents().is_empty());
+        let [asked, ended, changed] = [0, 1, 2].map(happened);
         if changed {
             // That it was read is all that matters.
             rustix::io::read(&counter.changed, &mut [0u8; 8]).unwrap_or_default();
@@ -113,7 +113,7 @@ impl Shared {
         let name = String::from_utf8(name).map_err(io::Error::other)?;
         if name == lease::RETIRE {
             counter.retired.store(true, Ordering::SeqCst);
-            return Ok(());
+            return packet::send(socket, b"retired", &[]);
         }
         if counter.retired.load(Ordering::SeqCst) {
             return Err(io::Error::other("lent to nobody any more"));
@@ -124,21 +124,25 @@ impl Shared {
 }
 
 impl Counter {
+    fn clients(&self) -> MutexGuard<'_, Vec<(Pid, Arc<OwnedFd>)>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes whose shell started the process that asked.
     fn client_of(&self, asked: Pid) {
         let client = kill::parent(asked).and_then(kill::parent);
         let Some(client) = client.filter(|client| client.as_raw_nonzero().get() != NOBODY) else { return };
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients();
         if !clients.iter().any(|(known, _)| *known == client)
             && let Ok(handle) = pidfd_open(client, PidfdFlags::empty())
         {
-            clients.push((client, handle));
+            clients.push((client, Arc::new(handle)));
         }
     }
 
     /// Whether one of the clients is alive, as far as they are known.
     fn clients_left(&self) -> bool {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients();
         let known = !clients.is_empty();
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         clients.retain(|(_, handle)| {
