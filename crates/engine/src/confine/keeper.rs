@@ -15,7 +15,7 @@ use std::time::Duration;
 use writ_core::json;
 use writ_core::{Digest, SessionId};
 pub use writ_sandbox::detach;
-use writ_sandbox::{Book, Joined, Lease, RunError, Shared, close_to_others, listen};
+use writ_sandbox::{Book, Host, Joined, Lease, RunError, Shared, close_to_others, listen};
 use writ_store::{Store, StoreError};
 
 use super::exec::{ExecError, kept};
@@ -91,8 +91,13 @@ pub fn borrow(recorder: &Recorder, order: &Order, shared: Digest) -> Result<(Lea
 }
 
 /// Gives them back: what was seen of the call, if the keeper still knows.
-pub fn give_back(lease: Lease, stays: bool) -> Option<Seen> {
-    json::from_slice(&lease.end(stays).ok()?).ok()
+pub fn give_back(lease: Lease, stays: bool, store: &Store) -> Option<Seen> {
+    let told = lease.end(stays);
+    if told.is_err() {
+        // It would have given the names back that the call reserved.
+        writ_sandbox::sweep(store.root()).ok();
+    }
+    json::from_slice(&told.ok()?).ok()
 }
 
 /// Ends what the calls of a session share, when the last that is running has ended.
@@ -168,7 +173,8 @@ impl Keeper {
         let shared = order.shared.ok_or_else(|| KeeperError::Order("its calls share nothing".to_owned()))?;
         let folder = store.folder(session).join(FOLDER).join(name(shared));
         let features = strength::features(&store)?;
-        let (shared, listeners) = Shared::begin(&order.confinement, &features)?;
+        let host = Host { features: &features, state: store.root() };
+        let (shared, listeners) = Shared::begin(&order.confinement, host)?;
         close_to_others()?;
         let shared = Arc::new(shared);
         let recorder = Recorder { store, home: home.clone(), session: session.clone(), call: None };

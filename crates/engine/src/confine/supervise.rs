@@ -81,7 +81,7 @@ pub fn supervise(recorder: &Recorder, grant: &Grant, order: &Order, command: Com
     let (code, ended) = ended(ran.end);
     let stays = order.confinement.survivors == Survivors::Stay && matches!(ran.end, End::Exited(_) | End::Signaled(_));
     let seen = match lease {
-        Some(lease) => keeper::give_back(lease, stays),
+        Some(lease) => keeper::give_back(lease, stays, &recorder.store),
         None => Some(traffic.seen()),
     };
     let row = Confined {

@@ -275,6 +275,9 @@ pub fn carry_out<T>(
     let memory = confinement.limits.memory.map(|_| group.holds_memory());
     drop(group);
     drop(kept);
+    if orders.join.is_some() {
+        names.hand_over();
+    }
     drop(names);
     drop(restore);
     match ended {

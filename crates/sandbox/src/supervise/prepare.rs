@@ -30,7 +30,7 @@ pub struct Prepared {
 /// Makes it.
 pub fn prepare(
     confinement: &Confinement,
-    command: Command,
+    mut command: Command,
     features: &Features,
     mask: Mask,
     ignored: Ignored,
@@ -58,8 +58,9 @@ pub fn prepare(
     if let Some(folder) = &confinement.temporary_folder {
         temporary::make_grounds(folder.as_path(), &plan.grounds)?;
     }
+    let owners = command.shared.as_mut().and_then(|shared| shared.owners.take());
     let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
-    for (slot, tree) in identity::lend_trees(&identity, &plan)? {
+    for (slot, tree) in identity::lend_trees(&identity, &plan, owners)? {
         if let Some(place) = slots.get_mut(slot) {
             *place = Some(tree);
         }

@@ -21,6 +21,8 @@ use super::packet;
 pub const WELL: &[u8] = b"well";
 /// Asked for instead of a run's name: that nobody gets them any more.
 pub const RETIRE: &str = "\0retire";
+/// What is lent, a letter each: users, processes, network, owners.
+pub const KINDS: [u8; 4] = *b"upno";
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How many may wait.
@@ -32,6 +34,8 @@ pub struct Joined {
     pub(super) user: OwnedFd,
     pub(super) processes: OwnedFd,
     pub(super) network: Option<OwnedFd>,
+    /// A namespace of users in which root's files are the command's, where it stands in for root.
+    pub(in super::super) owners: Option<OwnedFd>,
 }
 
 /// That they are lent. Where it is dropped, what is left of the run ends.
@@ -43,10 +47,18 @@ impl Lease {
     pub fn ask(folder: &Path, name: &str, run: &str) -> io::Result<(Self, Joined)> {
         let socket = reach(folder, name)?;
         packet::send(&socket, run.as_bytes(), &[])?;
-        let (_, descriptors) = packet::receive(&socket)?;
-        let mut descriptors = descriptors.into_iter();
-        match (descriptors.next(), descriptors.next(), descriptors.next()) {
-            (Some(user), Some(processes), network) => Ok((Self(socket), Joined { user, processes, network })),
+        let (which, descriptors) = packet::receive(&socket)?;
+        let mut joined = [const { None }; 4];
+        for (kind, descriptor) in which.into_iter().zip(descriptors) {
+            let place = KINDS.iter().position(|known| *known == kind);
+            if let Some(place) = place.and_then(|place| joined.get_mut(place)) {
+                *place = Some(descriptor);
+            }
+        }
+        match joined {
+            [Some(user), Some(processes), network, owners] => {
+                Ok((Self(socket), Joined { user, processes, network, owners }))
+            }
             _ => Err(io::Error::other("no namespaces were lent")),
         }
     }

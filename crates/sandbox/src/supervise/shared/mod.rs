@@ -19,9 +19,9 @@ use std::path::PathBuf;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::{Listeners, RunError, Sandbox, await_ready, identity, outside, prepare};
+use super::{Host, Listeners, RunError, Sandbox, await_ready, identity, outside, prepare, sweep};
 use crate::confinement::{Confinement, Network, Session, Survivors};
-use crate::features::{Features, Layer, Level};
+use crate::features::{Layer, Level};
 use crate::inside::{self, Base, Join};
 use crate::message::{self, Failure, Message};
 use crate::sys::process::{Forked, clone};
@@ -43,16 +43,18 @@ pub struct Shared {
     user: File,
     network: Option<File>,
     processes: File,
+    owners: Option<File>,
+    state: PathBuf,
 }
 
 impl Shared {
     /// Makes them, for runs of the same user and network as this one. The caller's thread has to live as long as they do. What comes beside
     /// are the sockets that listen in them.
-    pub fn begin(confinement: &Confinement, features: &Features) -> Result<(Self, Listeners), RunError> {
-        if let Some(missing) = features.missing(Level::Namespaces).first() {
+    pub fn begin(confinement: &Confinement, host: Host<'_>) -> Result<(Self, Listeners), RunError> {
+        if let Some(missing) = host.features.missing(Level::Namespaces).first() {
             return Err(RunError::Layer(*missing));
         }
-        let who = identity::of(confinement, features)?;
+        let who = identity::of(confinement, host.features)?;
         let own = prepare::namespaces(confinement) & (libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNET);
         let base = Base { become_user: who.other.then_some((who.uid, who.gid)), network: confinement.network.clone() };
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
@@ -80,7 +82,9 @@ impl Shared {
         let network = if confinement.network == Network::Open { None } else { Some(open("net")?) };
         let (user, processes) = (open("user")?, open("pid")?);
         message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
-        Ok((Self { holder, _socket: ours, user, network, processes }, listeners))
+        let owners = if who.mapped { Some(identity::owners()?.into()) } else { None };
+        let state = host.state.to_owned();
+        Ok((Self { holder, _socket: ours, user, network, processes, owners, state }, listeners))
     }
 
     /// The mounts of whoever has this socket in their network; `None` where nobody is found to have it.
@@ -90,9 +94,10 @@ impl Shared {
 
     /// Lends them to one who asked, until their run has ended. Processes of a run that is not said to have ended well end.
     fn lend(&self, socket: &OwnedFd, name: &str, book: &dyn Book) -> io::Result<()> {
-        let all = [Some(&self.user), Some(&self.processes), self.network.as_ref()];
-        let lent: Vec<_> = all.into_iter().flatten().map(AsFd::as_fd).collect();
-        packet::send(socket, b"lent", &lent)?;
+        let all = [Some(&self.user), Some(&self.processes), self.network.as_ref(), self.owners.as_ref()];
+        let lent = lease::KINDS.into_iter().zip(all).filter_map(|(kind, lent)| Some((kind, lent?.as_fd())));
+        let (kinds, lent): (Vec<u8>, Vec<_>) = lent.unzip();
+        packet::send(socket, &kinds, &lent)?;
         let (_, mut descriptors) = packet::receive(socket)?;
         // While it is open, no other mounts get the same number.
         let mounts = File::from(descriptors.pop().ok_or_else(|| io::Error::other("no mounts"))?);
@@ -104,7 +109,10 @@ impl Shared {
             // What cannot be ended alone ends with everything else.
             self.holder.kill();
         }
-        packet::send(socket, &book.ended(name, number), &[])
+        let told = packet::send(socket, &book.ended(name, number), &[]);
+        // It left that to this process. What cannot be removed now stays on record, and is tried again by the next run.
+        drop(sweep(&self.state));
+        told
     }
 }
 
