@@ -315,7 +315,7 @@ fn calls_at_once_share_one_keeper_and_a_killed_one_ends_alone() {
     let lab = Lab::new("confined-killed", &policy());
     let (one, two) = (waiting(1), waiting(2));
     std::thread::scope(|scope| {
-        let scripts = [(1, &one), (2, &two)].map(|(_, line)| lab.script(&format!("setsid {line} & {line}")));
+        let scripts = [&one, &two].map(|line| lab.script(&format!("setsid {line} & {line}")));
         let mut shells: Vec<_> = scripts.into_iter().map(|mut shell| shell.spawn().unwrap()).collect();
         let start = Instant::now();
         while (processes(&one).len(), processes(&two).len()) != (2, 2) {
@@ -347,19 +347,15 @@ fn nothing_goes_on_without_its_keeper_or_under_another_policy() {
     let lab = Lab::new("confined-keeper", &policy());
     let line = waiting(1);
     lab.run(&format!("{line} >/dev/null 2>&1 &"));
-    let session = lab.place.session();
+    let state = lab.place.folder.join("state").to_string_lossy().into_owned();
     let keeper = || {
-        let mut all: Vec<u32> = fs::read_dir("/proc")
-            .unwrap()
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|pid: &u32| {
-                let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                let state = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                let has = |text: &[u8], part: &str| String::from_utf8_lossy(text).contains(part);
-                has(&words, "\0keep\0") && has(&state, &session.ancestors().nth(2).unwrap().to_string_lossy())
-            })
-            .collect();
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let mut all: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        let has = |pid: &u32, name: &str, part: &str| {
+            let text = fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+            String::from_utf8_lossy(&text).contains(part)
+        };
+        all.retain(|pid| has(pid, "cmdline", "\0keep\0") && has(pid, "environ", &state));
         all.sort_unstable();
         all
     };

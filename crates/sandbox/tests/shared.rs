@@ -1,5 +1,5 @@
 //! Runs that share namespaces: what is shared, what is not, and what ends when.
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a step that fails fails the test")]
 
 mod common;
 

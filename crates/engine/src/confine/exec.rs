@@ -7,12 +7,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
-use writ_core::json;
-use writ_core::{Digest, SessionId};
+use writ_core::SessionId;
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::Grant;
 use writ_sandbox::{Command, Features};
-use writ_store::{Store, StoreError, regular_file};
+use writ_store::{Store, StoreError};
 
 use super::order::{Order, granted};
 use super::record::Recorder;
@@ -20,9 +19,6 @@ use super::strength::{self, StrengthError};
 use super::supervise::{SuperviseError, supervise};
 use crate::Home;
 use crate::session::SessionError;
-
-/// Largest order that was kept.
-const MAX_ORDER: u64 = 64 << 20;
 
 /// A line to run.
 #[derive(Clone, Debug)]
@@ -111,15 +107,9 @@ fn order(store: &Store, line: &Line<'_>) -> Result<(Grant, Order), ExecError> {
     };
     let row = store.last_row_where(line.session, allows)?.ok_or_else(not_granted)?;
     let grant = granted(&row.detail).ok_or_else(not_granted)?;
-    let order = kept(store, line.session, grant.confinement())?;
+    let kept = Order::kept(store, line.session, grant.confinement());
+    let order = kept.map_err(|path| ExecError::NoOrder { path })?;
     grant.covers(order.digest(), line.text).then_some((grant, order)).ok_or_else(not_granted)
-}
-
-/// The order of this digest, as it was granted.
-pub fn kept(store: &Store, session: &SessionId, digest: Digest) -> Result<Order, ExecError> {
-    let path = store.folder(session).join(Order::file_name(digest));
-    let bytes = regular_file::read(&path, MAX_ORDER).ok().filter(|bytes| Digest::of(bytes) == digest);
-    bytes.and_then(|bytes| json::from_slice(&bytes).ok()).ok_or(ExecError::NoOrder { path })
 }
 
 /// The line behind what the client's shell does first, and the folder it ends in written to `descriptor`.

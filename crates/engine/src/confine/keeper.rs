@@ -18,7 +18,6 @@ pub use writ_sandbox::detach;
 use writ_sandbox::{Book, Host, Joined, Lease, RunError, Shared, close_to_others, listen};
 use writ_store::{Store, StoreError};
 
-use super::exec::{ExecError, kept};
 use super::order::Order;
 use super::record::Recorder;
 use super::strength::{self, StrengthError};
@@ -66,12 +65,6 @@ pub enum KeeperError {
     /// The proxy.
     #[error(transparent)]
     Serve(#[from] writ_egress::ServeError),
-}
-
-impl From<ExecError> for KeeperError {
-    fn from(error: ExecError) -> Self {
-        Self::Order(error.to_string())
-    }
 }
 
 /// Namespaces for a call, from a keeper that is there or is started now.
@@ -169,7 +162,8 @@ struct Keeper {
 impl Keeper {
     fn begin(session: &SessionId, digest: Digest, home: &Home) -> Result<(Self, std::os::fd::OwnedFd), KeeperError> {
         let store = Store::open(home.state()?.to_owned())?;
-        let order = kept(&store, session, digest)?;
+        let order = Order::kept(&store, session, digest);
+        let order = order.map_err(|path| KeeperError::Order(format!("{} is not what was granted", path.display())))?;
         let shared = order.shared.ok_or_else(|| KeeperError::Order("its calls share nothing".to_owned()))?;
         let folder = store.folder(session).join(FOLDER).join(name(shared));
         let features = strength::features(&store)?;

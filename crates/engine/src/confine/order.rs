@@ -2,19 +2,22 @@
 //!
 //! Owns the value that a grant names by its digest. Invariant: what runs is what was granted, byte for byte of its canonical form.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
-use writ_core::{Answer, Decision, Digest, ToolCall, ToolKind};
+use writ_core::{Answer, Decision, Digest, SessionId, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
 use writ_policy::{Domains, Grant, Held, Policy};
 use writ_sandbox::{Confinement, HostPath, Level, Network, Survivors};
+use writ_store::{Store, regular_file};
 
 use super::plan::{self, Ground};
 use super::strength;
 use crate::session::{Session, SessionError};
 
+/// Largest order that was kept.
+const MAX_ORDER: u64 = 64 << 20;
 /// The folder in the session's that is `/tmp` to its calls.
 const TEMPORARY: &str = "tmp";
 
@@ -35,6 +38,13 @@ impl Order {
     /// The digest of its canonical form.
     pub fn digest(&self) -> Digest {
         Digest::of(json::to_canonical(self).as_bytes())
+    }
+
+    /// The one of this digest, as it was granted; else where it should be.
+    pub fn kept(store: &Store, session: &SessionId, digest: Digest) -> Result<Self, PathBuf> {
+        let path = store.folder(session).join(Self::file_name(digest));
+        let bytes = regular_file::read(&path, MAX_ORDER).ok().filter(|bytes| Digest::of(bytes) == digest);
+        bytes.and_then(|bytes| json::from_slice(&bytes).ok()).ok_or(path)
     }
 
     /// Where it is kept in the session's folder.

@@ -11,7 +11,7 @@ use landlock::{
 use rustix::process::Resource;
 
 use super::identity::{self, Who};
-use super::{Command, RunError, environment, temporary};
+use super::{Command, Joined, RunError, environment, temporary};
 use crate::calls;
 use crate::confinement::{Confinement, Limits, Network};
 use crate::features::{Features, Layer, Level};
@@ -78,11 +78,7 @@ pub fn prepare(
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
     let arguments = arguments.map_err(|error| RunError::Outside("pass the arguments on", error.into()))?;
     let own = if namespaces { self::namespaces(confinement) } else { 0 };
-    let join = match command.shared {
-        Some(shared) if namespaces => Some(shared.join(confinement, own)?),
-        Some(_) => return Err(RunError::Layer(Layer::Processes)),
-        None => None,
-    };
+    let join = join(command.shared, confinement, own)?;
     let made = if join.is_some() { 0 } else { own };
     let orders = Orders {
         slots,
@@ -108,6 +104,14 @@ pub fn prepare(
         environment: Texts::new(environment::texts(&variables)),
     };
     Ok((Prepared { namespaces: made, identity }, orders))
+}
+
+/// What is entered instead of made anew.
+fn join(shared: Option<Joined>, confinement: &Confinement, own: i32) -> Result<Option<Join>, RunError> {
+    match shared {
+        Some(_) if own == 0 => Err(RunError::Layer(Layer::Processes)),
+        shared => shared.map(|shared| shared.join(confinement, own)).transpose(),
+    }
 }
 
 pub fn namespaces(confinement: &Confinement) -> i32 {
