@@ -181,6 +181,8 @@ fn a_policy_that_only_advises_asks_as_before() {
     assert_eq!(answer["permissionDecision"], "ask", "{answer}");
     let (_, answer) = lab.ask("echo one");
     assert!(answer.get("updatedInput").is_none(), "{answer}");
+    // Only in a network of the session's own is nobody else on loopback.
+    assert_eq!(lab.ask("curl http://127.0.0.1:8000/").1["permissionDecision"], "deny");
     assert_eq!(lab.phase("sandbox"), Value::Null);
 }
 
