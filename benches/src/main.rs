@@ -5,6 +5,7 @@
 //! with `cargo xtask bench`; nothing here is asserted in a test.
 
 mod claims;
+mod confined;
 mod consequence;
 mod decide;
 mod egress;
@@ -24,8 +25,9 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group; 10] = [
     ("hook", hook::run),
+    ("confined", confined::run),
     ("claims", claims::run),
     ("consequence", consequence::run),
     ("decide", decide::run),

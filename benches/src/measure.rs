@@ -18,6 +18,8 @@ pub enum Bar {
     AtMost(Duration),
     /// At most so many times the baseline's time.
     TimesBaseline(f64),
+    /// At most this much longer than the baseline.
+    AboveBaseline(Duration),
     /// At least this part of the baseline's speed.
     SpeedOfBaseline(f64),
 }
@@ -56,6 +58,9 @@ impl Figure {
             Bar::None => return "-".to_owned(),
             Bar::AtMost(limit) => (self.value <= limit, format!("≤ {}", shown(limit))),
             Bar::TimesBaseline(times) => (self.value <= self.baseline_value.mul_f64(times), format!("≤ {times} ×")),
+            Bar::AboveBaseline(more) => {
+                (self.value <= self.baseline_value + more, format!("≤ baseline + {}", shown(more)))
+            }
             Bar::SpeedOfBaseline(part) => {
                 (self.baseline_value >= self.value.mul_f64(part), format!("≥ {:.0} % of the speed", part * 100.0))
             }

@@ -10,6 +10,8 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use workplace::{SESSION, Workplace};
@@ -43,9 +45,13 @@ impl Lab {
         (id, answer["hookSpecificOutput"].clone())
     }
 
-    /// Runs what the answer says as the client does: the output, and the folder the shell ended in.
-    fn run(&self, line: &str) -> (Output, String) {
-        let (id, answer) = self.ask(line);
+    /// What the answer says, as the client runs it.
+    fn script(&self, line: &str) -> Command {
+        let (_, answer) = self.ask(line);
+        self.shell(line, &answer)
+    }
+
+    fn shell(&self, line: &str, answer: &Value) -> Command {
         let line = answer["updatedInput"]["command"].as_str().unwrap_or_else(|| panic!("{line}: {answer}"));
         let folder = self.place.folder.join("folder");
         let quoted = line.replace('\'', "'\"'\"'");
@@ -54,7 +60,14 @@ impl Lab {
         shell.args(["-c", &script]).current_dir(self.repository()).env_clear();
         shell.env("PATH", std::env::var_os("PATH").unwrap());
         shell.env("HOME", &self.place.folder).env("WRIT_STATE_DIR", self.place.folder.join("state"));
-        let output = shell.output().unwrap();
+        shell
+    }
+
+    /// Runs it: the output, and the folder the shell ended in.
+    fn run(&self, line: &str) -> (Output, String) {
+        let (id, answer) = self.ask(line);
+        let folder = self.place.folder.join("folder");
+        let output = self.shell(line, &answer).output().unwrap();
         let event = if output.status.success() { "PostToolUse" } else { "PostToolUseFailure" };
         let input = r#","tool_input":{"command":"x"},"tool_response":"","error":"""#;
         self.place.answer(&self.place.payload(event, &format!(r#","tool_name":"Bash","tool_use_id":"{id}"{input}"#)));
@@ -241,6 +254,8 @@ fn a_policy_that_only_advises_asks_as_before() {
     assert_eq!(answer["permissionDecision"], "ask", "{answer}");
     let (_, answer) = lab.ask("echo one");
     assert!(answer.get("updatedInput").is_none(), "{answer}");
+    // Only in a network of the session's own is nobody else on loopback.
+    assert_eq!(lab.ask("curl http://127.0.0.1:8000/").1["permissionDecision"], "deny");
     assert_eq!(lab.phase("sandbox"), Value::Null);
 }
 
@@ -281,4 +296,177 @@ fn folders_without_end_are_not_passed_over() {
     let lab = Lab::new("confined-deep-free", &json!({"version": "1.0", "name": "free", "enforce": "calls"}));
     deep(&lab);
     assert_eq!(lab.said("echo one"), "one\n");
+}
+
+/// Numbers of the processes outside whose command lines are exactly this.
+fn processes(line: &str) -> Vec<u32> {
+    let line = format!("{}\0", line.replace(' ', "\0"));
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    let same = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|found| found == line.as_bytes());
+    entries.filter_map(number).filter(same).collect()
+}
+
+fn gone(line: &str) -> bool {
+    let start = Instant::now();
+    while !processes(line).is_empty() {
+        if start.elapsed() > Duration::from_secs(5) {
+            return false;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+/// A line that nobody else runs.
+fn waiting(number: u32) -> String {
+    format!("sleep {}.{number}", 1_000_000 + std::process::id())
+}
+
+fn end(lab: &Lab) {
+    lab.place.answer(&lab.place.payload("SessionEnd", r#","reason":"other""#));
+}
+
+/// The rows of an event.
+fn rows(lab: &Lab, event: &str) -> Vec<Value> {
+    let ledger = fs::read_to_string(lab.place.session().join("ledger.jsonl")).unwrap();
+    let rows = ledger.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    rows.filter(|row| row["detail"]["event"] == event).collect()
+}
+
+#[test]
+fn the_next_call_finds_what_one_left_running_and_cannot_look_into_it() {
+    let lab = Lab::new("confined-left", &policy());
+    let line = waiting(1);
+    // Its descriptors, its environment and its folder are what another plan may not have.
+    let (output, folder) =
+        lab.run(&format!("CANARY=canary {line} 7<.aflock >/dev/null 2>&1 & echo $! > src/pid; cd src"));
+    assert!(output.status.success() && folder.ends_with("/src"), "{output:?} {folder}");
+    assert_eq!(processes(&line).len(), 1);
+    let said = lab.said("kill -0 $(cat src/pid) && ps ax -o pid,args");
+    assert!(said.contains(&line), "{said}");
+    let said = lab.said(
+        "for p in $(cat src/pid) 1; do cat /proc/$p/environ /proc/$p/maps; head -c1 /proc/$p/mem; cat /proc/$p/fd/7; \
+         ls /proc/$p/root/ /proc/$p/cwd/; readlink /proc/$p/exe /proc/$p/ns/*; done 2>&1 | grep -v 'ermission denied'",
+    );
+    assert_eq!(said, "", "what another call's process has");
+    lab.said("kill $(cat src/pid)");
+    assert!(gone(&line));
+    let line = waiting(2);
+    lab.run(&format!("{line} >/dev/null 2>&1 & exit 3"));
+    assert_eq!(processes(&line).len(), 1);
+    end(&lab);
+    assert!(gone(&line), "it outlived its session");
+    assert_eq!(lab.phase("sandbox")["outcome"], "passed", "{}", lab.phase("sandbox"));
+}
+
+#[test]
+fn a_server_of_one_call_is_reached_by_the_next_and_by_nobody_outside() {
+    let lab = Lab::new("confined-server", &policy());
+    let port = 20_000 + std::process::id() % 10_000;
+    let server = format!("git daemon --reuseaddr --export-all --base-path=. --listen=127.0.0.1 --port={port}");
+    lab.run(&format!("{server} >/dev/null 2>&1 & sleep 0.5"));
+    let said = lab.said(&format!("git ls-remote git://127.0.0.1:{port}/ && echo reached"));
+    assert!(said.contains("reached"), "{said}");
+    assert!(std::net::TcpStream::connect(("127.0.0.1", u16::try_from(port).unwrap())).is_err());
+    end(&lab);
+}
+
+#[test]
+fn connections_are_of_the_call_that_made_them() {
+    let lab = Lab::new("confined-connections", &policy());
+    let asks = "h=$(echo elpmaxe.desufer | rev); curl -sS -m 5 http://$h/";
+    lab.run(&format!("(sleep 0.6; {asks}) >/dev/null 2>&1 &"));
+    lab.said(&format!("{asks}; sleep 1"));
+    end(&lab);
+    let calls: Vec<Value> = rows(&lab, "connection").into_iter().map(|row| row["callId"].clone()).collect();
+    assert_eq!(calls, ["call-2", "call-1"]);
+    let refused: Vec<Value> = rows(&lab, "confined").into_iter().map(|row| row["detail"]["refused"].clone()).collect();
+    assert_eq!(refused, [0, 1], "what came after its end is not the call's row's");
+}
+
+#[test]
+fn calls_at_once_share_one_keeper_and_a_killed_one_ends_alone() {
+    let lab = Lab::new("confined-killed", &policy());
+    let (one, two) = (waiting(1), waiting(2));
+    std::thread::scope(|scope| {
+        let scripts = [&one, &two].map(|line| lab.script(&format!("setsid {line} & {line}")));
+        let mut shells: Vec<_> = scripts.into_iter().map(|mut shell| shell.spawn().unwrap()).collect();
+        let start = Instant::now();
+        while (processes(&one).len(), processes(&two).len()) != (2, 2) {
+            assert!(start.elapsed() < Duration::from_secs(10), "they did not start");
+            sleep(Duration::from_millis(5));
+        }
+        assert_eq!(fs::read_dir(lab.place.session().join("keepers")).unwrap().count(), 1);
+        // The client kills the shell and what came from it.
+        let shell = shells.remove(0);
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", shell.id())).unwrap();
+        for pid in children.split_whitespace() {
+            Command::new("kill").args(["-9", pid]).status().unwrap();
+        }
+        assert!(gone(&one), "what came from a killed call");
+        assert_eq!(processes(&two).len(), 2);
+        scope.spawn(move || shell.wait_with_output());
+        end(&lab);
+        assert_eq!(processes(&two).len(), 2, "a call that runs is not ended by another's end");
+        for pid in processes(&two) {
+            Command::new("kill").arg(pid.to_string()).status().unwrap();
+        }
+        shells.into_iter().for_each(|shell| drop(shell.wait_with_output()));
+    });
+    assert!(gone(&two));
+}
+
+#[test]
+fn nothing_goes_on_without_its_keeper_or_under_another_policy() {
+    let lab = Lab::new("confined-keeper", &policy());
+    let line = waiting(1);
+    lab.run(&format!("{line} >/dev/null 2>&1 &"));
+    let state = lab.place.folder.join("state").to_string_lossy().into_owned();
+    let keeper = || {
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let mut all: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        let has = |pid: &u32, name: &str, part: &str| {
+            let text = fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+            String::from_utf8_lossy(&text).contains(part)
+        };
+        all.retain(|pid| has(pid, "cmdline", "\0keep\0") && has(pid, "environ", &state));
+        all.sort_unstable();
+        all
+    };
+    // The keeper, and the process that holds the namespaces.
+    assert_eq!(keeper().len(), 2);
+    Command::new("kill").args(["-9", &keeper()[0].to_string()]).status().unwrap();
+    assert!(gone(&line));
+    assert_eq!(lab.said("echo next"), "next\n");
+    let line = waiting(2);
+    lab.run(&format!("{line} >/dev/null 2>&1 &"));
+    let mut stricter = policy();
+    stricter["files"]["deny"] = json!(["**/.env", "**/*.key"]);
+    fs::write(lab.repository().join(".aflock"), stricter.to_string()).unwrap();
+    let said = lab.said("ps ax -o args");
+    assert!(!said.contains(&line), "{said}");
+    assert!(gone(&line), "it goes on under a policy that is gone");
+    end(&lab);
+}
+
+/// Where names of other processes are seen, they are still closed.
+#[test]
+fn what_is_left_is_closed_where_proc_is_the_hosts() {
+    let lab = Lab::new("confined-weaker", &policy());
+    let kept = lab.place.folder.join("state/sandbox.json");
+    lab.said("true");
+    // As on a machine where `/proc` cannot be mounted fresh.
+    let mut features: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
+    features["freshProc"] = json!(false);
+    fs::write(&kept, features.to_string()).unwrap();
+    end(&lab);
+    let line = waiting(1);
+    lab.run(&format!("{line} >/dev/null 2>&1 &"));
+    let outside = processes(&line)[0];
+    let said = lab.said(&format!("cat /proc/{outside}/environ /proc/{outside}/maps; ls /proc/{outside}/root/"));
+    assert_eq!(said.matches("Permission denied").count(), 3, "{said}");
+    assert_eq!(rows(&lab, "confined").last().unwrap()["detail"]["level"], "namespaces");
+    end(&lab);
+    assert!(gone(&line));
 }

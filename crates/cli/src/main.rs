@@ -1,7 +1,7 @@
 //! The `writ` binary: raw arguments → typed arguments → one match.
 //!
-//! Owns the command line, the terminal and the environment; everything else lives in the rooms below. `writ hook` is
-//! taken before the argument parser is built, because it starts on every tool call. Exit codes: [`exit::Failure`] (R7).
+//! Owns the command line, the terminal and the environment; everything else lives in the rooms below. `writ hook` and `writ exec`
+//! are taken before the argument parser is built, because they start on every tool call. Exit codes: [`exit::Failure`] (R7).
 
 mod args;
 mod commands;
@@ -16,6 +16,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     if let Some(client) = commands::hook::client(std::env::args_os().skip(1)) {
         return commands::hook::run(client);
+    }
+    if let Some(line) = commands::exec::line(std::env::args_os().skip(1)) {
+        return commands::exec::run(&line).map_or_else(exit::Failure::report, |()| ExitCode::SUCCESS);
     }
     output::color(args::color(std::env::args_os()));
     let args = match args::parse() {

@@ -16,7 +16,7 @@ use crate::dns::Table;
 use crate::host::HostName;
 use crate::http::upstream::{Pool, Stream, Upstream};
 use crate::limits::{Limits, Meter};
-use crate::record::{Entry, Reporter, Road, Stage};
+use crate::record::{Entry, Reporter, Road, Stage, Whose};
 use crate::refusal::Refusal;
 use crate::resolve::Resolve;
 use crate::rules::{LoopbackPort, Protocol, Rules};
@@ -43,6 +43,8 @@ pub struct Context {
     pub reporter: Reporter,
     /// Ends every connection.
     pub ended: CancellationToken,
+    /// Who asks, where there are several.
+    pub whose: Option<Whose>,
     limits: Limits,
     resolver: Arc<dyn Resolve>,
     extra: Vec<CertificateDer<'static>>,
@@ -64,6 +66,12 @@ pub struct Allowed {
 }
 
 impl Context {
+    /// Who has a socket. Finding out may take its time.
+    pub async fn asker(&self, socket: SocketAddr, stream: bool) -> Option<u64> {
+        let whose = self.whose.clone()?;
+        tokio::task::spawn_blocking(move || whose(socket, stream)).await.ok().flatten()
+    }
+
     /// A run's beginning.
     pub fn new(
         rules: Rules,
@@ -71,13 +79,13 @@ impl Context {
         authority: Option<Arc<Authority>>,
         resolver: Arc<dyn Resolve>,
         extra: Vec<CertificateDer<'static>>,
-        (reporter, ended): (Reporter, CancellationToken),
+        (reporter, ended, whose): (Reporter, CancellationToken, Option<Whose>),
     ) -> Self {
         let limits = Limits::new(&rules.limits);
         let secrets = Arc::new(secrets);
         let (table, client) = (Table::default(), OnceLock::new());
         let idle = Pool::default();
-        Self { rules, secrets, authority, table, reporter, ended, limits, resolver, extra, client, idle }
+        Self { rules, secrets, authority, table, reporter, ended, whose, limits, resolver, extra, client, idle }
     }
 
     /// Whether a host and port may be reached; notes them in the record either way.

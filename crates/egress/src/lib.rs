@@ -22,13 +22,13 @@ mod tls;
 
 pub use address::{AddressKind, BadNetwork, Network};
 pub use host::HostName;
-pub use record::{Record, Refused, Road, Sink, SinkError, Stage};
+pub use record::{Record, Refused, Road, Sink, SinkError, Stage, Whose};
 pub use refusal::Refusal;
 pub use resolve::{Addresses, Resolve, SystemResolver};
 pub use rules::{Limit, LoopbackPort, PortRule, PrivateRange, Protocol, Rules, RulesError};
 pub use secret::{Inject, SecretError, SecretRule, SecretValue, is_placeholder, placeholder};
-pub use serve::{Direct, Listeners, ServeError, Serving, Setup, serve};
-pub use tls::authority::{Authority, AuthorityError};
+pub use serve::{Direct, Listeners, ServeError, Serving, Setup, serve, serve_all};
+pub use tls::authority::{Authority, AuthorityError, Certificate};
 pub use tls::trust::{BUNDLES, JAVA_STORES, Places, Trust, java_options, variables};
 
 /// The readers of untrusted bytes, for the fuzz targets alone.

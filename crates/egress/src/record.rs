@@ -4,7 +4,7 @@
 //! connection is reported as opened before its first byte goes out, and a sink that fails ends every connection. Invariant: a
 //! slow sink makes connections wait and loses nothing.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -88,7 +88,13 @@ pub struct Record {
     /// Why it was refused or ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refused>,
+    /// Who asked, as [`Whose`] knows it: it is no part of what was seen.
+    #[serde(skip)]
+    pub asker: Option<u64>,
 }
+
+/// Who has a socket with this address of its own; whether it is a stream.
+pub type Whose = Arc<dyn Fn(SocketAddr, bool) -> Option<u64> + Send + Sync>;
 
 /// A refusal on record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -235,6 +241,7 @@ impl Entry {
             milliseconds: 0,
             secrets: Vec::new(),
             refusal: None,
+            asker: None,
         };
         Self { begun: Instant::now(), record: Mutex::new(record), up: AtomicU64::new(0), down: AtomicU64::new(0) }
     }

@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::context::Context;
 use crate::dns::{self, Answer, Packet, Question};
 use crate::host::HostName;
-use crate::record::{Entry, Reporter, Road, Sink, SinkError};
+use crate::record::{Entry, Reporter, Road, Sink, SinkError, Whose};
 use crate::refusal::Refusal;
 use crate::relay::{self, Connection};
 use crate::resolve::Resolve;
@@ -99,6 +99,11 @@ pub struct Serving {
 
 /// Serves `listeners` on a thread of its own. On return they are served.
 pub fn serve(listeners: Listeners, setup: Setup) -> Result<Serving, ServeError> {
+    serve_all(listeners, setup, None)
+}
+
+/// The same for several runs, whose connections are told apart by who has them.
+pub fn serve_all(listeners: Listeners, setup: Setup, whose: Option<Whose>) -> Result<Serving, ServeError> {
     setup.rules.check()?;
     if setup.rules.needs_authority() && setup.authority.is_none() {
         return Err(ServeError::NoAuthority);
@@ -112,7 +117,7 @@ pub fn serve(listeners: Listeners, setup: Setup) -> Result<Serving, ServeError> 
     listeners.dns.iter().try_for_each(|socket| socket.set_nonblocking(true))?;
     let ended = CancellationToken::new();
     let reporter = Reporter::new(setup.sink, ended.clone());
-    let shared = (reporter, ended.clone());
+    let shared = (reporter, ended.clone(), whose);
     let context = Context::new(setup.rules, secrets, setup.authority, setup.resolver, extra, shared);
     let (started, wait) = mpsc::sync_channel(1);
     let (hand, streams) = tokio::sync::mpsc::unbounded_channel();
@@ -265,23 +270,27 @@ async fn connection(
 ) {
     // Answers are written as they come; where the socket cannot be told, they only come later.
     stream.set_nodelay(true).ok();
+    let asker = match stream.peer_addr() {
+        Ok(peer) => context.asker(peer, true).await,
+        Err(_) => None,
+    };
     match port {
         None => {
             let work = async |connection: Arc<Connection>| relay::proxy(&connection, stream).await;
-            Connection::serve(context, Road::Connect, work).await;
+            Connection::serve(context, (Road::Connect, asker), work).await;
         }
         Some(port) => {
             let road = if port == 80 { Road::Http } else { Road::Tls };
             let work = async |connection: Arc<Connection>| relay::direct(&connection, stream, port).await;
-            Connection::serve(context, road, work).await;
+            Connection::serve(context, (road, asker), work).await;
         }
     }
     drop(slot);
 }
 
-/// Answers questions for names. Each name that is refused is recorded once; of very many, the first.
+/// Answers questions for names. Each name that is refused is recorded once for each who asks; of very many, the first.
 async fn names(socket: tokio::net::UdpSocket, context: Arc<Context>) {
-    let mut refused: HashSet<Vec<u8>> = HashSet::new();
+    let mut refused: HashSet<(Option<u64>, Vec<u8>)> = HashSet::new();
     let mut more = 0_u64;
     let mut packet = vec![0; 4096];
     loop {
@@ -297,10 +306,12 @@ async fn names(socket: tokio::net::UdpSocket, context: Arc<Context>) {
             Packet::Question(question) => match known(&context, &question) {
                 Ok(answer) => question.answered(answer),
                 Err((refusal, host)) => {
-                    if refused.len() >= NAMES && !refused.contains(&question.name) {
+                    let asker = context.asker(from, false).await;
+                    let asked = (asker, question.name.clone());
+                    if refused.len() >= NAMES && !refused.contains(&asked) {
                         more += 1;
-                    } else if refused.insert(question.name.clone()) {
-                        record_name(&context, refusal, host, 1).await;
+                    } else if refused.insert(asked) {
+                        record_name(&context, refusal, host, (1, asker)).await;
                     }
                     question.answered(Answer::NoName)
                 }
@@ -309,7 +320,7 @@ async fn names(socket: tokio::net::UdpSocket, context: Arc<Context>) {
         send(&socket, &answer, from).await;
     }
     if more > 0 {
-        record_name(&context, Refusal::Name("more names were asked for than are recorded"), None, more).await;
+        record_name(&context, Refusal::Name("more names were asked for than are recorded"), None, (more, None)).await;
     }
 }
 
@@ -331,11 +342,17 @@ fn known(context: &Context, question: &Question) -> Result<Answer, (Refusal, Opt
     Ok(context.table.address(&host).map_or(Answer::Failed, Answer::Address))
 }
 
-async fn record_name(context: &Context, refusal: Refusal, host: Option<String>, questions: u64) {
+async fn record_name(
+    context: &Context,
+    refusal: Refusal,
+    host: Option<String>,
+    (questions, asker): (u64, Option<u64>),
+) {
     let entry = Entry::new(context.reporter.next_id(), Road::Dns);
     entry.note(|record| {
         record.host = host;
         record.requests = questions;
+        record.asker = asker;
     });
     // A reporter that fails has ended everything already.
     context.reporter.close(entry.last(&Err(refusal))).await.ok();

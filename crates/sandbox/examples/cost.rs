@@ -9,29 +9,8 @@ use writ_core::Decision;
 use writ_policy::Grant;
 use writ_sandbox::{Command, Confinement, Features, Host, HostPath, Network, Ports, run, self_test};
 
-/// Names that are kept: what shells, editors and clients obey.
-const KEPT: [&str; 20] = [
-    ".git/hooks/",
-    ".git/config",
-    ".git/config.worktree",
-    ".claude/",
-    ".mcp.json",
-    ".codex/",
-    ".gemini/",
-    ".cursor/",
-    ".vscode/",
-    ".idea/",
-    ".zed/",
-    ".envrc",
-    ".bashrc",
-    ".bash_profile",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".gitconfig",
-    ".mise.toml",
-    "mise.toml",
-];
+/// How many names are kept that are not there: folders, files.
+const KEPT: [usize; 2] = [7, 8];
 
 fn main() {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
@@ -58,7 +37,11 @@ fn main() {
     let mut writing = reading.clone();
     writing.writable.push(reading.folder.clone());
     let mut call = writing.clone();
-    call.read_only.extend(KEPT.iter().map(|name| path(name)));
+    let [folders, files] = KEPT;
+    let kept = (0..folders)
+        .map(|number| format!(".kept-{number}/"))
+        .chain((0..files).map(|number| format!(".kept-file-{number}")));
+    call.read_only.extend([path(".git/hooks/"), path(".git/config")].into_iter().chain(kept.map(|name| path(&name))));
     call.masked.extend([path(".env"), path("secrets"), HostPath::try_from(state.as_path()).unwrap()]);
     call.network = Network::Proxied(Ports::default());
     let mut open = call.clone();

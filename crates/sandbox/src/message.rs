@@ -39,6 +39,8 @@ pub enum Message {
     Signaled(i32),
     /// A step failed.
     Failed(Failure),
+    /// The first process was started in namespaces that runs share; this is its number, and what stands for it is beside it.
+    Joined(i32),
 }
 
 /// A step that failed inside.
@@ -74,6 +76,8 @@ steps! {
     Map = "wait for the map of users",
     /// Becoming the user.
     Identity = "become the user",
+    /// Entering namespaces that runs share.
+    Join = "enter the session's namespaces",
     /// Ending with the supervisor.
     Tie = "end with the supervisor",
     /// Switching the loopback on.
@@ -137,6 +141,7 @@ impl Message {
             Self::Signaled(signal) => [8, signal.cast_unsigned(), 0, 0],
             Self::Watched => [10, 0, 0, 0],
             Self::Failed(Failure { step, error, item }) => [9, step as u32, error.cast_unsigned(), item],
+            Self::Joined(pid) => [11, pid.cast_unsigned(), 0, 0],
         }
     }
 
@@ -156,6 +161,7 @@ impl Message {
                 Self::Failed(Failure { step, error: second.cast_signed(), item: third })
             }
             10 => Self::Watched,
+            11 => Self::Joined(first.cast_signed()),
             _ => return None,
         })
     }
@@ -230,11 +236,12 @@ mod tests {
             Message::Exited(-1),
             Message::Signaled(9),
             Message::Watched,
+            Message::Joined(7),
         ];
         for message in failures.chain(others) {
             assert_eq!(Message::of(message.words()), Some(message));
         }
-        assert_eq!(Message::of([11, 0, 0, 0]), None);
+        assert_eq!(Message::of([12, 0, 0, 0]), None);
         assert_eq!(Message::of([9, 1000, 0, 0]), None);
     }
 }

@@ -109,6 +109,7 @@ pub fn self_test(
         watched: false,
         environment: Vec::new(),
         shown: Vec::new(),
+        shared: None,
     };
     let outcome = supervise::carry_out(&inside.confinement(confinement, mounts), command, host, |_| Ok(()))?;
     let attacked = done(read)?.filter(|_| outcome.end == End::Exited(0)).ok_or(SelfTestError::Unfinished("inside"))?;

@@ -111,6 +111,9 @@ pub enum Command {
     /// Run the line of an allowed call in its sandbox. The hook writes this; people have no need of it.
     #[command(hide = true)]
     Exec(ExecArgs),
+    /// Hold what the confined calls of a session share. `writ exec` starts it.
+    #[command(hide = true)]
+    Keep(KeepArgs),
     /// Show what the kernel holds around a call under the policy here, and test it.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
@@ -342,6 +345,17 @@ pub struct ExecArgs {
     /// The line.
     #[arg(last = true)]
     pub line: String,
+}
+
+/// `writ keep`
+#[derive(ClapArgs, Debug)]
+pub struct KeepArgs {
+    /// The session.
+    #[arg(long)]
+    pub session: String,
+    /// The digest of an order of calls that share it.
+    #[arg(long)]
+    pub order: String,
 }
 
 /// `writ sandbox`

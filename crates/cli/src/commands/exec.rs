@@ -3,6 +3,7 @@
 //! It is the client's shell that runs it: standard streams are the line's own, and the exit code is the line's. Descriptor 9 gets
 //! the folder that the line ended in. What was refused on the way is said at the end on standard error, for the agent.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +19,19 @@ use crate::exit::Failure;
 
 /// Shells that run a line as the client would.
 const SHELLS: [&str; 4] = ["bash", "sh", "dash", "zsh"];
+
+/// The line of a command line as the hook writes it, which is not kept waiting for a parser of every other; `None` of another.
+pub fn line(words: impl Iterator<Item = OsString>) -> Option<ExecArgs> {
+    let words: Option<Vec<String>> = words.take(8).map(|word| word.into_string().ok()).collect();
+    match words?.as_slice() {
+        [exec, first, session, second, call, end, line]
+            if [exec, first, second, end].map(String::as_str) == ["exec", "--session", "--call", "--"] =>
+        {
+            Some(ExecArgs { session: session.clone(), call: call.clone(), line: line.clone() })
+        }
+        _ => None,
+    }
+}
 
 /// Runs the line.
 pub fn run(args: &ExecArgs) -> Result<(), Failure> {

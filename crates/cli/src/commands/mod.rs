@@ -9,9 +9,10 @@ mod decide;
 mod demo;
 mod doctor;
 mod evaluate;
-mod exec;
+pub mod exec;
 pub mod hook;
 mod init;
+mod keep;
 mod keys;
 mod ledger;
 mod mcp;
@@ -43,6 +44,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Hook(args) => hook::from_command(&args),
         Command::Run(args) => run::run(&args),
         Command::Exec(args) => exec::run(&args),
+        Command::Keep(args) => keep::run(&args),
         Command::Sandbox(command) => sandbox::run(&command),
         Command::Policy(command) => policy::run(command),
         Command::Keys(command) => keys::run(command),

@@ -39,11 +39,13 @@ pub struct Connection {
 
 impl Connection {
     /// Serves a connection and keeps its record, whatever becomes of it.
-    pub async fn serve<F>(context: Arc<Context>, road: Road, work: impl FnOnce(Arc<Self>) -> F)
+    pub async fn serve<F>(context: Arc<Context>, (road, asker): (Road, Option<u64>), work: impl FnOnce(Arc<Self>) -> F)
     where
         F: Future<Output = Result<(), Refusal>>,
     {
-        let entry = Mutex::new(Arc::new(Entry::new(context.reporter.next_id(), road)));
+        let entry = Entry::new(context.reporter.next_id(), road);
+        entry.note(|record| record.asker = asker);
+        let entry = Mutex::new(Arc::new(entry));
         let connection = Arc::new(Self { context, entry });
         let ended = connection.context.ended.clone();
         let end = tokio::select! {
@@ -65,6 +67,7 @@ impl Connection {
         let record = entry.last(&Ok(()));
         if record.stage == Stage::Opened || record.host.is_some() {
             let next = Entry::new(self.context.reporter.next_id(), record.road);
+            next.note(|next| next.asker = record.asker);
             *self.entry.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
             self.context.reporter.close(record).await?;
         }

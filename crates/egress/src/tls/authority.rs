@@ -13,6 +13,7 @@ use rcgen::{
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use writ_core::Digest;
 
@@ -27,11 +28,40 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[error("no certificate can be made: {0}")]
 pub struct AuthorityError(String);
 
+/// An authority's own certificate, which is no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    der: CertificateDer<'static>,
+    pem: String,
+}
+
+impl Certificate {
+    /// Reads one that was written as PEM.
+    pub fn read(pem: &str) -> Result<Self, AuthorityError> {
+        let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| AuthorityError(error.to_string()))?;
+        Ok(Self { der, pem: pem.to_owned() })
+    }
+
+    /// As PEM.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// As DER.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// What it is known by in a record: its digest.
+    pub fn fingerprint(&self) -> Digest {
+        Digest::of(&self.der)
+    }
+}
+
 /// The authority of one run.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    certificate: CertificateDer<'static>,
-    pem: String,
+    certificate: Certificate,
     /// One key for all hosts: making it costs more than signing.
     key: KeyPair,
     made: Mutex<HashMap<HostName, Arc<ServerConfig>>>,
@@ -46,25 +76,14 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().map_err(failed)?;
         let certificate = params.self_signed(&key).map_err(failed)?;
-        let pem = certificate.pem();
-        let der = certificate.der().clone();
+        let certificate = Certificate { pem: certificate.pem(), der: certificate.der().clone() };
         let own = KeyPair::generate().map_err(failed)?;
-        Ok(Self { issuer: Issuer::new(params, key), certificate: der, pem, key: own, made: Mutex::default() })
+        Ok(Self { issuer: Issuer::new(params, key), certificate, key: own, made: Mutex::default() })
     }
 
-    /// The authority's own certificate, as PEM.
-    pub fn pem(&self) -> &str {
-        &self.pem
-    }
-
-    /// The same, as DER.
-    pub fn der(&self) -> &[u8] {
+    /// Its own certificate.
+    pub const fn certificate(&self) -> &Certificate {
         &self.certificate
-    }
-
-    /// What it is known by in a record: the digest of its certificate.
-    pub fn fingerprint(&self) -> Digest {
-        Digest::of(&self.certificate)
     }
 
     /// How to answer in a host's place: HTTP/1.1 and no other protocol.
@@ -79,7 +98,7 @@ impl Authority {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
         let certificate = params.signed_by(&self.key, &self.issuer).map_err(failed)?;
-        let chain = vec![certificate.der().clone(), self.certificate.clone()];
+        let chain = vec![certificate.der().clone(), self.certificate.der.clone()];
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der()));
         let unusable = |error: rustls::Error| AuthorityError(error.to_string());
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
-use super::authority::Authority;
+use super::authority::Certificate;
 
 /// Where distributions keep the bundle that programs read without being told.
 pub const BUNDLES: [&str; 6] = [
@@ -40,7 +40,7 @@ pub struct Trust {
 
 impl Trust {
     /// What to mount, made of the machine's authorities.
-    pub fn new(authority: &Authority) -> Self {
+    pub fn new(authority: &Certificate) -> Self {
         let machine = rustls_native_certs::load_native_certs().certs;
         let mut bundle = Vec::new();
         for certificate in &machine {

@@ -220,7 +220,7 @@ impl Run {
 
     /// Where the environment and files of a program inside point.
     pub fn trust(&self) -> (PathBuf, PathBuf, PathBuf) {
-        let trust = Trust::new(&self.authority);
+        let trust = Trust::new(self.authority.certificate());
         let at = |name: &str| self.folder.path().join(name);
         std::fs::write(at("ca.pem"), &trust.authority).unwrap();
         std::fs::write(at("bundle.pem"), &trust.bundle).unwrap();

@@ -3,16 +3,15 @@
 //! Owns the way from the call's row to the run. Refuses a line that no row lets run, and an order that is not the one the row names.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
-use writ_core::json;
-use writ_core::{Digest, SessionId};
+use writ_core::SessionId;
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::Grant;
 use writ_sandbox::{Command, Features};
-use writ_store::{Store, StoreError, regular_file};
+use writ_store::{Store, StoreError};
 
 use super::order::{Order, granted};
 use super::record::Recorder;
@@ -20,9 +19,6 @@ use super::strength::{self, StrengthError};
 use super::supervise::{SuperviseError, supervise};
 use crate::Home;
 use crate::session::SessionError;
-
-/// Largest order that was kept.
-const MAX_ORDER: u64 = 64 << 20;
 
 /// A line to run.
 #[derive(Clone, Debug)]
@@ -93,14 +89,14 @@ impl ExecError {
 pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     let store = Store::open(home.state().map_err(SessionError::from)?.to_owned())?;
     let (grant, order) = order(&store, line)?;
-    let (mut folder, kept) = io::pipe()?;
+    let (folder, kept) = io::pipe()?;
     let script = script(line, &store, kept.as_raw_fd());
     let command =
         Command { kept: Some(OwnedFd::from(kept)), ..Command::new(&line.shell, ["-c".into(), OsString::from(script)]) };
     let (session, call) = (line.session.clone(), Some(line.call.to_owned()));
     let ran =
         supervise(&Recorder { store, home: home.clone(), session, call }, &grant, &order, command, |_hooks| Ok(()))?;
-    let folder = (ran.code == 0).then(|| ended_in(&mut folder)).flatten();
+    let folder = (ran.code == 0).then(|| ended_in(&folder)).flatten();
     Ok(Ran { code: ran.code, folder, refused: ran.refused })
 }
 
@@ -112,10 +108,8 @@ fn order(store: &Store, line: &Line<'_>) -> Result<(Grant, Order), ExecError> {
     };
     let row = store.last_row_where(line.session, allows)?.ok_or_else(not_granted)?;
     let grant = granted(&row.detail).ok_or_else(not_granted)?;
-    let path = store.folder(line.session).join(Order::file_name(grant.confinement()));
-    let bytes = regular_file::read(&path, MAX_ORDER).ok().filter(|bytes| Digest::of(bytes) == grant.confinement());
-    let order: Option<Order> = bytes.and_then(|bytes| json::from_slice(&bytes).ok());
-    let order = order.ok_or(ExecError::NoOrder { path })?;
+    let kept = Order::kept(store, line.session, grant.confinement());
+    let order = kept.map_err(|path| ExecError::NoOrder { path })?;
     grant.covers(order.digest(), line.text).then_some((grant, order)).ok_or_else(not_granted)
 }
 
@@ -126,13 +120,13 @@ fn script(line: &Line<'_>, store: &Store, descriptor: i32) -> String {
     let prelude = client.and_then(|client| client.shell_calls()?.prelude(&line.arguments));
     let before = prelude.map_or_else(String::new, |prelude| format!("{prelude} && "));
     let quoted = line.text.replace('\'', r"'\''");
-    format!("{before}eval '{quoted}' && pwd -P >&{descriptor}")
+    // What the line leaves running does not get the descriptor.
+    format!("{before}eval '{quoted}' {descriptor}>&- && pwd -P >&{descriptor}")
 }
 
-/// The folder that was told, where it is one.
-fn ended_in(told: &mut impl io::Read) -> Option<PathBuf> {
-    let mut text = Vec::new();
-    told.take(8192).read_to_end(&mut text).ok()?;
+/// The folder that was told, where it is one. What the line has left running may have the other end still.
+fn ended_in(told: &io::PipeReader) -> Option<PathBuf> {
+    let text = writ_sandbox::read_now(told, 8192).ok()?;
     let path = String::from_utf8(text).ok()?;
     let path = PathBuf::from(path.strip_suffix('\n')?);
     (path.is_absolute() && path.is_dir()).then_some(path)

@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod exec;
+pub mod keeper;
 pub mod layers;
 pub mod limits;
 mod network;

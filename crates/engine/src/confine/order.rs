@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use writ_clients::program::Needs;
 use writ_core::json::{self, Value};
-use writ_core::{Answer, Decision, Digest, ToolCall, ToolKind};
+use writ_core::{Answer, Decision, Digest, SessionId, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
 use writ_policy::sandbox::Secret;
 use writ_policy::{Confine, Grant, Held, Policy};
-use writ_sandbox::{Confinement, Features, HostPath, Level, Network, Reading};
+use writ_sandbox::{Confinement, Features, HostPath, Level, Network, Reading, Survivors};
+use writ_store::{Store, regular_file};
 
 use super::layers::{self, TEMPORARY};
 use super::plan::{self, Ground};
@@ -24,6 +25,8 @@ use crate::session::{Session, SessionError};
 
 /// Where the hooks of a client that has a network of its own ask.
 const HOOKS: u16 = 3129;
+/// Largest order that was kept.
+const MAX_ORDER: u64 = 64 << 20;
 
 /// What a command runs in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,12 +42,22 @@ pub struct Order {
     /// Where the run's authority is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<TrustPlace>,
+    /// Calls of a session that have the same here share a network, and the processes that they leave running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Digest>,
 }
 
 impl Order {
     /// The digest of its canonical form.
     pub fn digest(&self) -> Digest {
         Digest::of(json::to_canonical(self).as_bytes())
+    }
+
+    /// The one of this digest, as it was granted; else where it should be.
+    pub fn kept(store: &Store, session: &SessionId, digest: Digest) -> Result<Self, PathBuf> {
+        let path = store.folder(session).join(Self::file_name(digest));
+        let bytes = regular_file::read(&path, MAX_ORDER).ok().filter(|bytes| Digest::of(bytes) == digest);
+        bytes.and_then(|bytes| json::from_slice(&bytes).ok()).ok_or(path)
     }
 
     /// Where it is kept in the session's folder.
@@ -240,7 +253,23 @@ pub fn order(
         layers::add(confinement, features, session.setting.home.as_deref(), &folder);
     }
     confinement.environment.drop.extend(session.home.secret_variables.iter().cloned());
+    if namespaces {
+        share(&mut order, layers, approved);
+    }
     Ok(order)
+}
+
+/// Which calls share a network, and processes with it. What a call leaves running goes on under the rules it began with: so only under the
+/// same policies, never with what a human let one call do, and not where a limit is on the call as a whole.
+fn share(order: &mut Order, layers: &[&Policy], approved: bool) {
+    let confinement = &mut order.confinement;
+    let limits = &confinement.limits;
+    if !approved && limits.wall_time.is_none() && limits.memory.is_none() {
+        confinement.survivors = Survivors::Stay;
+    }
+    let policies: Vec<Digest> = layers.iter().map(|policy| policy.digest()).collect();
+    let alike = (policies, &confinement.network, &order.egress, confinement.identity);
+    order.shared = Some(Digest::of(json::to_canonical(&alike).as_bytes()));
 }
 
 fn placeholders(session: &Session<'_>, bound: &[Secret]) -> Result<BTreeMap<String, String>, String> {
@@ -264,10 +293,10 @@ pub fn compose(
             Source::File(path) => confinement.masked.push(HostPath::new(path).map_err(|error| error.to_string())?),
         }
     }
-    let Network::Proxied(ports) = &mut confinement.network else {
-        return Ok((Order { confinement, egress, sources: BTreeMap::new(), trust: Vec::new() }, advised));
-    };
     let mut sources = BTreeMap::new();
+    let Network::Proxied(ports) = &mut confinement.network else {
+        return Ok((Order { confinement, egress, sources, trust: Vec::new(), shared: None }, advised));
+    };
     for secret in bound {
         let placeholder = placeholders.get(&secret.name).ok_or("a secret has no placeholder")?;
         confinement.environment.set.push(((&secret.name).into(), placeholder.into()));
@@ -283,7 +312,7 @@ pub fn compose(
     let shown = (!trust.is_empty()).then(|| (Path::new(trust::AUTHORITY), Path::new(trust::BUNDLE)));
     let set = variables(&Places { proxy: ports.http, trust: shown });
     confinement.environment.set.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
-    Ok((Order { confinement, egress, sources, trust }, advised))
+    Ok((Order { confinement, egress, sources, trust, shared: None }, advised))
 }
 
 impl Prepared {
@@ -319,12 +348,14 @@ pub fn answer(session: &Session<'_>, call: &ToolCall, id: &str, answer: Answer) 
 }
 
 /// The line that runs another in a sandbox. Where that ended well, the shell goes on in the folder it ended in: Writ writes its name
-/// to descriptor 9. Everything else is left to it as it is.
+/// to descriptor 9. Everything else is left to it as it is. The shell is copied once, by the substitution: `exec` is what spares the
+/// second copy, and a third is made only where the code is not 0.
 fn wrapped(program: &Path, session: &str, call: &str, line: &str) -> String {
     let [program, session, call, line] = [&program.to_string_lossy(), session, call, line].map(quoted);
     format!(
-        "{{ writ_folder=$({program} exec --session {session} --call {call} -- {line} 9>&1 >&8 8>&-); }} 8>&1; \
-         writ_status=$?; [ -z \"$writ_folder\" ] || cd -- \"$writ_folder\"; (exit $writ_status)"
+        "{{ writ_folder=$(exec {program} exec --session {session} --call {call} -- {line} 9>&1 >&8 8>&-); }} 8>&1; \
+         writ_status=$?; [ -z \"$writ_folder\" ] || cd -- \"$writ_folder\"; \
+         [ \"$writ_status\" -eq 0 ] || (exit $writ_status)"
     )
 }
 

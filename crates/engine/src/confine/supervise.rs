@@ -11,11 +11,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use writ_core::Digest;
 use writ_core::json::{self, Value};
-use writ_egress::AuthorityError;
+use writ_egress::{AuthorityError, Certificate};
 use writ_policy::Grant;
-use writ_sandbox::{Command, Confinement, End, Host, Level, Limits, MemoryHeldBy, RunError};
+use writ_sandbox::{Command, Confinement, End, Host, Level, Limits, MemoryHeldBy, RunError, Survivors};
 use writ_store::StoreError;
 
+use super::keeper::{self, KeeperError};
 use super::order::Order;
 use super::record::Recorder;
 use super::refusals::Refusals;
@@ -56,6 +57,9 @@ pub enum SuperviseError {
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// Who holds what the session's calls share.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
     /// It ran, and its row could not be written.
     #[error("it ran, and that could not be recorded: {0}")]
     Unrecorded(SessionError),
@@ -80,24 +84,44 @@ pub fn supervise<T>(
     let features = strength::features(&recorder.store)?;
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let host = Host { features: &features, state: recorder.store.root() };
-    let (authority, shown) = trust::begin(&order.trust)?;
-    command.shown = shown;
-    let fingerprint = authority.as_ref().map(|authority| authority.fingerprint());
+    let (mut lease, mut authority) = (None, None);
+    let certificate = match order.shared {
+        Some(shared) => {
+            let (lent, namespaces, certificate) = keeper::borrow(recorder, order, shared)?;
+            lease = Some(lent);
+            command.shared = Some(namespaces);
+            certificate
+        }
+        None => {
+            authority = trust::begin(&order.trust)?;
+            authority.as_ref().map(|authority| authority.certificate().clone())
+        }
+    };
+    command.shown = trust::shown(&order.trust, certificate.as_ref());
+    let fingerprint = certificate.as_ref().map(Certificate::fingerprint);
     let confinement = without_carriers(order, &recorder.home)?;
     let traffic = Arc::new(Traffic::of(recorder.clone()));
     command.watched = true;
-    let ran = writ_sandbox::run(grant, &confinement, command, host, |mut listeners| {
+    let mut ran = writ_sandbox::run(grant, &confinement, command, host, |mut listeners| {
+        if let (Some(lease), Some(mounts)) = (&lease, listeners.mounts.take()) {
+            lease.began(mounts)?;
+            return Ok((None, beside(None)?));
+        }
         let beside = beside(listeners.hooks.take())?;
         // Only now: the first process inside began as a copy of this one.
         let values = secrets::values(&order.sources, &recorder.home).map_err(io::Error::other)?;
-        let serving = traffic::serve(order, listeners, (values, authority), &traffic).map_err(io::Error::other)?;
-        Ok((serving, beside))
+        let serving = traffic::serve(order, listeners, (values, authority), &traffic, None);
+        Ok((serving.map_err(io::Error::other)?, beside))
     })?;
     let (code, ended) = ended(ran.end);
-    let seen = traffic.seen();
+    let stays = order.confinement.survivors == Survivors::Stay && matches!(ran.end, End::Exited(_) | End::Signaled(_));
+    let seen = match lease {
+        Some(lease) => keeper::give_back(lease, stays, ran.watched.take(), &recorder.store),
+        None => Some(traffic.seen()),
+    };
     let limits = &order.confinement.limits;
     let folder = order.confinement.folder.as_path();
-    let mut words = seen.words;
+    let mut words = seen.as_ref().map(|seen| seen.words.clone()).unwrap_or_default();
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {
         let files = Refusals::of(&ran.refused, session);
@@ -108,8 +132,8 @@ pub fn supervise<T>(
             features: Digest::of(json::to_canonical(&features).as_bytes()),
             ended,
             milliseconds: u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
-            connections: seen.allowed,
-            refused: seen.refused,
+            connections: seen.as_ref().map(|seen| seen.allowed),
+            refused: seen.as_ref().map(|seen| seen.refused),
             files,
             limits: (*limits != Limits::default()).then_some(limits),
             memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
@@ -152,8 +176,11 @@ struct Confined<'a> {
     features: Digest,
     ended: Ended,
     milliseconds: u64,
-    connections: u64,
-    refused: u64,
+    /// Nothing where the keeper that knew was killed: each connection has a row of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<u64>,
     #[serde(skip_serializing_if = "Refusals::is_empty")]
     files: Refusals,
     /// As in the order.

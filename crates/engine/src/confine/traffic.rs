@@ -2,11 +2,12 @@
 //!
 //! Owns the way from the proxy's records to the ledger. Invariant: a connection whose row cannot be written is not opened.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use writ_egress::{
-    Authority, Direct, Record, SecretValue, ServeError, Serving, Setup, SinkError, Stage, SystemResolver,
+    Authority, Direct, Record, SecretValue, ServeError, Serving, Setup, SinkError, Stage, SystemResolver, Whose,
 };
 use writ_sandbox::{Listeners, Network};
 
@@ -17,15 +18,18 @@ use crate::session::SessionError;
 /// The event of the row of a connection.
 pub const CONNECTION: &str = "connection";
 
-/// The traffic of one run.
+/// The traffic of one run, or of the runs that share a network.
 #[derive(Debug)]
 pub struct Traffic {
     recorder: Recorder,
+    /// What is nobody's in particular: of one run, everything.
     seen: Mutex<Seen>,
+    /// The calls that share it, by their mounts.
+    calls: Mutex<HashMap<u64, (String, Seen)>>,
 }
 
 /// What was seen of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Seen {
     /// Connections that were let through.
     pub allowed: u64,
@@ -35,10 +39,42 @@ pub struct Seen {
     pub words: Vec<String>,
 }
 
+/// Most words for the agent that are kept of a call.
+const WORDS: usize = 32;
+
+impl Seen {
+    fn take(&mut self, record: &Record) {
+        match &record.refusal {
+            Some(refusal) => {
+                self.refused += 1;
+                if self.words.len() < WORDS {
+                    self.words.push(refusal.text.clone());
+                }
+            }
+            None => self.allowed += 1,
+        }
+    }
+}
+
 impl Traffic {
     /// Of a run that begins.
     pub fn of(recorder: Recorder) -> Self {
-        Self { recorder, seen: Mutex::default() }
+        Self { recorder, seen: Mutex::default(), calls: Mutex::default() }
+    }
+
+    /// A call begins: what is asked for with these mounts is its own, also by what it leaves running. The number may have been another's,
+    /// of whom nothing is left.
+    pub fn begin(&self, call: &str, mounts: u64) {
+        self.calls().insert(mounts, (call.to_owned(), Seen::default()));
+    }
+
+    /// What was seen of a call until now.
+    pub fn seen_of(&self, mounts: u64) -> Seen {
+        self.calls().get(&mounts).map(|(_, seen)| seen.clone()).unwrap_or_default()
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, (String, Seen)>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was seen until now.
@@ -46,21 +82,26 @@ impl Traffic {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn noted(&self, asker: u64, record: &Record) -> Option<String> {
+        let mut calls = self.calls();
+        let (call, seen) = calls.get_mut(&asker)?;
+        seen.take(record);
+        Some(call.clone())
+    }
+
     fn take(&self, record: &Record) -> Result<(), SessionError> {
         if record.stage == Stage::Opened {
             return Ok(());
         }
-        {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            match &record.refusal {
-                Some(refusal) => {
-                    seen.refused += 1;
-                    seen.words.push(refusal.text.clone());
-                }
-                None => seen.allowed += 1,
+        let call = match record.asker.and_then(|asker| self.noted(asker, record)) {
+            Some(call) => Some(call),
+            None => {
+                self.seen.lock().unwrap_or_else(PoisonError::into_inner).take(record);
+                self.recorder.call.clone()
             }
-        }
-        self.recorder.record(CONNECTION, Connected { connection: record, standing: "enforced" })?;
+        };
+        let recorder = Recorder { call, ..self.recorder.clone() };
+        recorder.record(CONNECTION, Connected { connection: record, standing: "enforced" })?;
         Ok(())
     }
 }
@@ -68,12 +109,13 @@ impl Traffic {
 /// What the proxy has of its own: the values of the secrets, and who vouches for hosts.
 pub type Held = (Vec<SecretValue>, Option<Arc<Authority>>);
 
-/// Answers on a sandbox's sockets as its order says; `None` where it has none.
+/// Answers on a sandbox's sockets as its order says; `None` where it has none. `whose` says whose mounts somebody has who asks.
 pub fn serve(
     order: &Order,
     listeners: Listeners,
     (secrets, authority): Held,
     traffic: &Arc<Traffic>,
+    whose: Option<Whose>,
 ) -> Result<Option<Serving>, ServeError> {
     let Network::Proxied(ports) = &order.confinement.network else { return Ok(None) };
     let traffic = Arc::clone(traffic);
@@ -87,7 +129,8 @@ pub fn serve(
     };
     let direct = listeners.direct.into_iter().zip(&ports.direct);
     let direct = direct.map(|(listener, port)| Direct { port: *port, listener }).collect();
-    writ_egress::serve(writ_egress::Listeners { proxy: listeners.http, direct, dns: listeners.dns }, setup).map(Some)
+    let listeners = writ_egress::Listeners { proxy: listeners.http, direct, dns: listeners.dns };
+    writ_egress::serve_all(listeners, setup, whose).map(Some)
 }
 
 /// What the row of a connection says.

@@ -1,14 +1,14 @@
 //! Where a sandbox shows the authority that vouches for hosts whose TLS ends at the proxy.
 //!
 //! Owns the places, which are part of the plan, and what each shows in one run, which is not: the authority is made when the run
-//! begins, and its key never leaves memory. Nothing of it is written to a disk.
+//! begins, and its key never leaves memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use writ_egress::{Authority, AuthorityError, BUNDLES, JAVA_STORES, Trust};
+use writ_egress::{Authority, AuthorityError, BUNDLES, Certificate, JAVA_STORES, Trust};
 use writ_sandbox::{HostPath, HostPathError, Shown};
 
 /// The authority's certificate, where programs are told to look.
@@ -63,19 +63,18 @@ fn javas(home: Option<&str>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The authority of one run, and what the sandbox shows of it.
-pub fn begin(places: &[TrustPlace]) -> Result<(Option<Arc<Authority>>, Vec<Shown>), AuthorityError> {
-    if places.is_empty() {
-        return Ok((None, Vec::new()));
-    }
-    let authority = Arc::new(Authority::new()?);
-    let trust = Trust::new(&authority);
+/// The authority of one run, where one is needed.
+pub fn begin(places: &[TrustPlace]) -> Result<Option<Arc<Authority>>, AuthorityError> {
+    if places.is_empty() { Ok(None) } else { Authority::new().map(Arc::new).map(Some) }
+}
+
+/// What the sandbox shows of it.
+pub fn shown(places: &[TrustPlace], certificate: Option<&Certificate>) -> Vec<Shown> {
+    let Some(trust) = certificate.map(Trust::new) else { return Vec::new() };
     let text = |form| match form {
         Form::Authority => trust.authority.clone().into_bytes(),
         Form::Bundle => trust.bundle.clone(),
         Form::Java => trust.java.clone(),
     };
-    let shown = places.iter().map(|TrustPlace { place, form }| Shown { place: place.clone(), text: text(*form) });
-    let shown = shown.collect();
-    Ok((Some(authority), shown))
+    places.iter().map(|TrustPlace { place, form }| Shown { place: place.clone(), text: text(*form) }).collect()
 }

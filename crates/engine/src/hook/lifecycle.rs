@@ -11,7 +11,7 @@ use writ_policy::Enforce;
 
 use super::Prepared;
 use crate::claims;
-use crate::confine::layers;
+use crate::confine::{keeper, layers};
 use crate::session::observed::Observed;
 use crate::session::rows::{STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
@@ -90,15 +90,14 @@ pub fn record(
     if unhooked::ends_turn(event) {
         seal::seal(session)?;
     }
+    // A run goes on until its own end.
+    if matches!(event, EventKind::SessionEnd { .. }) && session.within.is_none() {
+        keeper::retire(session.store, &session.id);
+        layers::remove(session.store, &session.id);
+    }
     match event {
         EventKind::SessionStart { .. } if name == STARTED => Ok(welcome(session)),
-        EventKind::SessionEnd { .. } => {
-            // A run goes on until its own end.
-            if session.within.is_none() {
-                layers::remove(session.store, &session.id);
-            }
-            Ok(farewell(session, answer))
-        }
+        EventKind::SessionEnd { .. } => Ok(farewell(session, answer)),
         _ => Ok(answer),
     }
 }

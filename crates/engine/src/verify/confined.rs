@@ -104,7 +104,13 @@ impl Confined {
         if (row.decision, event(row)) == (RowDecision::Checkpoint, TESTED) {
             self.test = tested::Outcome::of(&row.detail);
         }
-        let Some(id) = &row.call_id else { return };
+        let Some(id) = &row.call_id else {
+            // What several calls share may have been reached by any of them.
+            if event(row) == CONNECTION {
+                self.connection(row);
+            }
+            return;
+        };
         let held = row.detail.get("facts").and_then(|facts| facts.get("held"));
         match (row.decision, event(row)) {
             (RowDecision::Approved, RUN) => {

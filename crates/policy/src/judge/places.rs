@@ -1,5 +1,7 @@
 //! The `files` and `domains` lists against facts (R12–R14).
 
+use std::net::IpAddr;
+
 use writ_core::{Subject, Verdict};
 use writ_shell::Access;
 
@@ -11,6 +13,8 @@ use crate::rules::{PathRule, last_word, last_word_of};
 use crate::scope::Scope;
 
 const AMBIGUOUS: &str = "writ:ambiguous-url";
+/// What no rule of a list of hosts names.
+const NOT_ALLOWED: &str = "/domains/allow";
 
 impl Judge<'_> {
     pub(super) fn path(&mut self, fact: &PathFact) {
@@ -208,9 +212,10 @@ impl Judge<'_> {
                 );
             }
         };
-        // In a network of its own a command finds itself there, and what the policy hands in of the host's.
-        let own = self.facts.held.hosts && is_loopback(name) && !domains.is_named(name);
-        if let Some(rule) = domains.refuses(fact).filter(|_| !own) {
+        if let Some(rule) = domains.refuses(fact) {
+            if self.facts.held.hosts && rule == NOT_ALLOWED && is_own(name) {
+                return;
+            }
             let rule = rule.to_owned();
             let matched = matched(Subject::Host, name, fact.span);
             self.say(
@@ -224,13 +229,6 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a host is the machine itself, by its name or its usual spelling.
-fn is_loopback(name: &str) -> bool {
-    name == "localhost"
-        || name == "[::1]"
-        || name.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
-}
-
 /// Whether a rule of this scope is about this use by a tool of these names. What a tool acts on is held against the rules that name
 /// the tool elsewhere ([`Judge::tools`]). An editing tool does not write whole files; any other change of a file that is there is one.
 fn rule_applies(names: [&str; 2], scope: Scope, fact: &PathFact) -> bool {
@@ -241,4 +239,10 @@ fn rule_applies(names: [&str; 2], scope: Scope, fact: &PathFact) -> bool {
             Scope::Writes => !named(&["Write", "Edit", "MultiEdit", "NotebookEdit"]),
             Scope::Changes => !fact.new && !named(&["Edit", "MultiEdit"]),
         }
+}
+
+/// Whether a host is the machine itself: where the kernel holds the network, that is one of the session's own, where nobody else listens.
+fn is_own(name: &str) -> bool {
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

@@ -5,8 +5,10 @@
 
 mod bare;
 mod command;
+mod join;
 mod mounts;
 mod network;
+mod shared;
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,6 +27,8 @@ use crate::message::{self, DESCRIPTORS, Failure, Message, Step};
 use crate::plan::Plan;
 use crate::sys::process::{Child, Forked, Texts, clone, exit, forget_environment, keep_only};
 use crate::sys::signal::{Ignored, Mask};
+pub use join::{Join, join};
+pub use shared::{Base, hold};
 
 /// Everything that is needed inside, made before.
 pub struct Orders {
@@ -38,6 +42,8 @@ pub struct Orders {
     pub become_user: Option<(u32, u32)>,
     /// Whether it is in namespaces of its own.
     pub namespaces: bool,
+    /// Namespaces that it shares with other runs.
+    pub join: Option<Join>,
     /// Whether `/proc` is mounted fresh.
     pub fresh_proc: bool,
     /// What it reaches by network.
@@ -113,11 +119,16 @@ fn tell_failure(socket: BorrowedFd<'_>, step: Step, error: Errno, item: usize) {
 }
 
 fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
-    expect(socket, Message::Mapped)?;
-    become_user(orders).at(Step::Identity)?;
+    if orders.join.is_none() {
+        expect(socket, Message::Mapped)?;
+    }
+    become_user(orders.become_user).at(Step::Identity)?;
     let listeners = if orders.namespaces {
         set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Tie)?;
-        let listeners = network::open(&orders.network)?;
+        let listeners = match &orders.join {
+            None => network::open(&orders.network)?,
+            Some(_) => join::mounts().at(Step::Join)?,
+        };
         mounts::build(orders)?;
         listeners
     } else {
@@ -155,8 +166,8 @@ fn expect(socket: &OwnedFd, message: Message) -> Result<(), Failed> {
     }
 }
 
-fn become_user(orders: &Orders) -> Result<(), Errno> {
-    let Some((uid, gid)) = orders.become_user else { return Ok(()) };
+fn become_user(user: Option<(u32, u32)>) -> Result<(), Errno> {
+    let Some((uid, gid)) = user else { return Ok(()) };
     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
     set_thread_groups(&[])?;
     set_thread_res_gid(gid, gid, gid)?;
@@ -170,7 +181,7 @@ fn watch(orders: &Orders, socket: &OwnedFd, child: &Child) -> Result<i32, Failed
     let socket = keep_only(socket.as_fd()).at(Step::Descriptors)?;
     let watched = command::drop_capabilities().at(Step::Capabilities).and_then(|()| {
         if orders.namespaces {
-            watch_all(socket, child.pid, orders.survivors)
+            watch_all(socket, child.pid, orders.survivors, orders.join.as_ref().is_some_and(Join::shares_processes))
         } else {
             bare::watch(socket, child.pid, orders.survivors)
         }
@@ -182,8 +193,8 @@ fn watch(orders: &Orders, socket: &OwnedFd, child: &Child) -> Result<i32, Failed
     watched
 }
 
-/// In a namespace of processes, which ends with this one.
-fn watch_all(socket: BorrowedFd<'_>, command: Pid, survivors: Survivors) -> Result<i32, Failed> {
+/// In a namespace of processes, which ends with this one; one that is shared goes on, with what the command has left.
+fn watch_all(socket: BorrowedFd<'_>, command: Pid, survivors: Survivors, shared: bool) -> Result<i32, Failed> {
     let mut ended = false;
     loop {
         let options = if ended { WaitOptions::empty() } else { WaitOptions::UNTRACED | WaitOptions::CONTINUED };
@@ -200,7 +211,7 @@ fn watch_all(socket: BorrowedFd<'_>, command: Pid, survivors: Survivors) -> Resu
         let message = told(status);
         ended = matches!(message, Message::Exited(_) | Message::Signaled(_));
         message::send(socket, message, &[]).at(Step::Tell)?;
-        if ended && survivors == Survivors::End {
+        if ended && (shared || survivors == Survivors::End) {
             // With the first process every other in its namespace ends.
             return Ok(0);
         }

@@ -65,7 +65,7 @@ pub fn of(confinement: &Confinement, features: &Features) -> Result<Who, RunErro
 
 /// Trees of the host that the command could not take itself: for a stand-in those in which root's files are to be its own, and for
 /// whoever is not the caller the folders that lie where only the caller may go.
-pub fn lend_trees(who: &Who, plan: &Plan) -> Result<Vec<(usize, OwnedFd)>, RunError> {
+pub fn lend_trees(who: &Who, plan: &Plan, owners: Option<OwnedFd>) -> Result<Vec<(usize, OwnedFd)>, RunError> {
     let mut paths = if who.other { plan.owned_trees() } else { Vec::new() };
     if !who.mapped {
         paths.retain(|(slot, _)| plan.lent.contains(slot));
@@ -73,7 +73,11 @@ pub fn lend_trees(who: &Who, plan: &Plan) -> Result<Vec<(usize, OwnedFd)>, RunEr
     if paths.is_empty() {
         return Ok(Vec::new());
     }
-    let owners = if who.mapped { Some(owners()?) } else { None };
+    let owners = match owners {
+        _ if !who.mapped => None,
+        Some(owners) => Some(owners),
+        None => Some(self::owners()?),
+    };
     let tree = |path: &CStr| -> Result<OwnedFd, Errno> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let place = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
@@ -95,7 +99,7 @@ pub fn lend_trees(who: &Who, plan: &Plan) -> Result<Vec<(usize, OwnedFd)>, RunEr
 }
 
 /// A user namespace in which root is the stand-in, and everybody else is as they are. It only carries the numbers.
-fn owners() -> Result<OwnedFd, RunError> {
+pub fn owners() -> Result<OwnedFd, RunError> {
     let failed = |error| RunError::Outside("map root's files", error);
     let child = match clone(libc::CLONE_NEWUSER).map_err(|error| failed(error.into()))? {
         // It is ended below, or with this process.

@@ -3,12 +3,16 @@
 //! Owns a run from its preparation to its end. Refuses to start what cannot be held. Its invariant: however `run` ends, no process of the
 //! run is left, and with the supervisor's own death (even by `SIGKILL`) the kernel ends them.
 
+mod alone;
 mod environment;
+mod error;
 mod group;
+mod hear;
 mod identity;
 mod prepare;
 mod refusals;
 mod reserved;
+mod shared;
 mod temporary;
 mod watch;
 
@@ -19,8 +23,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, dumpable_behavior, pidfd_send_signal, set_dumpable_behavior,
     waitid,
@@ -28,19 +33,24 @@ use rustix::process::{
 
 use writ_policy::Grant;
 
-use crate::confinement::{Confinement, Network, Shown};
-use crate::features::{Features, Layer};
-use crate::inside;
-use crate::message::{self, Failure, Message, Step};
-use crate::plan::PlanError;
+use crate::confinement::{Confinement, Shown};
+use crate::features::Features;
+use crate::inside::{self, Join, Orders};
+use crate::message::{self, Failure, Message};
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
+pub use alone::{close_to_others, detach};
+pub use error::RunError;
+use error::outside;
 use group::Group;
+use hear::{await_joined, await_mounts, await_ready, await_started};
 pub use identity::STAND_IN;
+use prepare::Prepared;
 pub use refusals::Refused;
 use refusals::Watch;
 use reserved::Names;
 pub use reserved::sweep;
+pub use shared::{Book, Joined, Lease, Shared, listen};
 pub use watch::End;
 
 /// What is run.
@@ -62,6 +72,8 @@ pub struct Command {
     pub environment: Vec<(OsString, OsString)>,
     /// Texts that are made for this run alone, each shown in a place.
     pub shown: Vec<Shown>,
+    /// Namespaces of a [`Shared`] to run in.
+    pub shared: Option<Joined>,
 }
 
 impl Command {
@@ -76,6 +88,7 @@ impl Command {
             watched: false,
             environment: Vec::new(),
             shown: Vec::new(),
+            shared: None,
         }
     }
 }
@@ -91,10 +104,12 @@ pub struct Listeners {
     pub dns: Option<UdpSocket>,
     /// For a client's hooks.
     pub hooks: Option<TcpListener>,
+    /// Where namespaces are shared, what stands for the run's own mounts: all its processes have them, and no others.
+    pub mounts: Option<OwnedFd>,
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Outcome {
     /// How the command itself ended.
     pub end: End,
@@ -104,6 +119,8 @@ pub struct Outcome {
     pub memory: Option<Memory>,
     /// Files that it was refused, each once; only of a command that was watched.
     pub refused: Vec<Refused>,
+    /// Where calls of what is left running in shared namespaces wait for an answer: for [`Lease::end`].
+    pub watched: Option<OwnedFd>,
 }
 
 /// A limit on memory, after the run.
@@ -124,78 +141,6 @@ pub enum MemoryHeldBy {
     EachProcess,
 }
 
-/// Why a run did not take place.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The confinement cannot be carried out here.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The command would have been uid 0.
-    #[error("the command would run as root, who owns `{}`", .0.display())]
-    Root(std::path::PathBuf),
-    /// Only root can become somebody else.
-    #[error("only root can run a command as another user")]
-    OtherUser,
-    /// This kernel or container does not allow a layer.
-    #[error("{0} cannot be had here")]
-    Layer(Layer),
-    /// A step inside failed.
-    #[error("could not {}: {}{}", .step.words(), .error, .about.as_ref().map(|about| format!(" (`{about}`)")).unwrap_or_default())]
-    Inside {
-        /// Which.
-        step: Step,
-        /// What the kernel said.
-        error: io::Error,
-        /// Of what.
-        about: Option<String>,
-    },
-    /// The program could not be executed.
-    #[error("could not execute `{}`: {error}", program.display())]
-    Program {
-        /// Which.
-        program: OsString,
-        /// What the kernel said.
-        error: io::Error,
-    },
-    /// The memory of a tree of processes can only be held by a control group.
-    #[error(
-        "the memory of all processes together cannot be limited here: no control group can be made (`processMemoryMiB` limits each)"
-    )]
-    NoGroup,
-    /// What should answer outside could not.
-    #[error("the caller did not get ready: {0}")]
-    Caller(io::Error),
-    /// The supervisor could not do its part.
-    #[error("could not {0}: {1}")]
-    Outside(&'static str, io::Error),
-    /// The first process inside ended without a word.
-    #[error("the sandbox ended before the command began")]
-    Silent,
-}
-
-impl RunError {
-    /// The code with which a shell would end: 127 for a program that is not there, 126 for one that cannot be executed, else 125.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Program { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
-            Self::Program { .. } => 126,
-            Self::Plan(_)
-            | Self::Root(_)
-            | Self::OtherUser
-            | Self::Layer(_)
-            | Self::Inside { .. }
-            | Self::NoGroup
-            | Self::Caller(_)
-            | Self::Outside(..)
-            | Self::Silent => 125,
-        }
-    }
-}
-
-fn outside(doing: &'static str) -> impl FnOnce(Errno) -> RunError {
-    move |error| RunError::Outside(doing, error.into())
-}
-
 /// Who has to own what the command may write, if not the caller.
 pub fn owner(confinement: &Confinement, features: &Features) -> Result<Option<(u32, u32)>, RunError> {
     identity::of(confinement, features).map(|who| (who.other && !who.mapped).then_some((who.uid, who.gid)))
@@ -208,6 +153,19 @@ pub struct Host<'a> {
     pub features: &'a Features,
     /// A folder for what outlives a supervisor that was killed. Nothing confined may write there.
     pub state: &'a Path,
+}
+
+/// What lies in a pipe now, up to `most` bytes: who waits for its end waits for everybody who has it.
+pub fn read_now(pipe: impl AsFd, most: usize) -> io::Result<Vec<u8>> {
+    let flags = fcntl_getfl(&pipe)?;
+    fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)?;
+    let mut bytes = vec![0; most];
+    match rustix::io::read(&pipe, &mut bytes) {
+        Ok(length) => bytes.truncate(length),
+        Err(Errno::AGAIN) => bytes.clear(),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(bytes)
 }
 
 /// Runs a command in a confinement and waits for its end. `ready` gets the listening sockets before the command starts; what it gives is
@@ -240,28 +198,13 @@ pub fn carry_out<T>(
     let (prepared, mut orders) = prepare::prepare(confinement, command, host.features, before, ignored)?;
     names.record(&orders.plan.reserved).map_err(|error| RunError::Outside("record reserved names", error))?;
     let signals = forwarded.descriptor().map_err(outside("receive signals"))?;
-    let flags = SocketFlags::CLOEXEC;
     let group = Group::new(&confinement.limits)?;
-    let (ours, theirs) =
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(outside("make a socket"))?;
     let started = Instant::now();
-    let sandbox = match clone(prepared.namespaces).map_err(outside("start a process in namespaces of its own"))? {
-        Forked::Child => {
-            drop(ours);
-            inside::first(&mut orders, &theirs);
-        }
-        Forked::Parent(child) => Sandbox::new(child),
-    };
-    drop(theirs);
-    let sandbox = if orders.namespaces { sandbox } else { sandbox.ended_by(&ours)? };
+    let (ours, between) = start(&prepared, &mut orders)?;
+    group.join(between.pid()).map_err(|error| RunError::Outside("enter the control group", error))?;
     let plan = &orders.plan;
-    group.join(sandbox.pid()).map_err(|error| RunError::Outside("enter the control group", error))?;
-    if orders.namespaces {
-        identity::map(sandbox.pid(), &prepared.identity)?;
-    }
-    message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
     let explain = |failure| prepare::explain(failure, plan, &program);
-    let listeners = await_ready(&ours, confinement, explain)?;
+    let (sandbox, listeners) = stand(&ours, between, &prepared, &orders, confinement, explain)?;
     names.placed();
     // What the caller holds from here on is in no core and in nobody's reach.
     let closed = Closed::now().map_err(outside("close this process"))?;
@@ -274,19 +217,71 @@ pub fn carry_out<T>(
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };
     let ended = run.until_end(confinement.session);
     drop(sandbox);
-    let refused = watch.map(Watch::refused).unwrap_or_default();
+    let (refused, watched) = match watch {
+        // What is left running in shared namespaces goes on to be answered.
+        Some(watch) if orders.join.is_some() => watch.hand_over(),
+        Some(watch) => (watch.refused(), None),
+        None => (Vec::new(), None),
+    };
     let memory = group.memory(&confinement.limits);
     drop(group);
     drop(kept);
     drop(closed);
-    confinement.layered.iter().for_each(|layered| temporary::end_work(layered.layer.as_path()));
+    if orders.join.is_some() {
+        names.hand_over();
+    }
+    if !orders.join.as_ref().is_some_and(Join::shares_processes) {
+        // What is left running in shared namespaces may still have it.
+        confinement.layered.iter().for_each(|layered| temporary::end_work(layered.layer.as_path()));
+    }
     drop(names);
     drop(restore);
     match ended {
-        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory, refused }),
+        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory, refused, watched }),
         Ok(Err(failure)) => Err(explain(failure)),
         Err(error) => Err(RunError::Outside("watch the command", error.into())),
     }
+}
+
+/// The first process of a run, or the one that leads to it, and the socket on which it is talked with.
+fn start(prepared: &Prepared, orders: &mut Orders) -> Result<(OwnedFd, Sandbox), RunError> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .map_err(outside("make a socket"))?;
+    let sandbox = match clone(prepared.namespaces).map_err(outside("start a process in namespaces of its own"))? {
+        Forked::Child => {
+            drop(ours);
+            match orders.join {
+                None => inside::first(orders, &theirs),
+                Some(_) => inside::join(orders, &theirs),
+            }
+        }
+        Forked::Parent(child) => Sandbox::new(child),
+    };
+    let sandbox = if orders.namespaces { sandbox } else { sandbox.ended_by(&ours)? };
+    Ok((ours, sandbox))
+}
+
+/// Has it build the sandbox: the first process inside, and what listens there.
+fn stand(
+    socket: &OwnedFd,
+    between: Sandbox,
+    prepared: &Prepared,
+    orders: &Orders,
+    confinement: &Confinement,
+    explain: impl Fn(Failure) -> RunError,
+) -> Result<(Sandbox, Listeners), RunError> {
+    if orders.namespaces && orders.join.is_none() {
+        identity::map(between.pid(), &prepared.identity)?;
+    }
+    message::send(socket, Message::Mapped, &[]).map_err(outside("begin"))?;
+    if orders.join.is_none() {
+        return Ok((between, await_ready(socket, &confinement.network, explain)?));
+    }
+    let first = await_joined(socket, &explain)?;
+    let listeners = await_mounts(socket, explain)?;
+    // It has done its part.
+    drop(between);
+    Ok((first, listeners))
 }
 
 /// The signals that were held back before.
@@ -355,52 +350,5 @@ impl Drop for Sandbox {
         self.kill();
         // In a namespace the kernel answers once every process of it is gone; without, the first process does.
         while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.child.handle.as_fd()), WaitIdOptions::EXITED) {}
-    }
-}
-
-fn await_ready(
-    socket: &OwnedFd,
-    confinement: &Confinement,
-    explain: impl Fn(Failure) -> RunError,
-) -> Result<Listeners, RunError> {
-    let mut sockets = Vec::new();
-    let message = message::receive(socket, RecvFlags::empty(), |socket| sockets.push(socket));
-    match message.map_err(outside("hear from the sandbox"))? {
-        Some(Message::Ready) => {}
-        Some(Message::Failed(failure)) => return Err(explain(failure)),
-        Some(_) | None => return Err(RunError::Silent),
-    }
-    let Network::Proxied(ports) = &confinement.network else { return Ok(Listeners::default()) };
-    let wanted = 1 + ports.direct.len() + usize::from(ports.dns.is_some()) + usize::from(ports.hooks.is_some());
-    if sockets.len() != wanted {
-        return Err(RunError::Silent);
-    }
-    let mut sockets = sockets.into_iter();
-    let http = sockets.next().map(TcpListener::from);
-    let direct = sockets.by_ref().take(ports.direct.len()).map(TcpListener::from).collect();
-    let hooks = ports.hooks.and_then(|_| sockets.next()).map(TcpListener::from);
-    Ok(Listeners { http, direct, dns: sockets.next().map(UdpSocket::from), hooks })
-}
-
-/// Waits for the command's handle, and for its listener where it is watched: which of them comes first is open.
-fn await_started(
-    socket: &OwnedFd,
-    watched: bool,
-    explain: impl Fn(Failure) -> RunError,
-) -> Result<(OwnedFd, Option<OwnedFd>), RunError> {
-    let (mut handle, mut listener) = (None, None);
-    loop {
-        match (handle, listener) {
-            (Some(handle), listener) if listener.is_some() || !watched => return Ok((handle, listener)),
-            not_yet => (handle, listener) = not_yet,
-        }
-        let mut beside = None;
-        let message = message::receive(socket, RecvFlags::empty(), |descriptor| beside = Some(descriptor));
-        match message.map_err(outside("hear from the sandbox"))? {
-            Some(Message::Started) if beside.is_some() => handle = beside,
-            Some(Message::Watched) if beside.is_some() => listener = beside,
-            Some(Message::Failed(failure)) => return Err(explain(failure)),
-            Some(_) | None => return Err(RunError::Silent),
-        }
     }
 }

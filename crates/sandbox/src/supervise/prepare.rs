@@ -11,11 +11,11 @@ use landlock::{
 use rustix::process::Resource;
 
 use super::identity::{self, Who};
-use super::{Command, RunError, environment, temporary};
+use super::{Command, Joined, RunError, environment, temporary};
 use crate::calls;
 use crate::confinement::{Confinement, Limits, Network};
 use crate::features::{Features, Layer, Level};
-use crate::inside::Orders;
+use crate::inside::{Join, Orders};
 use crate::message::{Failure, Step};
 use crate::plan::{Account, Ground, Plan};
 use crate::plan::{CHANGES, PlanError, work};
@@ -31,7 +31,7 @@ pub struct Prepared {
 /// Makes it.
 pub fn prepare(
     confinement: &Confinement,
-    command: Command,
+    mut command: Command,
     features: &Features,
     mask: Mask,
     ignored: Ignored,
@@ -58,8 +58,9 @@ pub fn prepare(
     if let Some(folder) = &confinement.temporary_folder {
         temporary::make_grounds(folder.as_path(), &plan.grounds)?;
     }
+    let owners = command.shared.as_mut().and_then(|shared| shared.owners.take());
     let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
-    for (slot, tree) in identity::lend_trees(&identity, &plan)? {
+    for (slot, tree) in identity::lend_trees(&identity, &plan, owners)? {
         if let Some(place) = slots.get_mut(slot) {
             *place = Some(tree);
         }
@@ -77,6 +78,9 @@ pub fn prepare(
     let arguments: Result<Vec<CString>, _> =
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
     let arguments = arguments.map_err(|error| RunError::Outside("pass the arguments on", error.into()))?;
+    let own = if namespaces { self::namespaces(confinement) } else { 0 };
+    let join = join(command.shared, confinement, own)?;
+    let made = if join.is_some() { 0 } else { own };
     let orders = Orders {
         slots,
         layers: plan.layers.iter().map(|_| None).collect(),
@@ -88,7 +92,9 @@ pub fn prepare(
         session: confinement.session,
         survivors: confinement.survivors,
         limits: resources(&confinement.limits),
-        rules: Some(rules(abi)?),
+        // What earlier runs left in the same namespace of processes can be signalled, and nothing else is to be seen in it.
+        rules: Some(rules(abi, !join.as_ref().is_some_and(Join::shares_processes))?),
+        join,
         watched,
         filters,
         mask,
@@ -100,7 +106,7 @@ pub fn prepare(
         arguments: Texts::new(arguments),
         environment: Texts::new(environment::texts(&variables)),
     };
-    Ok((Prepared { namespaces: if namespaces { self::namespaces(confinement) } else { 0 }, identity }, orders))
+    Ok((Prepared { namespaces: made, identity }, orders))
 }
 
 /// Makes the folders for what it writes, where an earlier command did not.
@@ -123,7 +129,15 @@ fn folders(confinement: &Confinement, features: &Features, identity: &Who) -> Re
     Ok(())
 }
 
-fn namespaces(confinement: &Confinement) -> i32 {
+/// What is entered instead of made anew.
+fn join(shared: Option<Joined>, confinement: &Confinement, own: i32) -> Result<Option<Join>, RunError> {
+    match shared {
+        Some(_) if own == 0 => Err(RunError::Layer(Layer::Processes)),
+        shared => shared.map(|shared| shared.join(confinement, own)).transpose(),
+    }
+}
+
+pub fn namespaces(confinement: &Confinement) -> i32 {
     let always = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
@@ -148,12 +162,14 @@ fn resources(limits: &Limits) -> Vec<(Resource, u64)> {
 }
 
 /// A rule set that refuses everything, to which rights are added inside.
-fn rules(abi: ABI) -> Result<OwnedFd, RunError> {
+fn rules(abi: ABI, signals: bool) -> Result<OwnedFd, RunError> {
     let made = || -> Result<RulesetCreated, RulesetError> {
         // Path sockets are closed by the filter, or open on purpose.
         let files: BitFlags<AccessFs> = AccessFs::from_all(abi) & !BitFlags::from(AccessFs::ResolveUnix);
         let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(files)?;
-        let rules = if abi >= ABI::V6 { rules.scope(Scope::from_all(abi))? } else { rules };
+        let scopes: BitFlags<Scope> = Scope::from_all(abi);
+        let scopes = if signals { scopes } else { scopes & !BitFlags::from(Scope::Signal) };
+        let rules = if abi >= ABI::V6 { rules.scope(scopes)? } else { rules };
         rules.create()
     };
     let rules: Option<OwnedFd> = made().ok().ok_or(RunError::Layer(Layer::Landlock))?.into();
@@ -177,6 +193,7 @@ pub fn explain(failure: Failure, plan: &Plan, program: &OsString) -> RunError {
         Step::Folder => Some(plan.folder.as_c_str()),
         Step::Map
         | Step::Identity
+        | Step::Join
         | Step::Tie
         | Step::Loopback
         | Step::Listen

@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, open, openat2};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -36,39 +38,63 @@ pub struct Refused {
     pub named: bool,
 }
 
-/// A command that is watched. Ends with the last process that the filter is on.
-pub struct Watch(Option<JoinHandle<Vec<Refused>>>);
+/// A command that is watched.
+pub struct Watch {
+    thread: JoinHandle<Vec<Refused>>,
+    listener: Arc<OwnedFd>,
+    /// Told when somebody else is to answer.
+    over: Arc<OwnedFd>,
+}
 
 impl Watch {
     /// Begins.
-    pub fn begin(listener: OwnedFd, confinement: &Confinement) -> std::io::Result<Self> {
+    pub fn begin(listener: OwnedFd, confinement: &Confinement) -> io::Result<Self> {
         let given = Given::of(confinement);
-        let watch = move || watch(&listener, &given);
-        std::thread::Builder::new().name("refusals".to_owned()).stack_size(256 << 10).spawn(watch).map(Some).map(Self)
+        let (listener, over) = (Arc::new(listener), Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?));
+        let (calls, until) = (Arc::clone(&listener), Arc::clone(&over));
+        let thread = thread(move || watch(&calls, Some(&until), Some(&given)))?;
+        Ok(Self { thread, listener, over })
     }
 
-    /// What was refused, once all is over.
-    pub fn refused(mut self) -> Vec<Refused> {
-        self.0.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    /// What was refused, once the last process that is watched has ended.
+    pub fn refused(self) -> Vec<Refused> {
+        self.thread.join().unwrap_or_default()
+    }
+
+    /// What was refused until now, and what the rest is to be answered on.
+    pub fn hand_over(self) -> (Vec<Refused>, Option<OwnedFd>) {
+        rustix::io::write(&self.over, &1u64.to_ne_bytes()).unwrap_or_default();
+        (self.thread.join().unwrap_or_default(), Arc::into_inner(self.listener))
     }
 }
 
-fn watch(listener: &OwnedFd, given: &Given) -> Vec<Refused> {
+/// Lets every call go on, whatever it names, until nobody is left who makes one.
+pub fn let_go_on(listener: OwnedFd) -> io::Result<()> {
+    thread(move || watch(&listener, None, None)).map(drop)
+}
+
+fn thread(watch: impl FnOnce() -> Vec<Refused> + Send + 'static) -> io::Result<JoinHandle<Vec<Refused>>> {
+    std::thread::Builder::new().name("refusals".to_owned()).stack_size(256 << 10).spawn(watch)
+}
+
+/// Answers until nobody makes a call any more, or until it is told that somebody else does.
+fn watch(listener: &OwnedFd, until: Option<&OwnedFd>, given: Option<&Given>) -> Vec<Refused> {
     let mut refused = Vec::new();
     notify::hurry(listener.as_fd());
     loop {
-        let mut source = [PollFd::new(listener, PollFlags::IN)];
-        match poll(&mut source, None) {
+        let mut sources = [Some(listener), until].map(|source| PollFd::new(source.unwrap_or(listener), PollFlags::IN));
+        match poll(&mut sources, None) {
             Ok(_) => {}
             Err(Errno::INTR) => continue,
             Err(_) => return refused,
         }
-        if !source.iter().any(|source| source.revents().contains(PollFlags::IN)) {
+        let [call, over] = sources.map(|source| source.revents().contains(PollFlags::IN));
+        if until.is_some() && over || !call {
             return refused;
         }
         // Whoever made it may be gone.
         let Ok(call) = notify::next(listener.as_fd()) else { continue };
-        if refused.len() < MOST {
+        if let Some(given) = given.filter(|_| refused.len() < MOST) {
             for found in named(&call).into_iter().flatten() {
                 refused.extend(given.refuses(&found).filter(|new| !refused.contains(new)));
             }

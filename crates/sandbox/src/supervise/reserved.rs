@@ -26,6 +26,8 @@ pub struct Names {
     looking: Option<File>,
     /// Held until the run ends.
     record: Option<File>,
+    /// Whether somebody else gives the names back.
+    handed_over: bool,
 }
 
 const LOCK: &str = "lock";
@@ -36,7 +38,7 @@ impl Names {
         let folder = state.join("reserved");
         let looking = open_lock(&folder)?;
         flock(&looking, FlockOperation::LockShared)?;
-        Ok(Self { folder, looking: Some(looking), record: None })
+        Ok(Self { folder, looking: Some(looking), record: None, handed_over: false })
     }
 
     /// Before any is made.
@@ -59,12 +61,17 @@ impl Names {
     pub fn placed(&mut self) {
         self.looking = None;
     }
+
+    /// Leaves it to whoever calls [`sweep`] soon to give them back: removing folders waits for some disks.
+    pub fn hand_over(&mut self) {
+        self.handed_over = true;
+    }
 }
 
 impl Drop for Names {
     fn drop(&mut self) {
         self.looking = None;
-        if self.record.take().is_some() {
+        if self.record.take().is_some() && !self.handed_over {
             // What cannot be removed now stays on record, and is tried again by the next run.
             drop(clean(&self.folder));
         }

@@ -85,7 +85,8 @@ impl Run<'_> {
                         | Message::Go
                         | Message::Ready
                         | Message::Started
-                        | Message::Watched => {}
+                        | Message::Watched
+                        | Message::Joined(_) => {}
                     }
                 }
             }

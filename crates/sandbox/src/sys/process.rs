@@ -100,6 +100,18 @@ pub fn keep_only(descriptor: BorrowedFd<'_>) -> Result<BorrowedFd<'static>, Errn
     Ok(unsafe { BorrowedFd::borrow_raw(0) })
 }
 
+/// Goes on as a child of nobody who called, in a session of its own, and with no descriptor but the first three. For a process that has
+/// just begun: it has one thread, and stands for no other descriptor.
+pub fn go_on_alone() -> Result<(), Errno> {
+    // SAFETY: it changes descriptors that no value stands for yet, and touches no memory.
+    check(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) })?;
+    // SAFETY: this process has one thread, so the child has all of it.
+    match check(unsafe { libc::c_long::from(libc::fork()) })? {
+        0 => rustix::process::setsid().map(drop),
+        _ => exit(0),
+    }
+}
+
 /// Standard output goes there from now on.
 pub fn replace_output(descriptor: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: it changes descriptors and touches no memory; no value stands for descriptor 1.
@@ -126,4 +138,12 @@ pub fn forget_environment() {
             entry = entry.add(1);
         }
     }
+}
+
+/// Standard input, output and errors go there from now on.
+pub fn replace_streams(descriptor: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: it changes descriptors and touches no memory; no value stands for the first three.
+    (0..3).try_for_each(|number| {
+        check(unsafe { libc::c_long::from(libc::dup2(descriptor.as_raw_fd(), number)) }).map(drop)
+    })
 }

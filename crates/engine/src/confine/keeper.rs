@@ -1,0 +1,224 @@
+//! What the calls of a session share: a network with its proxy, and the processes that they leave running.
+//!
+//! Owns the process that holds it, one for calls under the same policies, users and hosts: the first call that needs it starts it. Refuses
+//! to hold what nobody was granted. Invariant: what is shared under other rules is retired before the first call under new ones runs; no
+//! call runs where nobody answers.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use writ_core::json;
+use writ_core::{Digest, SessionId};
+use writ_egress::{AuthorityError, Certificate};
+pub use writ_sandbox::detach;
+use writ_sandbox::{Book, Host, Joined, Lease, RunError, Shared, close_to_others, listen};
+use writ_store::{Store, StoreError};
+
+use super::order::Order;
+use super::record::Recorder;
+use super::secrets::{self, SecretsError};
+use super::strength::{self, StrengthError};
+use super::traffic::{self, Seen, Traffic};
+use super::trust;
+use crate::Home;
+use crate::home::NoStateDir;
+
+/// Their folder in the session's.
+const FOLDER: &str = "keepers";
+/// The socket in a keeper's folder.
+const SOCKET: &str = "socket";
+/// The certificate of its authority, whose key it keeps to itself.
+const AUTHORITY: &str = "authority.pem";
+/// Held by who starts one.
+const LOCK: &str = "lock";
+/// What a keeper says when it answers.
+const READY: &[u8] = b"ready";
+/// How long one waits for the next call when nothing is running.
+const IDLE: Duration = Duration::from_secs(600);
+/// How often one is asked or started before that is given up: one may end while it is asked.
+const TRIES: u32 = 4;
+
+/// What a call is lent: namespaces, and whom its programs are to trust.
+type Lent = (Lease, Joined, Option<Certificate>);
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    /// It could not be started.
+    #[error("what the session's calls share cannot be held: {0}")]
+    Start(String),
+    /// The system.
+    #[error("what the session's calls share cannot be held: {0}")]
+    System(#[from] io::Error),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is none.
+    #[error(transparent)]
+    State(#[from] NoStateDir),
+    /// The order it is to be made by.
+    #[error("{0}")]
+    Order(String),
+    /// What this machine allows.
+    #[error(transparent)]
+    Strength(#[from] StrengthError),
+    /// The namespaces.
+    #[error(transparent)]
+    Namespaces(#[from] RunError),
+    /// Its authority.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The values of its secrets.
+    #[error(transparent)]
+    Secrets(#[from] SecretsError),
+    /// The proxy.
+    #[error(transparent)]
+    Serve(#[from] writ_egress::ServeError),
+}
+
+/// Namespaces for a call, from a keeper that is there or is started now.
+pub fn borrow(recorder: &Recorder, order: &Order, shared: Digest) -> Result<Lent, KeeperError> {
+    let all = recorder.store.folder(&recorder.session).join(FOLDER);
+    let folder = all.join(name(shared));
+    let call = recorder.call.as_deref().unwrap_or_default();
+    let mut last = None;
+    for _ in 0..TRIES {
+        match Lease::ask(&folder, SOCKET, call) {
+            Ok((lease, namespaces)) => return Ok((lease, namespaces, certificate(order, &folder)?)),
+            Err(error) => last = Some(error),
+        }
+        start(recorder, order, &all, &folder)?;
+    }
+    Err(last.map_or_else(|| KeeperError::Start("nobody answers".to_owned()), KeeperError::System))
+}
+
+/// The certificate of a keeper's authority, where calls need one.
+fn certificate(order: &Order, folder: &Path) -> Result<Option<Certificate>, KeeperError> {
+    if order.trust.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Certificate::read(&fs::read_to_string(folder.join(AUTHORITY))?)?))
+}
+
+/// Gives them back: what was seen of the call, if the keeper still knows.
+pub fn give_back(lease: Lease, stays: bool, watched: Option<OwnedFd>, store: &Store) -> Option<Seen> {
+    let told = lease.end(stays, watched);
+    if told.is_err() {
+        // It would have given the names back that the call reserved.
+        writ_sandbox::sweep(store.root()).ok();
+    }
+    json::from_slice(&told.ok()?).ok()
+}
+
+/// Ends what the calls of a session share, when the last that is running has ended.
+pub fn retire(store: &Store, session: &SessionId) {
+    retire_but(&store.folder(session).join(FOLDER), None);
+}
+
+fn retire_but(all: &Path, one: Option<&Path>) {
+    let Ok(entries) = fs::read_dir(all) else { return };
+    for folder in entries.flatten().map(|entry| entry.path()).filter(|path| Some(path.as_path()) != one) {
+        // Where nobody answers there is nobody to retire.
+        Lease::retire(&folder, SOCKET).ok();
+    }
+}
+
+fn name(shared: Digest) -> String {
+    shared.hex().chars().take(32).collect()
+}
+
+fn start(recorder: &Recorder, order: &Order, all: &Path, folder: &Path) -> Result<(), KeeperError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let lock = File::options().create(true).truncate(false).write(true).open(folder.join(LOCK))?;
+    lock.lock()?;
+    if Lease::answers(folder, SOCKET) {
+        // Another call has started it meanwhile.
+        return Ok(());
+    }
+    retire_but(all, Some(folder));
+    let program = recorder.home.program.as_deref();
+    let program =
+        program.ok_or_else(|| KeeperError::Start("where Writ's own program is cannot be found out".to_owned()))?;
+    let mut keeper = Command::new(program);
+    keeper.args(["keep", "--session", recorder.session.as_str(), "--order", &order.digest().to_string()]);
+    // It goes on as nobody's child once it answers; what is waited for is its word.
+    let output = keeper.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).output()?;
+    if output.stdout == READY {
+        return Ok(());
+    }
+    Err(KeeperError::Start(String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+/// Holds what calls share, until nobody needs it. Told to `ready` is that it answers, or why not.
+pub fn keep(session: &SessionId, order: Digest, home: &Home, mut ready: File) -> Result<(), KeeperError> {
+    let begun = Keeper::begin(session, order, home);
+    let (keeper, socket) = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            ready.write_all(error.to_string().as_bytes())?;
+            return Err(error);
+        }
+    };
+    ready.write_all(READY)?;
+    drop(ready);
+    let book = Arc::new(Calls(Arc::clone(&keeper.traffic)));
+    let folder = keeper.folder.clone();
+    let gone = move || drop(fs::remove_file(folder.join(SOCKET)));
+    keeper.shared.serve(&socket, book, IDLE, gone)?;
+    Ok(())
+}
+
+/// A keeper that answers.
+struct Keeper {
+    folder: PathBuf,
+    shared: Arc<Shared>,
+    traffic: Arc<Traffic>,
+    _serving: Option<writ_egress::Serving>,
+}
+
+impl Keeper {
+    fn begin(session: &SessionId, digest: Digest, home: &Home) -> Result<(Self, OwnedFd), KeeperError> {
+        let store = Store::open(home.state()?.to_owned())?;
+        let order = Order::kept(&store, session, digest);
+        let order = order.map_err(|path| KeeperError::Order(format!("{} is not what was granted", path.display())))?;
+        let shared = order.shared.ok_or_else(|| KeeperError::Order("its calls share nothing".to_owned()))?;
+        let folder = store.folder(session).join(FOLDER).join(name(shared));
+        let features = strength::features(&store)?;
+        let host = Host { features: &features, state: store.root() };
+        let (shared, listeners) = Shared::begin(&order.confinement, host)?;
+        close_to_others()?;
+        let shared = Arc::new(shared);
+        let recorder = Recorder { store, home: home.clone(), session: session.clone(), call: None };
+        let traffic = Arc::new(Traffic::of(recorder));
+        let asked = Arc::downgrade(&shared);
+        let whose: writ_egress::Whose = Arc::new(move |socket, stream| asked.upgrade()?.mounts_of(socket, stream));
+        let authority = trust::begin(&order.trust)?;
+        if let Some(authority) = &authority {
+            fs::write(folder.join(AUTHORITY), authority.certificate().pem())?;
+        }
+        // Only now: what holds the namespaces began as a copy of this process.
+        let values = secrets::values(&order.sources, home)?;
+        let serving = traffic::serve(&order, listeners, (values, authority), &traffic, Some(whose))?;
+        let socket = listen(&folder, SOCKET)?;
+        Ok((Self { folder, shared, traffic, _serving: serving }, socket))
+    }
+}
+
+/// Which calls there are.
+struct Calls(Arc<Traffic>);
+
+impl Book for Calls {
+    fn began(&self, name: &str, mounts: u64) {
+        self.0.begin(name, mounts);
+    }
+
+    fn ended(&self, _name: &str, mounts: u64) -> Vec<u8> {
+        json::to_canonical(&self.0.seen_of(mounts)).into_bytes()
+    }
+}

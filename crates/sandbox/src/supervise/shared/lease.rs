@@ -1,0 +1,121 @@
+//! The side that borrows, and the socket where both meet.
+//!
+//! Owns what is said there: a name, namespaces; mounts, that they are known; how the run ended, what was seen of it. Refuses an answer of
+//! another user. Its invariant: a run that does not say that it ended well, however that comes, is ended.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{CWD, Mode, OFlags, chmod, openat};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen as wait_for, socket_with,
+};
+use rustix::process::geteuid;
+
+use super::packet;
+
+/// What is said at the end of a run whose children may stay.
+pub const WELL: &[u8] = b"well";
+/// Asked for instead of a run's name: that nobody gets them any more.
+pub const RETIRE: &str = "\0retire";
+/// What is lent, a letter each: users, processes, network, owners.
+pub const KINDS: [u8; 4] = *b"upno";
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many may wait.
+const WAITING: i32 = 128;
+
+/// Namespaces to run in, lent by whoever holds them.
+#[derive(Debug)]
+pub struct Joined {
+    pub(super) user: OwnedFd,
+    pub(super) processes: OwnedFd,
+    pub(super) network: Option<OwnedFd>,
+    /// A namespace of users in which root's files are the command's, where it stands in for root.
+    pub(in super::super) owners: Option<OwnedFd>,
+}
+
+/// That they are lent. Where it is dropped, what is left of the run ends.
+#[derive(Debug)]
+pub struct Lease(OwnedFd);
+
+impl Lease {
+    /// Asks for them at the socket `name` in `folder`, for a run that is called `run`.
+    pub fn ask(folder: &Path, name: &str, run: &str) -> io::Result<(Self, Joined)> {
+        let socket = reach(folder, name)?;
+        packet::send(&socket, run.as_bytes(), &[])?;
+        let (which, descriptors) = packet::receive(&socket)?;
+        let mut joined = [const { None }; 4];
+        for (kind, descriptor) in which.into_iter().zip(descriptors) {
+            let place = KINDS.iter().position(|known| *known == kind);
+            if let Some(place) = place.and_then(|place| joined.get_mut(place)) {
+                *place = Some(descriptor);
+            }
+        }
+        match joined {
+            [Some(user), Some(processes), network, owners] => {
+                Ok((Self(socket), Joined { user, processes, network, owners }))
+            }
+            _ => Err(io::Error::other("no namespaces were lent")),
+        }
+    }
+
+    /// Whether anybody answers there.
+    pub fn answers(folder: &Path, name: &str) -> bool {
+        reach(folder, name).is_ok()
+    }
+
+    /// Has them lent to nobody any more: they end with the last run that has them.
+    pub fn retire(folder: &Path, name: &str) -> io::Result<()> {
+        let socket = reach(folder, name)?;
+        packet::send(&socket, RETIRE.as_bytes(), &[])?;
+        // Who asks is looked at, so is not to end before.
+        packet::receive(&socket).map(drop)
+    }
+
+    /// Says which mounts the run's processes have, before its command starts.
+    pub fn began(&self, mounts: OwnedFd) -> io::Result<()> {
+        packet::send(&self.0, b"began", &[mounts.as_fd()])?;
+        packet::receive(&self.0).map(drop)
+    }
+
+    /// Gives them back; with `stay`, what the command has left goes on, and who lends them answers on `watched`, where its calls that name
+    /// files wait. What is told of the run comes back.
+    pub fn end(self, stay: bool, watched: Option<OwnedFd>) -> io::Result<Vec<u8>> {
+        let watched = watched.as_ref().map(AsFd::as_fd);
+        packet::send(&self.0, if stay { WELL } else { b"end" }, watched.as_slice())?;
+        packet::receive(&self.0).map(|(told, _)| told)
+    }
+}
+
+fn reach(folder: &Path, name: &str) -> io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+    at(folder, name, |address| Ok(connect(&socket, address)?))?;
+    if socket_peercred(&socket)?.uid != geteuid() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "answered by somebody else"));
+    }
+    Ok(socket)
+}
+
+/// A socket at which namespaces are asked for, in the place of one that nobody answers at any more.
+pub fn listen(folder: &Path, name: &str) -> io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    match std::fs::remove_file(folder.join(name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    at(folder, name, |address| Ok(bind(&socket, address)?))?;
+    chmod(folder.join(name), Mode::from_raw_mode(0o600))?;
+    wait_for(&socket, WAITING)?;
+    Ok(socket)
+}
+
+/// A socket's path may have no more than 107 bytes, whatever the folder's.
+fn at(folder: &Path, name: &str, then: impl FnOnce(&SocketAddrUnix) -> io::Result<()>) -> io::Result<()> {
+    let folder = openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    then(&SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))?)
+}

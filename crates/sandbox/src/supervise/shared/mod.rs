@@ -1,0 +1,146 @@
+//! Namespaces that several runs share: users, processes, a network.
+//!
+//! Owns them, and the process that holds them ([`crate::inside::hold`]). Refuses to lend them to another user, and to anybody inside them.
+//! Its invariant: with this value everything in them ends. What runs have in common there is their user, so what keeps them apart is that
+//! each is in a Landlock domain of its own: none can look into another, nor into what builds the next. They can signal each other.
+
+mod kill;
+mod lease;
+mod packet;
+mod serve;
+mod whose;
+
+use std::fs::{self, File};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use super::hear::await_ready;
+use super::{Host, Listeners, RunError, Sandbox, identity, outside, prepare, refusals, sweep};
+use crate::confinement::{Confinement, Network, Session, Survivors};
+use crate::features::{Layer, Level};
+use crate::inside::{self, Base, Join};
+use crate::message::{self, Failure, Message};
+use crate::sys::process::{Forked, clone};
+pub use lease::{Joined, Lease, listen};
+
+/// Who runs in them, as whoever lends them writes it down.
+pub trait Book: Sync {
+    /// A run begins, before its command: its name, and the number of its mounts, which all its processes have.
+    fn began(&self, name: &str, mounts: u64);
+    /// It has ended. What is given is told to its supervisor, and is not empty.
+    fn ended(&self, name: &str, mounts: u64) -> Vec<u8>;
+}
+
+/// Namespaces that runs share, and who holds them.
+pub struct Shared {
+    holder: Sandbox,
+    /// Closed, it ends the holder as well.
+    _socket: OwnedFd,
+    user: File,
+    network: Option<File>,
+    processes: File,
+    owners: Option<File>,
+    state: PathBuf,
+}
+
+impl Shared {
+    /// Makes them, for runs of the same user and network as this one. The caller's thread has to live as long as they do. What comes beside
+    /// are the sockets that listen in them.
+    pub fn begin(confinement: &Confinement, host: Host<'_>) -> Result<(Self, Listeners), RunError> {
+        if let Some(missing) = host.features.missing(Level::Namespaces).first() {
+            return Err(RunError::Layer(*missing));
+        }
+        let who = identity::of(confinement, host.features)?;
+        let own = prepare::namespaces(confinement) & (libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNET);
+        let base = Base { become_user: who.other.then_some((who.uid, who.gid)), network: confinement.network.clone() };
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .map_err(outside("make a socket"))?;
+        let holder = match clone(own).map_err(outside("start a process in namespaces of its own"))? {
+            Forked::Child => {
+                drop(ours);
+                inside::hold(&base, &theirs)
+            }
+            Forked::Parent(child) => Sandbox::new(child),
+        };
+        drop(theirs);
+        identity::map(holder.pid(), &who)?;
+        message::send(&ours, Message::Mapped, &[]).map_err(outside("begin"))?;
+        let explain = |failure: Failure| RunError::Inside {
+            step: failure.step,
+            error: io::Error::from_raw_os_error(failure.error),
+            about: None,
+        };
+        let listeners = await_ready(&ours, &confinement.network, explain)?;
+        let open = |name: &str| {
+            File::open(format!("/proc/{}/ns/{name}", holder.pid().as_raw_nonzero()))
+                .map_err(|error| RunError::Outside("open a namespace", error))
+        };
+        let network = if confinement.network == Network::Open { None } else { Some(open("net")?) };
+        let (user, processes) = (open("user")?, open("pid")?);
+        message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
+        let owners = if who.mapped { Some(identity::owners()?.into()) } else { None };
+        let state = host.state.to_owned();
+        Ok((Self { holder, _socket: ours, user, network, processes, owners, state }, listeners))
+    }
+
+    /// The mounts of whoever has this socket in their network; `None` where nobody is found to have it.
+    pub fn mounts_of(&self, socket: SocketAddr, stream: bool) -> Option<u64> {
+        whose::mounts(self.holder.pid(), self.network.as_ref()?, socket, stream)
+    }
+
+    /// Lends them to one who asked, until their run has ended. Processes of a run that is not said to have ended well end.
+    fn lend(&self, socket: &OwnedFd, name: &str, book: &dyn Book) -> io::Result<()> {
+        let all = [Some(&self.user), Some(&self.processes), self.network.as_ref(), self.owners.as_ref()];
+        let lent = lease::KINDS.into_iter().zip(all).filter_map(|(kind, lent)| Some((kind, lent?.as_fd())));
+        let (kinds, lent): (Vec<u8>, Vec<_>) = lent.unzip();
+        packet::send(socket, &kinds, &lent)?;
+        let (_, mut descriptors) = packet::receive(socket)?;
+        // While it is open, no other mounts get the same number.
+        let mounts = File::from(descriptors.pop().ok_or_else(|| io::Error::other("no mounts"))?);
+        let number = mounts.metadata()?.ino();
+        book.began(name, number);
+        let ended = packet::send(socket, b"known", &[]).and_then(|()| packet::receive(socket));
+        let well = ended.is_ok_and(|(word, mut watched)| {
+            // Before anything else: what was left running waits for it.
+            let goes_on = watched.pop().is_none_or(|listener| refusals::let_go_on(listener).is_ok());
+            word == lease::WELL && goes_on
+        });
+        if !well && kill::all_of(number, self.holder.pid()).is_err() {
+            // What cannot be ended alone ends with everything else.
+            self.holder.kill();
+        }
+        let told = packet::send(socket, &book.ended(name, number), &[]);
+        // It left that to this process. What cannot be removed now stays on record, and is tried again by the next run.
+        drop(sweep(&self.state));
+        told
+    }
+}
+
+/// Whether a process sees the same processes as this one: nobody does from inside.
+fn same_namespace(pid: i32) -> bool {
+    let number = |path: PathBuf| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    let theirs = number(format!("/proc/{pid}/ns/pid").into());
+    theirs.is_some() && theirs == number("/proc/self/ns/pid".into())
+}
+
+impl Joined {
+    /// Which of them a run enters, and which of `own` it makes for itself.
+    pub(super) fn join(self, confinement: &Confinement, own: i32) -> Result<Join, RunError> {
+        // Whoever has the caller's terminal has its process group, where processes outside are.
+        let shares = confinement.survivors == Survivors::Stay && confinement.session == Session::Own;
+        let network = match (&confinement.network, self.network) {
+            (Network::Open, _) => None,
+            (Network::Closed | Network::Proxied(_), Some(network)) => Some(network),
+            (Network::Closed | Network::Proxied(_), None) => return Err(RunError::Layer(Layer::Networks)),
+        };
+        let entered = libc::CLONE_NEWUSER
+            | if shares { libc::CLONE_NEWPID } else { 0 }
+            | if network.is_some() { libc::CLONE_NEWNET } else { 0 };
+        Ok(Join { user: self.user, network, processes: shares.then_some(self.processes), own: own & !entered })
+    }
+}

@@ -1,0 +1,144 @@
+//! Runs that share namespaces: what is shared, what is not, and what ends when.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a step that fails fails the test")]
+
+mod common;
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::{World, everybody};
+use writ_core::Decision;
+use writ_policy::Grant;
+use writ_sandbox::{Book, Command, Confinement, End, Features, Host, Lease, Shared, Survivors, listen, run};
+
+struct Nobody;
+
+impl Book for Nobody {
+    fn began(&self, _name: &str, _mounts: u64) {}
+
+    fn ended(&self, name: &str, _mounts: u64) -> Vec<u8> {
+        name.as_bytes().to_vec()
+    }
+}
+
+/// A world whose runs share what a thread of this process holds until the value goes.
+struct Lab {
+    world: World,
+    features: Features,
+    shared: Arc<Shared>,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let world = World::new(everybody()[0]);
+        let features = Features::probe().unwrap();
+        let host = Host { features: &features, state: &world.state };
+        let (shared, _) = Shared::begin(&world.confinement(), host).unwrap();
+        let shared = Arc::new(shared);
+        let (socket, serving) = (listen(&world.state, "socket").unwrap(), Arc::clone(&shared));
+        std::thread::spawn(move || serving.serve(&socket, Arc::new(Nobody), Duration::from_secs(60), || ()));
+        Self { world, features, shared }
+    }
+
+    /// Runs a line: how it ended, and what it said until then.
+    fn run(&self, confinement: &Confinement, line: &str) -> (End, String) {
+        let (lease, joined) = Lease::ask(&self.world.state, "socket", "run").unwrap();
+        let (mut read, write) = io::pipe().unwrap();
+        let command = Command {
+            shared: Some(joined),
+            output: Some(OwnedFd::from(write)),
+            watched: true,
+            ..Command::new("/bin/sh", ["-c".into(), line.into()])
+        };
+        let host = Host { features: &self.features, state: &self.world.state };
+        let grant = Grant::of(&Decision::from_reasons(Vec::new()), confinement.digest(), line).unwrap();
+        let ran = run(&grant, confinement, command, host, |listeners| lease.began(listeners.mounts.unwrap())).unwrap();
+        let stays = confinement.survivors == Survivors::Stay && matches!(ran.end, End::Exited(_));
+        assert_eq!(lease.end(stays, ran.watched).unwrap(), b"run");
+        let mut said = String::new();
+        read.read_to_string(&mut said).unwrap();
+        (ran.end, said)
+    }
+}
+
+fn alive(marker: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.split(|byte| *byte == 0).any(|word| word == marker.as_bytes())).count()
+}
+
+fn gone(marker: &str) -> bool {
+    let start = Instant::now();
+    while alive(marker) > 0 && start.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    alive(marker) == 0
+}
+
+#[test]
+fn a_network_is_shared_and_processes_where_they_may_stay() {
+    let lab = Lab::new();
+    let mut confinement = lab.world.confinement();
+    let spaces = "readlink /proc/self/ns/net /proc/self/ns/pid /proc/self/ns/mnt /proc/self/ns/ipc";
+    let of = |confinement: &Confinement| -> Vec<String> {
+        lab.run(confinement, spaces).1.lines().map(str::to_owned).collect()
+    };
+    confinement.survivors = Survivors::Stay;
+    let (one, two) = (of(&confinement), of(&confinement));
+    confinement.survivors = Survivors::End;
+    let alone = of(&confinement);
+    assert_eq!((one.len(), &one[..2]), (4, &two[..2]));
+    assert!(one[2] != two[2] && one[3] != two[3], "mounts and shared memory are each run's own");
+    assert!(alone[0] == one[0] && alone[1] != one[1], "{alone:?} {one:?}");
+}
+
+#[test]
+fn what_may_stay_stays_and_everything_else_ends() {
+    let lab = Lab::new();
+    let mut confinement = lab.world.confinement();
+    let marker = |number: u32| format!("9{}.{number}", std::process::id());
+    let left = |marker: &str| format!("setsid sleep {marker} >/dev/null 2>&1 & exit 3");
+    assert_eq!(lab.run(&confinement, &left(&marker(1))).0, End::Exited(3));
+    assert!(gone(&marker(1)), "children that may not stay");
+    confinement.survivors = Survivors::Stay;
+    assert_eq!(lab.run(&confinement, &left(&marker(2))).0, End::Exited(3));
+    assert_eq!(alive(&marker(2)), 1);
+    confinement.limits.wall_time = Some(300);
+    let line = format!("setsid sleep {0} >/dev/null 2>&1 & sleep {0}", marker(3));
+    assert_eq!(lab.run(&confinement, &line).0, End::TimeUp);
+    assert!(gone(&marker(3)), "what has left the command's own session too");
+    assert_eq!(alive(&marker(2)), 1, "what another run has left");
+    let Lab { shared, .. } = lab;
+    Lease::retire(Path::new(&lab.world.state), "socket").unwrap();
+    drop(shared);
+    assert!(gone(&marker(2)));
+}
+
+/// One that lets nobody look into it is found by whose child it has become.
+#[test]
+fn who_hides_from_the_keeper_ends_too() {
+    let python = Path::new("/usr/bin/python3");
+    if !python.exists() {
+        return;
+    }
+    let lab = Lab::new();
+    let mut confinement = lab.world.confinement();
+    confinement.survivors = Survivors::Stay;
+    confinement.limits.wall_time = Some(700);
+    let marker = format!("9{}.9", std::process::id());
+    let hides = "import ctypes,time; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); time.sleep(60)";
+    let (end, _) =
+        lab.run(&confinement, &format!("setsid /usr/bin/python3 -c '{hides}' {marker} >/dev/null 2>&1 & sleep 60"));
+    assert_eq!(end, End::TimeUp);
+    assert!(gone(&marker));
+}
+
+#[test]
+fn nobody_is_lent_anything_after_the_end() {
+    let lab = Lab::new();
+    Lease::retire(&lab.world.state, "socket").unwrap();
+    assert!(Lease::ask(&lab.world.state, "socket", "late").is_err());
+}
