@@ -245,7 +245,8 @@ fn a_secret_without_a_value_runs_nothing() {
     let said = String::from_utf8(ran.stderr).unwrap();
     assert_eq!((ran.status.code(), ran.stdout), (Some(126), Vec::new()));
     assert!(
-        said.contains("writ: it did not run: secret `API_TOKEN` has no value: the variable `MY_VALUE` is not set"),
+        said.starts_with("writ: it did not run: ")
+            && said.contains("secret `API_TOKEN` has no value: the variable `MY_VALUE` is not set"),
         "{said}"
     );
     let (_, answer) = lab.ask("echo two");

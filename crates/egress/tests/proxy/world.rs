@@ -195,7 +195,7 @@ impl Run {
     pub fn secure(&self, stream: TcpStream, name: &str) -> Result<Secure, String> {
         let mut roots = RootCertStore::empty();
         let hosts = CertificateDer::pem_file_iter(self.folder.path().join("hosts.pem")).unwrap();
-        let own = CertificateDer::pem_slice_iter(self.authority.pem().as_bytes());
+        let own = CertificateDer::pem_slice_iter(self.authority.certificate().pem().as_bytes());
         roots.add_parsable_certificates(hosts.chain(own).map(Result::unwrap));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();

@@ -141,6 +141,8 @@ pub fn order_whole(
 ) -> Result<Order, String> {
     let mut order = order(session, call, layers, false, wanted)?;
     let confinement = &mut order.confinement;
+    // It shares nothing, and what it leaves ends with it.
+    (order.shared, confinement.survivors) = (None, Survivors::End);
     confinement.session = writ_sandbox::Session::Terminal;
     if let Network::Proxied(ports) = &mut confinement.network {
         ports.hooks = Some(HOOKS);
