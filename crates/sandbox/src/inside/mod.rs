@@ -11,6 +11,7 @@ mod network;
 mod shared;
 
 use std::ffi::CString;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
@@ -154,7 +155,8 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
             tell_failure(socket.as_fd(), step, error, item);
             exit(NOT_BUILT)
         }
-        Forked::Parent(child) => watch(orders, socket, &child),
+        // Its descriptor is closed with all others while it watches, so nothing may close it again.
+        Forked::Parent(child) => watch(orders, socket, &ManuallyDrop::new(child)),
     }
 }
 
