@@ -7,6 +7,7 @@ pub mod client;
 pub mod exec;
 pub mod keeper;
 pub mod layers;
+mod left;
 pub mod limits;
 mod network;
 pub mod order;

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::io;
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -23,7 +24,7 @@ use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
 use super::traffic::{self, Traffic};
-use super::{limits, trust};
+use super::{left, limits, trust};
 use crate::Home;
 use crate::session::{Session, SessionError};
 
@@ -122,6 +123,9 @@ pub fn supervise<T>(
     let limits = &order.confinement.limits;
     let folder = order.confinement.folder.as_path();
     let mut words = seen.as_ref().map(|seen| seen.words.clone()).unwrap_or_default();
+    let taken_back = left::take_back(&order.confinement);
+    let told = |path: &PathBuf| format!("removed `{}`: git would obey another folder's settings", path.display());
+    words.extend(taken_back.iter().map(told));
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {
         let files = Refusals::of(&ran.refused, session);
@@ -135,6 +139,7 @@ pub fn supervise<T>(
             connections: seen.as_ref().map(|seen| seen.allowed),
             refused: seen.as_ref().map(|seen| seen.refused),
             files,
+            taken_back: taken_back.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
             limits: (*limits != Limits::default()).then_some(limits),
             memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
             secrets: order.sources.keys().map(String::as_str).collect(),
@@ -183,6 +188,9 @@ struct Confined<'a> {
     refused: Option<u64>,
     #[serde(skip_serializing_if = "Refusals::is_empty")]
     files: Refusals,
+    /// What it left that git would have obeyed.
+    #[serde(rename = "takenBack", skip_serializing_if = "Vec::is_empty")]
+    taken_back: Vec<String>,
     /// As in the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<&'a Limits>,

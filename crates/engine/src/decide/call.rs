@@ -20,6 +20,7 @@ use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
 use crate::confine::tested;
+use crate::governing;
 use crate::governing::in_force::{Change, InForce};
 use crate::session::rows::Who;
 use crate::session::state::Action;
@@ -293,12 +294,18 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>, whole: Optio
     };
     let governing = &in_force.accepted;
     let folder = session.store.folder(&session.id);
+    // What a confined call writes may be the settings of a repository that it made.
+    let confined = governing.policy.confine().and(session.state.policy.as_ref());
+    let repository = match &session.within {
+        Some(within) => Some(within.repository.clone()),
+        None => confined.map(|policy| governing::repository(policy.root()).to_owned()),
+    };
     let surroundings = CallContext {
         setting: &session.setting,
         home: session.home,
         client: session.client,
         session: Some(&folder),
-        repository: session.within.as_ref().map(|within| within.repository.as_path()),
+        repository: repository.as_deref(),
     };
     let Looked { mut facts, report, mut proofs } = look(&governing.policy, call, &surroundings);
     let wanted = id.filter(|_| governing.policy.consequences().attest);

@@ -210,8 +210,20 @@ impl Prepared {
     }
 
     fn under(input: &Event, home: &Home, store: &Store, id: &SessionId, within: Option<&Within>) -> Self {
-        let only = within.map(|within| within.repository.as_path());
-        Self { claims: claims::prepare(input, home, store, id, only), news: unhooked::prepare(input, store, id) }
+        let only = within.map(|within| within.repository.clone()).or_else(|| {
+            // Only there is git asked anything.
+            let asks = matches!(
+                input.kind,
+                EventKind::UserPromptSubmit { .. }
+                    | EventKind::SubagentStart
+                    | EventKind::SubagentStop { .. }
+                    | EventKind::Stop { .. }
+                    | EventKind::SessionEnd { .. }
+            );
+            asks.then(|| session::confined_repository(store, id)).flatten()
+        });
+        let claims = claims::prepare(input, home, store, id, only.as_deref());
+        Self { claims, news: unhooked::prepare(input, store, id) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The policy of a session: the one it begins under, and how its file stands to it since (R82).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use writ_core::{Digest, SessionId};
@@ -100,6 +100,21 @@ pub fn named_policy(store: &Store, cwd: &Path, path: &Path, trust: &Trust) -> Re
         store.keep_accepted(repository, governing.file, &governing.bytes)?;
     }
     Ok((governing, open))
+}
+
+/// The work tree of a session whose calls are confined: git is asked about no other, whose settings a call may have written. Where
+/// that cannot be found out, the one it would be.
+pub fn confined_repository(store: &Store, id: &SessionId) -> Option<PathBuf> {
+    let row = store.last_row(id).ok()??;
+    let accepted = State::from_detail(&row.detail)?.policy?;
+    let kept = store.folder(id).join(format!("policies/{}", accepted.file.hex()));
+    let document = || {
+        let bytes = governing::read(&kept).ok().filter(|bytes| Digest::of(bytes) == accepted.file)?;
+        let inner = governing::unwrap(&kept, &bytes, || Ok(Vec::new())).ok()?.0;
+        writ_policy::Policy::parse(inner.as_deref().unwrap_or(&bytes), "/").ok()
+    };
+    let confined = document().is_none_or(|policy| policy.confine().is_some());
+    confined.then(|| governing::repository(accepted.root()).to_owned())
 }
 
 /// How a session stands to its policy: `None` where it runs under the file as it is.

@@ -1,0 +1,90 @@
+//! What a confined call writes into repositories makes nobody outside run a program: neither Writ, which asks git, nor the user's own git.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "workplace/lab.rs"]
+mod lab;
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
+mod workplace;
+
+use std::fs;
+use std::process::Command;
+
+use lab::Lab;
+use serde_json::json;
+
+fn git(lab: &Lab, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=a", "-c", "user.email=a@example.invalid"]).args(arguments);
+    let done = git.current_dir(lab.repository()).env("HOME", &lab.place.folder).output().unwrap();
+    assert!(done.status.success(), "{arguments:?} {}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn lab(name: &str) -> Lab {
+    let policy = json!({"version": "1.0", "name": "git", "enforce": "calls", "claims": {"agents": ["main", "all"]}});
+    let lab = Lab::new(name, &policy, &[]);
+    if !lab.repository().join(".git").exists() {
+        git(&lab, &["init", "-q"]);
+    }
+    fs::write(lab.repository().join("file"), "text\n").unwrap();
+    git(&lab, &["add", "-A"]);
+    git(&lab, &["commit", "-q", "-m", "one"]);
+    lab
+}
+
+/// A line that lays out settings by which git runs a program, in `folder`.
+fn settings(lab: &Lab, folder: &str) -> String {
+    let ran = lab.place.folder.join("ran");
+    format!(
+        "mkdir -p {folder}; printf '[core]\\n\\trepositoryformatversion = 0\\n[filter \"x\"]\\n\\tclean = touch {0}; cat\\n' > {folder}/config; \
+         echo '* filter=x' > .gitattributes; echo more >> file",
+        ran.display()
+    )
+}
+
+#[test]
+fn git_obeys_no_folder_that_a_call_named() {
+    let lab = lab("confined-common");
+    let ran = lab.place.folder.join("ran");
+    let (code, said) = lab.run(&format!(
+        "{}; cp -r .git/refs .git/objects .evil/; g=$(echo tig. | rev); echo ../.evil > $g/commondir",
+        settings(&lab, ".evil")
+    ));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("writ: removed `") && said.contains("/.git/commondir`"), "{said}");
+    assert!(!lab.repository().join(".git/commondir").exists());
+    let row = lab.rows("confined").pop().unwrap();
+    assert_eq!(row["takenBack"].as_array().unwrap().len(), 1, "{row}");
+    git(&lab, &["status"]);
+    assert!(!ran.exists(), "the user's git ran what the call named");
+    // The control: with that file it does.
+    fs::write(lab.repository().join(".git/commondir"), "../.evil\n").unwrap();
+    let _either = Command::new("git").args(["add", "file"]).current_dir(lab.repository()).output().unwrap();
+    assert!(ran.exists(), "the settings would have been obeyed");
+}
+
+#[test]
+fn writ_asks_no_repository_that_a_call_made() {
+    let lab = lab("confined-nested");
+    let ran = lab.place.folder.join("ran");
+    let line = format!(
+        "git init -q nested && cd nested && echo a > file && git add file && {} && g=$(echo tig. | rev) && cat config > $g/config; true",
+        settings(&lab, ".")
+    );
+    let (_, said) = lab.run(&line);
+    // As a client says that it works there now.
+    let nested = lab.repository().join("nested");
+    fs::write(nested.join("file"), "other\n").unwrap();
+    for (event, more) in [
+        ("UserPromptSubmit", r#","prompt":"go on""#),
+        ("Stop", r#","last_assistant_message":"Done: nested/file is written.","stop_hook_active":false"#),
+    ] {
+        let payload = lab.place.payload(event, more);
+        let cwd = lab.repository().to_string_lossy().into_owned();
+        lab.place.answer(&payload.replace(&format!("\"cwd\":\"{cwd}\""), &format!("\"cwd\":\"{}\"", nested.display())));
+    }
+    assert!(!ran.exists(), "{said}");
+}
