@@ -88,3 +88,24 @@ fn writ_asks_no_repository_that_a_call_made() {
     }
     assert!(!ran.exists(), "{said}");
 }
+
+/// What a repository's settings name is kept as they are.
+#[test]
+fn what_settings_name_is_kept() {
+    let lab = lab("confined-named");
+    fs::create_dir_all(lab.repository().join(".husky")).unwrap();
+    fs::write(lab.repository().join(".husky/pre-commit"), "#!/bin/sh\n").unwrap();
+    fs::write(lab.repository().join("more.cfg"), "[user]\n").unwrap();
+    git(&lab, &["config", "core.hooksPath", ".husky"]);
+    git(&lab, &["config", "include.path", "../more.cfg"]);
+    git(&lab, &["worktree", "add", "-q", "../linked"]);
+    let (_, said) = lab.run(
+        "g=$(echo tig. | rev); echo evil >> .husky/pre-commit; echo evil > .husky/post-merge; echo evil >> more.cfg; \
+         for f in $g/worktrees/*/commondir; do echo evil > $f; done; echo fine > other; cat other",
+    );
+    assert!(said.contains("fine") && said.contains("Read-only file system"), "{said}");
+    let evil = |path: &str| fs::read_to_string(lab.repository().join(path)).unwrap_or_default().contains("evil");
+    for path in [".husky/pre-commit", ".husky/post-merge", "more.cfg", ".git/worktrees/linked/commondir"] {
+        assert!(!evil(path), "{path}: {said}");
+    }
+}

@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod exec;
+mod git;
 pub mod keeper;
 pub mod layers;
 mod left;

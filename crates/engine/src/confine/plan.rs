@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use writ_policy::{Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
-use super::places::{GIT_OBEYS, KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
+use super::places::{KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
 const ANY_NAME: &str = "\u{1}writ";
@@ -215,12 +215,8 @@ impl Walk<'_> {
         if around != Reach::Write && around != Reach::Denied {
             self.confinement.writable.push(host(git)?);
         }
-        for name in GIT_OBEYS {
-            let path = git.join(name);
-            // Git asks for the others on its way, and takes a refusal for an error; it obeys them only as `config` says.
-            if matches!(name, "hooks/" | "config") || path.exists() {
-                self.confinement.read_only.push(host(&path)?);
-            }
+        for path in super::git::kept(git, self.home().map(Path::new)) {
+            self.confinement.read_only.push(host(&path)?);
         }
         Ok(())
     }

@@ -1,0 +1,109 @@
+//! What git runs or obeys, as a repository's own settings say.
+//!
+//! Owns which files those are. Refuses nothing: settings that cannot be read name none. Invariant: of what is named here nothing is
+//! given to be written.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use writ_store::regular_file;
+
+use super::places::GIT_OBEYS;
+
+/// Largest settings file that is read.
+const MAX_CONFIG: u64 = 1 << 20;
+/// Most linked work trees that are looked at.
+const MOST: usize = 1024;
+/// What a linked work tree is tied to its repository by.
+const TIES: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
+
+/// What is to be kept of a repository, whose folder is `git`: folders with a last `/`. `home` is for paths that begin with `~`.
+pub fn kept(git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut kept = Vec::new();
+    for name in GIT_OBEYS {
+        let path = git.join(name);
+        // Git asks for the others on its way, and takes a refusal for an error; it obeys them only as `config` says.
+        if matches!(name, "hooks/" | "config") || path.exists() {
+            kept.push(path);
+        }
+    }
+    let trees = fs::read_dir(git.join("worktrees")).into_iter().flatten().flatten().take(MOST);
+    let ties = trees.flat_map(|tree| TIES.map(|name| tree.path().join(name)));
+    kept.extend(ties.filter(|path| path.symlink_metadata().is_ok()));
+    let text = regular_file::read(&git.join("config"), MAX_CONFIG).unwrap_or_default();
+    kept.extend(named(&String::from_utf8_lossy(&text), git, home));
+    kept
+}
+
+/// Files and folders that settings name as more settings, or as hooks.
+fn named(config: &str, git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let (mut section, mut named) = (String::new(), Vec::new());
+    // A line may go on in the next.
+    let config = config.replace("\\\r\n", "").replace("\\\n", "");
+    for line in config.lines().map(str::trim) {
+        let rest = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((name, rest)) => {
+                section = name.split([' ', '\t', '"', '.']).next().unwrap_or_default().to_ascii_lowercase();
+                rest.trim()
+            }
+            None => line,
+        };
+        let Some((key, value)) = rest.split_once('=') else { continue };
+        let value = unquoted(value);
+        let (base, last) = match (section.as_str(), key.trim().to_ascii_lowercase().as_str()) {
+            ("include" | "includeif", "path") => (git, ""),
+            ("core", "hookspath") => (git.parent().unwrap_or(git), "/"),
+            ("core", "attributesfile") => (git.parent().unwrap_or(git), ""),
+            _ => continue,
+        };
+        let path = match (value.strip_prefix("~/"), home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => base.join(&value),
+        };
+        let mut path = lexical(&path);
+        path.as_mut_os_string().push(last);
+        named.push(path);
+    }
+    named
+}
+
+fn lexical(path: &Path) -> PathBuf {
+    let mut whole = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                whole.pop();
+            }
+            Component::RootDir | Component::Prefix(_) | Component::CurDir | Component::Normal(_) => whole.push(part),
+        }
+    }
+    whole
+}
+
+/// A value without its quotes and comment.
+fn unquoted(value: &str) -> String {
+    let (mut out, mut quoted) = (String::new(), false);
+    let mut letters = value.trim().chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => quoted = !quoted,
+            '\\' => out.extend(letters.next()),
+            '#' | ';' if !quoted => break,
+            _ => out.push(letter),
+        }
+    }
+    if quoted { out } else { out.trim_end().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_name_more_settings_and_hooks() {
+        let config = "[core]\n\thooksPath = .husky ; comment\n[include] path = ../more.cfg\n[includeIf \"gitdir:~/x/\"]\n\tpath = \"~/a b\"\n\
+                      [Core]\n attributesFile = /w/attri\\\nbutes\n[user]\n name = path = x\n[other] path = y\n";
+        let paths = named(config, Path::new("/w/.git"), Some(Path::new("/h")));
+        assert_eq!(paths, ["/w/.husky/", "/w/more.cfg", "/h/a b", "/w/attributes"].map(PathBuf::from));
+    }
+}
