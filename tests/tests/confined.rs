@@ -114,6 +114,9 @@ fn a_line_runs_as_without_writ_and_is_held() {
     let said = lab.said("f=.$(echo vne | rev); cat $f; cp $f copy; ls copy");
     assert!(said.contains("Permission denied") && !said.contains("secret"), "{said}");
     assert!(said.contains("writ: denied to open `.env` (/files/deny/0)"), "{said}");
+    // Nor does what takes in a denied file with others: the kernel leaves it out.
+    let said = lab.said("grep -rn secret . ; cp -r . /tmp/copy; find . -name .env -exec cat {} + ; echo end");
+    assert!(said.contains("end") && !said.contains("KEY=secret"), "{said}");
     // What no rule names is told where the line failed; what nobody asked for is not.
     let said = lab.said("echo x > /usr/outside");
     assert!(said.contains("writ: denied to change `/usr/outside` (outside of what its sandbox gives"), "{said}");

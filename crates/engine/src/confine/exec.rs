@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use writ_core::SessionId;
 use writ_evidence::row::{Row, RowDecision};
@@ -91,8 +92,10 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     let (grant, order) = order(&store, line)?;
     let (folder, kept) = io::pipe()?;
     let script = script(line, &store, kept.as_raw_fd());
-    let command =
-        Command { kept: Some(OwnedFd::from(kept)), ..Command::new(&line.shell, ["-c".into(), OsString::from(script)]) };
+    let command = Command {
+        kept: Some(Arc::new(OwnedFd::from(kept))),
+        ..Command::new(&line.shell, ["-c".into(), OsString::from(script)])
+    };
     let (session, call) = (line.session.clone(), Some(line.call.to_owned()));
     let ran =
         supervise(&Recorder { store, home: home.clone(), session, call }, &grant, &order, command, |_hooks| Ok(()))?;

@@ -14,7 +14,9 @@ use writ_core::Digest;
 use writ_core::json::{self, Value};
 use writ_egress::{AuthorityError, Certificate};
 use writ_policy::Grant;
-use writ_sandbox::{Command, Confinement, End, Host, Level, Limits, MemoryHeldBy, RunError, Survivors};
+use writ_sandbox::{
+    Command, Confinement, End, Host, Lease, Level, Limits, Listeners, MemoryHeldBy, Outcome, RunError, Survivors,
+};
 use writ_store::StoreError;
 
 use super::keeper::{self, KeeperError};
@@ -23,13 +25,16 @@ use super::record::Recorder;
 use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
-use super::traffic::{self, Traffic};
+use super::traffic::{self, Seen, Traffic};
 use super::{left, limits, trust};
 use crate::Home;
 use crate::session::{Session, SessionError};
 
 /// The event of the row of a run.
 pub const CONFINED: &str = "confined";
+
+/// How often what calls share is asked for again.
+const RETRIES: u32 = 3;
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -61,6 +66,9 @@ pub enum SuperviseError {
     /// Who holds what the session's calls share.
     #[error(transparent)]
     Keeper(#[from] KeeperError),
+    /// The system.
+    #[error("{0}")]
+    System(#[from] io::Error),
     /// It ran, and its row could not be written.
     #[error("it ran, and that could not be recorded: {0}")]
     Unrecorded(SessionError),
@@ -85,40 +93,18 @@ pub fn supervise<T>(
     let features = strength::features(&recorder.store)?;
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let host = Host { features: &features, state: recorder.store.root() };
-    let (mut lease, mut authority) = (None, None);
-    let certificate = match order.shared {
-        Some(shared) => {
-            let (lent, namespaces, certificate) = keeper::borrow(recorder, order, shared)?;
-            lease = Some(lent);
-            command.shared = Some(namespaces);
-            certificate
-        }
-        None => {
-            authority = trust::begin(&order.trust)?;
-            authority.as_ref().map(|authority| authority.certificate().clone())
-        }
-    };
-    command.shown = trust::shown(&order.trust, certificate.as_ref());
-    let fingerprint = certificate.as_ref().map(Certificate::fingerprint);
     let confinement = without_carriers(order, &recorder.home)?;
-    let traffic = Arc::new(Traffic::of(recorder.clone()));
     command.watched = true;
-    let mut ran = writ_sandbox::run(grant, &confinement, command, host, |mut listeners| {
-        if let (Some(lease), Some(mounts)) = (&lease, listeners.mounts.take()) {
-            lease.began(mounts)?;
-            return Ok((None, beside(None)?));
-        }
-        let beside = beside(listeners.hooks.take())?;
-        // Only now: the first process inside began as a copy of this one.
-        let values = secrets::values(&order.sources, &recorder.home).map_err(io::Error::other)?;
-        let serving = traffic::serve(order, listeners, (values, authority), &traffic, None);
-        Ok((serving.map_err(io::Error::other)?, beside))
-    })?;
+    let around = Around { recorder, grant, order, confinement: &confinement, host };
+    let Carried { mut ran, lease, seen, certificate } = match order.shared {
+        Some(shared) => around.shared(shared, &command)?,
+        None => around.alone(command, beside)?,
+    };
     let (code, ended) = ended(ran.end);
     let stays = order.confinement.survivors == Survivors::Stay && matches!(ran.end, End::Exited(_) | End::Signaled(_));
     let seen = match lease {
         Some(lease) => keeper::give_back(lease, stays, ran.watched.take(), &recorder.store),
-        None => Some(traffic.seen()),
+        None => seen,
     };
     let limits = &order.confinement.limits;
     let folder = order.confinement.folder.as_path();
@@ -143,12 +129,69 @@ pub fn supervise<T>(
             limits: (*limits != Limits::default()).then_some(limits),
             memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
             secrets: order.sources.keys().map(String::as_str).collect(),
-            authority: fingerprint,
+            authority: certificate.as_ref().map(Certificate::fingerprint),
             standing: "enforced",
         }
     };
     recorder.record_with(CONFINED, row).map_err(SuperviseError::Unrecorded)?;
     Ok(Ran { code, refused: words })
+}
+
+/// A run, and who stands around it.
+struct Around<'a> {
+    recorder: &'a Recorder,
+    grant: &'a Grant,
+    order: &'a Order,
+    confinement: &'a Confinement,
+    host: Host<'a>,
+}
+
+/// A run that was carried out.
+struct Carried {
+    ran: Outcome,
+    lease: Option<Lease>,
+    /// What was seen of its traffic, where no keeper has seen it.
+    seen: Option<Seen>,
+    certificate: Option<Certificate>,
+}
+
+impl Around<'_> {
+    /// In what the session's calls share. Where that ends before the command began, it is asked for again.
+    fn shared(&self, shared: Digest, command: &Command) -> Result<Carried, SuperviseError> {
+        let mut tries = 0;
+        loop {
+            let (lease, namespaces, certificate) = keeper::borrow(self.recorder, self.order, shared)?;
+            let shown = trust::shown(&self.order.trust, certificate.as_ref());
+            let command = Command { shared: Some(namespaces), shown, ..command.again()? };
+            let began = |mut listeners: Listeners| {
+                lease.began(listeners.mounts.take().ok_or_else(|| io::Error::other("no mounts of its own were made"))?)
+            };
+            match writ_sandbox::run(self.grant, self.confinement, command, self.host, began) {
+                Err(error) if error.is_before_command() && tries < RETRIES => tries += 1,
+                ran => return Ok(Carried { ran: ran?, lease: Some(lease), seen: None, certificate }),
+            }
+        }
+    }
+
+    /// In what is its own.
+    fn alone<T>(
+        &self,
+        mut command: Command,
+        beside: impl FnOnce(Option<TcpListener>) -> io::Result<T>,
+    ) -> Result<Carried, SuperviseError> {
+        let authority = trust::begin(&self.order.trust)?;
+        let certificate = authority.as_ref().map(|authority| authority.certificate().clone());
+        command.shown = trust::shown(&self.order.trust, certificate.as_ref());
+        let traffic = Arc::new(Traffic::of(self.recorder.clone()));
+        let ran = writ_sandbox::run(self.grant, self.confinement, command, self.host, |mut listeners| {
+            let beside = beside(listeners.hooks.take())?;
+            // Only now: the first process inside began as a copy of this one.
+            let values = secrets::values(&self.order.sources, &self.recorder.home).map_err(io::Error::other)?;
+            let serving = traffic::serve(self.order, listeners, (values, authority), &traffic, None);
+            Ok((serving.map_err(io::Error::other)?, beside))
+        })?;
+        Ok(Carried { ran, lease: None, seen: Some(traffic.seen()), certificate })
+    }
 }
 
 /// The confinement, without what else of the caller's variables holds a secret's value.

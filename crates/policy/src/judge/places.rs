@@ -25,6 +25,11 @@ impl Judge<'_> {
             _ => {}
         }
         let (files, facts) = (&self.policy.files, self.facts);
+        // What is read of a whole tree the kernel gives or hides, file by file.
+        let held = facts.held.files && fact.access == Access::Read;
+        if held && fact.kind == PathKind::Found {
+            return;
+        }
         let names = facts.names();
         let spellings = fact.spellings();
         let home = self.home();
@@ -34,8 +39,9 @@ impl Judge<'_> {
         if fact.kind == PathKind::Into {
             self.might_overwrite(fact);
         }
+        let reaches = |rules| self.reaches(fact, rules).filter(|_| !held);
         let made = fact.kind == PathKind::Copied;
-        let denied = named(&files.deny).or_else(|| self.reaches(fact, &files.deny)).filter(|_| !made);
+        let denied = named(&files.deny).or_else(|| reaches(&files.deny)).filter(|_| !made);
         if let Some(rule) = denied {
             let pointer = rule.pointer.clone();
             let message = format!("`{}` is denied ({})", fact.resolved, access_word(fact.access));
@@ -47,7 +53,7 @@ impl Judge<'_> {
             return;
         }
         let read_only = named(&files.read_only);
-        if let Some(rule) = read_only.or_else(|| self.reaches(fact, &files.read_only)) {
+        if let Some(rule) = read_only.or_else(|| reaches(&files.read_only)) {
             if fact.access == Access::Write {
                 let pointer = rule.pointer.clone();
                 let message = format!("`{}` is read-only", fact.resolved);
@@ -61,7 +67,7 @@ impl Judge<'_> {
             }
         }
         let above_all = fact.tree && is_below(&files.root, &fact.resolved);
-        let reached = || self.reaches(fact, &files.approval).filter(|_| !above_all);
+        let reached = || reaches(&files.approval).filter(|_| !above_all);
         if let Some(rule) = named(&files.approval).or_else(reached) {
             let pointer = rule.pointer.clone();
             self.path_asks(fact, &pointer);
@@ -168,7 +174,10 @@ impl Judge<'_> {
         let Some(rules) = &self.policy.files.allow else { return };
         let home = self.home();
         let inside = last_word(rules, &fact.resolved, home).is_some();
+        // A confined call has a folder of its own there.
+        let own = self.facts.held.files && is_below(&fact.resolved, "/tmp");
         let fine = inside
+            || own
             || fact.kind == PathKind::Unlikely
             || match fact.access {
                 Access::Exec => true,

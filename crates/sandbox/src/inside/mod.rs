@@ -13,6 +13,7 @@ mod shared;
 use std::ffi::CString;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -72,7 +73,7 @@ pub struct Orders {
     /// Where its standard output goes instead of the caller's.
     pub output: Option<OwnedFd>,
     /// One that it gets beside the first three, under its own number.
-    pub kept: Option<OwnedFd>,
+    pub kept: Option<Arc<OwnedFd>>,
     /// Its arguments.
     pub arguments: Texts,
     /// Its environment.

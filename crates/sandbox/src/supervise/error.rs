@@ -62,6 +62,23 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// Whether what it was to run in ended before the command began, as happens to namespaces that are shared: it may be tried again.
+    pub fn is_before_command(&self) -> bool {
+        match self {
+            Self::Silent => true,
+            // A namespace whose first process is gone takes no other.
+            Self::Inside { step, .. } => matches!(step, Step::Join | Step::Start),
+            Self::Plan(_)
+            | Self::Root(_)
+            | Self::OtherUser
+            | Self::Layer(_)
+            | Self::NoGroup
+            | Self::Program { .. }
+            | Self::Caller(_)
+            | Self::Outside(..) => false,
+        }
+    }
+
     /// The code with which a shell would end: 127 for a program that is not there, 126 for one that cannot be executed, else 125.
     pub fn exit_code(&self) -> u8 {
         match self {

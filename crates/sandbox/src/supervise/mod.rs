@@ -21,6 +21,7 @@ use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -65,7 +66,7 @@ pub struct Command {
     /// Where its standard output goes instead of the caller's.
     pub output: Option<OwnedFd>,
     /// A descriptor that it gets beside the first three, under its own number.
-    pub kept: Option<OwnedFd>,
+    pub kept: Option<Arc<OwnedFd>>,
     /// Whether it is told which files it was refused, where the kernel can say so. It costs some microseconds for each file it names.
     pub watched: bool,
     /// Variables over those of the confinement: what is another in each run, and is kept nowhere.
@@ -77,6 +78,23 @@ pub struct Command {
 }
 
 impl Command {
+    /// The same once more, for a run that did not take place. What is shared and shown is another's.
+    pub fn again(&self) -> io::Result<Self> {
+        let copy = |descriptor: &Option<OwnedFd>| descriptor.as_ref().map(OwnedFd::try_clone).transpose();
+        Ok(Self {
+            program: self.program.clone(),
+            descriptor: copy(&self.descriptor)?,
+            arguments: self.arguments.clone(),
+            output: copy(&self.output)?,
+            // It is known inside by its number, so it is the same.
+            kept: self.kept.clone(),
+            watched: self.watched,
+            environment: self.environment.clone(),
+            shown: Vec::new(),
+            shared: None,
+        })
+    }
+
     /// A program by its name or path.
     pub fn new(program: impl Into<OsString>, arguments: impl IntoIterator<Item = OsString>) -> Self {
         Self {
