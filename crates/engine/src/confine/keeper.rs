@@ -42,7 +42,7 @@ const READY: &[u8] = b"ready";
 /// How long one waits for the next call when nothing is running.
 const IDLE: Duration = Duration::from_secs(600);
 /// How often one is asked or started before that is given up: one may end while it is asked.
-const TRIES: u32 = 4;
+const TRIES: u32 = 6;
 
 /// What a call is lent: namespaces, and whom its programs are to trust.
 type Lent = (Lease, Joined, Option<Certificate>);
@@ -88,11 +88,13 @@ pub fn borrow(recorder: &Recorder, order: &Order, shared: Digest) -> Result<Lent
     let folder = all.join(name(shared));
     let call = recorder.call.as_deref().unwrap_or_default();
     let mut last = None;
-    for _ in 0..TRIES {
+    for tries in 0..TRIES {
         match Lease::ask(&folder, SOCKET, call) {
             Ok((lease, namespaces)) => return Ok((lease, namespaces, certificate(order, &folder)?)),
             Err(error) => last = Some(error),
         }
+        // One that is about to end still answers.
+        std::thread::sleep(Duration::from_millis(2) * tries);
         start(recorder, order, &all, &folder)?;
     }
     Err(last.map_or_else(|| KeeperError::Start("nobody answers".to_owned()), KeeperError::System))
@@ -104,6 +106,14 @@ fn certificate(order: &Order, folder: &Path) -> Result<Option<Certificate>, Keep
         return Ok(None);
     }
     Ok(Some(Certificate::read(&fs::read_to_string(folder.join(AUTHORITY))?)?))
+}
+
+/// Has it lent to nobody any more: the next that asks gets another. A namespace whose first process was killed is there until the last
+/// in it is gone, and takes no other.
+pub fn renew(recorder: &Recorder, shared: Digest) {
+    let folder = recorder.store.folder(&recorder.session).join(FOLDER).join(name(shared));
+    // Where nobody answers there is nobody to retire.
+    Lease::retire(&folder, SOCKET).ok();
 }
 
 /// Gives them back: what was seen of the call, if the keeper still knows.

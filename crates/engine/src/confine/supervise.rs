@@ -167,7 +167,11 @@ impl Around<'_> {
                 lease.began(listeners.mounts.take().ok_or_else(|| io::Error::other("no mounts of its own were made"))?)
             };
             match writ_sandbox::run(self.grant, self.confinement, command, self.host, began) {
-                Err(error) if error.is_before_command() && tries < RETRIES => tries += 1,
+                Err(error) if error.is_before_command() && tries < RETRIES => {
+                    tries += 1;
+                    drop(lease);
+                    keeper::renew(self.recorder, shared);
+                }
                 ran => return Ok(Carried { ran: ran?, lease: Some(lease), seen: None, certificate }),
             }
         }
