@@ -65,6 +65,7 @@ pub fn give(
     let is_own = |path: &Path| needs.own.iter().any(|own| own.path == path);
     confinement.writable.push(host(&needs.folder)?);
     confinement.read_only.retain(|path| !is_own(path.as_path()));
+    confinement.masked.retain(|path| !is_own(path.as_path()));
     // A login that the policy denies stays denied.
     confinement.masked.retain(|path| {
         !needs.login.iter().any(|login| login == path.as_path()) || reach(path.as_path()) == Reach::Denied

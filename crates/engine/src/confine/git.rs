@@ -14,6 +14,8 @@ use super::places::GIT_OBEYS;
 const MAX_CONFIG: u64 = 1 << 20;
 /// Most linked work trees that are looked at.
 const MOST: usize = 1024;
+/// How deep files of settings may include others, as git has it.
+const DEEPEST: usize = 10;
 /// What a linked work tree is tied to its repository by.
 const TIES: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
@@ -30,13 +32,27 @@ pub fn kept(git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let trees = fs::read_dir(git.join("worktrees")).into_iter().flatten().flatten().take(MOST);
     let ties = trees.flat_map(|tree| TIES.map(|name| tree.path().join(name)));
     kept.extend(ties.filter(|path| path.symlink_metadata().is_ok()));
-    let text = regular_file::read(&git.join("config"), MAX_CONFIG).unwrap_or_default();
-    kept.extend(named(&String::from_utf8_lossy(&text), git, home));
+    let of_user = [".gitconfig", ".config/git/config"].into_iter().filter_map(|name| Some(home?.join(name)));
+    for config in [git.join("config")].into_iter().chain(of_user) {
+        more(&config, git, home, 0, &mut kept);
+    }
     kept
 }
 
-/// Files and folders that settings name as more settings, or as hooks.
-fn named(config: &str, git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+/// What a file of settings names, and what the files say that it includes.
+fn more(config: &Path, git: &Path, home: Option<&Path>, depth: usize, kept: &mut Vec<PathBuf>) {
+    let Ok(text) = regular_file::read(config, MAX_CONFIG) else { return };
+    let folder = config.parent().unwrap_or(git);
+    for (path, included) in named(&String::from_utf8_lossy(&text), folder, git, home) {
+        if included && depth < DEEPEST {
+            more(&path, git, home, depth + 1, kept);
+        }
+        kept.push(path);
+    }
+}
+
+/// Files and folders that settings name as more settings (then with `true`), or as hooks. `folder` is the one they lie in.
+fn named(config: &str, folder: &Path, git: &Path, home: Option<&Path>) -> Vec<(PathBuf, bool)> {
     let (mut section, mut named) = (String::new(), Vec::new());
     // A line may go on in the next.
     let config = config.replace("\\\r\n", "").replace("\\\n", "");
@@ -51,7 +67,7 @@ fn named(config: &str, git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         let Some((key, value)) = rest.split_once('=') else { continue };
         let value = unquoted(value);
         let (base, last) = match (section.as_str(), key.trim().to_ascii_lowercase().as_str()) {
-            ("include" | "includeif", "path") => (git, ""),
+            ("include" | "includeif", "path") => (folder, ""),
             ("core", "hookspath") => (git.parent().unwrap_or(git), "/"),
             ("core", "attributesfile") => (git.parent().unwrap_or(git), ""),
             _ => continue,
@@ -61,8 +77,12 @@ fn named(config: &str, git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
             _ => base.join(&value),
         };
         let mut path = lexical(&path);
+        if last == "/" && path.ends_with("_") {
+            // Husky's hooks there run those beside them.
+            path.pop();
+        }
         path.as_mut_os_string().push(last);
-        named.push(path);
+        named.push((path, section.starts_with("include")));
     }
     named
 }
@@ -103,7 +123,11 @@ mod tests {
     fn settings_name_more_settings_and_hooks() {
         let config = "[core]\n\thooksPath = .husky ; comment\n[include] path = ../more.cfg\n[includeIf \"gitdir:~/x/\"]\n\tpath = \"~/a b\"\n\
                       [Core]\n attributesFile = /w/attri\\\nbutes\n[user]\n name = path = x\n[other] path = y\n";
-        let paths = named(config, Path::new("/w/.git"), Some(Path::new("/h")));
+        let git = Path::new("/w/.git");
+        let paths: Vec<PathBuf> =
+            named(config, git, git, Some(Path::new("/h"))).into_iter().map(|(path, _)| path).collect();
         assert_eq!(paths, ["/w/.husky/", "/w/more.cfg", "/h/a b", "/w/attributes"].map(PathBuf::from));
+        let paths = named("[core]\nhooksPath=.husky/_", git, git, None);
+        assert_eq!(paths, [(PathBuf::from("/w/.husky/"), false)]);
     }
 }

@@ -4,14 +4,14 @@
 //! to hold what nobody was granted. Invariant: what is shared under other rules is retired before the first call under new ones runs; no
 //! call runs where nobody answers.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use writ_core::json;
 use writ_core::{Digest, SessionId};
@@ -35,12 +35,16 @@ const FOLDER: &str = "keepers";
 const SOCKET: &str = "socket";
 /// The certificate of its authority, whose key it keeps to itself.
 const AUTHORITY: &str = "authority.pem";
+/// Held by a keeper as long as it lives.
+const LIFE: &str = "life-";
 /// Held by who starts one.
 const LOCK: &str = "lock";
 /// What a keeper says when it answers.
 const READY: &[u8] = b"ready";
 /// How long one waits for the next call when nothing is running.
 const IDLE: Duration = Duration::from_secs(600);
+/// How long the end of a session waits for them.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How often one is asked or started before that is given up: one may end while it is asked.
 const TRIES: u32 = 6;
 
@@ -126,9 +130,24 @@ pub fn give_back(lease: Lease, stays: bool, watched: Option<OwnedFd>, store: &St
     json::from_slice(&told.ok()?).ok()
 }
 
-/// Ends what the calls of a session share, when the last that is running has ended.
+/// Ends what the calls of a session share, and waits for that a while: what it still has to record comes before the session's last row.
+/// A call that is running keeps it.
 pub fn retire(store: &Store, session: &SessionId) {
-    retire_but(&store.folder(session).join(FOLDER), None);
+    let all = store.folder(session).join(FOLDER);
+    retire_but(&all, None);
+    let begun = Instant::now();
+    let alive = || {
+        let folders = fs::read_dir(&all).into_iter().flatten().flatten();
+        let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());
+        let mut lives = files.filter(|file| file.file_name().as_encoded_bytes().starts_with(LIFE.as_bytes()));
+        lives.any(|life| {
+            let life = File::open(life.path());
+            life.is_ok_and(|life| matches!(life.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        })
+    };
+    while begun.elapsed() < FAREWELL && alive() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 fn retire_but(all: &Path, one: Option<&Path>) {
@@ -190,6 +209,8 @@ struct Keeper {
     shared: Arc<Shared>,
     traffic: Arc<Traffic>,
     _serving: Option<writ_egress::Serving>,
+    /// Let go of last, when nothing more is recorded.
+    _life: File,
 }
 
 impl Keeper {
@@ -201,6 +222,9 @@ impl Keeper {
         let folder = store.folder(session).join(FOLDER).join(name(shared));
         let features = strength::features(&store)?;
         let host = Host { features: &features, state: store.root() };
+        let life = folder.join(format!("{LIFE}{}", std::process::id()));
+        let life = File::options().create(true).truncate(false).write(true).open(life)?;
+        life.lock()?;
         let (shared, listeners) = Shared::begin(&order.confinement, host)?;
         close_to_others()?;
         let shared = Arc::new(shared);
@@ -216,7 +240,7 @@ impl Keeper {
         let values = secrets::values(&order.sources, home)?;
         let serving = traffic::serve(&order, listeners, (values, authority), &traffic, Some(whose))?;
         let socket = listen(&folder, SOCKET)?;
-        Ok((Self { folder, shared, traffic, _serving: serving }, socket))
+        Ok((Self { folder, shared, traffic, _serving: serving, _life: life }, socket))
     }
 }
 

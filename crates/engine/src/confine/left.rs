@@ -1,6 +1,7 @@
 //! What a run left behind that git would obey outside.
 //!
-//! Owns taking it back. Refuses to follow a link on the way. Invariant: a file that was there before the run is never touched.
+//! Owns taking it back. Refuses to follow a link on the way. Invariant: nothing is removed that git itself would have made: it ties only
+//! linked work trees so, elsewhere.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,13 @@ const COMMON_FOLDER: &str = "commondir";
 pub fn take_back(confinement: &Confinement) -> Vec<PathBuf> {
     let kept: Vec<&Path> = confinement.read_only.iter().map(HostPath::as_path).collect();
     let repositories = kept.iter().filter(|path| path.ends_with(".git/config")).filter_map(|path| path.parent());
-    let left = repositories.map(|git| git.join(COMMON_FOLDER)).filter(|path| !kept.contains(&path.as_path()));
-    left.filter(|path| remove(path)).collect()
+    repositories.filter_map(take_back_of).collect()
+}
+
+/// The same of one repository, whose own folder is `git`: where it was, if it was there.
+pub fn take_back_of(git: &Path) -> Option<PathBuf> {
+    let path = git.join(COMMON_FOLDER);
+    remove(&path).then_some(path)
 }
 
 fn remove(path: &Path) -> bool {

@@ -8,7 +8,7 @@ pub mod exec;
 mod git;
 pub mod keeper;
 pub mod layers;
-mod left;
+pub mod left;
 pub mod limits;
 mod network;
 pub mod order;

@@ -51,7 +51,7 @@ pub const CACHES: [&str; 7] =
     [".cargo/registry", ".cargo/git", ".npm", ".cache/pip", ".cache/uv", ".cache/go-build", "go"];
 
 /// Credentials in the user's home.
-pub const SECRETS: [&str; 24] = [
+pub const SECRETS: [&str; 40] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -73,6 +73,22 @@ pub const SECRETS: [&str; 24] = [
     ".pgpass",
     ".my.cnf",
     ".password-store",
+    ".config/git/credentials",
+    ".config/containers/auth.json",
+    ".config/rclone/rclone.conf",
+    ".config/composer/auth.json",
+    ".composer/auth.json",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".mozilla",
+    ".local/share/keyrings",
+    ".m2/settings.xml",
+    ".gem/credentials",
+    ".s3cfg",
+    ".boto",
+    ".databrickscfg",
+    ".oci",
+    ".claude.json",
     ".claude/.credentials.json",
     ".codex/auth.json",
     ".gemini/oauth_creds.json",
@@ -99,4 +115,4 @@ pub const KEPT: [&str; 12] = [
 pub const KEPT_IF_THERE: [&str; 6] = [".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".gitmodules"];
 
 /// What git runs or obeys, below its own folder.
-pub const GIT_OBEYS: [&str; 6] = ["hooks/", "config", "config.worktree", "commondir", "info/attributes", "modules/"];
+pub const GIT_OBEYS: [&str; 5] = ["hooks/", "config", "config.worktree", "info/attributes", "modules/"];

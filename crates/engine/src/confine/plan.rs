@@ -212,8 +212,14 @@ impl Walk<'_> {
             self.confinement.read_only.push(host(git)?);
             return Ok(());
         }
-        if around != Reach::Write && around != Reach::Denied {
-            self.confinement.writable.push(host(git)?);
+        match around {
+            Reach::Read => self.confinement.writable.push(host(git)?),
+            // What git does not see it takes for removed: it would record that.
+            Reach::Unnamed => {
+                self.confinement.readable.push(host(git)?);
+                self.confinement.read_only.push(host(git)?);
+            }
+            Reach::Write | Reach::Denied => {}
         }
         for path in super::git::kept(git, self.home().map(Path::new)) {
             self.confinement.read_only.push(host(&path)?);

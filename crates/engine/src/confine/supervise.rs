@@ -108,7 +108,8 @@ pub fn supervise<T>(
     };
     let limits = &order.confinement.limits;
     let folder = order.confinement.folder.as_path();
-    let mut words = seen.as_ref().map(|seen| seen.words.clone()).unwrap_or_default();
+    // Many programs ask for hosts that they do without.
+    let mut words = seen.as_ref().filter(|_| code != 0).map(|seen| seen.words.clone()).unwrap_or_default();
     let taken_back = left::take_back(&order.confinement);
     let told = |path: &PathBuf| format!("removed `{}`: git would obey another folder's settings", path.display());
     words.extend(taken_back.iter().map(told));

@@ -11,7 +11,7 @@ use writ_policy::Enforce;
 
 use super::Prepared;
 use crate::claims;
-use crate::confine::{keeper, layers};
+use crate::confine::layers;
 use crate::session::observed::Observed;
 use crate::session::rows::{STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
@@ -92,7 +92,6 @@ pub fn record(
     }
     // A run goes on until its own end.
     if matches!(event, EventKind::SessionEnd { .. }) && session.within.is_none() {
-        keeper::retire(session.store, &session.id);
         layers::remove(session.store, &session.id);
     }
     match event {

@@ -16,6 +16,7 @@ use writ_core::{Answer, Digest, Event, EventKind, Reply, SessionId, Timestamp};
 use writ_evidence::row::{RowDecision, RowError};
 use writ_store::{Store, StoreError};
 
+use crate::confine::{keeper, left};
 use crate::decide::call;
 use crate::governing::in_force;
 use crate::session::rows::UNREADABLE;
@@ -222,6 +223,12 @@ impl Prepared {
             );
             asks.then(|| session::confined_repository(store, id)).flatten()
         });
+        if matches!(input.kind, EventKind::SessionEnd { .. }) && within.is_none() {
+            keeper::retire(store, id);
+            if let Some(repository) = &only {
+                left::take_back_of(&repository.join(".git"));
+            }
+        }
         let claims = claims::prepare(input, home, store, id, only.as_deref());
         Self { claims, news: unhooked::prepare(input, store, id) }
     }

@@ -261,6 +261,9 @@ pub fn carry_out<T>(
     }
 }
 
+/// How many milliseconds what failed is waited for.
+const PATIENCE: u32 = 500;
+
 /// The first process of a run, or the one that leads to it, and the socket on which it is talked with.
 fn start(prepared: &Prepared, orders: &mut Orders) -> Result<(OwnedFd, Sandbox), RunError> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
@@ -295,11 +298,25 @@ fn stand(
     if orders.join.is_none() {
         return Ok((between, await_ready(socket, &confinement.network, explain)?));
     }
-    let first = await_joined(socket, &explain)?;
-    let listeners = await_mounts(socket, explain)?;
+    let stands = await_joined(socket, &explain).and_then(|first| Ok((first, await_mounts(socket, &explain)?)));
     // It has done its part.
     drop(between);
-    Ok((first, listeners))
+    if stands.is_err() {
+        bury();
+    }
+    stands
+}
+
+/// Waits for children that failed before they were known: until then their namespace cannot end, nor can who holds it.
+fn bury() {
+    for _ in 0..PATIENCE {
+        match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            // There are none.
+            Err(_) => return,
+        }
+    }
 }
 
 /// The signals that were held back before.
