@@ -107,6 +107,7 @@ pub fn self_test(
         output: Some(OwnedFd::from(write)),
         kept: None,
         watched: false,
+        noted: false,
         environment: Vec::new(),
         shown: Vec::new(),
         shared: None,
