@@ -10,7 +10,7 @@ pub mod layers;
 pub mod limits;
 mod network;
 pub mod order;
-mod places;
+pub mod places;
 pub mod plan;
 pub mod record;
 mod refusals;

@@ -4,6 +4,7 @@
 //! written after the kernel took it, with the level it took it at.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use writ_core::Digest;
 use writ_core::json::{self, Value};
 use writ_egress::{AuthorityError, Certificate};
 use writ_policy::Grant;
-use writ_sandbox::{Command, Confinement, End, Host, Level, Limits, MemoryHeldBy, RunError, Survivors};
+use writ_sandbox::{Command, Confinement, End, Host, Level, Limits, MemoryHeldBy, Noted, RunError, Survivors};
 use writ_store::StoreError;
 
 use super::keeper::{self, KeeperError};
@@ -22,7 +23,7 @@ use super::record::Recorder;
 use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
-use super::traffic::{self, Traffic};
+use super::traffic::{self, Reached, Traffic};
 use super::{limits, trust};
 use crate::Home;
 use crate::session::{Session, SessionError};
@@ -37,6 +38,21 @@ pub struct Ran {
     pub code: u8,
     /// What was refused, in words for the agent.
     pub refused: Vec<String>,
+    /// What it used, where its paths were noted.
+    pub observed: Option<Observed>,
+}
+
+/// What a run used.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Its files; nothing where the kernel cannot tell.
+    pub noted: Option<Noted>,
+    /// Where its connections led.
+    pub reached: BTreeSet<Reached>,
+    /// Whether there were more.
+    pub more_reached: bool,
+    /// How many files and connections it was refused.
+    pub refused: u64,
 }
 
 /// Why it was not run, or not recorded.
@@ -102,6 +118,7 @@ pub fn supervise<T>(
     let confinement = without_carriers(order, &recorder.home)?;
     let traffic = Arc::new(Traffic::of(recorder.clone()));
     command.watched = true;
+    let noting = command.noted;
     let mut ran = writ_sandbox::run(grant, &confinement, command, host, |mut listeners| {
         if let (Some(lease), Some(mounts)) = (&lease, listeners.mounts.take()) {
             lease.began(mounts)?;
@@ -143,7 +160,12 @@ pub fn supervise<T>(
         }
     };
     recorder.record_with(CONFINED, row).map_err(SuperviseError::Unrecorded)?;
-    Ok(Ran { code, refused: words })
+    let observed = noting.then(|| {
+        let (reached, more_reached) = traffic.reached();
+        let refused = ran.refused.len() as u64 + traffic.seen().refused;
+        Observed { noted: ran.noted.take(), reached, more_reached, refused }
+    });
+    Ok(Ran { code, refused: words, observed })
 }
 
 /// The confinement, without what else of the caller's variables holds a secret's value.

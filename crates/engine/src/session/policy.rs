@@ -26,7 +26,7 @@ impl Session<'_> {
     pub fn notice(&mut self) -> Result<Option<String>, SessionError> {
         let Some(policy) = self.state.policy.clone() else { return Ok(None) };
         // Most events need no more than to know that nothing changed.
-        let same = || governing::read(&policy.path).is_ok_and(|bytes| Digest::of(&bytes) == policy.file);
+        let same = || policy.own || governing::read(&policy.path).is_ok_and(|bytes| Digest::of(&bytes) == policy.file);
         if self.in_force.get().is_none() && self.state.told.is_none() && !self.state.pending && same() {
             return Ok(None);
         }
@@ -100,6 +100,17 @@ pub fn named_policy(store: &Store, cwd: &Path, path: &Path, trust: &Trust) -> Re
         store.keep_accepted(repository, governing.file, &governing.bytes)?;
     }
     Ok((governing, open))
+}
+
+/// Which policy a human wants a new session to begin under.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'a> {
+    /// The one that governs.
+    Found,
+    /// This file.
+    File(&'a Path),
+    /// One of Writ's own, about the folder that it begins in.
+    Own(&'a [u8]),
 }
 
 /// How a session stands to its policy: `None` where it runs under the file as it is.
