@@ -117,7 +117,7 @@ fn give(learnt: &Learnt, target: Option<Target>) -> io::Result<()> {
         }
         None => io::stdout().write_all(learnt.policy.as_bytes())?,
     }
-    say(&format!("learnt: {}", learnt.unseen.join("; ")));
+    say(&format!("learnt: {}", learnt.remarks.join("; ")));
     Ok(())
 }
 

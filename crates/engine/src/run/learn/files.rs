@@ -54,6 +54,8 @@ pub struct Files {
     pub read_only: Vec<String>,
     /// `files.deny`
     pub deny: Vec<String>,
+    /// Patterns of secrets of which something was opened.
+    pub secrets: Vec<String>,
     /// How many paths they are made from.
     pub paths: usize,
     /// Changes outside the folder, which nothing lets through again.
@@ -89,7 +91,8 @@ pub fn files(noted: &Noted, ground: &Ground<'_>) -> Files {
     let kept = used.only_read();
     out.left_writable = kept.len().saturating_sub(READ_ONLY);
     out.read_only = kept.iter().take(READ_ONLY).map(|(path, extent)| used.pattern(path, *extent)).collect();
-    out.deny = SECRETS.iter().filter(|pattern| !used.opened(pattern)).map(|pattern| (*pattern).to_owned()).collect();
+    let secrets = SECRETS.iter().map(|pattern| (*pattern).to_owned());
+    (out.secrets, out.deny) = secrets.partition(|pattern| used.opened(pattern));
     for list in [&mut out.allow, &mut out.read_only] {
         list.sort();
         list.dedup();

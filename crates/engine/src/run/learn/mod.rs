@@ -27,8 +27,8 @@ const TOLD: usize = 3;
 pub struct Learnt {
     /// The policy as indented JSON with a final newline.
     pub policy: String,
-    /// What it does not know, in words.
-    pub unseen: Vec<String>,
+    /// What it does not know, and what is to be looked at, in words.
+    pub remarks: Vec<String>,
     row: Row,
 }
 
@@ -52,7 +52,7 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     hosts: Option<usize>,
     /// What it does not know.
-    unseen: Vec<String>,
+    remarks: Vec<String>,
     standing: &'static str,
 }
 
@@ -91,18 +91,18 @@ struct Domains {
 
 /// The policy for what was observed in `root`.
 pub fn learn(observed: &Observed, order: &Order, root: &Path, home: &Home) -> Learnt {
-    let mut unseen = Vec::new();
+    let mut remarks = Vec::new();
     let files = observed.noted.as_ref().map(|noted| {
         let confinement: &Confinement = &order.confinement;
         let ground = Ground { root, home: home.user.as_deref(), search: &home.search, confinement };
         if noted.more {
-            unseen.push("it used more paths than are kept: files.allow lacks some".to_owned());
+            remarks.push("it used more paths than are kept: files.allow lacks some".to_owned());
         }
         files::files(noted, &ground)
     });
     let hosts = matches!(order.confinement.network, Network::Proxied(_))
         .then(|| hosts::hosts(&observed.reached, &order.egress));
-    tell(&mut unseen, files.as_ref(), hosts.as_ref(), observed);
+    tell(&mut remarks, files.as_ref(), hosts.as_ref(), observed);
     let row = (files.as_ref().map(|files| files.paths), hosts.as_ref().map(|_| observed.reached.len()));
     let (network, domains) = match hosts {
         Some(Hosts { allow, network }) => (Some(network), Some(Domains { allow })),
@@ -118,35 +118,39 @@ pub fn learn(observed: &Observed, order: &Order, root: &Path, home: &Home) -> Le
     let policy = json::pretty(&json::to_value(&policy)) + "\n";
     let (paths, hosts) = row;
     let digest = Digest::of(policy.as_bytes());
-    let row = Row { policy: digest, paths, hosts, unseen: unseen.clone(), standing: "observed" };
-    Learnt { policy, unseen, row }
+    let row = Row { policy: digest, paths, hosts, remarks: remarks.clone(), standing: "observed" };
+    Learnt { policy, remarks, row }
 }
 
 /// What the policy does not know.
-fn tell(unseen: &mut Vec<String>, files: Option<&Files>, hosts: Option<&Hosts>, observed: &Observed) {
+fn tell(remarks: &mut Vec<String>, files: Option<&Files>, hosts: Option<&Hosts>, observed: &Observed) {
     match files {
-        None => unseen.push("files were not observed: this kernel hands no calls over".to_owned()),
+        None => remarks.push("files were not observed: this kernel hands no calls over".to_owned()),
         Some(files) => {
-            unseen.push("not observed: files that were open before, or are used by descriptor alone".to_owned());
+            remarks.push("not observed: files that were open before, or are used by descriptor alone".to_owned());
             if !files.not_kept.is_empty() {
-                unseen.push(format!(
+                remarks.push(format!(
                     "changes outside the folder did not last, and are not in it: {}",
                     some(&files.not_kept)
                 ));
             }
+            if !files.secrets.is_empty() {
+                let secrets = files.secrets.join(", ");
+                remarks.push(format!("files that hold secrets as a rule were opened, and are in it: {secrets}"));
+            }
             if files.left_writable > 0 {
-                unseen.push(format!("{} more patterns were only read, and stay writable", files.left_writable));
+                remarks.push(format!("{} more patterns were only read, and stay writable", files.left_writable));
             }
         }
     }
     if hosts.is_none() {
-        unseen.push("hosts were not observed: the policy here leaves the network open".to_owned());
+        remarks.push("hosts were not observed: the policy here leaves the network open".to_owned());
     }
     if observed.refused > 0 {
-        unseen.push(format!("{} uses were refused, and are not in it", observed.refused));
+        remarks.push(format!("{} uses were refused, and are not in it", observed.refused));
     }
     if observed.more_reached {
-        unseen.push("it reached more hosts than are kept: domains.allow lacks some".to_owned());
+        remarks.push("it reached more hosts than are kept: domains.allow lacks some".to_owned());
     }
 }
 
