@@ -195,7 +195,7 @@ fn learns(lab: &Lab) {
             "{more}: {err}"
         );
     }
-    fs::write(lab.repository().join("job.sh"), "echo x > src/data; curl -sS -m 5 http://other.example/\n").unwrap();
+    fs::write(lab.repository().join("job.sh"), "echo x > src/data; curl -fsS -m 5 http://other.example/\n").unwrap();
     let (code, _, err) = lab.writ(&["run", "--", "sh", "job.sh"]);
     assert!(code != Some(0) && err.contains("denied to change `src/data` (/files/readOnly"), "{err}");
     assert!(err.contains("other.example"), "{err}");

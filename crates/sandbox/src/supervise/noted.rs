@@ -7,12 +7,27 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::refusals::Act;
-
 /// Most names that are kept of one folder.
 const NAMES: u32 = 256;
 /// Most paths in all.
 const MOST: usize = 100_000;
+
+/// What a call does with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// It asks whether it is there, and what it is.
+    Ask,
+    /// It opens, runs or enters it.
+    Read,
+    /// It changes what is in it, and may make it.
+    Change,
+    /// It makes it, where it is not there.
+    Make,
+    /// It removes it.
+    Remove,
+    /// It puts something else in its place.
+    Replace,
+}
 
 /// What was done with a path; nothing of it is that it was asked about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,8 +157,6 @@ impl Notes {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
     use super::*;
 
     #[test]

@@ -19,7 +19,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, open, 
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use super::noted::{Noted, Notes};
+use super::noted::{Act, Noted, Notes};
 use crate::confinement::{Confinement, Reading};
 use crate::sys::notify::{self, Call};
 
@@ -123,23 +123,6 @@ fn watch(listener: &OwnedFd, until: Option<&OwnedFd>, given: Option<&Given>, mut
         // As above.
         notify::proceed(listener.as_fd(), &call).unwrap_or_default();
     }
-}
-
-/// What a call does with a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// It asks whether it is there, and what it is.
-    Ask,
-    /// It opens, runs or enters it.
-    Read,
-    /// It changes what is in it, and may make it.
-    Change,
-    /// It makes it, where it is not there.
-    Make,
-    /// It removes it.
-    Remove,
-    /// It puts something else in its place.
-    Replace,
 }
 
 /// A path in a call.

@@ -140,8 +140,8 @@ impl Used<'_> {
         let made_folder = done.came_or_went && (done.folder || path.is_dir());
         match done {
             Use { whole: true, .. } => self.want(path.to_owned(), Extent::All),
-            Use { folder: true, read: true, .. } => self.want(path.to_owned(), Extent::Names),
             _ if made_folder && lasts => self.want(path.to_owned(), Extent::All),
+            Use { folder: true, read: true, .. } => self.want(path.to_owned(), Extent::Names),
             Use { folder: false, .. } if path.symlink_metadata().is_ok() => self.want(path.to_owned(), Extent::File),
             _ => {}
         }
