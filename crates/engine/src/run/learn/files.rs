@@ -74,7 +74,7 @@ enum Extent {
 
 /// The lists for what was used.
 pub fn files(noted: &Noted, ground: &Ground<'_>) -> Files {
-    let mut used = Used { ground, wanted: BTreeMap::new(), read: BTreeSet::new(), changed: BTreeSet::new() };
+    let mut used = Used::of(ground);
     let mut out = Files::default();
     for (path, done) in &noted.paths {
         if used.is_wanted(path, *done) {
@@ -103,13 +103,28 @@ pub fn files(noted: &Noted, ground: &Ground<'_>) -> Files {
 struct Used<'a> {
     ground: &'a Ground<'a>,
     wanted: BTreeMap<PathBuf, Extent>,
+    /// Whatever was named.
+    named: BTreeSet<PathBuf>,
+    /// Whether git's own folder was used.
+    git: bool,
     /// Files that were opened, and folders whose names were.
     read: BTreeSet<PathBuf>,
     /// Files that were changed, and folders of which names came or went.
     changed: BTreeSet<PathBuf>,
 }
 
-impl Used<'_> {
+impl<'a> Used<'a> {
+    const fn of(ground: &'a Ground<'a>) -> Self {
+        Self {
+            ground,
+            wanted: BTreeMap::new(),
+            named: BTreeSet::new(),
+            git: false,
+            read: BTreeSet::new(),
+            changed: BTreeSet::new(),
+        }
+    }
+
     /// Whether a rule is needed for it.
     fn is_wanted(&self, path: &Path, done: Use) -> bool {
         let Ground { root, home, search, .. } = self.ground;
@@ -130,9 +145,11 @@ impl Used<'_> {
     fn take(&mut self, path: &Path, done: Use) -> bool {
         let path = if path.to_str().is_some() { path } else { path.parent().unwrap_or(path) };
         if let Some(git) = self.repository(path) {
+            self.git = true;
             self.want(git, Extent::All);
             return true;
         }
+        self.named.insert(path.to_owned());
         let lasts = path.starts_with(self.ground.root) || self.may_write(path);
         if done.read || !lasts {
             self.read.insert(path.to_owned());
@@ -268,13 +285,14 @@ impl Used<'_> {
                 .into_iter()
                 .filter(|at| *extent != Extent::Names || at == path || at.parent() == Some(path))
                 .collect();
-            if changed.is_empty() {
+            // Git takes a folder that is read-only as a whole for another user's, where the command stands in for root.
+            if changed.is_empty() && !(self.git && path == self.ground.root) {
                 out.push((path.clone(), *extent));
                 continue;
             }
             // The largest folders below it in which nothing changed.
             let mut last: Option<PathBuf> = None;
-            for at in below(&self.read) {
+            for at in below(&self.named) {
                 let quiet = |folder: &&Path| !changed.iter().any(|change| change.starts_with(folder));
                 let top = at.ancestors().take_while(|folder| *folder != path).filter(quiet).last();
                 let Some(top) = top.filter(|top| last.as_deref() != Some(*top)) else { continue };
