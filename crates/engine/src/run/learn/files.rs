@@ -278,13 +278,11 @@ impl<'a> Used<'a> {
             let below = |list: &BTreeSet<PathBuf>| {
                 list.range(path.clone()..).take_while(|at| at.starts_with(path)).cloned().collect::<Vec<_>>()
             };
+            let own = |at: &PathBuf| *extent != Extent::Names || at.parent() == Some(path);
             if path.file_name().is_some_and(|name| name == ".git") {
                 continue;
             }
-            let changed: Vec<PathBuf> = below(&self.changed)
-                .into_iter()
-                .filter(|at| *extent != Extent::Names || at == path || at.parent() == Some(path))
-                .collect();
+            let changed: Vec<PathBuf> = below(&self.changed).into_iter().filter(|at| at == path || own(at)).collect();
             // Git takes a folder that is read-only as a whole for another user's, where the command stands in for root.
             if changed.is_empty() && !(self.git && path == self.ground.root) {
                 out.push((path.clone(), *extent));
@@ -292,7 +290,7 @@ impl<'a> Used<'a> {
             }
             // The largest folders below it in which nothing changed.
             let mut last: Option<PathBuf> = None;
-            for at in below(&self.named) {
+            for at in below(&self.named).iter().filter(|at| own(at)) {
                 let quiet = |folder: &&Path| !changed.iter().any(|change| change.starts_with(folder));
                 let top = at.ancestors().take_while(|folder| *folder != path).filter(quiet).last();
                 let Some(top) = top.filter(|top| last.as_deref() != Some(*top)) else { continue };
