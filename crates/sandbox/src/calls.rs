@@ -74,12 +74,33 @@ pub const NAMING: &[i64] = &[
     libc::SYS_chmod,
 ];
 
+/// Calls that ask about files, run them or enter folders: watched beside the others where all that is used is noted.
+pub const ASKING: &[i64] = &[
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_readlinkat,
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_chdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_stat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lstat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_access,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_readlink,
+];
+
 /// Hands those calls over to whoever listens, and lets the others go on; what another filter refuses stays refused.
-pub fn watched() -> Vec<sock_filter> {
+pub fn watched(asking: bool) -> Vec<sock_filter> {
+    let calls = [NAMING, if asking { ASKING } else { &[] }].concat();
     let (load_number, jump_if_equal, answer) = (0x20, 0x15, 0x06);
     let mut filter = vec![sock_filter { code: load_number, jt: 0, jf: 0, k: 0 }];
     // Each jumps over the rest of the list and the answer behind it.
-    for (call, left) in NAMING.iter().zip((1..=NAMING.len()).rev()) {
+    for (call, left) in calls.iter().zip((1..=calls.len()).rev()) {
         let (call, over) = (u32::try_from(*call).unwrap_or(u32::MAX), u8::try_from(left).unwrap_or(u8::MAX));
         filter.push(sock_filter { code: jump_if_equal, jt: over, jf: 0, k: call });
     }

@@ -107,6 +107,7 @@ pub fn self_test(
         output: Some(OwnedFd::from(write)),
         kept: None,
         watched: false,
+        noted: false,
         environment: Vec::new(),
         shown: Vec::new(),
         shared: None,
@@ -199,10 +200,25 @@ impl Outside {
             abstract_socket: self.name.clone(),
             shared_memory: self.memory.0,
             descriptor: self.secret.as_raw_fd(),
-            masked: there(&confinement.masked),
+            masked: there(&hidden(confinement)),
             read_only: there(&confinement.read_only),
         })
     }
+}
+
+/// What is masked. A folder that something is granted in shows that much: of it, what lies beside the grants.
+fn hidden(confinement: &Confinement) -> Vec<HostPath> {
+    let granted = || confinement.readable.iter().chain(&confinement.writable).map(HostPath::as_path);
+    let holds = |folder: &Path| granted().any(|grant| grant.starts_with(folder));
+    let beside = |folder: &HostPath| -> Vec<HostPath> {
+        if !granted().any(|grant| grant != folder.as_path() && grant.starts_with(folder.as_path())) {
+            return vec![folder.clone()];
+        }
+        let entries = fs::read_dir(folder.as_path()).into_iter().flatten().flatten();
+        let others = entries.map(|entry| entry.path()).filter(|path| !holds(path));
+        others.take(2).filter_map(|path| HostPath::new(path).ok()).collect()
+    };
+    confinement.masked.iter().flat_map(beside).collect()
 }
 
 impl Drop for Outside {

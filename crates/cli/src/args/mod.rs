@@ -104,7 +104,8 @@ pub enum Command {
     /// Run an agent's client, or any command, with all its children in one sandbox made from the policy.
     #[command(
         after_help = "Examples:\n  writ run -- claude                        the whole client: terminal, hooks and record as ever\n  writ run -- claude -p 'fix the \
-        tests'\n  writ run --policy strict.aflock -- make test\n\nExit codes: the command's own; 125 Writ could not run it, 126 the policy does not let it run, 127 there is no \
+        tests'\n  writ run --policy strict.aflock -- make test\n  writ run --learn -- make test             and print the \
+        tightest policy for what it did\n  writ run --learn -o learnt.aflock -- make test\n\nExit codes: the command's own; 125 Writ could not run it, 126 the policy does not let it run, 127 there is no \
         such program."
     )]
     Run(RunArgs),
@@ -328,6 +329,12 @@ pub struct RunArgs {
     /// The policy, plain or signed; found as a session finds it when left out.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Afterwards print the tightest policy for what it did. Where no policy governs, it may write its folder and reach every host.
+    #[arg(long)]
+    pub learn: bool,
+    /// Write that policy to a new file instead.
+    #[arg(short, long, value_name = "FILE", requires = "learn")]
+    pub output: Option<PathBuf>,
     /// The command and its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     pub words: Vec<OsString>,

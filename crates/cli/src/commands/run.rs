@@ -3,12 +3,16 @@
 //! Terminal, standard streams and exit code are the command's own. What Writ has to say stands on standard error: before, when it does
 //! not run; at the end, what was refused, and on a terminal one line about the session.
 
-use std::io::IsTerminal;
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 
 use writ_core::{Digest, Timestamp, Verdict};
 use writ_engine::decide::approvals;
 use writ_engine::decide::call::DecidedRun;
+use writ_engine::run::learn::Learnt;
 use writ_engine::run::{Run, RunError, Wish, exchange};
 use writ_engine::session::state::short;
 use writ_engine::setup::watch;
@@ -39,7 +43,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         Ok(policy) => policy,
         Err(error) => return refuse(FAILED, &format!("the policy cannot be read: {error}")),
     };
-    let wish = Wish { words: &args.words, cwd: &cwd, policy: policy.as_deref() };
+    let target = match args.output.as_deref().map(Target::new).transpose() {
+        Ok(target) => target,
+        Err(error) => return refuse(FAILED, &format!("the learnt policy could not be written: {error}")),
+    };
+    let wish = Wish { words: &args.words, cwd: &cwd, policy: policy.as_deref(), learn: args.learn };
     let run = match Run::begin(wish, &home) {
         Ok(run) => run,
         Err(error) => return refuse(error.exit_code(), &error.to_string()),
@@ -57,6 +65,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         Ok(ran) => ran,
         Err(error) => return end_failed(run, &error),
     };
+    let learnt = run.learn(&ran, prepared).map_err(Failure::could_not)?;
     let calls = run.end(ran.code, None).map_err(Failure::could_not)?;
     let refused = ran.refused.len();
     let mut words = ran.refused;
@@ -66,7 +75,50 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if std::io::stderr().is_terminal() {
         say(&format!("{calls} calls, {refused} refused connections; `writ verify {session}`"));
     }
+    if let Some(learnt) = learnt {
+        give(&learnt, target).map_err(Failure::could_not)?;
+    }
     if ran.code == 0 { Ok(()) } else { Err(Failure::Said(ran.code)) }
+}
+
+/// A file that is to be made. Its folder is held open: what runs meanwhile cannot put another in its place.
+struct Target {
+    folder: File,
+    name: OsString,
+    path: PathBuf,
+}
+
+impl Target {
+    fn new(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?.to_owned();
+        if path.symlink_metadata().is_ok() {
+            return Err(io::Error::other(format!("`{}` is there already, and may govern", path.display())));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(Self { folder: File::open(folder)?, name, path: path.to_owned() })
+    }
+
+    /// What is there meanwhile stays.
+    fn write(&self, text: &str) -> io::Result<()> {
+        let path = Path::new("/proc/self/fd").join(self.folder.as_raw_fd().to_string()).join(&self.name);
+        OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
+    }
+}
+
+/// Gives the policy that was learnt, and says what it does not know.
+fn give(learnt: &Learnt, target: Option<Target>) -> io::Result<()> {
+    match &target {
+        Some(target) => {
+            target.write(&learnt.policy)?;
+            say(&format!(
+                "learnt: {}; `writ policy check` reads it, and a human puts it in place",
+                target.path.display()
+            ));
+        }
+        None => io::stdout().write_all(learnt.policy.as_bytes())?,
+    }
+    say(&format!("learnt: {}", learnt.remarks.join("; ")));
+    Ok(())
 }
 
 /// Says what of the client's calls nobody would see.

@@ -12,7 +12,7 @@ pub mod left;
 pub mod limits;
 mod network;
 pub mod order;
-mod places;
+pub mod places;
 pub mod plan;
 pub mod record;
 mod refusals;

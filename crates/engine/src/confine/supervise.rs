@@ -4,6 +4,7 @@
 //! written after the kernel took it, with the level it took it at.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use writ_core::json::{self, Value};
 use writ_egress::{AuthorityError, Certificate};
 use writ_policy::Grant;
 use writ_sandbox::{
-    Command, Confinement, End, Host, Lease, Level, Limits, Listeners, MemoryHeldBy, Outcome, RunError, Survivors,
+    Command, Confinement, End, Host, Lease, Level, Limits, Listeners, MemoryHeldBy, Noted, Outcome, RunError, Survivors,
 };
 use writ_store::StoreError;
 
@@ -25,7 +26,7 @@ use super::record::Recorder;
 use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
-use super::traffic::{self, Seen, Traffic};
+use super::traffic::{self, Reached, Traffic};
 use super::{left, limits, trust};
 use crate::Home;
 use crate::session::{Session, SessionError};
@@ -43,6 +44,21 @@ pub struct Ran {
     pub code: u8,
     /// What was refused, in words for the agent.
     pub refused: Vec<String>,
+    /// What it used, where its paths were noted.
+    pub observed: Option<Observed>,
+}
+
+/// What a run used.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Its files; nothing where the kernel cannot tell.
+    pub noted: Option<Noted>,
+    /// Where its connections led.
+    pub reached: BTreeSet<Reached>,
+    /// Whether there were more.
+    pub more_reached: bool,
+    /// How many files and connections it was refused.
+    pub refused: u64,
 }
 
 /// Why it was not run, or not recorded.
@@ -95,8 +111,9 @@ pub fn supervise<T>(
     let host = Host { features: &features, state: recorder.store.root() };
     let confinement = without_carriers(order, &recorder.home)?;
     command.watched = true;
+    let noting = command.noted;
     let around = Around { recorder, grant, order, confinement: &confinement, host };
-    let Carried { mut ran, lease, seen, certificate } = match order.shared {
+    let Carried { mut ran, lease, traffic, certificate } = match order.shared {
         Some(shared) => around.shared(shared, &command)?,
         None => around.alone(command, beside)?,
     };
@@ -104,7 +121,7 @@ pub fn supervise<T>(
     let stays = order.confinement.survivors == Survivors::Stay && matches!(ran.end, End::Exited(_) | End::Signaled(_));
     let seen = match lease {
         Some(lease) => keeper::give_back(lease, stays, ran.watched.take(), &recorder.store),
-        None => seen,
+        None => traffic.as_ref().map(|traffic| traffic.seen()),
     };
     let limits = &order.confinement.limits;
     let folder = order.confinement.folder.as_path();
@@ -135,7 +152,12 @@ pub fn supervise<T>(
         }
     };
     recorder.record_with(CONFINED, row).map_err(SuperviseError::Unrecorded)?;
-    Ok(Ran { code, refused: words })
+    let observed = traffic.filter(|_| noting).map(|traffic| {
+        let (reached, more_reached) = traffic.reached();
+        let refused = ran.refused.len() as u64 + traffic.seen().refused;
+        Observed { noted: ran.noted.take(), reached, more_reached, refused }
+    });
+    Ok(Ran { code, refused: words, observed })
 }
 
 /// A run, and who stands around it.
@@ -151,8 +173,8 @@ struct Around<'a> {
 struct Carried {
     ran: Outcome,
     lease: Option<Lease>,
-    /// What was seen of its traffic, where no keeper has seen it.
-    seen: Option<Seen>,
+    /// Its traffic, where no keeper has seen it.
+    traffic: Option<Arc<Traffic>>,
     certificate: Option<Certificate>,
 }
 
@@ -173,7 +195,7 @@ impl Around<'_> {
                     drop(lease);
                     keeper::renew(self.recorder, shared);
                 }
-                ran => return Ok(Carried { ran: ran?, lease: Some(lease), seen: None, certificate }),
+                ran => return Ok(Carried { ran: ran?, lease: Some(lease), traffic: None, certificate }),
             }
         }
     }
@@ -195,7 +217,7 @@ impl Around<'_> {
             let serving = traffic::serve(self.order, listeners, (values, authority), &traffic, None);
             Ok((serving.map_err(io::Error::other)?, beside))
         })?;
-        Ok(Carried { ran, lease: None, seen: Some(traffic.seen()), certificate })
+        Ok(Carried { ran, lease: None, traffic: Some(traffic), certificate })
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! Owns the way from the proxy's records to the ledger. Invariant: a connection whose row cannot be written is not opened.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use writ_egress::{
-    Authority, Direct, Record, SecretValue, ServeError, Serving, Setup, SinkError, Stage, SystemResolver, Whose,
+    Authority, Direct, Record, Road, SecretValue, ServeError, Serving, Setup, SinkError, Stage, SystemResolver, Whose,
 };
 use writ_sandbox::{Listeners, Network};
 
@@ -24,9 +25,27 @@ pub struct Traffic {
     recorder: Recorder,
     /// What is nobody's in particular: of one run, everything.
     seen: Mutex<Seen>,
+    /// Where it led, of one run; whether there was more.
+    reached: Mutex<(BTreeSet<Reached>, bool)>,
     /// The calls that share it, by their mounts.
     calls: Mutex<HashMap<u64, (String, Seen)>>,
 }
+
+/// Where a connection that was let through led.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reached {
+    /// The host, as the policy compares it.
+    pub host: Option<String>,
+    /// Its port.
+    pub port: u16,
+    /// The address.
+    pub address: Option<IpAddr>,
+    /// Whether it is a port of this machine's own loopback.
+    pub loopback: bool,
+}
+
+/// Most places that are kept of a run.
+const REACHED: usize = 1024;
 
 /// What was seen of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -59,7 +78,7 @@ impl Seen {
 impl Traffic {
     /// Of a run that begins.
     pub fn of(recorder: Recorder) -> Self {
-        Self { recorder, seen: Mutex::default(), calls: Mutex::default() }
+        Self { recorder, seen: Mutex::default(), reached: Mutex::default(), calls: Mutex::default() }
     }
 
     /// A call begins: what is asked for with these mounts is its own, also by what it leaves running. The number may have been another's,
@@ -82,6 +101,25 @@ impl Traffic {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Where it led until now; whether there was more.
+    pub fn reached(&self) -> (BTreeSet<Reached>, bool) {
+        self.reached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps where a connection led that the rules let through, whatever became of it.
+    fn reach(&self, record: &Record) {
+        if record.road == Road::Dns || record.refusal.as_ref().is_some_and(|refusal| refusal.decided) {
+            return;
+        }
+        let loopback = record.road == Road::Loopback;
+        let Record { host, port, address, .. } = record.clone();
+        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        reached.1 |= reached.0.len() >= REACHED;
+        if reached.0.len() < REACHED {
+            reached.0.insert(Reached { host, port, address, loopback });
+        }
+    }
+
     fn noted(&self, asker: u64, record: &Record) -> Option<String> {
         let mut calls = self.calls();
         let (call, seen) = calls.get_mut(&asker)?;
@@ -96,6 +134,7 @@ impl Traffic {
         let call = match record.asker.and_then(|asker| self.noted(asker, record)) {
             Some(call) => Some(call),
             None => {
+                self.reach(record);
                 self.seen.lock().unwrap_or_else(PoisonError::into_inner).take(record);
                 self.recorder.call.clone()
             }

@@ -41,6 +41,9 @@ pub struct PolicyRef {
     pub digest: Digest,
     /// `unsigned`, `unknown-key` or `trusted`.
     pub signed: String,
+    /// Whether Writ wrote it for one run alone: it is no file, and nothing can become of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
 }
 
 impl PolicyRef {
@@ -52,6 +55,7 @@ impl PolicyRef {
             file: governing.file,
             digest: governing.policy.digest(),
             signed: governing.signed.as_str().to_owned(),
+            own: false,
         }
     }
 
@@ -122,6 +126,7 @@ impl Change {
 pub fn of(accepted: &PolicyRef, folder: &Path, trust: &Trust) -> Result<InForce, GoverningError> {
     let path = &accepted.path;
     let (kept, change) = match open::read(path) {
+        _ if accepted.own => (kept(accepted, folder)?, None),
         Ok(bytes) if Digest::of(&bytes) == accepted.file => (bytes, None),
         Ok(bytes) => {
             let found = Digest::of(&bytes);

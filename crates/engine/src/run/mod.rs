@@ -7,6 +7,7 @@
 mod copies;
 pub mod exchange;
 mod hooks;
+pub mod learn;
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -24,16 +25,18 @@ use writ_policy::Grant;
 use writ_sandbox::{Command, Network};
 use writ_store::{Store, StoreError};
 
+use crate::Home;
 use crate::confine::client::{self, NeedsError};
 use crate::confine::order::{Prepared, Whole};
 use crate::confine::record::Recorder;
 use crate::confine::supervise::{Ran, SuperviseError, supervise};
 use crate::decide::call::{self, DecidedRun};
+use crate::governing::{self, in_force};
 use crate::hook::Inside;
-use crate::session::rows::{BEGAN, COMMAND, ENDED};
-use crate::session::{Session, SessionError, Within, seal};
-use crate::{Home, governing};
+use crate::session::rows::{BEGAN, COMMAND, ENDED, LEARNT};
+use crate::session::{Session, SessionError, Wanted, Within, seal};
 use copies::Copies;
+use learn::Learnt;
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +47,8 @@ pub struct Wish<'a> {
     pub cwd: &'a Path,
     /// The policy that a human named.
     pub policy: Option<&'a Path>,
+    /// Whether a policy is to be learnt from it; then none need govern.
+    pub learn: bool,
 }
 
 /// Why there is no run.
@@ -127,8 +132,8 @@ impl<'a> Run<'a> {
         let words: Option<Vec<&str>> = wish.words.iter().map(|word| word.to_str()).collect();
         let words = words.ok_or(RunError::NotText)?;
         let name = words.first().copied().ok_or(RunError::Empty)?;
-        about(&wish)?;
         let store = Store::open(home.state().map_err(SessionError::from)?.to_owned())?;
+        let own = own_policy(&wish, &store)?;
         let session = SessionId::new(format!("run-{:032x}", random()?));
         let client = writ_clients::of_program(name.rsplit('/').next().unwrap_or(name));
         let needs = client.and_then(|client| {
@@ -149,7 +154,12 @@ impl<'a> Run<'a> {
             made: Cell::new(false),
         };
         let (input, now) = (run.event(), Timestamp::now());
-        Session::open_under(&run.store, &run.session, &input, home, now, wish.policy)?;
+        let wanted = match (&own, wish.policy) {
+            (Some(own), _) => Wanted::Own(own),
+            (None, Some(path)) => Wanted::File(path),
+            (None, None) => Wanted::Found,
+        };
+        Session::open_under(&run.store, &run.session, &input, home, now, wanted)?;
         Ok(run)
     }
 
@@ -199,8 +209,8 @@ impl<'a> Run<'a> {
         let token = format!("{:032x}", random()?);
         let port = inside_port.or(own).unwrap_or_default();
         let variable = (exchange::VARIABLE.into(), exchange::variable(port, &token).into());
-        let command =
-            Command { environment: vec![variable], ..Command::new(program.clone(), arguments.iter().cloned()) };
+        let command = Command::new(program.clone(), arguments.iter().cloned());
+        let command = Command { environment: vec![variable], noted: self.wish.learn, ..command };
         let recorder = Recorder {
             store: self.store.clone(),
             home: self.home.clone(),
@@ -222,6 +232,18 @@ impl<'a> Run<'a> {
         })?)
     }
 
+    /// The policy for what it did, which its row names; nothing where that was not wanted.
+    pub fn learn(&self, ran: &Ran, prepared: &Prepared) -> Result<Option<Learnt>, RunError> {
+        let Some(observed) = &ran.observed else { return Ok(None) };
+        let mut session = Session::resume(&self.store, &self.session, self.home, Timestamp::now())?;
+        let root = session.state.policy.as_ref().map_or(self.wish.cwd, |policy| policy.root()).to_owned();
+        let learnt = learn::learn(observed, prepared.order(), &root, self.home);
+        let mut draft = session.event(LEARNT, learnt.row());
+        draft.call_id = Some(self.call.clone());
+        session.append(draft)?;
+        Ok(Some(learnt))
+    }
+
     /// Ends the session: its last row, and the seal over all of them. Gives how many calls it had.
     pub fn end(self, code: u8, why: Option<&str>) -> Result<u64, RunError> {
         let mut session = Session::resume(&self.store, &self.session, self.home, Timestamp::now())?;
@@ -241,6 +263,15 @@ struct Ended<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a str>,
     standing: &'static str,
+}
+
+/// The policy of Writ's own where none governs and one is to be learnt. One that is gone is not replaced.
+fn own_policy(wish: &Wish<'_>, store: &Store) -> Result<Option<Vec<u8>>, RunError> {
+    let nobody_says = wish.learn && wish.policy.is_none() && governing::find(wish.cwd).is_none();
+    if nobody_says && !in_force::is_lost(store, wish.cwd) {
+        return Ok(Some(learn::unwritten()));
+    }
+    about(wish).map(|()| None)
 }
 
 /// Whether some policy is about the folder that it starts in.

@@ -32,7 +32,7 @@ use crate::home::NoStateDir;
 use state::{State, StateError};
 
 pub use open::PUBLIC_KEY;
-pub use policy::{confined_repository, stands};
+pub use policy::{Wanted, confined_repository, stands};
 
 /// What the id of a session's record ends in where no policy governs and only claims are kept. A policy that comes to govern
 /// the same session later begins a record of its own.

@@ -11,12 +11,12 @@ use writ_evidence::row::Draft;
 use writ_policy::Setting;
 use writ_store::{LedgerGuard, Store};
 
-use super::policy::{first_policy, named_policy};
+use super::policy::{Wanted, first_policy, named_policy};
 use super::state::{State, StateError};
 use super::{Session, SessionError, UNGOVERNED, namespace, rows};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
-use crate::governing::{Governing, Signed, Trust, protect};
+use crate::governing::{Governing, NAMES, Signed, Trust, open_kept, protect};
 use crate::setup::watch;
 
 /// The ledger key's public half, in each session's folder.
@@ -33,17 +33,17 @@ impl<'a> Session<'a> {
         home: &'a Home,
         now: Timestamp,
     ) -> Result<Self, SessionError> {
-        Self::open_under(store, id, input, home, now, None)
+        Self::open_under(store, id, input, home, now, Wanted::Found)
     }
 
-    /// The same; where it is new and a human `named` a policy, under that one.
+    /// The same; where it is new, under the policy that a human `wanted`.
     pub fn open_under(
         store: &'a Store,
         id: &SessionId,
         input: &Event,
         home: &'a Home,
         now: Timestamp,
-        named: Option<&Path>,
+        wanted: Wanted<'_>,
     ) -> Result<Self, SessionError> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         if let Some(row) = guard.last() {
@@ -70,11 +70,13 @@ impl<'a> Session<'a> {
             return Self::begin_ungoverned(store, id, input, home, now, guard);
         }
         let (cwd, trust) = (Path::new(&input.cwd), Trust::open(home.state.as_deref()));
-        let (governing, pending) = match named {
-            Some(path) => named_policy(store, cwd, path, &trust)?,
-            None => first_policy(store, cwd, &trust)?,
+        let (governing, pending) = match wanted {
+            Wanted::File(path) => named_policy(store, cwd, path, &trust)?,
+            Wanted::Found => first_policy(store, cwd, &trust)?,
+            Wanted::Own(bytes) => (open_kept(&cwd.join(NAMES[0]), bytes.to_owned(), &trust)?, false),
         };
-        let state = State { pending, ..State::fresh(Some(PolicyRef::to(&governing))) };
+        let own = matches!(wanted, Wanted::Own(_));
+        let state = State { pending, ..State::fresh(Some(PolicyRef { own, ..PolicyRef::to(&governing) })) };
         let mut setting = protect::setting(home, &governing.path, now);
         setting.protected.extend(protect::transcript(input.transcript.as_deref(), &setting.protected));
         let mut session = Self {

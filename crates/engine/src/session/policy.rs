@@ -26,7 +26,7 @@ impl Session<'_> {
     pub fn notice(&mut self) -> Result<Option<String>, SessionError> {
         let Some(policy) = self.state.policy.clone() else { return Ok(None) };
         // Most events need no more than to know that nothing changed.
-        let same = || governing::read(&policy.path).is_ok_and(|bytes| Digest::of(&bytes) == policy.file);
+        let same = || policy.own || governing::read(&policy.path).is_ok_and(|bytes| Digest::of(&bytes) == policy.file);
         if self.in_force.get().is_none() && self.state.told.is_none() && !self.state.pending && same() {
             return Ok(None);
         }
@@ -115,6 +115,17 @@ pub fn confined_repository(store: &Store, id: &SessionId) -> Option<PathBuf> {
     };
     let confined = document().is_none_or(|policy| policy.confine().is_some());
     confined.then(|| governing::repository(accepted.root()).to_owned())
+}
+
+/// Which policy a human wants a new session to begin under.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'a> {
+    /// The one that governs.
+    Found,
+    /// This file.
+    File(&'a Path),
+    /// One of Writ's own, about the folder that it begins in.
+    Own(&'a [u8]),
 }
 
 /// How a session stands to its policy: `None` where it runs under the file as it is.

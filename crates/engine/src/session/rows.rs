@@ -19,6 +19,8 @@ pub const STARTED: &str = "client-started";
 pub const BEGAN: &str = "run";
 /// The event of the row that ends a run.
 pub const ENDED: &str = "run-ended";
+/// The event of the row about a policy that was learnt of a run.
+pub const LEARNT: &str = "policy-learnt";
 /// The client of a session in which a command was run that is no client.
 pub const COMMAND: &str = "command";
 

@@ -187,6 +187,7 @@ mod tests {
             file: digest,
             digest,
             signed: "no-functionary".to_owned(),
+            own: false,
         };
         let (now, until) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_123));
         let mut state = State::fresh(Some(policy));

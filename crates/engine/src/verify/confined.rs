@@ -21,7 +21,7 @@ use crate::confine::tested::{self, TESTED};
 use crate::confine::traffic::CONNECTION;
 use crate::confine::{limits, strength};
 use crate::decide::call::{CALL, RUN};
-use crate::session::rows::ENDED;
+use crate::session::rows::{ENDED, LEARNT};
 
 /// Largest order that was kept.
 const MAX_ORDER: u64 = 64 << 20;
@@ -72,6 +72,8 @@ pub struct Confined {
     /// How often each secret was put in, by its name.
     secrets: BTreeMap<String, u64>,
     limits: BTreeSet<String>,
+    /// What was learnt of runs, in words.
+    learnt: Vec<String>,
     findings: Tally,
 }
 
@@ -95,6 +97,7 @@ impl Confined {
             orders: HashMap::new(),
             secrets: BTreeMap::new(),
             limits: BTreeSet::new(),
+            learnt: Vec::new(),
             findings: Tally::default(),
         }
     }
@@ -134,6 +137,7 @@ impl Confined {
             // A call that failed may have been refused before it ran.
             (RowDecision::Failed, _) => drop(self.waiting.remove(id)),
             (RowDecision::Checkpoint, CONNECTION) => self.connection(row),
+            (RowDecision::Checkpoint, LEARNT) => self.learnt.extend(learnt(&row.detail)),
             (RowDecision::Checkpoint, CONFINED) => {
                 let whole = self.whole.remove(id);
                 self.runs += u64::from(whole.is_some());
@@ -201,7 +205,9 @@ impl Confined {
         let secrets: Vec<String> = self.secrets.iter().map(secret).collect();
         let limits: Vec<&str> = self.limits.iter().map(String::as_str).collect();
         let told = |what: &str, names: String| if names.is_empty() { names } else { format!("; {what} {names}") };
-        told("limits", limits.join(", ")) + &told("secrets", secrets.join(", "))
+        told("limits", limits.join(", "))
+            + &told("secrets", secrets.join(", "))
+            + &told("a policy was learnt from it:", self.learnt.join(", "))
     }
 
     /// What it comes to; nothing where no call was granted a sandbox.
@@ -246,4 +252,13 @@ impl Confined {
         let findings = self.findings.texts();
         any.then_some(Phase { name: "sandbox", outcome, standing: Standing::Enforced, summary, findings })
     }
+}
+
+/// What a row says that was learnt.
+fn learnt(detail: &Value) -> Option<String> {
+    let policy = detail.get("policy").and_then(Value::as_str)?;
+    let number = |name: &str| detail.get(name).and_then(Value::as_u64);
+    let count =
+        |name: &str| number(name).map_or_else(|| format!("{name} not observed"), |count| format!("{count} {name}"));
+    Some(format!("{policy} ({}, {})", count("paths"), count("hosts")))
 }

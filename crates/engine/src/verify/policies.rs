@@ -157,5 +157,6 @@ fn one(named: &PolicyRef, policies: &Kept, home: &Home) -> Result<String, String
         Signed::NoFunctionary => "signed by none of its functionaries".to_owned(),
         Signed::By(signers) => format!("signed by {}", signers.join(", ")),
     };
+    let word = if named.own { "Writ's own, to learn one".to_owned() } else { word };
     Ok(format!("`{}` {}, {word}", named.name, named.digest))
 }

@@ -9,6 +9,7 @@ mod error;
 mod group;
 mod hear;
 mod identity;
+mod noted;
 mod prepare;
 mod refusals;
 mod reserved;
@@ -46,9 +47,10 @@ use error::outside;
 use group::Group;
 use hear::{await_joined, await_mounts, await_ready, await_started};
 pub use identity::STAND_IN;
+pub use noted::{Noted, Use};
 use prepare::Prepared;
 pub use refusals::Refused;
-use refusals::Watch;
+use refusals::{Seen, Watch};
 use reserved::Names;
 pub use reserved::sweep;
 pub use shared::{Book, Joined, Lease, Shared, listen};
@@ -69,6 +71,8 @@ pub struct Command {
     pub kept: Option<Arc<OwnedFd>>,
     /// Whether it is told which files it was refused, where the kernel can say so. It costs some microseconds for each file it names.
     pub watched: bool,
+    /// Whether all paths that it uses are noted, too: for that it has to be watched, and each path costs more.
+    pub noted: bool,
     /// Variables over those of the confinement: what is another in each run, and is kept nowhere.
     pub environment: Vec<(OsString, OsString)>,
     /// Texts that are made for this run alone, each shown in a place.
@@ -89,6 +93,7 @@ impl Command {
             // It is known inside by its number, so it is the same.
             kept: self.kept.clone(),
             watched: self.watched,
+            noted: self.noted,
             environment: self.environment.clone(),
             shown: Vec::new(),
             shared: None,
@@ -104,6 +109,7 @@ impl Command {
             output: None,
             kept: None,
             watched: false,
+            noted: false,
             environment: Vec::new(),
             shown: Vec::new(),
             shared: None,
@@ -137,6 +143,8 @@ pub struct Outcome {
     pub memory: Option<Memory>,
     /// Files that it was refused, each once; only of a command that was watched.
     pub refused: Vec<Refused>,
+    /// Files that it used, of a command whose paths were noted; nothing where the kernel cannot tell.
+    pub noted: Option<Noted>,
     /// Where calls of what is left running in shared namespaces wait for an answer: for [`Lease::end`].
     pub watched: Option<OwnedFd>,
 }
@@ -206,7 +214,7 @@ pub fn carry_out<T>(
     host: Host<'_>,
     ready: impl FnOnce(Listeners) -> io::Result<T>,
 ) -> Result<Outcome, RunError> {
-    let program = command.program.clone();
+    let (program, noting) = (command.program.clone(), command.noted);
     let forwarded = Mask::of(watch::FORWARDED);
     let ignored = Ignored::now();
     // Held back from here on, so that threads the caller starts in `ready` leave them to this one.
@@ -229,17 +237,17 @@ pub fn carry_out<T>(
     let kept = ready(listeners).map_err(RunError::Caller)?;
     message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
     let (handle, listener) = await_started(&ours, orders.watched.is_some(), explain)?;
-    let watch = listener.map(|listener| Watch::begin(listener, confinement)).transpose();
+    let watch = listener.map(|listener| Watch::begin(listener, confinement, noting)).transpose();
     let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;
     let deadline = confinement.limits.wall_time.map(|limit| started + Duration::from_millis(limit));
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };
     let ended = run.until_end(confinement.session);
     drop(sandbox);
-    let (refused, watched) = match watch {
+    let (Seen { refused, noted }, watched) = match watch {
         // What is left running in shared namespaces goes on to be answered.
         Some(watch) if orders.join.is_some() => watch.hand_over(),
-        Some(watch) => (watch.refused(), None),
-        None => (Vec::new(), None),
+        Some(watch) => (watch.seen(), None),
+        None => (Seen::default(), None),
     };
     let memory = group.memory(&confinement.limits);
     drop(group);
@@ -255,7 +263,7 @@ pub fn carry_out<T>(
     drop(names);
     drop(restore);
     match ended {
-        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory, refused, watched }),
+        Ok(Ok(end)) => Ok(Outcome { end, took: started.elapsed(), memory, refused, noted, watched }),
         Ok(Err(failure)) => Err(explain(failure)),
         Err(error) => Err(RunError::Outside("watch the command", error.into())),
     }

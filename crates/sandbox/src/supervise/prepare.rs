@@ -73,7 +73,7 @@ pub fn prepare(
     };
     let filters = calls::filters(setting)
         .map_err(|error| RunError::Outside("make filters on system calls", io::Error::other(error)))?;
-    let watched = (command.watched && features.notifications).then(calls::watched);
+    let watched = (command.watched && features.notifications).then(|| calls::watched(command.noted));
     let text = |text: OsString| CString::new(text.into_vec());
     let arguments: Result<Vec<CString>, _> =
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();

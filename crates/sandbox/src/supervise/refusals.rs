@@ -19,6 +19,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, open, 
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use super::noted::{Act, Noted, Notes};
 use crate::confinement::{Confinement, Reading};
 use crate::sys::notify::{self, Call};
 
@@ -38,31 +39,41 @@ pub struct Refused {
     pub named: bool,
 }
 
+/// What was seen of a command.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// What it was refused.
+    pub refused: Vec<Refused>,
+    /// What it used, where that was wanted.
+    pub noted: Option<Noted>,
+}
+
 /// A command that is watched.
 pub struct Watch {
-    thread: JoinHandle<Vec<Refused>>,
+    thread: JoinHandle<Seen>,
     listener: Arc<OwnedFd>,
     /// Told when somebody else is to answer.
     over: Arc<OwnedFd>,
 }
 
 impl Watch {
-    /// Begins.
-    pub fn begin(listener: OwnedFd, confinement: &Confinement) -> io::Result<Self> {
+    /// Begins; with `noting`, what is not refused is kept too.
+    pub fn begin(listener: OwnedFd, confinement: &Confinement, noting: bool) -> io::Result<Self> {
         let given = Given::of(confinement);
+        let notes = noting.then(Notes::default);
         let (listener, over) = (Arc::new(listener), Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?));
         let (calls, until) = (Arc::clone(&listener), Arc::clone(&over));
-        let thread = thread(move || watch(&calls, Some(&until), Some(&given)))?;
+        let thread = thread(move || watch(&calls, Some(&until), Some(&given), notes))?;
         Ok(Self { thread, listener, over })
     }
 
-    /// What was refused, once the last process that is watched has ended.
-    pub fn refused(self) -> Vec<Refused> {
+    /// What was seen, once the last process that is watched has ended.
+    pub fn seen(self) -> Seen {
         self.thread.join().unwrap_or_default()
     }
 
-    /// What was refused until now, and what the rest is to be answered on.
-    pub fn hand_over(self) -> (Vec<Refused>, Option<OwnedFd>) {
+    /// What was seen until now, and what the rest is to be answered on.
+    pub fn hand_over(self) -> (Seen, Option<OwnedFd>) {
         rustix::io::write(&self.over, &1u64.to_ne_bytes()).unwrap_or_default();
         (self.thread.join().unwrap_or_default(), Arc::into_inner(self.listener))
     }
@@ -70,33 +81,43 @@ impl Watch {
 
 /// Lets every call go on, whatever it names, until nobody is left who makes one.
 pub fn let_go_on(listener: OwnedFd) -> io::Result<()> {
-    thread(move || watch(&listener, None, None)).map(drop)
+    thread(move || watch(&listener, None, None, None)).map(drop)
 }
 
-fn thread(watch: impl FnOnce() -> Vec<Refused> + Send + 'static) -> io::Result<JoinHandle<Vec<Refused>>> {
+fn thread(watch: impl FnOnce() -> Seen + Send + 'static) -> io::Result<JoinHandle<Seen>> {
     std::thread::Builder::new().name("refusals".to_owned()).stack_size(256 << 10).spawn(watch)
 }
 
 /// Answers until nobody makes a call any more, or until it is told that somebody else does.
-fn watch(listener: &OwnedFd, until: Option<&OwnedFd>, given: Option<&Given>) -> Vec<Refused> {
+fn watch(listener: &OwnedFd, until: Option<&OwnedFd>, given: Option<&Given>, mut notes: Option<Notes>) -> Seen {
     let mut refused = Vec::new();
+    let seen = |refused, notes: Option<Notes>| Seen { refused, noted: notes.map(Notes::end) };
     notify::hurry(listener.as_fd());
     loop {
         let mut sources = [Some(listener), until].map(|source| PollFd::new(source.unwrap_or(listener), PollFlags::IN));
         match poll(&mut sources, None) {
             Ok(_) => {}
             Err(Errno::INTR) => continue,
-            Err(_) => return refused,
+            Err(_) => return seen(refused, notes),
         }
         let [call, over] = sources.map(|source| source.revents().contains(PollFlags::IN));
         if until.is_some() && over || !call {
-            return refused;
+            return seen(refused, notes);
         }
         // Whoever made it may be gone.
         let Ok(call) = notify::next(listener.as_fd()) else { continue };
-        if let Some(given) = given.filter(|_| refused.len() < MOST) {
+        if let Some(given) = given.filter(|_| notes.is_some() || refused.len() < MOST) {
             for found in named(&call).into_iter().flatten() {
-                refused.extend(given.refuses(&found).filter(|new| !refused.contains(new)));
+                match (given.refuses(&found), &mut notes) {
+                    (None, Some(notes)) if !OWN.iter().any(|own| found.path.starts_with(own)) => {
+                        notes.take(&found.path, found.act);
+                    }
+                    (None, _) => {}
+                    // Who only asks is answered, if with what stands in its place.
+                    (Some(_), _) if found.act == Act::Ask => {}
+                    (Some(new), _) if refused.len() < MOST && !refused.contains(&new) => refused.push(new),
+                    (Some(_), _) => {}
+                }
             }
         }
         // As above.
@@ -108,41 +129,73 @@ fn watch(listener: &OwnedFd, until: Option<&OwnedFd>, given: Option<&Given>) -> 
 struct Named {
     process: Pid,
     path: PathBuf,
-    change: bool,
+    act: Act,
+}
+
+impl Named {
+    const fn changes(&self) -> bool {
+        !matches!(self.act, Act::Ask | Act::Read)
+    }
 }
 
 /// The paths that a call names.
 fn named(call: &Call) -> [Option<Named>; 2] {
     let [first, second, third, fourth, ..] = call.arguments;
     let here = i64::from(libc::AT_FDCWD).cast_unsigned();
-    let changes = |flags: u64| {
-        let change = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
-        flags & u64::from(change.cast_unsigned()) != 0
-    };
-    let at =
-        |folder, address, change| path(call, folder, address).map(|(process, path)| Named { process, path, change });
+    let at = |folder, address, act| path(call, folder, address).map(|(process, path)| Named { process, path, act });
     match call.number {
-        libc::SYS_openat => [at(first, second, changes(third)), None],
-        libc::SYS_mkdirat | libc::SYS_mknodat | libc::SYS_unlinkat | libc::SYS_fchmodat => {
-            [at(first, second, true), None]
+        libc::SYS_openat => [at(first, second, opening(third)), None],
+        libc::SYS_mkdirat | libc::SYS_mknodat => [at(first, second, Act::Make), None],
+        libc::SYS_unlinkat => [at(first, second, Act::Remove), None],
+        libc::SYS_fchmodat => [at(first, second, Act::Change), None],
+        libc::SYS_renameat2 => [at(first, second, Act::Remove), at(third, fourth, Act::Replace)],
+        libc::SYS_linkat => [None, at(third, fourth, Act::Make)],
+        libc::SYS_symlinkat => [at(second, third, Act::Make), None],
+        libc::SYS_truncate => [at(here, first, Act::Change), None],
+        libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_faccessat | libc::SYS_faccessat2 | libc::SYS_readlinkat => {
+            [at(first, second, Act::Ask), None]
         }
-        libc::SYS_renameat2 => [at(first, second, true), at(third, fourth, true)],
-        libc::SYS_linkat => [None, at(third, fourth, true)],
-        libc::SYS_symlinkat => [at(second, third, true), None],
-        libc::SYS_truncate => [at(here, first, true), None],
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_open => [at(here, first, changes(second)), None],
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_creat | libc::SYS_mkdir | libc::SYS_rmdir | libc::SYS_unlink | libc::SYS_chmod => {
-            [at(here, first, true), None]
-        }
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_rename => [at(here, first, true), at(here, second, true)],
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_renameat => [at(first, second, true), at(third, fourth, true)],
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_link | libc::SYS_symlink => [None, at(here, second, true)],
+        libc::SYS_execve | libc::SYS_chdir => [at(here, first, Act::Read), None],
+        libc::SYS_execveat => [at(first, second, Act::Read), None],
+        number => old(number, [first, second, third, fourth], at),
+    }
+}
+
+/// The same of calls that only x86-64 has.
+#[cfg(target_arch = "x86_64")]
+fn old(
+    number: i64,
+    [first, second, third, fourth]: [u64; 4],
+    at: impl Fn(u64, u64, Act) -> Option<Named>,
+) -> [Option<Named>; 2] {
+    let here = i64::from(libc::AT_FDCWD).cast_unsigned();
+    match number {
+        libc::SYS_open => [at(here, first, opening(second)), None],
+        libc::SYS_creat | libc::SYS_chmod => [at(here, first, Act::Change), None],
+        libc::SYS_mkdir => [at(here, first, Act::Make), None],
+        libc::SYS_rmdir | libc::SYS_unlink => [at(here, first, Act::Remove), None],
+        libc::SYS_rename => [at(here, first, Act::Remove), at(here, second, Act::Replace)],
+        libc::SYS_renameat => [at(first, second, Act::Remove), at(third, fourth, Act::Replace)],
+        libc::SYS_link | libc::SYS_symlink => [None, at(here, second, Act::Make)],
+        libc::SYS_stat | libc::SYS_lstat | libc::SYS_access | libc::SYS_readlink => [at(here, first, Act::Ask), None],
         _ => [None, None],
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn old(_: i64, _: [u64; 4], _: impl Fn(u64, u64, Act) -> Option<Named>) -> [Option<Named>; 2] {
+    [None, None]
+}
+
+/// What opening with these flags does.
+fn opening(flags: u64) -> Act {
+    let has = |flag: libc::c_int| flags & u64::from(flag.cast_unsigned()) != 0;
+    if has(libc::O_PATH) {
+        Act::Ask
+    } else if has(libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) {
+        Act::Change
+    } else {
+        Act::Read
     }
 }
 
@@ -228,13 +281,13 @@ impl Given {
     /// Whether a path is refused.
     fn refuses(&self, named: &Named) -> Option<Refused> {
         let right = named.path.ancestors().find_map(|path| self.places.get(path));
-        let told = |by_name| Refused { path: named.path.clone(), change: named.change, named: by_name };
+        let told = |by_name| Refused { path: named.path.clone(), change: named.changes(), named: by_name };
         match right {
             Some(Right::Masked) => Some(told(true)),
-            Some(Right::Read) if named.change => Some(told(true)),
+            Some(Right::Read) if named.changes() => Some(told(true)),
             Some(Right::Read | Right::Write) => None,
             None if OWN.iter().any(|own| named.path.starts_with(own)) => None,
-            None if named.change => read_only(named).then(|| told(false)),
+            None if named.changes() => read_only(named).then(|| told(false)),
             // What is not there is not refused.
             None => (!self.open && named.path.symlink_metadata().is_ok()).then(|| told(false)),
         }
