@@ -328,6 +328,9 @@ pub struct RunArgs {
     /// The policy, plain or signed; found as a session finds it when left out.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Leave the policy's folder as it is: what is written there goes to a layer, for `writ sandbox diff` and `apply`.
+    #[arg(long)]
+    pub copy: bool,
     /// The command and its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     pub words: Vec<OsString>,

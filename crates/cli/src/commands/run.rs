@@ -39,7 +39,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         Ok(policy) => policy,
         Err(error) => return refuse(FAILED, &format!("the policy cannot be read: {error}")),
     };
-    let wish = Wish { words: &args.words, cwd: &cwd, policy: policy.as_deref() };
+    let wish = Wish { words: &args.words, cwd: &cwd, policy: policy.as_deref(), copy: args.copy };
     let run = match Run::begin(wish, &home) {
         Ok(run) => run,
         Err(error) => return refuse(error.exit_code(), &error.to_string()),

@@ -4,13 +4,14 @@
 //! runs was allowed before, and its row says in what.
 
 pub mod client;
+pub mod copy;
 pub mod exec;
 pub mod keeper;
 pub mod layers;
 pub mod limits;
 mod network;
 pub mod order;
-mod places;
+pub(crate) mod places;
 pub mod plan;
 pub mod record;
 mod refusals;

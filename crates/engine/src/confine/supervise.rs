@@ -23,7 +23,7 @@ use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
 use super::traffic::{self, Traffic};
-use super::{limits, trust};
+use super::{copy, limits, trust};
 use crate::Home;
 use crate::session::{Session, SessionError};
 
@@ -139,6 +139,7 @@ pub fn supervise<T>(
             memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
             secrets: order.sources.keys().map(String::as_str).collect(),
             authority: fingerprint,
+            copy: copy::is_one(order),
             standing: "enforced",
         }
     };
@@ -194,6 +195,9 @@ struct Confined<'a> {
     /// Digest of the certificate that vouched inside for hosts whose TLS ended at the proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     authority: Option<Digest>,
+    /// Whether what it wrote to the policy's folder went to a layer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    copy: bool,
     standing: &'static str,
 }
 

@@ -4,7 +4,7 @@
 //! other, and each call inside it is decided by the hook's own road. Invariant: everything of a run is in one session, and once its last
 //! row is written nothing of it is left. Page: `spec/sandbox.md`.
 
-mod copies;
+pub mod copies;
 pub mod exchange;
 mod hooks;
 
@@ -25,9 +25,11 @@ use writ_sandbox::{Command, Network};
 use writ_store::{Store, StoreError};
 
 use crate::confine::client::{self, NeedsError};
+use crate::confine::copy;
 use crate::confine::order::{Prepared, Whole};
 use crate::confine::record::Recorder;
 use crate::confine::supervise::{Ran, SuperviseError, supervise};
+use crate::copy::CopyError;
 use crate::decide::call::{self, DecidedRun};
 use crate::hook::Inside;
 use crate::session::rows::{BEGAN, COMMAND, ENDED};
@@ -44,6 +46,8 @@ pub struct Wish<'a> {
     pub cwd: &'a Path,
     /// The policy that a human named.
     pub policy: Option<&'a Path>,
+    /// Whether what it writes to the policy's folder goes to a layer.
+    pub copy: bool,
 }
 
 /// Why there is no run.
@@ -83,6 +87,9 @@ pub enum RunError {
     /// What the client needs.
     #[error(transparent)]
     Needs(#[from] NeedsError),
+    /// What its copy begins from.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
     /// The run.
     #[error(transparent)]
     Run(#[from] SuperviseError),
@@ -179,7 +186,7 @@ impl<'a> Run<'a> {
         let call = ToolCall::new("Bash", input, self.wish.cwd.to_string_lossy());
         let used = ToolUse { id: self.call.clone(), call };
         let whole =
-            Whole { needs: self.needs.as_ref(), copies: self.copies.folder(), program: self.program.as_deref() };
+            Whole { needs: self.needs.as_ref(), copies: self.copies.folder(), program: self.program.as_deref(), copy: self.wish.copy };
         Ok(call::whole(&mut session, &self.event(), &used, &whole)?)
     }
 
@@ -190,6 +197,10 @@ impl<'a> Run<'a> {
             return Err(RunError::NotGranted);
         }
         let (program, arguments) = self.wish.words.split_first().ok_or(RunError::Empty)?;
+        if copy::is_one(order) {
+            let mut session = Session::resume(&self.store, &self.session, self.home, Timestamp::now())?;
+            crate::copy::begin(&mut session, &self.call, order)?;
+        }
         let inside_port = match &order.confinement.network {
             Network::Proxied(ports) => ports.hooks,
             Network::Open | Network::Closed => None,
