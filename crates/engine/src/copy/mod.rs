@@ -25,6 +25,7 @@ use writ_store::{Store, StoreError, regular_file};
 use crate::Home;
 use crate::confine::copy::{self, Place};
 use crate::confine::order::Order;
+use crate::governing;
 use crate::run::copies;
 use crate::session::{Session, SessionError, seal};
 use begun::Begun;
@@ -153,6 +154,21 @@ pub struct Copy {
 /// Whether a session has layers that were not applied.
 pub fn is_open(store: &Store, session: &SessionId) -> bool {
     state(store, session).is_ok_and(|(_, over)| over.is_none())
+}
+
+/// The newest session with an open copy that began in this repository.
+pub fn newest(store: &Store, repository: &Path) -> Result<Option<SessionId>, CopyError> {
+    let mut found: Option<(Timestamp, SessionId)> = None;
+    for id in store.sessions()? {
+        let Some(genesis) = store.first_row(&id)? else { continue };
+        let text = |name: &str| genesis.detail.get(name).and_then(Value::as_str);
+        let here = text("cwd").is_some_and(|cwd| governing::repository(Path::new(cwd)) == repository);
+        let newer = found.as_ref().is_none_or(|(began, _)| *began < genesis.timestamp);
+        if here && newer && store.folder(&id).join(LIST).is_file() && is_open(store, &id) {
+            found = Some((genesis.timestamp, id));
+        }
+    }
+    Ok(found.map(|(_, id)| id))
 }
 
 /// The order and the list of a session's copy, and what became of it.
