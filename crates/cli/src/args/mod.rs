@@ -411,6 +411,9 @@ pub struct CopyApplyArgs {
     /// Also what is protected. A human at a terminal has to say so, whether or not `--yes` is there.
     #[arg(long, conflicts_with = "discard")]
     pub all: bool,
+    /// Also over what changed outside since the run began, which is lost then. As `--all`, a human's to say.
+    #[arg(long, conflicts_with = "discard")]
+    pub over: bool,
     /// Throw the changes away.
     #[arg(long)]
     pub discard: bool,

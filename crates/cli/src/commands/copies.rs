@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use writ_core::SessionId;
 use writ_engine::copy::shown::{Entry, Shown, Side, What};
-use writ_engine::copy::{self, Copy, CopyError};
+use writ_engine::copy::{self, Beyond, Copy, CopyError};
 use writ_engine::run::exchange;
 use writ_engine::{Home, governing};
 use writ_store::Store;
@@ -43,8 +43,8 @@ pub fn apply(args: &CopyApplyArgs) -> Result<(), Failure> {
     let (store, copy) = open(&home, args.session.as_deref())?;
     let shown = copy.shown(0).map_err(failure)?;
     let what = if args.discard { "throw these changes away" } else { "apply these changes" };
-    // What binds agents is a human's word, never a script's.
-    if args.all || !args.yes {
+    // What binds agents, and what others wrote, is a human's word, never a script's.
+    if args.all || args.over || !args.yes {
         let id = SessionId::new(shown.session.clone());
         human_check::human(what, &session_start(&store, &id)?, &home)?;
     }
@@ -59,7 +59,7 @@ pub fn apply(args: &CopyApplyArgs) -> Result<(), Failure> {
         output::line(format!("{} {} changes are thrown away", output::good("✓"), shown.changes.len()));
         return Ok(());
     }
-    let count = copy.apply(&store, &home, args.all).map_err(failure)?;
+    let count = copy.apply(&store, &home, Beyond { all: args.all, over: args.over }).map_err(failure)?;
     output::line(format!("{} {count} changes are applied", output::good("✓")));
     Ok(())
 }

@@ -58,6 +58,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         Err(error) => return end_failed(run, &error),
     };
     let calls = run.end(ran.code, None).map_err(Failure::could_not)?;
+    if args.copy {
+        say(&format!(
+            "the folder is as it was: `writ sandbox diff {session}` shows what was written, `writ sandbox apply` carries it out"
+        ));
+    }
     let refused = ran.refused.len();
     let mut words = ran.refused;
     words.sort();

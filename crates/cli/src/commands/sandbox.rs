@@ -15,8 +15,8 @@ use writ_policy::HostRule;
 use writ_policy::sandbox::Secret;
 use writ_sandbox::{AttackResult, Host, Network, SelfTest, attack, attacks, self_test};
 
-use crate::commands::copies;
 use crate::args::{Format, FormatArgs, SandboxCommand};
+use crate::commands::copies;
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;

@@ -104,8 +104,7 @@ pub fn into_layers(
 
 /// A layer for a folder, a copy for a file.
 fn give(confinement: &mut Confinement, path: &Path, layer: &Path, mounts: &[PathBuf]) -> Result<(), LayersError> {
-    let host =
-        |path: &Path| HostPath::new(path).map_err(|error| LayersError::Path { path: path.to_owned(), error });
+    let host = |path: &Path| HostPath::new(path).map_err(|error| LayersError::Path { path: path.to_owned(), error });
     if !path.is_dir() {
         copy_file(path, layer).map_err(|error| LayersError::Disk { path: path.to_owned(), error })?;
         confinement.binds.push(Bind { source: host(layer)?, target: host(path)?, writable: true });
@@ -147,9 +146,8 @@ pub fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
 pub fn places(order: &Order) -> Vec<Place> {
     let layers = order.confinement.layered.iter().map(|layered| (&layered.path, &layered.layer, true));
     let files = order.confinement.binds.iter().map(|bind| (&bind.target, &bind.source, false));
-    let ours = |layer: &HostPath| {
-        layer.as_path().file_name().is_some_and(|name| name.as_bytes().starts_with(COPY.as_bytes()))
-    };
+    let ours =
+        |layer: &HostPath| layer.as_path().file_name().is_some_and(|name| name.as_bytes().starts_with(COPY.as_bytes()));
     let places = layers.chain(files).filter(|(_, layer, _)| ours(layer));
     let place = |(path, layer, folder): (&HostPath, &HostPath, bool)| Place {
         path: path.as_path().to_owned(),

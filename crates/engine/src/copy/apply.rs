@@ -1,7 +1,7 @@
 //! Changes carried out in the folder.
 //!
 //! Owns every write there: below the folder's descriptor, without links, each file whole under another name first. Refuses what is not any more
-//! what the run began from, looked at once more just before. Invariant: a name holds what was there or what the layer has, never a part.
+//! what it was compared with, looked at once more just before. Invariant: a name holds what was there or what the layer has, never a part.
 
 use std::fs::File;
 use std::io;
@@ -9,28 +9,28 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, fchmod, fchown, fsync, futimens, mkdirat, openat,
-    renameat, symlinkat, unlinkat,
+    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, fchmod, fchown, fsync, futimens, mkdirat, openat, renameat,
+    symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use writ_evidence::keys::random;
 
-use super::begun::{Begun, DEEPEST, MOST};
+use super::begun::{DEEPEST, MOST, mark};
 use super::changes::{Change, Pair};
 use super::tree::{Kind, Node, Tree};
 
 type Failed = (PathBuf, io::Error);
 
 /// Carries all of them out; parents come before what they hold.
-pub fn apply(pairs: &[Pair], changes: &[Change], begun: &Begun) -> Result<(), Failed> {
+pub fn apply(pairs: &[Pair], changes: &[Change]) -> Result<(), Failed> {
     let pair = |change: &Change| pairs.get(change.pair).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
     let failed = |change: &Change| {
         let name = change.name.clone();
         move |error| (name, error)
     };
     for change in changes {
-        pair(change).and_then(|pair| one(pair, change, begun)).map_err(failed(change))?;
+        pair(change).and_then(|pair| one(pair, change)).map_err(failed(change))?;
     }
     // What closes a folder comes after what was put in it.
     for change in changes.iter().rev() {
@@ -41,10 +41,10 @@ pub fn apply(pairs: &[Pair], changes: &[Change], begun: &Begun) -> Result<(), Fa
     Ok(())
 }
 
-fn one(pair: &Pair, change: &Change, begun: &Begun) -> io::Result<()> {
+fn one(pair: &Pair, change: &Change) -> io::Result<()> {
     let (below, name) = (&pair.below, change.name.as_path());
     let now = below.find(name)?;
-    if !begun.is_same(&below.path.join(name), now.as_ref()) {
+    if now.as_ref().map(mark) != change.before.as_ref().map(mark) {
         return Err(io::Error::other("it changed outside just now; what was applied before it stays"));
     }
     let was = now.as_ref().map(|node| node.kind);
@@ -59,7 +59,12 @@ fn one(pair: &Pair, change: &Change, begun: &Begun) -> io::Result<()> {
                 remove(below, name, kind, 0)?;
             }
             mkdirat(&parent, last, Mode::from_raw_mode(0o700))?;
-            let folder = openat(&parent, last, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+            let folder = openat(
+                &parent,
+                last,
+                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
             own(folder.as_fd(), after)?;
             return Ok(fchmod(&folder, Mode::from_raw_mode(after.mode() | 0o700))?);
         }

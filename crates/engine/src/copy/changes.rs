@@ -84,14 +84,7 @@ impl Walk<'_> {
     }
 
     /// A folder of the layer; `merged` where one of the same name lies below it.
-    fn folder(
-        &mut self,
-        number: usize,
-        name: &Path,
-        merged: bool,
-        git: Option<&Path>,
-        depth: usize,
-    ) -> io::Result<()> {
+    fn folder(&mut self, number: usize, name: &Path, merged: bool, git: Option<&Path>, depth: usize) -> io::Result<()> {
         if depth > DEEPEST {
             return Err(io::Error::other(format!("its folders lie more than {DEEPEST} deep")));
         }
@@ -118,14 +111,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn one(
-        &mut self,
-        number: usize,
-        name: &Path,
-        in_layer: &Path,
-        merged: bool,
-        git: Option<&Path>,
-    ) -> io::Result<()> {
+    fn one(&mut self, number: usize, name: &Path, in_layer: &Path, merged: bool, git: Option<&Path>) -> io::Result<()> {
         let pair = self.pair(number)?;
         let before = if merged { pair.below.find(name)? } else { None };
         let after = pair.layer.find(in_layer)?.filter(|node| node.kind != Kind::Whiteout);
@@ -177,9 +163,7 @@ fn is_alike(
     match after.kind {
         Kind::Folder => Ok(true),
         Kind::File if before.size() != after.size() => Ok(false),
-        Kind::File | Kind::Link => {
-            Ok(pair.below.digest(name, after.kind)? == pair.layer.digest(in_layer, after.kind)?)
-        }
+        Kind::File | Kind::Link => Ok(pair.below.digest(name, after.kind)? == pair.layer.digest(in_layer, after.kind)?),
         Kind::Whiteout | Kind::Other => Ok(false),
     }
 }

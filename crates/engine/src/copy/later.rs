@@ -96,7 +96,9 @@ pub fn of(change: &Change) -> Option<Later> {
     if kept.into_iter().any(|name| parts.iter().any(|part| part == name)) {
         return later("shells, editors or clients obey it", true);
     }
-    if parts.last().is_some_and(|name| name == ".git") && change.after.as_ref().is_some_and(|after| after.kind != Kind::Folder) {
+    if parts.last().is_some_and(|name| name == ".git")
+        && change.after.as_ref().is_some_and(|after| after.kind != Kind::Folder)
+    {
         return later("git obeys it", true);
     }
     let joined = format!("/{}/", parts.join("/"));
@@ -118,10 +120,12 @@ pub fn of(change: &Change) -> Option<Later> {
 fn is_obeyed(own: &[String]) -> bool {
     let Some(first) = own.first() else { return false };
     let joined = own.join("/");
-    first == "commondir" || first == "worktrees" || GIT_OBEYS.iter().any(|name| match name.strip_suffix('/') {
-        Some(folder) => first == folder,
-        None => joined == *name,
-    })
+    first == "commondir"
+        || first == "worktrees"
+        || GIT_OBEYS.iter().any(|name| match name.strip_suffix('/') {
+            Some(folder) => first == folder,
+            None => joined == *name,
+        })
 }
 
 fn parts(path: &Path) -> Vec<String> {

@@ -78,7 +78,7 @@ pub enum CopyError {
         error: io::Error,
     },
     /// Something changed outside.
-    #[error("changed outside since the run began, so nothing is applied: {}", names(.0))]
+    #[error("changed outside since the run began, so nothing is applied without `--over`: {}", names(.0))]
     Changed(Vec<PathBuf>),
     /// Something is protected.
     #[error("protected, so nothing is applied without `--all`: {}", names(.0))]
@@ -134,10 +134,18 @@ struct Ended {
     changes: Option<Digest>,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<usize>,
-    /// Whether a human said that what is protected is applied too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    all: Option<bool>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    beyond: Option<Beyond>,
     standing: &'static str,
+}
+
+/// What a human said beside yes.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Beyond {
+    /// What is protected is applied too.
+    pub all: bool,
+    /// So is what changed outside since the run began.
+    pub over: bool,
 }
 
 /// A copy, open.
@@ -226,8 +234,8 @@ impl Copy {
             let text = path.to_string_lossy();
             let reach = |policy: &&Policy| policy.reach(&text, user, false);
             let reach = layers.iter().map(reach).min().unwrap_or(Reach::Denied);
-            // Git's own folder is written wherever its work tree may be read, as in the sandbox.
-            let written = reach == Reach::Write || change.git.is_some() && reach >= Reach::Read;
+            // Git's own folder is written though no list names it, as in the sandbox.
+            let written = reach == Reach::Write || change.git.is_some() && reach == Reach::Unnamed;
             let settings = session.setting.protected.iter().any(|protected| path.starts_with(&protected.path));
             later::of(change).is_some_and(|later| later.protected)
                 || settings
@@ -260,19 +268,22 @@ impl Copy {
 
     /// Removes the layers, and records that before.
     pub fn discard(self, store: &Store, home: &Home) -> Result<(), CopyError> {
-        let row = Ended { order: self.order, changes: None, count: None, all: None, standing: "observed" };
+        let row = Ended { order: self.order, changes: None, count: None, beyond: None, standing: "observed" };
         self.record(store, home, DISCARDED, row, None)?;
         self.remove()
     }
 
     /// Carries the changes out, and removes the layers. Gives how many there were.
-    pub fn apply(self, store: &Store, home: &Home, all: bool) -> Result<usize, CopyError> {
+    pub fn apply(self, store: &Store, home: &Home, beyond: Beyond) -> Result<usize, CopyError> {
         let listed = |wanted: &dyn Fn(&Change, bool) -> bool| -> Vec<PathBuf> {
             let changes = self.changes.iter().zip(&self.protected);
-            changes.filter(|(change, protected)| wanted(change, **protected)).map(|(change, _)| self.path(change)).collect()
+            changes
+                .filter(|(change, protected)| wanted(change, **protected))
+                .map(|(change, _)| self.path(change))
+                .collect()
         };
         let changed = self.conflicts()?;
-        if !changed.is_empty() {
+        if !changed.is_empty() && !beyond.over {
             return Err(CopyError::Changed(changed));
         }
         let other = listed(&|change, _| change.after.as_ref().is_some_and(|after| after.kind == tree::Kind::Other));
@@ -280,7 +291,7 @@ impl Copy {
             return Err(CopyError::Other(other));
         }
         let protected = listed(&|_, protected| protected);
-        if !protected.is_empty() && !all {
+        if !protected.is_empty() && !beyond.all {
             return Err(CopyError::Protected(protected));
         }
         let list = writ_core::json::to_canonical(&self.shown(0)?);
@@ -289,11 +300,11 @@ impl Copy {
             order: self.order,
             changes: Some(digest),
             count: Some(count),
-            all: Some(all),
+            beyond: Some(beyond),
             standing: "observed",
         };
         self.record(store, home, APPLIED, row, Some((format!("copies/{}.json", digest.hex()), list)))?;
-        apply::apply(&self.pairs, &self.changes, &self.begun).map_err(|(path, error)| CopyError::Disk { path, error })?;
+        apply::apply(&self.pairs, &self.changes).map_err(|(path, error)| CopyError::Disk { path, error })?;
         self.remove()?;
         Ok(count)
     }
@@ -317,8 +328,7 @@ impl Copy {
 
     fn remove(&self) -> Result<(), CopyError> {
         for place in &self.places {
-            let removed =
-                if place.folder { fs::remove_dir_all(&place.layer) } else { fs::remove_file(&place.layer) };
+            let removed = if place.folder { fs::remove_dir_all(&place.layer) } else { fs::remove_file(&place.layer) };
             match removed {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(&place.layer)(error)),
                 Ok(()) | Err(_) => {}

@@ -94,7 +94,8 @@ impl Copy {
             entry.path = path.to_string_lossy().into_owned();
             entry.protected = *protected;
             entry.later = entry.later.or_else(|| protected.then_some("the policy protects it"));
-            entry.changed_outside = conflicts.iter().any(|other| other.starts_with(&path) && (*other == path || change.before.is_some()));
+            entry.changed_outside =
+                conflicts.iter().any(|other| other.starts_with(&path) && (*other == path || change.before.is_some()));
             changes.push(entry);
         }
         Ok(Shown { session: self.session.to_string(), changes })

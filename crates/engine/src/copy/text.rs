@@ -95,12 +95,7 @@ fn middle<'a>(a: &[&'a str], b: &[&'a str]) -> Option<Vec<Line<'a>>> {
 }
 
 /// Where a way comes by its next difference, and whether that is a line of the old text.
-fn step(
-    before: Option<&Vec<Option<usize>>>,
-    k: usize,
-    d: usize,
-    (old, new): (usize, usize),
-) -> Option<(usize, bool)> {
+fn step(before: Option<&Vec<Option<usize>>>, k: usize, d: usize, (old, new): (usize, usize)) -> Option<(usize, bool)> {
     let Some(before) = before else { return Some((0, false)) };
     let at = |k: usize| before.get(k).copied().flatten();
     let down = at(k).filter(|x| x + d <= new + k);
@@ -145,10 +140,7 @@ mod tests {
         let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n";
         let new = "1\n2\nx\n4\n5\n6\n7\n8\n9\n10\n12\n13\n";
         let text = unified(old, new).unwrap();
-        assert_eq!(
-            text,
-            "@@ -1,6 +1,6 @@\n 1\n 2\n-3\n+x\n 4\n 5\n 6\n@@ -8,5 +8,5 @@\n 8\n 9\n 10\n-11\n 12\n+13\n"
-        );
+        assert_eq!(text, "@@ -1,6 +1,6 @@\n 1\n 2\n-3\n+x\n 4\n 5\n 6\n@@ -8,5 +8,5 @@\n 8\n 9\n 10\n-11\n 12\n+13\n");
         assert_eq!(unified("", "a\n").unwrap(), "@@ -0,0 +1,1 @@\n+a\n");
         assert_eq!(unified("a\n", "").unwrap(), "@@ -1,1 +0,0 @@\n-a\n");
     }

@@ -104,9 +104,9 @@ impl Tree {
         if name.as_os_str().is_empty() {
             return Ok(Some(Node::of(fstat(&self.top)?)));
         }
-        let found = self.parent(name).and_then(|(parent, last)| {
-            statat(&parent, last, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from)
-        });
+        let found = self
+            .parent(name)
+            .and_then(|(parent, last)| statat(&parent, last, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from));
         match found {
             Ok(stat) => Ok(Some(Node::of(stat))),
             Err(error) if is_absent(&error) => Ok(None),

@@ -25,10 +25,10 @@ use writ_sandbox::{Command, Network};
 use writ_store::{Store, StoreError};
 
 use crate::confine::client::{self, NeedsError};
-use crate::confine::copy;
 use crate::confine::order::{Prepared, Whole};
 use crate::confine::record::Recorder;
 use crate::confine::supervise::{Ran, SuperviseError, supervise};
+use crate::confine::{copy, layers};
 use crate::copy::CopyError;
 use crate::decide::call::{self, DecidedRun};
 use crate::hook::Inside;
@@ -185,8 +185,12 @@ impl<'a> Run<'a> {
         let input = Value::Object(input.into_iter().collect::<Object>());
         let call = ToolCall::new("Bash", input, self.wish.cwd.to_string_lossy());
         let used = ToolUse { id: self.call.clone(), call };
-        let whole =
-            Whole { needs: self.needs.as_ref(), copies: self.copies.folder(), program: self.program.as_deref(), copy: self.wish.copy };
+        let whole = Whole {
+            needs: self.needs.as_ref(),
+            copies: self.copies.folder(),
+            program: self.program.as_deref(),
+            copy: self.wish.copy,
+        };
         Ok(call::whole(&mut session, &self.event(), &used, &whole)?)
     }
 
@@ -240,6 +244,8 @@ impl<'a> Run<'a> {
         draft.call_id = Some(self.call.clone());
         session.append(draft)?;
         seal::seal(&mut session)?;
+        // A copy waits for its human; caches and temporary files wait for nobody.
+        layers::remove(&self.store, &self.session);
         Ok(session.state.calls + session.state.asked)
     }
 }
