@@ -223,11 +223,15 @@ fn the_folder_stays_as_it_is_until_a_human_applies() {
 fn what_is_protected_needs_more_than_yes() {
     let lab = Lab::new("copy-protected", false, &policy());
     // What is kept is not there yet, so that a layer takes it.
-    let script = "echo x > .envrc; mkdir .vscode; echo '{}' > .vscode/tasks.json; git init -q nested; echo y > deep.aflock
-        mkdir sub; echo K > sub/.env; cp /bin/true suid; chmod 4755 suid; mkdir bare; echo ref > bare/HEAD; mkdir bare/objects bare/refs
+    let script =
+        "echo x > .envrc; mkdir .vscode; echo '{}' > .vscode/tasks.json; git init -q nested; echo y > deep.aflock
+        mkdir sub; echo K > sub/.env; cp /bin/true suid; mkdir bare; echo ref > bare/HEAD; mkdir bare/objects bare/refs
         echo '[core]' > bare/config; echo 'gitdir: x' > sub/.git; echo fine > fine";
     let (code, out, err) = lab.copy(script);
     assert_eq!(code, Some(0), "{out}{err}");
+    // The sandbox lets nobody set such a bit; a layer may have it all the same.
+    let layer = lab.layers().pop().unwrap();
+    fs::set_permissions(layer.join("changes/suid"), fs::Permissions::from_mode(0o4755)).unwrap();
     let diff = lab.diff();
     let protected = |name: &str| diff.get(name).is_some_and(|entry| entry["protected"] == true);
     for name in [
