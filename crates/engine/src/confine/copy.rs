@@ -15,7 +15,6 @@ use writ_sandbox::{Bind, Confinement, Features, HostPath, HostPathError, Layered
 use writ_store::regular_file;
 
 use super::layers::mount_points;
-use super::order::Order;
 
 /// What layers and copied files are called in the session's folder. Other layers go with the session, these stay.
 const COPY: &str = "copy-";
@@ -142,10 +141,10 @@ pub fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     file.set_permissions(found.permissions())
 }
 
-/// What of an order is written elsewhere.
-pub fn places(order: &Order) -> Vec<Place> {
-    let layers = order.confinement.layered.iter().map(|layered| (&layered.path, &layered.layer, true));
-    let files = order.confinement.binds.iter().map(|bind| (&bind.target, &bind.source, false));
+/// What of a plan is written elsewhere.
+pub fn places(confinement: &Confinement) -> Vec<Place> {
+    let layers = confinement.layered.iter().map(|layered| (&layered.path, &layered.layer, true));
+    let files = confinement.binds.iter().map(|bind| (&bind.target, &bind.source, false));
     let ours =
         |layer: &HostPath| layer.as_path().file_name().is_some_and(|name| name.as_bytes().starts_with(COPY.as_bytes()));
     let places = layers.chain(files).filter(|(_, layer, _)| ours(layer));
@@ -158,6 +157,6 @@ pub fn places(order: &Order) -> Vec<Place> {
 }
 
 /// Whether a run in it leaves the policy's folder as it is.
-pub fn is_one(order: &Order) -> bool {
-    !places(order).is_empty()
+pub fn is_one(confinement: &Confinement) -> bool {
+    !places(confinement).is_empty()
 }

@@ -139,7 +139,7 @@ pub fn supervise<T>(
             memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
             secrets: order.sources.keys().map(String::as_str).collect(),
             authority: fingerprint,
-            copy: copy::is_one(order),
+            copy: copy::is_one(&order.confinement),
             standing: "enforced",
         }
     };

@@ -102,7 +102,7 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> CopyError {
 /// Before the command of a copy starts: keeps what the folder is like, and records that.
 pub fn begin(session: &mut Session<'_>, call: &str, order: &Order) -> Result<(), CopyError> {
     let mut list = Begun::default();
-    for place in copy::places(order) {
+    for place in copy::places(&order.confinement) {
         list.add(&place.path).map_err(disk(&place.path))?;
         if !place.folder {
             // As it is now that its mark is taken.
@@ -203,7 +203,7 @@ impl Copy {
             return Err(CopyError::Running(session.clone()));
         }
         let kept = Order::kept(store, session, order).map_err(CopyError::Kept)?;
-        let places = copy::places(&kept);
+        let places = copy::places(&kept.confinement);
         if let Some(what) = over.filter(|_| places.iter().all(|place| place.layer.symlink_metadata().is_err())) {
             return Err(CopyError::Over { session: session.clone(), what });
         }

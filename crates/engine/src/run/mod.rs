@@ -201,7 +201,7 @@ impl<'a> Run<'a> {
             return Err(RunError::NotGranted);
         }
         let (program, arguments) = self.wish.words.split_first().ok_or(RunError::Empty)?;
-        if copy::is_one(order) {
+        if copy::is_one(&order.confinement) {
             let mut session = Session::resume(&self.store, &self.session, self.home, Timestamp::now())?;
             crate::copy::begin(&mut session, &self.call, order)?;
         }

@@ -43,7 +43,7 @@ struct Held {
 impl Held {
     fn of(order: &Order) -> Self {
         let secrets = order.sources.keys().cloned().collect();
-        Self { secrets, limits: limits::words(&order.confinement.limits), copy: copy::is_one(order) }
+        Self { secrets, limits: limits::words(&order.confinement.limits), copy: copy::is_one(&order.confinement) }
     }
 }
 
