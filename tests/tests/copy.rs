@@ -325,6 +325,20 @@ fn everything_writable_is_layered() {
     }
 }
 
+/// A folder that nobody may look into is no way to keep a layer.
+#[test]
+fn what_has_no_rights_is_thrown_away_too() {
+    for user in everybody() {
+        let lab = Lab::new("copy-rights", user, &policy());
+        assert_eq!(lab.copy("mkdir -p a/b; echo x > a/b/c; chmod 0 a/b a").0, Some(0));
+        if user {
+            assert_eq!(lab.writ(&["sandbox", "diff"]).0, Some(1), "what cannot be read is not shown as nothing");
+        }
+        let code = lab.writ(&["sandbox", "apply", "--discard", "--yes"]).0;
+        assert_eq!((code, lab.layers()), (Some(0), Vec::new()), "user {user}");
+    }
+}
+
 /// A layer that somebody changed by hand, and a record that is not what it was.
 #[test]
 fn bad_input_is_an_error() {

@@ -24,7 +24,8 @@ const MOST_LINES: usize = 400;
 /// Shows the changes.
 pub fn diff(args: &CopyDiffArgs) -> Result<(), Failure> {
     let home = environment::home();
-    let (_, copy) = open(&home, args.session.as_deref())?;
+    let (store, id) = find(&home, args.session.as_deref())?;
+    let copy = Copy::open(&store, &id, &home).map_err(failure)?;
     let shown = copy.shown(MAX_TEXT).map_err(failure)?;
     match args.format.format {
         Format::Json => output::print_json(&shown),
@@ -40,24 +41,26 @@ pub fn apply(args: &CopyApplyArgs) -> Result<(), Failure> {
     }
     human_check::not_agent("apply changes")?;
     let home = environment::home();
-    let (store, copy) = open(&home, args.session.as_deref())?;
-    let shown = copy.shown(0).map_err(failure)?;
+    let (store, id) = find(&home, args.session.as_deref())?;
     let what = if args.discard { "throw these changes away" } else { "apply these changes" };
     // What binds agents, and what others wrote, is a human's word, never a script's.
     if args.all || args.over || !args.yes {
-        let id = SessionId::new(shown.session.clone());
         human_check::human(what, &session_start(&store, &id)?, &home)?;
     }
+    if args.discard {
+        if !args.yes && !asked(&format!("throw away what `{}` wrote", output::plain(id.as_str()))) {
+            return no("nothing is changed");
+        }
+        Copy::discard(&store, &id, &home).map_err(failure)?;
+        output::line(format!("{} the changes are thrown away", output::good("✓")));
+        return Ok(());
+    }
+    let copy = Copy::open(&store, &id, &home).map_err(failure)?;
     if !args.yes {
-        show(&shown, false);
+        show(&copy.shown(0).map_err(failure)?, false);
         if !asked(what) {
             return no("nothing is changed");
         }
-    }
-    if args.discard {
-        copy.discard(&store, &home).map_err(failure)?;
-        output::line(format!("{} {} changes are thrown away", output::good("✓"), shown.changes.len()));
-        return Ok(());
     }
     let count = copy.apply(&store, &home, Beyond { all: args.all, over: args.over }).map_err(failure)?;
     output::line(format!("{} {count} changes are applied", output::good("✓")));
@@ -78,14 +81,13 @@ fn no(why: &str) -> Result<(), Failure> {
 }
 
 /// The named copy, or the newest of this repository that was neither applied nor thrown away.
-fn open(home: &Home, named: Option<&str>) -> Result<(Store, Copy), Failure> {
+fn find(home: &Home, named: Option<&str>) -> Result<(Store, SessionId), Failure> {
     let store = store(home)?;
     let id = match named {
         Some(_) => session_lookup::session(&store, named)?,
         None => newest(&store)?,
     };
-    let copy = Copy::open(&store, &id, home).map_err(failure)?;
-    Ok((store, copy))
+    Ok((store, id))
 }
 
 fn newest(store: &Store) -> Result<SessionId, Failure> {

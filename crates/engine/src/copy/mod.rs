@@ -14,6 +14,7 @@ mod tree;
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -266,11 +267,19 @@ impl Copy {
         Ok(found)
     }
 
-    /// Removes the layers, and records that before.
-    pub fn discard(self, store: &Store, home: &Home) -> Result<(), CopyError> {
-        let row = Ended { order: self.order, changes: None, count: None, beyond: None, standing: "observed" };
-        self.record(store, home, DISCARDED, row, None)?;
-        self.remove()
+    /// Removes the layers, whatever is in them, and records that before.
+    pub fn discard(store: &Store, session: &SessionId, home: &Home) -> Result<(), CopyError> {
+        let ((order, _), _) = state(store, session)?;
+        if copies::is_running(store.root(), session.as_str()) {
+            return Err(CopyError::Running(session.clone()));
+        }
+        let places = copy::places(&Order::kept(store, session, order).map_err(CopyError::Kept)?.confinement);
+        let (pairs, changes, protected) = (Vec::new(), Vec::new(), Vec::new());
+        let begun = Begun::default();
+        let copy = Self { session: session.clone(), order, places, pairs, begun, changes, protected };
+        let row = Ended { order, changes: None, count: None, beyond: None, standing: "observed" };
+        copy.record(store, home, DISCARDED, row, None)?;
+        copy.remove()
     }
 
     /// Carries the changes out, and removes the layers. Gives how many there were.
@@ -328,7 +337,16 @@ impl Copy {
 
     fn remove(&self) -> Result<(), CopyError> {
         for place in &self.places {
-            let removed = if place.folder { fs::remove_dir_all(&place.layer) } else { fs::remove_file(&place.layer) };
+            let remove = || {
+                if place.folder { fs::remove_dir_all(&place.layer) } else { fs::remove_file(&place.layer) }
+            };
+            let removed = match remove() {
+                // A folder without rights: the command's own, or the kernel's where a run was killed.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied && place.folder => {
+                    open_up(&place.layer).and_then(|()| remove())
+                }
+                removed => removed,
+            };
             match removed {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(disk(&place.layer)(error)),
                 Ok(()) | Err(_) => {}
@@ -336,6 +354,21 @@ impl Copy {
         }
         Ok(())
     }
+}
+
+/// Gives whoever removes a layer the right to look into its folders.
+fn open_up(layer: &Path) -> io::Result<()> {
+    let mut folders = vec![layer.to_owned()];
+    while let Some(folder) = folders.pop() {
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn is_folder(node: Option<&tree::Node>) -> bool {
