@@ -8,6 +8,7 @@ pub mod attest;
 mod claim_settings;
 pub mod claims;
 pub mod confine;
+pub mod copy;
 pub mod decide;
 pub mod governing;
 mod home;

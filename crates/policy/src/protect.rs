@@ -226,6 +226,8 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
                 // Both take a protection away from those who rely on attestations.
                 Some("attestation") => matches!(next(), Some("refresh" | "prune") | None),
+                // What a copy kept from the folder.
+                Some("sandbox") => !matches!(next(), Some("" | "plan" | "test" | "diff" | "attack")),
                 // What an agent has a program of its choice say of a plan is not attested.
                 Some("evaluate") => {
                     let plan = operands.iter().any(|word| word.as_deref().is_none_or(|word| word == "terraform"));
@@ -268,6 +270,10 @@ mod tests {
             "writ keys new",
             "writ run --policy mine.aflock -- git push",
             "writ run -- make",
+            "writ run --copy -- make",
+            "writ sandbox apply",
+            "writ sandbox --color always apply --yes",
+            "writ sandbox $X",
             "writ keys rotate",
             "writ attestation refresh https://writ.example",
             "writ attestation prune --ended 1s",
@@ -297,6 +303,8 @@ mod tests {
             "writ attestation list",
             "writ attestation verify a.json",
             "writ shell explain 'writ init'",
+            "writ sandbox diff",
+            "writ sandbox plan --format json",
             "writ --color always verify",
             "kill 12",
             "echo writ approve",

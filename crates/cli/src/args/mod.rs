@@ -4,6 +4,7 @@ mod attestation;
 mod claims;
 mod evaluate;
 mod policy;
+mod sandbox;
 mod serve;
 
 use std::ffi::OsString;
@@ -19,6 +20,7 @@ pub use attestation::{
 pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
+pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand};
 pub use serve::{LogFormat, McpCommand, McpServeArgs, ServeArgs};
 
 /// Hold an AI agent to a written policy, and leave proof of what it did.
@@ -104,7 +106,7 @@ pub enum Command {
     /// Run an agent's client, or any command, with all its children in one sandbox made from the policy.
     #[command(
         after_help = "Examples:\n  writ run -- claude                        the whole client: terminal, hooks and record as ever\n  writ run -- claude -p 'fix the \
-        tests'\n  writ run --policy strict.aflock -- make test\n  writ run --learn -- make test             and print the \
+        tests'\n  writ run --policy strict.aflock -- make test\n  writ run --copy -- claude                 leave the folder as it is: see `writ sandbox diff`\n  writ run --learn -- make test             and print the \
         tightest policy for what it did\n  writ run --learn -o learnt.aflock -- make test\n\nExit codes: the command's own; 125 Writ could not run it, 126 the policy does not let it run, 127 there is no \
         such program."
     )]
@@ -335,6 +337,9 @@ pub struct RunArgs {
     /// Write that policy to a new file instead.
     #[arg(short, long, value_name = "FILE", requires = "learn")]
     pub output: Option<PathBuf>,
+    /// Leave the policy's folder as it is: what is written there goes to a layer, for `writ sandbox diff` and `apply`.
+    #[arg(long)]
+    pub copy: bool,
     /// The command and its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     pub words: Vec<OsString>,
@@ -363,23 +368,6 @@ pub struct KeepArgs {
     /// The digest of an order of calls that share it.
     #[arg(long)]
     pub order: String,
-}
-
-/// `writ sandbox`
-#[derive(Subcommand, Debug)]
-pub enum SandboxCommand {
-    /// What a call may read, write and reach.
-    #[command(after_help = "Examples:\n  writ sandbox plan\n  writ sandbox plan --format json")]
-    Plan(FormatArgs),
-    /// Attack a sandbox made from the policy here, from inside, each attack beside its control outside. Exit code 3 when one gets out.
-    #[command(after_help = "Examples:\n  writ sandbox test\n  writ sandbox test --format json")]
-    Test(FormatArgs),
-    /// What the test runs inside.
-    #[command(hide = true)]
-    Attack {
-        /// The world it attacks.
-        world: String,
-    },
 }
 
 /// `writ hook`

@@ -5,6 +5,7 @@ mod attest;
 mod attestation;
 mod claim;
 mod claims;
+mod copies;
 mod decide;
 mod demo;
 mod doctor;

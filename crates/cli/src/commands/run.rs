@@ -47,7 +47,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         Ok(target) => target,
         Err(error) => return refuse(FAILED, &format!("the learnt policy could not be written: {error}")),
     };
-    let wish = Wish { words: &args.words, cwd: &cwd, policy: policy.as_deref(), learn: args.learn };
+    let (learn, copy) = (args.learn, args.copy);
+    let wish = Wish { words: &args.words, cwd: &cwd, policy: policy.as_deref(), learn, copy };
     let run = match Run::begin(wish, &home) {
         Ok(run) => run,
         Err(error) => return refuse(error.exit_code(), &error.to_string()),
@@ -67,6 +68,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     let learnt = run.learn(&ran, prepared).map_err(Failure::could_not)?;
     let calls = run.end(ran.code, None).map_err(Failure::could_not)?;
+    if args.copy {
+        say(&format!(
+            "the folder is as it was: `writ sandbox diff {session}` shows what was written, `writ sandbox apply` carries it out"
+        ));
+    }
     let refused = ran.refused.len();
     let mut words = ran.refused;
     words.sort();

@@ -16,6 +16,7 @@ use writ_policy::sandbox::Secret;
 use writ_sandbox::{AttackResult, Host, Network, SelfTest, attack, attacks, self_test};
 
 use crate::args::{Format, FormatArgs, SandboxCommand};
+use crate::commands::copies;
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -40,6 +41,8 @@ pub fn run(command: &SandboxCommand) -> Result<(), Failure> {
             Ok(())
         }),
         SandboxCommand::Test(args) => test(args),
+        SandboxCommand::Diff(args) => copies::diff(args),
+        SandboxCommand::Apply(args) => copies::apply(args),
         SandboxCommand::Attack { world } => {
             if attack(&[OsString::from(world)]) {
                 Ok(())

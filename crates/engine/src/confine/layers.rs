@@ -49,7 +49,7 @@ fn can_be_layered(folder: &Path, mounts: &[PathBuf], confinement: &Confinement) 
         && !mounts.iter().any(|mount| mount != folder && mount.starts_with(folder))
 }
 
-fn mount_points() -> Vec<PathBuf> {
+pub(super) fn mount_points() -> Vec<PathBuf> {
     let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
     let lines = table.split(|byte| *byte == b'\n');
     lines.filter_map(|line| line.split(|byte| *byte == b' ').nth(4)).map(unescaped).collect()

@@ -4,6 +4,7 @@
 //! runs was allowed before, and its row says in what.
 
 pub mod client;
+pub mod copy;
 pub mod exec;
 mod git;
 pub mod keeper;

@@ -19,7 +19,7 @@ use super::layers::{self, TEMPORARY};
 use super::plan::{self, Ground};
 use super::secrets::{self, Source};
 use super::trust::{self, TrustPlace};
-use super::{client, limits, network, strength};
+use super::{client, copy, limits, network, strength};
 use crate::governing;
 use crate::session::{Session, SessionError};
 
@@ -111,6 +111,8 @@ pub struct Whole<'a> {
     pub copies: &'a Path,
     /// The program itself, where it is found.
     pub program: Option<&'a Path>,
+    /// Whether what it writes to the policy's folder goes to a layer.
+    pub copy: bool,
 }
 
 /// What holds a run under these policies, none of which need have asked for it.
@@ -160,6 +162,11 @@ pub fn order_whole(
         let user = session.home.user.as_deref();
         let obeyed = obeyed(session, Path::new(&call.cwd));
         client::give(confinement, needs, whole.copies, &obeyed, layers, user).map_err(|error| error.to_string())?;
+    }
+    if whole.copy {
+        let root = session.state.policy.as_ref().map_or(Path::new(&call.cwd), |policy| policy.root());
+        let folder = session.store.folder(&session.id);
+        copy::into_layers(confinement, root, &folder, &wanted.features).map_err(|error| error.to_string())?;
     }
     Ok(order)
 }

@@ -27,7 +27,7 @@ use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
 use super::traffic::{self, Reached, Traffic};
-use super::{left, limits, trust};
+use super::{copy, left, limits, trust};
 use crate::Home;
 use crate::session::{Session, SessionError};
 
@@ -148,6 +148,7 @@ pub fn supervise<T>(
             memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
             secrets: order.sources.keys().map(String::as_str).collect(),
             authority: certificate.as_ref().map(Certificate::fingerprint),
+            copy: copy::is_one(&order.confinement),
             standing: "enforced",
         }
     };
@@ -272,6 +273,9 @@ struct Confined<'a> {
     /// Digest of the certificate that vouched inside for hosts whose TLS ended at the proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     authority: Option<Digest>,
+    /// Whether what it wrote to the policy's folder went to a layer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    copy: bool,
     standing: &'static str,
 }
 

@@ -355,7 +355,7 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>, whole: Optio
 }
 
 /// The policies that all have to permit.
-fn layers_of(in_force: &InForce) -> Vec<&Policy> {
+pub(crate) fn layers_of(in_force: &InForce) -> Vec<&Policy> {
     let change = in_force.change.as_ref().and_then(Change::layer);
     [&in_force.accepted.policy].into_iter().chain(change.map(|change| &change.policy)).collect()
 }

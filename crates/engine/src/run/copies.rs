@@ -51,6 +51,12 @@ impl Drop for Copies {
     }
 }
 
+/// Whether a run is going on.
+pub fn is_running(state: &Path, run: &str) -> bool {
+    let lock = File::open(state.join(FOLDER).join(format!("{run}.{LOCK}")));
+    lock.is_ok_and(|lock| lock.try_lock_shared().is_err())
+}
+
 fn open(path: &Path) -> io::Result<File> {
     File::options().create(true).truncate(false).write(true).mode(0o600).open(path)
 }

@@ -4,7 +4,7 @@
 //! other, and each call inside it is decided by the hook's own road. Invariant: everything of a run is in one session, and once its last
 //! row is written nothing of it is left. Page: `spec/sandbox.md`.
 
-mod copies;
+pub mod copies;
 pub mod exchange;
 mod hooks;
 pub mod learn;
@@ -30,6 +30,8 @@ use crate::confine::client::{self, NeedsError};
 use crate::confine::order::{Prepared, Whole};
 use crate::confine::record::Recorder;
 use crate::confine::supervise::{Ran, SuperviseError, supervise};
+use crate::confine::{copy, layers};
+use crate::copy::CopyError;
 use crate::decide::call::{self, DecidedRun};
 use crate::governing::{self, in_force};
 use crate::hook::Inside;
@@ -49,6 +51,8 @@ pub struct Wish<'a> {
     pub policy: Option<&'a Path>,
     /// Whether a policy is to be learnt from it; then none need govern.
     pub learn: bool,
+    /// Whether what it writes to the policy's folder goes to a layer.
+    pub copy: bool,
 }
 
 /// Why there is no run.
@@ -88,6 +92,9 @@ pub enum RunError {
     /// What the client needs.
     #[error(transparent)]
     Needs(#[from] NeedsError),
+    /// What its copy begins from.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
     /// The run.
     #[error(transparent)]
     Run(#[from] SuperviseError),
@@ -188,8 +195,12 @@ impl<'a> Run<'a> {
         let input = Value::Object(input.into_iter().collect::<Object>());
         let call = ToolCall::new("Bash", input, self.wish.cwd.to_string_lossy());
         let used = ToolUse { id: self.call.clone(), call };
-        let whole =
-            Whole { needs: self.needs.as_ref(), copies: self.copies.folder(), program: self.program.as_deref() };
+        let whole = Whole {
+            needs: self.needs.as_ref(),
+            copies: self.copies.folder(),
+            program: self.program.as_deref(),
+            copy: self.wish.copy,
+        };
         Ok(call::whole(&mut session, &self.event(), &used, &whole)?)
     }
 
@@ -200,6 +211,10 @@ impl<'a> Run<'a> {
             return Err(RunError::NotGranted);
         }
         let (program, arguments) = self.wish.words.split_first().ok_or(RunError::Empty)?;
+        if copy::is_one(&order.confinement) {
+            let mut session = Session::resume(&self.store, &self.session, self.home, Timestamp::now())?;
+            crate::copy::begin(&mut session, &self.call, order)?;
+        }
         let inside_port = match &order.confinement.network {
             Network::Proxied(ports) => ports.hooks,
             Network::Open | Network::Closed => None,
@@ -251,6 +266,8 @@ impl<'a> Run<'a> {
         draft.call_id = Some(self.call.clone());
         session.append(draft)?;
         seal::seal(&mut session)?;
+        // A copy waits for its human; caches and temporary files wait for nobody.
+        layers::remove(&self.store, &self.session);
         Ok(session.state.calls + session.state.asked)
     }
 }

@@ -19,7 +19,8 @@ use crate::confine::order::{Order, granted};
 use crate::confine::supervise::{CONFINED, refused_files, told};
 use crate::confine::tested::{self, TESTED};
 use crate::confine::traffic::CONNECTION;
-use crate::confine::{limits, strength};
+use crate::confine::{copy, limits, strength};
+use crate::copy::{APPLIED, BEGUN, DISCARDED};
 use crate::decide::call::{CALL, RUN};
 use crate::session::rows::{ENDED, LEARNT};
 
@@ -36,12 +37,13 @@ struct Granted {
 struct Held {
     secrets: Vec<String>,
     limits: Vec<String>,
+    copy: bool,
 }
 
 impl Held {
     fn of(order: &Order) -> Self {
         let secrets = order.sources.keys().cloned().collect();
-        Self { secrets, limits: limits::words(&order.confinement.limits) }
+        Self { secrets, limits: limits::words(&order.confinement.limits), copy: copy::is_one(&order.confinement) }
     }
 }
 
@@ -74,6 +76,10 @@ pub struct Confined {
     limits: BTreeSet<String>,
     /// What was learnt of runs, in words.
     learnt: Vec<String>,
+    /// The order that the last copy began in, whether one ran, and what became of it.
+    copy: Option<Digest>,
+    copied: bool,
+    over: Option<&'static str>,
     findings: Tally,
 }
 
@@ -98,6 +104,9 @@ impl Confined {
             secrets: BTreeMap::new(),
             limits: BTreeSet::new(),
             learnt: Vec::new(),
+            copy: None,
+            copied: false,
+            over: None,
             findings: Tally::default(),
         }
     }
@@ -106,6 +115,9 @@ impl Confined {
     pub fn row(&mut self, row: &Row) {
         if (row.decision, event(row)) == (RowDecision::Checkpoint, TESTED) {
             self.test = tested::Outcome::of(&row.detail);
+        }
+        if row.decision == RowDecision::Checkpoint {
+            self.of_copy(row);
         }
         let Some(id) = &row.call_id else {
             // What several calls share may have been reached by any of them.
@@ -156,6 +168,21 @@ impl Confined {
         }
     }
 
+    fn of_copy(&mut self, row: &Row) {
+        match event(row) {
+            BEGUN => {
+                let order = row.detail.get("order").and_then(Value::as_str);
+                self.copy = order.and_then(|order| Digest::parse(order).ok());
+            }
+            APPLIED | DISCARDED if self.copy.is_none() => {
+                self.findings.add(row.sequence, "what was no copy was applied or thrown away");
+            }
+            APPLIED => self.over = Some("applied"),
+            DISCARDED => self.over = Some("thrown away"),
+            _ => {}
+        }
+    }
+
     fn connection(&mut self, row: &Row) {
         let connection = row.detail.get("connection");
         let refused = connection.is_some_and(|connection| connection.get("refusal").is_some());
@@ -182,6 +209,13 @@ impl Confined {
             json::from_slice(&bytes).ok().filter(|_| Digest::of(&bytes) == order).as_ref().map(Held::of)
         });
         let held = found.as_ref().ok_or("the sandbox it names is not in the session's folder")?;
+        if held.copy != (row.detail.get("copy") == Some(&Value::Bool(true))) {
+            return Err("its row does not say as its sandbox does whether it was a copy");
+        }
+        if held.copy && self.copy != Some(order) {
+            return Err("no row says what its copy began from");
+        }
+        self.copied |= held.copy;
         for name in &held.secrets {
             self.secrets.entry(name.clone()).or_default();
         }
@@ -229,7 +263,16 @@ impl Confined {
             (all, refused) => format!(", {all} connections, {refused} refused"),
         };
         let files = if self.files == 0 { String::new() } else { format!(", {} files refused", self.files) };
+        let copy = if self.copied {
+            format!(
+                "; the folder was left as it is, and what was written to a copy {}",
+                self.over.map_or_else(|| "waits".to_owned(), |over| format!("was {over}"))
+            )
+        } else {
+            String::new()
+        };
         let network = network + &self.held();
+        let files = files + &copy;
         let (outcome, summary) = match (self.findings.total(), self.waiting.len()) {
             (0, 0) if self.untested => {
                 (Outcome::Absent, format!("{} calls ran in their sandboxes ({level}), which were not tested", self.ran))

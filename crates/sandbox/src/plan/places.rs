@@ -271,7 +271,9 @@ impl Places {
 
     /// A masked folder with a grant below it becomes an empty one in which that can be shown.
     pub fn hollow_out(&mut self) {
-        let shown = self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Grant { .. } | Entry::Shown { .. }));
+        let is_shown =
+            |entry: &Entry| matches!(entry, Entry::Grant { .. } | Entry::Shown { .. } | Entry::Layered { .. });
+        let shown = self.entries.iter().filter(|(_, entry)| is_shown(entry));
         let above: BTreeSet<PathBuf> =
             shown.flat_map(|(path, _)| path.ancestors().skip(1)).map(Path::to_owned).collect();
         for (path, entry) in &mut self.entries {
