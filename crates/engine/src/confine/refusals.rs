@@ -45,6 +45,10 @@ impl Refusals {
 
     /// With the rules of the policies in force.
     pub fn of(refused: &[Refused], session: &Session<'_>) -> Self {
+        if refused.is_empty() {
+            // The policies in force are read for a reason alone.
+            return Self::default();
+        }
         let layers: Vec<&Policy> = session.policy().ok().map_or_else(Vec::new, |in_force| {
             let change = in_force.change.as_ref().and_then(Change::layer);
             [&in_force.accepted.policy].into_iter().chain(change.map(|change| &change.policy)).collect()
