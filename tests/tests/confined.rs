@@ -190,6 +190,25 @@ fn the_home_keeps_what_it_had() {
     assert_eq!(lab.phase("sandbox")["outcome"], "passed");
 }
 
+/// What a rule denies in the home is not shown by its layer, and a tree beyond the policy's folder is judged as ever.
+#[test]
+fn a_layer_shows_nothing_that_is_denied() {
+    let mut policy = policy();
+    let name = "confined-denied-home";
+    let home = format!("{}/{name}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    policy["files"]["deny"] = json!(["**/.env", format!("{home}/outer/**")]);
+    let lab = Lab::new(name, &policy);
+    assert_eq!(lab.place.folder, PathBuf::from(&home));
+    let outer = lab.place.folder.join("outer");
+    fs::create_dir_all(&outer).unwrap();
+    fs::write(outer.join("private"), "CANARY\n").unwrap();
+    fs::write(lab.place.folder.join(".env"), "CANARY\n").unwrap();
+    let said = lab.said("o=$(echo retuo | rev); cat ../$o/private; ls ../$o");
+    assert!(!said.contains("CANARY"), "{said}");
+    let (_, answer) = lab.ask("grep -r CANARY ..");
+    assert_eq!(answer["permissionDecision"], "deny", "a tree above the policy's folder: {answer}");
+}
+
 #[test]
 fn nothing_runs_that_was_not_granted() {
     let lab = Lab::new("confined-grants", &policy());

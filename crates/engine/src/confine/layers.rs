@@ -27,8 +27,10 @@ pub fn add(confinement: &mut Confinement, features: &Features, home: Option<&str
     let mounts = mount_points();
     for name in names {
         let folder = if name.is_empty() { home.to_owned() } else { home.join(name) };
-        let in_work = |path: &HostPath| folder.starts_with(path.as_path());
-        if !confinement.writable.iter().any(in_work) && can_be_layered(&folder, &mounts, confinement) {
+        // What is deeper wins: a layer would show what a rule hides around it, or let be written what one keeps.
+        let ruled = confinement.writable.iter().chain(&confinement.masked).chain(&confinement.read_only);
+        let is_ruled = ruled.into_iter().any(|path| folder.starts_with(path.as_path()));
+        if !is_ruled && can_be_layered(&folder, &mounts, confinement) {
             let layer = session.join(format!("{LAYER}{}", name.replace('/', "_")));
             if let (Ok(path), Ok(layer)) = (HostPath::new(folder), HostPath::new(layer)) {
                 confinement.layered.push(Layered { path, layer });
@@ -83,6 +85,24 @@ pub fn remove(store: &Store, session: &SessionId) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is deeper wins, so a layer below something hidden would show it.
+    #[test]
+    fn nothing_that_is_ruled_is_layered() {
+        let features = Features { overlay: true, ..Features::probe().unwrap() };
+        let path = |text: &str| HostPath::new(text).unwrap();
+        let layered = |change: &dyn Fn(&mut Confinement)| {
+            let mut confinement = Confinement::reading(path("/usr"));
+            change(&mut confinement);
+            add(&mut confinement, &features, Some("/usr/share/doc"), Path::new("/s"));
+            confinement.layered.len()
+        };
+        assert_eq!(layered(&|_| ()), 1);
+        assert_eq!(layered(&|confinement| confinement.masked.push(path("/usr/share"))), 0);
+        assert_eq!(layered(&|confinement| confinement.read_only.push(path("/usr/share/"))), 0);
+        assert_eq!(layered(&|confinement| confinement.writable.push(path("/usr/share/doc"))), 0);
+        assert_eq!(layered(&|confinement| confinement.masked.push(path("/usr/share/doc/x"))), 1);
+    }
 
     #[test]
     fn paths_of_mounts_are_read_back() {

@@ -214,6 +214,7 @@ impl Walk<'_> {
         }
         match around {
             Reach::Read => self.confinement.writable.push(host(git)?),
+            Reach::Unnamed if self.below(git) == Reach::Write => self.confinement.writable.push(host(git)?),
             // What git does not see it takes for removed: it would record that.
             Reach::Unnamed => {
                 self.confinement.readable.push(host(git)?);

@@ -25,8 +25,8 @@ impl Judge<'_> {
             _ => {}
         }
         let (files, facts) = (&self.policy.files, self.facts);
-        // What is read of a whole tree the kernel gives or hides, file by file.
-        let held = facts.held.files && fact.access == Access::Read;
+        // What is read of a whole tree the kernel gives or hides, file by file: below the policy's folder, where all that rules name is known.
+        let held = facts.held.files && fact.access == Access::Read && is_below(&fact.resolved, &files.root);
         if held && fact.kind == PathKind::Found {
             return;
         }
@@ -175,7 +175,8 @@ impl Judge<'_> {
         let home = self.home();
         let inside = last_word(rules, &fact.resolved, home).is_some();
         // A confined call has a folder of its own there.
-        let own = self.facts.held.files && is_below(&fact.resolved, "/tmp");
+        let root = &self.policy.files.root;
+        let own = self.facts.held.files && is_below(&fact.resolved, "/tmp") && !is_below(&fact.resolved, root);
         let fine = inside
             || own
             || fact.kind == PathKind::Unlikely
