@@ -136,6 +136,15 @@ impl LedgerGuard {
     // If 3 or 4 fails without a crash (full disk), the file is cut back to `end`. If even that fails, this guard appends
     // nothing more, and the next lock finds the torn bytes as in 3.
     pub fn append(&mut self, draft: Draft) -> Result<&Row, StoreError> {
+        self.write(draft, File::sync_data)
+    }
+
+    /// The same, durable with the next row, or when the system gets to it: for what nobody is answered with.
+    pub fn append_unflushed(&mut self, draft: Draft) -> Result<&Row, StoreError> {
+        self.write(draft, |_file| Ok(()))
+    }
+
+    fn write(&mut self, draft: Draft, flush: impl FnOnce(&File) -> std::io::Result<()>) -> Result<&Row, StoreError> {
         if self.unfinished {
             return Err(StoreError::Unfinished { path: self.session.path.clone() });
         }
@@ -144,7 +153,7 @@ impl LedgerGuard {
             self.sync_names()?;
         }
         line.push('\n');
-        let written = self.session.file.write_all(line.as_bytes()).and_then(|()| self.session.file.sync_data());
+        let written = self.session.file.write_all(line.as_bytes()).and_then(|()| flush(&self.session.file));
         if let Err(error) = written {
             self.unfinished = self.cut_back().is_err();
             return Err(io("append to", &self.session.path)(error));

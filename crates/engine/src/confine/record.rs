@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 use writ_core::{SessionId, Timestamp};
+use writ_evidence::row::Draft;
 use writ_store::Store;
 
 use crate::Home;
@@ -23,20 +24,31 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Writes a row.
+    /// Writes a row. Durable on return.
     pub fn record(&self, event: &str, detail: impl Serialize) -> Result<u64, SessionError> {
-        self.record_with(event, |_session| detail)
+        let (mut session, draft) = self.draft(event, |_session| detail)?;
+        session.append(draft)
     }
 
-    /// Writes a row that says more with the session at hand.
+    /// Writes a row that says more with the session at hand. Durable with the next, which is that of the result: a power cut before takes
+    /// the client too, and leaves a call of which nothing is known.
     pub fn record_with<T: Serialize>(
         &self,
         event: &str,
         detail: impl FnOnce(&Session<'_>) -> T,
     ) -> Result<u64, SessionError> {
-        let mut session = Session::resume(&self.store, &self.session, &self.home, Timestamp::now())?;
+        let (mut session, draft) = self.draft(event, detail)?;
+        session.append_unflushed(draft)
+    }
+
+    fn draft<T: Serialize>(
+        &self,
+        event: &str,
+        detail: impl FnOnce(&Session<'_>) -> T,
+    ) -> Result<(Session<'_>, Draft), SessionError> {
+        let session = Session::resume(&self.store, &self.session, &self.home, Timestamp::now())?;
         let mut draft = session.event(event, detail(&session));
         draft.call_id.clone_from(&self.call);
-        session.append(draft)
+        Ok((session, draft))
     }
 }

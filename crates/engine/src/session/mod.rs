@@ -113,7 +113,18 @@ impl<'a> Session<'a> {
     }
 
     /// Appends a row that carries the state on; names and ids of calls go without their tokens (R8). Durable on return.
-    pub fn append(&mut self, mut draft: Draft) -> Result<u64, SessionError> {
+    pub fn append(&mut self, draft: Draft) -> Result<u64, SessionError> {
+        let draft = self.carrying(draft);
+        Ok(self.guard.append(draft)?.sequence)
+    }
+
+    /// The same, durable with the next row.
+    pub fn append_unflushed(&mut self, draft: Draft) -> Result<u64, SessionError> {
+        let draft = self.carrying(draft);
+        Ok(self.guard.append_unflushed(draft)?.sequence)
+    }
+
+    fn carrying(&self, mut draft: Draft) -> Draft {
         for word in draft.call_id.iter_mut().chain(&mut draft.tool_name) {
             if let Cow::Owned(masked) = mask_id(word) {
                 *word = masked;
@@ -123,7 +134,7 @@ impl<'a> Session<'a> {
         if let (Value::Object(detail), Value::Object(carried)) = (&mut draft.detail, json::to_value(&carried)) {
             detail.extend(carried);
         }
-        Ok(self.guard.append(draft)?.sequence)
+        draft
     }
 
     /// Keeps the policy's bytes in the session's folder, under their digest.
