@@ -46,24 +46,100 @@ fn settings(lab: &Lab, folder: &str) -> String {
 }
 
 #[test]
-fn git_obeys_no_folder_that_a_call_named() {
+fn git_obeys_no_folder_that_a_call_names() {
     let lab = lab("confined-common");
     let ran = lab.place.folder.join("ran");
-    let (code, said) = lab.run(&format!(
-        "{}; cp -r .git/refs .git/objects .evil/; g=$(echo tig. | rev); echo ../.evil > $g/commondir",
-        settings(&lab, ".evil")
-    ));
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("writ: removed `") && said.contains("/.git/commondir`"), "{said}");
-    assert!(!lab.repository().join(".git/commondir").exists());
-    let row = lab.rows("confined").pop().unwrap();
-    assert_eq!(row["takenBack"].as_array().unwrap().len(), 1, "{row}");
+    let line = |rest: &str| {
+        let settings = settings(&lab, ".evil");
+        format!("{settings}; cp -r .git/refs .git/objects .evil/; g=$(echo tig. | rev); {rest}")
+    };
+    let lines = [
+        "echo ../.evil > $g/commondir",
+        "rm -f $g/commondir; mv .evil/config $g/commondir",
+        "ln -sf ../.evil $g/commondir",
+    ];
+    for rest in lines {
+        let (code, said) = lab.run(&line(rest));
+        assert_ne!(code, Some(0), "{rest}: {said}");
+        assert!(!lab.repository().join(".git/commondir").exists(), "{rest}");
+    }
+    // Git works where the name is kept, inside and beside it.
+    let (id, mut shell) = lab.shell("cat .git/commondir; git status --short && echo fine; sleep 2");
+    let held = std::thread::scope(|scope| {
+        let call = scope.spawn(|| shell.output().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(900));
+        git(&lab, &["status"]);
+        git(&lab, &["log", "-1"]);
+        call.join().unwrap()
+    });
+    let said = String::from_utf8_lossy(&held.stdout);
+    assert!(said.starts_with(".\n") && said.contains("fine"), "{id}: {said}");
     git(&lab, &["status"]);
     assert!(!ran.exists(), "the user's git ran what the call named");
     // The control: with that file it does.
+    lab.run(&settings(&lab, ".evil"));
     fs::write(lab.repository().join(".git/commondir"), "../.evil\n").unwrap();
     let _either = Command::new("git").args(["add", "file"]).current_dir(lab.repository()).output().unwrap();
     assert!(ran.exists(), "the settings would have been obeyed");
+}
+
+/// A repository that a call makes itself is a plain one when the call has ended.
+#[test]
+fn a_repository_that_a_call_made_runs_nothing() {
+    let lab = lab("confined-made");
+    let ran = lab.place.folder.join("ran");
+    let hook = format!("'#!/bin/sh\\ntouch {}\\n'", ran.display());
+    let made = "mkdir -p n; cd n; git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one";
+    let monitor = format!("git config core.fsmonitor 'touch {}; true'", ran.display());
+    // Spelled so that reading the line tells nothing of git's folder.
+    let git_folder = "g=$(echo tig. | rev)";
+    let lines = [
+        format!("{made}; {monitor}"),
+        format!(
+            "{made}; {git_folder}; printf '[core]\\n fsmonitor = touch {}; true\\n' > x; cat $g/config >> x; mv x $g/config",
+            ran.display()
+        ),
+        format!(
+            "{made}; {git_folder}; for h in post-index-change post-checkout pre-commit reference-transaction; do printf {hook} > $g/hooks/$h; chmod +x $g/hooks/$h; done"
+        ),
+        format!("{made}; {monitor}; cd ..; mv n m; mkdir n; cd n; git init -q .; cd ..; mv n k; mv m n"),
+        format!("{made}; {monitor}; {git_folder}; mv $g ../elsewhere; echo gitdir: ../elsewhere > $g"),
+        format!("{made}; {monitor}; {git_folder}; mv $g ../elsewhere; ln -s ../elsewhere $g"),
+        format!(
+            "{made}; {git_folder}; cp -r $g ../other; git config -f ../other/config core.fsmonitor 'touch {}; true'; echo ../../other > $g/commondir",
+            ran.display()
+        ),
+    ];
+    // What a script does no reading tells.
+    let by_script = |line: &str| {
+        fs::write(lab.repository().join("script"), line).unwrap();
+        lab.run("bash script")
+    };
+    for line in &lines {
+        let (_, said) = by_script(line);
+        git(&lab, &["status"]);
+        for arguments in [["status", "--short"], ["checkout", "-q"], ["diff", "--stat"]] {
+            let git = Command::new("git").args(arguments).current_dir(lab.repository().join("n")).output().unwrap();
+            assert!(!String::from_utf8_lossy(&git.stderr).contains("not a git repository"), "{line}: {said}");
+        }
+        assert!(!ran.exists(), "{line}: {said}");
+        assert!(said.contains("writ: moved `") && said.contains(".set-aside"), "{line}: {said}");
+        let row = lab.rows("confined").pop().unwrap();
+        assert!(!row["takenBack"].as_array().unwrap().is_empty(), "{row}");
+        for left in ["n", "k", "elsewhere", "other"] {
+            let _gone = fs::remove_dir_all(lab.repository().join(left));
+        }
+    }
+    // The control.
+    let script = format!("{made}; {monitor}; git status");
+    Command::new("bash").args(["-c", &script]).current_dir(lab.repository()).output().unwrap();
+    assert!(ran.exists(), "the settings would have been obeyed");
+    // What git makes by itself stays.
+    let _gone = fs::remove_dir_all(lab.repository().join("n"));
+    let line =
+        format!("{made}; git config user.name b; git clone -q . ../copy; cd ..; git worktree add -q tree 2>&1; true");
+    let (code, said) = by_script(&line);
+    assert!(code == Some(0) && !said.contains("writ:"), "{said}");
 }
 
 #[test]

@@ -108,6 +108,7 @@ pub fn self_test(
         kept: None,
         watched: false,
         noted: false,
+        observer: None,
         environment: Vec::new(),
         shown: Vec::new(),
         shared: None,

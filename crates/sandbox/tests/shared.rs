@@ -12,15 +12,19 @@ use std::time::{Duration, Instant};
 use common::{World, everybody};
 use writ_core::Decision;
 use writ_policy::Grant;
-use writ_sandbox::{Book, Command, Confinement, End, Features, Host, Lease, Shared, Survivors, listen, run};
+use writ_sandbox::{Book, Command, Confinement, End, Features, Host, Lease, Observer, Shared, Survivors, listen, run};
 
 struct Nobody;
 
 impl Book for Nobody {
     fn began(&self, _name: &str, _mounts: u64) {}
 
-    fn ended(&self, name: &str, _mounts: u64) -> Vec<u8> {
+    fn ended(&self, name: &str, _mounts: u64, _well: bool) -> Vec<u8> {
         name.as_bytes().to_vec()
+    }
+
+    fn observer(&self) -> Option<Observer> {
+        None
     }
 }
 

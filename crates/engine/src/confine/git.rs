@@ -25,7 +25,7 @@ pub fn kept(git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     for name in GIT_OBEYS {
         let path = git.join(name);
         // Git asks for the others on its way, and takes a refusal for an error; it obeys them only as `config` says.
-        if matches!(name, "hooks/" | "config") || path.exists() {
+        if matches!(name, "hooks/" | "config" | "commondir") || path.exists() {
             kept.push(path);
         }
     }

@@ -4,6 +4,7 @@
 //! to hold what nobody was granted. Invariant: what is shared under other rules is retired before the first call under new ones runs; no
 //! call runs where nobody answers.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -17,9 +18,10 @@ use writ_core::json;
 use writ_core::{Digest, SessionId};
 use writ_egress::{AuthorityError, Certificate};
 pub use writ_sandbox::detach;
-use writ_sandbox::{Book, Host, Joined, Lease, RunError, Shared, close_to_others, listen};
+use writ_sandbox::{Book, Confinement, Host, Joined, Lease, Observer, RunError, Shared, close_to_others, listen};
 use writ_store::{Store, StoreError};
 
+use super::left::{Left, Settled};
 use super::order::Order;
 use super::record::Recorder;
 use super::secrets::{self, SecretsError};
@@ -39,6 +41,8 @@ const AUTHORITY: &str = "authority.pem";
 const LIFE: &str = "life-";
 /// Held by who starts one.
 const LOCK: &str = "lock";
+/// The event of a row about what was left running, and made what git would obey.
+pub const TAKEN_BACK: &str = "taken-back";
 /// What a keeper says when it answers.
 const READY: &[u8] = b"ready";
 /// How long one waits for the next call when nothing is running.
@@ -196,11 +200,22 @@ pub fn keep(session: &SessionId, order: Digest, home: &Home, mut ready: File) ->
     };
     ready.write_all(READY)?;
     drop(ready);
-    let book = Arc::new(Calls(Arc::clone(&keeper.traffic)));
+    let book = Arc::new(Calls {
+        traffic: Arc::clone(&keeper.traffic),
+        left: Arc::default(),
+        recorder: keeper.recorder.clone(),
+        confinement: keeper.confinement.clone(),
+    });
     let folder = keeper.folder.clone();
     let gone = move || drop(fs::remove_file(folder.join(SOCKET)));
-    keeper.shared.serve(&socket, book, IDLE, gone)?;
-    Ok(())
+    let served = keeper.shared.serve(&socket, Arc::clone(&book) as Arc<dyn Book + Send>, IDLE, gone);
+    let Keeper { shared, serving, life, .. } = keeper;
+    // With it ends what was left running.
+    drop(shared);
+    drop(serving);
+    book.settle();
+    drop(life);
+    Ok(served?)
 }
 
 /// A keeper that answers.
@@ -208,9 +223,11 @@ struct Keeper {
     folder: PathBuf,
     shared: Arc<Shared>,
     traffic: Arc<Traffic>,
-    _serving: Option<writ_egress::Serving>,
+    recorder: Recorder,
+    confinement: Confinement,
+    serving: Option<writ_egress::Serving>,
     /// Let go of last, when nothing more is recorded.
-    _life: File,
+    life: File,
 }
 
 impl Keeper {
@@ -229,7 +246,7 @@ impl Keeper {
         close_to_others()?;
         let shared = Arc::new(shared);
         let recorder = Recorder { store, home: home.clone(), session: session.clone(), call: None };
-        let traffic = Arc::new(Traffic::of(recorder));
+        let traffic = Arc::new(Traffic::of(recorder.clone()));
         let asked = Arc::downgrade(&shared);
         let whose: writ_egress::Whose = Arc::new(move |socket, stream| asked.upgrade()?.mounts_of(socket, stream));
         let authority = trust::begin(&order.trust)?;
@@ -240,19 +257,46 @@ impl Keeper {
         let values = secrets::values(&order.sources, home)?;
         let serving = traffic::serve(&order, listeners, (values, authority), &traffic, Some(whose))?;
         let socket = listen(&folder, SOCKET)?;
-        Ok((Self { folder, shared, traffic, _serving: serving, _life: life }, socket))
+        let confinement = order.confinement;
+        Ok((Self { folder, shared, traffic, recorder, confinement, serving, life }, socket))
     }
 }
 
-/// Which calls there are.
-struct Calls(Arc<Traffic>);
+/// Which calls there are, and what they have left running.
+struct Calls {
+    traffic: Arc<Traffic>,
+    left: Arc<Left>,
+    recorder: Recorder,
+    confinement: Confinement,
+}
+
+impl Calls {
+    /// Takes back what processes that were left running have made since.
+    fn settle(&self) {
+        let Settled { taken_back, .. } = self.left.settle(&self.confinement);
+        let paths: Vec<String> = taken_back.iter().map(|taken| taken.path.to_string_lossy().into_owned()).collect();
+        if !paths.is_empty() {
+            // Where there is no record any more there is nobody to tell.
+            self.recorder.record(TAKEN_BACK, BTreeMap::from([("takenBack", paths)])).ok();
+        }
+    }
+}
 
 impl Book for Calls {
     fn began(&self, name: &str, mounts: u64) {
-        self.0.begin(name, mounts);
+        self.traffic.begin(name, mounts);
     }
 
-    fn ended(&self, _name: &str, mounts: u64) -> Vec<u8> {
-        json::to_canonical(&self.0.seen_of(mounts)).into_bytes()
+    fn ended(&self, _name: &str, mounts: u64, well: bool) -> Vec<u8> {
+        if !well {
+            // Its supervisor may have been killed before it could.
+            self.left.unseen();
+        }
+        self.settle();
+        json::to_canonical(&self.traffic.seen_of(mounts)).into_bytes()
+    }
+
+    fn observer(&self) -> Option<Observer> {
+        Some(self.left.observer())
     }
 }

@@ -115,4 +115,4 @@ pub const KEPT: [&str; 12] = [
 pub const KEPT_IF_THERE: [&str; 6] = [".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".gitmodules"];
 
 /// What git runs or obeys, below its own folder.
-pub const GIT_OBEYS: [&str; 5] = ["hooks/", "config", "config.worktree", "info/attributes", "modules/"];
+pub const GIT_OBEYS: [&str; 6] = ["hooks/", "config", "commondir", "config.worktree", "info/attributes", "modules/"];

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -21,13 +20,14 @@ use writ_sandbox::{
 use writ_store::StoreError;
 
 use super::keeper::{self, KeeperError};
+use super::left::{Left, RunLater, Settled, TakenBack};
 use super::order::Order;
 use super::record::Recorder;
 use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
 use super::traffic::{self, Reached, Traffic};
-use super::{copy, left, limits, trust};
+use super::{copy, limits, trust};
 use crate::Home;
 use crate::session::{Session, SessionError};
 
@@ -111,6 +111,8 @@ pub fn supervise<T>(
     let host = Host { features: &features, state: recorder.store.root() };
     let confinement = without_carriers(order, &recorder.home)?;
     command.watched = true;
+    let seen_to_change = Arc::new(Left::default());
+    command.observer = Some(seen_to_change.observer());
     let noting = command.noted;
     let around = Around { recorder, grant, order, confinement: &confinement, host };
     let Carried { mut ran, lease, traffic, certificate } = match order.shared {
@@ -127,9 +129,8 @@ pub fn supervise<T>(
     let folder = order.confinement.folder.as_path();
     // Many programs ask for hosts that they do without.
     let mut words = seen.as_ref().filter(|_| code != 0).map(|seen| seen.words.clone()).unwrap_or_default();
-    let taken_back = left::take_back(&order.confinement);
-    let told = |path: &PathBuf| format!("removed `{}`: git would obey another folder's settings", path.display());
-    words.extend(taken_back.iter().map(told));
+    let Settled { taken_back, later } = seen_to_change.settle(&order.confinement);
+    words.extend(taken_back.iter().map(TakenBack::words));
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {
         let files = Refusals::of(&ran.refused, session);
@@ -143,7 +144,8 @@ pub fn supervise<T>(
             connections: seen.as_ref().map(|seen| seen.allowed),
             refused: seen.as_ref().map(|seen| seen.refused),
             files,
-            taken_back: taken_back.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+            taken_back: taken_back.iter().map(|taken| taken.path.to_string_lossy().into_owned()).collect(),
+            later,
             limits: (*limits != Limits::default()).then_some(limits),
             memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
             secrets: order.sources.keys().map(String::as_str).collect(),
@@ -262,6 +264,9 @@ struct Confined<'a> {
     /// What it left that git would have obeyed.
     #[serde(rename = "takenBack", skip_serializing_if = "Vec::is_empty")]
     taken_back: Vec<String>,
+    /// What it changed that runs outside later.
+    #[serde(skip_serializing_if = "RunLater::is_empty")]
+    later: RunLater,
     /// As in the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<&'a Limits>,

@@ -69,6 +69,9 @@ const PROGRAMS: [&str; 3] = ["node_modules/.bin", ".venv/bin", "venv/bin"];
 /// Endings of files that say how something is built or run.
 const ENDINGS: [&str; 7] = ["mk", "cmake", "gradle", "csproj", "vcxproj", "pth", "service"];
 
+const OBEYED: &str = "shells, editors or clients obey it";
+const PROGRAM: &str = "a program that is found by its name";
+
 /// Why a change is looked at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Later {
@@ -92,36 +95,53 @@ pub fn of(change: &Change) -> Option<Later> {
     if newly(0o6000) {
         return later("runs as its owner (setuid, setgid)", true);
     }
-    let kept = KEPT.iter().chain(&KEPT_IF_THERE).map(|name| name.trim_end_matches('/'));
-    if kept.into_iter().any(|name| parts.iter().any(|part| part == name)) {
-        return later("shells, editors or clients obey it", true);
+    if is_kept(&parts) {
+        return later(OBEYED, true);
     }
     if parts.last().is_some_and(|name| name == ".git")
         && change.after.as_ref().is_some_and(|after| after.kind != Kind::Folder)
     {
         return later("git obeys it", true);
     }
-    let joined = format!("/{}/", parts.join("/"));
-    if let Some((_, why)) = FOLDERS.iter().find(|(name, _)| joined.contains(&format!("/{name}/"))) {
+    if let Some(why) = built(&parts) {
         return later(why, false);
     }
+    if newly(0o111) { later("can be run now", false) } else { None }
+}
+
+/// What would run because a file of this name was changed; what is installed for a build stands for itself.
+pub fn by_name(path: &Path) -> Option<&'static str> {
+    let parts = parts(path);
+    let installed = parts.iter().any(|part| matches!(part.as_str(), "node_modules" | "site-packages"));
+    let why = if is_kept(&parts) { Some(OBEYED) } else { built(&parts) };
+    why.filter(|why| !installed || *why == PROGRAM)
+}
+
+/// Whether shells, editors or clients obey it.
+fn is_kept(parts: &[String]) -> bool {
+    let kept = KEPT.iter().chain(&KEPT_IF_THERE).map(|name| name.trim_end_matches('/'));
+    kept.into_iter().any(|name| parts.iter().any(|part| part == name))
+}
+
+/// What builds or runs it.
+fn built(parts: &[String]) -> Option<&'static str> {
+    let joined = format!("/{}/", parts.join("/"));
+    if let Some((_, why)) = FOLDERS.iter().find(|(name, _)| joined.contains(&format!("/{name}/"))) {
+        return Some(why);
+    }
     if PROGRAMS.iter().any(|name| joined.contains(&format!("/{name}/"))) {
-        return later("a program that is found by its name", false);
+        return Some(PROGRAM);
     }
     let name = parts.last().map_or("", String::as_str);
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
-    if BUILDS.contains(&name) || ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
-        return later("build", false);
-    }
-    if newly(0o111) { later("can be run now", false) } else { None }
+    (BUILDS.contains(&name) || ending.is_some_and(|ending| ENDINGS.contains(&ending))).then_some("build")
 }
 
 /// Whether git runs or obeys a name in its folder.
 fn is_obeyed(own: &[String]) -> bool {
     let Some(first) = own.first() else { return false };
     let joined = own.join("/");
-    first == "commondir"
-        || first == "worktrees"
+    first == "worktrees"
         || GIT_OBEYS.iter().any(|name| match name.strip_suffix('/') {
             Some(folder) => first == folder,
             None => joined == *name,

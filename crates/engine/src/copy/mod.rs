@@ -7,7 +7,7 @@
 mod apply;
 mod begun;
 mod changes;
-mod later;
+pub mod later;
 pub mod shown;
 mod text;
 mod tree;

@@ -226,7 +226,7 @@ impl Prepared {
         if matches!(input.kind, EventKind::SessionEnd { .. }) && within.is_none() {
             keeper::retire(store, id);
             if let Some(repository) = &only {
-                left::take_back_of(&repository.join(".git"));
+                left::untie(&repository.join(".git"));
             }
         }
         let claims = claims::prepare(input, home, store, id, only.as_deref());

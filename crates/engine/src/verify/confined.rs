@@ -15,6 +15,7 @@ use writ_sandbox::Level;
 
 use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
+use crate::confine::keeper::TAKEN_BACK;
 use crate::confine::order::{Order, granted};
 use crate::confine::supervise::{CONFINED, refused_files, told};
 use crate::confine::tested::{self, TESTED};
@@ -26,6 +27,10 @@ use crate::session::rows::{ENDED, LEARNT};
 
 /// Largest order that was kept.
 const MAX_ORDER: u64 = 64 << 20;
+
+/// Most names of files that run later are kept, and told.
+const MOST_LATER: usize = 1024;
+const TOLD_LATER: usize = 8;
 
 /// What a call was granted, and whether questions were left out because of it.
 struct Granted {
@@ -80,6 +85,10 @@ pub struct Confined {
     copy: Option<Digest>,
     copied: bool,
     over: Option<&'static str>,
+    /// How much was taken back that git would have obeyed.
+    taken_back: usize,
+    /// What was changed that runs outside later, and how much there was.
+    later: (u64, BTreeSet<String>),
     findings: Tally,
 }
 
@@ -107,6 +116,8 @@ impl Confined {
             copy: None,
             copied: false,
             over: None,
+            taken_back: 0,
+            later: (0, BTreeSet::new()),
             findings: Tally::default(),
         }
     }
@@ -118,6 +129,9 @@ impl Confined {
         }
         if row.decision == RowDecision::Checkpoint {
             self.of_copy(row);
+        }
+        if matches!(event(row), CONFINED | TAKEN_BACK) {
+            self.left(&row.detail);
         }
         let Some(id) = &row.call_id else {
             // What several calls share may have been reached by any of them.
@@ -166,6 +180,25 @@ impl Confined {
             (RowDecision::Checkpoint, ENDED) if row.detail.get("why").is_some() => drop(self.whole.remove(id)),
             _ => {}
         }
+    }
+
+    /// What a run left behind.
+    fn left(&mut self, detail: &Value) {
+        self.taken_back += detail.get("takenBack").and_then(Value::as_array).map_or(0, <[Value]>::len);
+        let Some(later) = detail.get("later") else { return };
+        let first = later.get("first").and_then(Value::as_array).unwrap_or_default();
+        let named = first.iter().filter_map(|one| match one.as_array() {
+            Some([path, why]) => Some((path.as_str()?, why.as_str()?)),
+            _ => None,
+        });
+        let mut fresh = 0;
+        for (path, why) in named {
+            if self.later.1.len() < MOST_LATER {
+                fresh += u64::from(self.later.1.insert(format!("{path} ({why})")));
+            }
+        }
+        let more = later.get("count").and_then(Value::as_u64).unwrap_or(0).saturating_sub(first.len() as u64);
+        self.later.0 = self.later.0.saturating_add(fresh).saturating_add(more);
     }
 
     fn of_copy(&mut self, row: &Row) {
@@ -242,6 +275,21 @@ impl Confined {
         told("limits", limits.join(", "))
             + &told("secrets", secrets.join(", "))
             + &told("a policy was learnt from it:", self.learnt.join(", "))
+            + &self.left_behind()
+    }
+
+    fn left_behind(&self) -> String {
+        let taken = match self.taken_back {
+            0 => String::new(),
+            number => format!("; {number} files taken back that git would have obeyed outside"),
+        };
+        let (count, paths) = &self.later;
+        if paths.is_empty() {
+            return taken;
+        }
+        let paths: Vec<&str> = paths.iter().take(TOLD_LATER).map(String::as_str).collect();
+        let more = if *count > paths.len() as u64 { ", …" } else { "" };
+        format!("{taken}; {count} files changed that run outside later: {}{more}", paths.join(", "))
     }
 
     /// What it comes to; nothing where no call was granted a sandbox.

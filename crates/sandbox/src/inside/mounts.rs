@@ -18,7 +18,7 @@ use rustix::process::{chdir, fchdir, pivot_root};
 
 use super::{At, Failed, Orders};
 use crate::message::Step;
-use crate::plan::{Layer, Made, MadeKind, Placed, Reserve, What};
+use crate::plan::{HERE, Layer, Made, MadeKind, Placed, Reserve, What};
 use crate::sys::mount::{Attributes, NO_DEVICES, NO_EXECUTION, NO_SETUID, READ_ONLY, set_recursively};
 
 const EMPTY: &CStr = c"";
@@ -169,6 +169,11 @@ fn make_reserve(path: &CStr, reserve: Reserve) -> Result<(), Errno> {
     let made = match reserve {
         Reserve::Folder => mkdirat(&parent, name, Mode::from_raw_mode(0o755)),
         Reserve::File => mknodat(&parent, name, FileType::Socket, Mode::empty(), 0),
+        Reserve::Here => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+            let file = openat(&parent, name, flags, Mode::from_raw_mode(0o644));
+            file.and_then(|file| write(&file, HERE)).map(drop)
+        }
     };
     match made {
         Err(Errno::EXIST) => Ok(()),

@@ -180,6 +180,19 @@ pub enum Reserve {
     Folder,
     /// A socket that nobody listens on, with no rights at all: opening it fails at once. Inside an empty file lies over it.
     File,
+    /// A file that says [`HERE`].
+    Here,
+}
+
+/// The folder itself, in a file that names another whose settings count: git outside, which would take a socket for an error, takes it for
+/// what it is without.
+pub const HERE: &[u8] = b".\n";
+
+impl Reserve {
+    /// What keeps the name of a file.
+    fn of_file(path: &Path) -> Self {
+        if path.file_name().is_some_and(|name| name == "commondir") { Self::Here } else { Self::File }
+    }
 }
 
 /// A name that is kept.

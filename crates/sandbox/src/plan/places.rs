@@ -188,7 +188,7 @@ impl Places {
             Found::Hidden => return,
             Found::Missing if below_writable.is_none() => return,
             Found::Missing if names_folder => Some(Reserve::Folder),
-            Found::Missing => Some(Reserve::File),
+            Found::Missing => Some(Reserve::of_file(&path)),
             Found::Folder | Found::File => None,
         };
         if mask {

@@ -12,6 +12,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 
+use super::{HERE, Reserve};
+
 /// What became of a path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Resolved {
@@ -101,7 +103,13 @@ fn straight(path: &Path) -> Option<Found> {
 
 /// Whether what is at a path only keeps its name, for a run that goes on or was killed: nothing is there.
 pub fn is_reserve(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket() && metadata.mode() & 0o777 == 0)
+    let Ok(found) = path.symlink_metadata() else { return false };
+    match Reserve::of_file(path) {
+        Reserve::Here => {
+            found.is_file() && found.len() == HERE.len() as u64 && fs::read(path).is_ok_and(|text| text == HERE)
+        }
+        Reserve::File | Reserve::Folder => found.file_type().is_socket() && found.mode() & 0o777 == 0,
+    }
 }
 
 /// Whether only its owner and group can read it.

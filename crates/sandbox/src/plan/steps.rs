@@ -10,7 +10,7 @@ use landlock::{Access, AccessFs};
 
 use super::places::{Entry, Places, look};
 use super::{
-    CHANGES, Ground, Layer, Made, MadeKind, Placed, Plan, PlanError, Reserve, Reserved, What, below, of_a_file,
+    CHANGES, Ground, HERE, Layer, Made, MadeKind, Placed, Plan, PlanError, Reserve, Reserved, What, below, of_a_file,
     reading, text, work, writing,
 };
 use crate::confinement::Confinement;
@@ -67,6 +67,7 @@ impl Steps {
             ("nothing", MadeKind::File(0)),
             ("nowhere", MadeKind::Folder(0)),
             ("empty", MadeKind::File(0o444)),
+            ("here", MadeKind::Text(HERE.to_vec())),
             ("ignored", MadeKind::Folder(0o755)),
             ("ignored/.gitignore", MadeKind::Text(b"*\n".to_vec())),
             ("tmp", MadeKind::Folder(0o1777)),
@@ -130,6 +131,9 @@ impl Steps {
             // Inside, what keeps the name of a file is an empty one, which programs that copy or read it can do.
             Entry::Held { reserve: Some(Reserve::File) } => {
                 What::Cover { by: c"empty", reserve: self.reserve(path, Some(Reserve::File)) }
+            }
+            Entry::Held { reserve: Some(Reserve::Here) } => {
+                What::Cover { by: c"here", reserve: self.reserve(path, Some(Reserve::Here)) }
             }
             // What keeps that of a folder is one that git takes for ignored, so that it neither lists it nor fails to remove it.
             Entry::Held { reserve: Some(Reserve::Folder) } => {

@@ -47,9 +47,9 @@ use error::outside;
 use group::Group;
 use hear::{await_joined, await_mounts, await_ready, await_started};
 pub use identity::STAND_IN;
-pub use noted::{Noted, Use};
+pub use noted::{Act, Noted, Use};
 use prepare::Prepared;
-pub use refusals::Refused;
+pub use refusals::{Observer, Refused};
 use refusals::{Seen, Watch};
 use reserved::Names;
 pub use reserved::sweep;
@@ -73,6 +73,8 @@ pub struct Command {
     pub watched: bool,
     /// Whether all paths that it uses are noted, too: for that it has to be watched, and each path costs more.
     pub noted: bool,
+    /// Who is told of what it changes: for that it has to be watched.
+    pub observer: Option<Observer>,
     /// Variables over those of the confinement: what is another in each run, and is kept nowhere.
     pub environment: Vec<(OsString, OsString)>,
     /// Texts that are made for this run alone, each shown in a place.
@@ -94,6 +96,7 @@ impl Command {
             kept: self.kept.clone(),
             watched: self.watched,
             noted: self.noted,
+            observer: self.observer.clone(),
             environment: self.environment.clone(),
             shown: Vec::new(),
             shared: None,
@@ -110,6 +113,7 @@ impl Command {
             kept: None,
             watched: false,
             noted: false,
+            observer: None,
             environment: Vec::new(),
             shown: Vec::new(),
             shared: None,
@@ -214,7 +218,7 @@ pub fn carry_out<T>(
     host: Host<'_>,
     ready: impl FnOnce(Listeners) -> io::Result<T>,
 ) -> Result<Outcome, RunError> {
-    let (program, noting) = (command.program.clone(), command.noted);
+    let (program, noting, observer) = (command.program.clone(), command.noted, command.observer.clone());
     let forwarded = Mask::of(watch::FORWARDED);
     let ignored = Ignored::now();
     // Held back from here on, so that threads the caller starts in `ready` leave them to this one.
@@ -237,7 +241,7 @@ pub fn carry_out<T>(
     let kept = ready(listeners).map_err(RunError::Caller)?;
     message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
     let (handle, listener) = await_started(&ours, orders.watched.is_some(), explain)?;
-    let watch = listener.map(|listener| Watch::begin(listener, confinement, noting)).transpose();
+    let watch = listener.map(|listener| Watch::begin(listener, confinement, noting, observer)).transpose();
     let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;
     let deadline = confinement.limits.wall_time.map(|limit| started + Duration::from_millis(limit));
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };

@@ -48,6 +48,25 @@ pub struct Seen {
     pub noted: Option<Noted>,
 }
 
+/// Who is told of each change to a name that is not refused, before it is made.
+#[derive(Clone)]
+pub struct Observer(Arc<Told>);
+
+type Told = dyn Fn(&Path, Act) + Send + Sync;
+
+impl Observer {
+    /// Has it told.
+    pub fn new(told: impl Fn(&Path, Act) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(told))
+    }
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Observer")
+    }
+}
+
 /// A command that is watched.
 pub struct Watch {
     thread: JoinHandle<Seen>,
@@ -58,12 +77,17 @@ pub struct Watch {
 
 impl Watch {
     /// Begins; with `noting`, what is not refused is kept too.
-    pub fn begin(listener: OwnedFd, confinement: &Confinement, noting: bool) -> io::Result<Self> {
+    pub fn begin(
+        listener: OwnedFd,
+        confinement: &Confinement,
+        noting: bool,
+        observer: Option<Observer>,
+    ) -> io::Result<Self> {
         let given = Given::of(confinement);
         let notes = noting.then(Notes::default);
         let (listener, over) = (Arc::new(listener), Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?));
         let (calls, until) = (Arc::clone(&listener), Arc::clone(&over));
-        let thread = thread(move || watch(&calls, Some(&until), Some(&given), notes))?;
+        let thread = thread(move || watch(&calls, Some(&until), Some(&given), notes, observer.as_ref()))?;
         Ok(Self { thread, listener, over })
     }
 
@@ -80,8 +104,8 @@ impl Watch {
 }
 
 /// Lets every call go on, whatever it names, until nobody is left who makes one.
-pub fn let_go_on(listener: OwnedFd) -> io::Result<()> {
-    thread(move || watch(&listener, None, None, None)).map(drop)
+pub fn let_go_on(listener: OwnedFd, observer: Option<Observer>) -> io::Result<()> {
+    thread(move || watch(&listener, None, None, None, observer.as_ref())).map(drop)
 }
 
 fn thread(watch: impl FnOnce() -> Seen + Send + 'static) -> io::Result<JoinHandle<Seen>> {
@@ -89,39 +113,63 @@ fn thread(watch: impl FnOnce() -> Seen + Send + 'static) -> io::Result<JoinHandl
 }
 
 /// Answers until nobody makes a call any more, or until it is told that somebody else does.
-fn watch(listener: &OwnedFd, until: Option<&OwnedFd>, given: Option<&Given>, mut notes: Option<Notes>) -> Seen {
-    let mut refused = Vec::new();
-    let seen = |refused, notes: Option<Notes>| Seen { refused, noted: notes.map(Notes::end) };
+fn watch(
+    listener: &OwnedFd,
+    until: Option<&OwnedFd>,
+    given: Option<&Given>,
+    notes: Option<Notes>,
+    observer: Option<&Observer>,
+) -> Seen {
+    let mut watched = Watched { given, observer, notes, refused: Vec::new() };
     notify::hurry(listener.as_fd());
     loop {
         let mut sources = [Some(listener), until].map(|source| PollFd::new(source.unwrap_or(listener), PollFlags::IN));
         match poll(&mut sources, None) {
             Ok(_) => {}
             Err(Errno::INTR) => continue,
-            Err(_) => return seen(refused, notes),
+            Err(_) => return watched.seen(),
         }
         let [call, over] = sources.map(|source| source.revents().contains(PollFlags::IN));
         if until.is_some() && over || !call {
-            return seen(refused, notes);
+            return watched.seen();
         }
         // Whoever made it may be gone.
         let Ok(call) = notify::next(listener.as_fd()) else { continue };
-        if let Some(given) = given.filter(|_| notes.is_some() || refused.len() < MOST) {
-            for found in named(&call).into_iter().flatten() {
-                match (given.refuses(&found), &mut notes) {
-                    (None, Some(notes)) if !OWN.iter().any(|own| found.path.starts_with(own)) => {
-                        notes.take(&found.path, found.act);
-                    }
-                    (None, _) => {}
-                    // Who only asks is answered, if with what stands in its place.
-                    (Some(_), _) if found.act == Act::Ask => {}
-                    (Some(new), _) if refused.len() < MOST && !refused.contains(&new) => refused.push(new),
-                    (Some(_), _) => {}
-                }
-            }
+        if given.is_some() || observer.is_some() {
+            named(&call).into_iter().flatten().for_each(|named| watched.take(&named));
         }
         // As above.
         notify::proceed(listener.as_fd(), &call).unwrap_or_default();
+    }
+}
+
+/// What is seen of a command, and who is told.
+struct Watched<'a> {
+    given: Option<&'a Given>,
+    observer: Option<&'a Observer>,
+    notes: Option<Notes>,
+    refused: Vec<Refused>,
+}
+
+impl Watched<'_> {
+    fn take(&mut self, named: &Named) {
+        if let Some(refused) = self.given.and_then(|given| given.refuses(named)) {
+            // Who only asks is answered, if with what stands in its place.
+            if named.act != Act::Ask && self.refused.len() < MOST && !self.refused.contains(&refused) {
+                self.refused.push(refused);
+            }
+            return;
+        }
+        if let Some(observer) = self.observer.filter(|_| named.changes()) {
+            (observer.0)(&named.path, named.act);
+        }
+        if let Some(notes) = self.notes.as_mut().filter(|_| !OWN.iter().any(|own| named.path.starts_with(own))) {
+            notes.take(&named.path, named.act);
+        }
+    }
+
+    fn seen(self) -> Seen {
+        Seen { refused: self.refused, noted: self.notes.map(Notes::end) }
     }
 }
 

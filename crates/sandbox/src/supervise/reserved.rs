@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::plan::{Reserve, Reserved};
+use crate::plan::{Reserve, Reserved, is_reserve};
 
 /// What a run keeps.
 pub struct Names {
@@ -139,6 +139,8 @@ fn remove(reserved: &Reserved) -> Result<(), Errno> {
             let socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
             if socket && found.st_mode & 0o777 == 0 { unlinkat(&parent, name, AtFlags::empty()) } else { Ok(()) }
         }
+        Reserve::Here if is_reserve(&reserved.path) => unlinkat(&parent, name, AtFlags::empty()),
+        Reserve::Here => Ok(()),
     }
 }
 
@@ -148,6 +150,7 @@ fn encode(reserved: &[Reserved]) -> Vec<u8> {
         bytes.push(match by {
             Reserve::Folder => b'd',
             Reserve::File => b'f',
+            Reserve::Here => b'h',
         });
         bytes.extend(path.as_os_str().as_bytes());
         bytes.push(0);
@@ -163,6 +166,7 @@ fn decode(bytes: &[u8]) -> Vec<Reserved> {
         let by = match kind {
             b'd' => Reserve::Folder,
             b'f' => Reserve::File,
+            b'h' => Reserve::Here,
             _ => return None,
         };
         Some(Reserved { path: PathBuf::from(OsStr::from_bytes(path)), by })

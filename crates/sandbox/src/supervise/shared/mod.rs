@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::hear::await_ready;
-use super::{Host, Listeners, RunError, Sandbox, identity, outside, prepare, refusals, sweep};
+use super::{Host, Listeners, Observer, RunError, Sandbox, identity, outside, prepare, refusals, sweep};
 use crate::confinement::{Confinement, Network, Session, Survivors};
 use crate::features::{Layer, Level};
 use crate::inside::{self, Base, Join};
@@ -32,8 +32,10 @@ pub use lease::{Joined, Lease, listen};
 pub trait Book: Sync {
     /// A run begins, before its command: its name, and the number of its mounts, which all its processes have.
     fn began(&self, name: &str, mounts: u64);
-    /// It has ended. What is given is told to its supervisor, and is not empty.
-    fn ended(&self, name: &str, mounts: u64) -> Vec<u8>;
+    /// It has ended, `well` if its supervisor said so. What is given is told to that, and is not empty.
+    fn ended(&self, name: &str, mounts: u64, well: bool) -> Vec<u8>;
+    /// Who is told of what a run's processes change that it leaves running.
+    fn observer(&self) -> Option<Observer>;
 }
 
 /// Namespaces that runs share, and who holds them.
@@ -107,14 +109,14 @@ impl Shared {
         let ended = packet::send(socket, b"known", &[]).and_then(|()| packet::receive(socket));
         let well = ended.is_ok_and(|(word, mut watched)| {
             // Before anything else: what was left running waits for it.
-            let goes_on = watched.pop().is_none_or(|listener| refusals::let_go_on(listener).is_ok());
+            let goes_on = watched.pop().is_none_or(|listener| refusals::let_go_on(listener, book.observer()).is_ok());
             word == lease::WELL && goes_on
         });
         if !well && kill::all_of(number, self.holder.pid()).is_err() {
             // What cannot be ended alone ends with everything else.
             self.holder.kill();
         }
-        let told = packet::send(socket, &book.ended(name, number), &[]);
+        let told = packet::send(socket, &book.ended(name, number, well), &[]);
         // It left that to this process. What cannot be removed now stays on record, and is tried again by the next run.
         drop(sweep(&self.state));
         told
