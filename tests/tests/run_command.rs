@@ -343,7 +343,7 @@ fn repositories_that_an_agent_made_are_not_asked_about() {
         "set -e; git init -q sub; cd sub; echo '*.t filter=e' > .gitattributes; echo 1 > a.t; git add -A\n\
          git -c user.email=a@b -c user.name=a commit -qm x; git config filter.e.clean 'touch {escaped}; cat'; echo 2 > a.t\n\
          cd ..; git add sub 2> hints; cp -r .git evil; git config -f evil/config filter.e.clean 'touch {escaped}; cat'\n\
-         echo '*.q filter=e' > .gitattributes; echo 1 > b.q; git add b.q; echo 2 > b.q; echo \"$PWD/evil\" > .git/commondir\n{}{}{}{}",
+         echo '*.q filter=e' > .gitattributes; echo 1 > b.q; git add b.q; echo 2 > b.q; (echo \"$PWD/evil\" > .git/commondir) || true\n{}{}{}{}",
         event("subagent-start", &top, "one"),
         event("subagent-start", &inside, "two"),
         event("subagent-stop", &top, "one"),
@@ -355,7 +355,10 @@ fn repositories_that_an_agent_made_are_not_asked_about() {
     assert_eq!(code, Some(0), "{err}");
     assert!(lab.rows().iter().any(|row| row["detail"]["event"] == "subagent-start"), "{:#?}", lab.rows());
     assert!(!escaped.exists());
-    // The trap is one: whoever asks git plainly steps into it.
+    let asked = Command::new("git").args(["status", "--short"]).current_dir(&inside).output().unwrap();
+    assert!(!escaped.exists(), "{asked:?}");
+    // The trap was one: whoever asks git plainly steps into it.
+    fs::rename(inside.join(".git/config.set-aside"), inside.join(".git/config")).unwrap();
     let asked = Command::new("git").args(["status", "--short"]).current_dir(&inside).output().unwrap();
     assert!(escaped.exists(), "{asked:?}");
 }
