@@ -41,6 +41,7 @@ pub use members::{Claims, Consequences};
 pub use policy::Policy;
 pub use protect::{POLICY_NAMES, PROGRAM, Protected, Setting};
 pub use reach::Reach;
+pub use repository::Index;
 pub use survey::survey;
 pub use url::read_host;
 pub use world::{Entry, Lexical, Resolved, World, fold};

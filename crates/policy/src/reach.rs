@@ -71,6 +71,11 @@ impl Policy {
         self.files.allow.is_some()
     }
 
+    /// Whether there may be files that programs may not read although they lie among others.
+    pub const fn hides_files(&self) -> bool {
+        !self.files.deny.is_empty() || !self.files.approval.is_empty()
+    }
+
     /// The plain folders or files in front of the wildcards of its rules.
     pub fn places(&self, home: Option<&str>) -> Vec<String> {
         let files = &self.files;

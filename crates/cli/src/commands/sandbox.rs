@@ -7,7 +7,7 @@ use writ_core::Timestamp;
 use writ_core::json;
 use writ_egress::{Limit, LoopbackPort, PortRule, PrivateRange, SecretRule};
 use writ_engine::confine::order::{Order, compose};
-use writ_engine::confine::plan::{Ground, plan};
+use writ_engine::confine::plan::{Ground, Said, plan};
 use writ_engine::confine::secrets::{self, Source};
 use writ_engine::confine::{exec, limits, strength};
 use writ_engine::governing::{self, Trust, protect};
@@ -33,10 +33,10 @@ pub fn run(command: &SandboxCommand) -> Result<(), Failure> {
             let placeholder =
                 |(number, secret): (usize, &Secret)| (secret.name.clone(), format!("writ_secret_{number:032x}"));
             let placeholders = bound.iter().enumerate().map(placeholder).collect();
-            let (order, advised) = compose(ground, &bound, &placeholders).map_err(Failure::could_not)?;
+            let (order, said) = compose(ground, &bound, &placeholders).map_err(Failure::could_not)?;
             match args.format {
                 Format::Json => output::print_json(&order),
-                Format::Human => show(&order, &advised),
+                Format::Human => show(&order, &said),
             }
             Ok(())
         }),
@@ -71,7 +71,7 @@ fn with_ground<T>(work: impl FnOnce(&Ground<'_>) -> Result<T, Failure>) -> Resul
     })
 }
 
-fn show(order: &Order, advised: &[String]) {
+fn show(order: &Order, said: &Said) {
     let confinement = &order.confinement;
     output::line(format!("digest     {}", order.digest()));
     output::line(format!("reading    {}", json::word(&confinement.reading)));
@@ -88,7 +88,8 @@ fn show(order: &Order, advised: &[String]) {
     several("secret", order.egress.secrets.iter().map(|secret| in_words(order, secret)));
     several("limit", limits::words(&confinement.limits));
     several("dropped", confinement.environment.drop.iter().map(|name| format!("the variable {name}")));
-    several("advised", advised.iter().cloned());
+    several("hidden", said.hidden.iter().cloned());
+    several("advised", said.advised.iter().cloned());
 }
 
 /// Lines under one name.

@@ -21,5 +21,6 @@ pub mod secrets;
 pub mod strength;
 pub mod supervise;
 pub mod tested;
+mod tracked;
 pub mod traffic;
 pub mod trust;

@@ -16,7 +16,7 @@ use writ_sandbox::{Confinement, Features, HostPath, Level, Network, Reading, Sur
 use writ_store::{Store, regular_file};
 
 use super::layers::{self, TEMPORARY};
-use super::plan::{self, Ground};
+use super::plan::{self, Ground, Said};
 use super::secrets::{self, Source};
 use super::trust::{self, TrustPlace};
 use super::{client, copy, limits, network, strength};
@@ -285,14 +285,14 @@ fn placeholders(session: &Session<'_>, bound: &[Secret]) -> Result<BTreeMap<Stri
     secrets::placeholders(session, bound).map_err(|error| error.to_string())
 }
 
-/// Policies into one order, and what it leaves to reading command lines. `placeholders` has one for each secret that is bound.
+/// Policies into one order, and what is to be said of it. `placeholders` has one for each secret that is bound.
 pub fn compose(
     ground: &Ground<'_>,
     bound: &[Secret],
     placeholders: &BTreeMap<String, String>,
-) -> Result<(Order, Vec<String>), String> {
+) -> Result<(Order, Said), String> {
     let home = ground.setting.home.as_deref();
-    let plan::Planned { mut confinement, advised } = plan::plan(ground).map_err(|error| error.to_string())?;
+    let plan::Planned { mut confinement, said } = plan::plan(ground).map_err(|error| error.to_string())?;
     let mut egress = network::rules(ground.layers)?;
     confinement.limits = limits::limits(ground.layers);
     // What any layer binds is no plain variable or file, whether or not the others let it be used.
@@ -304,7 +304,7 @@ pub fn compose(
     }
     let mut sources = BTreeMap::new();
     let Network::Proxied(ports) = &mut confinement.network else {
-        return Ok((Order { confinement, egress, sources, trust: Vec::new(), shared: None }, advised));
+        return Ok((Order { confinement, egress, sources, trust: Vec::new(), shared: None }, said));
     };
     for secret in bound {
         let placeholder = placeholders.get(&secret.name).ok_or("a secret has no placeholder")?;
@@ -321,7 +321,7 @@ pub fn compose(
     let shown = (!trust.is_empty()).then(|| (Path::new(trust::AUTHORITY), Path::new(trust::BUNDLE)));
     let set = variables(&Places { proxy: ports.http, trust: shown });
     confinement.environment.set.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
-    Ok((Order { confinement, egress, sources, trust, shared: None }, advised))
+    Ok((Order { confinement, egress, sources, trust, shared: None }, said))
 }
 
 impl Prepared {

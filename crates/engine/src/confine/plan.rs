@@ -2,17 +2,19 @@
 //!
 //! Owns the way from rules to places: the disk is walked as far as rules can differ, and each path is asked of the policies
 //! themselves. Refuses a disk too large to look at. Invariant: a place is never given more than every policy gives it; what no
-//! kernel can hold stands in [`Planned::advised`].
+//! kernel can hold stands in [`Said::advised`].
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use writ_core::{Digest, json};
 use writ_policy::{Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
 use super::places::{KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
+use super::tracked::Git;
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
 const ANY_NAME: &str = "\u{1}writ";
@@ -45,8 +47,17 @@ pub struct Ground<'a> {
 pub struct Planned {
     /// What the kernel holds.
     pub confinement: Confinement,
-    /// What it does not: rules about names that are not there yet, and about places that are not looked at.
+    /// What is left to be said.
+    pub said: Said,
+}
+
+/// What a plan says beside what is held.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// What is not held: rules about names that are not there yet, and about places that are not looked at.
     pub advised: Vec<String>,
+    /// What is hidden although no rule names it, and why.
+    pub hidden: Vec<String>,
 }
 
 /// Why there is no plan.
@@ -79,14 +90,14 @@ pub enum PlanError {
 /// What is to be held around a command.
 pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
     let mut walk =
-        Walk { ground, confinement: Confinement::reading(host(ground.folder)?), seen: 0, advised: Vec::new() };
+        Walk { ground, confinement: Confinement::reading(host(ground.folder)?), seen: 0, said: Said::default() };
     let named = ground.layers.iter().any(|policy| policy.names_all_files());
     if named {
         walk.confinement.reading = Reading::Closed;
         walk.system()?;
     }
     let home = ground.setting.home.as_deref();
-    walk.advised = ground.layers.iter().flat_map(|policy| policy.advised(home)).collect();
+    walk.said.advised = ground.layers.iter().flat_map(|policy| policy.advised(home)).collect();
     walk.folder(ground.root, if named { Reach::Unnamed } else { Reach::Read }, 0)?;
     walk.elsewhere()?;
     walk.secrets()?;
@@ -94,16 +105,18 @@ pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
     let restricted = ground.layers.iter().any(|policy| policy.domains().any());
     walk.confinement.network = if restricted { Network::Proxied(Ports::default()) } else { Network::Open };
     walk.confinement.environment.pass = Pass::All;
-    let Walk { mut confinement, mut advised, .. } = walk;
+    let Walk { mut confinement, mut said, .. } = walk;
     for list in
         [&mut confinement.writable, &mut confinement.readable, &mut confinement.masked, &mut confinement.read_only]
     {
         list.sort();
         list.dedup();
     }
-    advised.sort();
-    advised.dedup();
-    Ok(Planned { confinement, advised })
+    for list in [&mut said.advised, &mut said.hidden] {
+        list.sort();
+        list.dedup();
+    }
+    Ok(Planned { confinement, said })
 }
 
 fn host(path: &Path) -> Result<HostPath, PlanError> {
@@ -114,7 +127,7 @@ struct Walk<'a> {
     ground: &'a Ground<'a>,
     confinement: Confinement,
     seen: usize,
-    advised: Vec<String>,
+    said: Said,
 }
 
 impl Walk<'_> {
@@ -150,6 +163,9 @@ impl Walk<'_> {
         let git = folder.join(".git");
         if let Ok(found) = git.symlink_metadata() {
             self.repository(&git, found.is_dir(), own)?;
+            if own != Reach::Denied {
+                self.hide_objects(&git)?;
+            }
         }
         if own == Reach::Write {
             for (name, also_absent) in
@@ -224,6 +240,24 @@ impl Walk<'_> {
         }
         for path in super::git::kept(git, self.home().map(Path::new)) {
             self.confinement.read_only.push(host(&path)?);
+        }
+        Ok(())
+    }
+
+    /// What git keeps of a file that is denied is denied too, and its objects cannot be told apart.
+    fn hide_objects(&mut self, git: &Path) -> Result<(), PlanError> {
+        let (layers, work) = (self.ground.layers, git.parent().unwrap_or(git));
+        let Some(found) = Git::of(git).filter(|_| layers.iter().any(|policy| policy.hides_files())) else {
+            return Ok(());
+        };
+        let policies: Vec<Digest> = layers.iter().map(|policy| policy.digest()).collect();
+        let policies = Digest::of(json::to_canonical(&(policies, self.ground.approved, self.home())).as_bytes());
+        let is_denied = |path: &str| self.reach(&work.join(path)) == Reach::Denied;
+        let Some(file) = found.denied(self.ground.state, policies, is_denied) else { return Ok(()) };
+        for objects in found.objects() {
+            let help = "stop tracking it, or take it back with `!` in the rule's list";
+            self.said.hidden.push(format!("{}: git tracks `{file}`, which is denied: {help}", objects.display()));
+            self.confinement.masked.push(host(&objects)?);
         }
         Ok(())
     }

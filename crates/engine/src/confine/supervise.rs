@@ -27,7 +27,7 @@ use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
 use super::traffic::{self, Reached, Traffic};
-use super::{copy, limits, trust};
+use super::{copy, limits, tracked, trust};
 use crate::Home;
 use crate::session::{Session, SessionError};
 
@@ -131,6 +131,7 @@ pub fn supervise<T>(
     let mut words = seen.as_ref().filter(|_| code != 0).map(|seen| seen.words.clone()).unwrap_or_default();
     let Settled { taken_back, later } = seen_to_change.settle(&order.confinement);
     words.extend(taken_back.iter().map(TakenBack::words));
+    words.extend(tracked::words(&order.confinement).filter(|_| code != 0));
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {
         let files = Refusals::of(&ran.refused, session);
