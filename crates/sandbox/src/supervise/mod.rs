@@ -42,6 +42,7 @@ use crate::message::{self, Failure, Message};
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
 pub use alone::{close_to_others, detach};
+pub use environment::dropped;
 pub use error::RunError;
 use error::outside;
 use group::Group;
