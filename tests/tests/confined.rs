@@ -293,19 +293,6 @@ fn what_is_not_named_is_not_there() {
     assert!(lab.repository().join("src/made").is_file(), "{said}");
 }
 
-/// A call in the background has its result before its run ends.
-#[test]
-fn a_result_may_come_before_the_end_of_its_run() {
-    let lab = Lab::new("confined-background", &policy());
-    let (id, _) = lab.ask("echo one");
-    let result = r#","tool_input":{"command":"echo one"},"tool_response":"started""#;
-    lab.place
-        .answer(&lab.place.payload("PostToolUse", &format!(r#","tool_name":"Bash","tool_use_id":"{id}"{result}"#)));
-    let ran = lab.place.writ(&["exec", "--session", SESSION, "--call", &id, "--", "echo one"]);
-    assert_eq!(String::from_utf8(ran.stdout).unwrap(), "one\n");
-    assert_eq!(lab.phase("sandbox")["outcome"], "passed", "{}", lab.phase("sandbox"));
-}
-
 /// What is too deep to be looked at may hold what is denied: the call does not run. Without rules about files there is nothing to miss.
 #[test]
 fn folders_without_end_are_not_passed_over() {

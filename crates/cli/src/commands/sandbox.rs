@@ -166,7 +166,9 @@ fn test(args: &TestArgs) -> Result<(), Failure> {
     let level = features.level().ok_or_else(|| Failure::could_not("nothing can be held here"))?;
     let state = home.state().map_err(Failure::could_not)?;
     let plan = |ground: &Ground<'_>| Ok(plan(ground).map_err(Failure::could_not)?.confinement);
-    let confinement = with_ground(args.policy.as_deref(), plan)?;
+    let mut confinement = with_ground(args.policy.as_deref(), plan)?;
+    // As for a call of a session.
+    confinement.environment.drop.extend(home.secret_variables.iter().cloned());
     let arguments = ATTACK.map(OsString::from);
     let suite = if args.quick { Suite::Quick } else { Suite::Whole };
     let host = Host { features: &features, state };

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use writ_policy::{Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
-use super::places::{KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
+use super::places::{HANDED_IN, KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
 const ANY_NAME: &str = "\u{1}writ";
@@ -277,7 +277,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Credentials in the user's home, unless a policy's list names them.
+    /// Credentials in the user's home, unless a policy's list names them, and those of a container.
     fn secrets(&mut self) -> Result<(), PlanError> {
         let Some(home) = self.home().map(PathBuf::from) else { return Ok(()) };
         for path in SECRETS.iter().map(|name| home.join(name)) {
@@ -285,6 +285,13 @@ impl Walk<'_> {
             if !named && path.symlink_metadata().is_ok() {
                 self.confinement.masked.push(host(&path)?);
             }
+        }
+        // Where only what is listed can be read, nothing shows these.
+        let open = self.confinement.reading == Reading::Open;
+        let mut system: Vec<_> = HANDED_IN.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
+        system.dedup();
+        for path in system.iter().filter(|_| open) {
+            self.confinement.masked.push(host(path)?);
         }
         Ok(())
     }

@@ -152,7 +152,7 @@ impl Sides {
         };
         let mut results: BTreeMap<_, _> = list(suite).map(|(id, _)| (id.to_owned(), result(id))).collect();
         let why = results.iter().filter(|(_, result)| **result == Result::NotTestable);
-        let why = why.map(|(id, _)| (id.clone(), reason(self.outside.0.get(id)))).collect();
+        let why = why.map(|(id, _)| (id.clone(), reason(id, self.outside.0.get(id)))).collect();
         if suite == Suite::Whole {
             results.extend(BEYOND_A_KERNEL.iter().map(|(id, _)| ((*id).to_owned(), Result::Named)));
             return SelfTest { version: VERSION, results, why };
@@ -161,8 +161,11 @@ impl Sides {
     }
 }
 
-fn reason(outside: Option<&std::result::Result<(), i32>>) -> String {
+fn reason(id: &str, outside: Option<&std::result::Result<(), i32>>) -> String {
     match outside {
+        Some(Err(libc::ENOSYS)) if id == "R02" => {
+            "no control group can be made here; a policy that limits memory is refused".to_owned()
+        }
         Some(Ok(())) => "nothing of it was seen outside either".to_owned(),
         Some(Err(number)) => format!("outside too: {}", io::Error::from_raw_os_error(*number)),
         None => "it was not tried outside".to_owned(),

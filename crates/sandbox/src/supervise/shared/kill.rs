@@ -3,6 +3,7 @@
 //! Owns finding and ending them. Refuses to trust a number: what is killed is what was looked at. Its invariant: whoever came from a run has
 //! its mounts, since nothing inside can leave them; who hides that from the caller is ended where it may come from the run.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -56,6 +57,25 @@ pub fn members(namespace: &File) -> io::Result<usize> {
 /// The number of one of a process's namespaces.
 pub fn number(pid: Pid, namespace: &str) -> io::Result<u64> {
     Ok(fs::metadata(format!("/proc/{}/ns/{namespace}", pid.as_raw_nonzero()))?.ino())
+}
+
+/// The mounts that processes have. One that ends meanwhile has none; one that cannot be looked into is an error.
+pub fn all_mounts() -> io::Result<HashSet<u64>> {
+    let mut all = HashSet::new();
+    for pid in processes()? {
+        match number(pid, "mnt") {
+            Ok(mounts) => drop(all.insert(mounts)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_own(pid) => return Err(error),
+            // Somebody else's, which no run of this user's can be, or gone.
+            Err(_) => {}
+        }
+    }
+    Ok(all)
+}
+
+fn is_own(pid: Pid) -> bool {
+    let owner = fs::metadata(format!("/proc/{}", pid.as_raw_nonzero())).map(|found| found.uid());
+    owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
 }
 
 /// Every process there is.

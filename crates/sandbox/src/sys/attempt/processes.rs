@@ -85,8 +85,6 @@ pub fn signal(process: &OwnedFd) -> Result<(), Errno> {
 /// Enters its namespaces by a descriptor.
 pub fn enter(process: &OwnedFd) -> Result<(), Errno> {
     // SAFETY: it touches no memory; this process ends after it.
-    check(libc::c_long::from(unsafe {
-        libc::setns(process.as_raw_fd(), libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWNET)
-    }))
-    .map(drop)
+    check(libc::c_long::from(unsafe { libc::setns(process.as_raw_fd(), libc::CLONE_NEWNS | libc::CLONE_NEWNET) }))
+        .map(drop)
 }
