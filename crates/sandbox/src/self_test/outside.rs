@@ -25,8 +25,9 @@ use crate::supervise;
 use crate::sys::attempt::{self, shared};
 use crate::sys::process::{Child, Forked, clone, exit};
 
-/// Shared memory of the self-test: `Writ` in letters, with room for a few at a time.
-const KEY: i32 = 0x5772_0000;
+/// Shared memory and queues of self-tests: a `W`, and the number of the process in the 22 bits that such a number has at most.
+const KEY: i32 = 0x5700_0000;
+const KEYS: i32 = 0x003f_ffff;
 /// How much of a plan is attacked.
 const QUICK: usize = 8;
 const WHOLE: usize = 200;
@@ -52,8 +53,8 @@ impl Outside {
         let secret = File::open("/proc/self/status")?;
         // This one is left open for programs that are started, on purpose.
         let secret = rustix::io::dup(&secret)?;
-        let made = (KEY..KEY + 64).find_map(|key| attempt::make_shared_memory(key).ok().map(|number| (key, number)));
-        let memory = made.ok_or_else(|| io::Error::other("no shared memory"))?;
+        sweep();
+        let memory = (key(), attempt::make_shared_memory(key())?);
         let socket = UnixListener::bind_addr(&address)?;
         let marker = Box::new(0);
         Ok(Self {
@@ -171,8 +172,7 @@ impl Beside {
         for socket in [Some(&udp), udp6.as_ref()].into_iter().flatten() {
             socket.set_nonblocking(true)?;
         }
-        let made = (KEY..KEY + 64).find_map(|key| shared::make(key).ok().map(|numbers| (key, numbers)));
-        let queues = made.ok_or_else(|| io::Error::other("no message queues"))?;
+        let queues = (key(), shared::make(key())?);
         let queue = CString::new(format!("/{name}"))?;
         let shared_file = Path::new("/dev/shm").join(name);
         let beside = Self {
@@ -235,6 +235,39 @@ impl Drop for Beside {
         shared::remove(self.queues.1);
         shared::remove_named(&self.queue);
         fs::remove_file(&self.shared_file).unwrap_or_default();
+    }
+}
+
+/// This process's. It makes one test at a time.
+fn key() -> i32 {
+    KEY | (i32::try_from(std::process::id()).unwrap_or_default() & KEYS)
+}
+
+/// Removes what tests that were killed have left: no process holds it, so it would stay until the machine starts again.
+fn sweep() {
+    let kinds: [(&str, fn(i32)); 3] =
+        [("shm", attempt::remove_shared_memory), ("msg", shared::remove_queue), ("sem", shared::remove_semaphores)];
+    for (kind, remove) in kinds {
+        let table = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
+        let entry = |line: &str| {
+            let mut fields = line.split_whitespace().map(str::parse::<i32>);
+            Some((fields.next()?.ok()?, fields.next()?.ok()?))
+        };
+        for (key, number) in table.lines().filter_map(entry).filter(|(key, _)| key & !KEYS == KEY) {
+            // This process has not made any yet: one of the same number did.
+            if key == self::key() || !Path::new("/proc").join((key & KEYS).to_string()).exists() {
+                remove(number);
+            }
+        }
+    }
+    // A name here is as good as another's, so only ours are looked at.
+    for entry in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number =
+            name.to_str().and_then(|name| Some(name.strip_prefix("writ-self-test-")?.split_once('-')?.0.to_owned()));
+        if number.is_some_and(|number| !Path::new("/proc").join(number).exists()) {
+            fs::remove_file(entry.path()).unwrap_or_default();
+        }
     }
 }
 

@@ -17,8 +17,7 @@ pub fn make(key: i32) -> Result<(i32, i32), Errno> {
     let semaphores = unsafe { libc::semget(key, 1, how) };
     if semaphores < 0 {
         let error = super::super::last();
-        // SAFETY: the command takes no buffer.
-        unsafe { libc::msgctl(queue, libc::IPC_RMID, std::ptr::null_mut()) };
+        remove_queue(queue);
         return Err(error);
     }
     Ok((queue, semaphores))
@@ -26,11 +25,20 @@ pub fn make(key: i32) -> Result<(i32, i32), Errno> {
 
 /// Removes them.
 pub fn remove((queue, semaphores): (i32, i32)) {
-    // SAFETY: these commands take no buffer.
-    unsafe {
-        libc::msgctl(queue, libc::IPC_RMID, std::ptr::null_mut());
-        libc::semctl(semaphores, 0, libc::IPC_RMID);
-    }
+    remove_queue(queue);
+    remove_semaphores(semaphores);
+}
+
+/// Removes a queue.
+pub fn remove_queue(number: i32) {
+    // SAFETY: this command takes no buffer.
+    unsafe { libc::msgctl(number, libc::IPC_RMID, std::ptr::null_mut()) };
+}
+
+/// Removes a set of semaphores.
+pub fn remove_semaphores(number: i32) {
+    // SAFETY: this command takes no buffer.
+    unsafe { libc::semctl(number, 0, libc::IPC_RMID) };
 }
 
 /// A message queue by its key.
