@@ -209,6 +209,31 @@ fn a_layer_shows_nothing_that_is_denied() {
     assert_eq!(answer["permissionDecision"], "deny", "a tree above the policy's folder: {answer}");
 }
 
+/// A rule whose plain beginning lies above the policy's folder is looked for beside it; one that names what may lie anywhere is asked about.
+#[test]
+fn what_lies_beside_the_folder_is_held_or_asked_about() {
+    let name = "confined-beside";
+    let home = format!("{}/{name}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    let mut policy = policy();
+    policy["files"]["deny"] = json!(["**/.env", format!("{home}/x-*/private/**"), format!("{home}/x-*/key")]);
+    let lab = Lab::new(name, &policy);
+    fs::create_dir_all(lab.place.folder.join("x-one/private")).unwrap();
+    for file in ["x-one/private/file", "x-one/key", "x-one/open"] {
+        fs::write(lab.place.folder.join(file), format!("CANARY {file}\n")).unwrap();
+    }
+    let said = lab.said("o=$(echo eno-x | rev); cat ../$o/private/file ../$o/key ../$o/open; ls ../$o/private");
+    assert!(
+        said.contains("CANARY x-one/open") && !said.contains("private/file\n") && !said.contains("x-one/key\n"),
+        "{said}"
+    );
+    let name = "confined-anywhere";
+    let home = format!("{}/{name}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    policy["files"]["deny"] = json!(["**/.env", format!("{home}/**/private/**")]);
+    let lab = Lab::new(name, &policy);
+    let (_, answer) = lab.ask("o=$(echo eno | rev); cat ../$o/file");
+    assert_eq!(answer["permissionDecision"], "ask", "{answer}");
+}
+
 #[test]
 fn nothing_runs_that_was_not_granted() {
     let lab = Lab::new("confined-grants", &policy());

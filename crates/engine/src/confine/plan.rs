@@ -106,6 +106,12 @@ pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
     Ok(Planned { confinement, advised })
 }
 
+/// Whether a rule names what may lie anywhere, so that no plan can hold it.
+pub fn beyond_looking(layers: &[&Policy], root: &Path, home: Option<&str>) -> bool {
+    let Some(root) = root.to_str() else { return true };
+    layers.iter().any(|policy| policy.reaches_anywhere(root, home))
+}
+
 fn host(path: &Path) -> Result<HostPath, PlanError> {
     HostPath::new(path.as_os_str()).map_err(|error| PlanError::Path { path: path.to_owned(), error })
 }
@@ -248,7 +254,14 @@ impl Walk<'_> {
         let anchors: Vec<String> = self.ground.layers.iter().flat_map(|policy| policy.places(self.home())).collect();
         for anchor in anchors {
             let path = PathBuf::from(anchor);
-            if path.starts_with(self.ground.root) || self.ground.root.starts_with(&path) {
+            if path.starts_with(self.ground.root) {
+                continue;
+            }
+            if self.ground.root.starts_with(&path) {
+                // Where a rule may name anything, nobody looks, and questions are asked as ever.
+                if !beyond_looking(self.ground.layers, self.ground.root, self.home()) {
+                    self.beside(&path, 0)?;
+                }
                 continue;
             }
             let Ok(found) = path.symlink_metadata() else { continue };
@@ -263,6 +276,36 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What rules name beside the policy's folder, below a folder that holds both.
+    fn beside(&mut self, folder: &Path, depth: usize) -> Result<(), PlanError> {
+        let above = if self.confinement.reading == Reading::Closed { Reach::Unnamed } else { Reach::Read };
+        // What this process may not look into, the command may not either.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            self.seen += 1;
+            if self.seen > MOST || depth > DEEPEST {
+                return Err(PlanError::TooMany(folder.to_owned()));
+            }
+            let path = entry.path();
+            if path == self.ground.root {
+                continue;
+            }
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let reach = if is_folder { self.below(&path) } else { self.reach(&path) };
+            if reach != above {
+                self.give(&path, reach)?;
+            } else if is_folder && self.is_beside(&path) {
+                self.beside(&path, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_beside(&self, folder: &Path) -> bool {
+        let (Some(folder), Some(root)) = (folder.to_str(), self.ground.root.to_str()) else { return true };
+        self.ground.root.starts_with(folder)
+            || self.ground.layers.iter().any(|policy| policy.reaches_beside(root, folder, self.home()))
     }
 
     /// What programs need to run at all.
