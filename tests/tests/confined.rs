@@ -221,6 +221,8 @@ fn what_lies_beside_the_folder_is_held_or_asked_about() {
     for file in ["x-one/private/file", "x-one/key", "x-one/open"] {
         fs::write(lab.place.folder.join(file), format!("CANARY {file}\n")).unwrap();
     }
+    // A rule that takes something there lets nothing beside it be written.
+    lab.said("o=$(echo eno-x | rev); echo changed > ../$o/open");
     let said = lab.said("o=$(echo eno-x | rev); cat ../$o/private/file ../$o/key ../$o/open; ls ../$o/private");
     assert!(
         said.contains("CANARY x-one/open") && !said.contains("private/file\n") && !said.contains("x-one/key\n"),

@@ -89,7 +89,7 @@ impl Policy {
     /// Whether such a rule may name something however deep it lies, below any names at all: then nobody can look everywhere for it.
     pub fn reaches_anywhere(&self, root: &str, home: Option<&str>) -> bool {
         self.above(root, home).any(|rule| {
-            let any = "/\u{1}writ".repeat(16);
+            let any = "/writ-any-name".repeat(16);
             let place = rule.anchor(home).unwrap_or_default();
             rule.may_name_below(&format!("{}{any}", place.trim_end_matches('/')), home)
         })

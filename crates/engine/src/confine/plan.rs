@@ -78,8 +78,13 @@ pub enum PlanError {
 
 /// What is to be held around a command.
 pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
-    let mut walk =
-        Walk { ground, confinement: Confinement::reading(host(ground.folder)?), seen: 0, advised: Vec::new() };
+    let mut walk = Walk {
+        ground,
+        confinement: Confinement::reading(host(ground.folder)?),
+        seen: 0,
+        most: Reach::Write,
+        advised: Vec::new(),
+    };
     let named = ground.layers.iter().any(|policy| policy.names_all_files());
     if named {
         walk.confinement.reading = Reading::Closed;
@@ -120,6 +125,8 @@ struct Walk<'a> {
     ground: &'a Ground<'a>,
     confinement: Confinement,
     seen: usize,
+    /// What rules can give where it looks now.
+    most: Reach,
     advised: Vec<String>,
 }
 
@@ -132,14 +139,14 @@ impl Walk<'_> {
     fn reach(&self, path: &Path) -> Reach {
         let text = path.to_str().map_or_else(|| any_name(path.parent().unwrap_or(path)), str::to_owned);
         let reach = |policy: &&Policy| policy.reach(&text, self.home(), self.ground.approved);
-        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied)
+        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied).min(self.most)
     }
 
     /// What they let programs do with names below a folder that no rule is about.
     fn below(&self, folder: &Path) -> Reach {
         let name = any_name(folder);
         let reach = |policy: &&Policy| policy.reach(&name, self.home(), self.ground.approved);
-        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied)
+        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied).min(self.most)
     }
 
     fn is_alike(&self, folder: &Path) -> bool {
@@ -214,6 +221,9 @@ impl Walk<'_> {
 
     /// Git's own files: it works in them, and what it runs or obeys is kept.
     fn repository(&mut self, git: &Path, is_folder: bool, around: Reach) -> Result<(), PlanError> {
+        if self.most < Reach::Write {
+            return Ok(());
+        }
         if !is_folder {
             self.confinement.read_only.push(host(git)?);
             return Ok(());
@@ -251,6 +261,10 @@ impl Walk<'_> {
 
     /// Places outside the folder that rules name by where they are.
     fn elsewhere(&mut self) -> Result<(), PlanError> {
+        if self.confinement.reading == Reading::Open {
+            // A rule that takes something there gives nothing beside it.
+            self.most = Reach::Read;
+        }
         let anchors: Vec<String> = self.ground.layers.iter().flat_map(|policy| policy.places(self.home())).collect();
         for anchor in anchors {
             let path = PathBuf::from(anchor);

@@ -97,7 +97,8 @@ impl Survey<'_> {
         let tracked: Vec<String> =
             look.index.entries.iter().map(|entry| entry.path.clone()).filter(|path| ruled(path)).collect();
         let found = look.found(&tracked, &ruled);
-        let stored = access == Access::Read && !look.searches_files();
+        // A search looks into files on disk, or with an option into what git keeps of them.
+        let stored = access == Access::Read;
         let (paths, kind) = match (found, stored) {
             (Found::Touched(paths), true) => (paths, PathKind::Stored),
             (Found::Touched(paths), false) => (paths, PathKind::Found),

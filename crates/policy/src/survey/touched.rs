@@ -58,13 +58,6 @@ impl Look<'_> {
         tracked.into_iter().filter(|path| specs.matches(path)).collect()
     }
 
-    /// Whether it looks into files as they lie on disk, and into nothing that git keeps.
-    pub fn searches_files(&self) -> bool {
-        self.act.act == RepositoryAct::Search
-            && self.told().is_some_and(|(ranges, _)| ranges.is_empty())
-            && !self.act.revisions.iter().any(|word| word.literal().is_none_or(|text| text.starts_with('-')))
-    }
-
     /// What of `ruled` is touched. `tracked`: the tracked paths that are ruled.
     pub fn found(&self, tracked: &[String], ruled: &dyn Fn(&str) -> bool) -> Found {
         let Some((ranges, specs)) = self.told() else {
