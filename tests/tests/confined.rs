@@ -222,7 +222,9 @@ fn what_lies_beside_the_folder_is_held_or_asked_about() {
         fs::write(lab.place.folder.join(file), format!("CANARY {file}\n")).unwrap();
     }
     // A rule that takes something there lets nothing beside it be written.
-    lab.said("o=$(echo eno-x | rev); echo changed > ../$o/open");
+    let plan = lab.place.writ(&["sandbox", "plan", "--format", "json"]).stdout;
+    let plan: Value = serde_json::from_slice(&plan).unwrap();
+    assert!(!plan["confinement"]["writable"].to_string().contains("x-one"), "{plan}");
     let said = lab.said("o=$(echo eno-x | rev); cat ../$o/private/file ../$o/key ../$o/open; ls ../$o/private");
     assert!(
         said.contains("CANARY x-one/open") && !said.contains("private/file\n") && !said.contains("x-one/key\n"),
