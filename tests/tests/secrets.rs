@@ -129,7 +129,12 @@ impl Host {
 
     fn lab(&self, test: &str, policy: &Value) -> Lab {
         let authority = self.folder.join("ca.pem");
-        let variables = [("MY_VALUE", CANARY), ("COPY", CANARY), ("SSL_CERT_FILE", authority.to_str().unwrap())];
+        // In Base64 behind a user's name, and in hexadecimal digits.
+        let basic = "dXNlcjpjNG40cnktOWYxZS83YjJkKzBhNWM=";
+        let digits = "63346E3472792D396631652F376232642B30613563";
+        let copies = [("COPY", CANARY), ("COPY_BASIC", basic), ("COPY_DIGITS", digits)];
+        let mut variables = vec![("MY_VALUE", CANARY), ("SSL_CERT_FILE", authority.to_str().unwrap())];
+        variables.extend(copies);
         Lab::new(test, policy, &variables)
     }
 }
@@ -196,10 +201,7 @@ fn a_value_is_nowhere_inside() {
         lab.run("env; for f in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do tr '\\0' '\\n' < $f; done; true");
     clean(&said);
     assert_eq!(code, Some(0), "{said}");
-    assert!(
-        said.contains("API_TOKEN=writ_secret_") && !said.contains("MY_VALUE=") && !said.contains("COPY="),
-        "{said}"
-    );
+    assert!(said.contains("API_TOKEN=writ_secret_") && !said.contains("MY_VALUE=") && !said.contains("COPY"), "{said}");
     let (_, said) = lab.run("p=1; cat /proc/$p/environ /proc/$p/mem; grep -l c4n4r[y] -r /dev/trust . ; ls -l /dev/trust; tail -2 /dev/trust/bundle.pem");
     clean(&said);
     assert!(said.contains("END CERTIFICATE") && !said.contains("KEY"), "{said}");

@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::crowd::Crowd;
 use crate::dns::Table;
 use crate::host::HostName;
 use crate::http::upstream::{Pool, Stream, Upstream};
@@ -45,6 +46,8 @@ pub struct Context {
     pub ended: CancellationToken,
     /// Who asks, where there are several.
     pub whose: Option<Whose>,
+    /// Who is connected.
+    pub crowd: Arc<Crowd>,
     limits: Limits,
     resolver: Arc<dyn Resolve>,
     extra: Vec<CertificateDer<'static>>,
@@ -85,7 +88,8 @@ impl Context {
         let secrets = Arc::new(secrets);
         let (table, client) = (Table::default(), OnceLock::new());
         let idle = Pool::default();
-        Self { rules, secrets, authority, table, reporter, ended, whose, limits, resolver, extra, client, idle }
+        let crowd = Arc::new(Crowd::new(whose.is_some()));
+        Self { rules, secrets, authority, table, reporter, ended, whose, crowd, limits, resolver, extra, client, idle }
     }
 
     /// Whether a host and port may be reached; notes them in the record either way.

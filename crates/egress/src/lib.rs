@@ -7,6 +7,7 @@
 
 mod address;
 mod context;
+mod crowd;
 mod dns;
 mod host;
 mod http;

@@ -59,6 +59,8 @@ pub enum Refusal {
     Timeout,
     #[error("the connection broke")]
     Broken,
+    #[error("too many connections are open at once, and this one had named no host or was the oldest")]
+    Crowded,
     #[error("the run has ended")]
     Ended,
     #[error("the connection could not be recorded")]
@@ -93,6 +95,7 @@ impl Refusal {
             Self::Answer { .. } => "answer",
             Self::Timeout => "timeout",
             Self::Broken => "broken",
+            Self::Crowded => "crowded",
             Self::Ended => "ended",
             Self::Record => "record",
         }
@@ -108,7 +111,7 @@ impl Refusal {
             Self::Unresolved(_) | Self::Unreachable { .. } | Self::Untrusted { .. } | Self::Answer { .. } => {
                 (502, "Bad Gateway")
             }
-            Self::Ended | Self::Record | Self::Broken => (503, "Service Unavailable"),
+            Self::Crowded | Self::Ended | Self::Record | Self::Broken => (503, "Service Unavailable"),
             Self::Timeout => (504, "Gateway Timeout"),
             Self::Host { .. }
             | Self::Address { .. }

@@ -27,8 +27,8 @@ use crate::rules::{Rules, RulesError};
 use crate::secret::{SecretError, SecretValue, Secrets};
 use crate::tls::authority::Authority;
 
-/// Most connections at one time; more wait.
-const CONNECTIONS: usize = 1024;
+/// Most connections of which it is not known yet who asks; more wait.
+const COMING: usize = 256;
 /// How long nothing is accepted after that failed: descriptors may have run out.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Most names of refused questions that are recorded one by one.
@@ -193,7 +193,7 @@ async fn accept(
     context: &Arc<Context>,
     started: &mpsc::SyncSender<io::Result<()>>,
 ) {
-    let (tasks, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(CONNECTIONS)));
+    let (tasks, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(COMING)));
     let begun = begin(listeners, context, &tasks, &slots);
     tasks.spawn(handed(streams, Arc::clone(context), tasks.clone(), slots));
     // The caller waits for it.
@@ -277,15 +277,14 @@ async fn connection(
     match port {
         None => {
             let work = async |connection: Arc<Connection>| relay::proxy(&connection, stream).await;
-            Connection::serve(context, (Road::Connect, asker), work).await;
+            Connection::serve(context, (Road::Connect, asker), slot, work).await;
         }
         Some(port) => {
             let road = if port == 80 { Road::Http } else { Road::Tls };
             let work = async |connection: Arc<Connection>| relay::direct(&connection, stream, port).await;
-            Connection::serve(context, (road, asker), work).await;
+            Connection::serve(context, (road, asker), slot, work).await;
         }
     }
-    drop(slot);
 }
 
 /// Answers questions for names. Each name that is refused is recorded once for each who asks; of very many, the first.

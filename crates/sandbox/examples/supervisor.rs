@@ -15,7 +15,7 @@ use std::process::exit;
 use order::Order;
 use writ_core::{Decision, json};
 use writ_policy::Grant;
-use writ_sandbox::{Command, End, Features, Host, RunError, attack, run, self_test};
+use writ_sandbox::{Command, End, Features, Host, RunError, Suite, attack, run, self_test};
 
 fn main() {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -30,7 +30,8 @@ fn main() {
     let features = Features::probe().unwrap().at_most(order.level);
     let host = Host { features: &features, state: &state };
     if order.test {
-        let test = self_test(&order.confinement, &["attack".into()], host).unwrap();
+        let suite = if order.whole { Suite::Whole } else { Suite::Quick };
+        let test = self_test(&order.confinement, suite, &["attack".into()], host).unwrap();
         println!("{}", json::to_canonical(&test));
         exit(0);
     }

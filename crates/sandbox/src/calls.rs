@@ -152,6 +152,7 @@ fn refused(setting: Setting) -> Result<Rules, BackendError> {
         rules.insert(*call, Vec::new());
     }
     namespaces(&mut rules)?;
+    others(&mut rules, setting)?;
     set_user_id_bits(&mut rules)?;
     sockets(&mut rules, setting)?;
     terminals(&mut rules)?;
@@ -264,6 +265,31 @@ fn namespaces(rules: &mut Rules) -> Result<(), BackendError> {
     }
     let time = u64::from(libc::CLONE_NEWTIME.cast_unsigned());
     rules.entry(libc::SYS_unshare).or_default().push(rule(vec![bits(0, time, time)?])?);
+    Ok(())
+}
+
+/// Nobody's limits, priority or place among the processors are changed but the caller's own, which is 0. A number may be anybody's, also the
+/// caller's: no filter knows that, so threads that place each other are left alone where a namespace keeps the rest of the machine apart.
+fn others(rules: &mut Rules, setting: Setting) -> Result<(), BackendError> {
+    let given = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    rules.insert(libc::SYS_prlimit64, vec![rule(vec![is_not(0, 0)?, given])?]);
+    let of_a_user = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+    for (call, user) in of_a_user {
+        rules.insert(call, vec![rule(vec![is_not(1, 0)?])?, rule(vec![is(0, user)?])?]);
+    }
+    let mut calls = vec![
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setattr,
+        libc::SYS_migrate_pages,
+        libc::SYS_move_pages,
+    ];
+    if !setting.namespaces {
+        calls.push(libc::SYS_sched_setaffinity);
+    }
+    for call in calls {
+        rules.insert(call, vec![rule(vec![is_not(0, 0)?])?]);
+    }
     Ok(())
 }
 

@@ -294,6 +294,26 @@ fn attacks_are_held() {
     }
 }
 
+/// Every attack of the long list, with limits, a layer and listeners of its own.
+#[test]
+fn the_whole_list_is_held() {
+    for who in everybody() {
+        for level in levels() {
+            let world = World::new(who);
+            let order = Order { test: true, whole: true, level, ..Order::shell(&world.confinement(), "") };
+            let told = world.run(&order, b"");
+            assert_eq!(told.code, Some(0), "{who:?} {level:?} {}", told.errors);
+            let test: writ_sandbox::SelfTest = writ_core::json::from_slice(told.text().trim_end().as_bytes()).unwrap();
+            assert_eq!(test.escaped().collect::<Vec<_>>(), Vec::<&str>::new(), "{who:?} {level:?}");
+            assert!(test.held() >= 110, "{who:?} {level:?} {test:?}");
+            assert_eq!(test.results.get("X01"), Some(&writ_sandbox::AttackResult::Named));
+            for id in ["L01", "N05", "P22", "R01", "R04", "I39"] {
+                assert_eq!(test.results.get(id), Some(&writ_sandbox::AttackResult::Held), "{who:?} {id} {test:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_attack_that_succeeds_is_seen() {
     let world = World::new(everybody()[0]);

@@ -71,6 +71,19 @@ fn attacks_are_held() {
     }
 }
 
+/// What is left of the long list where there are no namespaces.
+#[test]
+fn the_whole_list_is_held_as_far_as_it_goes() {
+    for who in people() {
+        let world = World::new(who);
+        let told = world.run(&Order { test: true, whole: true, ..order(&closed(&world), "") }, b"");
+        assert_eq!(told.code, Some(0), "{}", told.errors);
+        let test: SelfTest = writ_core::json::from_slice(told.text().trim_end().as_bytes()).unwrap();
+        assert_eq!(test.escaped().collect::<Vec<_>>(), Vec::<&str>::new(), "{who:?}");
+        assert!(test.held() >= 60, "{test:?}");
+    }
+}
+
 fn alive(marker: &str) -> usize {
     let processes =
         fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());

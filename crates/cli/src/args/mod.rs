@@ -20,7 +20,7 @@ pub use attestation::{
 pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
-pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand};
+pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
 pub use serve::{LogFormat, McpCommand, McpServeArgs, ServeArgs};
 
 /// Hold an AI agent to a written policy, and leave proof of what it did.

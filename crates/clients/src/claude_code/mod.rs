@@ -97,6 +97,14 @@ impl ShellCalls for ClaudeCode {
     fn prelude(&self, arguments: &[String]) -> Option<String> {
         shell_calls::prelude(arguments)
     }
+
+    fn lasts(&self, input: &Value) -> bool {
+        input.get("run_in_background") == Some(&Value::Bool(true))
+    }
+
+    fn exit_code(&self, error: &str) -> Option<u8> {
+        error.lines().next()?.strip_prefix("Exit code ")?.trim().parse().ok()
+    }
 }
 
 impl Settings for ClaudeCode {

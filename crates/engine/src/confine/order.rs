@@ -130,7 +130,7 @@ pub fn prepare_whole(
 ) -> Result<Prepared, String> {
     let wanted = wanted_whole(session, layers)?;
     let order = order_whole(session, call, layers, whole, &wanted)?;
-    refusal(session, &wanted.features).map_or(Ok(Prepared { held: held(wanted.level), order }), Err)
+    refusal(session, &wanted.features).map_or(Ok(Prepared { held: held(session, layers, wanted.level), order }), Err)
 }
 
 /// The plan for a run, at the level it is held at.
@@ -188,10 +188,13 @@ fn machine(session: &Session<'_>, wanted: Confine) -> Result<Wanted, String> {
     Ok(Wanted { features, level })
 }
 
-/// What needs no question.
-fn held(level: Level) -> Held {
+/// What needs no question: what the kernel holds at this level, and a plan was looked for everywhere.
+fn held(session: &Session<'_>, layers: &[&Policy], level: Level) -> Held {
     let namespaces = level >= Level::Namespaces;
-    Held { files: namespaces, hosts: namespaces }
+    let root = session.state.policy.as_ref().map(|policy| policy.root());
+    let home = session.setting.home.as_deref();
+    let beyond = root.is_some_and(|root| plan::beyond_looking(layers, root, home));
+    Held { files: namespaces && !beyond, hosts: namespaces }
 }
 
 /// Why nothing may run in the sandbox of this session, if nothing may.
@@ -219,7 +222,10 @@ pub fn prepare(
         Ok(order) => order,
         Err(why) => return Some(Err(why)),
     };
-    Some(refusal(session, &wanted.features).map_or(Ok(Prepared { held: held(wanted.level), order }), Err))
+    Some(
+        refusal(session, &wanted.features)
+            .map_or(Ok(Prepared { held: held(session, layers, wanted.level), order }), Err),
+    )
 }
 
 /// The plan for a call, at the level it is held at.

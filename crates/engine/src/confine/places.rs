@@ -94,6 +94,9 @@ pub const SECRETS: [&str; 40] = [
     ".gemini/oauth_creds.json",
 ];
 
+/// Where a container is handed its credentials: a service account's token, mounted secrets.
+pub const HANDED_IN: [&str; 2] = ["/run/secrets", "/var/run/secrets"];
+
 /// Names in a folder that can be written which shells, editors and clients obey outside the sandbox, kept also where they are not
 /// there yet. A last `/` is a folder.
 pub const KEPT: [&str; 12] = [

@@ -13,7 +13,7 @@ use writ_core::{Digest, json};
 use writ_policy::{Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
-use super::places::{KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
+use super::places::{HANDED_IN, KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
 use super::tracked::Git;
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
@@ -89,8 +89,13 @@ pub enum PlanError {
 
 /// What is to be held around a command.
 pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
-    let mut walk =
-        Walk { ground, confinement: Confinement::reading(host(ground.folder)?), seen: 0, said: Said::default() };
+    let mut walk = Walk {
+        ground,
+        confinement: Confinement::reading(host(ground.folder)?),
+        seen: 0,
+        most: Reach::Write,
+        said: Said::default(),
+    };
     let named = ground.layers.iter().any(|policy| policy.names_all_files());
     if named {
         walk.confinement.reading = Reading::Closed;
@@ -119,6 +124,12 @@ pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
     Ok(Planned { confinement, said })
 }
 
+/// Whether a rule names what may lie anywhere, so that no plan can hold it.
+pub fn beyond_looking(layers: &[&Policy], root: &Path, home: Option<&str>) -> bool {
+    let Some(root) = root.to_str() else { return true };
+    layers.iter().any(|policy| policy.reaches_anywhere(root, home))
+}
+
 fn host(path: &Path) -> Result<HostPath, PlanError> {
     HostPath::new(path.as_os_str()).map_err(|error| PlanError::Path { path: path.to_owned(), error })
 }
@@ -127,6 +138,8 @@ struct Walk<'a> {
     ground: &'a Ground<'a>,
     confinement: Confinement,
     seen: usize,
+    /// What rules can give where it looks now.
+    most: Reach,
     said: Said,
 }
 
@@ -139,14 +152,14 @@ impl Walk<'_> {
     fn reach(&self, path: &Path) -> Reach {
         let text = path.to_str().map_or_else(|| any_name(path.parent().unwrap_or(path)), str::to_owned);
         let reach = |policy: &&Policy| policy.reach(&text, self.home(), self.ground.approved);
-        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied)
+        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied).min(self.most)
     }
 
     /// What they let programs do with names below a folder that no rule is about.
     fn below(&self, folder: &Path) -> Reach {
         let name = any_name(folder);
         let reach = |policy: &&Policy| policy.reach(&name, self.home(), self.ground.approved);
-        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied)
+        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied).min(self.most)
     }
 
     fn is_alike(&self, folder: &Path) -> bool {
@@ -224,6 +237,9 @@ impl Walk<'_> {
 
     /// Git's own files: it works in them, and what it runs or obeys is kept.
     fn repository(&mut self, git: &Path, is_folder: bool, around: Reach) -> Result<(), PlanError> {
+        if self.most < Reach::Write {
+            return Ok(());
+        }
         if !is_folder {
             self.confinement.read_only.push(host(git)?);
             return Ok(());
@@ -279,10 +295,21 @@ impl Walk<'_> {
 
     /// Places outside the folder that rules name by where they are.
     fn elsewhere(&mut self) -> Result<(), PlanError> {
+        if self.confinement.reading == Reading::Open {
+            // A rule that takes something there gives nothing beside it.
+            self.most = Reach::Read;
+        }
         let anchors: Vec<String> = self.ground.layers.iter().flat_map(|policy| policy.places(self.home())).collect();
         for anchor in anchors {
             let path = PathBuf::from(anchor);
-            if path.starts_with(self.ground.root) || self.ground.root.starts_with(&path) {
+            if path.starts_with(self.ground.root) {
+                continue;
+            }
+            if self.ground.root.starts_with(&path) {
+                // Where a rule may name anything, nobody looks, and questions are asked as ever.
+                if !beyond_looking(self.ground.layers, self.ground.root, self.home()) {
+                    self.beside(&path, 0)?;
+                }
                 continue;
             }
             let Ok(found) = path.symlink_metadata() else { continue };
@@ -299,6 +326,36 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// What rules name beside the policy's folder, below a folder that holds both.
+    fn beside(&mut self, folder: &Path, depth: usize) -> Result<(), PlanError> {
+        let above = if self.confinement.reading == Reading::Closed { Reach::Unnamed } else { Reach::Read };
+        // What this process may not look into, the command may not either.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            self.seen += 1;
+            if self.seen > MOST || depth > DEEPEST {
+                return Err(PlanError::TooMany(folder.to_owned()));
+            }
+            let path = entry.path();
+            if path == self.ground.root {
+                continue;
+            }
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let reach = if is_folder { self.below(&path) } else { self.reach(&path) };
+            if reach != above {
+                self.give(&path, reach)?;
+            } else if is_folder && self.is_beside(&path) {
+                self.beside(&path, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_beside(&self, folder: &Path) -> bool {
+        let (Some(folder), Some(root)) = (folder.to_str(), self.ground.root.to_str()) else { return true };
+        self.ground.root.starts_with(folder)
+            || self.ground.layers.iter().any(|policy| policy.reaches_beside(root, folder, self.home()))
+    }
+
     /// What programs need to run at all.
     fn system(&mut self) -> Result<(), PlanError> {
         let home = self.home().map(PathBuf::from);
@@ -311,7 +368,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Credentials in the user's home, unless a policy's list names them.
+    /// Credentials in the user's home, unless a policy's list names them, and those of a container.
     fn secrets(&mut self) -> Result<(), PlanError> {
         let Some(home) = self.home().map(PathBuf::from) else { return Ok(()) };
         for path in SECRETS.iter().map(|name| home.join(name)) {
@@ -319,6 +376,13 @@ impl Walk<'_> {
             if !named && path.symlink_metadata().is_ok() {
                 self.confinement.masked.push(host(&path)?);
             }
+        }
+        // Where only what is listed can be read, nothing shows these.
+        let open = self.confinement.reading == Reading::Open;
+        let mut system: Vec<_> = HANDED_IN.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
+        system.dedup();
+        for path in system.iter().filter(|_| open) {
+            self.confinement.masked.push(host(path)?);
         }
         Ok(())
     }

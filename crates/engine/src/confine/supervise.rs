@@ -141,6 +141,7 @@ pub fn supervise<T>(
             level,
             features: Digest::of(json::to_canonical(&features).as_bytes()),
             ended,
+            after: recorder.after,
             milliseconds: u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
             connections: seen.as_ref().map(|seen| seen.allowed),
             refused: seen.as_ref().map(|seen| seen.refused),
@@ -254,6 +255,9 @@ struct Confined<'a> {
     level: Level,
     features: Digest,
     ended: Ended,
+    /// Of a call, the last row there was when it began: its result is not among those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<u64>,
     milliseconds: u64,
     /// Nothing where the keeper that knew was killed: each connection has a row of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -325,6 +329,11 @@ enum Ended {
 pub fn refused_files(detail: &Value) -> u64 {
     let refused = detail.get("files").and_then(|files| files.get("refused"));
     refused.and_then(|refused| json::from_value(refused).ok()).unwrap_or(0)
+}
+
+/// The last row there was when a run began, and how many milliseconds it took.
+pub fn began(detail: &Value) -> Option<(u64, u64)> {
+    Some((detail.get("after")?.as_u64()?, detail.get("milliseconds")?.as_u64()?))
 }
 
 /// What a row of a run says of it: the order and the level.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use writ_clients::shell_calls::ShellCalls;
 use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{
@@ -130,6 +131,7 @@ fn record(
         judged,
         granted,
         sandbox: sandbox.as_ref().map(|(grant, _)| *grant),
+        lasts: sandbox.is_some() && shell_calls(session).is_some_and(|client| client.lasts(&call.input)),
         run: session.within.as_ref().map(|within| within.run.as_str()),
         input: digest,
         cwd: &cwd,
@@ -175,7 +177,9 @@ pub fn after(
     used: &ToolUse,
     outcome: Result<&Value, &String>,
 ) -> Result<Answer, SessionError> {
-    let detail = ResultDetail { event: "tool-result", standing: "observed", who: Who::of(input) };
+    let exit = outcome.err().and_then(|error| shell_calls(session)?.exit_code(error));
+    let exit = exit.filter(|_| matches!(used.call.kind, ToolKind::Shell { .. }));
+    let detail = ResultDetail { event: "tool-result", exit, standing: "observed", who: Who::of(input) };
     let (decision, result) = match outcome {
         Ok(response) => (RowDecision::Completed, Digest::of(json::canonical(response).as_bytes())),
         Err(error) => (RowDecision::Failed, Digest::of(error.as_bytes())),
@@ -189,6 +193,11 @@ pub fn after(
     Ok(Reply::Silent.into())
 }
 
+/// The client's own way with lines, where it takes others than the model's.
+fn shell_calls(session: &Session<'_>) -> Option<&'static dyn ShellCalls> {
+    session.client?.shell_calls()
+}
+
 /// What the row of a call says before it runs.
 #[derive(Serialize)]
 struct Detail<'a> {
@@ -200,6 +209,9 @@ struct Detail<'a> {
     /// The right to run it in a sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<Grant>,
+    /// Whether its result comes while it runs there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    lasts: bool,
     /// The run that it is part of, and held by.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<&'a str>,
@@ -255,6 +267,9 @@ struct Asked<'a> {
 #[derive(Serialize)]
 struct ResultDetail<'a> {
     event: &'static str,
+    /// Of a line that failed, the exit code that the client was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<u8>,
     standing: &'static str,
     #[serde(flatten)]
     who: Who<'a>,

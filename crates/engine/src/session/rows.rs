@@ -7,6 +7,7 @@ use serde::Serialize;
 use writ_clients::Client;
 use writ_core::json::Value;
 use writ_core::{Event, SessionId, visible};
+use writ_evidence::row::Row;
 
 use super::state::State;
 
@@ -75,4 +76,9 @@ pub struct Carried<'a> {
 pub fn client(genesis: &Value) -> Result<&'static dyn Client, String> {
     let name = genesis.get("client").and_then(Value::as_str).unwrap_or_default();
     writ_clients::named(name).ok_or_else(|| visible::line(name).into_owned())
+}
+
+/// `detail.event`.
+pub fn event_of(row: &Row) -> &str {
+    row.detail.get("event").and_then(Value::as_str).unwrap_or_default()
 }

@@ -21,7 +21,7 @@ use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::protect;
 use crate::session::observed::Observed;
-use crate::session::rows::UNREADABLE;
+use crate::session::rows::{UNREADABLE, event_of as event};
 use crate::session::state::{Action, State};
 
 /// Follows a ledger's rows in order.
@@ -281,11 +281,6 @@ fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {
 
 fn digest(value: Option<&Value>) -> Option<Digest> {
     value.and_then(Value::as_str).and_then(|text| Digest::parse(text).ok())
-}
-
-/// `detail.event`.
-pub fn event(row: &Row) -> &str {
-    row.detail.get("event").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn recorded_rules(row: &Row) -> Vec<String> {

@@ -19,10 +19,10 @@ use writ_store::{Store, StoreError, regular_file};
 
 use super::key::{self, KeyUsed, NOT_THERE};
 use super::report::{Outcome, Phase, Report, Standing, Status, Unobserved};
-use super::{Options, VerifyError, decisions, optional, session_id};
+use super::{Options, VerifyError, optional, session_id};
 use crate::Home;
 use crate::session::PUBLIC_KEY;
-use crate::session::rows::{BEGAN, ENDED};
+use crate::session::rows::{BEGAN, ENDED, event_of};
 
 /// Largest ledger that is read: about three million rows.
 const MAX_LEDGER: u64 = 4 << 30;
@@ -76,7 +76,7 @@ struct Events {
 
 impl Events {
     fn row(&mut self, row: &Row) {
-        match decisions::event(row) {
+        match event_of(row) {
             "stop" => self.stops.push(row.sequence),
             "prompt" | "tool-call" => self.last_act = Some(row.sequence),
             "session-end" | ENDED => self.ended = true,

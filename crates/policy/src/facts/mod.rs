@@ -179,6 +179,10 @@ pub(crate) enum PathKind {
     ExpandedGlob,
     /// Found on disk, below a tree or by expanding a glob.
     Found,
+    /// Of a tracked file, out of what git keeps of it: a kernel that holds the file does not hold that.
+    Stored,
+    /// The same, perhaps.
+    PerhapsStored,
     /// Named in inline code: counts against deny rules only.
     Mentioned,
     /// A value in the input of a tool whose doings are not known: it counts against what forbids.

@@ -83,8 +83,11 @@ pub const CHANGES: &str = "changes";
 
 /// Of a layer, the folder that the kernel works in while this process runs a command: two must not share one.
 pub fn work() -> String {
-    format!("work-{}", std::process::id())
+    format!("{WORK}{}", std::process::id())
 }
+
+/// What those are called, before a number.
+pub const WORK: &str = "work-";
 
 /// An overlay.
 #[derive(Debug)]

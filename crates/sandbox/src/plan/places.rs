@@ -87,7 +87,8 @@ impl Places {
         if fresh_proc {
             self.entries.insert("/proc".into(), Entry::Processes);
         } else {
-            self.entries.insert("/proc".into(), Entry::Grant { writable: true, folder: true, owned: false });
+            // The host's, with processes of the same user: what can be written there changes those.
+            self.entries.insert("/proc".into(), Entry::Grant { writable: false, folder: true, owned: false });
         }
         Ok(())
     }

@@ -42,6 +42,7 @@ use crate::message::{self, Failure, Message};
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
 pub use alone::{close_to_others, detach};
+pub use environment::dropped;
 pub use error::RunError;
 use error::outside;
 use group::Group;
@@ -236,6 +237,9 @@ pub fn carry_out<T>(
     let explain = |failure| prepare::explain(failure, plan, &program);
     let (sandbox, listeners) = stand(&ours, between, &prepared, &orders, confinement, explain)?;
     names.placed();
+    if let Some(mounts) = &listeners.mounts {
+        note_mounts(confinement, mounts)?;
+    }
     // What the caller holds from here on is in no core and in nobody's reach.
     let closed = Closed::now().map_err(outside("close this process"))?;
     let kept = ready(listeners).map_err(RunError::Caller)?;
@@ -271,6 +275,12 @@ pub fn carry_out<T>(
         Ok(Err(failure)) => Err(explain(failure)),
         Err(error) => Err(RunError::Outside("watch the command", error.into())),
     }
+}
+
+/// Layers are in the hands of all that have these mounts.
+fn note_mounts(confinement: &Confinement, mounts: &OwnedFd) -> Result<(), RunError> {
+    let number = rustix::fs::fstat(mounts).map_err(outside("look at mounts"))?.st_ino;
+    confinement.layered.iter().try_for_each(|layered| temporary::note_mounts(layered.layer.as_path(), number))
 }
 
 /// How many milliseconds what failed is waited for.

@@ -9,13 +9,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags, mkdirat, openat2, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags, mkdirat, openat2, renameat_with, symlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::RunError;
 use super::identity::Who;
-use crate::plan::work;
+use super::shared;
+use crate::plan::{WORK, work};
 
 /// Makes it, unless an earlier run did.
 pub fn make(folder: &Path, who: &Who, within: &[&str]) -> Result<(), RunError> {
@@ -69,9 +70,48 @@ fn make_whole(folder: &Path, who: &Who) -> io::Result<()> {
     }
 }
 
+/// In what the kernel works in: the number of the mounts that have it, which what a command leaves running has, too.
+const MOUNTS: &str = "mounts";
+/// How many are there before those that nobody has are looked for.
+const WORKS: usize = 16;
+
+/// Notes who has it, for whoever comes when this process is gone.
+pub fn note_mounts(layer: &Path, mounts: u64) -> Result<(), RunError> {
+    let noted = top(&layer.join(work())).and_then(|folder| symlinkat(mounts.to_string(), folder, MOUNTS));
+    match noted {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(RunError::Outside("note who has a layer", error.into())),
+    }
+}
+
+/// Removes what the kernel worked in for processes that are gone, where nothing that they started has it any more.
+pub fn sweep_works(layer: &Path) {
+    let entries = fs::read_dir(layer).into_iter().flatten().flatten();
+    let works: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(WORK.as_bytes())))
+        .collect();
+    if works.len() <= WORKS {
+        return;
+    }
+    // Where nobody can say who is there, nothing is taken from anybody.
+    let Ok(held) = shared::all_mounts() else { return };
+    for work in works {
+        let number = work.file_name().and_then(|name| name.to_str()?.strip_prefix(WORK).map(str::to_owned));
+        let lives = number.is_none_or(|number| Path::new("/proc").join(number).exists());
+        let has = fs::read_link(work.join(MOUNTS)).ok().and_then(|text| text.to_str()?.parse::<u64>().ok());
+        if !lives && has.is_none_or(|mounts| !held.contains(&mounts)) {
+            remove_work(&work);
+        }
+    }
+}
+
 /// Removes what the kernel worked in for this process. Where that fails, it is a few bytes that nobody uses again.
 pub fn end_work(layer: &Path) {
-    let work = layer.join(work());
+    remove_work(&layer.join(work()));
+}
+
+fn remove_work(work: &Path) {
     // The kernel leaves it without any right.
     drop(fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700)));
     drop(fs::remove_dir_all(work));
