@@ -23,6 +23,25 @@ const SESSION: &str = "everyday";
 /// Folders whose names are never twice the same.
 const UNLIKE: [&str; 3] = [".git/objects", "target", ".venv"];
 
+/// Names that are held while a call runs, and seen by who lists the folder.
+const HELD: [&str; 15] = [
+    ".aflock.signed",
+    "policy.aflock.signed",
+    ".aflock.json.signed",
+    ".claude",
+    ".mcp.json",
+    ".codex",
+    ".gemini",
+    ".cursor",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".envrc",
+    ".mise.toml",
+    "mise.toml",
+    ".gitignore",
+];
+
 /// A repository, and what is done in it.
 pub struct Sample {
     pub name: &'static str,
@@ -127,7 +146,13 @@ impl Place {
             let number = plain.strip_suffix("ms").or_else(|| plain.strip_suffix('s')).unwrap_or("x");
             if number.parse::<f64>().is_ok() { word.replace(plain, "TIME") } else { word.to_owned() }
         };
-        text.split_inclusive([' ', '\n']).map(|word| timed_word(word, &timed)).collect()
+        let is_held = |line: &str| {
+            let name = line.rsplit(' ').next().unwrap_or_default().trim_matches(['"', ',', '/', '\n']);
+            HELD.contains(&name.strip_prefix("./").unwrap_or(name))
+                || HELD.iter().any(|held| name.strip_suffix("/.gitignore").is_some_and(|name| name.ends_with(held)))
+        };
+        let lines = text.split_inclusive('\n').filter(|line| !is_held(line));
+        lines.flat_map(|line| line.split_inclusive([' ', '\n'])).map(|word| timed_word(word, &timed)).collect()
     }
 
     fn hook(&self, event: &str, members: &Value) -> Value {
