@@ -127,14 +127,10 @@ fn results(place: &Place, ran: &Output) -> Vec<String> {
     let results = blocks.flatten().filter(|block| block["type"] == "tool_result");
     let text = |block: &Value| {
         let words = block["content"].to_string().replace(&root, "ROOT");
-        // A task in the background has a name of its own.
-        let words = match words.split_once("with ID: ") {
-            Some((before, after)) => format!("{before}{}", after.split_once(". ").map_or("", |(_, after)| after)),
-            None => words,
-        };
-        let words = match words.split_once("ROOT/tmp/") {
-            Some((before, _)) => before.to_owned(),
-            None => words,
+        // A task in the background has a name and a file of its own.
+        let words = match (words.split_once("with ID: "), words.split_once("ROOT/tmp/")) {
+            (Some((before, _)), Some(_)) => before.to_owned(),
+            _ => words,
         };
         format!("{} {words}", block["is_error"] == true)
     };
@@ -178,8 +174,12 @@ fn thirty_calls_end_as_without_writ() {
     assert_eq!(without.len(), 30, "{without:#?}");
     for (name, how) in [("real-hooks", How::Hooks), ("real-run", How::Run)] {
         let (place, ran) = session(name, &how, &policy, thirty);
+        // The client says 144 where its own shell is ended by this signal; a shell below says 143. Which bash it starts is said by settings
+        // that `writ init` makes.
+        let same =
+            |words: &String| words.replace("Exit code 144", "Exit code 143").replace("/usr/bin/bash", "/bin/bash");
         let wrong: Vec<_> =
-            results(&place, &ran).into_iter().zip(&without).filter(|(one, other)| one != *other).collect();
+            results(&place, &ran).into_iter().zip(&without).filter(|(one, other)| same(one) != same(other)).collect();
         assert!(wrong.is_empty(), "{name}: {wrong:#?}");
         for member in ["is_error", "num_turns", "result", "subtype"] {
             assert_eq!(result(&plain)[member], result(&ran)[member], "{name} {member}");
@@ -204,19 +204,19 @@ fn a_session_with_a_network_of_its_own() {
         vec![
             bash("f=.$(echo vne | rev); cat $f; cp $f copy; env; cat /proc/self/environ | tr '\\0' '\\n'; echo one"),
             bash("curl -s -o /dev/null -w '%{http_code}\\n' -X POST $ANTHROPIC_BASE_URL/v1/messages -d '{}'"),
-            bash("python3 -m http.server --bind 127.0.0.1 8765 > server.log 2>&1 & echo started"),
+            bash("python3 -m http.server --bind 127.0.0.1 8765 > server.log 2>&1 & echo $! > pid; echo started"),
             bash(
-                "for i in $(seq 99); do curl -s -o /dev/null http://127.0.0.1:8765/ && break; sleep 0.05; done; echo reached; kill $(pgrep -f http.server)",
+                "for i in $(seq 99); do curl -s -o /dev/null http://127.0.0.1:8765/ && break; sleep 0.05; done; echo reached; kill $(cat pid)",
             ),
-            bash("curl -s -m 5 http://unnamed.example/; echo $?"),
-            bash("ulimit -c unlimited; sleep 9 & kill -SEGV $!; wait; ls core* 2>/dev/null; echo two"),
+            bash("h=$(echo elpmaxe.demannu | rev); curl -s -m 5 http://$h/ > page; echo $? refused"),
+            bash("sleep 9 & kill -SEGV $!; wait; ls core* 2>/dev/null; echo two"),
             vec![text("Done.")],
         ]
     };
     let (place, ran) = session("real-domains", &How::Hooks, &policy, turns);
     let results = results(&place, &ran);
     assert_eq!(result(&ran)["result"], "Done.", "{results:#?}");
-    for (number, word) in ["one", "200", "started", "reached", "", "two"].iter().enumerate() {
+    for (number, word) in ["one", "200", "started", "reached", "refused", "two"].iter().enumerate() {
         assert!(results[number].contains(word), "{number}: {results:#?}");
     }
     is_whole(&place, &ran, 6);

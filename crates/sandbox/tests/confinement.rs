@@ -137,7 +137,7 @@ fn a_home_that_is_hidden_is_the_commands_own() {
         let first =
             format!("cd '{home}'; cat tools/t; cat secret; echo kept > new; mkdir d; echo x > tools/u; echo $?");
         let told = world.shell(&confinement, &first);
-        assert_eq!(told.text(), "tool\n1\n", "{who:?} {}", told.errors);
+        assert_eq!(told.text(), "tool\n2\n", "{who:?} {}", told.errors);
         let told = world.shell(&confinement, &format!("cd '{home}'; cat new; ls -A"));
         assert_eq!(told.text(), "kept\nd\nnew\ntools\n", "{who:?} {}", told.errors);
         assert!(!world.outside.join("new").exists() && !world.outside.join("d").exists());

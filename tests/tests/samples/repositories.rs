@@ -26,7 +26,7 @@ pub const NPM: Sample = Sample {
         place.write(
             "package.json",
             r#"{"name": "app", "version": "1.0.0", "private": true,
-               "scripts": {"test": "node --test --test-reporter=dot", "build": "mkdir -p dist && cp index.js dist/", "postinstall": "node build.js"},
+               "scripts": {"test": "node --test --test-reporter=dot test/", "build": "mkdir -p dist && cp index.js dist/", "postinstall": "node build.js"},
                "dependencies": {"near": "file:packages/near", "greeting": "^1.0.0"}}"#,
         );
         place.write("build.js", "require('fs').writeFileSync('built', 'built\\n');\n");

@@ -65,8 +65,8 @@ impl Steps {
         let mut steps = Self { made: BTreeMap::new(), plan, writable: Vec::new() };
         for (path, kind) in [
             ("nothing", MadeKind::File(0)),
-            // It can be listed, so that who walks through a tree goes on; what is in it cannot be asked for, so that git takes nothing for removed.
-            ("nowhere", MadeKind::Folder(0o444)),
+            // Not an empty one: git would take what it tracks there for removed.
+            ("nowhere", MadeKind::Folder(0)),
             ("empty", MadeKind::File(0o444)),
             ("ignored", MadeKind::Folder(0o755)),
             ("ignored/.gitignore", MadeKind::Text(b"*\n".to_vec())),
