@@ -22,68 +22,55 @@ fn policies() -> [(&'static str, Value); 4] {
     ]
 }
 
-/// As root where the tests are root's, and as an ordinary user.
-fn is_as_without(sample: &Sample) {
-    let users: &[bool] = if is_root() { &[false, true] } else { &[false] };
+/// Under each policy as without Writ.
+fn is_as_without(sample: &Sample, user: bool) {
+    let plain = work(sample, None, user);
     let mut wrong = Vec::new();
-    for user in users {
-        let plain = work(sample, None, *user);
-        assert!(!plain.said.is_empty());
-        for (name, policy) in policies() {
-            let held = work(sample, Some((name, &policy)), *user);
-            let who = if *user { " (ordinary user)" } else { "" };
-            for (said, without) in held.said.iter().zip(&plain.said).filter(|(said, without)| said != without) {
-                wrong.push(format!("{name}{who}: {said}\n  without: {without}"));
-            }
-            let names = |one: &Outcome, other: &Outcome| {
-                let differs = |(path, kind): &(&String, &String)| other.names.get(*path) != Some(*kind);
-                one.names.iter().filter(differs).map(|(path, kind)| format!("{path} {kind}")).collect::<Vec<_>>()
-            };
-            let (more, less) = (names(&held, &plain), names(&plain, &held));
-            if !more.is_empty() || !less.is_empty() {
-                wrong.push(format!("{name}{who}: there is {more:?} and not {less:?}"));
-            }
+    for (name, policy) in policies() {
+        let held = work(sample, Some((name, &policy)), user);
+        assert_eq!(held.said.len(), sample.lines.len());
+        for (said, without) in held.said.iter().zip(&plain.said).filter(|(said, without)| said != without) {
+            wrong.push(format!("{name}: {said}\n  without: {without}"));
+        }
+        let names = |one: &Outcome, other: &Outcome| {
+            let differs = |(path, kind): &(&String, &String)| other.names.get(*path) != Some(*kind);
+            one.names.iter().filter(differs).map(|(path, kind)| format!("{path} {kind}")).collect::<Vec<_>>()
+        };
+        let (more, less) = (names(&held, &plain), names(&plain, &held));
+        if !more.is_empty() || !less.is_empty() {
+            wrong.push(format!("{name}: there is {more:?} and not {less:?}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-#[test]
-fn packages_of_npm() {
-    is_as_without(&repositories::NPM);
+macro_rules! samples {
+    ($($name:ident: $sample:ident),* $(,)?) => {
+        /// As who runs the tests.
+        mod own {
+            $(#[test]
+            fn $name() {
+                super::is_as_without(&super::repositories::$sample, false);
+            })*
+        }
+
+        /// As an ordinary user, where the tests are root's.
+        mod ordinary {
+            $(#[test]
+            fn $name() {
+                super::is_as_without(&super::repositories::$sample, super::is_root());
+            })*
+        }
+    };
 }
 
-#[test]
-fn a_workspace_of_cargo() {
-    is_as_without(&repositories::CARGO);
-}
-
-#[test]
-fn tests_of_python() {
-    is_as_without(&repositories::PYTHON);
-}
-
-#[test]
-fn a_build_by_make() {
-    is_as_without(&repositories::MAKE);
-}
-
-#[test]
-fn commits_and_pushes() {
-    is_as_without(&repositories::GIT);
-}
-
-#[test]
-fn many_packages() {
-    is_as_without(&repositories::MANY);
-}
-
-#[test]
-fn a_server_that_goes_on() {
-    is_as_without(&repositories::SERVER);
-}
-
-#[test]
-fn classes_of_java() {
-    is_as_without(&repositories::JAVA);
+samples! {
+    packages_of_npm: NPM,
+    a_workspace_of_cargo: CARGO,
+    tests_of_python: PYTHON,
+    a_build_by_make: MAKE,
+    commits_and_pushes: GIT,
+    many_packages: MANY,
+    a_server_that_goes_on: SERVER,
+    classes_of_java: JAVA,
 }

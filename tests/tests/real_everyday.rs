@@ -43,7 +43,6 @@ fn thirty(work: &Path) -> Vec<Vec<Value>> {
             "git add notes.txt hello.txt && git -c user.name=a -c user.email=a@b.example commit -qm one && git log --format=%s",
             "echo four >> notes.txt; git diff --stat; git status --short -- notes.txt",
             "git checkout -q -- notes.txt && cat notes.txt | wc -l",
-            "python3 -c 'import sys; print(sum(map(int, sys.argv[1:])))' 1 2 3",
             "node -e 'setTimeout(() => { console.log(\"node\"); process.exit(4); }, 20)'",
             "(sleep 0.2; echo left > left.txt) & echo started",
             "until [ -s left.txt ]; do sleep 0.05; done; cat left.txt",
@@ -52,12 +51,15 @@ fn thirty(work: &Path) -> Vec<Vec<Value>> {
         ]
         .map(bash),
     );
-    turns.push(vec![tool("Bash", json!({ "command": "sleep 30", "description": "x", "timeout": 1500 }))]);
+    let timed = |line: &str| tool("Bash", json!({ "command": line, "description": "x", "timeout": 1500 }));
+    // The client ends the first when its time is up, and lets the second go on behind.
+    turns.push(vec![timed("sleep 1; sleep 20")]);
+    turns.push(vec![timed("tail -f /dev/null")]);
     turns.push(vec![tool(
         "Bash",
         json!({ "command": "sleep 0.3; echo behind", "description": "x", "run_in_background": true }),
     )]);
-    turns.push(bash("sleep 1; echo waited"));
+    turns.push(vec![tool("Read", json!({ "file_path": at("hello.txt") }))]);
     turns.push(vec![tool("Edit", json!({ "file_path": at("hello.txt"), "old_string": "world", "new_string": "all" }))]);
     turns.push(bash("cat hello.txt; rm -r src here.txt left.txt; ls *.txt"));
     assert_eq!(turns.len(), 30);
@@ -128,7 +130,7 @@ fn results(place: &Place, ran: &Output) -> Vec<String> {
     let text = |block: &Value| {
         let words = block["content"].to_string().replace(&root, "ROOT");
         // A task in the background has a name and a file of its own.
-        let words = match (words.split_once("with ID: "), words.split_once("ROOT/tmp/")) {
+        let words = match (words.split_once("ID: "), words.split_once("ROOT/tmp/")) {
             (Some((before, _)), Some(_)) => before.to_owned(),
             _ => words,
         };

@@ -207,8 +207,7 @@ fn timed_word(word: &str, timed: &dyn Fn(&str) -> String) -> String {
 /// Does a sample's work, by `policy` or without Writ.
 pub fn work(sample: &Sample, policy: Option<(&str, &Value)>, user: bool) -> Outcome {
     let by = policy.map_or("plain", |(name, _)| name);
-    let who = if user { "user" } else { "own" };
-    let home = format!("everyday-{}-{who}-{by}-{}", sample.name, std::process::id());
+    let home = format!("everyday-{}-{by}-{}", sample.name, std::process::id());
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(home);
     fs::create_dir_all(home.join("repository")).unwrap();
     fs::write(home.join(".gitconfig"), "[user]\n\tname = A\n\temail = a@b.example\n[init]\n\tdefaultBranch = main\n")
