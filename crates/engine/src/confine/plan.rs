@@ -314,8 +314,7 @@ fn is_shadowed(path: &Path) -> bool {
     let is_file = |name: &&str| path.with_file_name(name).symlink_metadata().is_ok_and(|found| found.is_file());
     let name = path.file_name().and_then(|name| name.to_str());
     let place = POLICY_NAMES.iter().position(|policy| Some(*policy) == name);
-    path.symlink_metadata().is_err()
-        && place.is_some_and(|place| POLICY_NAMES.iter().take(place).any(|name| is_file(&name)))
+    path.symlink_metadata().is_err() && place.is_some_and(|place| POLICY_NAMES.iter().take(place).any(is_file))
 }
 
 /// Whether the confined user, who is not root, can come to a path. Only root has folders that are closed to it.

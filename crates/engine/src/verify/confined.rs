@@ -60,6 +60,8 @@ pub struct Confined {
     runs: u64,
     /// Those that have a result and no row of a run yet: one in the background has its result first.
     unseen: HashMap<String, (u64, Granted)>,
+    /// Those that failed before any row of a run: refused, or ended by the client, whose run is over a moment later.
+    failed: HashMap<String, Granted>,
     /// Those that have.
     ran: u64,
     weakest: Option<Level>,
@@ -93,6 +95,7 @@ impl Confined {
             within: (0, false),
             runs: 0,
             unseen: HashMap::new(),
+            failed: HashMap::new(),
             ran: 0,
             weakest: None,
             test: None,
@@ -146,8 +149,11 @@ impl Confined {
                     self.unseen.insert(id.clone(), (row.sequence, grant));
                 }
             }
-            // A call that failed may have been refused before it ran.
-            (RowDecision::Failed, _) => drop(self.waiting.remove(id)),
+            (RowDecision::Failed, _) => {
+                if let Some(grant) = self.waiting.remove(id) {
+                    self.failed.insert(id.clone(), grant);
+                }
+            }
             (RowDecision::Checkpoint, CONNECTION) => self.connection(row),
             (RowDecision::Checkpoint, LEARNT) => self.learnt.extend(learnt(&row.detail)),
             (RowDecision::Checkpoint, CONFINED) => {
@@ -156,7 +162,10 @@ impl Confined {
                 let unasked = self.within.1;
                 let grant = match whole {
                     Some(whole) => Some(Granted { unasked: whole.unasked || unasked, ..whole }),
-                    None => self.waiting.remove(id).or_else(|| Some(self.unseen.remove(id)?.1)),
+                    None => {
+                        let late = self.waiting.remove(id).or_else(|| Some(self.unseen.remove(id)?.1));
+                        late.or_else(|| self.failed.remove(id))
+                    }
                 };
                 if let Err(why) = self.ran(row, grant) {
                     self.findings.add(row.sequence, why);
