@@ -366,9 +366,12 @@ pub fn answer(session: &Session<'_>, call: &ToolCall, id: &str, answer: Answer) 
 /// to descriptor 9. Everything else is left to it as it is. The shell is copied once, by the substitution: `exec` is what spares the
 /// second copy, and a third is made only where the code is not 0.
 fn wrapped(program: &Path, session: &str, call: &str, line: &str) -> String {
+    // Claude Code looks at the first word to tell what ends when its time is up from what goes on in the background.
+    let sleeps = line.split([' ', ';', '&', '|', '\n']).next() == Some("sleep");
+    let first = if sleeps { "sleep 0; " } else { "" };
     let [program, session, call, line] = [&program.to_string_lossy(), session, call, line].map(quoted);
     format!(
-        "{{ writ_folder=$(exec {program} exec --session {session} --call {call} -- {line} 9>&1 >&8 8>&-); }} 8>&1; \
+        "{first}{{ writ_folder=$(exec {program} exec --session {session} --call {call} -- {line} 9>&1 >&8 8>&-); }} 8>&1; \
          writ_status=$?; [ -z \"$writ_folder\" ] || cd -- \"$writ_folder\"; \
          [ \"$writ_status\" -eq 0 ] || (exit $writ_status)"
     )

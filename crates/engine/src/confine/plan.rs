@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use writ_core::{Digest, json};
-use writ_policy::{Policy, Reach, Setting};
+use writ_policy::{POLICY_NAMES, Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
 use super::places::{HANDED_IN, KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
@@ -181,8 +181,9 @@ impl Walk<'_> {
             }
         }
         if own == Reach::Write {
+            let at_home = self.home().is_some_and(|home| folder == Path::new(home));
             for (name, also_absent) in
-                KEPT.iter().map(|name| (name, depth == 0)).chain(KEPT_IF_THERE.iter().map(|name| (name, false)))
+                KEPT.iter().map(|name| (name, depth == 0)).chain(KEPT_IF_THERE.iter().map(|name| (name, at_home)))
             {
                 let path = folder.join(name.trim_end_matches('/'));
                 // Names that are not there yet are kept at the top.
@@ -393,6 +394,9 @@ impl Walk<'_> {
             if protected.path.contains('*') {
                 continue;
             }
+            if is_shadowed(Path::new(&protected.path)) {
+                continue;
+            }
             let path = host(Path::new(&protected.path))?;
             if protected.secret { self.confinement.masked.push(path) } else { self.confinement.read_only.push(path) }
         }
@@ -401,6 +405,14 @@ impl Walk<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a name that is not there could be made and would be no policy: one that comes first is there.
+fn is_shadowed(path: &Path) -> bool {
+    let is_file = |name: &&str| path.with_file_name(name).symlink_metadata().is_ok_and(|found| found.is_file());
+    let name = path.file_name().and_then(|name| name.to_str());
+    let place = POLICY_NAMES.iter().position(|policy| Some(*policy) == name);
+    path.symlink_metadata().is_err() && place.is_some_and(|place| POLICY_NAMES.iter().take(place).any(is_file))
 }
 
 /// Whether the confined user, who is not root, can come to a path. Only root has folders that are closed to it.

@@ -65,14 +65,14 @@ impl Refusals {
         };
         let mut first: Vec<Refusal> = refused.iter().map(refusal).collect();
         // What a rule names comes first.
-        first.sort_by_key(|refusal| refusal.rule.is_none());
+        first.sort_by_key(|refusal| !refusal.is_named());
         first.truncate(KEPT);
         Self { refused: refused.len(), first }
     }
 
     /// In words, with paths as they look from a folder.
     pub fn words(&self, folder: &Path, failed: bool) -> Vec<String> {
-        let told: Vec<&Refusal> = self.first.iter().filter(|refusal| failed || refusal.rule.is_some()).collect();
+        let told: Vec<&Refusal> = self.first.iter().filter(|refusal| failed || refusal.is_named()).collect();
         let mut words: Vec<String> = told.iter().take(TOLD).map(|refusal| refusal.words(folder)).collect();
         if told.len() > TOLD {
             words.push(format!("and {} more files were denied", told.len() - TOLD));
@@ -82,6 +82,11 @@ impl Refusals {
 }
 
 impl Refusal {
+    /// Whether a rule names it. That a list does not is no word to those who ask for what they do without.
+    fn is_named(&self) -> bool {
+        self.rule.as_deref().is_some_and(|rule| rule != "/files/allow")
+    }
+
     fn words(&self, folder: &Path) -> String {
         let path = Path::new(&self.path);
         let path = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();

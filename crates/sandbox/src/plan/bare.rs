@@ -46,7 +46,8 @@ pub fn plan(confinement: &Confinement, abi: ABI) -> Result<Plan, PlanError> {
         }
     }
     let shown = confinement.binds.iter().map(|bind| &bind.target).chain(&confinement.devices);
-    let shown = shown.chain(&confinement.temporary_folder).next();
+    let shown =
+        shown.chain(&confinement.temporary_folder).chain(confinement.home.as_ref().map(|home| &home.target)).next();
     if let Some(path) = shown {
         return Err(PlanError::NeedsMounts(path.as_path().to_owned()));
     }

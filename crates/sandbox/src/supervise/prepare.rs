@@ -55,9 +55,7 @@ pub fn prepare(
         Ground { landlock: abi, fresh_proc: features.fresh_proc, stand_in: identity.mapped, namespaces },
         &Account { uid: identity.uid, gid: identity.gid, home },
     )?;
-    if let Some(folder) = &confinement.temporary_folder {
-        temporary::make_grounds(folder.as_path(), &plan.grounds)?;
-    }
+    temporary::make_grounds(&plan.grounds, &identity)?;
     let owners = command.shared.as_mut().and_then(|shared| shared.owners.take());
     let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
     for (slot, tree) in identity::lend_trees(&identity, &plan, owners)? {
@@ -112,7 +110,8 @@ pub fn prepare(
 /// Makes the folders for what it writes, where an earlier command did not.
 fn folders(confinement: &Confinement, features: &Features, identity: &Who) -> Result<(), RunError> {
     let namespaces = features.missing(Level::Namespaces).is_empty();
-    if let Some(folder) = confinement.temporary_folder.as_ref().filter(|_| namespaces) {
+    let own = [confinement.temporary_folder.as_ref(), confinement.home.as_ref().map(|home| &home.source)];
+    for folder in own.into_iter().flatten().filter(|_| namespaces) {
         temporary::make(folder.as_path(), identity, &[])?;
     }
     if let Some(first) = confinement.layered.first() {

@@ -21,6 +21,7 @@ use rustix::process::Pid;
 
 use super::noted::{Act, Noted, Notes};
 use crate::confinement::{Confinement, Reading};
+use crate::host_path::HostPath;
 use crate::sys::notify::{self, Call};
 
 /// Most paths that are told of one run.
@@ -289,6 +290,8 @@ enum Right {
 /// What a confinement gives where.
 struct Given {
     places: BTreeMap<PathBuf, Right>,
+    /// The home, and what is in its place.
+    home: Option<(PathBuf, PathBuf)>,
     open: bool,
 }
 
@@ -323,7 +326,15 @@ impl Given {
         for layered in &confinement.layered {
             places.entry(layered.path.as_path().components().collect()).or_insert(Right::Write);
         }
-        Self { places, open: confinement.reading == Reading::Open }
+        let plain = |path: &HostPath| path.as_path().components().collect();
+        let home = confinement.home.as_ref().map(|home| (plain(&home.target), plain(&home.source)));
+        Self { places, home, open: confinement.reading == Reading::Open }
+    }
+
+    /// What a path in the home leads to.
+    fn at_home(&self, path: &Path) -> Option<PathBuf> {
+        let (home, own) = self.home.as_ref()?;
+        path.strip_prefix(home).ok().map(|rest| own.join(rest))
     }
 
     /// Whether a path is refused.
@@ -335,6 +346,8 @@ impl Given {
             Some(Right::Read) if named.changes() => Some(told(true)),
             Some(Right::Read | Right::Write) => None,
             None if OWN.iter().any(|own| named.path.starts_with(own)) => None,
+            None if named.changes() && self.at_home(&named.path).is_some() => None,
+            None if self.at_home(&named.path).is_some_and(|own| own.symlink_metadata().is_ok()) => None,
             None if named.changes() => read_only(named).then(|| told(false)),
             // What is not there is not refused.
             None => (!self.open && named.path.symlink_metadata().is_ok()).then(|| told(false)),

@@ -9,14 +9,17 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags, mkdirat, openat2, renameat_with, symlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, chownat, mkdirat, openat2, renameat_with,
+    symlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::RunError;
 use super::identity::Who;
 use super::shared;
-use crate::plan::{WORK, work};
+use crate::plan::{MountPoint, WORK, work};
 
 /// Makes it, unless an earlier run did.
 pub fn make(folder: &Path, who: &Who, within: &[&str]) -> Result<(), RunError> {
@@ -117,28 +120,28 @@ fn remove_work(work: &Path) {
     drop(fs::remove_dir_all(work));
 }
 
-/// Makes in it what something is shown on, parents first.
-pub fn make_grounds(folder: &Path, grounds: &[(PathBuf, bool)]) -> Result<(), RunError> {
-    let failed = |error: Errno| RunError::Outside("make a place in the folder for temporary files", error.into());
-    if grounds.is_empty() {
-        return Ok(());
-    }
-    let top = top(folder).map_err(failed)?;
-    grounds.iter().try_for_each(|(path, folder)| make_ground(&top, path, *folder)).map_err(failed)
+/// Makes what something is shown on, parents first.
+pub fn make_grounds(points: &[MountPoint], who: &Who) -> Result<(), RunError> {
+    let failed = |error: Errno| RunError::Outside("make a place in a folder of the command's", error.into());
+    points.iter().try_for_each(|point| make_ground(point, who)).map_err(failed)
 }
 
-fn make_ground(top: &OwnedFd, path: &Path, folder: bool) -> Result<(), Errno> {
+fn make_ground(point: &MountPoint, who: &Who) -> Result<(), Errno> {
     let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
+    let (Some(parent), Some(name)) = (point.path.parent(), point.path.file_name()) else { return Err(Errno::INVAL) };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let parent = openat2(top, parent, flags, Mode::empty(), inside)?;
-    let made = if folder {
+    let parent = openat2(top(&point.within)?, parent, flags, Mode::empty(), inside)?;
+    let made = if point.folder {
         mkdirat(&parent, name, Mode::from_raw_mode(0o755))
     } else {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         openat2(&parent, name, flags, Mode::from_raw_mode(0o644), inside).map(drop)
     };
+    if made.is_ok() && who.other && !who.mapped {
+        let (user, group) = (Uid::from_raw(who.uid), Gid::from_raw(who.gid));
+        chownat(&parent, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+    }
     match made {
         Err(Errno::EXIST) => Ok(()),
         other => other,
