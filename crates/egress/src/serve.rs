@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -86,14 +87,46 @@ pub enum ServeError {
     Start(#[from] io::Error),
 }
 
-/// Connections to the proxy's port that the caller accepted.
-type Handed = tokio::sync::mpsc::UnboundedReceiver<TcpStream>;
+/// What comes in another way than through a listener.
+#[derive(Debug)]
+enum Handed {
+    /// A connection to the proxy's port.
+    Stream(TcpStream, OwnedSemaphorePermit),
+    /// What the caller refused, because it was for somewhere else than the proxy.
+    Elsewhere(Option<SocketAddr>, &'static str),
+}
+
+/// Most connections that were handed over and have said nothing yet.
+const SILENT: usize = 512;
+
+/// Where no listener can stand inside: the caller makes both ends of each connection, keeps one for the program and hands the
+/// other over.
+#[derive(Clone, Debug)]
+pub struct Hand {
+    sender: UnboundedSender<Handed>,
+    silent: Arc<Semaphore>,
+}
+
+impl Hand {
+    /// Serves a connection as if it came in at the proxy's port. One that never says anything is on no record.
+    pub fn stream(&self, stream: TcpStream) -> io::Result<()> {
+        let slot = Arc::clone(&self.silent).try_acquire_owned();
+        let slot = slot.map_err(|_none| io::Error::other("too many connections say nothing"))?;
+        stream.set_nonblocking(true)?;
+        self.sender.send(Handed::Stream(stream, slot)).map_err(|_gone| io::Error::other("the run has ended"))
+    }
+
+    /// Records what the caller refused: a connection to this address, or something else that leads past the proxy, in words.
+    pub fn elsewhere(&self, address: Option<SocketAddr>, what: &'static str) -> io::Result<()> {
+        self.sender.send(Handed::Elsewhere(address, what)).map_err(|_gone| io::Error::other("the run has ended"))
+    }
+}
 
 /// Listeners that are being served.
 #[derive(Debug)]
 pub struct Serving {
     ended: CancellationToken,
-    hand: tokio::sync::mpsc::UnboundedSender<TcpStream>,
+    hand: Hand,
     thread: Option<JoinHandle<Result<(), SinkError>>>,
 }
 
@@ -120,7 +153,8 @@ pub fn serve_all(listeners: Listeners, setup: Setup, whose: Option<Whose>) -> Re
     let shared = (reporter, ended.clone(), whose);
     let context = Context::new(setup.rules, secrets, setup.authority, setup.resolver, extra, shared);
     let (started, wait) = mpsc::sync_channel(1);
-    let (hand, streams) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, streams) = tokio::sync::mpsc::unbounded_channel();
+    let hand = Hand { sender, silent: Arc::new(Semaphore::new(SILENT)) };
     let thread =
         thread::Builder::new().name("egress".to_owned()).spawn(move || run(listeners, streams, context, &started))?;
     let serving = Serving { ended, hand, thread: Some(thread) };
@@ -137,11 +171,9 @@ impl Serving {
         !self.ended.is_cancelled()
     }
 
-    /// Serves a connection as if it came in at the proxy's port: where no listener can stand inside, the caller makes both ends
-    /// of a connection, keeps one for the program and hands the other over.
-    pub fn hand(&self, stream: TcpStream) -> io::Result<()> {
-        stream.set_nonblocking(true)?;
-        self.hand.send(stream).map_err(|_gone| io::Error::other("the run has ended"))
+    /// By which connections come that no listener takes.
+    pub fn hand(&self) -> Hand {
+        self.hand.clone()
     }
 
     /// Ends every connection, and returns when each has its record.
@@ -166,7 +198,7 @@ impl Drop for Serving {
 /// The thread.
 fn run(
     listeners: Listeners,
-    streams: Handed,
+    streams: UnboundedReceiver<Handed>,
     context: Context,
     started: &mpsc::SyncSender<io::Result<()>>,
 ) -> Result<(), SinkError> {
@@ -189,7 +221,7 @@ fn run(
 
 async fn accept(
     listeners: Listeners,
-    streams: Handed,
+    streams: UnboundedReceiver<Handed>,
     context: &Arc<Context>,
     started: &mpsc::SyncSender<io::Result<()>>,
 ) {
@@ -244,29 +276,63 @@ async fn listen(
     }
 }
 
-/// Takes connections that the caller accepted.
-async fn handed(mut streams: Handed, context: Arc<Context>, tasks: TaskTracker, slots: Arc<Semaphore>) {
-    let ended = context.ended.clone();
-    let take = async {
-        while let Some(stream) = streams.recv().await {
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-            // One that cannot be served is closed, and says so by that.
-            if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
-                tasks.spawn(connection(stream, None, Arc::clone(&context), slot));
+/// Takes what comes in another way. What was refused is recorded also when the run has ended meanwhile.
+async fn handed(
+    mut streams: UnboundedReceiver<Handed>,
+    context: Arc<Context>,
+    tasks: TaskTracker,
+    slots: Arc<Semaphore>,
+) {
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = streams.recv() => next,
+            () = context.ended.cancelled() => None,
+        };
+        match next {
+            Some(Handed::Stream(stream, silent)) if !context.ended.is_cancelled() => {
+                tasks.spawn(spoken(stream, silent, Arc::clone(&context), Arc::clone(&slots)));
             }
+            Some(Handed::Stream(..)) => {}
+            Some(Handed::Elsewhere(address, what)) => record_elsewhere(&context, address, what).await,
+            None => return,
         }
-    };
-    tokio::select! {
-        () = ended.cancelled() => {}
-        () = take => {}
     }
+}
+
+/// Serves a connection from its first byte on: programs make sockets that they never use.
+async fn spoken(stream: TcpStream, silent: OwnedSemaphorePermit, context: Arc<Context>, slots: Arc<Semaphore>) {
+    // One that cannot be served is closed, and says so by that.
+    let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
+    let mut byte = [0];
+    let heard = tokio::select! {
+        () = context.ended.cancelled() => return,
+        heard = stream.peek(&mut byte) => heard,
+    };
+    drop(silent);
+    if !matches!(heard, Ok(1)) {
+        return;
+    }
+    let Ok(slot) = slots.acquire_owned().await else { return };
+    connection(stream, None, context, slot).await;
+}
+
+async fn record_elsewhere(context: &Context, address: Option<SocketAddr>, what: &'static str) {
+    let entry = Entry::new(context.reporter.next_id(), Road::Past);
+    entry.note(|record| {
+        record.host = address.map(|address| address.ip().to_string());
+        record.port = address.map_or(0, |address| address.port());
+    });
+    let asked = address.map_or_else(|| what.to_owned(), |address| format!("`{address}` {what}"));
+    // A reporter that fails has ended everything already.
+    context.reporter.close(entry.last(&Err(Refusal::Past(asked)))).await.ok();
 }
 
 async fn connection(
     stream: tokio::net::TcpStream,
     port: Option<u16>,
     context: Arc<Context>,
-    slot: tokio::sync::OwnedSemaphorePermit,
+    slot: OwnedSemaphorePermit,
 ) {
     // Answers are written as they come; where the socket cannot be told, they only come later.
     stream.set_nodelay(true).ok();

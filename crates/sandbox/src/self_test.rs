@@ -112,7 +112,11 @@ pub fn self_test(
         shown: Vec::new(),
         shared: None,
     };
-    let outcome = supervise::carry_out(&inside.confinement(confinement, mounts), command, host, |_| Ok(()))?;
+    let outcome = supervise::carry_out(&inside.confinement(confinement, mounts), command, host, |listeners| {
+        // Sockets are given, so that what is done with them is attacked too.
+        listeners.connected.iter().for_each(|connected| connected.received_by(|_asked| Ok(())));
+        Ok(())
+    })?;
     let attacked = done(read)?.filter(|_| outcome.end == End::Exited(0)).ok_or(SelfTestError::Unfinished("inside"))?;
     let possible = outside.wait_with_output()?;
     let possible = done(possible.stdout.as_slice())?.ok_or(SelfTestError::Unfinished("outside"))?;

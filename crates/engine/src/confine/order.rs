@@ -19,7 +19,7 @@ use super::layers::{self, TEMPORARY};
 use super::plan::{self, Ground};
 use super::secrets::{self, Source};
 use super::trust::{self, TrustPlace};
-use super::{client, copy, limits, network, strength};
+use super::{bare, client, copy, limits, network, strength};
 use crate::governing;
 use crate::session::{Session, SessionError};
 
@@ -245,9 +245,6 @@ pub fn order(
     let bound = secrets::bound(layers);
     let placeholders = if bound.is_empty() { BTreeMap::new() } else { placeholders(session, &bound)? };
     let mut order = compose(&ground, &bound, &placeholders)?.0;
-    if !namespaces && !bound.is_empty() {
-        return Err("without namespaces no secret can be kept from anybody (`grants.secrets.bind`)".to_owned());
-    }
     secrets::values(&order.sources, session.home).map_err(|error| error.to_string())?;
     if let Some(why) = limits::unheld(&order.confinement.limits) {
         return Err(why);
@@ -260,6 +257,8 @@ pub fn order(
         confinement.temporary_folder = Some(temporary);
         confinement.environment.set.push(("TMPDIR".into(), "/tmp".into()));
         layers::add(confinement, features, session.setting.home.as_deref(), &folder);
+    } else {
+        bare::fit(confinement);
     }
     confinement.environment.drop.extend(session.home.secret_variables.iter().cloned());
     if namespaces {

@@ -4,6 +4,7 @@
 //! run is left, and with the supervisor's own death (even by `SIGKILL`) the kernel ends them.
 
 mod alone;
+mod connected;
 mod environment;
 mod error;
 mod group;
@@ -35,13 +36,15 @@ use rustix::process::{
 
 use writ_policy::Grant;
 
-use crate::confinement::{Confinement, Shown};
+use crate::confinement::{Confinement, Network, Shown};
 use crate::features::Features;
 use crate::inside::{self, Join, Orders};
 use crate::message::{self, Failure, Message};
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
 pub use alone::{close_to_others, detach};
+use connected::Sockets;
+pub use connected::{Asked, Connected};
 pub use error::RunError;
 use error::outside;
 use group::Group;
@@ -50,7 +53,7 @@ pub use identity::STAND_IN;
 pub use noted::{Noted, Use};
 use prepare::Prepared;
 pub use refusals::Refused;
-use refusals::{Seen, Watch};
+use refusals::{Seeing, Seen, Watch};
 use reserved::Names;
 pub use reserved::sweep;
 pub use shared::{Book, Joined, Lease, Shared, listen};
@@ -128,6 +131,8 @@ pub struct Listeners {
     pub dns: Option<UdpSocket>,
     /// For a client's hooks.
     pub hooks: Option<TcpListener>,
+    /// Where there are no namespaces, what the run asks for instead.
+    pub connected: Option<Connected>,
     /// Where namespaces are shared, what stands for the run's own mounts: all its processes have them, and no others.
     pub mounts: Option<OwnedFd>,
 }
@@ -214,7 +219,7 @@ pub fn carry_out<T>(
     host: Host<'_>,
     ready: impl FnOnce(Listeners) -> io::Result<T>,
 ) -> Result<Outcome, RunError> {
-    let (program, noting) = (command.program.clone(), command.noted);
+    let (program, telling, noting) = (command.program.clone(), command.watched, command.noted);
     let forwarded = Mask::of(watch::FORWARDED);
     let ignored = Ignored::now();
     // Held back from here on, so that threads the caller starts in `ready` leave them to this one.
@@ -230,14 +235,16 @@ pub fn carry_out<T>(
     group.join(between.pid()).map_err(|error| RunError::Outside("enter the control group", error))?;
     let plan = &orders.plan;
     let explain = |failure| prepare::explain(failure, plan, &program);
-    let (sandbox, listeners) = stand(&ours, between, &prepared, &orders, confinement, explain)?;
+    let (sandbox, mut listeners) = stand(&ours, between, &prepared, &orders, confinement, explain)?;
+    let sockets = Sockets::begin(&orders, &mut listeners).map_err(|error| RunError::Outside("make sockets", error))?;
     names.placed();
     // What the caller holds from here on is in no core and in nobody's reach.
     let closed = Closed::now().map_err(outside("close this process"))?;
     let kept = ready(listeners).map_err(RunError::Caller)?;
     message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
     let (handle, listener) = await_started(&ours, orders.watched.is_some(), explain)?;
-    let watch = listener.map(|listener| Watch::begin(listener, confinement, noting)).transpose();
+    let seeing = Seeing { confinement: telling.then_some(confinement), noting, sockets };
+    let watch = listener.map(|listener| Watch::begin(listener, seeing)).transpose();
     let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;
     let deadline = confinement.limits.wall_time.map(|limit| started + Duration::from_millis(limit));
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };
@@ -304,7 +311,8 @@ fn stand(
     }
     message::send(socket, Message::Mapped, &[]).map_err(outside("begin"))?;
     if orders.join.is_none() {
-        return Ok((between, await_ready(socket, &confinement.network, explain)?));
+        let network = if orders.namespaces { &confinement.network } else { &Network::Open };
+        return Ok((between, await_ready(socket, network, explain)?));
     }
     let stands = await_joined(socket, &explain).and_then(|first| Ok((first, await_mounts(socket, &explain)?)));
     // It has done its part.

@@ -12,8 +12,8 @@ use rustix::process::Resource;
 
 use super::identity::{self, Who};
 use super::{Command, Joined, RunError, environment, temporary};
-use crate::calls;
-use crate::confinement::{Confinement, Limits, Network};
+use crate::calls::{self, Watched};
+use crate::confinement::{Confinement, Limits, Network, UnixSockets};
 use crate::features::{Features, Layer, Level};
 use crate::inside::{Join, Orders};
 use crate::message::{Failure, Step};
@@ -40,7 +40,9 @@ pub fn prepare(
     if let Some(missing) = features.missing(Level::Landlock).first().filter(|_| !namespaces) {
         return Err(RunError::Layer(*missing));
     }
-    if !namespaces && matches!(confinement.network, Network::Proxied(_)) {
+    let connected = !namespaces && matches!(confinement.network, Network::Proxied(_));
+    if connected && confinement.unix_sockets == UnixSockets::Open {
+        // Whose address is connected to would be decided by memory that may change behind the answer.
         return Err(RunError::Layer(Layer::Networks));
     }
     let identity = identity::of(confinement, features)?;
@@ -69,11 +71,14 @@ pub fn prepare(
         unix_sockets: confinement.unix_sockets,
         namespaces,
         internet: namespaces || confinement.network == Network::Open,
+        connected,
         signals_kept: abi >= ABI::V6,
     };
     let filters = calls::filters(setting)
         .map_err(|error| RunError::Outside("make filters on system calls", io::Error::other(error)))?;
-    let watched = (command.watched && features.notifications).then(|| calls::watched(command.noted));
+    let naming = command.watched && features.notifications;
+    let which = Watched { naming, asking: naming && command.noted, connecting: connected };
+    let watched = (naming || connected).then(|| calls::watched(which));
     let text = |text: OsString| CString::new(text.into_vec());
     let arguments: Result<Vec<CString>, _> =
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();

@@ -19,7 +19,9 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, open, 
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use super::connected::Sockets;
 use super::noted::{Act, Noted, Notes};
+use crate::calls::CONNECTING;
 use crate::confinement::{Confinement, Reading};
 use crate::sys::notify::{self, Call};
 
@@ -48,6 +50,16 @@ pub struct Seen {
     pub noted: Option<Noted>,
 }
 
+/// What is looked at.
+pub struct Seeing<'a> {
+    /// What the command may reach, where it is told what it was refused.
+    pub confinement: Option<&'a Confinement>,
+    /// Whether what is not refused is kept too.
+    pub noting: bool,
+    /// Who makes its sockets, where it makes none itself.
+    pub sockets: Option<Sockets>,
+}
+
 /// A command that is watched.
 pub struct Watch {
     thread: JoinHandle<Seen>,
@@ -57,13 +69,20 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins; with `noting`, what is not refused is kept too.
-    pub fn begin(listener: OwnedFd, confinement: &Confinement, noting: bool) -> io::Result<Self> {
-        let given = Given::of(confinement);
-        let notes = noting.then(Notes::default);
+    /// Begins.
+    pub fn begin(listener: OwnedFd, seeing: Seeing<'_>) -> io::Result<Self> {
+        let given = seeing.confinement.map(Given::of);
+        let notes = seeing.noting.then(Notes::default);
+        let mut sockets = seeing.sockets;
         let (listener, over) = (Arc::new(listener), Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?));
         let (calls, until) = (Arc::clone(&listener), Arc::clone(&over));
-        let thread = thread(move || watch(&calls, Some(&until), Some(&given), notes))?;
+        let thread = thread(move || {
+            if let Some(Err(_)) = sockets.as_ref().map(Sockets::come_near) {
+                // Nobody answers: every call that is handed over fails.
+                return Seen::default();
+            }
+            watch(&calls, Some(&until), given.as_ref(), notes, sockets.as_mut())
+        })?;
         Ok(Self { thread, listener, over })
     }
 
@@ -81,7 +100,7 @@ impl Watch {
 
 /// Lets every call go on, whatever it names, until nobody is left who makes one.
 pub fn let_go_on(listener: OwnedFd) -> io::Result<()> {
-    thread(move || watch(&listener, None, None, None)).map(drop)
+    thread(move || watch(&listener, None, None, None, None)).map(drop)
 }
 
 fn thread(watch: impl FnOnce() -> Seen + Send + 'static) -> io::Result<JoinHandle<Seen>> {
@@ -89,7 +108,13 @@ fn thread(watch: impl FnOnce() -> Seen + Send + 'static) -> io::Result<JoinHandl
 }
 
 /// Answers until nobody makes a call any more, or until it is told that somebody else does.
-fn watch(listener: &OwnedFd, until: Option<&OwnedFd>, given: Option<&Given>, mut notes: Option<Notes>) -> Seen {
+fn watch(
+    listener: &OwnedFd,
+    until: Option<&OwnedFd>,
+    given: Option<&Given>,
+    mut notes: Option<Notes>,
+    mut sockets: Option<&mut Sockets>,
+) -> Seen {
     let mut refused = Vec::new();
     let seen = |refused, notes: Option<Notes>| Seen { refused, noted: notes.map(Notes::end) };
     notify::hurry(listener.as_fd());
@@ -106,6 +131,10 @@ fn watch(listener: &OwnedFd, until: Option<&OwnedFd>, given: Option<&Given>, mut
         }
         // Whoever made it may be gone.
         let Ok(call) = notify::next(listener.as_fd()) else { continue };
+        if let Some(sockets) = sockets.as_deref_mut().filter(|_| CONNECTING.contains(&call.number)) {
+            sockets.answer(listener.as_fd(), &call);
+            continue;
+        }
         if let Some(given) = given.filter(|_| notes.is_some() || refused.len() < MOST) {
             for found in named(&call).into_iter().flatten() {
                 match (given.refuses(&found), &mut notes) {
