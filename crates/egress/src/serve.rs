@@ -3,16 +3,18 @@
 //! Owns the thread. Refuses to begin with rules that cannot be kept. Invariant: when [`Serving::end`] returns, every connection is
 //! closed and every record is kept, or the error says that one is not.
 
+mod handed;
+
 use std::collections::HashSet;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,6 +29,9 @@ use crate::resolve::Resolve;
 use crate::rules::{Rules, RulesError};
 use crate::secret::{SecretError, SecretValue, Secrets};
 use crate::tls::authority::Authority;
+pub use handed::Hand;
+use handed::Handed;
+use handed::handed;
 
 /// Most connections at one time; more wait.
 const CONNECTIONS: usize = 1024;
@@ -87,41 +92,6 @@ pub enum ServeError {
     Start(#[from] io::Error),
 }
 
-/// What comes in another way than through a listener.
-#[derive(Debug)]
-enum Handed {
-    /// A connection to the proxy's port.
-    Stream(TcpStream, OwnedSemaphorePermit),
-    /// What the caller refused, because it was for somewhere else than the proxy.
-    Elsewhere(Option<SocketAddr>, &'static str),
-}
-
-/// Most connections that were handed over and have said nothing yet.
-const SILENT: usize = 512;
-
-/// Where no listener can stand inside: the caller makes both ends of each connection, keeps one for the program and hands the
-/// other over.
-#[derive(Clone, Debug)]
-pub struct Hand {
-    sender: UnboundedSender<Handed>,
-    silent: Arc<Semaphore>,
-}
-
-impl Hand {
-    /// Serves a connection as if it came in at the proxy's port. One that never says anything is on no record.
-    pub fn stream(&self, stream: TcpStream) -> io::Result<()> {
-        let slot = Arc::clone(&self.silent).try_acquire_owned();
-        let slot = slot.map_err(|_none| io::Error::other("too many connections say nothing"))?;
-        stream.set_nonblocking(true)?;
-        self.sender.send(Handed::Stream(stream, slot)).map_err(|_gone| io::Error::other("the run has ended"))
-    }
-
-    /// Records what the caller refused: a connection to this address, or something else that leads past the proxy, in words.
-    pub fn elsewhere(&self, address: Option<SocketAddr>, what: &'static str) -> io::Result<()> {
-        self.sender.send(Handed::Elsewhere(address, what)).map_err(|_gone| io::Error::other("the run has ended"))
-    }
-}
-
 /// Listeners that are being served.
 #[derive(Debug)]
 pub struct Serving {
@@ -153,8 +123,7 @@ pub fn serve_all(listeners: Listeners, setup: Setup, whose: Option<Whose>) -> Re
     let shared = (reporter, ended.clone(), whose);
     let context = Context::new(setup.rules, secrets, setup.authority, setup.resolver, extra, shared);
     let (started, wait) = mpsc::sync_channel(1);
-    let (sender, streams) = tokio::sync::mpsc::unbounded_channel();
-    let hand = Hand { sender, silent: Arc::new(Semaphore::new(SILENT)) };
+    let (hand, streams) = Hand::new();
     let thread =
         thread::Builder::new().name("egress".to_owned()).spawn(move || run(listeners, streams, context, &started))?;
     let serving = Serving { ended, hand, thread: Some(thread) };
@@ -274,58 +243,6 @@ async fn listen(
         () = ended.cancelled() => {}
         () = take => {}
     }
-}
-
-/// Takes what comes in another way. What was refused is recorded also when the run has ended meanwhile.
-async fn handed(
-    mut streams: UnboundedReceiver<Handed>,
-    context: Arc<Context>,
-    tasks: TaskTracker,
-    slots: Arc<Semaphore>,
-) {
-    loop {
-        let next = tokio::select! {
-            biased;
-            next = streams.recv() => next,
-            () = context.ended.cancelled() => None,
-        };
-        match next {
-            Some(Handed::Stream(stream, silent)) if !context.ended.is_cancelled() => {
-                tasks.spawn(spoken(stream, silent, Arc::clone(&context), Arc::clone(&slots)));
-            }
-            Some(Handed::Stream(..)) => {}
-            Some(Handed::Elsewhere(address, what)) => record_elsewhere(&context, address, what).await,
-            None => return,
-        }
-    }
-}
-
-/// Serves a connection from its first byte on: programs make sockets that they never use.
-async fn spoken(stream: TcpStream, silent: OwnedSemaphorePermit, context: Arc<Context>, slots: Arc<Semaphore>) {
-    // One that cannot be served is closed, and says so by that.
-    let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
-    let mut byte = [0];
-    let heard = tokio::select! {
-        () = context.ended.cancelled() => return,
-        heard = stream.peek(&mut byte) => heard,
-    };
-    drop(silent);
-    if !matches!(heard, Ok(1)) {
-        return;
-    }
-    let Ok(slot) = slots.acquire_owned().await else { return };
-    connection(stream, None, context, slot).await;
-}
-
-async fn record_elsewhere(context: &Context, address: Option<SocketAddr>, what: &'static str) {
-    let entry = Entry::new(context.reporter.next_id(), Road::Past);
-    entry.note(|record| {
-        record.host = address.map(|address| address.ip().to_string());
-        record.port = address.map_or(0, |address| address.port());
-    });
-    let asked = address.map_or_else(|| what.to_owned(), |address| format!("`{address}` {what}"));
-    // A reporter that fails has ended everything already.
-    context.reporter.close(entry.last(&Err(Refusal::Past(asked)))).await.ok();
 }
 
 async fn connection(

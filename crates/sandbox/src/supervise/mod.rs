@@ -29,10 +29,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
-use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, dumpable_behavior, pidfd_send_signal, set_dumpable_behavior,
-    waitid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use writ_policy::Grant;
 
@@ -42,6 +39,7 @@ use crate::inside::{self, Join, Orders};
 use crate::message::{self, Failure, Message};
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
+use alone::Closed;
 pub use alone::{close_to_others, detach};
 use connected::Sockets;
 pub use connected::{Asked, Connected};
@@ -341,24 +339,6 @@ struct Restore(Mask);
 impl Drop for Restore {
     fn drop(&mut self) {
         self.0.restore();
-    }
-}
-
-/// While it lives, nobody of the same user can look into this process, and it leaves no core.
-struct Closed(DumpableBehavior);
-
-impl Closed {
-    fn now() -> Result<Self, Errno> {
-        let before = dumpable_behavior()?;
-        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for Closed {
-    fn drop(&mut self) {
-        // What cannot be undone leaves it closed.
-        set_dumpable_behavior(self.0).unwrap_or_default();
     }
 }
 
