@@ -121,7 +121,7 @@ fn programs_use_a_secret_without_having_it() {
         assert!(host.seen().contains(CANARY) || line.contains("git"), "{line}");
     }
     // The value is nowhere, and the authority is gone with its run.
-    let (_, said) = lab.run("env; cat /proc/[0-9]*/environ; cat $SSL_CERT_FILE | tail -1; ls $(dirname $SSL_CERT_FILE); echo x > $SSL_CERT_FILE");
+    let (_, said) = lab.run("env; p=1; cat /proc/$PPID/environ /proc/$p/environ; f=$SSL_CERT_FILE; tail -1 $f; ls $(dirname $SSL_CERT_FILE); echo x > $SSL_CERT_FILE");
     assert!(!said.contains("c4n4ry") && !said.contains("MY_VALUE=") && said.contains("END CERTIFICATE"), "{said}");
     let folder = said.lines().find_map(|line| line.strip_prefix("SSL_CERT_FILE=")).map(PathBuf::from).unwrap();
     assert!(!folder.parent().unwrap().exists() && said.contains("authority.pem"), "{said}");

@@ -42,6 +42,22 @@ fn files_and_network_are_held() {
     }
 }
 
+/// The folder it starts in gives nothing, where something below it is granted.
+#[test]
+fn where_it_starts_is_not_granted() {
+    for who in people() {
+        let world = World::new(who);
+        fs::create_dir(world.folder.join("in")).unwrap();
+        fs::write(world.folder.join("beside"), "secret\n").unwrap();
+        world.open();
+        let mut confinement = closed(&world);
+        confinement.writable = vec![world.path("in")];
+        let told =
+            world.run(&order(&confinement, "cat beside; ls; echo x > new; echo fine > in/new; cat in/new; pwd"), b"");
+        assert_eq!(told.text(), format!("fine\n{}\n", world.folder.display()), "{who:?} {}", told.errors);
+    }
+}
+
 #[test]
 fn what_needs_mounts_is_refused() {
     let world = World::new(Who::Somebody);
