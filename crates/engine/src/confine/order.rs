@@ -252,12 +252,16 @@ pub fn order(
     let confinement = &mut order.confinement;
     if namespaces {
         // What one call leaves in `/tmp`, the next finds; without mounts there is no `/tmp` to write to.
+        confinement.environment.set.push(("TMPDIR".into(), "/tmp".into()));
+    }
+    // A root that may not mount outside of namespaces has no way to lend what lies where only it may go: `/tmp` is each call's own then.
+    if namespaces && (features.user != 0 || features.mapped_owners) {
         let folder = session.store.folder(&session.id);
         let temporary = HostPath::new(folder.join(TEMPORARY)).map_err(|error| error.to_string())?;
         confinement.temporary_folder = Some(temporary);
-        confinement.environment.set.push(("TMPDIR".into(), "/tmp".into()));
         layers::add(confinement, features, session.setting.home.as_deref(), &folder);
-    } else {
+    }
+    if !namespaces {
         bare::fit(confinement);
     }
     confinement.environment.drop.extend(session.home.secret_variables.iter().cloned());
