@@ -115,7 +115,8 @@ fn docker() -> Value {
         "setdomainname",
     ];
     let refuse = |names: Value, error: i32, arguments: Value| json!({"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error, "args": arguments});
-    let mut calls = vec![refuse(json!(refused.as_slice()), EPERM, json!([])), refuse(json!(["clone3"]), ENOSYS, json!([]))];
+    let mut calls =
+        vec![refuse(json!(refused.as_slice()), EPERM, json!([])), refuse(json!(["clone3"]), ENOSYS, json!([]))];
     // New namespaces: of mounts, groups, names, memory, users, processes, networks.
     for bit in [17, 25, 26, 27, 28, 29, 30] {
         let flag = 1u64 << bit;

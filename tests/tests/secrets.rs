@@ -1,7 +1,5 @@
 //! `grants.secrets`: programs in a sandbox use a secret without having it.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 #[cfg(test)]
 #[path = "workplace/host.rs"]
 mod host;

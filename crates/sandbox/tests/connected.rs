@@ -64,10 +64,8 @@ s = socket.socket(); s.connect(('127.0.0.1', 3129)); print(s.recv(99).decode(), 
     }
 }
 
-/// Every other way out, with somebody who listens there.
-#[test]
-fn nothing_else_is_reached() {
-    let program = r#"
+/// Tries every other way; the argument is a port that somebody listens on.
+const OTHERWISE: &str = r#"
 import ctypes, errno, os, socket, struct, sys, threading
 libc = ctypes.CDLL(None, use_errno=True)
 port = int(sys.argv[1])
@@ -117,11 +115,15 @@ sockets = [new() for _ in range(4)]
 for n in range(3000): libc.connect(sockets[n % 4].fileno(), address, 16)
 stop = True; thread.join()
 "#;
+
+/// Every other way out, with somebody who listens there.
+#[test]
+fn nothing_else_is_reached() {
     for who in people() {
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         other.set_nonblocking(true).unwrap();
         let address = other.local_addr().unwrap();
-        let (said, errors) = python(who, program, &[address.port().to_string()]);
+        let (said, errors) = python(who, OTHERWISE, &[address.port().to_string()]);
         assert!(other.accept().is_err(), "somebody came through: {said}");
         assert!(!said.contains("DONE"), "{said}");
         for line in [
