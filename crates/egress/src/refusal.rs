@@ -33,6 +33,10 @@ pub enum Refusal {
     Request(&'static str),
     #[error("the method `{0}` is not carried")]
     Method(String),
+    #[error(
+        "{0}: this machine gives no namespaces, so only programs that use the proxy (HTTP_PROXY, HTTPS_PROXY) reach anything"
+    )]
+    Past(String),
     #[error("SOCKS is not spoken here: use HTTP_PROXY and HTTPS_PROXY")]
     Socks,
     #[error("`{host}` receives a secret, so it is reached over TLS only")]
@@ -82,6 +86,7 @@ impl Refusal {
             Self::NotTls(_) => "not-tls",
             Self::Request(_) => "request",
             Self::Method(_) => "method",
+            Self::Past(_) => "past",
             Self::Socks => "socks",
             Self::PlainSecret { .. } => "plain-secret",
             Self::Placeholder { .. } => "placeholder",
@@ -119,6 +124,7 @@ impl Refusal {
             | Self::Private { .. }
             | Self::NoServerName
             | Self::EncryptedHello
+            | Self::Past(_)
             | Self::PlainSecret { .. }
             | Self::Placeholder { .. }
             | Self::Place { .. }

@@ -29,6 +29,6 @@ pub use message::Step;
 pub use plan::{PlanError, is_reserve};
 pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test};
 pub use supervise::{
-    Act, Book, Command, End, Host, Joined, Lease, Listeners, Memory, MemoryHeldBy, Noted, Observer, Outcome, Refused,
-    RunError, STAND_IN, Shared, Use, close_to_others, detach, listen, read_now, run, sweep,
+    Act, Asked, Book, Command, Connected, End, Host, Joined, Lease, Listeners, Memory, MemoryHeldBy, Noted, Observer,
+    Outcome, Refused, RunError, STAND_IN, Shared, Use, close_to_others, detach, listen, read_now, run, sweep,
 };

@@ -19,7 +19,7 @@ use super::layers::{self, TEMPORARY};
 use super::plan::{self, Ground, Said};
 use super::secrets::{self, Source};
 use super::trust::{self, TrustPlace};
-use super::{client, copy, limits, network, strength};
+use super::{bare, client, copy, limits, network, strength};
 use crate::governing;
 use crate::session::{Session, SessionError};
 
@@ -251,9 +251,6 @@ pub fn order(
     let bound = secrets::bound(layers);
     let placeholders = if bound.is_empty() { BTreeMap::new() } else { placeholders(session, &bound)? };
     let mut order = compose(&ground, &bound, &placeholders)?.0;
-    if !namespaces && !bound.is_empty() {
-        return Err("without namespaces no secret can be kept from anybody (`grants.secrets.bind`)".to_owned());
-    }
     secrets::values(&order.sources, session.home).map_err(|error| error.to_string())?;
     if let Some(why) = limits::unheld(&order.confinement.limits) {
         return Err(why);
@@ -261,11 +258,17 @@ pub fn order(
     let confinement = &mut order.confinement;
     if namespaces {
         // What one call leaves in `/tmp`, the next finds; without mounts there is no `/tmp` to write to.
+        confinement.environment.set.push(("TMPDIR".into(), "/tmp".into()));
+    }
+    // A root that may not mount outside of namespaces has no way to lend what lies where only it may go: `/tmp` is each call's own then.
+    if namespaces && (features.user != 0 || features.mapped_owners) {
         let folder = session.store.folder(&session.id);
         let temporary = HostPath::new(folder.join(TEMPORARY)).map_err(|error| error.to_string())?;
         confinement.temporary_folder = Some(temporary);
-        confinement.environment.set.push(("TMPDIR".into(), "/tmp".into()));
         layers::add(confinement, features, session.setting.home.as_deref(), &folder);
+    }
+    if !namespaces {
+        bare::fit(confinement);
     }
     confinement.environment.drop.extend(session.home.secret_variables.iter().cloned());
     if namespaces {

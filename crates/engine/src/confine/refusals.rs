@@ -90,6 +90,7 @@ impl Refusal {
     fn words(&self, folder: &Path) -> String {
         let path = Path::new(&self.path);
         let path = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
+        let path = if path.is_empty() { ".".into() } else { path };
         let act = if self.change { "change" } else { "open" };
         let why = self.rule.as_deref().unwrap_or("outside of what its sandbox gives: `writ sandbox plan`");
         format!("denied to {act} `{}` ({})", visible::line(&path), visible::line(why))

@@ -27,7 +27,7 @@ use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
 use super::traffic::{self, Reached, Traffic};
-use super::{copy, limits, tracked, trust};
+use super::{bare, copy, limits, tracked, trust};
 use crate::Home;
 use crate::session::{Session, SessionError};
 
@@ -114,7 +114,8 @@ pub fn supervise<T>(
     let seen_to_change = Arc::new(Left::default());
     command.observer = Some(seen_to_change.observer());
     let noting = command.noted;
-    let around = Around { recorder, grant, order, confinement: &confinement, host };
+    let mounts = level >= Level::Namespaces;
+    let around = Around { recorder, grant, order, confinement: &confinement, host, mounts };
     let Carried { mut ran, lease, traffic, certificate } = match order.shared {
         Some(shared) => around.shared(shared, &command)?,
         None => around.alone(command, beside)?,
@@ -172,6 +173,8 @@ struct Around<'a> {
     order: &'a Order,
     confinement: &'a Confinement,
     host: Host<'a>,
+    /// Whether anything can be mounted.
+    mounts: bool,
 }
 
 /// A run that was carried out.
@@ -213,9 +216,16 @@ impl Around<'_> {
     ) -> Result<Carried, SuperviseError> {
         let authority = trust::begin(&self.order.trust)?;
         let certificate = authority.as_ref().map(|authority| authority.certificate().clone());
-        command.shown = trust::shown(&self.order.trust, certificate.as_ref());
+        let shown = trust::shown(&self.order.trust, certificate.as_ref());
+        let mut confinement = Cow::Borrowed(self.confinement);
+        let _files = if self.mounts {
+            command.shown = shown;
+            None
+        } else {
+            bare::show(&self.order.trust, shown, &mut command, &mut confinement)?
+        };
         let traffic = Arc::new(Traffic::of(self.recorder.clone()));
-        let ran = writ_sandbox::run(self.grant, self.confinement, command, self.host, |mut listeners| {
+        let ran = writ_sandbox::run(self.grant, &confinement, command, self.host, |mut listeners| {
             let beside = beside(listeners.hooks.take())?;
             // Only now: the first process inside began as a copy of this one.
             let values = secrets::values(&self.order.sources, &self.recorder.home).map_err(io::Error::other)?;

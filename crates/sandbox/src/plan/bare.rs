@@ -18,7 +18,8 @@ pub fn plan(confinement: &Confinement, abi: ABI) -> Result<Plan, PlanError> {
     let open = confinement.reading == Reading::Open;
     let mut readable = if open { vec![PathBuf::from("/")] } else { vec![PathBuf::from("/proc")] };
     if !open {
-        for path in confinement.readable.iter().map(HostPath::as_path).chain([confinement.folder.as_path()]) {
+        // Not the folder it starts in: a right on it would be one on all below it. To enter it needs none.
+        for path in confinement.readable.iter().map(HostPath::as_path) {
             let resolved = look(path)?;
             let folder = present(path, &resolved)?;
             let rights = if folder { reading() } else { of_a_file(reading(), abi) };

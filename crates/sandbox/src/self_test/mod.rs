@@ -116,7 +116,11 @@ pub fn self_test(
         output: Some(OwnedFd::from(write)),
         ..Command::new("self-test", arguments.iter().cloned().chain([text(&world)]))
     };
-    let outcome = supervise::carry_out(&tested, command, host, |_| Ok(()));
+    let outcome = supervise::carry_out(&tested, command, host, |listeners| {
+        // Sockets are given, so that what is done with them is attacked too.
+        listeners.connected.iter().for_each(|connected| connected.received_by(|_asked| Ok(())));
+        Ok(())
+    });
     ground::clear(confinement);
     let outcome = outcome?;
     let attacked = done(read)?.filter(|_| outcome.end == End::Exited(0)).ok_or(SelfTestError::Unfinished("inside"))?;
