@@ -224,6 +224,8 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
             match next() {
                 Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
+                // What a session may use, and what that costs.
+                Some("limits" | "prices") => !matches!(next(), Some("" | "show")),
                 // Both take a protection away from those who rely on attestations.
                 Some("attestation") => matches!(next(), Some("refresh" | "prune") | None),
                 // What a copy kept from the folder.

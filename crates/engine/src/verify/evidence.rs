@@ -18,7 +18,7 @@ use writ_evidence::row::{MAX_LINE, Row};
 use writ_store::{Store, StoreError, regular_file};
 
 use super::key::{self, KeyUsed, NOT_THERE};
-use super::report::{Outcome, Phase, Report, Standing, Status, Unobserved};
+use super::report::{LIMITS, Outcome, Phase, Report, Standing, Status, Unobserved};
 use super::{Options, VerifyError, decisions, optional, session_id};
 use crate::Home;
 use crate::session::PUBLIC_KEY;
@@ -255,8 +255,12 @@ impl Evidence {
         if checked.empty {
             return Status::Empty;
         }
-        if phases.iter().filter(failed).any(|phase| !about_key(&phase)) {
+        let about_limits = |phase: &&Phase| phase.name == LIMITS;
+        if phases.iter().filter(failed).any(|phase| !about_key(&phase) && !about_limits(&phase)) {
             return Status::Broken;
+        }
+        if phases.iter().filter(failed).any(|phase| about_limits(&phase)) {
+            return Status::Breached;
         }
         if report.checkpoints == 0 && report.strangers > 0 {
             return Status::UnknownKey;
