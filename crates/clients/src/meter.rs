@@ -31,9 +31,6 @@ pub struct Meter {
     growing: Vec<Growing>,
     /// Lines about usage that cannot be read, and subagents that are not.
     unread: u64,
-    /// What the caller keeps with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<Digest>,
     /// Every message that was counted.
     #[serde(skip)]
     counted: Vec<[u8; NAME]>,

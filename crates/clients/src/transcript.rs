@@ -30,6 +30,9 @@ pub trait Transcripts {
     /// Tells what one transcript says of usage from byte `from` on, where a line begins, in the order of its lines.
     fn usage(&self, path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reach, TranscriptError>;
 
+    /// Whether a transcript tells, near its end, of a call: a client writes what the model said a little after it asks its hooks.
+    fn tells_of(&self, path: &Path, call: &str) -> bool;
+
     /// What the client notes of the subagent whose transcript this is.
     fn note(&self, path: &Path) -> AgentNote;
 }

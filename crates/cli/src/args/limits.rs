@@ -45,7 +45,7 @@ pub enum PricesCommand {
         #[command(flatten)]
         format: FormatArgs,
     },
-    /// Set what a model costs on this machine, in US dollars for a million tokens.
+    /// Set what a model costs on this machine, in US dollars for a million tokens. Sessions that run keep the prices they began with.
     #[command(
         after_help = "Examples:\n  writ prices set my-model --input 3 --output 15\n  writ prices set claude-opus-5 --input 4 --output 20 --cache-read 0.40\n\nLeft out, reading from a cache \
         costs as input does, writing to one 1.25 times and, for an hour, twice as much."
@@ -80,4 +80,7 @@ pub struct PriceArgs {
     /// One search of the web.
     #[arg(long, value_name = "USD")]
     pub search: Option<String>,
+    /// How many times that, where it is asked to be fast.
+    #[arg(long, value_name = "TIMES")]
+    pub fast: Option<f64>,
 }

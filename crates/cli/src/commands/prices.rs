@@ -105,7 +105,7 @@ fn price(args: &PriceArgs) -> Result<Price, Failure> {
         cache_write_hour: given(args.cache_write_hour.as_ref())?.unwrap_or_else(|| times(8)),
         search: given(args.search.as_ref())?,
         batch: None,
-        fast: None,
+        fast: args.fast.filter(|times| (0.0..=1000.0).contains(times)),
         long: None,
     })
 }

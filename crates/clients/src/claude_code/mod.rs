@@ -157,6 +157,10 @@ impl Transcripts for ClaudeCode {
         usage::read(path, from, take)
     }
 
+    fn tells_of(&self, path: &Path, call: &str) -> bool {
+        usage::tells_of(path, call)
+    }
+
     fn note(&self, path: &Path) -> AgentNote {
         usage::note(path)
     }

@@ -5,10 +5,10 @@
 //! Invariant: a line that speaks of it and cannot be read is told as such, so that nobody takes unknown for nothing. Format page:
 //! `spec/clients/claude-code.md`.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 use serde::Deserialize;
 use writ_core::json::{self, Limits, Loose, Value, parse_with};
 use writ_core::regular_file;
@@ -19,6 +19,8 @@ use crate::usage::{AgentNote, Rate, Spoken, Tokens};
 
 /// Largest note beside a transcript.
 const NOTE_LIMIT: u64 = 1 << 20;
+/// How much of a transcript's end is looked at for a call.
+const END: u64 = 1 << 20;
 /// The model of lines that the client wrote in the model's place.
 const NO_MODEL: &str = "<synthetic>";
 
@@ -121,6 +123,21 @@ fn totals(models: &Value) -> Option<Vec<(String, Tokens)>> {
         Some((model.to_owned(), tokens))
     };
     models.as_object()?.iter().map(total).collect()
+}
+
+/// Whether the end of a transcript tells of a call, in a line that has its end.
+pub fn tells_of(path: &Path, call: &str) -> bool {
+    let end = || {
+        let mut file = regular_file::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
+        let mut bytes = Vec::new();
+        file.take(END).read_to_end(&mut bytes)?;
+        io::Result::Ok(bytes)
+    };
+    let bytes = end().unwrap_or_default();
+    let whole = memchr::memrchr(b'\n', &bytes).and_then(|end| bytes.get(..end)).unwrap_or_default();
+    memmem::find(whole, json::to_compact(call).as_bytes()).is_some()
 }
 
 #[derive(Default, Deserialize)]

@@ -2,8 +2,9 @@
 //!
 //! Owns the reading under the ledger's lock, so that hooks that come at once count nothing twice, and the file that says how far was
 //! read (`usage`), which can be lost: then everything is read again. Refuses to take unknown for nothing (R70). Invariant: what the state
-//! says never falls, unless a human changed a price. Page: `spec/limits.md`.
+//! says never falls. Page: `spec/limits.md`.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::thread::sleep;
@@ -15,7 +16,7 @@ use writ_clients::meter::{AgentUse, Meter};
 use writ_clients::transcript::{MAIN, TranscriptError, Transcripts};
 use writ_clients::usage::{Rate, Tokens};
 use writ_core::{Digest, Event, EventKind, Money, SessionId};
-use writ_policy::{Measure, Usage};
+use writ_policy::{Action, Measure, Policy, Usage, near, refusals};
 use writ_store::{Store, regular_file};
 
 use super::prices::Prices;
@@ -28,11 +29,11 @@ const KEPT: &str = "usage";
 const MAX_KEPT: u64 = 64 << 20;
 /// Longest reason that every row repeats.
 const MAX_WHY: usize = 160;
-/// How long a call waits for its client to begin its transcript, and how often that is looked for.
-const PATIENCE: (Duration, u32) = (Duration::from_millis(20), 15);
+/// How long is waited for what a client is about to write, and how often that is looked for.
+const PATIENCE: (Duration, u32) = (Duration::from_millis(10), 30);
 
 /// Where a session keeps a table of prices.
-pub fn prices_file(digest: Digest) -> String {
+fn prices_file(digest: Digest) -> String {
     format!("prices/{}.json", digest.hex())
 }
 
@@ -52,11 +53,23 @@ pub fn measure(session: &mut Session<'_>, input: &Event) -> Result<Option<Meter>
     if !spend && !limited(Measure::TokensIn) && !limited(Measure::TokensOut) {
         return Ok(None);
     }
-    let mut usage = session.state.usage.clone().unwrap_or_default();
-    usage.unknown = None;
     let known = kept(session.store, &session.id);
     let mut meter = known.clone().unwrap_or_default();
-    match read(&mut meter, input, session.client, &usage) {
+    count(session, &mut meter, input, spend)?;
+    if is_nearly_reached(session) && is_told_soon(session, input) {
+        count(session, &mut meter, input, spend)?;
+    }
+    if known.as_ref() != Some(&meter) {
+        session.keep_soon(KEPT, &meter.to_bytes())?;
+    }
+    Ok(Some(meter))
+}
+
+/// Reads what is new, and says in the state what was used in all.
+fn count(session: &mut Session<'_>, meter: &mut Meter, input: &Event, spend: bool) -> Result<(), SessionError> {
+    let mut usage = session.state.usage.clone().unwrap_or_default();
+    usage.unknown = None;
+    match read(meter, input, session.client, &usage) {
         Ok(()) if meter.unread() > 0 => {
             usage.unknown = Some(format!("{} lines or transcripts that tell of it cannot be read", meter.unread()));
         }
@@ -68,13 +81,49 @@ pub fn measure(session: &mut Session<'_>, input: &Event) -> Result<Option<Meter>
     usage.tokens_in = usage.tokens_in.max(all.all_input());
     usage.tokens_out = usage.tokens_out.max(all.output);
     if spend {
-        price(session, &mut meter, agents.values(), &mut usage)?;
-    }
-    if known.as_ref() != Some(&meter) {
-        session.keep_soon(KEPT, &meter.to_bytes())?;
+        price(session, &agents, &mut usage)?;
     }
     session.state.usage = Some(usage);
-    Ok(Some(meter))
+    Ok(())
+}
+
+/// Whether a limit that would refuse is near and not reached, so that the next answer counts.
+fn is_nearly_reached(session: &Session<'_>) -> bool {
+    let Ok(in_force) = session.policy() else { return false };
+    let tally = session.tally();
+    let near = |policy: &&Policy| {
+        let measures = near(policy, tally).into_iter().map(|(measure, _)| measure);
+        measures.filter(|measure| measure.is_told_by_client()).count() > 0
+    };
+    in_force.policies().iter().any(near)
+        && in_force.policies().iter().all(|policy| refusals(policy, tally, Action::Request).is_empty())
+}
+
+/// Waits a little for the message that made the calls at hand: the client asks its hooks before it writes that down. Returns whether
+/// it is there now.
+fn is_told_soon(session: &Session<'_>, input: &Event) -> bool {
+    let call = match &input.kind {
+        EventKind::PreToolUse(used) => Some(&used.id),
+        EventKind::PostToolBatch { calls } => calls.last().map(|last| &last.call.id),
+        _ => None,
+    };
+    let transcripts = session.client.and_then(Client::transcripts);
+    let (Some(call), Some(transcripts), Some(main)) = (call, transcripts, input.transcript.as_deref()) else {
+        return false;
+    };
+    let (pause, times) = PATIENCE;
+    let name = input.agent.as_ref().map_or(MAIN, |agent| agent.id.as_str());
+    for attempt in 0..times {
+        let files = transcripts.files(Path::new(main)).map(|listing| listing.files).unwrap_or_default();
+        if files.iter().any(|(agent, path)| agent == name && transcripts.tells_of(path, call)) {
+            // It may have come between the count and this look.
+            return true;
+        }
+        if attempt + 1 < times {
+            sleep(pause);
+        }
+    }
+    false
 }
 
 fn read(meter: &mut Meter, input: &Event, client: Option<&dyn Client>, before: &Usage) -> Result<(), String> {
@@ -115,43 +164,59 @@ fn patiently(
     meter.read(transcripts, main).map(drop)
 }
 
-/// Says what it cost. The prices are kept with the session, and a row names them when they are others than before.
-fn price<'a>(
+/// Says what it cost. A session goes on with the prices that it began with; only a model that had none takes the one that it has now.
+fn price(
     session: &mut Session<'_>,
-    meter: &mut Meter,
-    agents: impl Iterator<Item = &'a AgentUse>,
+    agents: &BTreeMap<String, AgentUse>,
     usage: &mut Usage,
 ) -> Result<(), SessionError> {
-    let prices = match session
-        .home
-        .state()
-        .map_err(|error| error.to_string())
-        .and_then(|state| Prices::open(state).map_err(|error| error.to_string()))
-    {
+    let mut prices = match begun_with(session) {
         Ok(prices) => prices,
         Err(why) => {
             usage.unknown = Some(why.chars().take(MAX_WHY).collect());
             return Ok(());
         }
     };
-    let digest = prices.digest();
-    let same = meter.note == Some(digest);
     usage.unpriced = None;
     let mut sum = Money::default();
-    for agent in agents {
-        match prices.cost(agent) {
+    for agent in agents.values() {
+        let cost = match prices.cost(agent) {
+            Err(_) => {
+                let now = Prices::open(session.store.root());
+                now.map(|now| prices.learn(agent, &now))
+                    .map_or_else(|error| Err(error.to_string()), |()| prices.cost(agent))
+            }
+            known => known,
+        };
+        match cost {
             Ok(cost) => sum = [sum, cost].into_iter().sum(),
-            Err(model) => usage.unpriced = Some(model),
+            Err(model) => usage.unpriced = Some(model.chars().take(MAX_WHY).collect()),
         }
     }
-    usage.spend = if same { usage.spend.max(sum) } else { sum };
-    if !same {
+    usage.spend = usage.spend.max(sum);
+    let digest = prices.digest();
+    if session.state.prices != Some(digest) {
         session.keep(&prices_file(digest), &prices.to_bytes())?;
+        session.state.prices = Some(digest);
         let draft = session.event(PRICED, Priced { prices: digest });
         session.append(draft)?;
-        meter.note = Some(digest);
     }
     Ok(())
+}
+
+/// The prices that the session began with, or those of now where it begins.
+fn begun_with(session: &Session<'_>) -> Result<Prices, String> {
+    match session.state.prices {
+        None => Prices::open(session.store.root()).map_err(|error| error.to_string()),
+        Some(digest) => prices_of(&session.store.folder(&session.id), digest),
+    }
+}
+
+/// The prices that a session kept.
+pub fn prices_of(folder: &Path, digest: Digest) -> Result<Prices, String> {
+    let bytes = regular_file::read(&folder.join(prices_file(digest)), MAX_KEPT);
+    let bytes = bytes.ok().filter(|bytes| Digest::of(bytes) == digest);
+    bytes.and_then(|bytes| Prices::kept(&bytes)).ok_or_else(|| "the prices that the session kept are gone".to_owned())
 }
 
 #[derive(Serialize)]

@@ -223,6 +223,16 @@ impl Prices {
         names.iter().find_map(|name| self.models.get(*name)).map(|(price, _)| price)
     }
 
+    /// Takes from other prices those that an agent's use needs and that are not here.
+    pub fn learn(&mut self, agent: &AgentUse, others: &Self) {
+        for (rate, tokens) in &agent.used {
+            let known = self.of(&rate.model).and_then(|price| price.of(rate, *tokens)).is_some();
+            if let Some(price) = others.of(&rate.model).filter(|_| !known) {
+                self.models.insert(price.model.clone(), (price.clone(), false));
+            }
+        }
+    }
+
     /// What an agent's use costs, rounded up to a micro-dollar; else a model that has no price at the rate that was used.
     pub fn cost(&self, agent: &AgentUse) -> Result<Money, String> {
         let mut sum: u128 = 0;

@@ -104,6 +104,9 @@ pub struct State {
     /// What it used by its client's own word, where its policy limits that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Digest of the prices that it is counted with, where its policy limits what it spends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Digest>,
     /// Limits that a human raised.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub raised: Raised,
@@ -177,6 +180,7 @@ impl State {
             pending: false,
             tested: None,
             usage: None,
+            prices: None,
             raised: Raised::new(),
             refused: None,
             warned: Vec::new(),
@@ -252,6 +256,7 @@ mod tests {
             ..Usage::default()
         });
         Measure::ALL.into_iter().for_each(|measure| state.raise(measure, counts));
+        state.prices = Some(digest);
         (state.warned, state.refused) = (Measure::ALL.to_vec(), Some(Refused::Prompt));
         let text = json::to_canonical(&state);
         assert!(text.len() <= 2 << 10, "{}: {text}", text.len());

@@ -23,7 +23,7 @@ use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::protect;
 use crate::session::millis_between;
 use crate::session::observed::Observed;
-use crate::session::rows::UNREADABLE;
+use crate::session::rows::{PRICED, UNREADABLE};
 use crate::session::state::{Action, State};
 
 /// What is said of a state that is not what its row makes of the one before.
@@ -145,6 +145,7 @@ impl<'a> Replay<'a> {
                 given.then_some(()).ok_or("the approval it takes back was never given")?;
             }
             (RowDecision::Checkpoint, "claim") => self.claim(row, &mut expected)?,
+            (RowDecision::Checkpoint, PRICED) => expected.prices = digest(row.detail.get("prices")),
             (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => expected.told = after.told.clone(),
             (RowDecision::Checkpoint, "policy-accepted") => {
                 expected.policy = after.policy.clone();

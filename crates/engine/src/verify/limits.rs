@@ -14,20 +14,15 @@ use writ_core::json::{self, Value};
 use writ_core::{Decision, Digest, Money, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::{Action, Enforced, Limit, Measure, Policy, Refused, Tally, Usage, enforce, near, refusals};
-use writ_store::regular_file;
 
 use super::decisions::event;
 use super::report::{LIMITS, Outcome, Phase, Standing};
 use crate::decide::outcome::rules;
-use crate::limits::meter::prices_file;
-use crate::limits::prices::Prices;
+use crate::limits::meter::prices_of;
 use crate::limits::raise::Raise;
 use crate::session::millis_between;
-use crate::session::rows::{NEAR, PRICED, PROMPT_REFUSED, RAISED, TURN_ENDED};
+use crate::session::rows::{NEAR, PROMPT_REFUSED, RAISED, TURN_ENDED};
 use crate::session::state::State;
-
-/// Largest table of prices that is read.
-const MAX_PRICES: u64 = 4 << 20;
 
 /// Whether a state's use follows from the one before: what was counted is not taken back.
 pub fn follows(before: Option<&Usage>, after: Option<&Usage>) -> Result<(), String> {
@@ -106,7 +101,6 @@ pub struct Used {
     began: Option<Timestamp>,
     ended: Option<Timestamp>,
     last: Option<State>,
-    prices: Option<Digest>,
     mains: Vec<PathBuf>,
 }
 
@@ -116,9 +110,6 @@ impl Used {
         self.began = self.began.or(Some(row.timestamp));
         self.ended = Some(row.timestamp);
         let text = |name: &str| row.detail.get(name).and_then(Value::as_str);
-        if event(row) == PRICED {
-            self.prices = text("prices").and_then(|text| Digest::parse(text).ok()).or(self.prices);
-        }
         if let Some(main) = text("transcript").map(PathBuf::from).filter(|main| !self.mains.contains(main)) {
             self.mains.push(main);
         }
@@ -142,7 +133,7 @@ impl Used {
         }
         let told = policy.limits().iter().any(|limit| limit.measure.is_told_by_client());
         let recorded = last.usage.clone().unwrap_or_default();
-        let counted = if told { self.counted(folder, transcripts) } else { Ok(Usage::default()) };
+        let counted = if told { self.counted(folder, transcripts, last.prices) } else { Ok(Usage::default()) };
         let (usage, mut findings, doubt) = reconciled(recorded, counted, told);
         let tally = Tally { usage: Some(&usage), ..last.tally(millis_between(began, ended)) };
         let (mut outcome, mut parts) = (if doubt { Outcome::Absent } else { Outcome::Passed }, Vec::new());
@@ -169,7 +160,12 @@ impl Used {
     }
 
     /// Counts the transcripts again.
-    fn counted(&self, folder: &Path, transcripts: Option<&dyn Transcripts>) -> Result<Usage, String> {
+    fn counted(
+        &self,
+        folder: &Path,
+        transcripts: Option<&dyn Transcripts>,
+        prices: Option<Digest>,
+    ) -> Result<Usage, String> {
         let transcripts = transcripts.ok_or("the session's client keeps no transcript that tells it")?;
         let mut meter = Meter::default();
         for main in &self.mains {
@@ -183,11 +179,8 @@ impl Used {
         let unread = meter.unread();
         let unknown = (unread > 0).then(|| format!("{unread} lines or transcripts that tell of it cannot be read"));
         let mut usage = Usage { tokens_in: all.all_input(), tokens_out: all.output, unknown, ..Usage::default() };
-        if let Some(digest) = self.prices {
-            let path = folder.join(prices_file(digest));
-            let bytes = regular_file::read(&path, MAX_PRICES).map_err(|error| format!("the prices: {error}"))?;
-            let prices = Prices::kept(&bytes).filter(|_| Digest::of(&bytes) == digest);
-            let prices = prices.ok_or("the prices that were kept are not those that a row names")?;
+        if let Some(digest) = prices {
+            let prices = prices_of(folder, digest)?;
             let mut sums: BTreeMap<&str, Money> = BTreeMap::new();
             for (name, agent) in &agents {
                 match prices.cost(agent) {
