@@ -86,7 +86,6 @@ impl Talk {
     /// `writ` with these words at a terminal of its own.
     fn human(&self, words: &str) -> (bool, String) {
         let writ = self.place.command(&[]).get_program().to_string_lossy().into_owned();
-        let mut command = self.place.command(&[]);
         let (folder, state) = (self.place.folder.clone(), self.place.folder.join("state"));
         let mut script = std::process::Command::new("script");
         script.args(["-qec", &format!("'{writ}' {words}"), "/dev/null"]).current_dir(folder.join("repository"));
@@ -96,7 +95,6 @@ impl Talk {
             .env("HOME", folder)
             .env("WRIT_STATE_DIR", state);
         let output = script.stdin(std::process::Stdio::null()).output().unwrap();
-        drop(command.stdin(std::process::Stdio::null()));
         (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
     }
 

@@ -72,12 +72,12 @@ fn a_message_counts_once_however_often_it_is_told() {
 #[test]
 fn what_comes_late_is_caught_up_with_and_what_is_kept_comes_out_the_same() {
     let (talk, mut meter) = (Talk::new(), Meter::default());
-    let (whole, half) = (line("a", 10, 1), line("b", 10, 1));
-    Talk::add(&talk.main, &whole);
-    Talk::add(&talk.main, &half[..20]);
+    let (whole, late) = (line("a", 10, 1), line("b", 10, 1));
+    let (half, rest) = late.split_at(20);
+    Talk::add(&talk.main, &(whole + half));
     talk.read(&mut meter);
     assert_eq!(used(&meter, MAIN), (10, 1));
-    Talk::add(&talk.main, &half[20..]);
+    Talk::add(&talk.main, rest);
     fs::write(talk.of("x").with_extension("meta.json"), r#"{"agentType":"worker","toolUseId":"t1"}"#).unwrap();
     Talk::add(&talk.of("x"), &line("c", 5, 5));
     let mut kept = Meter::from_bytes(&meter.to_bytes()).unwrap();

@@ -34,6 +34,7 @@ pub const RUN: &str = "run";
 
 /// Decides a call, records it, answers.
 pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
+    meter::measure(session, input)?;
     let Recorded { decision, sandbox, action, policy, .. } = record(session, input, used, None)?;
     let answer = reply(session, input, policy.as_ref(), &decision, action);
     Ok(if sandbox.is_some() { order::answer(session, &used.call, &used.id, answer) } else { answer })
@@ -92,9 +93,6 @@ fn record(
     });
     if let Some(test) = test {
         tested::record(session, test)?;
-    }
-    if whole.is_none() {
-        meter::measure(session, input)?;
     }
     let DecidedCall { mut decision, judged, proofs, layer, policy, sandbox } = decide(session, call, Some(id), whole);
     let action = Action {

@@ -51,19 +51,14 @@ pub fn record(
         EventKind::UserPromptSubmit { prompt } => {
             let observed = match stops::check(session, input, Action::Prompt)? {
                 Checked::Refuses(answer) => return Ok(answer),
-                Checked::Observed(verdict) => Some(verdict),
-                Checked::Lets => None,
+                Checked::Lets { observed } => observed,
             };
-            session.state.turns += 1;
-            session.state.refused = None;
+            (session.state.turns, session.state.refused) = (session.state.turns + 1, None);
             ("prompt", About::Prompt { prompt: Digest::of(prompt.as_bytes()), observed })
         }
         EventKind::PostToolBatch { calls } => {
             unhooked::batch(session, input, calls)?;
-            return match stops::check(session, input, Action::Request)? {
-                Checked::Refuses(answer) => Ok(answer),
-                Checked::Observed(_) | Checked::Lets => stops::warn(session, input, "PostToolBatch"),
-            };
+            return stops::request(session, input);
         }
         EventKind::SubagentStop { .. } => ("subagent-stop", About::Nothing {}),
         EventKind::PreCompact { trigger } => ("compact", About::Compact { trigger: trigger.as_deref() }),
@@ -107,14 +102,22 @@ pub fn record(
     if matches!(event, EventKind::SessionEnd { .. }) && session.within.is_none() {
         layers::remove(session.store, &session.id);
     }
-    match event {
-        EventKind::SessionStart { .. } if name == STARTED => Ok(welcome(session)),
-        EventKind::SessionEnd { .. } => Ok(farewell(session, answer)),
-        EventKind::UserPromptSubmit { .. } if answer.reply == Reply::Silent => {
-            stops::warn(session, input, "UserPromptSubmit")
-        }
-        _ => Ok(answer),
+    let started = name == STARTED;
+    last_word(session, input, started, answer)
+}
+
+/// What is said once the row is there.
+fn last_word(session: &mut Session<'_>, input: &Event, started: bool, answer: Answer) -> Result<Answer, SessionError> {
+    if started {
+        return Ok(welcome(session));
     }
+    if matches!(input.kind, EventKind::SessionEnd { .. }) {
+        return Ok(farewell(session, answer));
+    }
+    if matches!(input.kind, EventKind::UserPromptSubmit { .. }) && answer.reply == Reply::Silent {
+        return stops::warn(session, input, "UserPromptSubmit");
+    }
+    Ok(answer)
 }
 
 /// The detail of a row about an event that is no call.

@@ -33,9 +33,10 @@ struct Near<'a> {
 /// What is said of something between calls.
 pub enum Checked {
     /// It goes on.
-    Lets,
-    /// It goes on, because the policy only observes.
-    Observed(Verdict),
+    Lets {
+        /// What it would have come to, had the policy not only observed.
+        observed: Option<Verdict>,
+    },
     /// It is refused, with this answer.
     Refuses(Answer),
 }
@@ -43,19 +44,16 @@ pub enum Checked {
 /// Brings the count up to date and holds it against the limits, where the policy has some.
 pub fn check(session: &mut Session<'_>, input: &Event, action: Action) -> Result<Checked, SessionError> {
     if !session.state.policy.as_ref().is_some_and(|policy| policy.limited) {
-        return Ok(Checked::Lets);
+        return Ok(Checked::Lets { observed: None });
     }
     meter::measure(session, input)?;
-    let Ok(in_force) = session.policy() else { return Ok(Checked::Lets) };
+    let Ok(in_force) = session.policy() else { return Ok(Checked::Lets { observed: None }) };
     let policy = &in_force.accepted.policy;
     let decision = Decision::from_reasons(refusals(policy, session.tally(), action));
     let (rules, mode) = (rules(&decision), policy.enforce());
     let Enforced { decision, observed } = enforce(mode, decision);
-    if let Some(verdict) = observed {
-        return Ok(Checked::Observed(verdict));
-    }
     let Some(reason) = decision.reasons.first().filter(|_| decision.verdict == Verdict::Deny) else {
-        return Ok(Checked::Lets);
+        return Ok(Checked::Lets { observed });
     };
     let why = format!(
         "writ: {} ({} in policy `{}`). To go on: {}",
@@ -76,6 +74,14 @@ pub fn check(session: &mut Session<'_>, input: &Event, action: Action) -> Result
     draft.denial_reason = Some(rule);
     session.append(draft)?;
     Ok(Checked::Refuses(Answer::from(Reply::Block { reason: why.clone() }).with_message(why)))
+}
+
+/// Behind a turn's calls: ends the turn, or tells the agent that a limit is near.
+pub fn request(session: &mut Session<'_>, input: &Event) -> Result<Answer, SessionError> {
+    match check(session, input, Action::Request)? {
+        Checked::Refuses(answer) => Ok(answer),
+        Checked::Lets { .. } => warn(session, input, "PostToolBatch"),
+    }
 }
 
 /// Tells the agent once of each limit of which four fifths are used.

@@ -102,11 +102,9 @@ fn is_nearly_reached(session: &Session<'_>) -> bool {
 /// Waits a little for the message that made the calls at hand: the client asks its hooks before it writes that down. Returns whether
 /// it is there now.
 fn is_told_soon(session: &Session<'_>, input: &Event) -> bool {
-    let call = match &input.kind {
-        EventKind::PreToolUse(used) => Some(&used.id),
-        EventKind::PostToolBatch { calls } => calls.last().map(|last| &last.call.id),
-        _ => None,
-    };
+    let last = if let EventKind::PostToolBatch { calls } = &input.kind { calls.last() } else { None };
+    let used = if let EventKind::PreToolUse(used) = &input.kind { Some(used) } else { last.map(|last| &last.call) };
+    let call = used.map(|used| &used.id);
     let transcripts = session.client.and_then(Client::transcripts);
     let (Some(call), Some(transcripts), Some(main)) = (call, transcripts, input.transcript.as_deref()) else {
         return false;
