@@ -61,14 +61,35 @@ impl Measure {
         matches!(self, Self::TokensOut | Self::Turns | Self::ToolCalls)
     }
 
-    /// An amount of it, for people.
+    /// An amount of it, for people: `$5.00`, `1 tool call`.
     pub fn shown(self, amount: u64) -> String {
+        let plural = if amount == 1 { "" } else { "s" };
+        match self.unit() {
+            Some(unit) => format!("{} {unit}{plural}", self.number(amount)),
+            None => self.number(amount),
+        }
+    }
+
+    /// An amount and the most it may be: `$1.00 of $5.00`, `3 of 20 tool calls`.
+    pub fn shown_of(self, amount: u64, most: u64) -> String {
+        format!("{} of {}", self.number(amount), self.shown(most))
+    }
+
+    /// What is counted, where its number alone does not say so.
+    const fn unit(self) -> Option<&'static str> {
+        match self {
+            Self::Spend | Self::WallTime => None,
+            Self::TokensIn | Self::TokensOut => Some("token"),
+            Self::Turns => Some("turn"),
+            Self::ToolCalls => Some("tool call"),
+        }
+    }
+
+    fn number(self, amount: u64) -> String {
         match self {
             Self::Spend => Money::from_micros(amount).to_string(),
-            Self::TokensIn | Self::TokensOut => format!("{} tokens", thousands(amount)),
-            Self::Turns => format!("{amount} turns"),
             Self::WallTime => duration(amount),
-            Self::ToolCalls => format!("{amount} tool calls"),
+            Self::TokensIn | Self::TokensOut | Self::Turns | Self::ToolCalls => thousands(amount),
         }
     }
 
@@ -260,7 +281,7 @@ fn refusal(policy: &Policy, limit: &Limit, tally: Tally<'_>, action: Action) -> 
             (format!("what the session used is not known, and the policy limits it: {why}"), instead)
         }
         Ok(used) if is_reached(measure, used, most, tally, action) => {
-            let (used_up, most_shown) = (measure.shown(used), measure.shown(most));
+            let (used_up, most_shown) = (measure.number(used), measure.shown(most));
             let message = match measure {
                 Measure::ToolCalls | Measure::Turns => {
                     format!("the session has had the {most_shown} that the policy gives it")
@@ -302,7 +323,7 @@ pub fn near(policy: &Policy, tally: Tally<'_>) -> Vec<(Measure, String)> {
         let (measure, most) = (limit.measure, tally.limit(limit));
         let used = tally.used(measure).ok().filter(|used| used.saturating_mul(5) >= most.saturating_mul(4))?;
         let then = if limit.post_hoc { "more than that fails verification" } else { "then the session is stopped" };
-        Some((measure, format!("{} of {} are used ({measure}); {then}", measure.shown(used), measure.shown(most))))
+        Some((measure, format!("{} are used ({measure}); {then}", measure.shown_of(used, most))))
     };
     policy.limits().iter().filter_map(near).collect()
 }

@@ -155,8 +155,5 @@ fn four_fifths_are_near() {
         Policy::parse(br#"{"version":"1.0","name":"l","limits":{"maxToolCalls":10,"maxSpendUSD":1}}"#, ROOT).unwrap();
     let said = |calls| near(&policy, Tally { calls, ..Tally::default() });
     assert_eq!((said(7).len(), said(8).len()), (0, 1));
-    assert_eq!(
-        said(8)[0].1,
-        "8 tool calls of 10 tool calls are used (maxToolCalls); more than that fails verification"
-    );
+    assert_eq!(said(8)[0].1, "8 of 10 tool calls are used (maxToolCalls); more than that fails verification");
 }

@@ -73,7 +73,9 @@ pub fn check(session: &mut Session<'_>, input: &Event, action: Action) -> Result
     draft.decision = RowDecision::Denied;
     draft.denial_reason = Some(rule);
     session.append(draft)?;
-    Ok(Checked::Refuses(Answer::from(Reply::Block { reason: why.clone() }).with_message(why)))
+    let answer = Answer::from(Reply::Block { reason: why.clone() });
+    // Why a prompt is not taken its user is told anyway; why a turn ended, only so.
+    Ok(Checked::Refuses(if action == Action::Prompt { answer } else { answer.with_message(why) }))
 }
 
 /// Behind a turn's calls: ends the turn, or tells the agent that a limit is near.

@@ -42,11 +42,12 @@ impl LimitShown {
 
     /// `$1.20 of $5.00`
     pub fn text(&self) -> String {
-        let most = self.limit.shown(self.most);
         let mut text = match (&self.used, &self.unknown) {
-            (Some(used), _) => format!("{} of {most}", self.limit.shown(*used)),
-            (None, Some(why)) => format!("not known of {most}: {why}"),
-            (None, None) => format!("not known of {most}"),
+            (Some(used), _) => self.limit.shown_of(*used, self.most),
+            (None, why) => {
+                let most = self.limit.shown(self.most);
+                format!("not known, of {most}: {}", why.as_deref().unwrap_or_default())
+            }
         };
         if let Some(from) = self.raised_from {
             text.push_str(&format!(" (raised from {})", self.limit.shown(from)));

@@ -234,6 +234,6 @@ fn verdict(limit: &Limit, tally: Tally<'_>) -> Result<(String, bool), String> {
     let (measure, most) = (limit.measure, tally.limit(limit));
     let used = tally.used(measure)?;
     let reached = if !limit.post_hoc && used >= most { " (reached)" } else { "" };
-    let text = format!("{} of {}{reached}", measure.shown(used), measure.shown(most));
+    let text = format!("{}{reached}", measure.shown_of(used, most));
     Ok((text, limit.post_hoc && used > most))
 }
