@@ -7,8 +7,14 @@ use serde::Serialize;
 use writ_clients::Client;
 use writ_core::json::Value;
 use writ_core::{Event, SessionId, visible};
+use writ_evidence::row::Row;
 
 use super::state::State;
+
+/// `detail.event`.
+pub fn event(row: &Row) -> &str {
+    row.detail.get("event").and_then(Value::as_str).unwrap_or_default()
+}
 
 /// The event of a row about a payload that could not be read.
 pub const UNREADABLE: &str = "unreadable-payload";

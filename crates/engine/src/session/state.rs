@@ -224,7 +224,8 @@ mod tests {
     use super::*;
     use writ_core::Money;
 
-    /// Whatever a session has come to, what every row repeats stays below two kibibytes.
+    /// Whatever a session has come to, what every row repeats stays below two kibibytes, or three where
+    /// its policy limits what it may use.
     #[test]
     fn the_state_has_a_bound() {
         let digest = Digest::of(b"");
@@ -249,17 +250,21 @@ mod tests {
             (counts, counts, counts, counts, counts);
         (state.blocks, state.pending) = (Some(Blocks { total: counts, agents: digest }), true);
         state.told = Some(digest.to_string());
+        let text = json::to_canonical(&state);
+        assert!(text.len() <= 2 << 10, "{}: {text}", text.len());
+        let why = Some("w".repeat(160));
         state.usage = Some(Usage {
             tokens_in: counts,
             tokens_out: counts,
             spend: Money::from_micros(counts),
-            ..Usage::default()
+            unknown: why.clone(),
+            unpriced: why,
         });
         Measure::ALL.into_iter().for_each(|measure| state.raise(measure, counts));
-        state.prices = Some(digest);
         (state.warned, state.refused) = (Measure::ALL.to_vec(), Some(Refused::Prompt));
+        state.prices = Some(digest);
         let text = json::to_canonical(&state);
-        assert!(text.len() <= 2 << 10, "{}: {text}", text.len());
+        assert!(text.len() <= 3 << 10, "{}: {text}", text.len());
         let later = Timestamp::from_millis(until.millis() + 1);
         assert_eq!(state.grant(digest, later, later), Some(()), "those that have ended make room");
         assert_eq!(state.grants.len(), 1);

@@ -23,6 +23,7 @@ use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::protect;
 use crate::session::millis_between;
 use crate::session::observed::Observed;
+pub use crate::session::rows::event;
 use crate::session::rows::{PRICED, UNREADABLE};
 use crate::session::state::{Action, State};
 
@@ -311,11 +312,6 @@ fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {
 
 fn digest(value: Option<&Value>) -> Option<Digest> {
     value.and_then(Value::as_str).and_then(|text| Digest::parse(text).ok())
-}
-
-/// `detail.event`.
-pub fn event(row: &Row) -> &str {
-    row.detail.get("event").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn recorded_rules(row: &Row) -> Vec<String> {

@@ -15,13 +15,12 @@ use writ_core::{Decision, Digest, Money, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::{Action, Enforced, Limit, Measure, Policy, Refused, Tally, Usage, enforce, near, refusals};
 
-use super::decisions::event;
 use super::report::{LIMITS, Outcome, Phase, Standing};
 use crate::decide::outcome::rules;
 use crate::limits::meter::prices_of;
 use crate::limits::raise::Raise;
 use crate::session::millis_between;
-use crate::session::rows::{NEAR, PROMPT_REFUSED, RAISED, TURN_ENDED};
+use crate::session::rows::{NEAR, PROMPT_REFUSED, RAISED, TURN_ENDED, event};
 use crate::session::state::State;
 
 /// Whether a state's use follows from the one before: what was counted is not taken back.

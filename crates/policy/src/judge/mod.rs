@@ -3,6 +3,7 @@
 //! Owns the reasons: each rule that speaks becomes one; deny beats ask beats allow (R5). Looks at nothing but policy, setting
 //! and facts. Invariant: facts read back from the record get the same verdict from the same rules. Page: `spec/policy.md`.
 
+mod limits;
 mod places;
 mod tools;
 
@@ -11,10 +12,12 @@ use std::collections::HashSet;
 use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
 
 use crate::facts::{Apply, Facts, LIMIT, OTHER_SHELL, PathFact, PathKind, SEARCH, SYNTAX, TEXT_HOST, TextFact};
-use crate::limits::{self, Action, Tally};
+use crate::limits::{Action, Tally};
 use crate::policy::Policy;
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
+
+pub use limits::{near, refusals};
 
 /// Rules that are Writ's own.
 const MALFORMED: &str = "writ:malformed-input";
