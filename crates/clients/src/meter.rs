@@ -84,6 +84,32 @@ struct Growing {
     tokens: Tokens,
 }
 
+/// Looks names up in a reading: few of them by going through the list, many in a set that is made for it.
+#[derive(Default)]
+struct Known {
+    looked: usize,
+    set: Option<HashSet<[u8; NAME]>>,
+}
+
+impl Known {
+    /// From how many on a set is worth making.
+    const MANY: usize = 32;
+
+    fn holds(&mut self, counted: &[[u8; NAME]], name: [u8; NAME]) -> bool {
+        self.looked += 1;
+        if self.looked < Self::MANY {
+            return counted.contains(&name);
+        }
+        self.set.get_or_insert_with(|| counted.iter().copied().collect()).contains(&name)
+    }
+
+    fn add(&mut self, name: [u8; NAME]) {
+        if let Some(set) = &mut self.set {
+            set.insert(name);
+        }
+    }
+}
+
 /// A message's name.
 fn name(id: &str) -> [u8; NAME] {
     Digest::of(id.as_bytes()).as_bytes().first_chunk().copied().unwrap_or_default()
@@ -121,7 +147,7 @@ impl Meter {
         let Listing { files, unread } = transcripts.files(main)?;
         let key = main.to_string_lossy().into_owned();
         let mut talk = self.mains.remove(&key).unwrap_or_default();
-        let mut known = None;
+        let mut known = Known::default();
         let mut result = Ok(unread > 0 && self.unread < unread);
         self.unread = self.unread.max(unread);
         for (agent, path) in files {
@@ -141,7 +167,7 @@ impl Meter {
         path: &Path,
         agent: &str,
         talk: &mut Conversation,
-        known: &mut Option<HashSet<[u8; NAME]>>,
+        known: &mut Known,
     ) -> Result<bool, TranscriptError> {
         let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
         let before = talk.files.get(agent);
@@ -176,7 +202,7 @@ impl Meter {
         Ok(new)
     }
 
-    fn message(&mut self, agent: &str, id: &str, rate: &Rate, tokens: Tokens, known: &mut Option<HashSet<[u8; NAME]>>) {
+    fn message(&mut self, agent: &str, id: &str, rate: &Rate, tokens: Tokens, known: &mut Known) {
         let name = name(id);
         if let Some(told) = self.growing.iter_mut().rev().find(|told| told.id == id) {
             let more = tokens.beyond(told.tokens);
@@ -188,10 +214,10 @@ impl Meter {
             self.agents.entry(agent).or_default().add(&rate, more);
             return;
         }
-        let known = known.get_or_insert_with(|| self.counted.iter().copied().collect());
-        if !known.insert(name) {
+        if known.holds(&self.counted, name) {
             return;
         }
+        known.add(name);
         self.counted.push(name);
         self.agents.entry(agent.to_owned()).or_default().add(rate, tokens);
         if self.growing.len() >= GROWING {

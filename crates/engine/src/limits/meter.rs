@@ -176,10 +176,12 @@ fn price(
         }
     };
     usage.unpriced = None;
+    let mut learnt = session.state.prices.is_none();
     let mut sum = Money::default();
     for agent in agents.values() {
         let cost = match prices.cost(agent) {
             Err(_) => {
+                learnt = true;
                 let now = Prices::open(session.store.root());
                 now.map(|now| prices.learn(agent, &now))
                     .map_or_else(|error| Err(error.to_string()), |()| prices.cost(agent))
@@ -192,8 +194,8 @@ fn price(
         }
     }
     usage.spend = usage.spend.max(sum);
-    let digest = prices.digest();
-    if session.state.prices != Some(digest) {
+    let digest = learnt.then(|| prices.digest()).filter(|digest| session.state.prices != Some(*digest));
+    if let Some(digest) = digest {
         session.keep(&prices_file(digest), &prices.to_bytes())?;
         session.state.prices = Some(digest);
         let draft = session.event(PRICED, Priced { prices: digest });
