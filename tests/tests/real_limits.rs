@@ -39,8 +39,8 @@ fn told(place: &Place) -> (Value, String) {
     let mains: Vec<PathBuf> = mains.collect();
     let [main] = mains.as_slice() else { panic!("{mains:?}") };
     let lines = fs::read_to_string(main).unwrap();
-    let lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let last = lines.filter(|line| line["type"] == "cost-state").last().unwrap();
+    let mut lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let last = lines.rfind(|line| line["type"] == "cost-state").unwrap();
     (last, main.file_stem().unwrap().to_string_lossy().into_owned())
 }
 
@@ -83,7 +83,6 @@ fn a_spend_limit_stops_a_session_in_the_middle_and_a_human_lets_it_go_on() {
     assert_eq!(ended.len(), 1, "{ended:#?}");
 
     // The next prompt of the same conversation reaches no model.
-    let mut place = place;
     place.arguments = vec!["--resume".to_owned(), id];
     let ran = place.run_client(&client, serve(scripts()), "go on", &[]);
     let output = String::from_utf8_lossy(&ran.stdout).into_owned();
