@@ -9,12 +9,14 @@ pub mod claude_code;
 pub mod cursor;
 pub mod generic;
 mod hints;
+pub mod meter;
 pub mod program;
 pub mod servers;
 pub mod settings;
 pub mod shell_calls;
 pub mod text;
 pub mod transcript;
+pub mod usage;
 pub mod work;
 
 pub use hints::Hints;

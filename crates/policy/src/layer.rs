@@ -7,7 +7,8 @@
 use writ_core::{Decision, Matched, Reason, Subject, Verdict};
 
 use crate::facts::Facts;
-use crate::judge::{Tally, judge_alone};
+use crate::judge::judge_alone;
+use crate::limits::Tally;
 use crate::policy::Policy;
 use crate::protect::Setting;
 
@@ -43,7 +44,7 @@ impl<'a> Layer<'a> {
 }
 
 /// Applies policies to the facts of one call.
-pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally) -> Decision {
+pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally<'_>) -> Decision {
     let mut reasons = Vec::new();
     let mut all_name_it = true;
     for layer in layers {

@@ -7,7 +7,8 @@ use crate::domains::Domains;
 use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
 use crate::host_rule::HostRule;
-use crate::members::{Claims, Consequences, FailFast};
+use crate::limits::Limit;
+use crate::members::{Claims, Consequences};
 use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
 use crate::sandbox::{Sandbox, Secrets};
 use crate::schema::{self, Kind, join};
@@ -26,7 +27,7 @@ pub struct Policy {
     claims: Claims,
     consequences: Consequences,
     pub(crate) tokens: Option<Verdict>,
-    pub(crate) limits: FailFast,
+    limits: Vec<Limit>,
     enforce: Enforce,
     confine: Option<Confine>,
     sandbox: Sandbox,
@@ -130,7 +131,7 @@ impl Policy {
             claims,
             consequences,
             tokens,
-            limits: FailFast::read(&document),
+            limits: Limit::read_all(&document),
             enforce,
             confine: Confine::read(&document),
             sandbox,
@@ -152,6 +153,11 @@ impl Policy {
     /// Which losses ask or deny.
     pub const fn consequences(&self) -> Consequences {
         self.consequences
+    }
+
+    /// What a session may use.
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
     }
 
     /// What an agent's DONE is worth.

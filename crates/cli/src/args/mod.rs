@@ -3,6 +3,7 @@
 mod attestation;
 mod claims;
 mod evaluate;
+mod limits;
 mod policy;
 mod sandbox;
 mod serve;
@@ -19,6 +20,7 @@ pub use attestation::{
 };
 pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
+pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
 pub use serve::{LogFormat, McpCommand, McpServeArgs, ServeArgs};
@@ -147,6 +149,12 @@ pub enum Command {
         approve --list       what was approved and has not run yet\n  writ approve --revoke 3f9a1c02"
     )]
     Approve(ApproveArgs),
+    /// Show what a session used of its limits, or raise one.
+    #[command(subcommand)]
+    Limits(LimitsCommand),
+    /// Show and set what models cost.
+    #[command(subcommand)]
+    Prices(PricesCommand),
     /// List and show recorded sessions.
     #[command(subcommand)]
     Session(SessionCommand),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
-use writ_engine::decide::approvals;
+use writ_engine::session::kept_policy;
 use writ_engine::session::state::State;
 use writ_evidence::row::Row;
 use writ_store::Store;
@@ -23,7 +23,7 @@ pub fn run(command: &SessionCommand) -> Result<(), Failure> {
             let store = store(&environment::home())?;
             let id = session(&store, named.as_deref())?;
             let rows = store.rows(&id).map_err(Failure::could_not)?;
-            let policy = rows.last().and_then(|last| approvals::kept_policy(&store, &id, last));
+            let policy = rows.last().and_then(|last| kept_policy(&store, &id, last));
             ledger::show_rows(&rows, policy.as_ref(), format.format);
             Ok(())
         }

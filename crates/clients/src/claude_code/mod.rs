@@ -15,6 +15,7 @@ use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Places, Settings, SettingsError};
 use crate::shell_calls::ShellCalls;
 use crate::transcript::{Listing, Reach, Told, TranscriptError, Transcripts};
+use crate::usage::{AgentNote, Spoken};
 use crate::work::Work;
 use crate::{Client, Hints, PayloadError};
 
@@ -26,6 +27,7 @@ pub mod servers;
 pub mod settings;
 mod shell_calls;
 pub mod transcript;
+mod usage;
 pub mod version;
 pub mod work;
 
@@ -157,6 +159,18 @@ impl Transcripts for ClaudeCode {
 
     fn work(&self, path: &Path) -> Option<Work> {
         work::read(path)
+    }
+
+    fn usage(&self, path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reach, TranscriptError> {
+        usage::read(path, from, take)
+    }
+
+    fn tells_of(&self, path: &Path, call: &str) -> bool {
+        usage::tells_of(path, call)
+    }
+
+    fn note(&self, path: &Path) -> AgentNote {
+        usage::note(path)
     }
 }
 

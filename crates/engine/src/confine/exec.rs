@@ -23,7 +23,7 @@ use super::strength::{self, StrengthError};
 use super::supervise::{CONFINED, SuperviseError, supervise};
 use crate::Home;
 use crate::session::SessionError;
-use crate::session::rows::event_of;
+use crate::session::rows::event;
 
 /// A line to run.
 #[derive(Clone, Debug)]
@@ -131,7 +131,7 @@ fn order(store: &Store, line: &Line<'_>) -> Result<Granted, ExecError> {
         }
         match row.decision {
             RowDecision::Completed | RowDecision::Failed => answered.set(Some(row.timestamp)),
-            RowDecision::Checkpoint if event_of(row) == CONFINED => over.set(true),
+            RowDecision::Checkpoint if event(row) == CONFINED => over.set(true),
             _ => {}
         }
         matches!(row.decision, RowDecision::Approved | RowDecision::Asked)

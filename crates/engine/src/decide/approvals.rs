@@ -20,10 +20,8 @@ use crate::governing::in_force::{self, PolicyRef};
 use crate::governing::{self, Governing, Trust};
 use crate::session::shown::{Shown, cite};
 use crate::session::state::{MAX_GRANTS, State, short};
-use crate::session::{Session, SessionError};
+use crate::session::{Session, SessionError, kept_policy};
 
-/// Largest policy that was kept.
-const MAX_POLICY: u64 = 4 << 20;
 /// Largest attestation that was kept.
 const MAX_ATTESTATION: u64 = 64 << 20;
 /// How long a grant lasts.
@@ -151,15 +149,6 @@ fn cited(policy: Option<&Policy>, rule: &str) -> String {
     }
 }
 
-/// The policy that a row was decided under, as the session keeps it.
-pub fn kept_policy(store: &Store, id: &SessionId, row: &Row) -> Option<Policy> {
-    let accepted = State::from_detail(&row.detail)?.policy?;
-    let path = store.folder(id).join("policies").join(accepted.file.hex());
-    let bytes = regular_file::read(&path, MAX_POLICY).ok()?;
-    let inner = governing::unwrap(&accepted.path, &bytes, || Ok(Vec::new())).ok()?.0;
-    Policy::parse(inner.as_deref().unwrap_or(&bytes), &accepted.root().to_string_lossy()).ok()
-}
-
 /// What a human granted in this session and was not used yet, oldest first; those that have ended too.
 pub fn granted(store: &Store, id: &SessionId) -> Result<Vec<Grant>, ApprovalError> {
     let last = store.last_row(id)?;
@@ -264,6 +253,7 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, A
     session.state.policy = Some(PolicyRef::to(&governing));
     // What was approved was approved under the policy before.
     session.state.grants.clear();
+    session.state.forget_limits();
     (session.state.told, session.state.pending) = (None, false);
     let draft = session.event("policy-accepted", Accepted { from: policy.file });
     session.append(draft)?;

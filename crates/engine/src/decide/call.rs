@@ -14,7 +14,7 @@ use writ_policy::{Enforced, Facts, Grant, Held, Layer, Policy, enforce, judge};
 
 use super::authored;
 use super::look::{CallContext, Looked, look};
-use super::outcome::{POLICY_UNUSABLE, and_pending, approved, changed_policy, row_decision, rules};
+use super::outcome::{POLICY_UNUSABLE, and_pending, approved, changed_policy, is_limited, row_decision, rules};
 use super::reply::{denial, explain, reply};
 use crate::attest::proofs::Proof;
 use crate::attest::{subject, verdicts};
@@ -22,7 +22,8 @@ use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
 use crate::confine::tested;
 use crate::governing;
-use crate::governing::in_force::{Change, InForce};
+use crate::governing::in_force::Change;
+use crate::limits::meter;
 use crate::session::rows::Who;
 use crate::session::state::Action;
 use crate::session::{Blocked, Session, SessionError};
@@ -34,6 +35,7 @@ pub const RUN: &str = "run";
 
 /// Decides a call, records it, answers.
 pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
+    meter::measure(session, input)?;
     let Recorded { decision, sandbox, action, policy, .. } = record(session, input, used, None)?;
     let answer = reply(session, input, policy.as_ref(), &decision, action);
     Ok(if sandbox.is_some() { order::answer(session, &used.call, &used.id, answer) } else { answer })
@@ -83,7 +85,7 @@ fn record(
     let (tool, cwd) = (mask_id(&call.tool), mask_id(&input.cwd));
     let digest = call.digest();
     let test = session.policy().ok().and_then(|in_force| {
-        let layers = layers_of(in_force);
+        let layers = in_force.policies();
         match (&session.within, whole) {
             (Some(_), _) => None,
             (None, Some(whole)) => tested::due_whole(session, call, &layers, whole),
@@ -124,7 +126,7 @@ fn record(
     };
     session.state.observed += u64::from(observed.is_some());
     if whole.is_none() {
-        count(session, decision.verdict);
+        count(session, &decision);
     }
     let runs = if let ToolKind::Shell { command } = &call.kind { tests_run::runs(command) } else { Vec::new() };
     let detail = Detail {
@@ -176,7 +178,7 @@ pub fn after(
     input: &Event,
     used: &ToolUse,
     outcome: Result<&Value, &String>,
-) -> Result<Answer, SessionError> {
+) -> Result<(), SessionError> {
     let exit = outcome.err().and_then(|error| shell_calls(session)?.exit_code(error));
     let exit = exit.filter(|_| matches!(used.call.kind, ToolKind::Shell { .. }));
     let detail = ResultDetail { event: "tool-result", exit, standing: "observed", who: Who::of(input) };
@@ -189,8 +191,7 @@ pub fn after(
     draft.tool_name = Some(used.call.tool.clone());
     draft.result_hash = Some(result);
     session.append(draft)?;
-    authored::remember(session, &used.call, outcome.is_ok())?;
-    Ok(Reply::Silent.into())
+    authored::remember(session, &used.call, outcome.is_ok())
 }
 
 /// The client's own way with lines, where it takes others than the model's.
@@ -337,7 +338,7 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>, whole: Optio
     let change = in_force.change.as_ref().and_then(Change::layer);
     let mut changed = change.map(|change| look(&change.policy, call, &surroundings));
     let (mut sandbox, mut held) = (None, Held::default());
-    let layers = layers_of(in_force);
+    let layers = in_force.policies();
     let prepared = match (&session.within, whole) {
         // A sandbox inside a sandbox cannot be: the run's holds it.
         (Some(within), _) => {
@@ -359,7 +360,7 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>, whole: Optio
     }
     let mut layers = vec![Layer::own(&governing.policy, &facts)];
     layers.extend(change.zip(changed.as_ref()).map(|(change, look)| changed_policy(&change.policy, &look.facts)));
-    let decision = and_pending(judge(&layers, &session.setting, session.state.tally()), session.state.pending);
+    let decision = and_pending(judge(&layers, &session.setting, session.tally()), session.state.pending);
     judged.facts = Some(facts);
     let file = change.map(|change| change.file);
     if let Some((file, looked)) = file.zip(changed) {
@@ -367,12 +368,6 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>, whole: Optio
         judged.layer = Some(ChangedPolicy { file, facts: looked.facts });
     }
     DecidedCall { decision, judged, proofs, layer: file, policy: Some(governing.policy.clone()), sandbox }
-}
-
-/// The policies that all have to permit.
-pub(crate) fn layers_of(in_force: &InForce) -> Vec<&Policy> {
-    let change = in_force.change.as_ref().and_then(Change::layer);
-    [&in_force.accepted.policy].into_iter().chain(change.map(|change| &change.policy)).collect()
 }
 
 /// What an allowed call runs in. Where a human says yes, it may use what the policies leave to them.
@@ -387,7 +382,7 @@ fn sandbox_of(
     if !granted && decision.verdict != Verdict::Ask {
         return Some(prepared);
     }
-    let layers = layers_of(session.policy().ok()?);
+    let layers = session.policy().ok()?.policies();
     order::prepare(session, call, &layers, true).and_then(Result::ok).or(Some(prepared))
 }
 
@@ -407,10 +402,13 @@ fn blocked_reason(session: &Session<'_>, blocked: &Blocked) -> Reason {
     }
 }
 
-fn count(session: &mut Session<'_>, verdict: Verdict) {
-    match verdict {
+fn count(session: &mut Session<'_>, decision: &Decision) {
+    match decision.verdict {
         Verdict::Allow => session.state.calls += 1,
         Verdict::Ask => session.state.asked += 1,
         Verdict::Deny => session.state.denied += 1,
+    }
+    if is_limited(decision) {
+        session.state.refuse_call();
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
+use writ_policy::Policy;
 use writ_store::{Store, StoreError, regular_file};
 
 use super::find;
@@ -25,6 +26,14 @@ pub struct InForce {
     pub accepted: Governing,
     /// What is at its place now, where that is something else.
     pub change: Option<Change>,
+}
+
+impl InForce {
+    /// The policies that all have to permit.
+    pub fn policies(&self) -> Vec<&Policy> {
+        let change = self.change.as_ref().and_then(Change::layer);
+        [&self.accepted.policy].into_iter().chain(change.map(|change| &change.policy)).collect()
+    }
 }
 
 /// The policy a session runs under, as a human last accepted it.
@@ -44,6 +53,9 @@ pub struct PolicyRef {
     /// Whether Writ wrote it for one run alone: it is no file, and nothing can become of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
+    /// Whether it limits what the session may use: only then is that looked at when no call is judged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub limited: bool,
 }
 
 impl PolicyRef {
@@ -56,6 +68,7 @@ impl PolicyRef {
             digest: governing.policy.digest(),
             signed: governing.signed.as_str().to_owned(),
             own: false,
+            limited: !governing.policy.limits().is_empty(),
         }
     }
 

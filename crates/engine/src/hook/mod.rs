@@ -5,6 +5,7 @@
 //! answer that lets a call run has its row on disk first.
 
 mod lifecycle;
+mod stops;
 
 use std::error::Error;
 use std::path::{Component, Path, PathBuf};
@@ -238,8 +239,14 @@ fn answered(session: &mut Session<'_>, input: &Event, prepared: Prepared) -> Res
     match &input.kind {
         EventKind::PreToolUse(call) => call::before(session, input, call),
         EventKind::PermissionRequest { call } => call::permission(session, input, call),
-        EventKind::PostToolUse { call, response, .. } => call::after(session, input, call, Ok(response)),
-        EventKind::PostToolUseFailure { call, error, .. } => call::after(session, input, call, Err(error)),
+        EventKind::PostToolUse { call, response, .. } => {
+            call::after(session, input, call, Ok(response))?;
+            stops::warn(session, input, "PostToolUse")
+        }
+        EventKind::PostToolUseFailure { call, error, .. } => {
+            call::after(session, input, call, Err(error))?;
+            stops::warn(session, input, "PostToolUseFailure")
+        }
         other => lifecycle::record(session, input, other, prepared),
     }
 }

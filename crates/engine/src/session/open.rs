@@ -48,13 +48,14 @@ impl<'a> Session<'a> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         if let Some(row) = guard.last() {
             let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
-            let (setting, _) = recorded(store, id)?;
+            let (setting, _, began) = recorded(store, id)?;
             return Ok(Self {
                 store,
                 id: id.clone(),
                 state,
                 setting: Setting { now, ..setting },
                 now,
+                began,
                 home,
                 client: writ_clients::named(input.client),
                 fresh: false,
@@ -85,6 +86,7 @@ impl<'a> Session<'a> {
             state,
             setting,
             now,
+            began: now,
             home,
             client: writ_clients::named(input.client),
             fresh: true,
@@ -116,6 +118,7 @@ impl<'a> Session<'a> {
             state: State::fresh(None),
             setting,
             now,
+            began: now,
             home,
             client: writ_clients::named(input.client),
             fresh: true,
@@ -141,7 +144,7 @@ impl<'a> Session<'a> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         let row = guard.last().ok_or(SessionError::Vanished)?;
         let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
-        let (setting, client) = recorded(store, id)?;
+        let (setting, client, began) = recorded(store, id)?;
         let (setting, in_force) = (Setting { now, ..setting }, OnceCell::new());
         Ok(Self {
             store,
@@ -149,6 +152,7 @@ impl<'a> Session<'a> {
             state,
             setting,
             now,
+            began,
             home,
             client,
             fresh: false,
@@ -159,10 +163,11 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The setting and the client in the genesis row.
-fn recorded(store: &Store, id: &SessionId) -> Result<(Setting, Option<&'static dyn Client>), SessionError> {
+/// The setting and the client in the genesis row, and its moment.
+fn recorded(store: &Store, id: &SessionId) -> Result<(Setting, Option<&'static dyn Client>, Timestamp), SessionError> {
     let genesis = store.first_row(id)?;
-    let found = genesis.and_then(|first| Some((protect::recorded(&first.detail)?, rows::client(&first.detail).ok())));
+    let found = genesis
+        .and_then(|first| Some((protect::recorded(&first.detail)?, rows::client(&first.detail).ok(), first.timestamp)));
     Ok(found.ok_or(StateError { sequence: 0 })?)
 }
 

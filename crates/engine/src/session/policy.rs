@@ -4,12 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use writ_core::{Digest, SessionId};
-use writ_store::Store;
+use writ_evidence::row::Row;
+use writ_policy::Policy;
+use writ_store::{Store, regular_file};
 
 use super::state::State;
 use super::{Blocked, Session, SessionError};
 use crate::governing::in_force::{self, Change, InForce, Open};
 use crate::governing::{self, Governing, Trust};
+
+/// Largest policy that was kept.
+const MAX_POLICY: u64 = 4 << 20;
 
 impl Session<'_> {
     /// The policy as a human last accepted it and what became of its file, or what stands in its way. Looked at once.
@@ -111,10 +116,19 @@ pub fn confined_repository(store: &Store, id: &SessionId) -> Option<PathBuf> {
     let document = || {
         let bytes = governing::read(&kept).ok().filter(|bytes| Digest::of(bytes) == accepted.file)?;
         let inner = governing::unwrap(&kept, &bytes, || Ok(Vec::new())).ok()?.0;
-        writ_policy::Policy::parse(inner.as_deref().unwrap_or(&bytes), "/").ok()
+        Policy::parse(inner.as_deref().unwrap_or(&bytes), "/").ok()
     };
     let confined = document().is_none_or(|policy| policy.confine().is_some());
     confined.then(|| governing::repository(accepted.root()).to_owned())
+}
+
+/// The policy that a row was decided under, as the session keeps it.
+pub fn kept_policy(store: &Store, id: &SessionId, row: &Row) -> Option<Policy> {
+    let accepted = State::from_detail(&row.detail)?.policy?;
+    let path = store.folder(id).join("policies").join(accepted.file.hex());
+    let bytes = regular_file::read(&path, MAX_POLICY).ok()?;
+    let inner = governing::unwrap(&accepted.path, &bytes, || Ok(Vec::new())).ok()?.0;
+    Policy::parse(inner.as_deref().unwrap_or(&bytes), &accepted.root().to_string_lossy()).ok()
 }
 
 /// Which policy a human wants a new session to begin under.

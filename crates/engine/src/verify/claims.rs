@@ -12,7 +12,7 @@ use writ_evidence::tally::{Tally, listed};
 
 use super::report::{Outcome, Phase, Standing};
 use crate::claims::PREDICATE_TYPE;
-use crate::session::rows::event_of as event;
+use crate::session::rows::event;
 
 /// Most claims that a report tells one by one.
 const MOST: usize = 20;

@@ -22,7 +22,7 @@ use crate::confine::traffic::CONNECTION;
 use crate::confine::{copy, exec, limits, strength};
 use crate::copy::{APPLIED, BEGUN, DISCARDED};
 use crate::decide::call::{CALL, RUN};
-use crate::session::rows::event_of as event;
+use crate::session::rows::event;
 use crate::session::rows::{ENDED, LEARNT};
 
 /// Largest order that was kept.

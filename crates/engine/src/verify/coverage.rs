@@ -19,7 +19,7 @@ use super::read::Stretches;
 use super::report::{self, Phase, Standing, Unobserved};
 use crate::confine::supervise::CONFINED;
 use crate::decide::call::RUN;
-use crate::session::rows::event_of as event;
+use crate::session::rows::event;
 use crate::session::rows::{BEGAN, COMMAND, STARTED};
 
 /// Most calls without a row whose repetition is noticed: a transcript may be anything.

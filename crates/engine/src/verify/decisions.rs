@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use writ_core::json::{self, Value};
-use writ_core::{Digest, Verdict};
+use writ_core::{Digest, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 use writ_policy::{Enforce, Enforced, Facts, Layer, Policy, Setting, enforce, judge};
 
+use super::limits;
 use super::policies::{self, Kept};
 use super::report::{Outcome, Phase, Standing};
 use crate::claims::blocks::AgentBlocks;
@@ -20,9 +21,13 @@ use crate::decide::approvals::Grant;
 use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::protect;
+use crate::session::millis_between;
 use crate::session::observed::Observed;
-use crate::session::rows::{UNREADABLE, event_of as event};
+use crate::session::rows::{PRICED, UNREADABLE, event};
 use crate::session::state::{Action, State};
+
+/// What is said of a state that is not what its row makes of the one before.
+const STATE: &str = "its state does not follow from the row before";
 
 /// Follows a ledger's rows in order.
 pub struct Replay<'a> {
@@ -30,6 +35,8 @@ pub struct Replay<'a> {
     parsed: HashMap<Digest, Policy>,
     setting: Option<Setting>,
     before: Option<State>,
+    /// When the session began.
+    began: Timestamp,
     /// How often each agent was sent back so far.
     blocks: AgentBlocks,
     /// What a policy that observes let run.
@@ -51,6 +58,7 @@ impl<'a> Replay<'a> {
             parsed: HashMap::new(),
             setting: None,
             before: None,
+            began: Timestamp::from_millis(0),
             blocks: AgentBlocks::default(),
             observed: Observed::default(),
             session: String::new(),
@@ -62,6 +70,9 @@ impl<'a> Replay<'a> {
 
     /// Takes the next row, and the state it holds.
     pub fn row(&mut self, row: &Row, after: Option<State>) {
+        if self.before.is_none() {
+            self.began = row.timestamp;
+        }
         if self.setting.is_none() {
             self.setting = protect::recorded(&row.detail);
         }
@@ -101,7 +112,18 @@ impl<'a> Replay<'a> {
             let genesis = event(row) == "session-start" && *after == fresh;
             return if genesis { Ok(()) } else { Err("the ledger does not begin with a session's start".to_owned()) };
         };
+        limits::follows(before.usage.as_ref(), after.usage.as_ref())?;
+        // What was used is counted before anything is decided.
+        let before = State { usage: after.usage.clone(), ..before };
         let mut expected = before.clone();
+        if let Some(policy) = before.policy.as_ref().filter(|policy| policy.limited && limits::is_about(row)) {
+            self.load(&policy.path, policy.file)?;
+            let accepted = self.parsed.get(&policy.file).ok_or("no policy")?;
+            if let Some(decided) = limits::decide_again(row, accepted, &before, self.began) {
+                let same = decided? == *after;
+                return if same { Ok(()) } else { Err(STATE.to_owned()) };
+            }
+        }
         match (row.decision, event(row)) {
             (RowDecision::Approved | RowDecision::Asked | RowDecision::Denied, CALL | RUN) => {
                 self.decide_again(row, &before, &mut expected)?;
@@ -123,15 +145,17 @@ impl<'a> Replay<'a> {
                 given.then_some(()).ok_or("the approval it takes back was never given")?;
             }
             (RowDecision::Checkpoint, "claim") => self.claim(row, &mut expected)?,
+            (RowDecision::Checkpoint, PRICED) => expected.prices = digest(row.detail.get("prices")),
             (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => expected.told = after.told.clone(),
             (RowDecision::Checkpoint, "policy-accepted") => {
                 expected.policy = after.policy.clone();
                 expected.grants.clear();
+                expected.forget_limits();
                 (expected.told, expected.pending) = (None, false);
             }
             _ => {}
         }
-        if expected == *after { Ok(()) } else { Err("its state does not follow from the row before".to_owned()) }
+        if expected == *after { Ok(()) } else { Err(STATE.to_owned()) }
     }
 
     fn decide_again(&mut self, row: &Row, before: &State, expected: &mut State) -> Result<(), String> {
@@ -193,7 +217,10 @@ impl<'a> Replay<'a> {
         if layer.is_some() && layer != told {
             return Err("it was judged under a changed policy that no row tells of".to_owned());
         }
-        let mut decision = outcome::and_pending(judge(&layers, &setting, before.tally()), before.pending);
+        let mut decision = outcome::and_pending(
+            judge(&layers, &setting, before.tally(millis_between(self.began, row.timestamp))),
+            before.pending,
+        );
         let input = digest(row.detail.get("input")).ok_or("it holds no digest of its input")?;
         let agent = row.detail.get("agent").and_then(|agent| agent.get("id")).and_then(Value::as_str);
         let cwd = row.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();
@@ -215,6 +242,9 @@ impl<'a> Replay<'a> {
             return Err("whether it was only observed does not follow from its policy".to_owned());
         }
         expected.observed += u64::from(observed.is_some());
+        if event(row) != RUN && outcome::is_limited(&decision) {
+            expected.refuse_call();
+        }
         let observes = policy.enforce() == Enforce::Observe;
         self.observed.take(row, policy, observes);
         Ok(decision.verdict)

@@ -51,6 +51,7 @@ pub fn read(folder: &Path) -> Kept {
 #[derive(Default)]
 pub struct Named {
     policies: Vec<PolicyRef>,
+    governs: Option<PolicyRef>,
     more: bool,
     ungoverned: bool,
     /// What became of the policy's file, as the last row tells, and how often it became something else.
@@ -65,12 +66,22 @@ impl Named {
             self.changes += u64::from(state.told.is_some());
             self.told.clone_from(&state.told);
         }
+        if self.governs != state.policy {
+            self.governs.clone_from(&state.policy);
+        }
         match &state.policy {
             None => self.ungoverned = true,
             Some(policy) if self.policies.last() == Some(policy) || self.policies.contains(policy) => {}
             Some(_) if self.policies.len() == MOST => self.more = true,
             Some(policy) => self.policies.push(policy.clone()),
         }
+    }
+}
+
+impl Named {
+    /// The one that governed last.
+    pub const fn last(&self) -> Option<&PolicyRef> {
+        self.governs.as_ref()
     }
 }
 

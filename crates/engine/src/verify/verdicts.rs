@@ -18,7 +18,7 @@ use crate::attest::archive::Archive;
 use crate::attest::attested::{self, Action};
 use crate::attest::proofs::{attestation_file, registry_file};
 use crate::attest::verdicts::APPROVAL;
-use crate::session::rows::event_of as event;
+use crate::session::rows::event;
 
 /// Most chains that the summary tells one by one.
 const MOST: usize = 20;

@@ -3,6 +3,7 @@
 //! Owns the reasons: each rule that speaks becomes one; deny beats ask beats allow (R5). Looks at nothing but policy, setting
 //! and facts. Invariant: facts read back from the record get the same verdict from the same rules. Page: `spec/policy.md`.
 
+mod limits;
 mod places;
 mod tools;
 
@@ -11,26 +12,20 @@ use std::collections::HashSet;
 use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
 
 use crate::facts::{Apply, Facts, LIMIT, OTHER_SHELL, PathFact, PathKind, SEARCH, SYNTAX, TEXT_HOST, TextFact};
+use crate::limits::{Action, Tally};
 use crate::policy::Policy;
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
+
+pub use limits::{near, refusals};
 
 /// Rules that are Writ's own.
 const MALFORMED: &str = "writ:malformed-input";
 const NO_SHELL: &str = "writ:shell-syntax";
 const OTHER_SHELL_RULE: &str = "writ:other-shell";
 
-/// What a session has used so far, before the call that is judged. It stands in the state that each row keeps (R43).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Tool calls that were allowed or left to a human's word. Denied ones do not count (R17).
-    pub calls: u64,
-    /// Prompts.
-    pub turns: u64,
-}
-
 /// Applies one policy to facts.
-pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Tally) -> Decision {
+pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Tally<'_>) -> Decision {
     let mut judge = Judge { policy, setting, facts, tally, reasons: Vec::new() };
     judge.expiry();
     judge.limits();
@@ -63,7 +58,7 @@ struct Judge<'a> {
     policy: &'a Policy,
     setting: &'a Setting,
     facts: &'a Facts,
-    tally: Tally,
+    tally: Tally<'a>,
     reasons: Vec<Reason>,
 }
 
@@ -90,20 +85,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What comes after the last call or turn that the policy lets a session have (R17).
+    /// What comes after the last that the policy lets a session use (R17).
     fn limits(&mut self) {
-        let (limits, tally) = (self.policy.limits, self.tally);
-        let reached = |limit: Option<u64>, next: u64| limit.filter(|limit| next > *limit);
-        for (limit, rule, what) in [
-            (reached(limits.tool_calls, tally.calls + 1), "/limits/maxToolCalls", "tool calls"),
-            (reached(limits.turns, tally.turns), "/limits/maxTurns", "turns"),
-        ] {
-            let Some(limit) = limit else { continue };
-            let matched = matched(Subject::Policy, self.policy.name(), None);
-            let message = format!("the session has had the {limit} {what} that the policy gives it");
-            let instead = "a higher limit that a human accepts, or a new session".to_owned();
-            self.say(Verdict::Deny, rule, matched, message, instead);
-        }
+        self.reasons.extend(limits::refusals(self.policy, self.tally, Action::Call));
     }
 
     /// What would be lost, against the tiers the policy names.
