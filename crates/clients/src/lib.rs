@@ -57,6 +57,11 @@ pub trait Client: Sync {
         None
     }
 
+    /// The variable that tells its session to the servers that it starts; `None` where it tells none.
+    fn session_variable(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Its transcripts; `None` where it keeps none that can be read.
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         None

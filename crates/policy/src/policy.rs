@@ -159,6 +159,15 @@ impl Policy {
         &self.claims
     }
 
+    /// Whether every call of a tool is denied, whatever its input: an agent has no use for it.
+    pub fn never_allows(&self, tool: &str) -> bool {
+        let rules = &self.tools;
+        let whole = |rule: &ToolRule| rule.subject.is_none() && rule.is_about(tool, Reading::Wide);
+        let listed = |rules: &Vec<ToolRule>| rules.iter().any(|rule| rule.is_about(tool, Reading::Narrow));
+        self.enforce() == Enforce::Decide
+            && (rules.deny.iter().any(whole) || rules.allow.as_ref().is_some_and(|allow| !listed(allow)))
+    }
+
     /// What becomes of its decisions.
     pub const fn enforce(&self) -> Enforce {
         self.enforce

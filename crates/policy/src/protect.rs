@@ -224,6 +224,12 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
             match next() {
                 Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
+                Some("mcp") => match next() {
+                    Some("pins") => !matches!(next(), Some("" | "list")),
+                    // What a proxy lets through is on record as asked for by a client.
+                    Some("" | "serve") => false,
+                    Some(_) | None => true,
+                },
                 // Both take a protection away from those who rely on attestations.
                 Some("attestation") => matches!(next(), Some("refresh" | "prune") | None),
                 // What a copy kept from the folder.
@@ -304,6 +310,8 @@ mod tests {
             "writ attestation verify a.json",
             "writ shell explain 'writ init'",
             "writ sandbox diff",
+            "writ mcp serve",
+            "writ mcp pins list",
             "writ sandbox plan --format json",
             "writ --color always verify",
             "kill 12",

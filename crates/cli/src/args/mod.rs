@@ -21,7 +21,9 @@ pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand};
-pub use serve::{LogFormat, McpCommand, McpServeArgs, ServeArgs};
+pub use serve::{
+    LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs,
+};
 
 /// Hold an AI agent to a written policy, and leave proof of what it did.
 #[derive(Parser, Debug)]

@@ -1,11 +1,11 @@
-//! `writ mcp serve`: evaluation and verification as tools of the Model Context Protocol.
+//! `writ mcp`; here `serve`: evaluation and verification as tools of the Model Context Protocol.
 
 use std::net::TcpListener;
 
 use writ_engine::attest::subject::Detail;
 use writ_service::mcp::{self, AccessTokens, HttpSetting, Instance, Server, World};
 
-use super::relying_party;
+use super::{mcp_pins, mcp_proxy, relying_party};
 use crate::args::{McpCommand, McpServeArgs};
 use crate::environment;
 use crate::exit::Failure;
@@ -15,6 +15,8 @@ use crate::output;
 pub fn run(command: McpCommand) -> Result<(), Failure> {
     match command {
         McpCommand::Serve(args) => serve(args),
+        McpCommand::Proxy(args) => mcp_proxy::run(&args),
+        McpCommand::Pins(args) => mcp_pins::run(&args),
     }
 }
 

@@ -17,6 +17,8 @@ mod keep;
 mod keys;
 mod ledger;
 mod mcp;
+mod mcp_pins;
+mod mcp_proxy;
 mod policy;
 mod relying_party;
 mod run;

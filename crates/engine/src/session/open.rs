@@ -59,6 +59,7 @@ impl<'a> Session<'a> {
                 client: writ_clients::named(input.client),
                 fresh: false,
                 within: None,
+                redefined: false,
                 guard,
                 in_force: OnceCell::new(),
             });
@@ -89,6 +90,7 @@ impl<'a> Session<'a> {
             client: writ_clients::named(input.client),
             fresh: true,
             within: None,
+            redefined: false,
             guard,
             in_force: OnceCell::new(),
         };
@@ -120,6 +122,7 @@ impl<'a> Session<'a> {
             client: writ_clients::named(input.client),
             fresh: true,
             within: None,
+            redefined: false,
             guard,
             in_force: OnceCell::new(),
         };
@@ -153,6 +156,7 @@ impl<'a> Session<'a> {
             client,
             fresh: false,
             within: None,
+            redefined: false,
             guard,
             in_force,
         })

@@ -10,6 +10,7 @@ mod http;
 mod incoming;
 mod json_values;
 mod line_transport;
+pub mod proxy;
 mod resources;
 mod schemas;
 mod server;
