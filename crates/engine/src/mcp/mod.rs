@@ -112,6 +112,7 @@ impl Gate {
     /// Decides a call of `tool` and records that. `id` is the client's own of the call, where it says one.
     pub fn before(&self, tool: &str, input: Value, id: Option<&str>) -> Ruling {
         let store = self.store();
+        self.begin();
         let (client, session) = store.as_ref().map_or_else(|| (generic::NAME, self.own.clone()), |it| self.session(it));
         let name = format!("mcp__{}__{tool}", self.server);
         let kind = ToolKind::Mcp { server: self.server.clone(), tool: tool.to_owned() };
@@ -162,6 +163,7 @@ impl Gate {
             return (vec![true; tools.len()], None);
         }
         let Some(store) = self.store() else { return (vec![true; tools.len()], None) };
+        self.begin();
         let repository = in_force::repository(Path::new(&self.cwd));
         let news = match Pins::update(&store, repository, &self.cwd, &self.server, tools, last) {
             Ok(news) => news,
@@ -171,6 +173,15 @@ impl Gate {
         let denied = self.denied(&store, tools);
         let shown = tools.iter().zip(denied).map(|(tool, denied)| !denied && !news.changed.contains(tool.name));
         (shown.collect(), said.or_else(|| news.tell(&self.server)))
+    }
+
+    /// Begins the session that is the proxy's own, where calls belong to it.
+    fn begin(&self) {
+        let begins = |store: &Store| self.session(store).1 == self.own && !store.exists(&self.own);
+        if self.store().as_ref().is_some_and(begins) {
+            let source = Some("startup".to_owned());
+            self.tell(generic::NAME, &self.own, EventKind::SessionStart { source });
+        }
     }
 
     /// Ends the session that is the proxy's own, if it began.

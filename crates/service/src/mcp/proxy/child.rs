@@ -54,9 +54,10 @@ pub fn run(
     let relayed = receive(&relay, &client, BufReader::new(from_server));
     end_soon(&mut child, group);
     let status = child.wait()?;
-    let lost = client.lines(&relay.gone(&format!("the server has ended ({status})")));
+    // A client that is gone is told nothing; the record is.
+    let _gone = client.lines(&relay.gone(&format!("the server has ended ({status})"))).is_err();
     relay.gate().close();
-    relayed.and(lost).map(|()| status)
+    relayed.map(|()| status)
 }
 
 /// Relays what the server says until it says no more.

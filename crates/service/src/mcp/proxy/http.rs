@@ -205,8 +205,10 @@ impl<W: Write + Send + 'static> Server<W> {
                     } else if let Some(value) = text.strip_prefix(b"data:")
                         && data.len() + value.len() <= MAX_MESSAGE
                     {
+                        if !data.is_empty() {
+                            data.push(b' ');
+                        }
                         data.extend(value.strip_prefix(b" ").unwrap_or(value));
-                        data.push(b' ');
                     }
                 }
             }

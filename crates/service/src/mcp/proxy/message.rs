@@ -255,6 +255,31 @@ pub fn elements(line: &str, pointer: &str) -> Option<Vec<Range<usize>>> {
     Some(places)
 }
 
+/// The places that an array's elements take with what separates them, of those that are not to be shown.
+pub fn cuts(line: &str, pointer: &str, shown: &[bool]) -> Option<Vec<Range<usize>>> {
+    let places = elements(line, pointer).filter(|places| places.len() == shown.len())?;
+    let first = shown.iter().position(|shown| *shown);
+    let mut cuts = Vec::new();
+    for (at, (place, _)) in places.iter().zip(shown).enumerate().filter(|(_, (_, shown))| !**shown) {
+        // One before the first that is shown goes with the comma behind it, any other with the one before it.
+        let before = at.checked_sub(1).and_then(|before| places.get(before)).map_or(place.start, |it| it.end);
+        let behind = places.get(at + 1).map_or(place.end, |it| it.start);
+        cuts.push(if first.is_none_or(|first| at < first) { place.start..behind } else { before..place.end });
+    }
+    Some(cuts)
+}
+
+/// The text without these places, which do not overlap but may touch.
+pub fn without(text: &str, cuts: &[Range<usize>]) -> String {
+    let (mut out, mut from) = (String::new(), 0);
+    for cut in cuts {
+        out.push_str(text.get(from..cut.start).unwrap_or_default());
+        from = from.max(cut.end);
+    }
+    out.push_str(text.get(from..).unwrap_or_default());
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,5 +334,17 @@ mod tests {
             elements(line, "/result/tools").unwrap().into_iter().map(|place| line.get(place).unwrap()).collect();
         assert_eq!(texts, [r#""\ud83d""#, r#""\ud83d\ude00""#, r#"{"a":"\\ud83d"}"#]);
         assert_eq!(elements("[ ]", "").unwrap().len(), 0);
+        for (shown, left) in [
+            ([true, false, true], r#"[1 ,{"a":[2,3]}]"#),
+            ([false, true, false], r#"[ "]," ]"#),
+            ([false, false, true], r#"[{"a":[2,3]}]"#),
+            ([true, false, false], "[1]"),
+            ([false, false, false], "[]"),
+        ] {
+            let line = r#"[1 , "]," ,{"a":[2,3]}]"#;
+            let got = without(line, &cuts(line, "", &shown).unwrap());
+            let bare = |text: &str| text.replace(' ', "");
+            assert_eq!(bare(&got), bare(left), "{shown:?}");
+        }
     }
 }

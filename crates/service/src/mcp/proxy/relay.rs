@@ -10,7 +10,7 @@ use writ_core::Verdict;
 use writ_core::json::{self, Object, Value, canonical, write_string};
 use writ_engine::mcp::{Gate, Offered, Passed, Ruling};
 
-use super::message::{self, Id, Kind, Line, Message, Wrong, ambiguous, elements, folded};
+use super::message::{self, Id, Kind, Line, Message, Wrong, ambiguous, cuts, folded, without};
 
 /// Most requests that may be open at once.
 const MOST_OPEN: usize = 1024;
@@ -200,7 +200,7 @@ impl Relay {
             Err(Wrong { why, .. }) => return dropped(format!("a line of the server's is no message: {why}")),
         };
         let text = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-        let (mut cuts, mut notes) = (Vec::new(), Vec::new());
+        let (mut places, mut notes) = (Vec::new(), Vec::new());
         for message in &messages {
             if message.kind != Kind::Answer {
                 continue;
@@ -215,8 +215,8 @@ impl Relay {
                     notes.extend(self.gate.after(&passed, outcome(&message.body)));
                 }
                 Some(Open { id, what: What::Tools }) => match self.tools(message, &text) {
-                    Ok((places, note)) => {
-                        cuts.extend(places);
+                    Ok((cut, note)) => {
+                        places.extend(cut);
                         notes.extend(note);
                     }
                     Err(why) => {
@@ -227,10 +227,10 @@ impl Relay {
             }
         }
         let note = (!notes.is_empty()).then(|| notes.join("; "));
-        if cuts.is_empty() {
+        if places.is_empty() {
             return Step { on: Some(line.to_vec()), back: Vec::new(), note };
         }
-        Step { on: Some(without(&text, &cuts)), back: Vec::new(), note }
+        Step { on: Some((without(&text, &places) + "\n").into_bytes()), back: Vec::new(), note }
     }
 
     /// The places of the tools that a list is relayed without, each with what separates it from the next.
@@ -259,19 +259,8 @@ impl Relay {
         if shown.iter().all(|shown| *shown) {
             return Ok((Vec::new(), note));
         }
-        let places = elements(text, &format!("{}/result/tools", message.pointer)).ok_or("its list cannot be read")?;
-        let first = shown.iter().position(|shown| *shown);
-        let mut cuts = Vec::new();
-        for (at, (place, shown)) in places.iter().zip(&shown).enumerate() {
-            if *shown {
-                continue;
-            }
-            // One before the first that is shown goes with the comma behind it, any other with the one before it.
-            let before = at.checked_sub(1).and_then(|before| places.get(before)).map_or(place.start, |it| it.end);
-            let behind = places.get(at + 1).map_or(place.end, |it| it.start);
-            cuts.push(if first.is_none_or(|first| at < first) { place.start..behind } else { before..place.end });
-        }
-        Ok((cuts, note))
+        let pointer = format!("{}/result/tools", message.pointer);
+        Ok((cuts(text, &pointer, &shown).ok_or("its list cannot be read")?, note))
     }
 
     /// What the client is told of every open request when the server is gone, or of those of one line that it never got.
@@ -349,18 +338,6 @@ fn outcome(answer: &Object) -> Result<Value, String> {
         (Some(result), _) => Ok(result.clone()),
         (None, error) => Err(canonical(error.unwrap_or(&Value::Null))),
     }
-}
-
-/// The line without these places, which do not overlap but may touch.
-fn without(text: &str, cuts: &[std::ops::Range<usize>]) -> Vec<u8> {
-    let (mut out, mut from) = (String::new(), 0);
-    for cut in cuts {
-        out.push_str(text.get(from..cut.start).unwrap_or_default());
-        from = from.max(cut.end);
-    }
-    out.push_str(text.get(from..).unwrap_or_default());
-    out.push('\n');
-    out.into_bytes()
 }
 
 /// What is told of a refusal: its words, and beside them whether a human could let it run.
