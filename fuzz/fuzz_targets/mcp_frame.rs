@@ -6,14 +6,16 @@ use libfuzzer_sys::fuzz_target;
 use writ_core::json::{self, Limits, Value};
 
 /// The file itself: the crate around it brings a runtime and a web server.
+#[allow(dead_code, reason = "the proxy uses more of it")]
+#[path = "../../crates/service/src/mcp/proxy/message.rs"]
+mod message;
+
+/// What the file takes from that crate.
 mod mcp {
     pub const MAX_MESSAGE: usize = 32 << 20;
-    #[allow(dead_code, reason = "the proxy uses more of it")]
-    #[path = "../../../crates/service/src/mcp/proxy/message.rs"]
-    pub mod message;
 }
 
-use mcp::message::{Line, cuts, read, without};
+use message::{Line, cuts, read, without};
 
 fuzz_target!(|bytes: &[u8]| {
     let (strict, lenient) = (read(bytes, false), read(bytes, true));

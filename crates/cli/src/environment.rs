@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
 
-use writ_clients::{CLIENTS, Client};
 use writ_clients::claude_code::settings::SHELL_VARIABLE;
 use writ_clients::settings::is_bash;
+use writ_clients::{CLIENTS, Client};
 use writ_core::SessionId;
 use writ_engine::claims::ClaimSettings;
 use writ_engine::{Environment, Home};

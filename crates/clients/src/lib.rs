@@ -9,6 +9,7 @@ pub mod claude_code;
 pub mod cursor;
 pub mod generic;
 mod hints;
+pub mod mcp;
 pub mod program;
 pub mod servers;
 pub mod settings;
@@ -72,7 +73,7 @@ pub trait Client: Sync {
 pub const DEFAULT: &dyn Client = &claude_code::ClaudeCode;
 
 /// Every client.
-pub const CLIENTS: [&dyn Client; 2] = [DEFAULT, &generic::Generic];
+pub const CLIENTS: [&dyn Client; 3] = [DEFAULT, &generic::Generic, &mcp::Mcp];
 
 /// The client of a name.
 pub fn named(name: &str) -> Option<&'static dyn Client> {

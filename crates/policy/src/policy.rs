@@ -159,13 +159,9 @@ impl Policy {
         &self.claims
     }
 
-    /// Whether every call of a tool is denied, whatever its input: an agent has no use for it.
-    pub fn never_allows(&self, tool: &str) -> bool {
-        let rules = &self.tools;
-        let whole = |rule: &ToolRule| rule.subject.is_none() && rule.is_about(tool, Reading::Wide);
-        let listed = |rules: &Vec<ToolRule>| rules.iter().any(|rule| rule.is_about(tool, Reading::Narrow));
-        self.enforce() == Enforce::Decide
-            && (rules.deny.iter().any(whole) || rules.allow.as_ref().is_some_and(|allow| !listed(allow)))
+    /// The document as it was read.
+    pub const fn document(&self) -> &Value {
+        &self.document
     }
 
     /// What becomes of its decisions.

@@ -192,7 +192,8 @@ impl Store {
         if let Some(folder) = path.parent() {
             durable::make_folder(folder)?;
         }
-        let file = durable::private().create(true).truncate(false).write(true).open(&path).map_err(io("open", &path))?;
+        let file =
+            durable::private().create(true).truncate(false).write(true).open(&path).map_err(io("open", &path))?;
         file.lock().map_err(io("lock", &path))?;
         Ok(file)
     }

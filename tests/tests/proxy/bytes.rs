@@ -23,9 +23,21 @@ impl Random {
     /// A JSON value as nobody's library writes it.
     fn value(&mut self, depth: usize) -> String {
         let atoms = [
-            "1E+2", "-0", "0.10", "1e-7", "123456789012345678901234567890", "1.0000000000000000001", "null", "true",
-            r#""\u00e9é\/ \ud83d\ude00 😀""#, r#""\u0000\b\f""#, "\"\u{2028}\u{7f}\u{feff}\"", r#""""#, "-1.5e300",
-            "[]", "{}",
+            "1E+2",
+            "-0",
+            "0.10",
+            "1e-7",
+            "123456789012345678901234567890",
+            "1.0000000000000000001",
+            "null",
+            "true",
+            r#""\u00e9é\/ \ud83d\ude00 😀""#,
+            r#""\u0000\b\f""#,
+            "\"\u{2028}\u{7f}\u{feff}\"",
+            r#""""#,
+            "-1.5e300",
+            "[]",
+            "{}",
         ];
         match self.below(if depth > 4 { 3 } else { 5 }) {
             3 => {
@@ -43,7 +55,8 @@ impl Random {
 
     /// An object with these members among others, in any order.
     fn object(&mut self, depth: usize, wanted: &[(&str, String)]) -> String {
-        let mut members: Vec<String> = wanted.iter().map(|(name, value)| format!("{}\"{name}\"{}:{value}", self.space(), self.space())).collect();
+        let mut members: Vec<String> =
+            wanted.iter().map(|(name, value)| format!("{}\"{name}\"{}:{value}", self.space(), self.space())).collect();
         for number in 0..self.below(4) {
             members.push(format!("{}\"z\\u0062{number}é\"{}:{}", self.space(), self.space(), self.padded(depth)));
         }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 mod bytes;
+mod guarded;
 mod place;
 mod servers;
 mod stubs;

@@ -58,8 +58,14 @@ impl Place {
 
     /// Starts the proxy with these arguments.
     pub fn proxy(&self, arguments: &[&str]) -> Client {
+        let all: Vec<&str> = ["mcp", "proxy"].iter().chain(arguments).copied().collect();
+        self.start(&all)
+    }
+
+    /// Starts `writ` as a server.
+    pub fn start(&self, arguments: &[&str]) -> Client {
         let mut command = self.command(&binary());
-        command.args(["mcp", "proxy"]).args(arguments);
+        command.args(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());

@@ -71,7 +71,9 @@ fn the_filesystem_server_obeys_the_policy() {
     let session = why.split("--session ").nth(1).unwrap().split('`').next().unwrap();
     place.human(&format!("approve {call} --session {session}"));
     refusal(&client.call("create_directory", json!({ "path": path("other") })));
-    assert!(client.call("create_directory", made.clone())["result"].is_object() && place.repository().join("made").is_dir());
+    assert!(
+        client.call("create_directory", made.clone())["result"].is_object() && place.repository().join("made").is_dir()
+    );
     let (verdict, _) = refusal(&client.call("create_directory", made));
     assert_eq!(verdict, "ask", "an approval is for once");
     assert_eq!(fs::read_to_string(place.repository().join("src/a.txt")).unwrap(), "in src\n");

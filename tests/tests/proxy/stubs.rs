@@ -23,7 +23,7 @@ process.stdin.on('data', (data) => {
       if (params.name === 'babble') { process.stdout.write('log: starting\n{"half":\n{"jsonrpc":"2.0","id":99,"result":{}}\n'); }
       if (params.name === 'flood') { const x = '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"' + 'x'.repeat(1000) + '"}}\n'; for (let i = 0; i < 20000; i++) process.stdout.write(x); }
       if (params.name === 'long') { process.stdout.write('"' + 'x'.repeat(40 << 20) + '"\n'); }
-      if (params.name === 'cut') { process.stdout.write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"content":[{"type":"text","text":"\\ud83d"}]}}\n`); return; }
+      if (params.name === 'cut') { process.stdout.write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"content":[{"type":"text","text":"\\ud83d"}]}}\n`); continue; }
       if (params.name === 'twice') { process.stdout.write(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"a":1},"result":{"a":2}}\n`); }
       say({ id, result: { content: [{ type: 'text', text: 'done' }] } });
     }
@@ -39,7 +39,8 @@ fn place(name: &str) -> Place {
 }
 
 fn offer(place: &Place, tools: &[(&str, &str)]) {
-    let tools: Vec<String> = tools.iter().map(|(name, about)| format!("{{ \"name\":\"{name}\", \"description\" : \"{about}\" }}")).collect();
+    let tools: Vec<String> =
+        tools.iter().map(|(name, about)| format!("{{ \"name\":\"{name}\", \"description\" : \"{about}\" }}")).collect();
     fs::write(place.repository().join("tools.json"), format!("[ {} ]", tools.join(" , "))).unwrap();
 }
 
@@ -110,12 +111,24 @@ fn what_could_mean_two_things_does_not_reach_the_server() {
     let mut client = started(&place);
     let hidden = r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"hidden"}}"#;
     for (line, code) in [
-        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"last","name":"hidden"}}"#.to_owned(), -32700),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"last","Name":"hidden"}}"#.to_owned(), -32050),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"ping","Method":"tools/call","params":{"name":"hidden"}}"#.to_owned(), -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"last","name":"hidden"}}"#.to_owned(),
+            -32700,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"last","Name":"hidden"}}"#.to_owned(),
+            -32050,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping","Method":"tools/call","params":{"name":"hidden"}}"#.to_owned(),
+            -32600,
+        ),
         (r#"{"jsonrpc":"2.0","id":7,"method":"Tools/Call","params":{"name":"hidden"}}"#.to_owned(), -32050),
         (format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\",\"params\":\r{hidden}\r}}"), -32600),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"last","arguments":"x"}}"#.to_owned(), -32050),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"last","arguments":"x"}}"#.to_owned(),
+            -32050,
+        ),
         (r#"{"jsonrpc":"2.0","id":"","method":"tools/call","params":{"name":"last"}}"#.to_owned(), -32050),
         ("{".to_owned(), -32700),
         ("[]".to_owned(), -32600),

@@ -67,7 +67,7 @@ pub struct ServeArgs {
 pub enum McpCommand {
     /// Serve on standard input and output, or over HTTP.
     #[command(
-        after_help = "Examples:\n  claude mcp add writ -- writ mcp serve\n  writ mcp serve --attest                signed reports\n  \
+        after_help = "Examples:\n  claude mcp add writ -- writ mcp serve\n  writ mcp serve --attest                signed reports\n  writ mcp serve --guarded               Writ runs what the policy allows\n  \
         writ mcp serve --http 127.0.0.1:7412   at http://127.0.0.1:7412/mcp"
     )]
     Serve(McpServeArgs),
@@ -136,6 +136,9 @@ pub struct McpServeArgs {
     /// Another name it is reached by, as `host` or `host:port`. May be given more than once.
     #[arg(long, value_name = "NAME", requires = "http")]
     pub allow_host: Vec<String>,
+    /// Offer the tools of the agent's session too, among them `bash`, `read_file` and `write_file`: Writ runs what the policy allows.
+    #[arg(long, conflicts_with = "http")]
+    pub guarded: bool,
     /// Sign every report; a report that cannot be signed is not given.
     #[arg(long)]
     pub attest: bool,

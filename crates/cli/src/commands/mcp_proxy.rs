@@ -22,9 +22,9 @@ pub fn run(args: &McpProxyArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("`--header` is for a server behind a URL".to_owned()));
     }
     let headers = args.header.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
-    let name = args.name.clone().or_else(|| name(args, url)).ok_or_else(|| Failure::Usage("give `--name`".to_owned()))?;
-    let (home, cwd) = (environment::home(), environment::cwd()?);
-    let gate = Gate::new(home, &cwd, &as_in_tools(&name), environment::client_session()).map_err(Failure::could_not)?;
+    let name =
+        args.name.clone().or_else(|| name(args, url)).ok_or_else(|| Failure::Usage("give `--name`".to_owned()))?;
+    let gate = gate(&as_in_tools(&name))?;
     if !gate.is_governed() {
         tell("no policy governs this folder: calls are relayed and not recorded");
     }
@@ -42,6 +42,12 @@ pub fn run(args: &McpProxyArgs) -> Result<(), Failure> {
         None if matches!(status.signal(), Some(9 | 15)) => Ok(()),
         code => Err(Failure::Said(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
     }
+}
+
+/// Between this process's client and a server of this name.
+pub fn gate(server: &str) -> Result<Gate, Failure> {
+    let (home, cwd) = (environment::home(), environment::cwd()?);
+    Gate::new(home, &cwd, server, environment::client_session()).map_err(Failure::could_not)
 }
 
 fn tell(text: &str) {

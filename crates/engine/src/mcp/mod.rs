@@ -12,18 +12,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
-use writ_clients::{Client, generic};
+use writ_clients::{Client, mcp as own};
 use writ_core::json::Value;
 use writ_core::{
-    Answer, Digest, Event, EventKind, Reply, SessionId, Timestamp, ToolCall, ToolKind, ToolUse, Verdict,
+    Answer, Decision, Digest, Event, EventKind, Reply, SessionId, Timestamp, ToolCall, ToolKind, ToolUse, Verdict,
 };
 use writ_evidence::keys::{KeyError, random};
 use writ_evidence::row::{Row, RowDecision};
 use writ_store::Store;
 
 use crate::decide::call::layers_of;
-use crate::governing::in_force;
+use crate::governing::{Governing, GoverningError, Trust, in_force};
 use crate::session::Session;
+use crate::session::state::State;
 use crate::{Home, governing, hook};
 use pins::{News, Pins};
 
@@ -46,6 +47,8 @@ pub struct Passed {
     session: SessionId,
     client: &'static str,
     used: ToolUse,
+    /// The input that it runs with, where that is not its own: a line in its sandbox.
+    pub input: Option<Value>,
     /// Its row, and that of its result, are its client's hook's.
     hooked: bool,
 }
@@ -113,24 +116,36 @@ impl Gate {
     pub fn before(&self, tool: &str, input: Value, id: Option<&str>) -> Ruling {
         let store = self.store();
         self.begin();
-        let (client, session) = store.as_ref().map_or_else(|| (generic::NAME, self.own.clone()), |it| self.session(it));
         let name = format!("mcp__{}__{tool}", self.server);
         let kind = ToolKind::Mcp { server: self.server.clone(), tool: tool.to_owned() };
         let call = ToolCall { tool: name, kind, input, cwd: self.cwd.clone() };
         let redefined = store.as_ref().is_some_and(|store| self.is_redefined(store, tool));
+        self.decide(call, id, redefined)
+    }
+
+    /// Decides a call that Writ itself is to run, and records that.
+    pub fn own(&self, call: ToolCall) -> Ruling {
+        self.begin();
+        self.decide(call, None, false)
+    }
+
+    fn decide(&self, call: ToolCall, id: Option<&str>, redefined: bool) -> Ruling {
+        let store = self.store();
+        let (client, session) = store.as_ref().map_or_else(|| (own::NAME, self.own.clone()), |it| self.session(it));
         if let (Some(store), Some(id), false) = (&store, id, redefined)
             && self.is_hooked(store, &session, id, &call)
         {
             let used = ToolUse { id: id.to_owned(), call };
-            return Ruling::Pass(Box::new(Passed { session, client, used, hooked: true }));
+            return Ruling::Pass(Box::new(Passed { session, client, used, input: None, hooked: true }));
         }
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let id = id.map_or_else(|| format!("{}-{number}", self.own.as_str()), str::to_owned);
         let used = ToolUse { id, call };
         let event = self.event(client, &session, EventKind::PreToolUse(used.clone()));
-        match hook::event(event, &self.home, redefined).reply {
+        let Answer { reply, input, .. } = hook::event(event, &self.home, redefined);
+        match reply {
             Reply::Silent | Reply::Context { .. } | Reply::Decided { verdict: Verdict::Allow, .. } => {
-                Ruling::Pass(Box::new(Passed { session, client, used, hooked: false }))
+                Ruling::Pass(Box::new(Passed { session, client, used, input, hooked: false }))
             }
             Reply::Decided { verdict, reason } => {
                 let which = format!(" (`--session {}`), and the same call then passes once", session.as_str());
@@ -180,14 +195,37 @@ impl Gate {
         let begins = |store: &Store| self.session(store).1 == self.own && !store.exists(&self.own);
         if self.store().as_ref().is_some_and(begins) {
             let source = Some("startup".to_owned());
-            self.tell(generic::NAME, &self.own, EventKind::SessionStart { source });
+            self.tell(own::NAME, &self.own, EventKind::SessionStart { source });
         }
+    }
+
+    /// The folder that calls hang off.
+    pub fn cwd(&self) -> &Path {
+        Path::new(&self.cwd)
+    }
+
+    /// What a call would come to, without a record.
+    pub fn ask(&self, call: &ToolCall) -> Result<Option<Decision>, GoverningError> {
+        let Some(governing) = self.policy()? else { return Ok(None) };
+        Ok(Some(crate::decide::now(&governing, call, &own::Mcp, &self.home)))
+    }
+
+    /// The policy that governs here.
+    pub fn policy(&self) -> Result<Option<Governing>, GoverningError> {
+        let trust = Trust::open(self.home.state.as_deref());
+        governing::find(self.cwd()).map(|path| governing::open(&path, None, &trust)).transpose()
+    }
+
+    /// What the session has come to so far; `None` before its first call.
+    pub fn state(&self) -> Option<State> {
+        let row = self.store()?.last_row(&self.session_id()).ok()??;
+        State::from_detail(&row.detail)
     }
 
     /// Ends the session that is the proxy's own, if it began.
     pub fn close(&self) {
         if self.store().is_some_and(|store| store.exists(&self.own)) {
-            self.tell(generic::NAME, &self.own, EventKind::SessionEnd { reason: None });
+            self.tell(own::NAME, &self.own, EventKind::SessionEnd { reason: None });
         }
     }
 
@@ -199,7 +237,7 @@ impl Gate {
     fn session(&self, store: &Store) -> (&'static str, SessionId) {
         match &self.joined {
             Some((client, session)) if store.exists(session) => (client, session.clone()),
-            Some(_) | None => (generic::NAME, self.own.clone()),
+            Some(_) | None => (own::NAME, self.own.clone()),
         }
     }
 

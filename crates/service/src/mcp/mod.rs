@@ -6,6 +6,7 @@
 
 mod arguments;
 mod evaluate;
+mod guarded;
 mod http;
 mod incoming;
 mod json_values;
@@ -14,6 +15,7 @@ pub mod proxy;
 mod resources;
 mod schemas;
 mod server;
+mod session;
 mod signer;
 mod stdio;
 mod verify;

@@ -99,7 +99,8 @@ impl<W: Write + Send + 'static> Server<W> {
         this.client.note(step.note.as_deref());
         this.client.lines(&step.back)?;
         let Some(bytes) = step.on else { return Ok(()) };
-        let asks = matches!(message::read(&bytes, false), Ok(Line::Messages { messages, .. }) if messages.iter().any(asks));
+        let asks =
+            matches!(message::read(&bytes, false), Ok(Line::Messages { messages, .. }) if messages.iter().any(asks));
         // What wants no answer keeps its place in the order.
         if !asks || this.busy.load(Ordering::Acquire) >= AT_ONCE {
             return this.post(&bytes);

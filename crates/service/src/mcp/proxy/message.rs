@@ -15,11 +15,9 @@ const LIMITS: Limits = Limits { bytes: MAX_MESSAGE, depth: 120, integers: Intege
 /// Most messages in a batch.
 const MOST: usize = 1024;
 /// The members of the frame, and of what is judged, in small letters.
-const NAMES: [&str; 10] =
-    ["jsonrpc", "id", "method", "params", "result", "error", "name", "arguments", "uri", "tools"];
+const NAMES: [&str; 10] = ["jsonrpc", "id", "method", "params", "result", "error", "name", "arguments", "uri", "tools"];
 /// What some readers of lines take for the end of one.
-const LINE_ENDS: [char; 9] =
-    ['\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
+const LINE_ENDS: [char; 9] = ['\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// What a line is.
 #[derive(Debug)]

@@ -95,7 +95,8 @@ impl Relay {
             Ok(Line::Empty) => return Step::default(),
             Ok(Line::Messages { messages, batch }) => (messages, batch),
             Err(Wrong { code, why, id }) => {
-                let told = error(id.as_deref().unwrap_or("null"), code, &format!("writ does not relay it: {why}"), None);
+                let told =
+                    error(id.as_deref().unwrap_or("null"), code, &format!("writ does not relay it: {why}"), None);
                 return Step { back: vec![told], ..Step::default() };
             }
         };
@@ -208,7 +209,8 @@ impl Relay {
             let entry = message.id.as_ref().and_then(|id| self.lock().remove(&id.key));
             match entry {
                 // An error about a request that the server could not read has no id.
-                None if message.id.as_ref().is_none_or(|id| id.key.is_empty()) && message.body.get("error").is_some() => {}
+                None if message.id.as_ref().is_none_or(|id| id.key.is_empty())
+                    && message.body.get("error").is_some() => {}
                 None => return dropped("the server answers what nobody asked".to_owned()),
                 Some(Open { what: What::Plain | What::Call(None), .. }) => {}
                 Some(Open { what: What::Call(Some(passed)), .. }) => {
@@ -241,7 +243,9 @@ impl Relay {
             return Err(format!("`{name}` could be taken for another member"));
         }
         let tools = result.get("tools").and_then(Value::as_array).ok_or("its list has no tools")?;
-        let named = |tool: &Value| tool.as_object().filter(|tool| ambiguous(tool).is_none())?.get("name")?.as_str().map(str::to_owned);
+        let named = |tool: &Value| {
+            tool.as_object().filter(|tool| ambiguous(tool).is_none())?.get("name")?.as_str().map(str::to_owned)
+        };
         let names: Option<Vec<String>> = tools.iter().map(named).collect();
         let names = names.ok_or("a tool in its list has no name")?;
         let offered: Vec<Offered<'_>> =
