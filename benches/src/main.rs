@@ -12,6 +12,7 @@ mod egress;
 mod hook;
 mod ledger;
 mod limits;
+mod mcp;
 mod measure;
 mod policy;
 mod serve;
@@ -26,7 +27,7 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 11] = [
+const GROUPS: [Group; 12] = [
     ("hook", hook::run),
     ("confined", confined::run),
     ("claims", claims::run),
@@ -37,6 +38,7 @@ const GROUPS: [Group; 11] = [
     ("shell", shell::run),
     ("ledger", ledger::run),
     ("limits", limits::run),
+    ("mcp", mcp::run),
     ("serve", serve::run),
 ];
 

@@ -14,6 +14,7 @@ pub mod governing;
 mod home;
 pub mod hook;
 pub mod limits;
+pub mod mcp;
 pub mod run;
 pub mod session;
 pub mod setup;

@@ -165,6 +165,11 @@ impl Policy {
         &self.claims
     }
 
+    /// The document as it was read.
+    pub const fn document(&self) -> &Value {
+        &self.document
+    }
+
     /// What becomes of its decisions.
     pub const fn enforce(&self) -> Enforce {
         self.enforce

@@ -226,6 +226,12 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
                 // What a session may use, and what that costs.
                 Some("limits" | "prices") => !matches!(next(), Some("" | "show")),
+                Some("mcp") => match next() {
+                    Some("pins") => !matches!(next(), Some("" | "list")),
+                    // What a proxy lets through is on record as asked for by a client.
+                    Some("" | "serve") => false,
+                    Some(_) | None => true,
+                },
                 // Both take a protection away from those who rely on attestations.
                 Some("attestation") => matches!(next(), Some("refresh" | "prune") | None),
                 // What a copy kept from the folder.
@@ -311,6 +317,8 @@ mod tests {
             "writ limits show",
             "writ prices show m",
             "writ sandbox diff",
+            "writ mcp serve",
+            "writ mcp pins list",
             "writ sandbox plan --format json",
             "writ --color always verify",
             "kill 12",

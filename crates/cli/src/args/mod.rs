@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use writ_clients::mcp::NAME as NO_HOOKS;
 use writ_clients::{CLIENTS, DEFAULT};
 
 pub use attestation::{
@@ -23,7 +24,7 @@ pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, R
 pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
-pub use serve::{LogFormat, McpCommand, McpServeArgs, ServeArgs};
+pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
 
 /// Hold an AI agent to a written policy, and leave proof of what it did.
 #[derive(Parser, Debug)]
@@ -387,5 +388,5 @@ pub struct HookArgs {
 }
 
 fn clients() -> PossibleValuesParser {
-    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.name()))
+    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.name()).filter(|name| *name != NO_HOOKS))
 }

@@ -18,6 +18,8 @@ mod keys;
 mod ledger;
 mod limits;
 mod mcp;
+mod mcp_pins;
+mod mcp_proxy;
 mod policy;
 mod prices;
 mod relying_party;

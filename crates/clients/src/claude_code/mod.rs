@@ -76,6 +76,10 @@ impl Client for ClaudeCode {
         Some(self)
     }
 
+    fn session_variable(&self) -> Option<&'static str> {
+        Some("CLAUDE_CODE_SESSION_ID")
+    }
+
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         Some(self)
     }

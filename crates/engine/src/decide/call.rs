@@ -353,7 +353,10 @@ fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>, whole: Optio
         Some(Ok(prepared)) => (held, sandbox) = (prepared.held, Some(prepared)),
         Some(Err(why)) => facts = facts.unconfined(why),
     }
-    let settled = |facts: Facts| if whole.is_some() { facts.held(held).by_a_human() } else { facts.held(held) };
+    let settled = |facts: Facts| {
+        let facts = facts.held(held).redefined(session.redefined);
+        if whole.is_some() { facts.by_a_human() } else { facts }
+    };
     facts = settled(facts);
     if let Some(looked) = &mut changed {
         looked.facts = settled(std::mem::take(&mut looked.facts));

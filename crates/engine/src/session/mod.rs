@@ -91,6 +91,8 @@ pub struct Session<'a> {
     pub fresh: bool,
     /// The run that this event happens in, if the session is one's.
     pub within: Option<Within>,
+    /// Whether the call is of a tool that its server has changed since a human let it in.
+    pub redefined: bool,
     guard: LedgerGuard,
     in_force: OnceCell<Result<InForce, Blocked>>,
 }

@@ -60,6 +60,7 @@ impl<'a> Session<'a> {
                 client: writ_clients::named(input.client),
                 fresh: false,
                 within: None,
+                redefined: false,
                 guard,
                 in_force: OnceCell::new(),
             });
@@ -91,6 +92,7 @@ impl<'a> Session<'a> {
             client: writ_clients::named(input.client),
             fresh: true,
             within: None,
+            redefined: false,
             guard,
             in_force: OnceCell::new(),
         };
@@ -123,6 +125,7 @@ impl<'a> Session<'a> {
             client: writ_clients::named(input.client),
             fresh: true,
             within: None,
+            redefined: false,
             guard,
             in_force: OnceCell::new(),
         };
@@ -157,6 +160,7 @@ impl<'a> Session<'a> {
             client,
             fresh: false,
             within: None,
+            redefined: false,
             guard,
             in_force,
         })

@@ -23,6 +23,7 @@ pub use limits::{near, refusals};
 const MALFORMED: &str = "writ:malformed-input";
 const NO_SHELL: &str = "writ:shell-syntax";
 const OTHER_SHELL_RULE: &str = "writ:other-shell";
+const REDEFINED: &str = "writ:tool-redefined";
 
 /// Applies one policy to facts.
 pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Tally<'_>) -> Decision {
@@ -39,6 +40,7 @@ pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Tal
     judge.token();
     judge.unattested();
     judge.unconfined();
+    judge.redefined();
     facts.applies.iter().for_each(|apply| judge.apply(apply));
     let mut seen = HashSet::new();
     let mut reasons = judge.reasons;
@@ -173,6 +175,17 @@ impl<'a> Judge<'a> {
         let matched = matched(Subject::Tool, &self.facts.tool, None);
         let instead = "what `writ doctor` says of sandboxes".to_owned();
         self.say(Verdict::Deny, "/enforce", matched, message, instead);
+    }
+
+    /// A tool that is no longer what it was when it was let in: its new words may be meant for the model.
+    fn redefined(&mut self) {
+        if !self.facts.redefined {
+            return;
+        }
+        let message = format!("its server has changed what `{}` is, and no human has accepted that", self.facts.tool);
+        let matched = matched(Subject::Tool, &self.facts.tool, None);
+        let instead = "a human looks at `writ mcp pins`, then runs `writ mcp pins accept`".to_owned();
+        self.say(Verdict::Ask, REDEFINED, matched, message, instead);
     }
 
     /// Asks because something is not known, unless the kernel holds it anyway (R70).
