@@ -287,7 +287,7 @@ fn nothing_is_left_and_the_next_session_works() {
     assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap().lines().count(), mounts);
     let mut after = names(&lab.repository());
     // What a killed line was about to remove is the line's.
-    after.retain(|name| !name.strip_prefix('f').is_some_and(|rest| rest.parse::<u32>().is_ok()));
+    after.retain(|name| name.strip_prefix('f').is_none_or(|rest| rest.parse::<u32>().is_err()));
     assert_eq!(after, before);
     assert_eq!(names(&lab.place.folder.join("state/reserved")), BTreeSet::from(["lock".to_owned()]));
     assert_eq!(names(&lab.place.folder.join("temporary")), BTreeSet::new());

@@ -243,9 +243,12 @@ fn key() -> i32 {
     KEY | (i32::try_from(std::process::id()).unwrap_or_default() & KEYS)
 }
 
+/// Removes one by its number.
+type Removal = fn(i32);
+
 /// Removes what tests that were killed have left: no process holds it, so it would stay until the machine starts again.
 fn sweep() {
-    let kinds: [(&str, fn(i32)); 3] =
+    let kinds: [(&str, Removal); 3] =
         [("shm", attempt::remove_shared_memory), ("msg", shared::remove_queue), ("sem", shared::remove_semaphores)];
     for (kind, remove) in kinds {
         let table = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
