@@ -69,7 +69,7 @@ impl Random {
     fn message(&mut self, number: usize, calls: bool) -> String {
         let text = |text: &str| format!("\"{text}\"");
         let version = ("jsonrpc", text("2.0"));
-        let wanted = if calls && number % 2 == 0 {
+        let wanted = if calls && number.is_multiple_of(2) {
             let arguments = self.object(1, &[]);
             let params = self.object(0, &[("name", text("tool")), ("arguments", arguments)]);
             vec![version, ("id", number.to_string()), ("method", text("tools/call")), ("params", params)]

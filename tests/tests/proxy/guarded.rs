@@ -54,7 +54,7 @@ fn what_writ_runs_itself_obeys_the_policy_and_is_on_record() {
     assert!(result(&mut client, "read_file", json!({ "path": "/dev/zero" })).is_err());
 
     let push = json!({ "tool": "Bash", "input": { "command": "git push origin" } });
-    assert_eq!(result(&mut client, "check_tool", push.clone()).unwrap()["verdict"], "ask");
+    assert_eq!(result(&mut client, "check_tool", push.clone()).unwrap()["decision"], "ask");
     let asked = result(&mut client, "request_approval", push).unwrap();
     assert_eq!(asked["status"], "waiting", "{asked}");
     let why = asked["detail"].as_str().unwrap();

@@ -27,7 +27,7 @@ pub fn check(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
     let call = named(gate, arguments)?;
     match gate.ask(&call).map_err(|error| Refusal(error.to_string()))? {
         Some(decision) => Ok(json::to_value(&decision)),
-        None => Ok(object([("verdict", Value::from("allow")), ("governed", Value::Bool(false))])),
+        None => Ok(object([("decision", Value::from("allow")), ("governed", Value::Bool(false))])),
     }
 }
 

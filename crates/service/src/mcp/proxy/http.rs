@@ -53,10 +53,16 @@ struct Server<W> {
     headers: Vec<Header>,
     relay: Relay,
     client: Client<W>,
-    /// What the server calls the session, and which version it speaks.
-    agreed: Mutex<[Option<String>; 2]>,
+    agreed: Mutex<Agreed>,
     busy: AtomicUsize,
     listens: AtomicBool,
+}
+
+/// What the server has said of the session.
+#[derive(Clone, Default)]
+struct Agreed {
+    session: Option<String>,
+    version: Option<String>,
 }
 
 /// Relays until the client has nothing more to say.
@@ -112,9 +118,7 @@ impl<W: Write + Send + 'static> Server<W> {
             let _gone = server.post(&bytes).is_err();
             server.busy.fetch_sub(1, Ordering::AcqRel);
         })?;
-        if !this.listens.swap(this.agreed().iter().any(Option::is_some), Ordering::AcqRel)
-            && this.listens.load(Ordering::Acquire)
-        {
+        if !this.listens.swap(this.agreed().is_begun(), Ordering::AcqRel) && this.listens.load(Ordering::Acquire) {
             let server = Arc::clone(this);
             thread::Builder::new().name("events".to_owned()).spawn(move || server.listen())?;
         }
@@ -127,7 +131,7 @@ impl<W: Write + Send + 'static> Server<W> {
         let (method, name, version) = frame(body);
         let mut request = self.agent.post(&self.url).header("content-type", "application/json");
         request = request.header("accept", "application/json, text/event-stream");
-        let [session, agreed] = self.agreed().clone();
+        let Agreed { session, version: agreed } = self.agreed().clone();
         for (header, value) in
             [(SESSION, session), (VERSION, version.or(agreed)), ("mcp-method", method), ("mcp-name", name)]
         {
@@ -148,7 +152,7 @@ impl<W: Write + Send + 'static> Server<W> {
         let status = response.status().as_u16();
         let header = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
         if let (Some(session), 200..300) = (header(SESSION).filter(|session| plain(session)), status) {
-            self.agreed()[0] = Some(session);
+            self.agreed().session = Some(session);
         }
         let kind = header("content-type").unwrap_or_default().to_ascii_lowercase();
         let reader = response.body_mut().as_reader();
@@ -178,7 +182,7 @@ impl<W: Write + Send + 'static> Server<W> {
         if let Ok(Line::Messages { messages, .. }) = message::read(message, true) {
             let version = messages.iter().find_map(|it| it.body.get("result")?.get("protocolVersion")?.as_str());
             if let Some(version) = version {
-                self.agreed()[1] = Some(version.to_owned());
+                self.agreed().version = Some(version.to_owned());
             }
         }
         let step = self.relay.from_server(message);
@@ -221,7 +225,7 @@ impl<W: Write + Send + 'static> Server<W> {
         let mut pause = Duration::from_secs(1);
         loop {
             let mut request = self.agent.get(&self.url).header("accept", EVENTS);
-            let [session, version] = self.agreed().clone();
+            let Agreed { session, version } = self.agreed().clone();
             for (header, value) in [(SESSION, session), (VERSION, version)] {
                 if let Some(value) = value {
                     request = request.header(header, value);
@@ -252,7 +256,7 @@ impl<W: Write + Send + 'static> Server<W> {
     fn end(&self) {
         let _gone = self.client.lines(&self.relay.gone("the proxy has ended")).is_err();
         self.relay.gate().close();
-        if let Some(session) = self.agreed()[0].take() {
+        if let Some(session) = self.agreed().session.take() {
             let mut request = self.agent.delete(&self.url).header(SESSION, session);
             for (name, value) in &self.headers {
                 request = request.header(name, value);
@@ -262,8 +266,14 @@ impl<W: Write + Send + 'static> Server<W> {
         }
     }
 
-    fn agreed(&self) -> MutexGuard<'_, [Option<String>; 2]> {
+    fn agreed(&self) -> MutexGuard<'_, Agreed> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Agreed {
+    const fn is_begun(&self) -> bool {
+        self.session.is_some() || self.version.is_some()
     }
 }
 

@@ -98,13 +98,17 @@ pub fn read(line: &[u8], lenient: bool) -> Result<Line, Wrong> {
         Value::Array(items) if !items.is_empty() && items.len() <= MOST => {
             let read = |(at, item)| match item {
                 Value::Object(body) => Message::read(body, text, format!("/{at}")),
-                _ => Err(wrong(INVALID, "a batch holds more than objects".to_owned(), None)),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                    Err(wrong(INVALID, "a batch holds more than objects".to_owned(), None))
+                }
             };
             let messages = items.into_iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
             Ok(Line::Messages { messages, batch: true })
         }
         Value::Array(_) => Err(wrong(INVALID, format!("a batch of none, or of more than {MOST}"), None)),
-        _ => Err(wrong(INVALID, "no object".to_owned(), None)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Err(wrong(INVALID, "no object".to_owned(), None))
+        }
     }
 }
 
@@ -155,7 +159,9 @@ impl Id {
             number @ Value::Number(_) => json::canonical(number),
             // An error that answers what could not be read.
             Value::Null => String::new(),
-            _ => return Err(wrong(INVALID, "`id` is neither a string nor a number".to_owned(), None)),
+            Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+                return Err(wrong(INVALID, "`id` is neither a string nor a number".to_owned(), None));
+            }
         };
         let place = locate(text, &format!("{pointer}/id"), Place::Value);
         let written = place.and_then(|span| text.get(span.start..span.end)).unwrap_or("null").to_owned();
