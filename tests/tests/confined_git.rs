@@ -1,6 +1,6 @@
 //! What a confined call writes into repositories makes nobody outside run a program: neither Writ, which asks git, nor the user's own git.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
@@ -117,6 +117,11 @@ fn a_repository_that_a_call_made_runs_nothing() {
             "{made}; {git_folder}; cp -r $g ../other; git config -f ../other/config core.fsmonitor 'touch {}; true'; echo ../../other > $g/commondir",
             ran.display()
         ),
+        format!(
+            "{made}; {git_folder}; mkdir ../other; cp -r $g/objects $g/refs ../other/; git config -f ../other/config core.fsmonitor 'touch {}; true'; echo ../../other > $g/commondir",
+            ran.display()
+        ),
+        format!("{made}; {monitor}; {git_folder}; touch $g/config.set-aside $g/config.set-aside-1"),
     ];
     // What a script does no reading tells.
     let by_script = |line: &str| {
@@ -148,6 +153,31 @@ fn a_repository_that_a_call_made_runs_nothing() {
         format!("{made}; git config user.name b; git clone -q . ../copy; cd ..; git worktree add -q tree 2>&1; true");
     let (code, said) = by_script(&line);
     assert!(code == Some(0) && !said.contains("writ:"), "{said}");
+}
+
+/// What a call could not write is not touched, wherever it says that it lies; nor what a repository without a work tree had before.
+#[test]
+fn repositories_of_others_stay_as_they_are() {
+    let lab = lab("confined-others");
+    let outside = lab.place.folder.join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    git(&lab, &["init", "-q", outside.to_str().unwrap()]);
+    git(&lab, &["init", "-q", "--bare", "store.git"]);
+    let hooks = [outside.join(".git/hooks/pre-commit"), lab.repository().join("store.git/hooks/post-receive")];
+    let settings = [outside.join(".git/config"), lab.repository().join("store.git/config")];
+    hooks.iter().for_each(|hook| fs::write(hook, "#!/bin/sh\n").unwrap());
+    settings.iter().for_each(|file| fs::write(file, "[core]\n\tbare = false\n[alias]\n\tx = !true\n").unwrap());
+    let script = format!(
+        "g=$(echo tig. | rev); mkdir a b; echo gitdir: {0}/.git > a/$g; ln -s {0}/.git b/$g; git --git-dir=store.git config a.b c; \
+         echo evil > store.git/hooks/update; git push -q store.git HEAD:refs/heads/one; true",
+        outside.display()
+    );
+    fs::write(lab.repository().join("script"), script).unwrap();
+    let (_, said) = lab.run("bash script");
+    assert!(!said.contains("writ: moved"), "{said}");
+    assert!(hooks.iter().chain(&settings).all(|path| path.exists()), "{said}");
+    assert!(!lab.repository().join("store.git/hooks/update").exists(), "{said}");
+    assert!(!fs::read_to_string(&settings[1]).unwrap().contains("[a]"), "{said}");
 }
 
 /// What git keeps of a denied file that it tracks is denied with it; one that it does not track costs git nothing.

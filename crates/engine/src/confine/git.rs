@@ -29,6 +29,11 @@ pub fn kept(git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
             kept.push(path);
         }
     }
+    // Another folder's count instead, where it says so.
+    let common = regular_file::text(&git.join("commondir"), MAX_CONFIG).ok();
+    if let Some(common) = common.map(|text| lexical(&git.join(text.trim()))).filter(|common| common != git) {
+        kept.extend(["config", "hooks/"].map(|name| common.join(name)));
+    }
     let trees = fs::read_dir(git.join("worktrees")).into_iter().flatten().flatten().take(MOST);
     let ties = trees.flat_map(|tree| TIES.map(|name| tree.path().join(name)));
     kept.extend(ties.filter(|path| path.symlink_metadata().is_ok()));

@@ -209,8 +209,10 @@ impl Walk<'_> {
             }
             entries => entries.map_err(disk)?,
         };
+        let mut of_git = 0;
         for entry in entries {
             let entry = entry.map_err(disk)?;
+            of_git += u32::from(["HEAD", "objects", "refs"].iter().any(|name| entry.file_name() == *name));
             self.seen += 1;
             if self.seen > MOST {
                 return Err(PlanError::TooMany(self.ground.root.to_owned()));
@@ -226,6 +228,12 @@ impl Walk<'_> {
             let reach = self.reach(&path);
             if reach != own {
                 self.give(&path, reach)?;
+            }
+        }
+        if of_git == 3 && self.may_hold_repositories(own) {
+            // A repository without a work tree.
+            for path in super::git::kept(folder, self.home().map(Path::new)) {
+                self.confinement.read_only.push(host(&path)?);
             }
         }
         Ok(())
@@ -276,6 +284,8 @@ impl Walk<'_> {
             self.said.hidden.push(format!("{}: git tracks `{file}`, which is denied: {help}", objects.display()));
             self.confinement.masked.push(host(&objects)?);
         }
+        // Else the next plan would be made from what a call wrote there.
+        self.confinement.read_only.push(host(&found.index())?);
         Ok(())
     }
 

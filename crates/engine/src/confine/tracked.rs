@@ -67,9 +67,14 @@ impl Git {
         all
     }
 
+    /// What says which files are tracked.
+    pub fn index(&self) -> PathBuf {
+        self.own.join("index")
+    }
+
     /// A tracked file that is denied. `policies` stands for what `is_denied` says; what was found is kept in `state`.
     pub fn denied(&self, state: Option<&Path>, policies: Digest, is_denied: impl Fn(&str) -> bool) -> Option<String> {
-        let index = self.own.join("index");
+        let index = self.index();
         let found = fs::metadata(&index).ok()?;
         let now = Answer {
             policies,

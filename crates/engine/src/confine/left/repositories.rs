@@ -6,14 +6,18 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, openat2, renameat_with, unlinkat};
-use writ_sandbox::{Confinement, HostPath, is_reserve};
+use rustix::io::Errno;
+use writ_sandbox::{Confinement, is_reserve};
 use writ_store::regular_file;
 
-use super::bare;
 use super::settings::{self, Obeyed};
+use super::{bare, is_of_host};
 
 /// Names another folder whose settings count.
 const COMMON_FOLDER: &str = "commondir";
@@ -26,7 +30,7 @@ const MAX_SETTINGS: u64 = 1 << 20;
 /// Longest path in a file.
 const MAX_PATH: u64 = 8192;
 /// Most folders that are looked at for one run.
-const MOST: usize = 4096;
+const MOST: usize = 100_000;
 /// Most names that are looked through to find them.
 const MOST_NAMES: usize = 400_000;
 
@@ -77,36 +81,48 @@ pub fn untie(git: &Path) -> Option<TakenBack> {
 }
 
 /// Repositories, as far as they have been found.
-pub struct Repositories {
-    known: BTreeSet<PathBuf>,
-    /// Whose submodules' are kept as well.
-    whole: BTreeSet<PathBuf>,
+pub struct Repositories<'a> {
+    confinement: &'a Confinement,
+    /// What cannot have been written.
+    kept: BTreeSet<PathBuf>,
     seen: BTreeSet<PathBuf>,
-    open: Vec<PathBuf>,
+    /// Those to be looked at, and whether git was told that they are one.
+    open: Vec<(PathBuf, bool)>,
     done: Vec<TakenBack>,
 }
 
-impl Repositories {
+impl<'a> Repositories<'a> {
     /// With those that the plan knew.
-    pub fn of(confinement: &Confinement) -> Self {
-        let kept = || confinement.read_only.iter().map(HostPath::as_path);
-        let beside = |name: &str| {
-            let kept = kept().filter(|path| path.ends_with(name)).filter_map(Path::parent);
-            kept.map(bare).collect::<BTreeSet<PathBuf>>()
-        };
-        let known: BTreeSet<PathBuf> = beside(".git/config").into_iter().collect();
-        let done = known.iter().filter_map(|git| untie(git)).collect();
-        Self { known, whole: beside(".git/modules"), seen: BTreeSet::new(), open: Vec::new(), done }
+    pub fn of(confinement: &'a Confinement) -> Self {
+        let kept: BTreeSet<PathBuf> = confinement.read_only.iter().map(|path| bare(path.as_path())).collect();
+        let settings = kept.iter().filter(|path| path.ends_with("config")).filter_map(|path| path.parent());
+        let known: BTreeSet<PathBuf> =
+            settings.filter(|git| git.ends_with(".git") || is_bare(git)).map(Path::to_owned).collect();
+        let done = known.iter().filter(|git| !kept.contains(&git.join(COMMON_FOLDER))).filter_map(|git| untie(git));
+        let done = done.collect();
+        Self { confinement, kept, seen: BTreeSet::new(), open: Vec::new(), done }
     }
 
     /// One more, if it is one.
     pub fn add(&mut self, git: &Path) {
+        self.add_as(git, false);
+    }
+
+    /// One more; `named` where git was told that it is one. What the run could not write is somebody else's.
+    fn add_as(&mut self, git: &Path, named: bool) {
         let real = match (git.parent().map(fs::canonicalize), git.file_name()) {
             (Some(Ok(parent)), Some(name)) => parent.join(name),
-            _ => return,
+            _ => match fs::canonicalize(git) {
+                Ok(real) => real,
+                Err(_) => return,
+            },
         };
-        if self.seen.len() < MOST && self.seen.insert(real.clone()) {
-            self.open.push(real);
+        if !is_of_host(self.confinement, &real) {
+            return;
+        }
+        let fresh = self.seen.len() < MOST && self.seen.insert(real.clone());
+        if fresh || named {
+            self.open.push((real, named));
         }
     }
 
@@ -137,17 +153,20 @@ impl Repositories {
 
     /// Sets aside what has git run something.
     pub fn settle(mut self) -> Vec<TakenBack> {
+        let mut looked = BTreeSet::new();
         while let Some(git) = self.open.pop() {
-            self.look(&git);
+            if looked.len() < MOST && looked.insert(git.clone()) {
+                self.look(&git.0, git.1);
+            }
         }
         self.done
     }
 
-    fn look(&mut self, git: &Path) {
+    fn look(&mut self, git: &Path, named: bool) {
         let Ok(found) = git.symlink_metadata() else { return };
         if found.is_symlink() {
             if let Ok(target) = fs::canonicalize(git) {
-                self.add(&target);
+                self.add_as(&target, true);
             }
             return;
         }
@@ -156,28 +175,29 @@ impl Repositories {
             let text = path_in(git);
             let target = text.as_deref().and_then(|text| text.strip_prefix("gitdir:"));
             if let (Some(target), Some(folder)) = (target, git.parent()) {
-                self.add(&folder.join(target.trim()));
+                self.add_as(&folder.join(target.trim()), true);
             }
             return;
         }
-        let has = |name: &str| git.join(name).symlink_metadata().is_ok();
-        if !found.is_dir() || !(git.ends_with(".git") || has("HEAD")) {
+        if !found.is_dir() || !(named || git.ends_with(".git") || git.join("HEAD").symlink_metadata().is_ok()) {
             return;
         }
-        if !self.known.contains(git) {
-            if let Some(common) = path_in(&git.join(COMMON_FOLDER)) {
-                self.add(&git.join(common.trim()));
-            }
-            SETTINGS.iter().for_each(|name| self.settings(&git.join(name)));
-            self.hooks(&git.join("hooks"));
+        if let Some(common) = path_in(&git.join(COMMON_FOLDER)) {
+            self.add_as(&git.join(common.trim()), true);
         }
-        if !self.whole.contains(git) {
-            self.modules(&git.join("modules"));
+        SETTINGS.iter().for_each(|name| self.settings(&git.join(name)));
+        self.hooks(&git.join("hooks"));
+        self.modules(&git.join("modules"));
+        for tree in fs::read_dir(git.join("worktrees")).into_iter().flatten().flatten().take(MOST) {
+            self.add_as(&tree.path(), true);
         }
     }
 
     fn settings(&mut self, path: &Path) {
         let Ok(found) = path.symlink_metadata() else { return };
+        if self.kept.contains(path) || is_reserve(path) {
+            return;
+        }
         let of_submodule = path.components().any(|part| part.as_os_str() == "modules");
         let text = if found.is_file() { regular_file::read(path, MAX_SETTINGS).ok() } else { None };
         let obeyed = match text.map(|text| settings::plain(&text, of_submodule)) {
@@ -190,10 +210,14 @@ impl Repositories {
 
     fn hooks(&mut self, hooks: &Path) {
         let Ok(found) = hooks.symlink_metadata() else { return };
+        if self.kept.contains(hooks) {
+            return;
+        }
         let why = || "git would run it, outside of any sandbox".to_owned();
         if !found.is_dir() {
             return self.set_aside(hooks, why());
         }
+        open_up(hooks);
         for entry in fs::read_dir(hooks).into_iter().flatten().flatten().take(MOST) {
             let name = entry.file_name();
             let ends = |end: &str| name.as_encoded_bytes().ends_with(end.as_bytes());
@@ -206,10 +230,13 @@ impl Repositories {
 
     /// Repositories of submodules, which may have `/` in their names.
     fn modules(&mut self, folder: &Path) {
+        if self.kept.contains(folder) {
+            return;
+        }
         for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(MOST) {
             let path = entry.path();
             if path.join("HEAD").symlink_metadata().is_ok() {
-                self.add(&path);
+                self.add_as(&path, true);
             } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) && path.components().count() < 128 {
                 self.modules(&path);
             }
@@ -217,19 +244,42 @@ impl Repositories {
     }
 
     fn set_aside(&mut self, path: &Path, why: String) {
-        let (Some(parent), Some(name)) = (path.parent().and_then(folder), path.file_name()) else { return };
-        for number in 0..100u8 {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let Some(parent) = folder(above) else { return };
+        for tries in 0..8u8 {
             let mut new = name.to_owned();
             new.push(ASIDE);
-            if number > 0 {
-                new.push(format!("-{number}"));
+            if tries > 0 {
+                // Whoever wants it to stay may have taken any name that can be told beforehand.
+                new.push(format!("-{:016x}", RandomState::new().hash_one(tries)));
             }
-            if renameat_with(&parent, name, &parent, &new, RenameFlags::NOREPLACE).is_ok() {
-                self.done.push(TakenBack { path: path.to_owned(), name: Some(new), why });
-                return;
+            match renameat_with(&parent, name, &parent, &new, RenameFlags::NOREPLACE) {
+                Ok(()) => {
+                    self.done.push(TakenBack { path: path.to_owned(), name: Some(new), why });
+                    return;
+                }
+                Err(Errno::ACCESS | Errno::PERM) => open_up(above),
+                Err(_) => {}
             }
         }
+        let why = format!("{why}, and it could not be moved");
+        self.done.push(TakenBack { path: path.to_owned(), name: Some(name.to_owned()), why });
     }
+}
+
+/// Gives the owner of a folder its rights back.
+fn open_up(path: &Path) {
+    let Some(folder) = folder(path) else { return };
+    let open = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    if let Ok(found) = fs::metadata(&open) {
+        // Somebody else's stays as it is.
+        fs::set_permissions(&open, fs::Permissions::from_mode(found.mode() & 0o7777 | 0o700)).ok();
+    }
+}
+
+/// Whether a folder is a repository without a work tree.
+fn is_bare(folder: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
 /// A folder on whose way no link lies.

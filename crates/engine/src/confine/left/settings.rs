@@ -141,7 +141,9 @@ fn setting(section: &str, line: &str, of_submodule: bool) -> Result<(), Obeyed> 
         || match (section, name.as_str()) {
             // Git's own, which runs nothing else.
             ("core", "fsmonitor") => rest.strip_prefix('=').is_some_and(|on| matches!(on.trim(), "true" | "false")),
-            ("core", "worktree") => of_submodule,
+            ("core", "worktree") => {
+                of_submodule && rest.strip_prefix('=').is_some_and(|at| at.trim().starts_with("../"))
+            }
             _ => false,
         };
     if is_plain { Ok(()) } else { Err(Obeyed::Setting(format!("{section}.{name}"))) }
