@@ -1,6 +1,6 @@
 //! What a confined call writes into repositories makes nobody outside run a program: neither Writ, which asks git, nor the user's own git.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a step that fails fails the test")]
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
