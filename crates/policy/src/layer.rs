@@ -1,6 +1,6 @@
 //! Policies in layers: each judges what its own survey of the call found, and the strictest word counts.
 //!
-//! Owns how layers come together (R5, R82). Each layer has facts of its own, because a survey looks for what its policy's rules
+//! Owns how layers come together (R5, R24, R82). Each layer has facts of its own, because a survey looks for what its policy's rules
 //! name, and patterns that take back (`!`) mean their own list alone: merged lists could loosen. Invariant: a layer can only
 //! tighten. What one layer denies or asks stays denied or asked, and an allow is said only where every layer names the call.
 
@@ -20,17 +20,24 @@ pub struct Layer<'a> {
     name: Option<&'a str>,
     policy: &'a Policy,
     facts: &'a Facts,
+    uncounted: bool,
 }
 
 impl<'a> Layer<'a> {
     /// The policy that governs. Its rules are named by their pointers alone.
     pub const fn own(policy: &'a Policy, facts: &'a Facts) -> Self {
-        Self { name: None, policy, facts }
+        Self { name: None, policy, facts, uncounted: false }
     }
 
     /// Another one that is asked too. Its rules are named with its own name in front (`changed-policy:/tools/deny/0`).
     pub const fn named(name: &'a str, policy: &'a Policy, facts: &'a Facts) -> Self {
-        Self { name: Some(name), policy, facts }
+        Self { name: Some(name), policy, facts, uncounted: false }
+    }
+
+    /// Leaves its limits out: they are of another count than the session's.
+    #[must_use]
+    pub const fn uncounted(self) -> Self {
+        Self { uncounted: true, ..self }
     }
 
     /// A rule of this layer, by a name that says whose it is. Writ's own rules are the same in all layers.
@@ -47,6 +54,7 @@ pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally) -> Decision 
     let mut reasons = Vec::new();
     let mut all_name_it = true;
     for layer in layers {
+        let tally = if layer.uncounted { None } else { Some(tally) };
         let judged = judge_alone(layer.policy, setting, layer.facts, tally).reasons;
         all_name_it &= !judged.is_empty();
         reasons.extend(judged.into_iter().map(|reason| Reason { rule: layer.rule(reason.rule), ..reason }));

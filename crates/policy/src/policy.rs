@@ -8,6 +8,7 @@ use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
 use crate::host_rule::HostRule;
 use crate::members::{Claims, Consequences, FailFast};
+use crate::references;
 use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
 use crate::sandbox::{Sandbox, Secrets};
 use crate::schema::{self, Kind, join};
@@ -188,6 +189,11 @@ impl Policy {
         Some(named.map_or_else(|| text.clone(), |name| format!("{name}: {text}")))
     }
 
+    /// The document that it was parsed from.
+    pub(crate) const fn document(&self) -> &Value {
+        &self.document
+    }
+
     /// When it expires, and the date as it was written.
     pub fn expires(&self) -> Option<(Timestamp, &str)> {
         self.expires.as_ref().map(|(moment, text)| (*moment, text.as_str()))
@@ -195,9 +201,7 @@ impl Policy {
 
     /// The key ids of the functionaries that it names; `None` where it names none. One known by a certificate has no key id.
     pub fn functionaries(&self) -> Option<Vec<String>> {
-        let list = self.document.get("functionaries").and_then(Value::as_array).filter(|list| !list.is_empty())?;
-        let id = |one: &Value| one.get("publickeyid").and_then(Value::as_str).map(str::to_owned);
-        Some(list.iter().filter_map(id).collect())
+        references::key_ids(self.document.get("functionaries"))
     }
 
     /// Whether the files that it names are there, and are what they have to be; `text` is the document it was parsed from,

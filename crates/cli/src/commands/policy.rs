@@ -1,5 +1,7 @@
 //! `writ policy`: make, check, show, sign, verify, accept.
 
+mod layers;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +25,11 @@ pub fn run(command: PolicyCommand) -> Result<(), Failure> {
     match command {
         PolicyCommand::New { file, force, observe } => new(&file, force, observe),
         PolicyCommand::Check { file, format } => check(file, &format),
-        PolicyCommand::Show { file, format } => show(&given_or_found(file)?, &format),
+        PolicyCommand::Show { file, resolved: true, format } => {
+            layers::show(&open(&given_or_found(file)?, None)?, &format)
+        }
+        PolicyCommand::Show { file, resolved: false, format } => show(&given_or_found(file)?, &format),
+        PolicyCommand::Lock { file, check, update } => layers::lock(&given_or_found(file)?, check, &update),
         PolicyCommand::Sign { file, key, output } => sign(&file, &key, output),
         PolicyCommand::Verify { file, key, format } => verify(&file, &key, &format),
         PolicyCommand::Schema => {
@@ -52,7 +58,7 @@ pub fn given_or_found(file: Option<PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 /// A policy error as a person wants it: each problem with its place in the file, and what to do on lines of their own.
-fn report(error: GoverningError) -> Failure {
+pub fn report(error: GoverningError) -> Failure {
     match error {
         GoverningError::Invalid { path, text, source } => {
             let labels = source.problems().iter().map(|problem| {
@@ -80,7 +86,11 @@ fn report(error: GoverningError) -> Failure {
             let source = NamedSource::new(output::path(&path), visible::in_place(&text)).with_language("json");
             Failure::MalformedReport(Report::new(diagnostic).with_source_code(source))
         }
-        GoverningError::NotTrusted { .. } | GoverningError::Envelope { .. } => {
+        GoverningError::Layer { rule, .. } if layer_code(rule) == 4 => Failure::malformed(error),
+        GoverningError::NotTrusted { .. }
+        | GoverningError::Envelope { .. }
+        | GoverningError::Lock(_)
+        | GoverningError::Layer { .. } => {
             output::note(format!("{} {}", output::bad("error:"), output::plain(&error.to_string())));
             Failure::No
         }
@@ -100,8 +110,15 @@ const fn kind(error: &GoverningError) -> (&'static str, u8) {
         GoverningError::Envelope { .. } => ("bad-envelope", 3),
         GoverningError::Unreadable { .. } => ("unreadable", 1),
         GoverningError::KeptChanged { .. } => ("copy-changed", 1),
+        GoverningError::Layer { rule, .. } => (rule, layer_code(rule)),
+        GoverningError::Lock(_) => ("bad-lock", 3),
         GoverningError::Trust(_) => ("trust-unreadable", 1),
     }
+}
+
+/// The exit code of a layer that cannot be used: the answer is no, where it is not what it has to be.
+const fn layer_code(rule: &str) -> u8 {
+    if matches!(rule.as_bytes(), b"not-locked" | b"stale-lock" | b"other-digest" | b"not-trusted") { 3 } else { 4 }
 }
 
 /// A policy that cannot be used.
@@ -292,7 +309,10 @@ pub fn summary(governing: &Governing) -> Summary<'_> {
 }
 
 fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
-    let governing = open(path, None)?;
+    let path = std::path::absolute(path)?;
+    let bytes = governing::read(&path).map_err(report)?;
+    let trust = Trust::open(environment::home().state.as_deref());
+    let governing = governing::open_alone(&path, bytes, None, &trust).map_err(report)?;
     let inner = governing::unwrap(&governing.path, &governing.bytes, || Ok(Vec::new())).map_err(report)?.0;
     let document = String::from_utf8_lossy(inner.as_deref().unwrap_or(&governing.bytes)).into_owned();
     if args.format == Format::Json {
@@ -313,7 +333,8 @@ fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
 fn sign(file: &Path, key_files: &[PathBuf], to: Option<PathBuf>) -> Result<(), Failure> {
     // Requiring signatures must not keep anyone from making one.
     let file = &std::path::absolute(file)?;
-    let governing = governing::open(file, None, &Trust::open(None)).map_err(report)?;
+    let bytes = governing::read(file).map_err(report)?;
+    let governing = governing::open_alone(file, bytes, None, &Trust::open(None)).map_err(report)?;
     if governing.signed != Signed::Plain {
         return Err(Failure::Usage(format!("{} is signed already; sign the plain policy", file.display())));
     }

@@ -56,8 +56,8 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     let newest = found.ok();
     let standing = newest.as_ref().and_then(|id| stands(&store, id, &trust));
     let observed = match (&governing, &newest) {
-        (Some(governing), Some(id)) if governing.policy.enforce() == Enforce::Observe => {
-            Observed::of(&store, id, &governing.policy).ok()
+        (Some(governing), Some(id)) if governing.enforce() == Enforce::Observe => {
+            Observed::of(&store, id, governing).ok()
         }
         _ => None,
     };

@@ -142,11 +142,8 @@ enum About<'a> {
 
 /// Tells the user at the end what a policy that observes would have stopped.
 fn farewell(session: &Session<'_>, answer: Answer) -> Answer {
-    let observes = session
-        .policy()
-        .ok()
-        .map(|in_force| &in_force.accepted.policy)
-        .filter(|policy| policy.enforce() == Enforce::Observe);
+    let observes =
+        session.policy().ok().map(|in_force| &in_force.accepted).filter(|policy| policy.enforce() == Enforce::Observe);
     let observed = observes.and_then(|policy| Observed::of(session.store, &session.id, policy).ok());
     let Some(observed) = observed else { return answer };
     let lines = observed.lines();
@@ -177,7 +174,7 @@ fn welcome(session: &Session<'_>) -> Answer {
         let message = format!("writ: policy `{name}` expired on {text}: every call is denied");
         return Answer::from(Reply::Silent).with_message(message);
     }
-    let observes = session.policy().is_ok_and(|in_force| in_force.accepted.policy.enforce() == Enforce::Observe);
+    let observes = session.policy().is_ok_and(|in_force| in_force.accepted.enforce() == Enforce::Observe);
     let trusted = match policy.signed.as_str() {
         "trusted" => None,
         "unknown-key" => Some(format!("writ: policy `{name}` is signed, but not by a key you trust")),

@@ -38,8 +38,8 @@ pub struct Action<'a> {
     pub agent: Option<&'a str>,
     /// Digest of the accepted policy's file.
     pub policy: Option<Digest>,
-    /// Digest of the changed file that is judged too.
-    pub layer: Option<Digest>,
+    /// Digests of the files of all layers that are judged too, in their order.
+    pub layers: &'a [Digest],
 }
 
 impl Action<'_> {
@@ -92,7 +92,7 @@ pub struct State {
     /// How often agents were sent back to work because of a false DONE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
-    /// What became of the policy's file, as the human was last told: a digest, or `lost`.
+    /// What became of the policy's files, as the human was last told: the digest of what the row says of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
     /// It began while an earlier session's change of policy was not settled: every call asks until a human settles it.
@@ -187,6 +187,7 @@ mod tests {
             file: digest,
             digest,
             signed: "no-functionary".to_owned(),
+            layers: Some(digest),
             own: false,
         };
         let (now, until) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_123));

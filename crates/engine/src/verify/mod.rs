@@ -11,6 +11,7 @@ mod coverage;
 mod decisions;
 mod evidence;
 mod key;
+mod layers;
 mod newest;
 mod policies;
 mod read;

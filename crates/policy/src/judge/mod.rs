@@ -29,11 +29,13 @@ pub struct Tally {
     pub turns: u64,
 }
 
-/// Applies one policy to facts.
-pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Tally) -> Decision {
-    let mut judge = Judge { policy, setting, facts, tally, reasons: Vec::new() };
+/// Applies one policy to facts; its limits only where there is something counted for them.
+pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Option<Tally>) -> Decision {
+    let mut judge = Judge { policy, setting, facts, reasons: Vec::new() };
     judge.expiry();
-    judge.limits();
+    if let Some(tally) = tally {
+        judge.limits(tally);
+    }
     judge.malformed();
     judge.self_protection();
     judge.tools();
@@ -63,7 +65,6 @@ struct Judge<'a> {
     policy: &'a Policy,
     setting: &'a Setting,
     facts: &'a Facts,
-    tally: Tally,
     reasons: Vec<Reason>,
 }
 
@@ -91,8 +92,8 @@ impl<'a> Judge<'a> {
     }
 
     /// What comes after the last call or turn that the policy lets a session have (R17).
-    fn limits(&mut self) {
-        let (limits, tally) = (self.policy.limits, self.tally);
+    fn limits(&mut self, tally: Tally) {
+        let limits = self.policy.limits;
         let reached = |limit: Option<u64>, next: u64| limit.filter(|limit| next > *limit);
         for (limit, rule, what) in [
             (reached(limits.tool_calls, tally.calls + 1), "/limits/maxToolCalls", "tool calls"),
