@@ -40,12 +40,11 @@ impl<'a> Layer<'a> {
         Self { uncounted: true, ..self }
     }
 
-    /// A rule of this layer, by a name that says whose it is. Writ's own rules are the same in all layers.
-    fn rule(&self, rule: String) -> String {
-        match self.name {
-            Some(name) if rule.starts_with('/') => format!("{name}:{rule}"),
-            Some(_) | None => rule,
-        }
+    /// A reason of this layer, with a name that says whose rule it is. Writ's own rules are the same in all layers.
+    fn named_in(&self, reason: Reason) -> Reason {
+        let Some(name) = self.name.filter(|_| reason.rule.starts_with('/')) else { return reason };
+        let rule = format!("{name}:{}", reason.rule);
+        Reason { instead: reason.instead.replace(&reason.rule, &rule), rule, ..reason }
     }
 }
 
@@ -57,7 +56,7 @@ pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally) -> Decision 
         let tally = if layer.uncounted { None } else { Some(tally) };
         let judged = judge_alone(layer.policy, setting, layer.facts, tally).reasons;
         all_name_it &= !judged.is_empty();
-        reasons.extend(judged.into_iter().map(|reason| Reason { rule: layer.rule(reason.rule), ..reason }));
+        reasons.extend(judged.into_iter().map(|reason| layer.named_in(reason)));
     }
     // What not every layer names is allowed by no rule: it is the client's affair.
     if !all_name_it {

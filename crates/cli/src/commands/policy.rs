@@ -10,6 +10,7 @@ use serde::Serialize;
 use writ_core::{Digest, Timestamp, json, visible};
 use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
 use writ_engine::governing::{Trust, starter};
+use writ_engine::setup::agents;
 use writ_evidence::dsse::{Envelope, EnvelopeError};
 use writ_evidence::keys::SigningKey;
 use writ_policy::Policy;
@@ -207,7 +208,12 @@ fn check(file: Option<PathBuf>, args: &FormatArgs) -> Result<(), Failure> {
         }
         Err(error) => return Err(report(error)),
     };
-    let (pending, warnings) = (governing.policy.not_enforced(), warnings(&governing));
+    let mut pending = governing.policy.not_enforced();
+    for layer in &governing.layers {
+        let idle = layer.at.not_enforced(&layer.policy).into_iter();
+        pending.extend(idle.map(|pointer| format!("{}:{pointer}", layer.at.name)));
+    }
+    let warnings = warnings(&governing);
     if as_json {
         let summary = summary(&governing);
         output::print_json(&Checked { valid: true, summary, warnings, not_enforced_yet: pending });
@@ -239,6 +245,12 @@ fn warnings(governing: &Governing) -> Vec<String> {
     if governing.signed == Signed::Plain && governing.policy.functionaries().is_some() {
         out.push("it names functionaries, and none of them signed it".to_owned());
     }
+    let of_layers = governing.layers.iter().flat_map(|layer| {
+        let named = |warning: &String| format!("{}:{warning}", layer.at.name);
+        layer.policy.warnings().iter().map(named).collect::<Vec<_>>()
+    });
+    out.extend(of_layers);
+    out.extend(agents::never_met(governing, &environment::home()));
     out.extend(expired(governing));
     out
 }

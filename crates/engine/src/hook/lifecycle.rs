@@ -7,11 +7,13 @@ use writ_clients::cursor::Reading;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, visible};
 
 use writ_evidence::tally::listed;
-use writ_policy::Enforce;
+use writ_policy::{Enforce, Policy};
 
 use super::Prepared;
 use crate::claims;
 use crate::confine::layers;
+use crate::governing::layers::{Caller, LayerRef};
+use crate::governing::{Governing, Signed};
 use crate::session::observed::Observed;
 use crate::session::rows::{STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
@@ -166,11 +168,13 @@ fn weakened(session: &Session<'_>, input: &Event, changed: Option<&str>) -> Resu
 fn welcome(session: &Session<'_>) -> Answer {
     let Some(policy) = &session.state.policy else { return Reply::Silent.into() };
     let name = visible::line(&policy.name);
-    let expired = session
-        .policy()
-        .ok()
-        .and_then(|in_force| in_force.accepted.policy.expires().map(|(at, text)| (at, text.to_owned())));
-    if let Some((_, text)) = expired.filter(|(at, _)| session.now > *at) {
+    let accepted = session.policy().ok().map(|in_force| &in_force.accepted);
+    let speaking = accepted.map(|accepted| accepted.policies(Caller::Main)).unwrap_or_default();
+    let over = |policy: &&Policy| policy.expires().is_some_and(|(at, _)| session.now > at);
+    if let Some((policy, (_, text))) =
+        speaking.into_iter().find(over).and_then(|policy| Some((policy, policy.expires()?)))
+    {
+        let name = visible::line(policy.name());
         let message = format!("writ: policy `{name}` expired on {text}: every call is denied");
         return Answer::from(Reply::Silent).with_message(message);
     }
@@ -183,7 +187,17 @@ fn welcome(session: &Session<'_>) -> Answer {
     };
     let observing =
         observes.then(|| format!("writ: policy `{name}` only observes: calls are recorded, and none is stopped"));
-    let messages: Vec<String> = trusted.into_iter().chain(observing).collect();
+    // Where nobody vouches for the first, that is said already.
+    let layers = accepted.filter(|accepted| matches!(accepted.signed, Signed::By(_))).map(Governing::list);
+    let weak = |layer: &LayerRef| (layer.path.is_some() || layer.address.is_some()) && layer.signed != "trusted";
+    let unsigned = layers.unwrap_or_default().into_iter().filter(weak);
+    let unsigned = unsigned.map(|layer| {
+        format!(
+            "writ: policy `{}`, which `{name}` leads to, is not signed by a key you trust",
+            visible::line(&layer.name)
+        )
+    });
+    let messages: Vec<String> = trusted.into_iter().chain(unsigned).chain(observing).collect();
     if messages.is_empty() {
         return Reply::Silent.into();
     }

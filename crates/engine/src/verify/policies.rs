@@ -121,12 +121,12 @@ pub fn check(named: &Named, policies: &Kept, home: &Home) -> Phase {
 /// One phase for each field of these policies that nothing in a session enforces (R75).
 pub fn absent(named: &Named, policies: &Kept) -> Vec<Phase> {
     let mut fields: Vec<String> = Vec::new();
-    let mut add = |layer: Option<&str>, policy: &Policy| {
-        for pointer in policy.not_enforced() {
+    let mut add = |layer: Option<&LayerRef>, policy: &Policy| {
+        for pointer in layer.map_or_else(|| policy.not_enforced(), |layer| layer.not_enforced(policy)) {
             // A whole field by its name, a member of one by its pointer.
             let whole = pointer.trim_start_matches('/');
             let field = if whole.contains('/') { pointer.clone() } else { whole.to_owned() };
-            let field = layer.map_or_else(|| field.clone(), |layer| format!("{layer}:{pointer}"));
+            let field = layer.map_or_else(|| field.clone(), |layer| format!("{}:{pointer}", layer.name));
             if !fields.contains(&field) {
                 fields.push(field);
             }
@@ -138,7 +138,7 @@ pub fn absent(named: &Named, policies: &Kept) -> Vec<Phase> {
         }
         for layer in list(named, policies).unwrap_or_default() {
             if let Ok(policy) = document_of(&named.path, layer.file, policies) {
-                add(Some(&layer.name), &policy);
+                add(Some(&layer), &policy);
             }
         }
     }
