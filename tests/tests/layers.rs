@@ -192,7 +192,8 @@ struct Served {
 impl Served {
     fn start(folder: &std::path::Path) -> Self {
         let line = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out cert.pem -days 2 \
-                    -subj /CN=localhost -addext subjectAltName=DNS:localhost 2>/dev/null";
+                    -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+                    -addext basicConstraints=critical,CA:FALSE 2>/dev/null";
         let made = Command::new("sh").args(["-c", line]).current_dir(folder).status().unwrap();
         assert!(made.success(), "this test needs openssl");
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
