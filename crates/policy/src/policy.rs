@@ -8,7 +8,6 @@ use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
 use crate::host_rule::HostRule;
 use crate::members::{Claims, Consequences, FailFast};
-use crate::references;
 use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
 use crate::sandbox::{Sandbox, Secrets};
 use crate::schema::{self, Kind, join};
@@ -197,11 +196,6 @@ impl Policy {
     /// When it expires, and the date as it was written.
     pub fn expires(&self) -> Option<(Timestamp, &str)> {
         self.expires.as_ref().map(|(moment, text)| (*moment, text.as_str()))
-    }
-
-    /// The key ids of the functionaries that it names; `None` where it names none. One known by a certificate has no key id.
-    pub fn functionaries(&self) -> Option<Vec<String>> {
-        references::key_ids(self.document.get("functionaries"))
     }
 
     /// Whether the files that it names are there, and are what they have to be; `text` is the document it was parsed from,

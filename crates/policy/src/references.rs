@@ -65,6 +65,11 @@ impl Policy {
         parent.into_iter().chain(children.iter().enumerate().filter_map(child)).collect()
     }
 
+    /// The key ids of the functionaries that it names; `None` where it names none. One known by a certificate has no key id.
+    pub fn functionaries(&self) -> Option<Vec<String>> {
+        key_ids(self.document().get("functionaries"))
+    }
+
     /// The numbers of its limits, by name.
     pub fn limit_values(&self) -> Vec<(String, f64)> {
         limit_values(self.document().get("limits"))
@@ -110,8 +115,7 @@ fn limit_values(limits: Option<&Value>) -> Vec<(String, f64)> {
     members.filter_map(|(name, limit)| Some((name.to_owned(), schema::limit(limit)?))).collect()
 }
 
-/// The key ids of a list of functionaries; `None` where it names none. One known by a certificate has no key id.
-pub fn key_ids(list: Option<&Value>) -> Option<Vec<String>> {
+fn key_ids(list: Option<&Value>) -> Option<Vec<String>> {
     let list = list.and_then(Value::as_array).filter(|list| !list.is_empty())?;
     let id = |one: &Value| one.get("publickeyid").and_then(Value::as_str).map(str::to_owned);
     Some(list.iter().filter_map(id).collect())

@@ -219,11 +219,15 @@ impl Change {
 
 /// What is in force for a session whose files are in `folder`.
 pub fn of(accepted: &PolicyRef, folder: &Path, trust: &Trust) -> Result<InForce, GoverningError> {
-    let governing = kept::open(accepted, folder, trust)?;
+    if accepted.own {
+        return Ok(InForce { accepted: kept::open(accepted, folder, trust)?, changes: Vec::new() });
+    }
+    let (path, found) = (&accepted.path, open::read(&accepted.path));
+    let same = found.as_deref().ok().filter(|bytes| Digest::of(bytes) == accepted.file);
+    let governing = kept::open_with(accepted, folder, trust, same)?;
     let mut changes = Vec::new();
-    if !accepted.own {
-        let path = &accepted.path;
-        let change = change(accepted.file, open::read(path), |bytes| resolve::open_bytes(path, bytes, None, trust));
+    if same.is_none() {
+        let change = change(accepted.file, found, |bytes| resolve::open_bytes(path, bytes, None, trust));
         changes.extend(change.map(|change| Changed { layer: None, place: path.display().to_string(), change }));
     }
     let root = accepted.root();

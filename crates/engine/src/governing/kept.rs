@@ -68,9 +68,20 @@ pub fn list(accepted: &PolicyRef, folder: &Path) -> Result<Vec<LayerRef>, Govern
 
 /// Opens the policy that a session keeps, with its layers.
 pub fn open(accepted: &PolicyRef, folder: &Path, trust: &Trust) -> Result<Governing, GoverningError> {
+    open_with(accepted, folder, trust, None)
+}
+
+/// The same, where the root's accepted bytes are at hand.
+pub fn open_with(
+    accepted: &PolicyRef,
+    folder: &Path,
+    trust: &Trust,
+    root: Option<&[u8]>,
+) -> Result<Governing, GoverningError> {
     let policy = |digest: Digest| bytes(&folder.join("policies").join(digest.hex()), digest);
+    let root = root.map_or_else(|| policy(accepted.file), |root| Ok(root.to_vec()))?;
     // Files that the policy names beside itself may be gone with it: what a human accepted, they accepted.
-    open::open_kept(&accepted.path, policy(accepted.file)?, list(accepted, folder)?, trust, policy)
+    open::open_kept(&accepted.path, root, list(accepted, folder)?, trust, policy)
 }
 
 fn bytes(path: &Path, digest: Digest) -> Result<Vec<u8>, GoverningError> {

@@ -14,7 +14,7 @@ use writ_policy::Tally;
 use crate::governing::in_force::PolicyRef;
 
 /// Most approvals that may wait to be used at once.
-pub const MAX_GRANTS: usize = 12;
+pub const MAX_GRANTS: usize = 11;
 /// How many digits of a digest name a call or a grant in a command.
 const SHORT: usize = 12;
 

@@ -101,7 +101,12 @@ pub fn lock(file: &Path, check: bool, update: &[String]) -> Result<(), Failure> 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
-    let mut file = fs::File::create(&name)?;
+    // An agent may have made a link of that name, to a file that is the human's alone.
+    match fs::remove_file(&name) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        Err(_) | Ok(()) => {}
+    }
+    let mut file = fs::File::options().write(true).create_new(true).open(&name)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     Ok(fs::rename(&name, path)?)
