@@ -113,6 +113,40 @@ fn a_sub_agent_is_stopped_by_its_own_tighter_policy() {
 }
 
 #[test]
+fn a_sandbox_holds_what_every_layer_holds() {
+    let place = Workplace::new("layer-sandbox");
+    put(&place, "base.aflock", r#"{"version":"1.0","name":"base","enforce":"calls","files":{"deny":["**/.env"]}}"#);
+    put(&place, ".env", "x");
+    root(&place, r#","extends":"base.aflock","files":{"readOnly":["docs/**"]}"#);
+    let (code, plan) = said(&place, &["sandbox", "plan", "--format", "json"]);
+    assert_eq!(code, Some(0), "{plan}");
+    let list = |name: &str| {
+        let rest = plan.split(&format!("\"{name}\": [")).nth(1).unwrap_or_default();
+        rest.split(']').next().unwrap_or_default().to_owned()
+    };
+    let (kept, masked) = (list("read_only") + &list("readOnly"), list("masked"));
+    assert!(kept.contains("/base.aflock") && kept.contains("/.aflock.lock"), "{plan}");
+    assert!(masked.contains("/.env") || !plan.contains("/.env\""), "{plan}");
+}
+
+#[test]
+fn a_sublayout_of_no_agent_is_told() {
+    let place = Workplace::new("layer-agents");
+    fs::create_dir_all(file(&place, ".claude/agents/team")).unwrap();
+    put(&place, ".claude/agents/team/research.md", "---\ndescription: looks\nname: research-agent\n---\nLook.");
+    let child = |name: &str| {
+        format!(r#"{{"name":"{name}","policy":{{"version":"1.0","name":"c","limits":{{"maxTurns":2}}}}}}"#)
+    };
+    let children = ["Explore", "research-agent", "reserch-agent"].map(child).join(",");
+    root(&place, &format!(r#","sublayouts":[{children}]"#));
+    let (code, text) = said(&place, &["policy", "check"]);
+    assert_eq!(code, Some(0), "{text}");
+    let told: Vec<&str> = text.lines().filter(|line| line.contains("no sub-agent of type")).collect();
+    assert!(told.len() == 1 && told[0].contains("`reserch-agent`"), "{text}");
+    assert!(text.contains("c-2:/limits/maxTurns: not enforced yet"), "{text}");
+}
+
+#[test]
 fn a_row_with_another_layer_is_found() {
     let place = Workplace::new("layer-row");
     explorer(&place);

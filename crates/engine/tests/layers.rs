@@ -1,16 +1,21 @@
 //! Policies that lead to others: whatever a parent stops stays stopped, whoever tightens it, by brute force over calls; and what makes
 //! a chain of policies unusable.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a step that fails fails the test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use writ_clients::Client as _;
+use writ_clients::claude_code::ClaudeCode;
 use writ_core::json::{self, Value};
-use writ_core::{ToolCall, Verdict};
+use writ_core::{SessionId, ToolCall, Verdict};
+use writ_engine::decide::approvals;
 use writ_engine::governing::layers::Caller;
 use writ_engine::governing::{self, Governing, GoverningError, Trust};
-use writ_engine::{Home, decide};
+use writ_engine::verify::{self, Options, Outcome};
+use writ_engine::{Home, decide, hook};
+use writ_store::Store;
 
 /// Numbers that are the same in each run.
 struct Numbers(u64);
@@ -137,6 +142,16 @@ impl Lab {
         }
     }
 
+    /// The hook's answer to a shell call of the main agent.
+    fn bash(&self, id: &str, line: &str) -> String {
+        let cwd = self.path("");
+        let payload = format!(
+            r#"{{"session_id":"s","cwd":"{}","hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"{id}","tool_input":{{"command":"{line}"}}}}"#,
+            cwd.display()
+        );
+        ClaudeCode.render(&hook::answer(payload.as_bytes(), &ClaudeCode, &self.home, &cwd))
+    }
+
     /// What the client is told of a call.
     fn told(&self, governing: &Governing, call: &ToolCall, caller: Caller<'_>) -> Verdict {
         let decision = decide::now(governing, call, caller, writ_clients::DEFAULT, &self.home);
@@ -190,6 +205,70 @@ fn nothing_that_a_parent_denies_becomes_allowed() {
         }
     }
     assert!(tighter > 500 && stopped > 500, "{tighter} {stopped}: the policies say something");
+}
+
+/// An approval is for the policies that were judged: another layer is another action (R71).
+#[test]
+fn an_approval_is_void_under_another_layer() {
+    let (lab, base) = (Lab::new(), policy("base", ""));
+    lab.write("base.aflock", &base);
+    lab.write(".aflock", &policy("root", r#","extends":"base.aflock","tools":{"requireApproval":["Bash:make*"]}"#));
+    let (asks, runs) =
+        (|answer: &str| answer.contains(r#""permissionDecision":"ask""#), |answer: &str| answer.contains("\"allow\""));
+    assert!(asks(&lab.bash("1", "make x")));
+    let store = Store::open(lab.home.state.clone().unwrap()).unwrap();
+    let id = SessionId::new("s");
+    let waiting = approvals::waiting(&store, &id).unwrap();
+    approvals::approve(&store, &id, &waiting[0].name(), &lab.home).unwrap();
+    lab.write("base.aflock", &policy("base", r#","files":{"deny":["secret/**"]}"#));
+    assert!(asks(&lab.bash("2", "make x")), "it was not given under this one");
+    lab.write("base.aflock", &base);
+    assert!(runs(&lab.bash("3", "make x")));
+    assert!(asks(&lab.bash("4", "make x")), "once");
+    let report = verify::session(&store, &id, &lab.home, &Options::default()).unwrap();
+    let failed: Vec<_> = report.phases.iter().filter(|phase| phase.outcome == Outcome::Failed).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// A row that leaves a layer out, or says that another one was judged, does not verify.
+#[test]
+fn a_row_holds_the_layers_that_speak_on_it() {
+    let lab = Lab::new();
+    lab.write("base.aflock", &policy("base", r#","tools":{"deny":["Bash:rm *"]}"#));
+    lab.write(".aflock", &policy("root", r#","extends":"base.aflock""#));
+    assert!(lab.bash("1", "rm x").contains("base:/tools/deny/0"));
+    let store = Store::open(lab.home.state.clone().unwrap()).unwrap();
+    let folder = store.folder(&SessionId::new("s"));
+    let rows = fs::read_to_string(folder.join("ledger.jsonl")).unwrap();
+    let list = fs::read_dir(folder.join("layers")).unwrap().count();
+    assert!(list == 1 && rows.contains(r#""layers":[{"facts":"#), "{rows}");
+    let decisions = |folder: &Path| {
+        let report = verify::folder(folder, &lab.home, &Options::default()).unwrap();
+        report
+            .phases
+            .iter()
+            .filter(|phase| phase.outcome == Outcome::Failed)
+            .map(|phase| phase.name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(decisions(&folder), [] as [&str; 0]);
+    // Without the list, nobody knows which layers there were; without a layer's file, nobody can judge again.
+    for gone in ["layers", "policies"] {
+        let copy = lab.folder.path().join(gone);
+        fs::create_dir_all(&copy).unwrap();
+        for below in ["layers", "policies"] {
+            fs::create_dir_all(copy.join(below)).unwrap();
+            for entry in fs::read_dir(folder.join(below)).unwrap().map(Result::unwrap) {
+                let root = fs::read_to_string(entry.path()).unwrap().contains("\"root\"");
+                if below != gone || root && below == "policies" {
+                    fs::copy(entry.path(), copy.join(below).join(entry.file_name())).unwrap();
+                }
+            }
+        }
+        fs::copy(folder.join("ledger.jsonl"), copy.join("ledger.jsonl")).unwrap();
+        let failed = decisions(&copy);
+        assert!(failed.contains(&"policy") && failed.contains(&"decisions"), "{gone}: {failed:?}");
+    }
 }
 
 fn policy(name: &str, more: &str) -> String {

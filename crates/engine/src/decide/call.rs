@@ -81,18 +81,10 @@ fn record(
     let ToolUse { id, call } = used;
     let (tool, cwd) = (mask_id(&call.tool), mask_id(&input.cwd));
     let digest = call.digest();
-    let test = session.policy().ok().and_then(|in_force| {
-        let layers = in_force.policies(Caller::of(input.agent.as_ref()));
-        match (&session.within, whole) {
-            (Some(_), _) => None,
-            (None, Some(whole)) => tested::due_whole(session, call, &layers, whole),
-            (None, None) => tested::due(session, call, &layers),
-        }
-    });
-    if let Some(test) = test {
+    let caller = Caller::of(input.agent.as_ref());
+    if let Some(test) = test_due(session, call, caller, whole) {
         tested::record(session, test)?;
     }
-    let caller = Caller::of(input.agent.as_ref());
     let DecidedCall { mut decision, judged, proofs, policy, mode, sandbox } =
         decide(session, call, caller, Some(id), whole);
     let layers: Vec<Digest> = judged.layers.iter().map(|layer| layer.file).collect();
@@ -149,6 +141,21 @@ fn record(
     draft.denial_reason = denial(&decision);
     session.append(draft)?;
     Ok(Recorded { decision, sandbox, action, policy })
+}
+
+/// What a self-test of the sandbox came to, where one is due before the call.
+fn test_due(
+    session: &Session<'_>,
+    call: &ToolCall,
+    caller: Caller<'_>,
+    whole: Option<&Whole<'_>>,
+) -> Option<tested::Outcome> {
+    let layers = session.policy().ok()?.policies(caller);
+    match (&session.within, whole) {
+        (Some(_), _) => None,
+        (None, Some(whole)) => tested::due_whole(session, call, &layers, whole),
+        (None, None) => tested::due(session, call, &layers),
+    }
 }
 
 /// Answers a permission prompt: a call the policy denies is refused there too, everything else is left to the human.
