@@ -11,7 +11,7 @@ use writ_clients::claude_code::ClaudeCode;
 use writ_core::json::{self, Value};
 use writ_core::{SessionId, ToolCall, Verdict};
 use writ_engine::decide::approvals;
-use writ_engine::governing::layers::Caller;
+use writ_engine::governing::layers::{self, Caller, LayerRef};
 use writ_engine::governing::{self, Governing, GoverningError, Trust};
 use writ_engine::verify::{self, Options, Outcome};
 use writ_engine::{Home, decide, hook};
@@ -136,10 +136,9 @@ impl Lab {
     }
 
     fn wrong(&self, name: &str) -> (String, String) {
-        match self.open(name).unwrap_err() {
-            error @ GoverningError::Layer { rule, .. } => (rule.to_owned(), error.to_string()),
-            other => (String::new(), other.to_string()),
-        }
+        let error = self.open(name).unwrap_err();
+        let rule = if let GoverningError::Layer { rule, .. } = &error { *rule } else { "" };
+        (rule.to_owned(), error.to_string())
     }
 
     /// The hook's answer to a shell call of the main agent.
@@ -228,6 +227,66 @@ fn an_approval_is_void_under_another_layer() {
     let report = verify::session(&store, &id, &lab.home, &Options::default()).unwrap();
     let failed: Vec<_> = report.phases.iter().filter(|phase| phase.outcome == Outcome::Failed).collect();
     assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// A human takes over what the layers' files have become, and the record follows.
+#[test]
+fn accepted_layers_govern_from_then_on() {
+    let lab = Lab::new();
+    lab.write("base.aflock", &policy("base", r#","tools":{"deny":["Bash:rm *"]}"#));
+    lab.write(".aflock", &policy("root", r#","extends":"base.aflock""#));
+    assert!(lab.bash("1", "rm x").contains("base:/tools/deny/0"));
+    lab.write("base.aflock", &policy("next", r#","tools":{"deny":["Bash:cp *"]}"#));
+    let (moved, copied) = (lab.bash("2", "rm x"), lab.bash("3", "cp x y"));
+    assert!(moved.contains("base:/tools/deny/0") && copied.contains("changed-policy:base:/tools/deny/0"), "{copied}");
+    let store = Store::open(lab.home.state.clone().unwrap()).unwrap();
+    let id = SessionId::new("s");
+    approvals::accept(&store, &id, &lab.home).unwrap();
+    assert!(!lab.bash("4", "rm x").contains("deny"));
+    assert!(lab.bash("5", "cp x y").contains("(`Bash:cp *`, next:/tools/deny/0"));
+    fs::remove_file(lab.path("base.aflock")).unwrap();
+    assert!(lab.bash("6", "cp x y").contains("next:/tools/deny/0"), "what is gone goes on governing");
+    let report = verify::session(&store, &id, &lab.home, &Options::default()).unwrap();
+    let failed: Vec<_> = report.phases.iter().filter(|phase| phase.outcome == Outcome::Failed).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// Verification walks the policies' own references: no list passes that says less, more, or otherwise.
+#[test]
+fn a_list_is_what_the_policies_name() {
+    let lab = Lab::new();
+    let child = policy("child", "");
+    lab.write("base.aflock", &policy("base", ""));
+    let more =
+        format!(r#","extends":"base.aflock","sublayouts":[{{"name":"x","policy":{child},"attestationPrefix":"x-"}}]"#);
+    lab.write("root.aflock", &policy("root", &more));
+    let governing = lab.open("root.aflock").unwrap();
+    let check = |list: &[LayerRef]| {
+        let found = |layer: &LayerRef| {
+            let known = governing.layers.iter().find(|known| known.at.file == layer.file);
+            known.map(|known| known.policy.clone()).ok_or_else(|| "not kept".to_owned())
+        };
+        layers::check(&governing.policy, &governing.path, list, &found)
+    };
+    let list = governing.list();
+    assert_eq!(check(&list), Ok(()));
+    assert!(check(&list[..1]).is_err() && check(&list[1..]).is_err() && check(&[]).is_err());
+    assert!(check(&[list.clone(), list.clone()].concat()).is_err());
+    let other = |change: &dyn Fn(&mut Vec<LayerRef>)| {
+        let mut list = list.clone();
+        change(&mut list);
+        check(&list).is_err()
+    };
+    assert!(other(&|list| list.swap(0, 1)));
+    assert!(other(&|list| list[1].agent = None));
+    assert!(other(&|list| list[0].agent = Some("x".to_owned())));
+    assert!(other(&|list| list[1].agent = Some("y".to_owned())));
+    assert!(other(&|list| list[1].prefix = None));
+    assert!(other(&|list| list[0].path = Some("/elsewhere/base.aflock".to_owned())));
+    assert!(other(&|list| list[0].file = list[1].file));
+    assert!(other(&|list| list[0].digest = list[1].digest));
+    assert!(other(&|list| list[1].name = list[0].name.clone()));
+    assert!(other(&|list| list[1].of = Some(0)));
 }
 
 /// A row that leaves a layer out, or says that another one was judged, does not verify.
