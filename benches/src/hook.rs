@@ -41,23 +41,55 @@ pub fn run() -> Result<Vec<Figure>> {
     Ok(vec![figure(50, Bar::AtMost(Duration::from_micros(2500))), figure(99, Bar::AtMost(Duration::from_millis(8)))])
 }
 
+/// Measures a call under a limit of what is spent, whose transcript grows by a message each time.
+pub fn limited(transcript: &Path) -> Result<Vec<Figure>> {
+    const CALLS: usize = 300;
+    let limits = r#""version":"1.0","limits":{"maxSpendUSD":1000000}"#;
+    let policy = document(20).replacen(r#""version":"1.0""#, limits, 1);
+    let (with, without) = (Bench::under(&policy, transcript)?, Bench::under(&document(20), transcript)?);
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for number in 0..CALLS {
+        let line = format!(
+            r#"{{"type":"assistant","message":{{"id":"more_{number}","model":"claude-sonnet-4-5","usage":{{"input_tokens":3,"output_tokens":5}}}}}}"#
+        );
+        fs::OpenOptions::new().append(true).open(transcript)?.write_all((line + "\n").as_bytes())?;
+        for (bench, times) in [(&with, &mut ours), (&without, &mut theirs)] {
+            let (time, output) = timed(bench.command(&bench.writ), bench.payload(number).as_bytes())?;
+            check(&output)?;
+            if number > 0 {
+                times.push(time);
+            }
+        }
+    }
+    let (ours, theirs) = (percentile(&mut ours, 50), percentile(&mut theirs, 50));
+    let bar = Bar::AboveBaseline(Duration::from_millis(5));
+    Ok(vec![Figure::time("limits: hook that counts 100 MB, p50", ours, ("the same without limits", theirs), bar)])
+}
+
 /// A repository with a policy, and an empty state folder.
 struct Bench {
     folder: TempDir,
     writ: PathBuf,
+    transcript: PathBuf,
 }
 
 impl Bench {
     fn new() -> Result<Self> {
+        let mut bench = Self::under(&document(20), Path::new(""))?;
+        bench.transcript = bench.repository().join("transcript.jsonl");
+        Ok(bench)
+    }
+
+    fn under(policy: &str, transcript: &Path) -> Result<Self> {
         let writ = env::var_os("WRIT_BIN").map(PathBuf::from);
         let writ = writ.context("WRIT_BIN does not say where the release `writ` is; run `cargo xtask bench`")?;
         let folder = tempfile::tempdir()?;
-        let bench = Self { folder, writ };
+        let bench = Self { folder, writ, transcript: transcript.to_owned() };
         let repository = bench.repository();
         fs::create_dir_all(repository.join("src/dir0"))?;
         let git = Command::new("git").args(["init", "--quiet"]).current_dir(&repository).status()?;
         ensure!(git.success(), "`git init` failed");
-        fs::write(repository.join(".aflock"), document(20))?;
+        fs::write(repository.join(".aflock"), policy)?;
         Ok(bench)
     }
 
@@ -78,9 +110,9 @@ impl Bench {
 
     fn payload(&self, number: usize) -> String {
         let repository = self.repository();
-        let repository = repository.display();
+        let (repository, transcript) = (repository.display(), self.transcript.display());
         format!(
-            r#"{{"session_id":"bench","transcript_path":"{repository}/transcript.jsonl","cwd":"{repository}",
+            r#"{{"session_id":"bench","transcript_path":"{transcript}","cwd":"{repository}",
 "permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Write",
 "tool_input":{{"file_path":"{repository}/src/dir0/module.rs","content":"pub fn answer() -> u32 {{ 42 }}\n"}},
 "tool_use_id":"toolu_{number:024}"}}"#

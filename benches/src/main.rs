@@ -11,6 +11,8 @@ mod decide;
 mod egress;
 mod hook;
 mod ledger;
+mod limits;
+mod mcp;
 mod measure;
 mod policy;
 mod serve;
@@ -25,7 +27,7 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 10] = [
+const GROUPS: [Group; 12] = [
     ("hook", hook::run),
     ("confined", confined::run),
     ("claims", claims::run),
@@ -35,6 +37,8 @@ const GROUPS: [Group; 10] = [
     ("policy", policy::run),
     ("shell", shell::run),
     ("ledger", ledger::run),
+    ("limits", limits::run),
+    ("mcp", mcp::run),
     ("serve", serve::run),
 ];
 

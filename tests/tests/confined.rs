@@ -209,6 +209,35 @@ fn a_layer_shows_nothing_that_is_denied() {
     assert_eq!(answer["permissionDecision"], "deny", "a tree above the policy's folder: {answer}");
 }
 
+/// A rule whose plain beginning lies above the policy's folder is looked for beside it; one that names what may lie anywhere is asked about.
+#[test]
+fn what_lies_beside_the_folder_is_held_or_asked_about() {
+    let name = "confined-beside";
+    let home = format!("{}/{name}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    let mut policy = policy();
+    policy["files"]["deny"] = json!(["**/.env", format!("{home}/x-*/private/**"), format!("{home}/x-*/key")]);
+    let lab = Lab::new(name, &policy);
+    fs::create_dir_all(lab.place.folder.join("x-one/private")).unwrap();
+    for file in ["x-one/private/file", "x-one/key", "x-one/open"] {
+        fs::write(lab.place.folder.join(file), format!("CANARY {file}\n")).unwrap();
+    }
+    // A rule that takes something there lets nothing beside it be written.
+    let plan = lab.place.writ(&["sandbox", "plan", "--format", "json"]).stdout;
+    let plan: Value = serde_json::from_slice(&plan).unwrap();
+    assert!(!plan["confinement"]["writable"].to_string().contains("x-one"), "{plan}");
+    let said = lab.said("o=$(echo eno-x | rev); cat ../$o/private/file ../$o/key ../$o/open; ls ../$o/private");
+    assert!(
+        said.contains("CANARY x-one/open") && !said.contains("private/file\n") && !said.contains("x-one/key\n"),
+        "{said}"
+    );
+    let name = "confined-anywhere";
+    let home = format!("{}/{name}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    policy["files"]["deny"] = json!(["**/.env", format!("{home}/**/private/**")]);
+    let lab = Lab::new(name, &policy);
+    let (_, answer) = lab.ask("o=$(echo eno | rev); cat ../$o/file");
+    assert_eq!(answer["permissionDecision"], "ask", "{answer}");
+}
+
 #[test]
 fn nothing_runs_that_was_not_granted() {
     let lab = Lab::new("confined-grants", &policy());
@@ -293,19 +322,6 @@ fn what_is_not_named_is_not_there() {
     assert!(lab.repository().join("src/made").is_file(), "{said}");
 }
 
-/// A call in the background has its result before its run ends.
-#[test]
-fn a_result_may_come_before_the_end_of_its_run() {
-    let lab = Lab::new("confined-background", &policy());
-    let (id, _) = lab.ask("echo one");
-    let result = r#","tool_input":{"command":"echo one"},"tool_response":"started""#;
-    lab.place
-        .answer(&lab.place.payload("PostToolUse", &format!(r#","tool_name":"Bash","tool_use_id":"{id}"{result}"#)));
-    let ran = lab.place.writ(&["exec", "--session", SESSION, "--call", &id, "--", "echo one"]);
-    assert_eq!(String::from_utf8(ran.stdout).unwrap(), "one\n");
-    assert_eq!(lab.phase("sandbox")["outcome"], "passed", "{}", lab.phase("sandbox"));
-}
-
 /// What is too deep to be looked at may hold what is denied: the call does not run. Without rules about files there is nothing to miss.
 #[test]
 fn folders_without_end_are_not_passed_over() {
@@ -364,7 +380,14 @@ fn the_next_call_finds_what_one_left_running_and_cannot_look_into_it() {
     let (output, folder) =
         lab.run(&format!("CANARY=canary {line} 7<.aflock >/dev/null 2>&1 & echo $! > src/pid; cd src"));
     assert!(output.status.success() && folder.ends_with("/src"), "{output:?} {folder}");
-    assert_eq!(processes(&line).len(), 1);
+    // The shell that became it may not have yet.
+    let found = (0..1000).any(|_| {
+        processes(&line).len() == 1 || {
+            sleep(Duration::from_millis(5));
+            false
+        }
+    });
+    assert!(found, "{:?}", processes(&line));
     let said = lab.said("kill -0 $(cat src/pid) && ps ax -o pid,args");
     assert!(said.contains(&line), "{said}");
     let said = lab.said(

@@ -150,6 +150,45 @@ fn a_repository_that_a_call_made_runs_nothing() {
     assert!(code == Some(0) && !said.contains("writ:"), "{said}");
 }
 
+/// What git keeps of a denied file that it tracks is denied with it; one that it does not track costs git nothing.
+#[test]
+fn git_shows_nothing_of_a_denied_file() {
+    let policy = json!({"version": "1.0", "name": "git", "enforce": "calls", "files": {"deny": ["secrets/**"]}});
+    let lab = Lab::new("confined-tracked", &policy, &[]);
+    git(&lab, &["init", "-q"]);
+    fs::create_dir_all(lab.repository().join("secrets")).unwrap();
+    fs::write(lab.repository().join("secrets/key"), "the-canary\n").unwrap();
+    fs::write(lab.repository().join("file"), "text\n").unwrap();
+    git(&lab, &["add", "file"]);
+    git(&lab, &["commit", "-q", "-m", "one"]);
+    fs::write(
+        lab.repository().join("script"),
+        "git show HEAD:secrets/key; git log -1 --format=as-%s; git cat-file --batch-all-objects --batch; \
+         python3 -c 'import glob, zlib\nfor f in glob.glob(\".git/objects/??/*\"): print(zlib.decompress(open(f, \"rb\").read()))'; \
+         git log -1 --format=",
+    )
+    .unwrap();
+    let (_, said) = lab.run("bash script");
+    assert!(said.contains("as-one") && !said.contains("the-canary"), "{said}");
+    git(&lab, &["add", "-f", "secrets/key"]);
+    git(&lab, &["commit", "-q", "-m", "two"]);
+    for _ in 0..2 {
+        let (_, said) = lab.run("bash script");
+        assert!(!said.contains("the-canary") && !said.contains("as-two"), "{said}");
+        assert!(said.contains("it tracks a file that is denied (`writ sandbox plan` names it)"), "{said}");
+        git(&lab, &["gc", "-q"]);
+    }
+    let plan = lab.writ(&["sandbox", "plan"]);
+    let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
+    assert!(plan.contains("hidden") && plan.contains("git tracks `secrets/key`"), "{plan}");
+    // The control: the script finds it where nothing is denied.
+    let found = Command::new("bash").arg("script").current_dir(lab.repository()).output().unwrap();
+    assert!(String::from_utf8_lossy(&found.stdout).contains("the-canary"));
+    git(&lab, &["rm", "-q", "--cached", "secrets/key"]);
+    let (_, said) = lab.run("git log -1 --format=as-%s");
+    assert!(said.contains("as-two"), "{said}");
+}
+
 #[test]
 fn writ_asks_no_repository_that_a_call_made() {
     let lab = lab("confined-nested");

@@ -1,7 +1,8 @@
 //! `grants.secrets`: programs in a sandbox use a secret without having it.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
+#[cfg(test)]
+#[path = "workplace/host.rs"]
+mod host;
 #[cfg(test)]
 #[path = "workplace/lab.rs"]
 mod lab;
@@ -10,129 +11,10 @@ mod lab;
 mod workplace;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::ToSocketAddrs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
-use lab::Lab;
+use host::{CANARY, Host, name};
 use serde_json::{Value, json};
-
-/// The secret's value, which must be seen nowhere but at its host.
-const CANARY: &str = "c4n4ry-9f1e/7b2d+0a5c";
-
-/// A host that speaks TLS and says what it was sent; what it saw is in its file.
-const HOST: &str = r#"
-import http.server, ssl, sys
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = 'HTTP/1.1'
-    def do_GET(self):
-        open(sys.argv[2], 'a').write(self.path + '\n' + str(self.headers))
-        sent = self.headers.get('authorization', '')
-        body = 'hello ' + sent
-        if self.path == '/cargo/config.json':
-            body = '{"dl":"https://%s/dl","auth-required":true}' % self.headers['host']
-        if self.path == '/cargo/mo/ck/mock-dep':
-            body = '{"name":"mock-dep","vers":"1.0.0","deps":[],"cksum":"' + '0' * 64 + '","features":{},"yanked":false}\n'
-        if self.path.startswith('/repo.git/info/refs'):
-            if not sent:
-                self.send_response(401); self.send_header('www-authenticate', 'Basic realm="x"')
-                self.send_header('content-length', '0'); self.end_headers(); return
-            refs = '001e# service=git-upload-pack\n0000' + '003f' + '1' * 40 + ' refs/heads/mock-head\n' + '0000'
-            body = refs.replace('003f', '%04x' % (4 + 40 + 1 + len('refs/heads/mock-head\n')))
-        self.send_response(200)
-        kind = 'application/x-git-upload-pack-advertisement' if 'repo.git' in self.path else 'text/plain'
-        self.send_header('content-type', kind); self.send_header('content-length', str(len(body))); self.end_headers()
-        self.wfile.write(body.encode())
-    def log_message(self, *a): pass
-server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(sys.argv[1] + '/host.pem', sys.argv[1] + '/host.key')
-server.socket = context.wrap_socket(server.socket, server_side=True)
-print(server.server_port, flush=True)
-server.serve_forever()
-"#;
-
-/// A host, with the authority that vouches for it.
-struct Host {
-    child: Child,
-    port: u16,
-    folder: PathBuf,
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        drop(fs::remove_dir_all(&self.folder));
-    }
-}
-
-/// A name that leads to this machine and is not `localhost`, which programs never ask a proxy for.
-fn name() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_lowercase();
-    let here =
-        (name.as_str(), 0).to_socket_addrs().is_ok_and(|mut found| found.any(|at| at.ip().to_string() == "127.0.0.1"));
-    let without = std::env::var("WRIT_TESTS_WITHOUT").unwrap_or_default();
-    assert!(
-        here || without.split(',').any(|one| one == "hostname"),
-        "`{name}` does not lead to 127.0.0.1; WRIT_TESTS_WITHOUT=hostname asks by the name `localhost` instead"
-    );
-    if here { name } else { "localhost".to_owned() }
-}
-
-impl Host {
-    fn start(test: &str) -> Self {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-host-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("names"), format!("subjectAltName=DNS:{},DNS:localhost\n", name())).unwrap();
-        let make = "set -e; new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'; \
-            openssl req -x509 $new -keyout ca.key -out ca.pem -subj '/CN=Test authority' -days 30; \
-            openssl req $new -keyout host.key -out host.csr -subj /CN=host; \
-            openssl x509 -req -in host.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out host.pem -days 30";
-        let made = Command::new("sh").args(["-c", make]).current_dir(&folder).stderr(Stdio::null()).status().unwrap();
-        assert!(made.success());
-        let mut child = Command::new("python3");
-        child
-            .args(["-c", HOST])
-            .arg(&folder)
-            .arg(folder.join("seen"))
-            .stdout(Stdio::piped())
-            .env_remove("SSL_CERT_FILE");
-        let mut child = child.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { child, port: line.trim().parse().unwrap(), folder }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("https://{}:{}{path}", name(), self.port)
-    }
-
-    /// What it was sent since this was last asked.
-    fn seen(&self) -> String {
-        let seen = fs::read_to_string(self.folder.join("seen")).unwrap_or_default();
-        fs::write(self.folder.join("seen"), "").unwrap();
-        seen
-    }
-
-    fn policy(&self) -> Value {
-        json!({
-            "version": "1.0", "name": "secrets", "domains": {"allow": [name(), "localhost"]},
-            "grants": {"secrets": {"allow": ["env:*", "file:~/*"], "bind": [
-                {"name": "API_TOKEN", "from": "env:MY_VALUE", "hosts": [name()], "headers": ["private-token"]}]}},
-            "enforce": {"calls": true, "network": {
-                "ports": [{"hosts": [name(), "localhost"], "port": self.port, "protocol": "tls"}],
-                "private": [{"range": "127.0.0.0/8", "hosts": [name(), "localhost"]}]}},
-        })
-    }
-
-    fn lab(&self, test: &str, policy: &Value) -> Lab {
-        let authority = self.folder.join("ca.pem");
-        let variables = [("MY_VALUE", CANARY), ("COPY", CANARY), ("SSL_CERT_FILE", authority.to_str().unwrap())];
-        Lab::new(test, policy, &variables)
-    }
-}
 
 /// Nothing that was said holds the value.
 fn clean(said: &str) {
@@ -196,10 +78,7 @@ fn a_value_is_nowhere_inside() {
         lab.run("env; for f in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do tr '\\0' '\\n' < $f; done; true");
     clean(&said);
     assert_eq!(code, Some(0), "{said}");
-    assert!(
-        said.contains("API_TOKEN=writ_secret_") && !said.contains("MY_VALUE=") && !said.contains("COPY="),
-        "{said}"
-    );
+    assert!(said.contains("API_TOKEN=writ_secret_") && !said.contains("MY_VALUE=") && !said.contains("COPY"), "{said}");
     let (_, said) = lab.run("p=1; cat /proc/$p/environ /proc/$p/mem; grep -l c4n4r[y] -r /dev/trust . ; ls -l /dev/trust; tail -2 /dev/trust/bundle.pem");
     clean(&said);
     assert!(said.contains("END CERTIFICATE") && !said.contains("KEY"), "{said}");
@@ -252,15 +131,6 @@ fn a_secret_without_a_value_runs_nothing() {
     let (_, answer) = lab.ask("echo two");
     assert_eq!(answer["permissionDecision"], "deny", "{answer}");
     assert!(answer["permissionDecisionReason"].as_str().unwrap().contains("`MY_VALUE` is not set"), "{answer}");
-    // Without namespaces a secret cannot be held.
-    lab.variables.push(("MY_VALUE".to_owned(), CANARY.to_owned()));
-    let kept = lab.place.folder.join("state/sandbox.json");
-    let mut features: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
-    features["mounts"] = json!(false);
-    fs::write(&kept, features.to_string()).unwrap();
-    let (_, answer) = lab.ask("echo three");
-    let reason = answer["permissionDecisionReason"].as_str().unwrap();
-    assert!(answer["permissionDecision"] == "deny" && reason.contains("no secret can be kept"), "{answer}");
 }
 
 /// A value in a file: the file itself is hidden inside. A changed policy takes secrets away and gives none.

@@ -18,8 +18,8 @@ struct Tool {
 
 /// Git, bash, Node, OpenSSL, Python and Chromium are the oracles of the tests; npm fetches the real agent client and a TypeScript compiler,
 /// a virtual environment of Python's the fuzzer of the service; PostgreSQL is what several replicas share. The egress proxy is asked by
-/// curl, Python, pip and Java too.
-const TOOLS: [Tool; 13] = [
+/// curl, Python, pip and Java too. runc makes the containers that Writ is tried in.
+const TOOLS: [Tool; 15] = [
     Tool { program: "git", probe: "--version", package: "git" },
     Tool { program: "bash", probe: "--version", package: "bash" },
     Tool { program: "openssl", probe: "version", package: "openssl" },
@@ -32,6 +32,8 @@ const TOOLS: [Tool; 13] = [
     Tool { program: "python3", probe: "-mpip", package: "python3-pip" },
     Tool { program: "java", probe: "-version", package: "default-jre-headless" },
     Tool { program: "ps", probe: "--version", package: "procps" },
+    Tool { program: "runc", probe: "--version", package: "runc" },
+    Tool { program: "ip", probe: "-V", package: "iproute2" },
     Tool { program: "initdb", probe: "--version", package: "postgresql-15" },
 ];
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
 
-use writ_clients::CLIENTS;
 use writ_clients::claude_code::settings::SHELL_VARIABLE;
 use writ_clients::settings::is_bash;
+use writ_clients::{CLIENTS, Client};
+use writ_core::SessionId;
 use writ_engine::claims::ClaimSettings;
 use writ_engine::{Environment, Home};
 use writ_service::http::Otlp;
@@ -127,6 +128,30 @@ pub fn below_client() -> bool {
         process = parent.to_owned();
     }
     false
+}
+
+/// The client that started this process as a server, and its session, where it says so.
+pub fn client_session() -> Option<(&'static dyn Client, SessionId)> {
+    CLIENTS.into_iter().find_map(|client| {
+        let session = env::var(client.session_variable()?).ok().filter(|session| !session.is_empty())?;
+        Some((client, SessionId::new(session)))
+    })
+}
+
+/// A header with its variables put in: `Authorization: Bearer ${TOKEN}`.
+pub fn with_variables(text: &str) -> Result<String, Failure> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, behind) =
+            after.split_once('}').ok_or_else(|| Failure::Usage("`${` without `}` in `--header`".to_owned()))?;
+        let value = env::var(name).map_err(|_unset| Failure::Usage(format!("`{name}` in `--header` is not set")))?;
+        out.push_str(before);
+        out.push_str(&value);
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
 }
 
 /// The directory the process runs in, absolute.

@@ -9,12 +9,15 @@ pub mod claude_code;
 pub mod cursor;
 pub mod generic;
 mod hints;
+pub mod mcp;
+pub mod meter;
 pub mod program;
 pub mod servers;
 pub mod settings;
 pub mod shell_calls;
 pub mod text;
 pub mod transcript;
+pub mod usage;
 pub mod work;
 
 use std::path::Path;
@@ -65,6 +68,11 @@ pub trait Client: Sync {
         None
     }
 
+    /// The variable that tells its session to the servers that it starts; `None` where it tells none.
+    fn session_variable(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Its transcripts; `None` where it keeps none that can be read.
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         None
@@ -75,7 +83,7 @@ pub trait Client: Sync {
 pub const DEFAULT: &dyn Client = &claude_code::ClaudeCode;
 
 /// Every client.
-pub const CLIENTS: [&dyn Client; 2] = [DEFAULT, &generic::Generic];
+pub const CLIENTS: [&dyn Client; 3] = [DEFAULT, &generic::Generic, &mcp::Mcp];
 
 /// The client of a name.
 pub fn named(name: &str) -> Option<&'static dyn Client> {

@@ -10,4 +10,10 @@ pub trait ShellCalls {
     /// What the client's shell does before it runs the line, from that shell's own arguments: what it reads and sets is part of what
     /// the line means. `None` where the arguments are not in a form that is known.
     fn prelude(&self, arguments: &[String]) -> Option<String>;
+
+    /// Whether the call's result comes while its line still runs.
+    fn lasts(&self, input: &Value) -> bool;
+
+    /// The exit code that a failed line's error tells; `None` where the line may not have run, or not to its end.
+    fn exit_code(&self, error: &str) -> Option<u8>;
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, Hasher, Outcome, regular_file};
 
+use crate::usage::{AgentNote, Spoken};
 use crate::work::Work;
 
 /// The name of the main conversation's transcript among a session's.
@@ -25,6 +26,15 @@ pub trait Transcripts {
 
     /// What one agent did and said, from its own transcript; `None` when there is none that can be read.
     fn work(&self, path: &Path) -> Option<Work>;
+
+    /// Tells what one transcript says of usage from byte `from` on, where a line begins, in the order of its lines.
+    fn usage(&self, path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reach, TranscriptError>;
+
+    /// Whether a transcript tells, near its end, of a call: a client writes what the model said a little after it asks its hooks.
+    fn tells_of(&self, path: &Path, call: &str) -> bool;
+
+    /// What the client notes of the subagent whose transcript this is.
+    fn note(&self, path: &Path) -> AgentNote;
 }
 
 /// A session's transcripts.

@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::crowd::Crowd;
 use crate::dns::Table;
 use crate::host::HostName;
 use crate::http::upstream::{Pool, Stream, Upstream};
@@ -45,6 +46,8 @@ pub struct Context {
     pub ended: CancellationToken,
     /// Who asks, where there are several.
     pub whose: Option<Whose>,
+    /// Who is connected.
+    pub crowd: Arc<Crowd>,
     limits: Limits,
     resolver: Arc<dyn Resolve>,
     extra: Vec<CertificateDer<'static>>,
@@ -85,7 +88,8 @@ impl Context {
         let secrets = Arc::new(secrets);
         let (table, client) = (Table::default(), OnceLock::new());
         let idle = Pool::default();
-        Self { rules, secrets, authority, table, reporter, ended, whose, limits, resolver, extra, client, idle }
+        let crowd = Arc::new(Crowd::new(whose.is_some()));
+        Self { rules, secrets, authority, table, reporter, ended, whose, crowd, limits, resolver, extra, client, idle }
     }
 
     /// Whether a host and port may be reached; notes them in the record either way.
@@ -94,6 +98,14 @@ impl Context {
             record.host = Some(host.to_string());
             record.port = port;
         });
+        if let Some(rule) = self.loopback(&host, port) {
+            entry.note(|record| {
+                record.road = Road::Loopback;
+                record.rule = Some(rule.pointer.clone());
+            });
+            let meter = self.limits.of(&host);
+            return Ok(Allowed { host, port, protocol: Protocol::Opaque, meter });
+        }
         let rule = self.rules.host(&host)?;
         entry.note(|record| record.rule = Some(rule));
         let protocol = self.rules.protocol(&host, port)?;
@@ -102,6 +114,12 @@ impl Context {
         }
         let meter = self.limits.of(&host);
         Ok(Allowed { host, port, protocol, meter })
+    }
+
+    /// The rule that hands a port of this machine's own loopback in, where it is that.
+    pub fn loopback(&self, host: &HostName, port: u16) -> Option<&LoopbackPort> {
+        let own = host.as_str() == "localhost" || host.address() == Some(Ipv4Addr::LOCALHOST.into());
+        self.rules.loopback(port).filter(|_| own)
     }
 
     /// Keeps a record that a connection is about to be opened.
@@ -115,7 +133,11 @@ impl Context {
     /// A connection to an allowed host: to an address that the rules allow, and to no other.
     pub async fn dial(&self, allowed: &Allowed, entry: &Entry) -> Result<TcpStream, Refusal> {
         let host = &allowed.host;
-        let addresses = self.addresses(host).await?;
+        let own = self.loopback(host, allowed.port).map(|_rule| vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]);
+        let addresses = match own {
+            Some(own) => own,
+            None => self.addresses(host).await?,
+        };
         self.open(entry).await?;
         let mut why = "no address answers".to_owned();
         for address in addresses.into_iter().take(TRIED) {

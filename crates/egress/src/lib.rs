@@ -7,6 +7,7 @@
 
 mod address;
 mod context;
+mod crowd;
 mod dns;
 mod host;
 mod http;
@@ -27,7 +28,7 @@ pub use refusal::Refusal;
 pub use resolve::{Addresses, Resolve, SystemResolver};
 pub use rules::{Limit, LoopbackPort, PortRule, PrivateRange, Protocol, Rules, RulesError};
 pub use secret::{Inject, SecretError, SecretRule, SecretValue, is_placeholder, placeholder};
-pub use serve::{Direct, Listeners, ServeError, Serving, Setup, serve, serve_all};
+pub use serve::{Direct, Hand, Listeners, ServeError, Serving, Setup, serve, serve_all};
 pub use tls::authority::{Authority, AuthorityError, Certificate};
 pub use tls::trust::{BUNDLES, JAVA_STORES, Places, Trust, java_options, variables};
 

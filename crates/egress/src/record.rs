@@ -37,6 +37,8 @@ pub enum Road {
     Loopback,
     /// A question for a name's address.
     Dns,
+    /// Past the proxy, where there is no network to keep it from: refused by the kernel.
+    Past,
 }
 
 /// Where a connection stands.

@@ -33,6 +33,10 @@ pub enum Refusal {
     Request(&'static str),
     #[error("the method `{0}` is not carried")]
     Method(String),
+    #[error(
+        "{0}: this machine gives no namespaces, so only programs that use the proxy (HTTP_PROXY, HTTPS_PROXY) reach anything"
+    )]
+    Past(String),
     #[error("SOCKS is not spoken here: use HTTP_PROXY and HTTPS_PROXY")]
     Socks,
     #[error("`{host}` receives a secret, so it is reached over TLS only")]
@@ -59,6 +63,8 @@ pub enum Refusal {
     Timeout,
     #[error("the connection broke")]
     Broken,
+    #[error("too many connections are open at once, and this one had named no host or was the oldest")]
+    Crowded,
     #[error("the run has ended")]
     Ended,
     #[error("the connection could not be recorded")]
@@ -80,6 +86,7 @@ impl Refusal {
             Self::NotTls(_) => "not-tls",
             Self::Request(_) => "request",
             Self::Method(_) => "method",
+            Self::Past(_) => "past",
             Self::Socks => "socks",
             Self::PlainSecret { .. } => "plain-secret",
             Self::Placeholder { .. } => "placeholder",
@@ -93,6 +100,7 @@ impl Refusal {
             Self::Answer { .. } => "answer",
             Self::Timeout => "timeout",
             Self::Broken => "broken",
+            Self::Crowded => "crowded",
             Self::Ended => "ended",
             Self::Record => "record",
         }
@@ -108,7 +116,7 @@ impl Refusal {
             Self::Unresolved(_) | Self::Unreachable { .. } | Self::Untrusted { .. } | Self::Answer { .. } => {
                 (502, "Bad Gateway")
             }
-            Self::Ended | Self::Record | Self::Broken => (503, "Service Unavailable"),
+            Self::Crowded | Self::Ended | Self::Record | Self::Broken => (503, "Service Unavailable"),
             Self::Timeout => (504, "Gateway Timeout"),
             Self::Host { .. }
             | Self::Address { .. }
@@ -116,6 +124,7 @@ impl Refusal {
             | Self::Private { .. }
             | Self::NoServerName
             | Self::EncryptedHello
+            | Self::Past(_)
             | Self::PlainSecret { .. }
             | Self::Placeholder { .. }
             | Self::Place { .. }

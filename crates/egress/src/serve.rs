@@ -3,16 +3,19 @@
 //! Owns the thread. Refuses to begin with rules that cannot be kept. Invariant: when [`Serving::end`] returns, every connection is
 //! closed and every record is kept, or the error says that one is not.
 
+mod handed;
+
 use std::collections::HashSet;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -26,9 +29,12 @@ use crate::resolve::Resolve;
 use crate::rules::{Rules, RulesError};
 use crate::secret::{SecretError, SecretValue, Secrets};
 use crate::tls::authority::Authority;
+pub use handed::Hand;
+use handed::Handed;
+use handed::handed;
 
-/// Most connections at one time; more wait.
-const CONNECTIONS: usize = 1024;
+/// Most connections of which it is not known yet who asks; more wait.
+const COMING: usize = 256;
 /// How long nothing is accepted after that failed: descriptors may have run out.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Most names of refused questions that are recorded one by one.
@@ -86,14 +92,11 @@ pub enum ServeError {
     Start(#[from] io::Error),
 }
 
-/// Connections to the proxy's port that the caller accepted.
-type Handed = tokio::sync::mpsc::UnboundedReceiver<TcpStream>;
-
 /// Listeners that are being served.
 #[derive(Debug)]
 pub struct Serving {
     ended: CancellationToken,
-    hand: tokio::sync::mpsc::UnboundedSender<TcpStream>,
+    hand: Hand,
     thread: Option<JoinHandle<Result<(), SinkError>>>,
 }
 
@@ -120,7 +123,7 @@ pub fn serve_all(listeners: Listeners, setup: Setup, whose: Option<Whose>) -> Re
     let shared = (reporter, ended.clone(), whose);
     let context = Context::new(setup.rules, secrets, setup.authority, setup.resolver, extra, shared);
     let (started, wait) = mpsc::sync_channel(1);
-    let (hand, streams) = tokio::sync::mpsc::unbounded_channel();
+    let (hand, streams) = Hand::new();
     let thread =
         thread::Builder::new().name("egress".to_owned()).spawn(move || run(listeners, streams, context, &started))?;
     let serving = Serving { ended, hand, thread: Some(thread) };
@@ -137,11 +140,9 @@ impl Serving {
         !self.ended.is_cancelled()
     }
 
-    /// Serves a connection as if it came in at the proxy's port: where no listener can stand inside, the caller makes both ends
-    /// of a connection, keeps one for the program and hands the other over.
-    pub fn hand(&self, stream: TcpStream) -> io::Result<()> {
-        stream.set_nonblocking(true)?;
-        self.hand.send(stream).map_err(|_gone| io::Error::other("the run has ended"))
+    /// By which connections come that no listener takes.
+    pub fn hand(&self) -> Hand {
+        self.hand.clone()
     }
 
     /// Ends every connection, and returns when each has its record.
@@ -166,7 +167,7 @@ impl Drop for Serving {
 /// The thread.
 fn run(
     listeners: Listeners,
-    streams: Handed,
+    streams: UnboundedReceiver<Handed>,
     context: Context,
     started: &mpsc::SyncSender<io::Result<()>>,
 ) -> Result<(), SinkError> {
@@ -189,11 +190,11 @@ fn run(
 
 async fn accept(
     listeners: Listeners,
-    streams: Handed,
+    streams: UnboundedReceiver<Handed>,
     context: &Arc<Context>,
     started: &mpsc::SyncSender<io::Result<()>>,
 ) {
-    let (tasks, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(CONNECTIONS)));
+    let (tasks, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(COMING)));
     let begun = begin(listeners, context, &tasks, &slots);
     tasks.spawn(handed(streams, Arc::clone(context), tasks.clone(), slots));
     // The caller waits for it.
@@ -244,29 +245,11 @@ async fn listen(
     }
 }
 
-/// Takes connections that the caller accepted.
-async fn handed(mut streams: Handed, context: Arc<Context>, tasks: TaskTracker, slots: Arc<Semaphore>) {
-    let ended = context.ended.clone();
-    let take = async {
-        while let Some(stream) = streams.recv().await {
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-            // One that cannot be served is closed, and says so by that.
-            if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
-                tasks.spawn(connection(stream, None, Arc::clone(&context), slot));
-            }
-        }
-    };
-    tokio::select! {
-        () = ended.cancelled() => {}
-        () = take => {}
-    }
-}
-
 async fn connection(
     stream: tokio::net::TcpStream,
     port: Option<u16>,
     context: Arc<Context>,
-    slot: tokio::sync::OwnedSemaphorePermit,
+    slot: OwnedSemaphorePermit,
 ) {
     // Answers are written as they come; where the socket cannot be told, they only come later.
     stream.set_nodelay(true).ok();
@@ -277,15 +260,14 @@ async fn connection(
     match port {
         None => {
             let work = async |connection: Arc<Connection>| relay::proxy(&connection, stream).await;
-            Connection::serve(context, (Road::Connect, asker), work).await;
+            Connection::serve(context, (Road::Connect, asker), slot, work).await;
         }
         Some(port) => {
             let road = if port == 80 { Road::Http } else { Road::Tls };
             let work = async |connection: Arc<Connection>| relay::direct(&connection, stream, port).await;
-            Connection::serve(context, (road, asker), work).await;
+            Connection::serve(context, (road, asker), slot, work).await;
         }
     }
-    drop(slot);
 }
 
 /// Answers questions for names. Each name that is refused is recorded once for each who asks; of very many, the first.

@@ -13,6 +13,8 @@ pub mod decide;
 pub mod governing;
 mod home;
 pub mod hook;
+pub mod limits;
+pub mod mcp;
 pub mod run;
 pub mod session;
 pub mod setup;

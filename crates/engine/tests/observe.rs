@@ -12,6 +12,7 @@ use writ_core::json::{self, Object, Value};
 use writ_core::{SessionId, ToolCall};
 use writ_engine::decide::approvals;
 use writ_engine::governing::layers::Caller;
+use writ_engine::session;
 use writ_engine::session::observed::Observed;
 use writ_engine::verify::{self, Options, Outcome};
 use writ_engine::{Home, governing, hook};
@@ -106,7 +107,7 @@ fn nothing_is_stopped_and_everything_is_told() {
     expected.extend(vec![(RowDecision::Denied, None); 3]);
     assert_eq!(told, expected);
 
-    let kept = approvals::kept_policy(&store, &id(), rows.last().unwrap()).unwrap();
+    let kept = session::kept_policy(&store, &id(), rows.last().unwrap()).unwrap();
     let observed = Observed::of(&store, &id(), &kept).unwrap();
     assert_eq!(observed.count(), 4);
     assert!(observed.lines()[0].starts_with("2 × deny `Bash:curl *`, /tools/deny/0: row 2 Bash curl"), "{observed:?}");

@@ -7,7 +7,8 @@
 use writ_core::{Decision, Matched, Reason, Subject, Verdict};
 
 use crate::facts::Facts;
-use crate::judge::{Tally, judge_alone};
+use crate::judge::{judge_alone, refusals};
+use crate::limits::{Action, Tally};
 use crate::policy::Policy;
 use crate::protect::Setting;
 
@@ -39,24 +40,36 @@ impl<'a> Layer<'a> {
     pub const fn uncounted(self) -> Self {
         Self { uncounted: true, ..self }
     }
+}
 
-    /// A reason of this layer, with a name that says whose rule it is. Writ's own rules are the same in all layers.
-    fn named_in(&self, reason: Reason) -> Reason {
-        let Some(name) = self.name.filter(|_| reason.rule.starts_with('/')) else { return reason };
-        let rule = format!("{name}:{}", reason.rule);
-        Reason { instead: reason.instead.replace(&reason.rule, &rule), rule, ..reason }
-    }
+/// A reason of a layer, with a name that says whose rule it is. Writ's own rules are the same in all layers.
+fn named_in(name: Option<&str>, reason: Reason) -> Reason {
+    let Some(name) = name.filter(|_| reason.rule.starts_with('/')) else { return reason };
+    let rule = format!("{name}:{}", reason.rule);
+    Reason { instead: reason.instead.replace(&reason.rule, &rule), rule, ..reason }
+}
+
+/// Holds what is about to happen against the limits of policies alone, each with what its rules are named with.
+pub fn judge_limits<'a>(
+    policies: impl IntoIterator<Item = (Option<&'a str>, &'a Policy)>,
+    tally: Tally<'_>,
+    action: Action,
+) -> Decision {
+    let reasons = policies.into_iter().flat_map(|(name, policy)| {
+        refusals(policy, tally, action).into_iter().map(move |reason| named_in(name, reason))
+    });
+    Decision::from_reasons(reasons.collect())
 }
 
 /// Applies policies to the facts of one call.
-pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally) -> Decision {
+pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally<'_>) -> Decision {
     let mut reasons = Vec::new();
     let mut all_name_it = true;
     for layer in layers {
         let tally = if layer.uncounted { None } else { Some(tally) };
         let judged = judge_alone(layer.policy, setting, layer.facts, tally).reasons;
         all_name_it &= !judged.is_empty();
-        reasons.extend(judged.into_iter().map(|reason| layer.named_in(reason)));
+        reasons.extend(judged.into_iter().map(|reason| named_in(layer.name, reason)));
     }
     // What not every layer names is allowed by no rule: it is the client's affair.
     if !all_name_it {

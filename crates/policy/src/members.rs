@@ -112,32 +112,3 @@ impl Claims {
         }
     }
 }
-
-/// The limits that refuse the next action once they are reached (R17).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FailFast {
-    pub tool_calls: Option<u64>,
-    pub turns: Option<u64>,
-}
-
-impl FailFast {
-    /// Objects that do not say `post-hoc`: a bare number of these is checked at the end (R73).
-    pub(crate) fn read(document: &Value) -> Self {
-        let fail_fast = |name: &str| {
-            let limit = document.get("limits")?.get(name)?;
-            let late = limit.get("enforcement").and_then(Value::as_str) == Some("post-hoc");
-            limit.get("value").and_then(Value::as_u64).filter(|_| !late)
-        };
-        Self { tool_calls: fail_fast("maxToolCalls"), turns: fail_fast("maxTurns") }
-    }
-
-    /// Whether the limit of this name refuses the next action.
-    pub(crate) fn acts_on(document: &Value, name: &str) -> bool {
-        let Self { tool_calls, turns } = Self::read(document);
-        match name {
-            "maxToolCalls" => tool_calls.is_some(),
-            "maxTurns" => turns.is_some(),
-            _ => false,
-        }
-    }
-}

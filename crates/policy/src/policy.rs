@@ -7,7 +7,8 @@ use crate::domains::Domains;
 use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
 use crate::host_rule::HostRule;
-use crate::members::{Claims, Consequences, FailFast};
+use crate::limits::Limit;
+use crate::members::{Claims, Consequences};
 use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
 use crate::sandbox::{Sandbox, Secrets};
 use crate::schema::{self, Kind, join};
@@ -26,7 +27,7 @@ pub struct Policy {
     claims: Claims,
     consequences: Consequences,
     pub(crate) tokens: Option<Verdict>,
-    pub(crate) limits: FailFast,
+    limits: Vec<Limit>,
     enforce: Enforce,
     confine: Option<Confine>,
     sandbox: Sandbox,
@@ -130,7 +131,7 @@ impl Policy {
             claims,
             consequences,
             tokens,
-            limits: FailFast::read(&document),
+            limits: Limit::read_all(&document),
             enforce,
             confine: Confine::read(&document),
             sandbox,
@@ -154,9 +155,19 @@ impl Policy {
         self.consequences
     }
 
+    /// What a session may use.
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
     /// What an agent's DONE is worth.
     pub const fn claims(&self) -> &Claims {
         &self.claims
+    }
+
+    /// The document as it was read.
+    pub const fn document(&self) -> &Value {
+        &self.document
     }
 
     /// What becomes of its decisions.
@@ -186,11 +197,6 @@ impl Policy {
         }
         let text = at.as_str().map(str::to_owned).or_else(|| Some(at.as_u64()?.to_string()))?;
         Some(named.map_or_else(|| text.clone(), |name| format!("{name}: {text}")))
-    }
-
-    /// The document that it was parsed from.
-    pub(crate) const fn document(&self) -> &Value {
-        &self.document
     }
 
     /// When it expires, and the date as it was written.

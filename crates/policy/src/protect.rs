@@ -224,6 +224,14 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
             match next() {
                 Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
+                // What a session may use, and what that costs.
+                Some("limits" | "prices") => !matches!(next(), Some("" | "show")),
+                Some("mcp") => match next() {
+                    Some("pins") => !matches!(next(), Some("" | "list")),
+                    // What a proxy lets through is on record as asked for by a client.
+                    Some("" | "serve") => false,
+                    Some(_) | None => true,
+                },
                 // Both take a protection away from those who rely on attestations.
                 Some("attestation") => matches!(next(), Some("refresh" | "prune") | None),
                 // What a copy kept from the folder.
@@ -271,6 +279,9 @@ mod tests {
             "writ run --policy mine.aflock -- git push",
             "writ run -- make",
             "writ run --copy -- make",
+            "writ limits raise maxSpendUSD 10",
+            "writ prices set m --input 0 --output 0",
+            "writ prices $X",
             "writ sandbox apply",
             "writ sandbox --color always apply --yes",
             "writ sandbox $X",
@@ -303,7 +314,11 @@ mod tests {
             "writ attestation list",
             "writ attestation verify a.json",
             "writ shell explain 'writ init'",
+            "writ limits show",
+            "writ prices show m",
             "writ sandbox diff",
+            "writ mcp serve",
+            "writ mcp pins list",
             "writ sandbox plan --format json",
             "writ --color always verify",
             "kill 12",

@@ -3,6 +3,8 @@
 //! Owns no rule: the lists are those that calls are judged by. A sandbox cannot ask, so what needs a human's yes is treated as
 //! refused here. Invariant: what this says of a path is never wider than what [`crate::judge`] says of a program's use of it.
 
+use std::path::Path;
+
 use crate::glob::split;
 use crate::policy::Policy;
 use crate::rules::{PathRule, Reading, last_word_of};
@@ -71,12 +73,40 @@ impl Policy {
         self.files.allow.is_some()
     }
 
+    /// Whether there may be files that programs may not read although they lie among others.
+    pub const fn hides_files(&self) -> bool {
+        !self.files.deny.is_empty() || !self.files.approval.is_empty()
+    }
+
     /// The plain folders or files in front of the wildcards of its rules.
     pub fn places(&self, home: Option<&str>) -> Vec<String> {
         let files = &self.files;
         let allow = files.allow.as_deref().unwrap_or_default();
         let rules = files.deny.iter().chain(&files.read_only).chain(&files.approval).chain(allow);
         rules.filter_map(|rule| rule.anchor(home)).collect()
+    }
+
+    /// Whether a rule may name something below a folder that lies beside `root`, though what is plain of it lies above both.
+    pub fn reaches_beside(&self, root: &str, folder: &str, home: Option<&str>) -> bool {
+        self.above(root, home).any(|rule| rule.may_name_below(folder, home))
+    }
+
+    /// Whether such a rule may name something however deep it lies, below any names at all: then nobody can look everywhere for it.
+    pub fn reaches_anywhere(&self, root: &str, home: Option<&str>) -> bool {
+        self.above(root, home).any(|rule| {
+            let any = "/writ-any-name".repeat(16);
+            let place = rule.anchor(home).unwrap_or_default();
+            rule.may_name_below(&format!("{}{any}", place.trim_end_matches('/')), home)
+        })
+    }
+
+    /// Rules whose plain beginning lies above a folder.
+    fn above<'a>(&'a self, root: &'a str, home: Option<&'a str>) -> impl Iterator<Item = &'a PathRule> {
+        let files = &self.files;
+        let lists = files.deny.iter().chain(&files.read_only).chain(&files.approval);
+        lists.filter(move |rule| {
+            rule.anchor(home).is_some_and(|place| place != root && Path::new(root).starts_with(&place))
+        })
     }
 
     /// The rules that say more than a kernel can hold, each with what of it is left to reading command lines.

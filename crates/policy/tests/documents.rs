@@ -72,17 +72,12 @@ fn the_whole_schema_is_accepted() {
     let policy = Policy::parse(example, "/w").unwrap();
     assert_eq!(policy.name(), "feature-search-implementation");
     let pending = policy.not_enforced();
-    for field in [
-        "/limits/maxTurns",
-        "/evaluators",
-        "/functionaries",
-        "/requiredAttestations",
-        "/attestationDir",
-        "/attestationsFrom",
-    ] {
+    for field in ["/evaluators", "/functionaries", "/requiredAttestations", "/attestationDir", "/attestationsFrom"] {
         assert!(pending.iter().any(|known| known == field), "{field} is ignored in silence");
     }
-    assert!(!pending.iter().any(|known| ["/tools", "/files", "/domains", "/expires"].contains(&known.as_str())));
+    assert!(
+        !pending.iter().any(|known| ["/tools", "/files", "/domains", "/expires", "/limits"].contains(&known.as_str()))
+    );
     let full = br#"{"$schema":"x","version":"1.0","name":"x","extends":"base.aflock","identity":{"allowedModels":["m"],"deniedTools":["Bash"]},
         "grants":{"secrets":{"allow":["vault:x"]}},"materialsFrom":{"session":{"path":"p","merkleRoot":"sha512:@128","algorithm":"sha512",
         "constraints":{"maxTurnDistance":5,"requireContiguousTurns":true}},"git":{"treeHash":"@40","branch":"b"},

@@ -2,9 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
+use writ_core::Money;
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
-use writ_policy::{Claims, Enforce, Facts, Layer, Lexical, Policy, Setting, Tally, judge, survey};
+use writ_policy::{
+    Action, Claims, Enforce, Facts, Layer, Lexical, Policy, Raised, Refused, Setting, Tally, Usage, judge, near,
+    refusals, survey,
+};
 
 const ROOT: &str = "/work/repo";
 const VECTORS: &str = include_str!("../../../vectors/decisions.jsonl");
@@ -101,7 +105,7 @@ fn limits_that_fail_fast_refuse_what_comes_after_the_last() {
         let text = format!(r#"{{"version":"1.0","name":"l","limits":{limits}}}"#);
         let policy = Policy::parse(text.as_bytes(), ROOT).unwrap();
         let facts = facts(&policy, &call);
-        judge(&[Layer::own(&policy, &facts)], &setting(), Tally { calls, turns }).verdict
+        judge(&[Layer::own(&policy, &facts)], &setting(), Tally { calls, turns, ..Tally::default() }).verdict
     };
     for (limits, calls, turns, expected) in [
         (r#"{"maxToolCalls":{"value":3}}"#, 2, 9, Verdict::Allow),
@@ -114,4 +118,76 @@ fn limits_that_fail_fast_refuse_what_comes_after_the_last() {
     ] {
         assert_eq!(verdict(limits, calls, turns), expected, "{limits} {calls} {turns}");
     }
+}
+
+/// Whether a policy with these limits lets each of call, prompt and request happen.
+fn lets(limits: &str, tally: Tally<'_>) -> [bool; 3] {
+    let text = format!(r#"{{"version":"1.0","name":"l","limits":{limits}}}"#);
+    let policy = Policy::parse(text.as_bytes(), ROOT).unwrap();
+    [Action::Call, Action::Prompt, Action::Request].map(|action| refusals(&policy, tally, action).is_empty())
+}
+
+#[test]
+fn what_is_used_up_refuses_calls_prompts_and_requests() {
+    let none = Tally::default();
+    let usage = |tokens_in, tokens_out, micros| Usage {
+        tokens_in,
+        tokens_out,
+        spend: Money::from_micros(micros),
+        ..Usage::default()
+    };
+    for (limits, under, at) in [
+        (r#"{"maxSpendUSD":0.5}"#, usage(9, 9, 499_999), usage(0, 0, 500_000)),
+        (r#"{"maxTokensIn":100}"#, usage(99, 900, 9), usage(100, 0, 0)),
+        (r#"{"maxTokensOut":{"value":100}}"#, usage(900, 99, 9), usage(0, 100, 0)),
+    ] {
+        assert_eq!(lets(limits, Tally { usage: Some(&under), ..none }), [true; 3], "{limits}");
+        assert_eq!(lets(limits, Tally { usage: Some(&at), ..none }), [false; 3], "{limits}");
+        assert_eq!(lets(limits, none), [true; 3], "{limits}");
+    }
+    // A bare number of these waits for the end (R73), and so does a word that says so.
+    let all = usage(1 << 40, 1 << 40, 1 << 40);
+    let used = Tally { calls: 99, turns: 99, millis: 1 << 40, usage: Some(&all), ..none };
+    assert_eq!(lets(r#"{"maxTokensOut":1,"maxTurns":1,"maxToolCalls":1}"#, used), [true; 3]);
+    assert_eq!(lets(r#"{"maxSpendUSD":{"value":1,"enforcement":"post-hoc"}}"#, used), [true; 3]);
+    let hour = r#"{"maxWallTimeSeconds":3600}"#;
+    assert_eq!(lets(hour, Tally { millis: 3_599_999, ..none }), [true; 3]);
+    assert_eq!(lets(hour, Tally { millis: 3_600_000, ..none }), [false; 3]);
+}
+
+#[test]
+fn the_last_call_and_the_last_turn_are_answered() {
+    let none = Tally::default();
+    let calls = r#"{"maxToolCalls":{"value":2}}"#;
+    assert_eq!(lets(calls, Tally { calls: 2, ..none }), [false, false, true]);
+    assert_eq!(lets(calls, Tally { calls: 2, refused: Some(Refused::Call), ..none }), [false; 3]);
+    let turns = r#"{"maxTurns":{"value":2}}"#;
+    assert_eq!(lets(turns, Tally { turns: 2, ..none }), [true, false, true]);
+    assert_eq!(lets(turns, Tally { turns: 2, refused: Some(Refused::Prompt), ..none }), [false; 3]);
+    let raised = Raised::from([(writ_policy::Measure::Turns, 3)]);
+    assert_eq!(lets(turns, Tally { turns: 2, raised: Some(&raised), ..none }), [true; 3]);
+    let lowered = Raised::from([(writ_policy::Measure::Turns, 1)]);
+    assert_eq!(lets(turns, Tally { turns: 1, raised: Some(&lowered), ..none }), [true; 3], "nothing lowers");
+}
+
+#[test]
+fn what_is_not_known_is_not_nothing() {
+    let none = Tally::default();
+    let unpriced = Usage { unpriced: Some("m".to_owned()), ..Usage::default() };
+    let unpriced = Tally { usage: Some(&unpriced), ..none };
+    assert_eq!(lets(r#"{"maxSpendUSD":5}"#, unpriced), [false; 3]);
+    assert_eq!(lets(r#"{"maxTokensIn":5}"#, unpriced), [true; 3]);
+    let unknown = Usage { unknown: Some("no transcript".to_owned()), ..Usage::default() };
+    let unknown = Tally { usage: Some(&unknown), ..none };
+    assert_eq!(lets(r#"{"maxTokensIn":5}"#, unknown), [false; 3]);
+    assert_eq!(lets(r#"{"maxToolCalls":{"value":5}}"#, unknown), [true; 3]);
+}
+
+#[test]
+fn four_fifths_are_near() {
+    let policy =
+        Policy::parse(br#"{"version":"1.0","name":"l","limits":{"maxToolCalls":10,"maxSpendUSD":1}}"#, ROOT).unwrap();
+    let said = |calls| near(policy.limits(), Tally { calls, ..Tally::default() });
+    assert_eq!((said(7).len(), said(8).len()), (0, 1));
+    assert_eq!(said(8)[0].1, "8 of 10 tool calls are used (maxToolCalls); more than that fails verification");
 }

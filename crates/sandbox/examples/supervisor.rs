@@ -8,14 +8,14 @@ mod order;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::exit;
 
 use order::Order;
 use writ_core::{Decision, json};
 use writ_policy::Grant;
-use writ_sandbox::{Command, End, Features, Host, RunError, attack, run, self_test};
+use writ_sandbox::{Asked, Command, Connected, End, Features, Host, RunError, Suite, attack, run, self_test};
 
 fn main() {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -30,7 +30,8 @@ fn main() {
     let features = Features::probe().unwrap().at_most(order.level);
     let host = Host { features: &features, state: &state };
     if order.test {
-        let test = self_test(&order.confinement, &["attack".into()], host).unwrap();
+        let suite = if order.whole { Suite::Whole } else { Suite::Quick };
+        let test = self_test(&order.confinement, suite, &["attack".into()], host).unwrap();
         println!("{}", json::to_canonical(&test));
         exit(0);
     }
@@ -44,6 +45,15 @@ fn main() {
                 connection.write_all(b"from outside\n").unwrap();
             })
         });
+        if let Some(connected) = &listeners.connected {
+            receive(connected, order.told);
+        }
+        if let Some(hooks) = listeners.hooks {
+            std::thread::spawn(move || {
+                let (mut connection, _) = hooks.accept().unwrap();
+                connection.write_all(b"from hooks\n").unwrap();
+            });
+        }
         if let Some(dns) = listeners.dns {
             std::thread::spawn(move || {
                 let mut bytes = [0u8; 100];
@@ -68,6 +78,24 @@ fn main() {
         }
         Err(error) => fail(&error),
     }
+}
+
+/// Answers on each socket; with `told`, says what was refused.
+fn receive(connected: &Connected, told: bool) {
+    connected.received_by(move |asked| {
+        match asked {
+            Asked::Socket(mut stream) => drop(std::thread::spawn(move || {
+                let mut byte = [0];
+                if stream.read(&mut byte).unwrap() == 1 {
+                    stream.write_all(b"from outside\n").unwrap();
+                }
+            })),
+            Asked::Elsewhere(address) if told => eprintln!("elsewhere {address}"),
+            Asked::Other(what) if told => eprintln!("{what}"),
+            Asked::Elsewhere(_) | Asked::Other(_) => {}
+        }
+        Ok(())
+    });
 }
 
 fn fail(error: &RunError) -> ! {

@@ -21,6 +21,8 @@ pub struct Setting {
     pub namespaces: bool,
     /// Whether internet sockets may be made: in a network of its own, or because the host's is granted.
     pub internet: bool,
+    /// Whether somebody outside makes them: sockets that are connected already.
+    pub connected: bool,
     /// Whether Landlock keeps signals inside.
     pub signals_kept: bool,
 }
@@ -29,7 +31,12 @@ pub struct Setting {
 pub fn filters(setting: Setting) -> Result<Vec<Vec<sock_filter>>, BackendError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let mut programs = Vec::new();
-    let answers = [(absent()?, libc::ENOSYS), (refused(setting)?, libc::EPERM)];
+    let mut answers = vec![(absent()?, libc::ENOSYS), (refused(setting)?, libc::EPERM)];
+    if setting.connected {
+        // As where the kernel has none: programs go on with the other family. Of two errors the last filter's counts.
+        let inet6 = vec![rule(vec![is(0, u64::from(libc::AF_INET6.cast_unsigned()))?])?];
+        answers.push(([(libc::SYS_socket, inet6)].into_iter().collect(), libc::EAFNOSUPPORT));
+    }
     for (rules, answer) in answers {
         let action = SeccompAction::Errno(answer.unsigned_abs());
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?;
@@ -94,14 +101,29 @@ pub const ASKING: &[i64] = &[
     libc::SYS_readlink,
 ];
 
+/// Calls by which sockets are made, connected and opened to others, where somebody outside answers them.
+pub const CONNECTING: &[i64] = &[libc::SYS_socket, libc::SYS_connect, libc::SYS_bind, libc::SYS_listen];
+
+/// Which calls are handed over.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched {
+    /// [`NAMING`].
+    pub naming: bool,
+    /// [`ASKING`].
+    pub asking: bool,
+    /// [`CONNECTING`].
+    pub connecting: bool,
+}
+
 /// Hands those calls over to whoever listens, and lets the others go on; what another filter refuses stays refused.
-pub fn watched(asking: bool) -> Vec<sock_filter> {
-    let calls = [NAMING, if asking { ASKING } else { &[] }].concat();
+pub fn watched(which: Watched) -> Vec<sock_filter> {
+    let lists = [(which.naming, NAMING), (which.asking, ASKING), (which.connecting, CONNECTING)];
+    let calls = lists.into_iter().filter(|(wanted, _)| *wanted).flat_map(|(_, list)| list).collect::<Vec<_>>();
     let (load_number, jump_if_equal, answer) = (0x20, 0x15, 0x06);
     let mut filter = vec![sock_filter { code: load_number, jt: 0, jf: 0, k: 0 }];
     // Each jumps over the rest of the list and the answer behind it.
     for (call, left) in calls.iter().zip((1..=calls.len()).rev()) {
-        let (call, over) = (u32::try_from(*call).unwrap_or(u32::MAX), u8::try_from(left).unwrap_or(u8::MAX));
+        let (call, over) = (u32::try_from(**call).unwrap_or(u32::MAX), u8::try_from(left).unwrap_or(u8::MAX));
         filter.push(sock_filter { code: jump_if_equal, jt: over, jf: 0, k: call });
     }
     for k in [libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF] {
@@ -152,6 +174,7 @@ fn refused(setting: Setting) -> Result<Rules, BackendError> {
         rules.insert(*call, Vec::new());
     }
     namespaces(&mut rules)?;
+    others(&mut rules, setting)?;
     set_user_id_bits(&mut rules)?;
     sockets(&mut rules, setting)?;
     terminals(&mut rules)?;
@@ -267,6 +290,31 @@ fn namespaces(rules: &mut Rules) -> Result<(), BackendError> {
     Ok(())
 }
 
+/// Nobody's limits, priority or place among the processors are changed but the caller's own, which is 0. A number may be anybody's, also the
+/// caller's: no filter knows that, so threads that place each other are left alone where a namespace keeps the rest of the machine apart.
+fn others(rules: &mut Rules, setting: Setting) -> Result<(), BackendError> {
+    let given = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    rules.insert(libc::SYS_prlimit64, vec![rule(vec![is_not(0, 0)?, given])?]);
+    let of_a_user = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+    for (call, user) in of_a_user {
+        rules.insert(call, vec![rule(vec![is_not(1, 0)?])?, rule(vec![is(0, user)?])?]);
+    }
+    let mut calls = vec![
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setattr,
+        libc::SYS_migrate_pages,
+        libc::SYS_move_pages,
+    ];
+    if !setting.namespaces {
+        calls.push(libc::SYS_sched_setaffinity);
+    }
+    for call in calls {
+        rules.insert(call, vec![rule(vec![is_not(0, 0)?])?]);
+    }
+    Ok(())
+}
+
 /// No file is left behind that somebody else would run as its owner or group. Folders too: `chmod` does not say which it is.
 fn set_user_id_bits(rules: &mut Rules) -> Result<(), BackendError> {
     let fchmodat2 = 452;
@@ -312,8 +360,10 @@ fn sockets(rules: &mut Rules, setting: Setting) -> Result<(), BackendError> {
         socket.push(rule(other)?);
     }
     if !setting.internet {
-        for outward in [inet, inet6, netlink] {
-            socket.push(rule(vec![is(0, outward)?])?);
+        // Those of the first family that are left are answered outside.
+        let outward: &[u64] = if setting.connected { &[inet6, netlink] } else { &[inet, inet6, netlink] };
+        for outward in outward {
+            socket.push(rule(vec![is(0, *outward)?])?);
         }
     }
     if setting.unix_sockets == UnixSockets::Closed {

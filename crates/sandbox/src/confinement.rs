@@ -41,6 +41,10 @@ pub struct Confinement {
     /// What it holds is bounded by its disk, and each file by `limits.fileSize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary_folder: Option<HostPath>,
+    /// A folder of the host that is the user's home, in the place of what the host has there: what is granted below is shown in it. It is
+    /// made if only its last name is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<Bind>,
     /// What it reaches by network.
     pub network: Network,
     /// Whether it may make Unix sockets (pairs of connected ones it always may).
@@ -72,6 +76,7 @@ impl Confinement {
             devices: Vec::new(),
             temporary: 512 << 20,
             temporary_folder: None,
+            home: None,
             network: Network::Closed,
             unix_sockets: UnixSockets::Closed,
             environment: Environment { pass: Pass::All, drop: Vec::new(), set: Vec::new() },

@@ -18,7 +18,7 @@ mod self_test;
 mod supervise;
 mod sys;
 
-pub use attack::{BEYOND_A_KERNEL, attack, list as attacks};
+pub use attack::{BEYOND_A_KERNEL, Suite, attack, list as attacks};
 pub use confinement::{
     Bind, Confinement, Environment, Identity, Layered, Limits, Network, Pass, Ports, Reading, Session, Shown,
     Survivors, UnixSockets,
@@ -27,8 +27,8 @@ pub use features::{Cgroups, Controllers, Features, Layer, Level};
 pub use host_path::{HostPath, HostPathError};
 pub use message::Step;
 pub use plan::{PlanError, is_reserve};
-pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test, sweep_grounds};
+pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test};
 pub use supervise::{
-    Act, Book, Command, End, Host, Joined, Lease, Listeners, Memory, MemoryHeldBy, Noted, Observer, Outcome, Refused,
-    RunError, STAND_IN, Shared, Use, close_to_others, detach, listen, read_now, run, sweep,
+    Act, Asked, Book, Command, Connected, End, Host, Joined, Lease, Listeners, Memory, MemoryHeldBy, Noted, Observer,
+    Outcome, Refused, RunError, STAND_IN, Shared, Use, close_to_others, detach, listen, read_now, run, sweep,
 };

@@ -104,6 +104,43 @@ fn closed_reading_shows_what_is_listed() {
             told.errors
         );
         assert!(!text.contains("home"), "{text}");
+        // Nothing lies over the root for `..` to lead to.
+        let script = format!(
+            "stat -c %d:%i / /usr/.. /dev/.. /proc/..; stat '/usr/..{0}'; chmod 777 '/usr/..{0}'; readlink /usr/../proc/1/exe",
+            world.outside.join("secret").display()
+        );
+        let told = world.shell(&confinement, &script);
+        let text = told.text();
+        let roots: Vec<&str> = text.lines().collect();
+        assert!(roots.len() == 4 && roots.iter().all(|root| *root == roots[0]), "{who:?} {text} {}", told.errors);
+    }
+}
+
+/// The home is a folder of the command's own, in which what is granted is shown; the host's stays as it is.
+#[test]
+fn a_home_that_is_hidden_is_the_commands_own() {
+    for who in everybody() {
+        let world = World::new(who);
+        fs::create_dir_all(world.outside.join("tools")).unwrap();
+        fs::write(world.outside.join("tools/t"), "tool\n").unwrap();
+        world.open();
+        let mut confinement = world.confinement();
+        confinement.reading = Reading::Closed;
+        for path in ["/usr", "/bin", "/lib", "/lib64"] {
+            confinement.readable.push(HostPath::new(path).unwrap());
+        }
+        let host = |path: &std::path::Path| HostPath::try_from(path).unwrap();
+        confinement.readable.push(host(&world.outside.join("tools")));
+        confinement.home =
+            Some(Bind { source: host(&world.state.join("home")), target: host(&world.outside), writable: true });
+        let home = world.outside.display();
+        let first =
+            format!("cd '{home}'; cat tools/t; cat secret; echo kept > new; mkdir d; echo x > tools/u; echo $?");
+        let told = world.shell(&confinement, &first);
+        assert_eq!(told.text(), "tool\n2\n", "{who:?} {}", told.errors);
+        let told = world.shell(&confinement, &format!("cd '{home}'; cat new; ls -A"));
+        assert_eq!(told.text(), "kept\nd\nnew\ntools\n", "{who:?} {}", told.errors);
+        assert!(!world.outside.join("new").exists() && !world.outside.join("d").exists());
     }
 }
 
@@ -290,6 +327,26 @@ fn attacks_are_held() {
             let test: writ_sandbox::SelfTest = writ_core::json::from_slice(told.text().trim_end().as_bytes()).unwrap();
             assert_eq!(test.escaped().collect::<Vec<_>>(), Vec::<&str>::new(), "{who:?} {level:?}");
             assert!(test.held() >= 30, "{who:?} {test:?}");
+        }
+    }
+}
+
+/// Every attack of the long list, with limits, a layer and listeners of its own.
+#[test]
+fn the_whole_list_is_held() {
+    for who in everybody() {
+        for level in levels() {
+            let world = World::new(who);
+            let order = Order { test: true, whole: true, level, ..Order::shell(&world.confinement(), "") };
+            let told = world.run(&order, b"");
+            assert_eq!(told.code, Some(0), "{who:?} {level:?} {}", told.errors);
+            let test: writ_sandbox::SelfTest = writ_core::json::from_slice(told.text().trim_end().as_bytes()).unwrap();
+            assert_eq!(test.escaped().collect::<Vec<_>>(), Vec::<&str>::new(), "{who:?} {level:?}");
+            assert!(test.held() >= 110, "{who:?} {level:?} {test:?}");
+            assert_eq!(test.results.get("X01"), Some(&writ_sandbox::AttackResult::Named));
+            for id in ["L01", "N05", "P22", "R01", "R04", "I39"] {
+                assert_eq!(test.results.get(id), Some(&writ_sandbox::AttackResult::Held), "{who:?} {id} {test:?}");
+            }
         }
     }
 }

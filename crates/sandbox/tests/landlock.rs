@@ -7,7 +7,9 @@ use std::fs;
 use std::time::Duration;
 
 use common::{Order, Who, World, everybody};
-use writ_sandbox::{AttackResult, Confinement, HostPath, Level, Network, Ports, Reading, SelfTest, Survivors};
+use writ_sandbox::{
+    AttackResult, Confinement, HostPath, Level, Network, Ports, Reading, SelfTest, Survivors, UnixSockets,
+};
 
 /// Root's own folder needs a mount to be shown to somebody else.
 fn people() -> impl Iterator<Item = Who> {
@@ -40,6 +42,22 @@ fn files_and_network_are_held() {
     }
 }
 
+/// The folder it starts in gives nothing, where something below it is granted.
+#[test]
+fn where_it_starts_is_not_granted() {
+    for who in people() {
+        let world = World::new(who);
+        fs::create_dir(world.folder.join("in")).unwrap();
+        fs::write(world.folder.join("beside"), "secret\n").unwrap();
+        world.open();
+        let mut confinement = closed(&world);
+        confinement.writable = vec![world.path("in")];
+        let told =
+            world.run(&order(&confinement, "cat beside; ls; echo x > new; echo fine > in/new; cat in/new; pwd"), b"");
+        assert_eq!(told.text(), format!("fine\n{}\n", world.folder.display()), "{who:?} {}", told.errors);
+    }
+}
+
 #[test]
 fn what_needs_mounts_is_refused() {
     let world = World::new(Who::Somebody);
@@ -47,8 +65,9 @@ fn what_needs_mounts_is_refused() {
     confinement.masked.push(world.path("denied"));
     let told = world.run(&order(&confinement, "echo ran"), b"");
     assert!(told.code == Some(125) && told.errors.contains("mount namespace"), "{told:?}");
+    // Where Unix sockets are open an address would be decided by memory that changes.
     let mut confinement = closed(&world);
-    confinement.network = Network::Proxied(Ports::default());
+    (confinement.network, confinement.unix_sockets) = (Network::Proxied(Ports::default()), UnixSockets::Open);
     let told = world.run(&order(&confinement, "echo ran"), b"");
     assert!(told.code == Some(125) && told.errors.contains("network namespace"), "{told:?}");
     // What is masked and was never granted needs nothing.
@@ -61,13 +80,28 @@ fn what_needs_mounts_is_refused() {
 fn attacks_are_held() {
     for who in people() {
         let world = World::new(who);
-        let told = world.run(&Order { test: true, ..order(&closed(&world), "") }, b"");
+        let mut proxied = closed(&world);
+        proxied.network = Network::Proxied(Ports::default());
+        let told = world.run(&Order { test: true, ..order(&proxied, "") }, b"");
         assert_eq!(told.code, Some(0), "{}", told.errors);
         let test: SelfTest = writ_core::json::from_slice(told.text().trim_end().as_bytes()).unwrap();
         assert_eq!(test.escaped().collect::<Vec<_>>(), Vec::<&str>::new(), "{who:?}");
         assert_eq!(test.results.get("D01"), Some(&AttackResult::Granted));
         assert_eq!(test.results.get("F01"), Some(&AttackResult::Held));
         assert!(test.held() >= 20, "{test:?}");
+    }
+}
+
+/// What is left of the long list where there are no namespaces.
+#[test]
+fn the_whole_list_is_held_as_far_as_it_goes() {
+    for who in people() {
+        let world = World::new(who);
+        let told = world.run(&Order { test: true, whole: true, ..order(&closed(&world), "") }, b"");
+        assert_eq!(told.code, Some(0), "{}", told.errors);
+        let test: SelfTest = writ_core::json::from_slice(told.text().trim_end().as_bytes()).unwrap();
+        assert_eq!(test.escaped().collect::<Vec<_>>(), Vec::<&str>::new(), "{who:?}");
+        assert!(test.held() >= 60, "{test:?}");
     }
 }
 

@@ -6,7 +6,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -59,6 +59,14 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     sync_parent(path)
 }
 
+/// The same for what can be made again: at once, and after a crash perhaps the old file, none, or one without its bytes.
+pub fn replace_soon(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let draft = draft_of(path);
+    let written =
+        private().write(true).create(true).truncate(true).open(&draft).and_then(|mut file| file.write_all(bytes));
+    written.and_then(|()| fs::rename(&draft, path)).map_err(io("write", path))
+}
+
 /// Puts `bytes` under `path` unless something is there already. Returns whether it did.
 pub fn create(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     let draft = write_draft(path, bytes)?;
@@ -83,13 +91,17 @@ pub fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
     Ok(Some(bytes))
 }
 
-/// Writes and flushes a file beside `path`, under a name no other process uses.
-fn write_draft(path: &Path, bytes: &[u8]) -> Result<std::path::PathBuf, StoreError> {
+/// A name beside `path` that no other process uses.
+fn draft_of(path: &Path) -> PathBuf {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    make_folder(folder)?;
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    let draft = folder.join(format!(".draft-{}-{number}", process::id()));
+    path.with_file_name(format!(".draft-{}-{number}", process::id()))
+}
+
+/// Writes and flushes a file beside `path`, under a name no other process uses.
+fn write_draft(path: &Path, bytes: &[u8]) -> Result<PathBuf, StoreError> {
+    make_folder(path.parent().unwrap_or(Path::new("/")))?;
+    let draft = draft_of(path);
     // Only a crashed process with the same id can have left this name behind.
     discard(&draft)?;
     let mut file = private().write(true).create_new(true).open(&draft).map_err(io("create", &draft))?;

@@ -13,7 +13,7 @@ mod locked_ledger;
 mod tail;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -184,6 +184,18 @@ impl Store {
     /// Keeps a small file in the state folder itself. Durable on return.
     pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         durable::replace(&self.root.join(name), bytes)
+    }
+
+    /// Locks a file in the state folder until it is dropped, and makes it and its folder.
+    pub fn lock(&self, name: &str) -> Result<File, StoreError> {
+        let path = self.root.join(name);
+        if let Some(folder) = path.parent() {
+            durable::make_folder(folder)?;
+        }
+        let file =
+            durable::private().create(true).truncate(false).write(true).open(&path).map_err(io("open", &path))?;
+        file.lock().map_err(io("lock", &path))?;
+        Ok(file)
     }
 
     /// Keeps a small file among the keys, for the owner alone. Durable on return.

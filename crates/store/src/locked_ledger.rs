@@ -221,6 +221,12 @@ impl LedgerGuard {
         path.parent().and_then(Path::parent).map_or(Ok(()), durable::sync_folder)
     }
 
+    /// Keeps bytes that can be made again as `name` in the session's folder. Not durable: after a crash there may be the old ones,
+    /// none, or others.
+    pub fn keep_soon(&self, name: &'static str, bytes: &[u8]) -> Result<(), StoreError> {
+        durable::replace_soon(&self.folder().join(name), bytes)
+    }
+
     fn append_note(&mut self, note: &str) -> Result<(), StoreError> {
         let path = self.folder().join("checkpoints");
         let kept = durable::read(&path, MAX_SMALL << 10)?;

@@ -35,6 +35,8 @@ pub struct Place {
     pub allowed: &'static str,
     /// Whether the client runs under `writ run`.
     pub confined: bool,
+    /// More arguments of the client's.
+    pub arguments: Vec<String>,
 }
 
 impl Place {
@@ -50,7 +52,7 @@ impl Place {
         let git = Command::new("git").args(["init", "--quiet"]).current_dir(&work).status();
         assert!(git.expect("this test needs git").success());
         let servers = json!({ "echo": { "command": "node", "args": [root.join("mcp.js")] } });
-        Self { root, work, servers, allowed: "Bash(echo *),mcp__echo__echo", confined: false }
+        Self { root, work, servers, allowed: "Bash(echo *),mcp__echo__echo", confined: false, arguments: Vec::new() }
     }
 
     pub fn command(&self, program: &Path) -> Command {
@@ -91,6 +93,7 @@ impl Place {
                     .iter()
                     .flat_map(|file| ["--strict-mcp-config".as_ref(), "--mcp-config".as_ref(), file.as_os_str()]),
             )
+            .args(&self.arguments)
             .envs(more.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -3,6 +3,7 @@
 mod attestation;
 mod claims;
 mod evaluate;
+mod limits;
 mod policy;
 mod sandbox;
 mod serve;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use writ_clients::mcp::NAME as NO_HOOKS;
 use writ_clients::{CLIENTS, DEFAULT};
 
 pub use attestation::{
@@ -19,9 +21,10 @@ pub use attestation::{
 };
 pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
+pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
-pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand};
-pub use serve::{LogFormat, McpCommand, McpServeArgs, ServeArgs};
+pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
+pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
 
 /// Hold an AI agent to a written policy, and leave proof of what it did.
 #[derive(Parser, Debug)]
@@ -147,6 +150,12 @@ pub enum Command {
         approve --list       what was approved and has not run yet\n  writ approve --revoke 3f9a1c02"
     )]
     Approve(ApproveArgs),
+    /// Show what a session used of its limits, or raise one.
+    #[command(subcommand)]
+    Limits(LimitsCommand),
+    /// Show and set what models cost.
+    #[command(subcommand)]
+    Prices(PricesCommand),
     /// List and show recorded sessions.
     #[command(subcommand)]
     Session(SessionCommand),
@@ -379,5 +388,5 @@ pub struct HookArgs {
 }
 
 fn clients() -> PossibleValuesParser {
-    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.name()))
+    PossibleValuesParser::new(CLIENTS.iter().map(|client| client.name()).filter(|name| *name != NO_HOOKS))
 }

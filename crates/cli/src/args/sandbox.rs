@@ -1,5 +1,7 @@
 //! The words of `writ sandbox`.
 
+use std::path::PathBuf;
+
 use clap::{Args as ClapArgs, Subcommand};
 
 use super::FormatArgs;
@@ -10,9 +12,13 @@ pub enum SandboxCommand {
     /// What a call may read, write and reach.
     #[command(after_help = "Examples:\n  writ sandbox plan\n  writ sandbox plan --format json")]
     Plan(FormatArgs),
-    /// Attack a sandbox made from the policy here, from inside, each attack beside its control outside. Exit code 3 when one gets out.
-    #[command(after_help = "Examples:\n  writ sandbox test\n  writ sandbox test --format json")]
-    Test(FormatArgs),
+    /// Attack a sandbox made from a policy, from inside, each attack beside its control outside. Exit code 0 only when none gets out, 3 when one does.
+    #[command(
+        after_help = "Examples:\n  writ sandbox test                            all attacks on what the policy here gives a call\n  writ sandbox test --policy strict.aflock     another \
+        policy, for its own folder\n  writ sandbox test --quick --format json      those that run before each session\n\nEach attack is held, escaped, granted (the policy allows it), \
+        not testable (it succeeds nowhere here; why is said) or named (no kernel holds it; what does is said)."
+    )]
+    Test(TestArgs),
     /// Show what a run with `--copy` would change: first what would run outside later.
     #[command(
         after_help = "Examples:\n  writ run --copy -- claude         the agent works in a copy of the folder\n  writ sandbox diff                 the newest copy of this \
@@ -32,6 +38,19 @@ pub enum SandboxCommand {
         /// The world it attacks.
         world: String,
     },
+}
+
+/// `writ sandbox test`
+#[derive(ClapArgs, Debug)]
+pub struct TestArgs {
+    /// The policy that is tested; the one that governs here when left out.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Only the attacks that run before each session, in some milliseconds.
+    #[arg(long)]
+    pub quick: bool,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// `writ sandbox diff`

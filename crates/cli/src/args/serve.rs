@@ -1,11 +1,12 @@
-//! Arguments of the two servers: `writ serve` and `writ mcp serve`.
+//! Arguments of the servers and the proxy: `writ serve`, `writ mcp`.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
-use super::InstanceArgs;
+use super::{FormatArgs, InstanceArgs};
 
 /// Format of the service's log.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -66,10 +67,59 @@ pub struct ServeArgs {
 pub enum McpCommand {
     /// Serve on standard input and output, or over HTTP.
     #[command(
-        after_help = "Examples:\n  claude mcp add writ -- writ mcp serve\n  writ mcp serve --attest                signed reports\n  \
+        after_help = "Examples:\n  claude mcp add writ -- writ mcp serve\n  writ mcp serve --attest                signed reports\n  writ mcp serve --guarded               Writ runs what the policy allows\n  \
         writ mcp serve --http 127.0.0.1:7412   at http://127.0.0.1:7412/mcp"
     )]
     Serve(McpServeArgs),
+    /// Stand between a client and any MCP server, so that its calls obey the policy and are on record.
+    #[command(
+        after_help = "Examples:\n  claude mcp add files -- writ mcp proxy --name files -- npx -y @modelcontextprotocol/server-filesystem .\n  \
+        writ mcp proxy --name docs --header 'Authorization: Bearer ${DOCS_TOKEN}' https://mcp.example/mcp\n\nPolicies name its tools \
+        `mcp__NAME__TOOL`: give the name by which the client knows the server.\n\nExit codes: the server's own; 1 when it cannot be started."
+    )]
+    Proxy(McpProxyArgs),
+    /// Show what servers' tools were when they were first seen, and what has changed since.
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Examples:\n  writ mcp pins                     every server of this repository\n  writ mcp pins accept files        all that has changed on `files`\n  \
+        writ mcp pins accept files edit   one tool"
+    )]
+    Pins(McpPinsArgs),
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct McpProxyArgs {
+    /// The server's name in its tools' names (`mcp__NAME__TOOL`); the program's or the host's when left out.
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub name: Option<String>,
+    /// A header for a server behind a URL; `${NAME}` in it is that variable's value. May be given more than once.
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub header: Vec<String>,
+    /// The command that starts the server, or its URL (streamable HTTP).
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND | URL")]
+    pub server: Vec<OsString>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct McpPinsArgs {
+    /// What to do; lists them when left out.
+    #[command(subcommand)]
+    pub command: Option<McpPinsCommand>,
+    #[command(flatten)]
+    pub format: FormatArgs,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum McpPinsCommand {
+    /// List them.
+    List(FormatArgs),
+    /// Let in what a server says now. Only a human at a terminal can.
+    Accept {
+        /// The server's name.
+        server: String,
+        /// One of its tools; every one that has changed when left out.
+        tool: Option<String>,
+    },
 }
 
 #[derive(ClapArgs, Debug)]
@@ -86,6 +136,9 @@ pub struct McpServeArgs {
     /// Another name it is reached by, as `host` or `host:port`. May be given more than once.
     #[arg(long, value_name = "NAME", requires = "http")]
     pub allow_host: Vec<String>,
+    /// Offer the tools of the agent's session too, among them `bash`, `read_file` and `write_file`: Writ runs what the policy allows.
+    #[arg(long, conflicts_with = "http")]
+    pub guarded: bool,
     /// Sign every report; a report that cannot be signed is not given.
     #[arg(long)]
     pub attest: bool,

@@ -68,6 +68,10 @@ fn parent() -> (PathBuf, Vec<String>) {
     let shell = fs::read_link(format!("/proc/{parent}/exe")).ok();
     let shell = shell.filter(|path| path.file_name().is_some_and(|name| SHELLS.iter().any(|shell| name == *shell)));
     let bytes = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
-    let arguments = bytes.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect();
-    (shell.unwrap_or_else(|| PathBuf::from("/bin/bash")), arguments)
+    let arguments: Vec<String> =
+        bytes.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned()).collect();
+    // By the name it was started by, which it says in what it tells.
+    let called = arguments.first().map(PathBuf::from).filter(|name| name.is_absolute());
+    let called = called.filter(|name| shell.is_some() && fs::canonicalize(name).ok() == shell);
+    (called.or(shell).unwrap_or_else(|| PathBuf::from("/bin/bash")), arguments)
 }

@@ -1,11 +1,12 @@
-//! `writ mcp serve`: evaluation and verification as tools of the Model Context Protocol.
+//! `writ mcp`; here `serve`: evaluation and verification as tools of the Model Context Protocol.
 
 use std::net::TcpListener;
 
 use writ_engine::attest::subject::Detail;
+use writ_engine::mcp::Gate;
 use writ_service::mcp::{self, AccessTokens, HttpSetting, Instance, Server, World};
 
-use super::relying_party;
+use super::{mcp_pins, mcp_proxy, relying_party};
 use crate::args::{McpCommand, McpServeArgs};
 use crate::environment;
 use crate::exit::Failure;
@@ -15,6 +16,8 @@ use crate::output;
 pub fn run(command: McpCommand) -> Result<(), Failure> {
     match command {
         McpCommand::Serve(args) => serve(args),
+        McpCommand::Proxy(args) => mcp_proxy::run(&args),
+        McpCommand::Pins(args) => mcp_pins::run(&args),
     }
 }
 
@@ -22,7 +25,8 @@ fn serve(args: McpServeArgs) -> Result<(), Failure> {
     let Some(address) = args.http else {
         let cwd = environment::cwd()?.to_string_lossy().into_owned();
         let world = World::Here { home: environment::home().user_text(), cwd: Some(cwd) };
-        let server = server(&args, world, None)?;
+        let gate = args.guarded.then(|| mcp_proxy::gate("writ")).transpose()?;
+        let server = server(&args, world, None, gate)?;
         return mcp::serve_stdio(server).map_err(Failure::could_not);
     };
     let local = address.ip().to_canonical().is_loopback();
@@ -38,7 +42,7 @@ fn serve(args: McpServeArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::could_not(format!("cannot listen on {address}: {error}")))?;
     let bound = listener.local_addr()?;
     let url = args.base_url.clone().unwrap_or_else(|| format!("http://{bound}"));
-    let server = server(&args, World::Elsewhere, Some((&url, args.base_url.is_some())))?;
+    let server = server(&args, World::Elsewhere, Some((&url, args.base_url.is_some())), None)?;
     output::note(format!("listening on http://{bound}{}", mcp::PATH));
     if let Some(kept) = server.url().filter(|kept| args.attest && *kept != url.trim_end_matches('/')) {
         output::note(format!("{} attestations are found at {kept}: `--base-url` moves them", output::warn("warning:")));
@@ -47,7 +51,7 @@ fn serve(args: McpServeArgs) -> Result<(), Failure> {
 }
 
 /// The tools, with what this process is to attestations.
-fn server(args: &McpServeArgs, world: World, url: Option<(&str, bool)>) -> Result<Server, Failure> {
+fn server(args: &McpServeArgs, world: World, url: Option<(&str, bool)>, gate: Option<Gate>) -> Result<Server, Failure> {
     let home = environment::home();
     let instance = match home.state() {
         Ok(state) => {
@@ -58,5 +62,5 @@ fn server(args: &McpServeArgs, world: World, url: Option<(&str, bool)>) -> Resul
         Err(_) => Instance::None,
     };
     let foreign = if args.trust.is_empty() { mcp::trust_no_instance() } else { relying_party::foreign(&args.trust)? };
-    Ok(Server::new(world, instance, Detail::hash_only(args.hash_only), foreign))
+    Ok(Server::new(world, instance, Detail::hash_only(args.hash_only), foreign, gate))
 }

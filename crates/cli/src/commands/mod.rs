@@ -16,8 +16,12 @@ mod init;
 mod keep;
 mod keys;
 mod ledger;
+mod limits;
 mod mcp;
+mod mcp_pins;
+mod mcp_proxy;
 mod policy;
+mod prices;
 mod relying_party;
 mod run;
 mod sandbox;
@@ -53,6 +57,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Why(args) => why::run(&args),
         Command::Shell(command) => shell::run(&command),
         Command::Approve(args) => approve::run(&args),
+        Command::Limits(command) => limits::run(&command),
+        Command::Prices(command) => prices::run(&command),
         Command::Session(command) => session::run(&command),
         Command::Ledger(command) => ledger::run(&command),
         Command::Mcp(command) => mcp::run(command),

@@ -187,5 +187,6 @@ fn refuse(code: u8, why: &str) -> Result<(), Failure> {
 
 fn say(text: &str) {
     let text = text.strip_prefix("writ: ").unwrap_or(text);
-    output::note(format!("writ: {}", output::plain(text)));
+    // What several rules refuse is one text, a line for each.
+    text.split("\nwrit: ").for_each(|text| output::note(format!("writ: {}", output::plain(text))));
 }

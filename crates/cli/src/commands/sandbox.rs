@@ -1,22 +1,23 @@
 //! `writ sandbox`: what the kernel would hold here, and whether it does.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use serde::Serialize;
 use writ_core::Timestamp;
 use writ_core::json;
 use writ_egress::{Limit, LoopbackPort, PortRule, PrivateRange, SecretRule};
 use writ_engine::confine::order::{Order, compose};
-use writ_engine::confine::plan::{Ground, plan};
+use writ_engine::confine::plan::{Ground, Said, plan};
 use writ_engine::confine::secrets::{self, Source};
 use writ_engine::confine::{exec, limits, strength};
 use writ_engine::governing::layers::Caller;
 use writ_engine::governing::{self, Trust, protect};
 use writ_policy::HostRule;
 use writ_policy::sandbox::Secret;
-use writ_sandbox::{AttackResult, Host, Network, SelfTest, attack, attacks, self_test};
+use writ_sandbox::{AttackResult, BEYOND_A_KERNEL, Host, Network, SelfTest, Suite, attack, attacks, self_test};
 
-use crate::args::{Format, FormatArgs, SandboxCommand};
+use crate::args::{Format, SandboxCommand, TestArgs};
 use crate::commands::copies;
 use crate::environment;
 use crate::exit::Failure;
@@ -28,16 +29,16 @@ const ATTACK: [&str; 2] = ["sandbox", "attack"];
 /// Shows a plan, or tests it.
 pub fn run(command: &SandboxCommand) -> Result<(), Failure> {
     match command {
-        SandboxCommand::Plan(args) => with_ground(|ground| {
+        SandboxCommand::Plan(args) => with_ground(None, |ground| {
             let bound = secrets::bound(ground.layers);
             // Each session makes its own.
             let placeholder =
                 |(number, secret): (usize, &Secret)| (secret.name.clone(), format!("writ_secret_{number:032x}"));
             let placeholders = bound.iter().enumerate().map(placeholder).collect();
-            let (order, advised) = compose(ground, &bound, &placeholders).map_err(Failure::could_not)?;
+            let (order, said) = compose(ground, &bound, &placeholders).map_err(Failure::could_not)?;
             match args.format {
                 Format::Json => output::print_json(&order),
-                Format::Human => show(&order, &advised),
+                Format::Human => show(&order, &said),
             }
             Ok(())
         }),
@@ -54,11 +55,20 @@ pub fn run(command: &SandboxCommand) -> Result<(), Failure> {
     }
 }
 
-/// Works with what the policy that governs here has the kernel hold around a call.
-fn with_ground<T>(work: impl FnOnce(&Ground<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
-    let (home, cwd) = (environment::home(), environment::cwd()?);
-    let path =
-        governing::find(&cwd).ok_or_else(|| Failure::could_not("no policy governs here: `writ init` makes one"))?;
+/// Works with what a policy, or else the one that governs here, has the kernel hold around a call.
+fn with_ground<T>(policy: Option<&Path>, work: impl FnOnce(&Ground<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    let (home, mut cwd) = (environment::home(), environment::cwd()?);
+    let found = match policy {
+        Some(policy) => Some(
+            policy.canonicalize().map_err(|error| Failure::could_not(format!("`{}`: {error}", policy.display())))?,
+        ),
+        None => governing::find(&cwd),
+    };
+    let path = found.ok_or_else(|| Failure::could_not("no policy governs here: `writ init` makes one"))?;
+    // A policy is about its own folder; a call starts there or below.
+    if let Some(folder) = path.parent().filter(|folder| !cwd.starts_with(folder)) {
+        cwd = folder.to_owned();
+    }
     let governing = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(Failure::could_not)?;
     let setting = protect::setting(&home, &path, Timestamp::now());
     let setting = protect::with_layers(setting, &governing.list());
@@ -73,7 +83,7 @@ fn with_ground<T>(work: impl FnOnce(&Ground<'_>) -> Result<T, Failure>) -> Resul
     })
 }
 
-fn show(order: &Order, advised: &[String]) {
+fn show(order: &Order, said: &Said) {
     let confinement = &order.confinement;
     output::line(format!("digest     {}", order.digest()));
     output::line(format!("reading    {}", json::word(&confinement.reading)));
@@ -90,7 +100,8 @@ fn show(order: &Order, advised: &[String]) {
     several("secret", order.egress.secrets.iter().map(|secret| in_words(order, secret)));
     several("limit", limits::words(&confinement.limits));
     several("dropped", confinement.environment.drop.iter().map(|name| format!("the variable {name}")));
-    several("advised", advised.iter().cloned());
+    several("hidden", said.hidden.iter().cloned());
+    several("advised", said.advised.iter().cloned());
 }
 
 /// Lines under one name.
@@ -152,16 +163,21 @@ struct Tested<'a> {
     test: &'a SelfTest,
 }
 
-fn test(args: &FormatArgs) -> Result<(), Failure> {
+fn test(args: &TestArgs) -> Result<(), Failure> {
     let home = environment::home();
     let features = exec::features(&home).map_err(Failure::could_not)?;
     let level = features.level().ok_or_else(|| Failure::could_not("nothing can be held here"))?;
     let state = home.state().map_err(Failure::could_not)?;
-    let confinement = with_ground(|ground| Ok(plan(ground).map_err(Failure::could_not)?.confinement))?;
+    let plan = |ground: &Ground<'_>| Ok(plan(ground).map_err(Failure::could_not)?.confinement);
+    let mut confinement = with_ground(args.policy.as_deref(), plan)?;
+    // As for a call of a session.
+    confinement.environment.drop.extend(home.secret_variables.iter().cloned());
     let arguments = ATTACK.map(OsString::from);
-    let test = self_test(&confinement, &arguments, Host { features: &features, state }).map_err(Failure::could_not)?;
+    let suite = if args.quick { Suite::Quick } else { Suite::Whole };
+    let host = Host { features: &features, state };
+    let test = self_test(&confinement, suite, &arguments, host).map_err(Failure::could_not)?;
     let escaped: Vec<&str> = test.escaped().collect();
-    if args.format == Format::Json {
+    if args.format.format == Format::Json {
         output::print_json(&Tested {
             level: strength::word(level),
             held: test.held(),
@@ -170,15 +186,21 @@ fn test(args: &FormatArgs) -> Result<(), Failure> {
         });
     } else {
         output::line(format!("level  {} ({} of 4)", strength::word(level), level.number()));
-        for (id, words) in attacks() {
-            let result = match test.results.get(id) {
-                Some(AttackResult::Held) => output::good("held"),
-                Some(AttackResult::Granted) => output::dim("granted"),
-                Some(AttackResult::Escaped) => output::bad("escaped"),
-                Some(AttackResult::NotTestable) | None => output::dim("not testable"),
-            };
-            output::line(format!("{id}  {result}  {words}"));
-        }
+        let beyond = BEYOND_A_KERNEL.iter().copied().filter(|_| suite == Suite::Whole);
+        attacks(suite).chain(beyond).for_each(|(id, words)| line(&test, id, words));
+        output::line(format!("{} held, {} escaped, of {}", test.held(), escaped.len(), test.results.len()));
     }
     if escaped.is_empty() { Ok(()) } else { Err(Failure::No) }
+}
+
+fn line(test: &SelfTest, id: &str, words: &str) {
+    let result = match test.results.get(id) {
+        Some(AttackResult::Held) => output::good("held"),
+        Some(AttackResult::Granted) => output::dim("granted"),
+        Some(AttackResult::Escaped) => output::bad("escaped"),
+        Some(AttackResult::Named) => output::dim("named"),
+        Some(AttackResult::NotTestable) | None => output::dim("not testable"),
+    };
+    let why = test.why.get(id).map_or_else(String::new, |why| format!(" ({why})"));
+    output::line(format!("{id}  {result}  {words}{why}"));
 }

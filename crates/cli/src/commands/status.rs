@@ -1,9 +1,11 @@
 //! `writ status`: which policy governs here, and how the newest session stands.
 
 use serde::Serialize;
+use writ_core::Timestamp;
 use writ_engine::claims::Enforced;
 use writ_engine::governing::layers::LayerRef;
 use writ_engine::governing::{self, Governing, Trust};
+use writ_engine::limits::shown::{Standing, standing as limits_of};
 use writ_engine::session::observed::Observed;
 use writ_engine::session::stands;
 use writ_engine::verify::{self, VerifyError};
@@ -14,7 +16,7 @@ use crate::args::{Format, FormatArgs};
 use crate::commands::doctor::hooks::{self, Look};
 use crate::commands::session::Listed;
 use crate::commands::session_lookup::store;
-use crate::commands::{policy, session};
+use crate::commands::{limits, policy, session};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -33,6 +35,7 @@ struct Status<'a> {
     hooks: Vec<&'a str>,
     claims: &'a Enforced,
     observed: Option<&'a Observed>,
+    limits: Option<&'a Standing>,
 }
 
 /// Says how things stand.
@@ -65,6 +68,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         }
         _ => None,
     };
+    let used = newest.as_ref().and_then(|id| limits_of(&store, id, Timestamp::now()).ok().flatten());
     if args.format == Format::Json {
         let problems = hooks.iter().filter(|finding| !finding.good);
         output::print_json(&Status {
@@ -76,6 +80,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
             hooks: problems.map(|finding| finding.text.as_str()).collect(),
             claims: &claims,
             observed: observed.as_ref(),
+            limits: used.as_ref(),
         });
         return Ok(());
     }
@@ -83,6 +88,10 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     match &described {
         Some(session) => show_session(session),
         None => output::line("session  none of this repository is on record"),
+    }
+    if let Some(used) = &used {
+        limits::show(used);
+        used.agents.iter().for_each(limits::agent);
     }
     match hooks.iter().find(|finding| !finding.good) {
         Some(finding) => {

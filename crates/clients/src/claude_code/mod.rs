@@ -15,6 +15,7 @@ use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Places, Settings, SettingsError};
 use crate::shell_calls::ShellCalls;
 use crate::transcript::{Listing, Reach, Told, TranscriptError, Transcripts};
+use crate::usage::{AgentNote, Spoken};
 use crate::work::Work;
 use crate::{Client, Hints, PayloadError};
 
@@ -27,6 +28,7 @@ pub mod servers;
 pub mod settings;
 mod shell_calls;
 pub mod transcript;
+mod usage;
 pub mod version;
 pub mod work;
 
@@ -79,6 +81,10 @@ impl Client for ClaudeCode {
         Some(self)
     }
 
+    fn session_variable(&self) -> Option<&'static str> {
+        Some("CLAUDE_CODE_SESSION_ID")
+    }
+
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         Some(self)
     }
@@ -101,6 +107,14 @@ impl ShellCalls for ClaudeCode {
 
     fn prelude(&self, arguments: &[String]) -> Option<String> {
         shell_calls::prelude(arguments)
+    }
+
+    fn lasts(&self, input: &Value) -> bool {
+        input.get("run_in_background") == Some(&Value::Bool(true))
+    }
+
+    fn exit_code(&self, error: &str) -> Option<u8> {
+        error.lines().next()?.strip_prefix("Exit code ")?.trim().parse().ok()
     }
 }
 
@@ -154,6 +168,18 @@ impl Transcripts for ClaudeCode {
 
     fn work(&self, path: &Path) -> Option<Work> {
         work::read(path)
+    }
+
+    fn usage(&self, path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reach, TranscriptError> {
+        usage::read(path, from, take)
+    }
+
+    fn tells_of(&self, path: &Path, call: &str) -> bool {
+        usage::tells_of(path, call)
+    }
+
+    fn note(&self, path: &Path) -> AgentNote {
+        usage::note(path)
     }
 }
 

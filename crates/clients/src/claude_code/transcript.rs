@@ -24,7 +24,7 @@ pub const FILE_LIMIT: u64 = 4 << 30;
 /// The most subagents of one session.
 pub const SUBAGENT_LIMIT: usize = 10_000;
 
-fn open(path: &Path, from: u64) -> Result<BufReader<io::Take<File>>, TranscriptError> {
+pub(super) fn open(path: &Path, from: u64) -> Result<BufReader<io::Take<File>>, TranscriptError> {
     let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
     let mut file = regular_file::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.len() > FILE_LIMIT {
@@ -87,7 +87,7 @@ fn blocks(entry: &Value, take: &mut dyn FnMut(Told<'_>)) {
 }
 
 /// Skips the rest of a line. Returns its bytes, and whether it has an end.
-fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
+pub(super) fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
     let mut skipped = 0;
     loop {
         let chunk = reader.fill_buf()?;

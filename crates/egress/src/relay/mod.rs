@@ -10,14 +10,16 @@ mod requests;
 mod tls;
 mod tunnel;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use crate::context::Context;
+use crate::crowd::Guest;
 use crate::record::{Entry, Road, Stage};
 use crate::refusal::Refusal;
 
@@ -38,9 +40,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Serves a connection and keeps its record, whatever becomes of it.
-    pub async fn serve<F>(context: Arc<Context>, (road, asker): (Road, Option<u64>), work: impl FnOnce(Arc<Self>) -> F)
-    where
+    /// Serves a connection and keeps its record, whatever becomes of it. `waited` is held until it has a place of its own.
+    pub async fn serve<F>(
+        context: Arc<Context>,
+        (road, asker): (Road, Option<u64>),
+        waited: OwnedSemaphorePermit,
+        work: impl FnOnce(Arc<Self>) -> F,
+    ) where
         F: Future<Output = Result<(), Refusal>>,
     {
         let entry = Entry::new(context.reporter.next_id(), road);
@@ -48,9 +54,13 @@ impl Connection {
         let entry = Mutex::new(Arc::new(entry));
         let connection = Arc::new(Self { context, entry });
         let ended = connection.context.ended.clone();
+        let guest: Weak<Self> = Arc::downgrade(&connection);
+        let place = connection.context.crowd.enter(asker, guest);
+        drop(waited);
         let end = tokio::select! {
             biased;
             () = ended.cancelled() => Err(Refusal::Ended),
+            () = place.taken() => Err(Refusal::Crowded),
             end = work(Arc::clone(&connection)) => end,
         };
         // A reporter that fails has ended everything already.
@@ -72,6 +82,12 @@ impl Connection {
             self.context.reporter.close(record).await?;
         }
         Ok(())
+    }
+}
+
+impl Guest for Connection {
+    fn is_idle(&self) -> bool {
+        self.entry().note(|record| record.host.is_none())
     }
 }
 

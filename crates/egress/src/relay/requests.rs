@@ -151,6 +151,8 @@ async fn destination(connection: &Connection, request: &Request, door: &Door) ->
     match allowed.protocol {
         Protocol::Http => Ok(allowed),
         Protocol::Tls => Err(Refusal::Request("this port speaks TLS")),
+        // What is spoken at a port of this machine's own nobody says: who asks in HTTP means that.
+        Protocol::Opaque if connection.context.loopback(&allowed.host, allowed.port).is_some() => Ok(allowed),
         Protocol::Opaque => Err(Refusal::Request("this port is reached by CONNECT")),
     }
 }

@@ -85,6 +85,12 @@ fn base64(value: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     out
 }
 
+/// A value in hexadecimal digits, small letters.
+pub fn hexadecimal(value: &[u8]) -> Zeroizing<Vec<u8>> {
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef".get(usize::from(digit)).copied());
+    Zeroizing::new(value.iter().flat_map(digits).flatten().collect())
+}
+
 /// A value as a part of a URL.
 pub fn percent_encoded(value: &[u8], plain: &[u8], digits: &[u8; 16]) -> Zeroizing<Vec<u8>> {
     let mut out = Zeroizing::new(Vec::with_capacity(value.len() * 3));
@@ -131,6 +137,11 @@ mod tests {
         assert!(spellings.iter().any(|one| one.as_slice() == b"hunter2\\/\\\"+?xyz-long"));
         let other = STANDARD.encode(b"user:hunter3/+?xyz-long");
         assert!(!spellings.iter().any(|one| holds(other.as_bytes(), one)));
+    }
+
+    #[test]
+    fn hexadecimal_digits() {
+        assert_eq!(hexadecimal(b"\x00az\xff").as_slice(), b"00617aff");
     }
 
     #[test]

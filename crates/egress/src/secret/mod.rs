@@ -138,9 +138,11 @@ impl SecretValue {
         Ok(Self { name, value })
     }
 
-    /// Whether the value stands in some bytes, as it is.
+    /// Whether the value stands in some bytes: as it is, or as programs write it down (Base64 at any place, percent-encoded, escaped for
+    /// JSON, in hexadecimal digits). What somebody made up to hide it (turned around, cut up, encrypted) is not found.
     pub fn stands_in(&self, bytes: &[u8]) -> bool {
-        find::holds(bytes, &self.value)
+        let plain = find::spellings(&self.value).iter().any(|spelling| find::holds(bytes, spelling));
+        plain || find::holds(&Zeroizing::new(bytes.to_ascii_lowercase()), &find::hexadecimal(&self.value))
     }
 }
 

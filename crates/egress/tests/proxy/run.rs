@@ -134,13 +134,13 @@ fn a_connection_that_was_accepted_elsewhere_is_served() {
     let run = world.run();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let program = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    run.serving.hand(listener.accept().unwrap().0).unwrap();
+    run.serving.hand().stream(listener.accept().unwrap().0).unwrap();
     let ask = |name: &str| {
         format!("GET http://{name}:{0}/ HTTP/1.1\r\nHost: {name}:{0}\r\nConnection: close\r\n\r\n", host.port)
     };
     assert!(talk(program, ask("one.test").as_bytes()).ends_with("ok"));
     let program = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    run.serving.hand(listener.accept().unwrap().0).unwrap();
+    run.serving.hand().stream(listener.accept().unwrap().0).unwrap();
     assert!(talk(program, ask("evil.com").as_bytes()).starts_with("HTTP/1.1 403 "));
 }
 

@@ -1,14 +1,17 @@
 //! `writ exec`: a granted line, run in what was granted.
 //!
-//! Owns the way from the call's row to the run. Refuses a line that no row lets run, and an order that is not the one the row names.
+//! Owns the way from the call's row to the run. Refuses a line that no row lets run, one that is
+//! over, and an order that is not the one the row names. Invariant: a grant is for one run.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use writ_core::SessionId;
+use writ_core::json::Value;
+use writ_core::{SessionId, Timestamp};
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::Grant;
 use writ_sandbox::{Command, Features};
@@ -17,9 +20,10 @@ use writ_store::{Store, StoreError};
 use super::order::{Order, granted};
 use super::record::Recorder;
 use super::strength::{self, StrengthError};
-use super::supervise::{SuperviseError, supervise};
+use super::supervise::{CONFINED, SuperviseError, supervise};
 use crate::Home;
 use crate::session::SessionError;
+use crate::session::rows::event;
 
 /// A line to run.
 #[derive(Clone, Debug)]
@@ -56,6 +60,12 @@ pub enum ExecError {
         /// The call.
         call: String,
     },
+    /// It has run, or its result is there.
+    #[error("call `{call}` is over: what it was granted is for one run")]
+    Over {
+        /// The call.
+        call: String,
+    },
     /// The order is not there, or another.
     #[error("{} is not what was granted", path.display())]
     NoOrder {
@@ -89,7 +99,7 @@ impl ExecError {
 /// Runs it.
 pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
     let store = Store::open(home.state().map_err(SessionError::from)?.to_owned())?;
-    let (grant, order) = order(&store, line)?;
+    let Granted { grant, order, after } = order(&store, line)?;
     let (folder, kept) = io::pipe()?;
     let script = script(line, &store, kept.as_raw_fd());
     let command = Command {
@@ -97,23 +107,57 @@ pub fn exec(line: &Line<'_>, home: &Home) -> Result<Ran, ExecError> {
         ..Command::new(&line.shell, ["-c".into(), OsString::from(script)])
     };
     let (session, call) = (line.session.clone(), Some(line.call.to_owned()));
-    let ran =
-        supervise(&Recorder { store, home: home.clone(), session, call }, &grant, &order, command, |_hooks| Ok(()))?;
+    let recorder = Recorder { store, home: home.clone(), session, call, after: Some(after) };
+    let ran = supervise(&recorder, &grant, &order, command, |_hooks| Ok(()))?;
     let folder = (ran.code == 0).then(|| ended_in(&folder)).flatten();
     Ok(Ran { code: ran.code, folder, refused: ran.refused })
 }
 
-/// The grant that the call's row says, and its order.
-fn order(store: &Store, line: &Line<'_>) -> Result<(Grant, Order), ExecError> {
+/// What a line may run in, and the last row before it.
+struct Granted {
+    grant: Grant,
+    order: Order,
+    after: u64,
+}
+
+/// The grant that the call's row says, and its order. A grant is for one run, before the call's result unless that comes while it runs.
+fn order(store: &Store, line: &Line<'_>) -> Result<Granted, ExecError> {
     let not_granted = || ExecError::NotGranted { call: line.call.to_owned() };
+    let (last, over, answered) = (Cell::new(0), Cell::new(false), Cell::new(None));
     let allows = |row: &Row| {
-        row.call_id.as_deref() == Some(line.call) && matches!(row.decision, RowDecision::Approved | RowDecision::Asked)
+        last.set(last.get().max(row.sequence));
+        if row.call_id.as_deref() != Some(line.call) {
+            return false;
+        }
+        match row.decision {
+            RowDecision::Completed | RowDecision::Failed => answered.set(Some(row.timestamp)),
+            RowDecision::Checkpoint if event(row) == CONFINED => over.set(true),
+            _ => {}
+        }
+        matches!(row.decision, RowDecision::Approved | RowDecision::Asked)
     };
     let row = store.last_row_where(line.session, allows)?.ok_or_else(not_granted)?;
+    let late = |result| !lasts(&row.detail) || Timestamp::now().millis() > begins_by(result);
+    if over.get() || answered.get().is_some_and(late) {
+        return Err(ExecError::Over { call: line.call.to_owned() });
+    }
     let grant = granted(&row.detail).ok_or_else(not_granted)?;
     let kept = Order::kept(store, line.session, grant.confinement());
     let order = kept.map_err(|path| ExecError::NoOrder { path })?;
-    grant.covers(order.digest(), line.text).then_some((grant, order)).ok_or_else(not_granted)
+    if !grant.covers(order.digest(), line.text) {
+        return Err(not_granted());
+    }
+    Ok(Granted { grant, order, after: last.get() })
+}
+
+/// Whether a call's result comes while it runs.
+pub fn lasts(detail: &Value) -> bool {
+    detail.get("lasts") == Some(&Value::Bool(true))
+}
+
+/// The last millisecond in which such a call may begin, once its result is there: its shell needs a moment.
+pub fn begins_by(result: Timestamp) -> i64 {
+    result.millis().saturating_add(60_000)
 }
 
 /// The line behind what the client's shell does first, and the folder it ends in written to `descriptor`.

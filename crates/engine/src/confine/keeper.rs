@@ -245,7 +245,7 @@ impl Keeper {
         let (shared, listeners) = Shared::begin(&order.confinement, host)?;
         close_to_others()?;
         let shared = Arc::new(shared);
-        let recorder = Recorder { store, home: home.clone(), session: session.clone(), call: None };
+        let recorder = Recorder { store, home: home.clone(), session: session.clone(), call: None, after: None };
         let traffic = Arc::new(Traffic::of(recorder.clone()));
         let asked = Arc::downgrade(&shared);
         let whose: writ_egress::Whose = Arc::new(move |socket, stream| asked.upgrade()?.mounts_of(socket, stream));

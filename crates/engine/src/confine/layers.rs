@@ -10,33 +10,46 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use writ_core::SessionId;
-use writ_sandbox::{Confinement, Features, HostPath, Layered, Reading};
+use writ_sandbox::{Bind, Confinement, Features, HostPath, Layered, Reading};
 use writ_store::Store;
 
 use super::places::CACHES;
 
 /// What the folder of a layer is called in the session's folder.
 const LAYER: &str = "layer-";
+/// What is in the place of a home that is hidden.
+const HOME: &str = "home";
 /// The folder that is `/tmp` to a session's calls.
 pub const TEMPORARY: &str = "tmp";
 
 /// Adds the layers for a session to what a call runs in.
 pub fn add(confinement: &mut Confinement, features: &Features, home: Option<&str>, session: &Path) {
-    let Some(home) = home.map(Path::new).filter(|home| home.is_absolute() && features.overlay) else { return };
+    let Some(home) = home.map(Path::new).filter(|home| home.is_absolute() && home.parent().is_some()) else { return };
+    if confinement.reading == Reading::Closed && home.is_dir() && !is_ruled(confinement, home) {
+        let source = HostPath::new(session.join(format!("{LAYER}{HOME}")));
+        let target = HostPath::new(home);
+        confinement.home = source.ok().zip(target.ok()).map(|(source, target)| Bind { source, target, writable: true });
+    }
+    if !features.overlay {
+        return;
+    }
     let names: &[&str] = if confinement.reading == Reading::Open { &[""] } else { &CACHES };
     let mounts = mount_points();
     for name in names {
         let folder = if name.is_empty() { home.to_owned() } else { home.join(name) };
-        // What is deeper wins: a layer would show what a rule hides around it, or let be written what one keeps.
-        let ruled = confinement.writable.iter().chain(&confinement.masked).chain(&confinement.read_only);
-        let is_ruled = ruled.into_iter().any(|path| folder.starts_with(path.as_path()));
-        if !is_ruled && can_be_layered(&folder, &mounts, confinement) {
+        if !is_ruled(confinement, &folder) && can_be_layered(&folder, &mounts, confinement) {
             let layer = session.join(format!("{LAYER}{}", name.replace('/', "_")));
             if let (Ok(path), Ok(layer)) = (HostPath::new(folder), HostPath::new(layer)) {
                 confinement.layered.push(Layered { path, layer });
             }
         }
     }
+}
+
+/// What is deeper wins: a layer would show what a rule hides around it, or let be written what one keeps.
+fn is_ruled(confinement: &Confinement, folder: &Path) -> bool {
+    let ruled = confinement.writable.iter().chain(&confinement.masked).chain(&confinement.read_only);
+    ruled.into_iter().any(|path| folder.starts_with(path.as_path()))
 }
 
 /// It is a folder that the command can look into, and nothing is mounted in it.

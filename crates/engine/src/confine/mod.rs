@@ -3,6 +3,7 @@
 //! Owns the way from an allowed call to a confined one: the plan, what this machine allows, the run, its row. Decides nothing: what
 //! runs was allowed before, and its row says in what.
 
+mod bare;
 pub mod client;
 pub mod copy;
 pub mod exec;
@@ -21,5 +22,6 @@ pub mod secrets;
 pub mod strength;
 pub mod supervise;
 pub mod tested;
+mod tracked;
 pub mod traffic;
 pub mod trust;

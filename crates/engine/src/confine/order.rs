@@ -16,10 +16,10 @@ use writ_sandbox::{Confinement, Features, HostPath, Level, Network, Reading, Sur
 use writ_store::{Store, regular_file};
 
 use super::layers::{self, TEMPORARY};
-use super::plan::{self, Ground};
+use super::plan::{self, Ground, Said};
 use super::secrets::{self, Source};
 use super::trust::{self, TrustPlace};
-use super::{client, copy, limits, network, strength};
+use super::{bare, client, copy, limits, network, strength};
 use crate::governing;
 use crate::session::{Session, SessionError};
 
@@ -130,7 +130,7 @@ pub fn prepare_whole(
 ) -> Result<Prepared, String> {
     let wanted = wanted_whole(session, layers)?;
     let order = order_whole(session, call, layers, whole, &wanted)?;
-    refusal(session, &wanted.features).map_or(Ok(Prepared { held: held(wanted.level), order }), Err)
+    refusal(session, &wanted.features).map_or(Ok(Prepared { held: held(session, layers, wanted.level), order }), Err)
 }
 
 /// The plan for a run, at the level it is held at.
@@ -188,10 +188,13 @@ fn machine(session: &Session<'_>, wanted: Confine) -> Result<Wanted, String> {
     Ok(Wanted { features, level })
 }
 
-/// What needs no question.
-fn held(level: Level) -> Held {
+/// What needs no question: what the kernel holds at this level, and a plan was looked for everywhere.
+fn held(session: &Session<'_>, layers: &[&Policy], level: Level) -> Held {
     let namespaces = level >= Level::Namespaces;
-    Held { files: namespaces, hosts: namespaces }
+    let root = session.state.policy.as_ref().map(|policy| policy.root());
+    let home = session.setting.home.as_deref();
+    let beyond = root.is_some_and(|root| plan::beyond_looking(layers, root, home));
+    Held { files: namespaces && !beyond, hosts: namespaces }
 }
 
 /// Why nothing may run in the sandbox of this session, if nothing may.
@@ -219,7 +222,10 @@ pub fn prepare(
         Ok(order) => order,
         Err(why) => return Some(Err(why)),
     };
-    Some(refusal(session, &wanted.features).map_or(Ok(Prepared { held: held(wanted.level), order }), Err))
+    Some(
+        refusal(session, &wanted.features)
+            .map_or(Ok(Prepared { held: held(session, layers, wanted.level), order }), Err),
+    )
 }
 
 /// The plan for a call, at the level it is held at.
@@ -245,9 +251,6 @@ pub fn order(
     let bound = secrets::bound(layers);
     let placeholders = if bound.is_empty() { BTreeMap::new() } else { placeholders(session, &bound)? };
     let mut order = compose(&ground, &bound, &placeholders)?.0;
-    if !namespaces && !bound.is_empty() {
-        return Err("without namespaces no secret can be kept from anybody (`grants.secrets.bind`)".to_owned());
-    }
     secrets::values(&order.sources, session.home).map_err(|error| error.to_string())?;
     if let Some(why) = limits::unheld(&order.confinement.limits) {
         return Err(why);
@@ -255,11 +258,17 @@ pub fn order(
     let confinement = &mut order.confinement;
     if namespaces {
         // What one call leaves in `/tmp`, the next finds; without mounts there is no `/tmp` to write to.
+        confinement.environment.set.push(("TMPDIR".into(), "/tmp".into()));
+    }
+    // A root that may not mount outside of namespaces has no way to lend what lies where only it may go: `/tmp` is each call's own then.
+    if namespaces && (features.user != 0 || features.mapped_owners) {
         let folder = session.store.folder(&session.id);
         let temporary = HostPath::new(folder.join(TEMPORARY)).map_err(|error| error.to_string())?;
         confinement.temporary_folder = Some(temporary);
-        confinement.environment.set.push(("TMPDIR".into(), "/tmp".into()));
         layers::add(confinement, features, session.setting.home.as_deref(), &folder);
+    }
+    if !namespaces {
+        bare::fit(confinement);
     }
     confinement.environment.drop.extend(session.home.secret_variables.iter().cloned());
     if namespaces {
@@ -285,14 +294,14 @@ fn placeholders(session: &Session<'_>, bound: &[Secret]) -> Result<BTreeMap<Stri
     secrets::placeholders(session, bound).map_err(|error| error.to_string())
 }
 
-/// Policies into one order, and what it leaves to reading command lines. `placeholders` has one for each secret that is bound.
+/// Policies into one order, and what is to be said of it. `placeholders` has one for each secret that is bound.
 pub fn compose(
     ground: &Ground<'_>,
     bound: &[Secret],
     placeholders: &BTreeMap<String, String>,
-) -> Result<(Order, Vec<String>), String> {
+) -> Result<(Order, Said), String> {
     let home = ground.setting.home.as_deref();
-    let plan::Planned { mut confinement, advised } = plan::plan(ground).map_err(|error| error.to_string())?;
+    let plan::Planned { mut confinement, said } = plan::plan(ground).map_err(|error| error.to_string())?;
     let mut egress = network::rules(ground.layers)?;
     confinement.limits = limits::limits(ground.layers);
     // What any layer binds is no plain variable or file, whether or not the others let it be used.
@@ -304,7 +313,7 @@ pub fn compose(
     }
     let mut sources = BTreeMap::new();
     let Network::Proxied(ports) = &mut confinement.network else {
-        return Ok((Order { confinement, egress, sources, trust: Vec::new(), shared: None }, advised));
+        return Ok((Order { confinement, egress, sources, trust: Vec::new(), shared: None }, said));
     };
     for secret in bound {
         let placeholder = placeholders.get(&secret.name).ok_or("a secret has no placeholder")?;
@@ -321,7 +330,7 @@ pub fn compose(
     let shown = (!trust.is_empty()).then(|| (Path::new(trust::AUTHORITY), Path::new(trust::BUNDLE)));
     let set = variables(&Places { proxy: ports.http, trust: shown });
     confinement.environment.set.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
-    Ok((Order { confinement, egress, sources, trust, shared: None }, advised))
+    Ok((Order { confinement, egress, sources, trust, shared: None }, said))
 }
 
 impl Prepared {
@@ -360,9 +369,12 @@ pub fn answer(session: &Session<'_>, call: &ToolCall, id: &str, answer: Answer) 
 /// to descriptor 9. Everything else is left to it as it is. The shell is copied once, by the substitution: `exec` is what spares the
 /// second copy, and a third is made only where the code is not 0.
 fn wrapped(program: &Path, session: &str, call: &str, line: &str) -> String {
+    // Claude Code looks at the first word to tell what ends when its time is up from what goes on in the background.
+    let sleeps = line.split([' ', ';', '&', '|', '\n']).next() == Some("sleep");
+    let first = if sleeps { "sleep 0; " } else { "" };
     let [program, session, call, line] = [&program.to_string_lossy(), session, call, line].map(quoted);
     format!(
-        "{{ writ_folder=$(exec {program} exec --session {session} --call {call} -- {line} 9>&1 >&8 8>&-); }} 8>&1; \
+        "{first}{{ writ_folder=$(exec {program} exec --session {session} --call {call} -- {line} 9>&1 >&8 8>&-); }} 8>&1; \
          writ_status=$?; [ -z \"$writ_folder\" ] || cd -- \"$writ_folder\"; \
          [ \"$writ_status\" -eq 0 ] || (exit $writ_status)"
     )

@@ -1,7 +1,7 @@
 //! Places that every sandbox treats alike: what programs need, what is a credential, what runs outside later.
 
 /// What programs need to run at all, where only named files may be read.
-pub const SYSTEM: [&str; 14] = [
+pub const SYSTEM: [&str; 16] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -16,6 +16,9 @@ pub const SYSTEM: [&str; 14] = [
     "/var/lib/dpkg",
     "/run/systemd/resolve",
     "/sys/devices/system/cpu",
+    // How much memory and how many processors there are to use.
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm",
 ];
 
 /// The same in the user's home: toolchains, package caches, settings without secrets.
@@ -94,9 +97,12 @@ pub const SECRETS: [&str; 40] = [
     ".gemini/oauth_creds.json",
 ];
 
+/// Where a container is handed its credentials: a service account's token, mounted secrets.
+pub const HANDED_IN: [&str; 2] = ["/run/secrets", "/var/run/secrets"];
+
 /// Names in a folder that can be written which shells, editors and clients obey outside the sandbox, kept also where they are not
 /// there yet. A last `/` is a folder.
-pub const KEPT: [&str; 12] = [
+pub const KEPT: [&str; 11] = [
     ".claude/",
     ".mcp.json",
     ".codex/",
@@ -106,13 +112,13 @@ pub const KEPT: [&str; 12] = [
     ".idea/",
     ".zed/",
     ".envrc",
-    ".bashrc",
     ".mise.toml",
     "mise.toml",
 ];
 
-/// The same, kept where they are there: a repository's own are obeyed only where somebody says so.
-pub const KEPT_IF_THERE: [&str; 6] = [".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".gitmodules"];
+/// The same, kept where they are there: a repository's own are obeyed only where somebody says so. In the home they are kept anyway.
+pub const KEPT_IF_THERE: [&str; 7] =
+    [".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".gitconfig", ".gitmodules"];
 
 /// What git runs or obeys, below its own folder.
 pub const GIT_OBEYS: [&str; 6] = ["hooks/", "config", "commondir", "config.worktree", "info/attributes", "modules/"];

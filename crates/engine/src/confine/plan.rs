@@ -2,17 +2,19 @@
 //!
 //! Owns the way from rules to places: the disk is walked as far as rules can differ, and each path is asked of the policies
 //! themselves. Refuses a disk too large to look at. Invariant: a place is never given more than every policy gives it; what no
-//! kernel can hold stands in [`Planned::advised`].
+//! kernel can hold stands in [`Said::advised`].
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use writ_policy::{Policy, Reach, Setting};
+use writ_core::{Digest, json};
+use writ_policy::{POLICY_NAMES, Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
-use super::places::{KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
+use super::places::{HANDED_IN, KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
+use super::tracked::Git;
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
 const ANY_NAME: &str = "\u{1}writ";
@@ -45,8 +47,17 @@ pub struct Ground<'a> {
 pub struct Planned {
     /// What the kernel holds.
     pub confinement: Confinement,
-    /// What it does not: rules about names that are not there yet, and about places that are not looked at.
+    /// What is left to be said.
+    pub said: Said,
+}
+
+/// What a plan says beside what is held.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// What is not held: rules about names that are not there yet, and about places that are not looked at.
     pub advised: Vec<String>,
+    /// What is hidden although no rule names it, and why.
+    pub hidden: Vec<String>,
 }
 
 /// Why there is no plan.
@@ -78,15 +89,20 @@ pub enum PlanError {
 
 /// What is to be held around a command.
 pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
-    let mut walk =
-        Walk { ground, confinement: Confinement::reading(host(ground.folder)?), seen: 0, advised: Vec::new() };
+    let mut walk = Walk {
+        ground,
+        confinement: Confinement::reading(host(ground.folder)?),
+        seen: 0,
+        most: Reach::Write,
+        said: Said::default(),
+    };
     let named = ground.layers.iter().any(|policy| policy.names_all_files());
     if named {
         walk.confinement.reading = Reading::Closed;
         walk.system()?;
     }
     let home = ground.setting.home.as_deref();
-    walk.advised = ground.layers.iter().flat_map(|policy| policy.advised(home)).collect();
+    walk.said.advised = ground.layers.iter().flat_map(|policy| policy.advised(home)).collect();
     walk.folder(ground.root, if named { Reach::Unnamed } else { Reach::Read }, 0)?;
     walk.elsewhere()?;
     walk.secrets()?;
@@ -94,16 +110,24 @@ pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
     let restricted = ground.layers.iter().any(|policy| policy.domains().any());
     walk.confinement.network = if restricted { Network::Proxied(Ports::default()) } else { Network::Open };
     walk.confinement.environment.pass = Pass::All;
-    let Walk { mut confinement, mut advised, .. } = walk;
+    let Walk { mut confinement, mut said, .. } = walk;
     for list in
         [&mut confinement.writable, &mut confinement.readable, &mut confinement.masked, &mut confinement.read_only]
     {
         list.sort();
         list.dedup();
     }
-    advised.sort();
-    advised.dedup();
-    Ok(Planned { confinement, advised })
+    for list in [&mut said.advised, &mut said.hidden] {
+        list.sort();
+        list.dedup();
+    }
+    Ok(Planned { confinement, said })
+}
+
+/// Whether a rule names what may lie anywhere, so that no plan can hold it.
+pub fn beyond_looking(layers: &[&Policy], root: &Path, home: Option<&str>) -> bool {
+    let Some(root) = root.to_str() else { return true };
+    layers.iter().any(|policy| policy.reaches_anywhere(root, home))
 }
 
 fn host(path: &Path) -> Result<HostPath, PlanError> {
@@ -114,7 +138,9 @@ struct Walk<'a> {
     ground: &'a Ground<'a>,
     confinement: Confinement,
     seen: usize,
-    advised: Vec<String>,
+    /// What rules can give where it looks now.
+    most: Reach,
+    said: Said,
 }
 
 impl Walk<'_> {
@@ -126,14 +152,14 @@ impl Walk<'_> {
     fn reach(&self, path: &Path) -> Reach {
         let text = path.to_str().map_or_else(|| any_name(path.parent().unwrap_or(path)), str::to_owned);
         let reach = |policy: &&Policy| policy.reach(&text, self.home(), self.ground.approved);
-        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied)
+        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied).min(self.most)
     }
 
     /// What they let programs do with names below a folder that no rule is about.
     fn below(&self, folder: &Path) -> Reach {
         let name = any_name(folder);
         let reach = |policy: &&Policy| policy.reach(&name, self.home(), self.ground.approved);
-        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied)
+        self.ground.layers.iter().map(reach).min().unwrap_or(Reach::Denied).min(self.most)
     }
 
     fn is_alike(&self, folder: &Path) -> bool {
@@ -150,10 +176,14 @@ impl Walk<'_> {
         let git = folder.join(".git");
         if let Ok(found) = git.symlink_metadata() {
             self.repository(&git, found.is_dir(), own)?;
+            if own != Reach::Denied {
+                self.hide_objects(&git)?;
+            }
         }
         if own == Reach::Write {
+            let at_home = self.home().is_some_and(|home| folder == Path::new(home));
             for (name, also_absent) in
-                KEPT.iter().map(|name| (name, depth == 0)).chain(KEPT_IF_THERE.iter().map(|name| (name, false)))
+                KEPT.iter().map(|name| (name, depth == 0)).chain(KEPT_IF_THERE.iter().map(|name| (name, at_home)))
             {
                 let path = folder.join(name.trim_end_matches('/'));
                 // Names that are not there yet are kept at the top.
@@ -208,6 +238,9 @@ impl Walk<'_> {
 
     /// Git's own files: it works in them, and what it runs or obeys is kept.
     fn repository(&mut self, git: &Path, is_folder: bool, around: Reach) -> Result<(), PlanError> {
+        if self.most < Reach::Write {
+            return Ok(());
+        }
         if !is_folder {
             self.confinement.read_only.push(host(git)?);
             return Ok(());
@@ -224,6 +257,24 @@ impl Walk<'_> {
         }
         for path in super::git::kept(git, self.home().map(Path::new)) {
             self.confinement.read_only.push(host(&path)?);
+        }
+        Ok(())
+    }
+
+    /// What git keeps of a file that is denied is denied too, and its objects cannot be told apart.
+    fn hide_objects(&mut self, git: &Path) -> Result<(), PlanError> {
+        let (layers, work) = (self.ground.layers, git.parent().unwrap_or(git));
+        let Some(found) = Git::of(git).filter(|_| layers.iter().any(|policy| policy.hides_files())) else {
+            return Ok(());
+        };
+        let policies: Vec<Digest> = layers.iter().map(|policy| policy.digest()).collect();
+        let policies = Digest::of(json::to_canonical(&(policies, self.ground.approved, self.home())).as_bytes());
+        let is_denied = |path: &str| self.reach(&work.join(path)) == Reach::Denied;
+        let Some(file) = found.denied(self.ground.state, policies, is_denied) else { return Ok(()) };
+        for objects in found.objects() {
+            let help = "stop tracking it, or take it back with `!` in the rule's list";
+            self.said.hidden.push(format!("{}: git tracks `{file}`, which is denied: {help}", objects.display()));
+            self.confinement.masked.push(host(&objects)?);
         }
         Ok(())
     }
@@ -245,10 +296,21 @@ impl Walk<'_> {
 
     /// Places outside the folder that rules name by where they are.
     fn elsewhere(&mut self) -> Result<(), PlanError> {
+        if self.confinement.reading == Reading::Open {
+            // A rule that takes something there gives nothing beside it.
+            self.most = Reach::Read;
+        }
         let anchors: Vec<String> = self.ground.layers.iter().flat_map(|policy| policy.places(self.home())).collect();
         for anchor in anchors {
             let path = PathBuf::from(anchor);
-            if path.starts_with(self.ground.root) || self.ground.root.starts_with(&path) {
+            if path.starts_with(self.ground.root) {
+                continue;
+            }
+            if self.ground.root.starts_with(&path) {
+                // Where a rule may name anything, nobody looks, and questions are asked as ever.
+                if !beyond_looking(self.ground.layers, self.ground.root, self.home()) {
+                    self.beside(&path, 0)?;
+                }
                 continue;
             }
             let Ok(found) = path.symlink_metadata() else { continue };
@@ -265,6 +327,36 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// What rules name beside the policy's folder, below a folder that holds both.
+    fn beside(&mut self, folder: &Path, depth: usize) -> Result<(), PlanError> {
+        let above = if self.confinement.reading == Reading::Closed { Reach::Unnamed } else { Reach::Read };
+        // What this process may not look into, the command may not either.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            self.seen += 1;
+            if self.seen > MOST || depth > DEEPEST {
+                return Err(PlanError::TooMany(folder.to_owned()));
+            }
+            let path = entry.path();
+            if path == self.ground.root {
+                continue;
+            }
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let reach = if is_folder { self.below(&path) } else { self.reach(&path) };
+            if reach != above {
+                self.give(&path, reach)?;
+            } else if is_folder && self.is_beside(&path) {
+                self.beside(&path, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_beside(&self, folder: &Path) -> bool {
+        let (Some(folder), Some(root)) = (folder.to_str(), self.ground.root.to_str()) else { return true };
+        self.ground.root.starts_with(folder)
+            || self.ground.layers.iter().any(|policy| policy.reaches_beside(root, folder, self.home()))
+    }
+
     /// What programs need to run at all.
     fn system(&mut self) -> Result<(), PlanError> {
         let home = self.home().map(PathBuf::from);
@@ -277,7 +369,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Credentials in the user's home, unless a policy's list names them.
+    /// Credentials in the user's home, unless a policy's list names them, and those of a container.
     fn secrets(&mut self) -> Result<(), PlanError> {
         let Some(home) = self.home().map(PathBuf::from) else { return Ok(()) };
         for path in SECRETS.iter().map(|name| home.join(name)) {
@@ -285,6 +377,13 @@ impl Walk<'_> {
             if !named && path.symlink_metadata().is_ok() {
                 self.confinement.masked.push(host(&path)?);
             }
+        }
+        // Where only what is listed can be read, nothing shows these.
+        let open = self.confinement.reading == Reading::Open;
+        let mut system: Vec<_> = HANDED_IN.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
+        system.dedup();
+        for path in system.iter().filter(|_| open) {
+            self.confinement.masked.push(host(path)?);
         }
         Ok(())
     }
@@ -295,6 +394,9 @@ impl Walk<'_> {
             if protected.path.contains('*') {
                 continue;
             }
+            if is_shadowed(Path::new(&protected.path)) {
+                continue;
+            }
             let path = host(Path::new(&protected.path))?;
             if protected.secret { self.confinement.masked.push(path) } else { self.confinement.read_only.push(path) }
         }
@@ -303,6 +405,14 @@ impl Walk<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a name that is not there could be made and would be no policy: one that comes first is there.
+fn is_shadowed(path: &Path) -> bool {
+    let is_file = |name: &&str| path.with_file_name(name).symlink_metadata().is_ok_and(|found| found.is_file());
+    let name = path.file_name().and_then(|name| name.to_str());
+    let place = POLICY_NAMES.iter().position(|policy| Some(*policy) == name);
+    path.symlink_metadata().is_err() && place.is_some_and(|place| POLICY_NAMES.iter().take(place).any(is_file))
 }
 
 /// Whether the confined user, who is not root, can come to a path. Only root has folders that are closed to it.

@@ -21,6 +21,8 @@ pub struct Recorder {
     pub session: SessionId,
     /// The call, if it is one.
     pub call: Option<String>,
+    /// The last row there was when it began.
+    pub after: Option<u64>,
 }
 
 impl Recorder {

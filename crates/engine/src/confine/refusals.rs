@@ -61,14 +61,14 @@ impl Refusals {
         };
         let mut first: Vec<Refusal> = refused.iter().map(refusal).collect();
         // What a rule names comes first.
-        first.sort_by_key(|refusal| refusal.rule.is_none());
+        first.sort_by_key(|refusal| !refusal.is_named());
         first.truncate(KEPT);
         Self { refused: refused.len(), first }
     }
 
     /// In words, with paths as they look from a folder.
     pub fn words(&self, folder: &Path, failed: bool) -> Vec<String> {
-        let told: Vec<&Refusal> = self.first.iter().filter(|refusal| failed || refusal.rule.is_some()).collect();
+        let told: Vec<&Refusal> = self.first.iter().filter(|refusal| failed || refusal.is_named()).collect();
         let mut words: Vec<String> = told.iter().take(TOLD).map(|refusal| refusal.words(folder)).collect();
         if told.len() > TOLD {
             words.push(format!("and {} more files were denied", told.len() - TOLD));
@@ -78,9 +78,15 @@ impl Refusals {
 }
 
 impl Refusal {
+    /// Whether a rule names it. That a list does not is no word to those who ask for what they do without.
+    fn is_named(&self) -> bool {
+        self.rule.as_deref().is_some_and(|rule| rule != "/files/allow")
+    }
+
     fn words(&self, folder: &Path) -> String {
         let path = Path::new(&self.path);
         let path = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
+        let path = if path.is_empty() { ".".into() } else { path };
         let act = if self.change { "change" } else { "open" };
         let why = self.rule.as_deref().unwrap_or("outside of what its sandbox gives: `writ sandbox plan`");
         format!("denied to {act} `{}` ({})", visible::line(&path), visible::line(why))

@@ -27,7 +27,7 @@ use super::refusals::Refusals;
 use super::secrets::{self, SecretsError};
 use super::strength::{self, StrengthError};
 use super::traffic::{self, Reached, Traffic};
-use super::{copy, limits, trust};
+use super::{bare, copy, limits, tracked, trust};
 use crate::Home;
 use crate::session::{Session, SessionError};
 
@@ -114,7 +114,8 @@ pub fn supervise<T>(
     let seen_to_change = Arc::new(Left::default());
     command.observer = Some(seen_to_change.observer());
     let noting = command.noted;
-    let around = Around { recorder, grant, order, confinement: &confinement, host };
+    let mounts = level >= Level::Namespaces;
+    let around = Around { recorder, grant, order, confinement: &confinement, host, mounts };
     let Carried { mut ran, lease, traffic, certificate } = match order.shared {
         Some(shared) => around.shared(shared, &command)?,
         None => around.alone(command, beside)?,
@@ -131,6 +132,7 @@ pub fn supervise<T>(
     let mut words = seen.as_ref().filter(|_| code != 0).map(|seen| seen.words.clone()).unwrap_or_default();
     let Settled { taken_back, later } = seen_to_change.settle(&order.confinement);
     words.extend(taken_back.iter().map(TakenBack::words));
+    words.extend(tracked::words(&order.confinement).filter(|_| code != 0));
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {
         let files = Refusals::of(&ran.refused, session);
@@ -140,6 +142,7 @@ pub fn supervise<T>(
             level,
             features: Digest::of(json::to_canonical(&features).as_bytes()),
             ended,
+            after: recorder.after,
             milliseconds: u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
             connections: seen.as_ref().map(|seen| seen.allowed),
             refused: seen.as_ref().map(|seen| seen.refused),
@@ -170,6 +173,8 @@ struct Around<'a> {
     order: &'a Order,
     confinement: &'a Confinement,
     host: Host<'a>,
+    /// Whether anything can be mounted.
+    mounts: bool,
 }
 
 /// A run that was carried out.
@@ -211,9 +216,16 @@ impl Around<'_> {
     ) -> Result<Carried, SuperviseError> {
         let authority = trust::begin(&self.order.trust)?;
         let certificate = authority.as_ref().map(|authority| authority.certificate().clone());
-        command.shown = trust::shown(&self.order.trust, certificate.as_ref());
+        let shown = trust::shown(&self.order.trust, certificate.as_ref());
+        let mut confinement = Cow::Borrowed(self.confinement);
+        let _files = if self.mounts {
+            command.shown = shown;
+            None
+        } else {
+            bare::show(&self.order.trust, shown, &mut command, &mut confinement)?
+        };
         let traffic = Arc::new(Traffic::of(self.recorder.clone()));
-        let ran = writ_sandbox::run(self.grant, self.confinement, command, self.host, |mut listeners| {
+        let ran = writ_sandbox::run(self.grant, &confinement, command, self.host, |mut listeners| {
             let beside = beside(listeners.hooks.take())?;
             // Only now: the first process inside began as a copy of this one.
             let values = secrets::values(&self.order.sources, &self.recorder.home).map_err(io::Error::other)?;
@@ -253,6 +265,9 @@ struct Confined<'a> {
     level: Level,
     features: Digest,
     ended: Ended,
+    /// Of a call, the last row there was when it began: its result is not among those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<u64>,
     milliseconds: u64,
     /// Nothing where the keeper that knew was killed: each connection has a row of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -324,6 +339,11 @@ enum Ended {
 pub fn refused_files(detail: &Value) -> u64 {
     let refused = detail.get("files").and_then(|files| files.get("refused"));
     refused.and_then(|refused| json::from_value(refused).ok()).unwrap_or(0)
+}
+
+/// The last row there was when a run began, and how many milliseconds it took.
+pub fn began(detail: &Value) -> Option<(u64, u64)> {
+    Some((detail.get("after")?.as_u64()?, detail.get("milliseconds")?.as_u64()?))
 }
 
 /// What a row of a run says of it: the order and the level.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
 use writ_core::{Digest, ToolCall};
 use writ_policy::Policy;
-use writ_sandbox::{AttackResult, Features, Host, Level, SelfTest, self_test};
+use writ_sandbox::{AttackResult, Features, Host, Level, SelfTest, Suite, self_test};
 
 use super::order::{self, Order, Wanted, Whole};
 use crate::session::state::Tested;
@@ -93,7 +93,7 @@ fn is_due(session: &Session<'_>, wanted: &Wanted) -> bool {
 fn test(session: &Session<'_>, order: &Order, features: Features, level: Level) -> Outcome {
     let begun = Instant::now();
     let host = Host { features: &features, state: session.store.root() };
-    let test = self_test(&order.confinement, &ATTACK.map(OsString::from), host);
+    let test = self_test(&order.confinement, Suite::Quick, &ATTACK.map(OsString::from), host);
     let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let error = test.as_ref().err().map(|error| error.to_string().chars().take(MAX_TEXT).collect());
     let of = |wanted| test.as_ref().map_or_else(|_| Vec::new(), |test| named(test, wanted));

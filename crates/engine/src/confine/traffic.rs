@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use writ_egress::{
     Authority, Direct, Record, Road, SecretValue, ServeError, Serving, Setup, SinkError, Stage, SystemResolver, Whose,
 };
-use writ_sandbox::{Listeners, Network};
+use writ_sandbox::{Asked, Listeners, Network};
 
 use super::order::Order;
 use super::record::Recorder;
@@ -166,10 +166,20 @@ pub fn serve(
         extra_authorities: Vec::new(),
         sink: Box::new(move |record: Record| traffic.take(&record).map_err(|error| SinkError(error.to_string()))),
     };
+    let connected = listeners.connected;
     let direct = listeners.direct.into_iter().zip(&ports.direct);
     let direct = direct.map(|(listener, port)| Direct { port: *port, listener }).collect();
     let listeners = writ_egress::Listeners { proxy: listeners.http, direct, dns: listeners.dns };
-    writ_egress::serve_all(listeners, setup, whose).map(Some)
+    let serving = writ_egress::serve_all(listeners, setup, whose)?;
+    if let Some(connected) = connected {
+        let hand = serving.hand();
+        connected.received_by(move |asked| match asked {
+            Asked::Socket(stream) => hand.stream(stream),
+            Asked::Elsewhere(address) => hand.elsewhere(Some(address), "was connected to, and not the proxy"),
+            Asked::Other(what) => hand.elsewhere(None, what),
+        });
+    }
+    Ok(Some(serving))
 }
 
 /// What the row of a connection says.

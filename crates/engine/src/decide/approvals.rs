@@ -19,7 +19,7 @@ use crate::governing::in_force::{self, PolicyRef};
 use crate::governing::{self, Governing, Trust, kept};
 use crate::session::shown::{Rules, Shown, cite};
 use crate::session::state::{MAX_GRANTS, State, short};
-use crate::session::{Session, SessionError};
+use crate::session::{Session, SessionError, kept_policy};
 
 /// Largest attestation that was kept.
 const MAX_ATTESTATION: u64 = 64 << 20;
@@ -148,12 +148,6 @@ fn cited(policy: Option<&dyn Rules>, rule: &str) -> String {
     }
 }
 
-/// The policy that a row was decided under, with its layers, as the session keeps them.
-pub fn kept_policy(store: &Store, id: &SessionId, row: &Row) -> Option<Governing> {
-    let accepted = State::from_detail(&row.detail)?.policy?;
-    kept::open(&accepted, &store.folder(id), &Trust::open(None)).ok()
-}
-
 /// What a human granted in this session and was not used yet, oldest first; those that have ended too.
 pub fn granted(store: &Store, id: &SessionId) -> Result<Vec<Grant>, ApprovalError> {
     let last = store.last_row(id)?;
@@ -259,6 +253,7 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, A
     session.state.policy = Some(PolicyRef::to(&governing));
     // What was approved was approved under the policy before.
     session.state.grants.clear();
+    session.state.forget_limits();
     (session.state.told, session.state.pending) = (None, false);
     let draft = session.event("policy-accepted", Accepted { from: policy.file });
     session.append(draft)?;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use writ_clients::shell_calls::ShellCalls;
 use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{
@@ -12,7 +13,7 @@ use writ_evidence::row::RowDecision;
 use writ_policy::{Enforce, Enforced, Facts, Grant, Held, Policy, enforce};
 
 use super::authored;
-use super::outcome::{POLICY_UNUSABLE, and_pending, approved, row_decision, rules};
+use super::outcome::{POLICY_UNUSABLE, and_pending, approved, is_limited, row_decision, rules};
 use super::reply::{denial, explain, reply};
 use super::surveyed::{JudgedLayer, Surveyed};
 use crate::attest::proofs::Proof;
@@ -21,6 +22,7 @@ use crate::confine::order::{self, Prepared, Whole};
 use crate::confine::tested;
 use crate::governing::Governing;
 use crate::governing::layers::Caller;
+use crate::limits::meter;
 use crate::session::rows::Who;
 use crate::session::shown::Rules;
 use crate::session::state::Action;
@@ -33,6 +35,7 @@ pub const RUN: &str = "run";
 
 /// Decides a call, records it, answers.
 pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
+    meter::measure(session, input)?;
     let Recorded { decision, sandbox, action, policy, .. } = record(session, input, used, None)?;
     let answer = reply(session, input, rules_of(policy.as_ref()), &decision, action);
     Ok(if sandbox.is_some() { order::answer(session, &used.call, &used.id, answer) } else { answer })
@@ -118,13 +121,14 @@ fn record(
     };
     session.state.observed += u64::from(observed.is_some());
     if whole.is_none() {
-        count(session, decision.verdict);
+        count(session, &decision);
     }
     let runs = if let ToolKind::Shell { command } = &call.kind { tests_run::runs(command) } else { Vec::new() };
     let detail = Detail {
         judged,
         granted,
         sandbox: sandbox.as_ref().map(|(grant, _)| *grant),
+        lasts: sandbox.is_some() && shell_calls(session).is_some_and(|client| client.lasts(&call.input)),
         run: session.within.as_ref().map(|within| within.run.as_str()),
         input: digest,
         cwd: &cwd,
@@ -187,8 +191,10 @@ pub fn after(
     input: &Event,
     used: &ToolUse,
     outcome: Result<&Value, &String>,
-) -> Result<Answer, SessionError> {
-    let detail = ResultDetail { event: "tool-result", standing: "observed", who: Who::of(input) };
+) -> Result<(), SessionError> {
+    let exit = outcome.err().and_then(|error| shell_calls(session)?.exit_code(error));
+    let exit = exit.filter(|_| matches!(used.call.kind, ToolKind::Shell { .. }));
+    let detail = ResultDetail { event: "tool-result", exit, standing: "observed", who: Who::of(input) };
     let (decision, result) = match outcome {
         Ok(response) => (RowDecision::Completed, Digest::of(json::canonical(response).as_bytes())),
         Err(error) => (RowDecision::Failed, Digest::of(error.as_bytes())),
@@ -198,8 +204,12 @@ pub fn after(
     draft.tool_name = Some(used.call.tool.clone());
     draft.result_hash = Some(result);
     session.append(draft)?;
-    authored::remember(session, &used.call, outcome.is_ok())?;
-    Ok(Reply::Silent.into())
+    authored::remember(session, &used.call, outcome.is_ok())
+}
+
+/// The client's own way with lines, where it takes others than the model's.
+fn shell_calls(session: &Session<'_>) -> Option<&'static dyn ShellCalls> {
+    session.client?.shell_calls()
 }
 
 /// What the row of a call says before it runs.
@@ -213,6 +223,9 @@ struct Detail<'a> {
     /// The right to run it in a sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<Grant>,
+    /// Whether its result comes while it runs there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    lasts: bool,
     /// The run that it is part of, and held by.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<&'a str>,
@@ -265,6 +278,9 @@ struct Asked<'a> {
 #[derive(Serialize)]
 struct ResultDetail<'a> {
     event: &'static str,
+    /// Of a line that failed, the exit code that the client was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<u8>,
     standing: &'static str,
     #[serde(flatten)]
     who: Who<'a>,
@@ -326,8 +342,8 @@ fn decide(
         Some(Ok(prepared)) => (held, sandbox) = (prepared.held, Some(prepared)),
         Some(Err(why)) => surveyed.unconfined(why),
     }
-    surveyed.settle(held, session.within.is_some(), whole.is_some());
-    let decision = surveyed.judge(&session.setting, session.state.tally());
+    surveyed.settle(held, session, whole.is_some());
+    let decision = surveyed.judge(&session.setting, session.tally());
     let decision = and_pending(decision, session.state.pending);
     let mode = in_force.enforce(caller);
     let (facts, layers, proofs) = surveyed.recorded();
@@ -368,10 +384,13 @@ fn blocked_reason(session: &Session<'_>, blocked: &Blocked) -> Reason {
     }
 }
 
-fn count(session: &mut Session<'_>, verdict: Verdict) {
-    match verdict {
+fn count(session: &mut Session<'_>, decision: &Decision) {
+    match decision.verdict {
         Verdict::Allow => session.state.calls += 1,
         Verdict::Ask => session.state.asked += 1,
         Verdict::Deny => session.state.denied += 1,
+    }
+    if is_limited(decision) {
+        session.state.refuse_call();
     }
 }

@@ -38,6 +38,13 @@ pub fn approved(asked: Decision) -> Decision {
     Decision::from_reasons(reasons.collect())
 }
 
+/// Whether a limit that is reached refused it.
+pub fn is_limited(decision: &Decision) -> bool {
+    // A layer's name may stand before the pointer.
+    let limits = |reason: &Reason| reason.rule.rsplit(':').next().is_some_and(|rule| rule.starts_with("/limits/"));
+    decision.verdict == Verdict::Deny && decision.reasons.iter().any(limits)
+}
+
 /// The ledger's word for a verdict.
 pub const fn row_decision(verdict: Verdict) -> RowDecision {
     match verdict {

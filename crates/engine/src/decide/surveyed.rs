@@ -95,16 +95,16 @@ impl<'a> Surveyed<'a> {
     }
 
     /// Says what holds the call. A run's sandbox was made without the policies of single sub-agents, and does not hold those.
-    pub fn settle(&mut self, held: Held, in_a_run: bool, by_a_human: bool) {
+    pub fn settle(&mut self, held: Held, session: &Session<'_>, by_a_human: bool) {
         for (speaks, facts) in &mut self.found {
-            let held = if in_a_run && speaks.of_agent { Held::default() } else { held };
-            let settled = std::mem::take(facts).held(held);
+            let held = if session.within.is_some() && speaks.of_agent { Held::default() } else { held };
+            let settled = std::mem::take(facts).held(held).redefined(session.redefined);
             *facts = if by_a_human { settled.by_a_human() } else { settled };
         }
     }
 
     /// Judges them together.
-    pub fn judge(&self, setting: &Setting, tally: Tally) -> Decision {
+    pub fn judge(&self, setting: &Setting, tally: Tally<'_>) -> Decision {
         let layers: Vec<Layer<'_>> = self.found.iter().map(|(speaks, facts)| speaks.layer(facts)).collect();
         judge(&layers, setting, tally)
     }

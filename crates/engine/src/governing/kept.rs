@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
 use writ_store::regular_file;
 
-use super::layers::{self, LayerRef};
+use super::layers::{self, Caller, LayerRef};
 use super::open::{self, Governing, GoverningError};
 use super::trust::Trust;
 
@@ -37,6 +37,9 @@ pub struct PolicyRef {
     /// Whether Writ wrote it for one run alone: it is no file, and nothing can become of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
+    /// Whether it limits what the session may use: only then is that looked at when no call is judged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub limited: bool,
 }
 
 impl PolicyRef {
@@ -50,6 +53,7 @@ impl PolicyRef {
             signed: governing.signed.as_str().to_owned(),
             layers: (!governing.layers.is_empty()).then(|| Digest::of(&layers::to_bytes(&governing.list()))),
             own: false,
+            limited: governing.policies(Caller::Untold).iter().any(|policy| !policy.limits().is_empty()),
         }
     }
 

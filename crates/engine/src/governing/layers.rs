@@ -125,6 +125,12 @@ pub fn applying(list: &[&LayerRef], caller: Caller<'_>) -> Vec<usize> {
     speaks.iter().enumerate().filter_map(|(at, speaks)| speaks.then_some(at)).collect()
 }
 
+/// The layers of a list whose limits are counted for the session as a whole: those that speak on every call.
+pub fn counted(list: &[LayerRef]) -> impl Iterator<Item = &LayerRef> {
+    let refs: Vec<&LayerRef> = list.iter().collect();
+    applying(&refs, Caller::Main).into_iter().filter_map(|at| list.get(at))
+}
+
 /// A list as it is kept, in the order that it was found in.
 pub fn to_bytes(list: &[LayerRef]) -> Vec<u8> {
     json::to_canonical(&list).into_bytes()

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use writ_core::{Digest, json};
 use writ_evidence::dsse::Envelope;
 use writ_evidence::keys::PublicKey;
-use writ_policy::{Enforce, Policy, PolicyError};
+use writ_policy::{Enforce, Limit, Policy, PolicyError, strictest};
 use writ_store::regular_file;
 
 use super::layers::{self, Caller, LayerRef};
@@ -93,6 +93,19 @@ impl Governing {
     pub fn policies(&self, caller: Caller<'_>) -> Vec<&Policy> {
         let layers = self.applying(caller).into_iter().map(|layer| &layer.policy);
         std::iter::once(&self.policy).chain(layers).collect()
+    }
+
+    /// The policies whose limits are counted for the session as a whole: the root, and what it extends. Each with what its rules are
+    /// named with.
+    pub fn counted(&self) -> impl Iterator<Item = (Option<&str>, &Policy)> {
+        let layers = self.applying(Caller::Main).into_iter();
+        let layers = layers.map(|layer| (Some(layer.at.name.as_str()), &layer.policy));
+        std::iter::once((None, &self.policy)).chain(layers)
+    }
+
+    /// What the session as a whole may use.
+    pub fn limits(&self) -> Vec<Limit> {
+        strictest(self.counted().flat_map(|(_, policy)| policy.limits()))
     }
 
     /// What goes before the names of somebody's attestations: the word of the policy of its type, or of whoever names that.

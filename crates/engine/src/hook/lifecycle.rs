@@ -4,16 +4,18 @@ use std::path::Path;
 
 use serde::Serialize;
 use writ_clients::cursor::Reading;
-use writ_core::{Answer, Digest, Event, EventKind, Reply, visible};
+use writ_core::{Answer, Digest, Event, EventKind, Reply, Verdict, visible};
 
 use writ_evidence::tally::listed;
-use writ_policy::{Enforce, Policy};
+use writ_policy::{Action, Enforce, Policy};
 
 use super::Prepared;
+use super::stops::{self, Checked};
 use crate::claims;
 use crate::confine::layers;
 use crate::governing::layers::{Caller, LayerRef};
 use crate::governing::{Governing, Signed};
+use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
 use crate::session::rows::{STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
@@ -49,12 +51,16 @@ pub fn record(
             (name, About::Start { source: source.as_deref(), transcript })
         }
         EventKind::UserPromptSubmit { prompt } => {
-            session.state.turns += 1;
-            ("prompt", About::Prompt { prompt: Digest::of(prompt.as_bytes()) })
+            let observed = match stops::check(session, input, Action::Prompt)? {
+                Checked::Refuses(answer) => return Ok(answer),
+                Checked::Lets { observed } => observed,
+            };
+            (session.state.turns, session.state.refused) = (session.state.turns + 1, None);
+            ("prompt", About::Prompt { prompt: Digest::of(prompt.as_bytes()), observed })
         }
         EventKind::PostToolBatch { calls } => {
             unhooked::batch(session, input, calls)?;
-            return Ok(Reply::Silent.into());
+            return stops::request(session, input);
         }
         EventKind::SubagentStop { .. } => ("subagent-stop", About::Nothing {}),
         EventKind::PreCompact { trigger } => ("compact", About::Compact { trigger: trigger.as_deref() }),
@@ -62,7 +68,8 @@ pub fn record(
             let blocked = weakened(session, input, file.as_deref())?;
             let about = About::Change { source: source.as_deref(), file: file.as_deref(), blocked: blocked.as_deref() };
             if let Some(why) = &blocked {
-                let draft = session.event("config-change", Happened { who, about, transcripts: None });
+                let draft =
+                    session.event("config-change", Happened { who, about, transcripts: None, used: Vec::new() });
                 session.append(draft)?;
                 let reason = format!(
                     "writ keeps the settings this session began with: {why}. `writ doctor` says how to mend them"
@@ -87,7 +94,8 @@ pub fn record(
         Some(news) => unhooked::transcripts(session, input, news)?,
         None => None,
     };
-    let draft = session.event(name, Happened { who, about, transcripts });
+    let used = used(session, input)?;
+    let draft = session.event(name, Happened { who, about, transcripts, used });
     session.append(draft)?;
     if unhooked::ends_turn(event) {
         seal::seal(session)?;
@@ -96,11 +104,22 @@ pub fn record(
     if matches!(event, EventKind::SessionEnd { .. }) && session.within.is_none() {
         layers::remove(session.store, &session.id);
     }
-    match event {
-        EventKind::SessionStart { .. } if name == STARTED => Ok(welcome(session)),
-        EventKind::SessionEnd { .. } => Ok(farewell(session, answer)),
-        _ => Ok(answer),
+    let started = name == STARTED;
+    last_word(session, input, started, answer)
+}
+
+/// What is said once the row is there.
+fn last_word(session: &mut Session<'_>, input: &Event, started: bool, answer: Answer) -> Result<Answer, SessionError> {
+    if started {
+        return Ok(welcome(session));
     }
+    if matches!(input.kind, EventKind::SessionEnd { .. }) {
+        return Ok(farewell(session, answer));
+    }
+    if matches!(input.kind, EventKind::UserPromptSubmit { .. }) && answer.reply == Reply::Silent {
+        return stops::warn(session, input, "UserPromptSubmit");
+    }
+    Ok(answer)
 }
 
 /// The detail of a row about an event that is no call.
@@ -113,6 +132,20 @@ struct Happened<'a> {
     /// What was read of the client's own record.
     #[serde(skip_serializing_if = "Option::is_none")]
     transcripts: Option<Reading>,
+    /// What the agent that stops used in all, where the policy limits that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    used: Vec<Used>,
+}
+
+/// What the agent that stops used.
+fn used(session: &mut Session<'_>, input: &Event) -> Result<Vec<Used>, SessionError> {
+    let stops =
+        matches!(input.kind, EventKind::Stop { .. } | EventKind::SubagentStop { .. } | EventKind::SessionEnd { .. });
+    if !stops || !session.state.policy.as_ref().is_some_and(|policy| policy.limited) {
+        return Ok(Vec::new());
+    }
+    let meter = meter::measure(session, input)?;
+    Ok(meter.map(|meter| meter::used_by(&meter, input)).unwrap_or_default())
 }
 
 #[derive(Serialize)]
@@ -125,6 +158,9 @@ enum About<'a> {
     },
     Prompt {
         prompt: Digest,
+        /// What it would have come to, had the policy not only observed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        observed: Option<Verdict>,
     },
     Compact {
         trigger: Option<&'a str>,

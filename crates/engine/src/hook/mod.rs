@@ -5,6 +5,7 @@
 //! answer that lets a call run has its row on disk first.
 
 mod lifecycle;
+mod stops;
 
 use std::error::Error;
 use std::path::{Component, Path, PathBuf};
@@ -67,7 +68,7 @@ pub fn answer_in(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path, run
             let input = input.masked();
             let input = run.map_or_else(|| input.clone(), |run| run.adopt(input.clone()));
             claims::capture::copy(bytes, &input, home);
-            dispatch(&input, home, run).unwrap_or_else(|error| {
+            dispatch(&input, home, run, false).unwrap_or_else(|error| {
                 // What is too long for a row has one all the same: of the payload, as of one that cannot be read.
                 if let SessionError::Store(StoreError::Row(RowError::TooLong { .. })) = &error {
                     return unreadable(bytes, client, &error, home, cwd, run);
@@ -77,6 +78,13 @@ pub fn answer_in(bytes: &[u8], client: &dyn Client, home: &Home, cwd: &Path, run
         }
         Err(error) => unreadable(bytes, client, &error, home, cwd, run),
     }
+}
+
+/// Deals with an event that is read already: of a call that stands between an agent and a server. `redefined` says that the server
+/// changed the tool since a human let it in.
+pub fn event(input: Event, home: &Home, redefined: bool) -> Answer {
+    let input = input.masked();
+    dispatch(&input, home, None, redefined).unwrap_or_else(|error| failed(&input.kind, &error))
 }
 
 /// A payload that cannot be read, of a session under policy, is denied and on record: whoever can make one such payload must not
@@ -155,7 +163,7 @@ fn failed(event: &EventKind, error: &SessionError) -> Answer {
     }
 }
 
-fn dispatch(input: &Event, home: &Home, run: Option<&Inside>) -> Result<Answer, SessionError> {
+fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -> Result<Answer, SessionError> {
     if matches!(input.kind, EventKind::Other(_)) {
         return Ok(Reply::Silent.into());
     }
@@ -185,7 +193,7 @@ fn dispatch(input: &Event, home: &Home, run: Option<&Inside>) -> Result<Answer, 
     let within = run.map(|run| &run.within);
     let prepared = Prepared::of(input, home, &store, within);
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
-    session.within = within.cloned();
+    (session.within, session.redefined) = (within.cloned(), redefined);
     if matches!(input.kind, EventKind::PreToolUse(_)) {
         // A call is judged under it anyway; the notice then needs no look of its own.
         let _looked = session.policy().is_ok();
@@ -238,8 +246,14 @@ fn answered(session: &mut Session<'_>, input: &Event, prepared: Prepared) -> Res
     match &input.kind {
         EventKind::PreToolUse(call) => call::before(session, input, call),
         EventKind::PermissionRequest { call } => call::permission(session, input, call),
-        EventKind::PostToolUse { call, response, .. } => call::after(session, input, call, Ok(response)),
-        EventKind::PostToolUseFailure { call, error, .. } => call::after(session, input, call, Err(error)),
+        EventKind::PostToolUse { call, response, .. } => {
+            call::after(session, input, call, Ok(response))?;
+            stops::warn(session, input, "PostToolUse")
+        }
+        EventKind::PostToolUseFailure { call, error, .. } => {
+            call::after(session, input, call, Err(error))?;
+            stops::warn(session, input, "PostToolUseFailure")
+        }
         other => lifecycle::record(session, input, other, prepared),
     }
 }

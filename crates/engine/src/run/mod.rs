@@ -231,6 +231,7 @@ impl<'a> Run<'a> {
             home: self.home.clone(),
             session: self.session.clone(),
             call: Some(self.call.clone()),
+            after: None,
         };
         let inside = Inside {
             session: self.session.clone(),

@@ -22,7 +22,7 @@ use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
-use writ_policy::{Held, Setting};
+use writ_policy::{Held, Setting, Tally};
 use writ_store::{LedgerGuard, Store, StoreError};
 
 use crate::Home;
@@ -32,7 +32,7 @@ use crate::home::NoStateDir;
 use state::{State, StateError};
 
 pub use open::PUBLIC_KEY;
-pub use policy::{Wanted, confined_repository, stands};
+pub use policy::{Wanted, confined_repository, kept_policy, stands};
 
 /// What the id of a session's record ends in where no policy governs and only claims are kept. A policy that comes to govern
 /// the same session later begins a record of its own.
@@ -81,6 +81,8 @@ pub struct Session<'a> {
     pub setting: Setting,
     /// The moment of this call: decisions and rows share it.
     pub now: Timestamp,
+    /// When the session began.
+    pub began: Timestamp,
     /// The user's folders.
     pub home: &'a Home,
     /// The agent's client; `None` where this version of Writ does not know it.
@@ -89,6 +91,8 @@ pub struct Session<'a> {
     pub fresh: bool,
     /// The run that this event happens in, if the session is one's.
     pub within: Option<Within>,
+    /// Whether the call is of a tool that its server has changed since a human let it in.
+    pub redefined: bool,
     guard: LedgerGuard,
     in_force: OnceCell<Result<InForce, Blocked>>,
 }
@@ -159,6 +163,16 @@ impl<'a> Session<'a> {
         Ok(self.guard.keep(name, bytes)?)
     }
 
+    /// Keeps bytes that can be made again in the session's folder.
+    pub fn keep_soon(&self, name: &'static str, bytes: &[u8]) -> Result<(), SessionError> {
+        Ok(self.guard.keep_soon(name, bytes)?)
+    }
+
+    /// What the session has used so far.
+    pub fn tally(&self) -> Tally<'_> {
+        self.state.tally(millis_between(self.began, self.now))
+    }
+
     /// Takes every row so far, one after the other.
     pub fn each_row(&self, take: impl FnMut(Row)) -> Result<(), SessionError> {
         Ok(self.store.each_row(&self.id, take)?)
@@ -168,6 +182,11 @@ impl<'a> Session<'a> {
     pub const fn ledger(&mut self) -> &mut LedgerGuard {
         &mut self.guard
     }
+}
+
+/// Milliseconds from one moment to another; none where the clock was put back.
+pub fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.millis().saturating_sub(from.millis())).unwrap_or_default()
 }
 
 /// A run in a sandbox that what happens is held by.

@@ -48,7 +48,7 @@ impl<'a> Session<'a> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         if let Some(row) = guard.last() {
             let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
-            let (setting, _) = recorded(store, id)?;
+            let (setting, _, began) = recorded(store, id)?;
             let setting = under(setting, &state, store, id)?;
             return Ok(Self {
                 store,
@@ -56,10 +56,12 @@ impl<'a> Session<'a> {
                 state,
                 setting: Setting { now, ..setting },
                 now,
+                began,
                 home,
                 client: writ_clients::named(input.client),
                 fresh: false,
                 within: None,
+                redefined: false,
                 guard,
                 in_force: OnceCell::new(),
             });
@@ -86,10 +88,12 @@ impl<'a> Session<'a> {
             state,
             setting,
             now,
+            began: now,
             home,
             client: writ_clients::named(input.client),
             fresh: true,
             within: None,
+            redefined: false,
             guard,
             in_force: OnceCell::new(),
         };
@@ -118,10 +122,12 @@ impl<'a> Session<'a> {
             state: State::fresh(None),
             setting,
             now,
+            began: now,
             home,
             client: writ_clients::named(input.client),
             fresh: true,
             within: None,
+            redefined: false,
             guard,
             in_force: OnceCell::new(),
         };
@@ -143,7 +149,7 @@ impl<'a> Session<'a> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         let row = guard.last().ok_or(SessionError::Vanished)?;
         let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
-        let (setting, client) = recorded(store, id)?;
+        let (setting, client, began) = recorded(store, id)?;
         let setting = under(setting, &state, store, id)?;
         let (setting, in_force) = (Setting { now, ..setting }, OnceCell::new());
         Ok(Self {
@@ -152,20 +158,23 @@ impl<'a> Session<'a> {
             state,
             setting,
             now,
+            began,
             home,
             client,
             fresh: false,
             within: None,
+            redefined: false,
             guard,
             in_force,
         })
     }
 }
 
-/// The setting and the client in the genesis row.
-fn recorded(store: &Store, id: &SessionId) -> Result<(Setting, Option<&'static dyn Client>), SessionError> {
+/// The setting and the client in the genesis row, and its moment.
+fn recorded(store: &Store, id: &SessionId) -> Result<(Setting, Option<&'static dyn Client>, Timestamp), SessionError> {
     let genesis = store.first_row(id)?;
-    let found = genesis.and_then(|first| Some((protect::recorded(&first.detail)?, rows::client(&first.detail).ok())));
+    let found = genesis
+        .and_then(|first| Some((protect::recorded(&first.detail)?, rows::client(&first.detail).ok(), first.timestamp)));
     Ok(found.ok_or(StateError { sequence: 0 })?)
 }
 

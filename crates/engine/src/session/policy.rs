@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use writ_core::{Digest, SessionId};
+use writ_evidence::row::Row;
 use writ_store::Store;
 
 use super::state::State;
@@ -115,6 +116,12 @@ pub fn confined_repository(store: &Store, id: &SessionId) -> Option<PathBuf> {
         |governing: &Governing| governing.policies(Caller::Untold).iter().any(|policy| policy.confine().is_some());
     let confined = governing.map_or(true, |governing| confines(&governing));
     confined.then(|| governing::repository(accepted.root()).to_owned())
+}
+
+/// The policy that a row was decided under, with its layers, as the session keeps them.
+pub fn kept_policy(store: &Store, id: &SessionId, row: &Row) -> Option<Governing> {
+    let accepted = State::from_detail(&row.detail)?.policy?;
+    kept::open(&accepted, &store.folder(id), &Trust::open(None)).ok()
 }
 
 /// Which policy a human wants a new session to begin under.

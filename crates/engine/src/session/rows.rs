@@ -7,9 +7,15 @@ use serde::Serialize;
 use writ_clients::Client;
 use writ_core::json::Value;
 use writ_core::{Event, SessionId, visible};
+use writ_evidence::row::Row;
 
 use super::state::State;
 use crate::governing::layers::Caller;
+
+/// `detail.event`.
+pub fn event(row: &Row) -> &str {
+    row.detail.get("event").and_then(Value::as_str).unwrap_or_default()
+}
 
 /// The event of a row about a payload that could not be read.
 pub const UNREADABLE: &str = "unreadable-payload";
@@ -22,6 +28,16 @@ pub const BEGAN: &str = "run";
 pub const ENDED: &str = "run-ended";
 /// The event of the row about a policy that was learnt of a run.
 pub const LEARNT: &str = "policy-learnt";
+/// The event of the row of a prompt that was refused because a limit was reached.
+pub const PROMPT_REFUSED: &str = "prompt-refused";
+/// The event of the row of a turn that was ended because of one.
+pub const TURN_ENDED: &str = "turn-ended";
+/// The event of the row that says of which limits the agent was told that they are near.
+pub const NEAR: &str = "limit-near";
+/// The event of the row of a limit that a human raised.
+pub const RAISED: &str = "limit-raised";
+/// The event of the row that names the prices.
+pub const PRICED: &str = "prices";
 /// The client of a session in which a command was run that is no client.
 pub const COMMAND: &str = "command";
 

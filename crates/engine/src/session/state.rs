@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp};
-use writ_policy::Tally;
+use writ_policy::{Measure, Raised, Refused, Tally, Usage};
 
 use crate::governing::in_force::PolicyRef;
 
@@ -101,6 +101,21 @@ pub struct State {
     /// The last self-test of its sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<Tested>,
+    /// What it used by its client's own word, where its policy limits that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Digest of the prices that it is counted with, where its policy limits what it spends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Digest>,
+    /// Limits that a human raised.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub raised: Raised,
+    /// What was refused last because a limit was reached, until a prompt is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refused>,
+    /// Limits of which the agent was told that four fifths are used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warned: Vec<Measure>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like that")]
@@ -119,9 +134,35 @@ pub struct StateError {
 }
 
 impl State {
-    /// What the session has used, for the policies' limits.
-    pub const fn tally(&self) -> Tally {
-        Tally { calls: self.calls + self.asked, turns: self.turns }
+    /// What the session has used, so many milliseconds after it began, for the policies' limits.
+    pub fn tally(&self, millis: u64) -> Tally<'_> {
+        Tally {
+            calls: self.calls + self.asked,
+            turns: self.turns,
+            millis,
+            refused: self.refused,
+            usage: self.usage.as_ref(),
+            raised: Some(&self.raised),
+        }
+    }
+
+    /// Notes that a call was refused because a limit was reached.
+    pub fn refuse_call(&mut self) {
+        self.refused = self.refused.or(Some(Refused::Call));
+    }
+
+    /// Takes a limit that a human raised.
+    pub fn raise(&mut self, measure: Measure, to: u64) {
+        self.raised.insert(measure, to);
+        self.warned.retain(|warned| *warned != measure);
+        self.refused = None;
+    }
+
+    /// Forgets what was said about another policy's limits.
+    pub fn forget_limits(&mut self) {
+        self.raised.clear();
+        self.warned.clear();
+        self.refused = None;
     }
 
     /// A fresh session under `policy`, if there is one.
@@ -138,6 +179,11 @@ impl State {
             told: None,
             pending: false,
             tested: None,
+            usage: None,
+            prices: None,
+            raised: Raised::new(),
+            refused: None,
+            warned: Vec::new(),
         }
     }
 
@@ -176,8 +222,10 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use writ_core::Money;
 
-    /// Whatever a session has come to, what every row repeats stays below two kibibytes.
+    /// Whatever a session has come to, what every row repeats stays below two kibibytes, or three where
+    /// its policy limits what it may use.
     #[test]
     fn the_state_has_a_bound() {
         let digest = Digest::of(b"");
@@ -189,6 +237,7 @@ mod tests {
             signed: "no-functionary".to_owned(),
             layers: Some(digest),
             own: false,
+            limited: true,
         };
         let (now, until) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_123));
         let mut state = State::fresh(Some(policy));
@@ -204,6 +253,19 @@ mod tests {
         state.told = Some(digest.to_string());
         let text = json::to_canonical(&state);
         assert!(text.len() <= 2 << 10, "{}: {text}", text.len());
+        let why = Some("w".repeat(160));
+        state.usage = Some(Usage {
+            tokens_in: counts,
+            tokens_out: counts,
+            spend: Money::from_micros(counts),
+            unknown: why.clone(),
+            unpriced: why,
+        });
+        Measure::ALL.into_iter().for_each(|measure| state.raise(measure, counts));
+        (state.warned, state.refused) = (Measure::ALL.to_vec(), Some(Refused::Prompt));
+        state.prices = Some(digest);
+        let text = json::to_canonical(&state);
+        assert!(text.len() <= 3 << 10, "{}: {text}", text.len());
         let later = Timestamp::from_millis(until.millis() + 1);
         assert_eq!(state.grant(digest, later, later), Some(()), "those that have ended make room");
         assert_eq!(state.grants.len(), 1);

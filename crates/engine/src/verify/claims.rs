@@ -10,9 +10,9 @@ use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
 use writ_evidence::tally::{Tally, listed};
 
-use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
 use crate::claims::PREDICATE_TYPE;
+use crate::session::rows::event;
 
 /// Most claims that a report tells one by one.
 const MOST: usize = 20;

@@ -6,23 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use writ_core::Digest;
 use writ_core::json::{self, Value};
+use writ_core::{Digest, Timestamp};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 use writ_policy::Grant;
 use writ_sandbox::Level;
 
-use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
 use crate::confine::keeper::TAKEN_BACK;
 use crate::confine::order::{Order, granted};
-use crate::confine::supervise::{CONFINED, refused_files, told};
+use crate::confine::supervise::{CONFINED, began, refused_files, told};
 use crate::confine::tested::{self, TESTED};
 use crate::confine::traffic::CONNECTION;
-use crate::confine::{copy, limits, strength};
+use crate::confine::{copy, exec, limits, strength};
 use crate::copy::{APPLIED, BEGUN, DISCARDED};
 use crate::decide::call::{CALL, RUN};
+use crate::session::rows::event;
 use crate::session::rows::{ENDED, LEARNT};
 
 /// Largest order that was kept.
@@ -36,6 +36,43 @@ const TOLD_LATER: usize = 8;
 struct Granted {
     grant: Grant,
     unasked: bool,
+    /// Whether its result comes while it runs.
+    lasts: bool,
+    result: Option<Answered>,
+}
+
+impl Granted {
+    fn of(row: &Row) -> Option<Self> {
+        let unasked = row.detail.get("facts").and_then(|facts| facts.get("held")).is_some();
+        Some(Self { grant: granted(&row.detail)?, unasked, lasts: exec::lasts(&row.detail), result: None })
+    }
+
+    /// Whether a run that its row tells of began when the call was over.
+    fn began_late(&self, run: &Row) -> Result<bool, &'static str> {
+        let Some(result) = &self.result else { return Ok(false) };
+        let (after, took) = began(&run.detail).ok_or("it does not say when it began")?;
+        let began = run.timestamp.millis().saturating_sub(i64::try_from(took).unwrap_or(i64::MAX));
+        Ok(after >= result.sequence && (!self.lasts || began > exec::begins_by(result.timestamp)))
+    }
+}
+
+/// The result of a call that has no row of a run yet.
+struct Answered {
+    sequence: u64,
+    timestamp: Timestamp,
+    /// Whether it says that the line ran to its end.
+    ran: bool,
+}
+
+/// Codes from here on may be Writ's own refusal, or of a shell that was killed.
+const DOUBTFUL: u64 = 125;
+
+impl Answered {
+    fn of(row: &Row) -> Self {
+        let exit = row.detail.get("exit").and_then(Value::as_u64);
+        let ran = row.decision == RowDecision::Completed || exit.is_some_and(|exit| exit < DOUBTFUL);
+        Self { sequence: row.sequence, timestamp: row.timestamp, ran }
+    }
 }
 
 /// What an order held beside files and hosts.
@@ -55,7 +92,7 @@ impl Held {
 /// The calls that were granted a sandbox.
 pub struct Confined {
     folder: PathBuf,
-    /// Those that have not run in it yet.
+    /// Those that have no row of a run yet; one in the background has its result first.
     waiting: HashMap<String, Granted>,
     /// What was run as a whole, and no row says yet that it ran in its sandbox.
     whole: HashMap<String, Granted>,
@@ -63,8 +100,6 @@ pub struct Confined {
     within: (u64, bool),
     /// Runs that are over.
     runs: u64,
-    /// Those that have a result and no row of a run yet: one in the background has its result first.
-    unseen: HashMap<String, (u64, Granted)>,
     /// Those that have.
     ran: u64,
     weakest: Option<Level>,
@@ -101,7 +136,6 @@ impl Confined {
             whole: HashMap::new(),
             within: (0, false),
             runs: 0,
-            unseen: HashMap::new(),
             ran: 0,
             weakest: None,
             test: None,
@@ -143,25 +177,19 @@ impl Confined {
         let held = row.detail.get("facts").and_then(|facts| facts.get("held"));
         match (row.decision, event(row)) {
             (RowDecision::Approved, RUN) => {
-                if let Some(grant) = granted(&row.detail) {
-                    self.whole.insert(id.clone(), Granted { grant, unasked: held.is_some() });
-                }
+                self.whole.extend(Granted::of(row).map(|granted| (id.clone(), granted)));
             }
             (RowDecision::Approved | RowDecision::Asked, CALL) if row.detail.get("run").is_some() => {
                 self.within = (self.within.0 + 1, self.within.1 || held.is_some());
             }
             (RowDecision::Approved | RowDecision::Asked, CALL) => {
-                if let Some(grant) = granted(&row.detail) {
-                    self.waiting.insert(id.clone(), Granted { grant, unasked: held.is_some() });
+                self.waiting.extend(Granted::of(row).map(|granted| (id.clone(), granted)));
+            }
+            (RowDecision::Completed | RowDecision::Failed, _) => {
+                if let Some(granted) = self.waiting.get_mut(id) {
+                    granted.result = Some(Answered::of(row));
                 }
             }
-            (RowDecision::Completed, _) => {
-                if let Some(grant) = self.waiting.remove(id) {
-                    self.unseen.insert(id.clone(), (row.sequence, grant));
-                }
-            }
-            // A call that failed may have been refused before it ran.
-            (RowDecision::Failed, _) => drop(self.waiting.remove(id)),
             (RowDecision::Checkpoint, CONNECTION) => self.connection(row),
             (RowDecision::Checkpoint, LEARNT) => self.learnt.extend(learnt(&row.detail)),
             (RowDecision::Checkpoint, CONFINED) => {
@@ -170,7 +198,7 @@ impl Confined {
                 let unasked = self.within.1;
                 let grant = match whole {
                     Some(whole) => Some(Granted { unasked: whole.unasked || unasked, ..whole }),
-                    None => self.waiting.remove(id).or_else(|| Some(self.unseen.remove(id)?.1)),
+                    None => self.waiting.remove(id),
                 };
                 if let Err(why) = self.ran(row, grant) {
                     self.findings.add(row.sequence, why);
@@ -227,7 +255,11 @@ impl Confined {
     }
 
     fn ran(&mut self, row: &Row, granted: Option<Granted>) -> Result<(), &'static str> {
-        let Granted { grant, unasked } = granted.ok_or("it ran in a sandbox that no row grants")?;
+        let granted = granted.ok_or("it ran in a sandbox that no row grants")?;
+        if granted.began_late(row)? {
+            return Err("it ran in its sandbox when its result was there: what gave the result ran elsewhere");
+        }
+        let Granted { grant, unasked, .. } = granted;
         let (order, level) = told(&row.detail).ok_or("it does not say in what sandbox it ran")?;
         if order != grant.confinement() {
             return Err("it ran in another sandbox than it was granted");
@@ -294,7 +326,8 @@ impl Confined {
 
     /// What it comes to; nothing where no call was granted a sandbox.
     pub fn phase(mut self) -> Option<Phase> {
-        let mut unseen: Vec<u64> = self.unseen.drain().map(|(_, (sequence, _))| sequence).collect();
+        let results = self.waiting.values().filter_map(|granted| granted.result.as_ref());
+        let mut unseen: Vec<u64> = results.filter(|result| result.ran).map(|result| result.sequence).collect();
         unseen.sort_unstable();
         for sequence in unseen {
             self.findings.add(sequence, "it ran, and not in the sandbox it was granted");
@@ -303,6 +336,7 @@ impl Confined {
             let what = "it was to run in a sandbox, and no row says that it did: Writ was killed, or it runs still";
             self.findings.apart(format!("the run: {what}"));
         }
+        self.waiting.retain(|_, granted| !granted.result.as_ref().is_some_and(|result| result.ran));
         let any = self.ran > 0 || !self.waiting.is_empty() || self.findings.total() > 0;
         let level = self.weakest.map_or("none", strength::word);
         let test = self.test.as_ref().map_or_else(|| "not tested".to_owned(), tested::words);
@@ -334,7 +368,7 @@ impl Confined {
                 Outcome::Passed,
                 format!("{} calls ran in their sandboxes ({level}; self-test {test}){network}{files}", self.ran),
             ),
-            // The client was killed, or the call is still running.
+            // The client was killed, the call is still running, or it failed in a way that does not tell.
             (0, open) => {
                 (Outcome::Absent, format!("{} calls ran in their sandboxes, of {open} nothing is known", self.ran))
             }

@@ -15,11 +15,11 @@ use writ_core::{Digest, Outcome};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 
-use super::decisions::event;
 use super::read::Stretches;
 use super::report::{self, Phase, Standing, Unobserved};
 use crate::confine::supervise::CONFINED;
 use crate::decide::call::RUN;
+use crate::session::rows::event;
 use crate::session::rows::{BEGAN, COMMAND, STARTED};
 
 /// Most calls without a row whose repetition is noticed: a transcript may be anything.

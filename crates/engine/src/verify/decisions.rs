@@ -6,12 +6,13 @@
 use std::path::Path;
 
 use writ_core::json::{self, Value};
-use writ_core::{Digest, Verdict};
+use writ_core::{Digest, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 use writ_policy::{Enforce, Enforced, Facts, Held, Layer, Policy, Setting, enforce, judge};
 
 use super::layers::{Judged, Policies};
+use super::limits;
 use super::policies::Kept;
 use super::report::{Outcome, Phase, Standing};
 use crate::claims::blocks::AgentBlocks;
@@ -21,16 +22,22 @@ use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::in_force::PolicyRef;
 use crate::governing::protect;
+use crate::session::millis_between;
 use crate::session::observed::Observed;
-use crate::session::rows::UNREADABLE;
+use crate::session::rows::{PRICED, UNREADABLE, event};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
+
+/// What is said of a state that is not what its row makes of the one before.
+const STATE: &str = "its state does not follow from the row before";
 
 /// Follows a ledger's rows in order.
 pub struct Replay<'a> {
     policies: Policies<'a>,
     setting: Option<Setting>,
     before: Option<State>,
+    /// When the session began.
+    began: Timestamp,
     /// How often each agent was sent back so far.
     blocks: AgentBlocks,
     /// What a policy that observes let run.
@@ -51,6 +58,7 @@ impl<'a> Replay<'a> {
             policies: Policies::of(policies),
             setting: None,
             before: None,
+            began: Timestamp::from_millis(0),
             blocks: AgentBlocks::default(),
             observed: Observed::default(),
             session: String::new(),
@@ -62,6 +70,9 @@ impl<'a> Replay<'a> {
 
     /// Takes the next row, and the state it holds.
     pub fn row(&mut self, row: &Row, after: Option<State>) {
+        if self.before.is_none() {
+            self.began = row.timestamp;
+        }
         if self.setting.is_none() {
             self.setting = protect::recorded(&row.detail);
         }
@@ -101,7 +112,18 @@ impl<'a> Replay<'a> {
             let genesis = event(row) == "session-start" && *after == fresh;
             return if genesis { Ok(()) } else { Err("the ledger does not begin with a session's start".to_owned()) };
         };
+        limits::follows(before.usage.as_ref(), after.usage.as_ref())?;
+        // What was used is counted before anything is decided.
+        let before = State { usage: after.usage.clone(), ..before };
         let mut expected = before.clone();
+        if let Some(policy) = before.policy.as_ref().filter(|policy| policy.limited && limits::is_about(row)) {
+            let counted = self.policies.counted(policy)?;
+            let counted: Vec<_> = counted.iter().map(|(name, policy)| (name.as_deref(), *policy)).collect();
+            if let Some(decided) = limits::decide_again(row, &counted, &before, self.began) {
+                let same = decided? == *after;
+                return if same { Ok(()) } else { Err(STATE.to_owned()) };
+            }
+        }
         match (row.decision, event(row)) {
             (RowDecision::Approved | RowDecision::Asked | RowDecision::Denied, CALL | RUN) => {
                 self.decide_again(row, &before, &mut expected)?;
@@ -126,15 +148,17 @@ impl<'a> Replay<'a> {
             (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => {
                 expected.told = self.policies.tell(row)?;
             }
+            (RowDecision::Checkpoint, PRICED) => expected.prices = digest(row.detail.get("prices")),
             (RowDecision::Checkpoint, "policy-accepted") => {
                 self.policies.accept();
                 expected.policy = after.policy.clone();
                 expected.grants.clear();
+                expected.forget_limits();
                 (expected.told, expected.pending) = (None, false);
             }
             _ => {}
         }
-        if expected == *after { Ok(()) } else { Err("its state does not follow from the row before".to_owned()) }
+        if expected == *after { Ok(()) } else { Err(STATE.to_owned()) }
     }
 
     fn decide_again(&mut self, row: &Row, before: &State, expected: &mut State) -> Result<(), String> {
@@ -200,7 +224,8 @@ impl<'a> Replay<'a> {
         let policy = policies.next().ok_or("no policy")?;
         let mut layers = vec![Layer::own(policy, &facts)];
         layers.extend(judged.iter().zip(policies).map(|(layer, policy)| layer.layer(policy)));
-        let mut decision = outcome::and_pending(judge(&layers, &setting, before.tally()), before.pending);
+        let tally = before.tally(millis_between(self.began, row.timestamp));
+        let mut decision = outcome::and_pending(judge(&layers, &setting, tally), before.pending);
         let action = self.action(row, &accepted, &judged)?;
         if digest(row.detail.get("action")) != Some(action) {
             return Err("its action is not what its members make it".to_owned());
@@ -218,6 +243,9 @@ impl<'a> Replay<'a> {
             return Err("whether it was only observed does not follow from its policy".to_owned());
         }
         expected.observed += u64::from(observed.is_some());
+        if event(row) != RUN && outcome::is_limited(&decision) {
+            expected.refuse_call();
+        }
         let rules = Named { root: policy, layers: &judged, policies: &self.policies, path: root };
         self.observed.take(row, &rules, mode == Enforce::Observe);
         Ok(decision.verdict)
@@ -308,11 +336,6 @@ fn about(facts: &Facts, tool: &str) -> Result<(), String> {
 
 fn digest(value: Option<&Value>) -> Option<Digest> {
     value.and_then(Value::as_str).and_then(|text| Digest::parse(text).ok())
-}
-
-/// `detail.event`.
-pub fn event(row: &Row) -> &str {
-    row.detail.get("event").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn recorded_rules(row: &Row) -> Vec<String> {

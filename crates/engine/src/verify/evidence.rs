@@ -18,11 +18,11 @@ use writ_evidence::row::{MAX_LINE, Row};
 use writ_store::{Store, StoreError, regular_file};
 
 use super::key::{self, KeyUsed, NOT_THERE};
-use super::report::{Outcome, Phase, Report, Standing, Status, Unobserved};
-use super::{Options, VerifyError, decisions, optional, session_id};
+use super::report::{LIMITS, Outcome, Phase, Report, Standing, Status, Unobserved};
+use super::{Options, VerifyError, optional, session_id};
 use crate::Home;
 use crate::session::PUBLIC_KEY;
-use crate::session::rows::{BEGAN, ENDED};
+use crate::session::rows::{BEGAN, ENDED, event};
 
 /// Largest ledger that is read: about three million rows.
 const MAX_LEDGER: u64 = 4 << 30;
@@ -76,7 +76,7 @@ struct Events {
 
 impl Events {
     fn row(&mut self, row: &Row) {
-        match decisions::event(row) {
+        match event(row) {
             "stop" => self.stops.push(row.sequence),
             "prompt" | "tool-call" => self.last_act = Some(row.sequence),
             "session-end" | ENDED => self.ended = true,
@@ -255,8 +255,12 @@ impl Evidence {
         if checked.empty {
             return Status::Empty;
         }
-        if phases.iter().filter(failed).any(|phase| !about_key(&phase)) {
+        let about_limits = |phase: &&Phase| phase.name == LIMITS;
+        if phases.iter().filter(failed).any(|phase| !about_key(&phase) && !about_limits(&phase)) {
             return Status::Broken;
+        }
+        if phases.iter().filter(failed).any(|phase| about_limits(&phase)) {
+            return Status::Breached;
         }
         if report.checkpoints == 0 && report.strangers > 0 {
             return Status::UnknownKey;

@@ -77,6 +77,18 @@ impl<'a> Policies<'a> {
         files.map(|file| self.get(root, file).ok_or_else(|| "no policy".to_owned())).collect()
     }
 
+    /// The policies whose limits are counted for the session as a whole, each with what its rules are named with.
+    pub fn counted(&mut self, accepted: &PolicyRef) -> Result<Vec<(Option<String>, &Policy)>, String> {
+        let list = self.list(accepted)?;
+        let layers = layers::counted(&list).map(|layer| (Some(layer.name.clone()), layer.file));
+        let named: Vec<(Option<String>, Digest)> = std::iter::once((None, accepted.file)).chain(layers).collect();
+        for (_, file) in &named {
+            self.load(&accepted.path, *file)?;
+        }
+        let get = |(name, file)| Ok((name, self.get(&accepted.path, file).ok_or("no policy")?));
+        named.into_iter().map(get).collect()
+    }
+
     /// The layers of a call's row, which have to be those that speak on it.
     pub fn of_row(&mut self, row: &Row, accepted: &PolicyRef) -> Result<Vec<Judged>, String> {
         let list = self.list(accepted)?;

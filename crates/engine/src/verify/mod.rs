@@ -12,6 +12,7 @@ mod decisions;
 mod evidence;
 mod key;
 mod layers;
+mod limits;
 mod newest;
 mod policies;
 mod read;
@@ -129,6 +130,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut claims = claims::Claims::of(folder, evidence.key());
     let mut confined = confined::Confined::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());
+    let mut used = limits::Used::default();
     let checked = evidence.read(true, &mut |row| {
         let state = State::from_detail(&row.detail);
         if let Some(state) = &state {
@@ -138,6 +140,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
         claims.row(row);
         confined.row(row);
         seen.row(row);
+        used.row(row, state.as_ref());
         replay.row(row, state);
     })?;
     if checked.is_empty() {
@@ -160,6 +163,8 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let main = transcript.as_deref().unwrap_or(Path::new(""));
     let lost = transcripts.and_then(|kept| seen.read.lost(kept, main));
     phases.extend(lost);
+    let limits = named.last().map(|policy| policies::limits(policy, &kept)).unwrap_or_default();
+    phases.extend(used.phase(&limits, folder, transcripts, options.transcript.as_deref()));
     let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen);
     phases.push(covered);
     Ok(Report { unobserved, ..evidence.report(&checked, phases) })

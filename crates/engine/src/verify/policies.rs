@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use writ_core::Digest;
-use writ_policy::Policy;
+use writ_policy::{Limit, Policy, strictest};
 
 use super::report::{Outcome, Phase, Standing};
 use crate::Home;
@@ -61,6 +61,7 @@ fn by_digest(folder: &Path, changed: &mut Vec<String>) -> HashMap<Digest, Vec<u8
 #[derive(Default)]
 pub struct Named {
     policies: Vec<PolicyRef>,
+    governs: Option<PolicyRef>,
     more: bool,
     ungoverned: bool,
     /// What became of the policy's file, as the last row tells, and how often it became something else.
@@ -75,12 +76,22 @@ impl Named {
             self.changes += u64::from(state.told.is_some());
             self.told.clone_from(&state.told);
         }
+        if self.governs != state.policy {
+            self.governs.clone_from(&state.policy);
+        }
         match &state.policy {
             None => self.ungoverned = true,
             Some(policy) if self.policies.last() == Some(policy) || self.policies.contains(policy) => {}
             Some(_) if self.policies.len() == MOST => self.more = true,
             Some(policy) => self.policies.push(policy.clone()),
         }
+    }
+}
+
+impl Named {
+    /// The one that governed last.
+    pub const fn last(&self) -> Option<&PolicyRef> {
+        self.governs.as_ref()
     }
 }
 
@@ -170,6 +181,14 @@ pub fn list(named: &PolicyRef, policies: &Kept) -> Result<Vec<LayerRef>, String>
     let Some(digest) = named.layers else { return Ok(Vec::new()) };
     let bytes = policies.lists.get(&digest).ok_or("the list of its layers was not kept, or was changed since")?;
     layers::parse(bytes).ok_or_else(|| "the list of its layers does not read".to_owned())
+}
+
+/// What a policy and its layers let a session as a whole use, as far as they were kept.
+pub fn limits(named: &PolicyRef, policies: &Kept) -> Vec<Limit> {
+    let list = list(named, policies).unwrap_or_default();
+    let files = std::iter::once(named.file).chain(layers::counted(&list).map(|layer| layer.file));
+    let documents: Vec<Policy> = files.filter_map(|file| document_of(&named.path, file, policies).ok()).collect();
+    strictest(documents.iter().flat_map(Policy::limits))
 }
 
 /// Checks that the list is what the policies say, and names each layer with its digest.

@@ -81,12 +81,14 @@ pub enum Status {
     UnknownKey,
     /// Something does not hold.
     Broken,
+    /// The record holds, and says that more was used than the policy gives.
+    Breached,
     /// There are no rows, and nothing says that there ever were.
     Empty,
 }
 
 impl Status {
-    /// `verified`, `unsigned`, `unknown key`, `broken` or `empty`.
+    /// `verified`, `unsigned`, `unknown key`, `broken`, `breached` or `empty`.
     pub fn as_str(self) -> &'static str {
         json::word(&self)
     }
@@ -97,13 +99,17 @@ impl Status {
             Self::Unsigned => "unsigned: no checkpoint says that this record is whole",
             Self::UnknownKey => "unknown key: whoever signed this is not known here (give --key)",
             Self::Broken => "broken: the record does not hold",
+            Self::Breached => "breached: the record holds, and more was used than the policy gives",
             Self::Empty => "empty: nothing is on record",
         }
     }
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 4] = ["beginning", "enforcement", "false claims", "transcripts"];
+const EXCEPTIONS: [&str; 5] = ["beginning", "enforcement", "false claims", LIMITS, "transcripts"];
+
+/// The phase that holds what was used against the policy's limits.
+pub const LIMITS: &str = "limits";
 
 /// Most exceptions that the last line tells.
 const TOLD: usize = 5;
@@ -159,7 +165,7 @@ impl Report {
             Status::Unsigned | Status::UnknownKey => {
                 self.chain_only && self.phases.iter().all(|phase| phase.outcome != Outcome::Failed)
             }
-            Status::Broken => false,
+            Status::Broken | Status::Breached => false,
         }
     }
 
@@ -169,7 +175,9 @@ impl Report {
             return match self.status {
                 Status::UnknownKey => "the chain holds; signed by a key that is not known here",
                 Status::Empty => Status::Empty.explained(),
-                Status::Verified | Status::Unsigned | Status::Broken => "the chain holds; nobody signed for it",
+                Status::Verified | Status::Unsigned | Status::Broken | Status::Breached => {
+                    "the chain holds; nobody signed for it"
+                }
             }
             .to_owned();
         }

@@ -12,13 +12,13 @@ use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::{Tally, listed};
 use writ_policy::Facts;
 
-use super::decisions::event;
 use super::report::{Outcome, Phase, Standing};
 use crate::Home;
 use crate::attest::archive::Archive;
 use crate::attest::attested::{self, Action};
 use crate::attest::proofs::{attestation_file, registry_file};
 use crate::attest::verdicts::APPROVAL;
+use crate::session::rows::event;
 
 /// Most chains that the summary tells one by one.
 const MOST: usize = 20;

@@ -55,6 +55,9 @@ pub struct Facts {
     /// Why it cannot be confined, where the policy asks for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unconfined: Option<String>,
+    /// Its server defines it in another way than a human last accepted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) redefined: bool,
 }
 
 /// What the kernel holds around a call (R70, R80).
@@ -179,6 +182,10 @@ pub(crate) enum PathKind {
     ExpandedGlob,
     /// Found on disk, below a tree or by expanding a glob.
     Found,
+    /// Of a tracked file, out of what git keeps of it: a kernel that holds the file does not hold that.
+    Stored,
+    /// The same, perhaps.
+    PerhapsStored,
     /// Named in inline code: counts against deny rules only.
     Mentioned,
     /// A value in the input of a tool whose doings are not known: it counts against what forbids.
@@ -267,6 +274,13 @@ impl Facts {
     #[must_use]
     pub fn unconfined(mut self, why: String) -> Self {
         self.unconfined = Some(why);
+        self
+    }
+
+    /// Says whether its server defines it in another way than a human last accepted.
+    #[must_use]
+    pub const fn redefined(mut self, redefined: bool) -> Self {
+        self.redefined = redefined;
         self
     }
 

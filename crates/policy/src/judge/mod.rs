@@ -3,6 +3,7 @@
 //! Owns the reasons: each rule that speaks becomes one; deny beats ask beats allow (R5). Looks at nothing but policy, setting
 //! and facts. Invariant: facts read back from the record get the same verdict from the same rules. Page: `spec/policy.md`.
 
+mod limits;
 mod places;
 mod tools;
 
@@ -11,26 +12,21 @@ use std::collections::HashSet;
 use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
 
 use crate::facts::{Apply, Facts, LIMIT, OTHER_SHELL, PathFact, PathKind, SEARCH, SYNTAX, TEXT_HOST, TextFact};
+use crate::limits::{Action, Tally};
 use crate::policy::Policy;
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
+
+pub use limits::{near, refusals};
 
 /// Rules that are Writ's own.
 const MALFORMED: &str = "writ:malformed-input";
 const NO_SHELL: &str = "writ:shell-syntax";
 const OTHER_SHELL_RULE: &str = "writ:other-shell";
-
-/// What a session has used so far, before the call that is judged. It stands in the state that each row keeps (R43).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Tool calls that were allowed or left to a human's word. Denied ones do not count (R17).
-    pub calls: u64,
-    /// Prompts.
-    pub turns: u64,
-}
+const REDEFINED: &str = "writ:tool-redefined";
 
 /// Applies one policy to facts; its limits only where there is something counted for them.
-pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Option<Tally>) -> Decision {
+pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Option<Tally<'_>>) -> Decision {
     let mut judge = Judge { policy, setting, facts, reasons: Vec::new() };
     judge.expiry();
     if let Some(tally) = tally {
@@ -46,6 +42,7 @@ pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Opt
     judge.token();
     judge.unattested();
     judge.unconfined();
+    judge.redefined();
     facts.applies.iter().for_each(|apply| judge.apply(apply));
     let mut seen = HashSet::new();
     let mut reasons = judge.reasons;
@@ -91,20 +88,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What comes after the last call or turn that the policy lets a session have (R17).
-    fn limits(&mut self, tally: Tally) {
-        let limits = self.policy.limits;
-        let reached = |limit: Option<u64>, next: u64| limit.filter(|limit| next > *limit);
-        for (limit, rule, what) in [
-            (reached(limits.tool_calls, tally.calls + 1), "/limits/maxToolCalls", "tool calls"),
-            (reached(limits.turns, tally.turns), "/limits/maxTurns", "turns"),
-        ] {
-            let Some(limit) = limit else { continue };
-            let matched = matched(Subject::Policy, self.policy.name(), None);
-            let message = format!("the session has had the {limit} {what} that the policy gives it");
-            let instead = "a higher limit that a human accepts, or a new session".to_owned();
-            self.say(Verdict::Deny, rule, matched, message, instead);
-        }
+    /// What comes after the last that the policy lets a session use (R17).
+    fn limits(&mut self, tally: Tally<'_>) {
+        self.reasons.extend(limits::refusals(self.policy, tally, Action::Call));
     }
 
     /// What would be lost, against the tiers the policy names.
@@ -190,6 +176,17 @@ impl<'a> Judge<'a> {
         let matched = matched(Subject::Tool, &self.facts.tool, None);
         let instead = "what `writ doctor` says of sandboxes".to_owned();
         self.say(Verdict::Deny, "/enforce", matched, message, instead);
+    }
+
+    /// A tool that is no longer what it was when it was let in: its new words may be meant for the model.
+    fn redefined(&mut self) {
+        if !self.facts.redefined {
+            return;
+        }
+        let message = format!("its server has changed what `{}` is, and no human has accepted that", self.facts.tool);
+        let matched = matched(Subject::Tool, &self.facts.tool, None);
+        let instead = "a human looks at `writ mcp pins`, then runs `writ mcp pins accept`".to_owned();
+        self.say(Verdict::Ask, REDEFINED, matched, message, instead);
     }
 
     /// Asks because something is not known, unless the kernel holds it anyway (R70).

@@ -26,7 +26,8 @@ impl Judge<'_> {
         }
         let (files, facts) = (&self.policy.files, self.facts);
         // What is read of a whole tree the kernel gives or hides, file by file: below the policy's folder, where all that rules name is known.
-        let held = facts.held.files && fact.access == Access::Read && is_below(&fact.resolved, &files.root);
+        let stored = matches!(fact.kind, PathKind::Stored | PathKind::PerhapsStored);
+        let held = facts.held.files && !stored && fact.access == Access::Read && is_below(&fact.resolved, &files.root);
         if held && fact.kind == PathKind::Found {
             return;
         }
@@ -47,6 +48,9 @@ impl Judge<'_> {
             let message = format!("`{}` is denied ({})", fact.resolved, access_word(fact.access));
             let certain = !matches!(fact.kind, PathKind::Text | PathKind::Maybe);
             let instead = format!("remove the rule at {pointer}, or leave this path out");
+            if fact.kind == PathKind::PerhapsStored {
+                return self.doubt(false, &pointer, path_match(fact), message, instead);
+            }
             return self.deny_or_doubt(certain, &pointer, path_match(fact), message, instead);
         }
         if matches!(fact.kind, PathKind::Mentioned | PathKind::Text) {
@@ -58,7 +62,10 @@ impl Judge<'_> {
                 let pointer = rule.pointer.clone();
                 let message = format!("`{}` is read-only", fact.resolved);
                 // Whether a program or a tool of unknown doings writes is not known.
-                let only_perhaps = matches!(fact.kind, PathKind::Argument | PathKind::Operand | PathKind::Maybe);
+                let only_perhaps = matches!(
+                    fact.kind,
+                    PathKind::Argument | PathKind::Operand | PathKind::Maybe | PathKind::PerhapsStored
+                );
                 let instead = format!("remove the rule at {pointer}");
                 return self.deny_or_doubt(!only_perhaps, &pointer, path_match(fact), message, instead);
             }
@@ -72,7 +79,7 @@ impl Judge<'_> {
             let pointer = rule.pointer.clone();
             self.path_asks(fact, &pointer);
         }
-        if !matches!(fact.kind, PathKind::Argument | PathKind::Operand | PathKind::Maybe) {
+        if !matches!(fact.kind, PathKind::Argument | PathKind::Operand | PathKind::Maybe | PathKind::PerhapsStored) {
             self.path_allowed(fact);
         }
     }

@@ -3,8 +3,21 @@
 use writ_core::{Matched, Subject, Verdict};
 
 use super::{Judge, kind, matched, path_match, reason, text_match};
+use crate::enforce::Enforce;
 use crate::facts::{PathFact, SEARCH};
+use crate::policy::Policy;
 use crate::rules::{PathRule, Reading, ToolPattern, ToolRule};
+
+impl Policy {
+    /// Whether every call of a tool is denied, whatever its input: an agent has no use for it.
+    pub fn never_allows(&self, tool: &str) -> bool {
+        let rules = &self.tools;
+        let whole = |rule: &ToolRule| rule.subject.is_none() && rule.is_about(tool, Reading::Wide);
+        let listed = |rules: &Vec<ToolRule>| rules.iter().any(|rule| rule.is_about(tool, Reading::Narrow));
+        self.enforce() == Enforce::Decide
+            && (rules.deny.iter().any(whole) || rules.allow.as_ref().is_some_and(|allow| !listed(allow)))
+    }
+}
 
 impl Judge<'_> {
     pub(super) fn tools(&mut self) {

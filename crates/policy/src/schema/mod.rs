@@ -11,7 +11,6 @@ use writ_core::json::{Object, Value};
 
 use crate::enforce::Confine;
 use crate::error::{Found, did_you_mean};
-use crate::members::FailFast;
 
 pub use editor::json_schema;
 pub use table::ROOT;
@@ -172,11 +171,6 @@ pub fn not_enforced(document: &Value) -> Vec<String> {
     let members = document.as_object().into_iter().flat_map(Object::iter);
     let pending = |name: &str| ROOT.iter().any(|field| field.name == name && !field.enforced);
     let each = |(name, value): (&str, &Value)| match (name, value.as_object()) {
-        // Of limits some stop the next call, and others do nothing.
-        ("limits", Some(limits)) => {
-            let idle = limits.iter().filter(|(limit, _)| !FailFast::acts_on(document, limit));
-            idle.map(|(limit, _)| join("/limits", limit)).collect()
-        }
         ("grants", Some(grants)) => grants.iter().flat_map(|(grant, _)| idle_grants(document, grant)).collect(),
         // What a single agent uses is not counted yet.
         ("sublayouts", _) => idle_children(value),

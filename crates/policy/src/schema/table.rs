@@ -33,7 +33,7 @@ const COUNT: Kind = Kind::OrObject(&Kind::Count, &[required(field("value", Kind:
 const WHEN: Field = field(
     "enforcement",
     Kind::Word(&["fail-fast", "post-hoc"]),
-    "`fail-fast` stops at once, `post-hoc` is checked at the end.",
+    "`fail-fast` stops at once, `post-hoc` is checked at the end. Left out: `fail-fast`.",
 );
 
 const LIMITS: &[Field] = &[
@@ -243,7 +243,7 @@ pub const ROOT: &[Field] = &[
         ]),
         "Resources the agent's identity may use.",
     ),
-    field("limits", Kind::Object(LIMITS), "How much it may consume."),
+    enforced(field("limits", Kind::Object(LIMITS), "How much a session may use: spec/limits.md.")),
     enforced(field(
         "tools",
         Kind::Object(&[

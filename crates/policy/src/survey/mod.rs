@@ -26,7 +26,8 @@ use writ_shell::{Access, Dir, Listing, NetTarget, Part};
 
 use crate::facts::{Facts, Host, HostFact, PathFact, TextFact, UnresolvedFact};
 use crate::glob::unfold;
-use crate::judge::{Tally, judge_alone};
+use crate::judge::judge_alone;
+use crate::limits::Tally;
 use crate::policy::Policy;
 use crate::protect::Setting;
 use crate::rules::{Reading, ToolPattern, ToolRule, text_matches};

@@ -97,9 +97,13 @@ impl Survey<'_> {
         let tracked: Vec<String> =
             look.index.entries.iter().map(|entry| entry.path.clone()).filter(|path| ruled(path)).collect();
         let found = look.found(&tracked, &ruled);
-        let (paths, kind) = match found {
-            Found::Touched(paths) => (paths, PathKind::Found),
-            Found::Open => (look.among(tracked), PathKind::Maybe),
+        // A search looks into files on disk, or with an option into what git keeps of them.
+        let stored = access == Access::Read;
+        let (paths, kind) = match (found, stored) {
+            (Found::Touched(paths), true) => (paths, PathKind::Stored),
+            (Found::Touched(paths), false) => (paths, PathKind::Found),
+            (Found::Open, true) => (look.among(tracked), PathKind::PerhapsStored),
+            (Found::Open, false) => (look.among(tracked), PathKind::Maybe),
         };
         for path in paths.iter().take(4) {
             let fact = self.tracked(look, path, access, kind);

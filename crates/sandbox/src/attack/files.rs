@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::{Attack, World, of};
+use crate::sys::attempt;
 
 pub const ATTACKS: &[Attack] = &[
     Attack { id: "F01", words: "read a denied file", run: |world| read(&outside(world)) },
@@ -35,19 +36,19 @@ pub const ATTACKS: &[Attack] = &[
     Attack { id: "P11", words: "write outside through a link", run: write_through_link },
 ];
 
-fn below(world: &World, name: &str) -> PathBuf {
+pub(super) fn below(world: &World, name: &str) -> PathBuf {
     world.folder.as_path().join(name)
 }
 
-fn outside(world: &World) -> PathBuf {
+pub(super) fn outside(world: &World) -> PathBuf {
     below(world, "outside")
 }
 
-fn denied(world: &World) -> PathBuf {
+pub(super) fn denied(world: &World) -> PathBuf {
     below(world, "open/denied/file")
 }
 
-fn rooted(path: &Path) -> PathBuf {
+pub(super) fn rooted(path: &Path) -> PathBuf {
     let mut rooted = PathBuf::from("/proc/self/root");
     rooted.push(path.strip_prefix("/").unwrap_or(path));
     rooted
@@ -60,11 +61,11 @@ fn through_process(world: &World) -> Result<(), Errno> {
 }
 
 /// A name of this process's own in the open folder.
-fn own(world: &World, name: &str) -> PathBuf {
+pub(super) fn own(world: &World, name: &str) -> PathBuf {
     below(world, "open").join(format!("{name}-{}", std::process::id()))
 }
 
-fn read(path: &Path) -> Result<(), Errno> {
+pub(super) fn read(path: &Path) -> Result<(), Errno> {
     let metadata = fs::metadata(path).map_err(|error| of(&error))?;
     if metadata.is_dir() {
         return fs::read_dir(path).map(drop).map_err(|error| of(&error));
@@ -77,26 +78,26 @@ fn read(path: &Path) -> Result<(), Errno> {
     }
 }
 
-fn any(paths: &[crate::HostPath], attempt: impl Fn(&Path) -> Result<(), Errno>) -> Result<(), Errno> {
+pub(super) fn any(paths: &[crate::HostPath], attempt: impl Fn(&Path) -> Result<(), Errno>) -> Result<(), Errno> {
     if paths.iter().any(|path| attempt(path.as_path()).is_ok()) { Ok(()) } else { Err(Errno::ACCESS) }
 }
 
 /// Whether the kernel says that it could be written.
-fn could_write(path: &Path) -> Result<(), Errno> {
+pub(super) fn could_write(path: &Path) -> Result<(), Errno> {
     access(path, Access::WRITE_OK)
 }
 
 /// Opens for writing, and writes nothing.
-fn write(path: &Path) -> Result<(), Errno> {
+pub(super) fn write(path: &Path) -> Result<(), Errno> {
     OpenOptions::new().append(true).open(path).map(drop).map_err(|error| of(&error))
 }
 
-fn create(path: &Path) -> Result<(), Errno> {
+pub(super) fn create(path: &Path) -> Result<(), Errno> {
     fs::write(path, "").map_err(|error| of(&error))?;
     fs::remove_file(path).map_err(|error| of(&error))
 }
 
-fn then_remove(path: &Path, result: Result<(), Errno>) -> Result<(), Errno> {
+pub(super) fn then_remove(path: &Path, result: Result<(), Errno>) -> Result<(), Errno> {
     // It may not have been made.
     fs::remove_file(path).unwrap_or_default();
     result
@@ -145,6 +146,7 @@ fn path_descriptor(world: &World) -> Result<(), Errno> {
 }
 
 fn uncover(world: &World) -> Result<(), Errno> {
+    attempt::own_ground(libc::CLONE_NEWNS);
     // Outside nothing covers it, which is as good.
     match unmount(denied(world).as_os_str(), UnmountFlags::DETACH) {
         Ok(()) | Err(Errno::INVAL) => read(&denied(world)),

@@ -9,20 +9,23 @@ use rustix::process::{chroot, setsid};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::thread::{capabilities, no_new_privs};
 
-use super::{Attack, of};
+use super::{Attack, World, of};
 use crate::sys::attempt;
 
 pub const ATTACKS: &[Attack] = &[
     Attack { id: "K01", words: "make an io_uring", run: |_| attempt::ring() },
     Attack { id: "K02", words: "enter a user namespace", run: |_| attempt::user_namespace() },
     Attack { id: "K03", words: "enter one by clone3", run: |_| attempt::clone_behind_a_pointer() },
-    Attack { id: "K04", words: "mount over /tmp", run: |_| mount_over() },
+    Attack { id: "K04", words: "mount over /tmp", run: mount_over },
     Attack {
         id: "K05",
         words: "begin a mount by descriptor",
-        run: |_| fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).map(drop),
+        run: |_| {
+            attempt::own_ground(libc::CLONE_NEWNS);
+            fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).map(drop)
+        },
     },
-    Attack { id: "K06", words: "change the root", run: |_| chroot("/") },
+    Attack { id: "K06", words: "change the root", run: |_| change_root() },
     Attack { id: "K07", words: "open a file by its handle", run: |_| attempt::handle() },
     Attack { id: "K08", words: "open core_pattern for writing", run: |_| writable("/proc/sys/kernel/core_pattern") },
     Attack { id: "K09", words: "open sysrq for writing", run: |_| writable("/proc/sysrq-trigger") },
@@ -40,12 +43,20 @@ pub const ATTACKS: &[Attack] = &[
     Attack { id: "I18", words: "push input into the terminal", run: |_| push_input() },
 ];
 
-fn mount_over() -> Result<(), Errno> {
-    // In a namespace of its own, so that nothing is left where it succeeds.
-    attempt::mount_namespace()?;
-    let private = rustix::mount::MountPropagationFlags::PRIVATE | rustix::mount::MountPropagationFlags::REC;
-    rustix::mount::mount_change("/", private)?;
+/// Where it succeeds it is in mounts of its own, so that nothing is left.
+fn mount_over(world: &World) -> Result<(), Errno> {
+    apart(world, libc::CLONE_NEWNS)?;
     mount("none", "/tmp", "tmpfs", MountFlags::empty(), None)
+}
+
+fn change_root() -> Result<(), Errno> {
+    attempt::own_ground(0);
+    chroot("/")
+}
+
+/// Namespaces of its own; outside nothing is tried without them.
+pub(super) fn apart(world: &World, namespaces: i32) -> Result<(), Errno> {
+    if attempt::own_ground(namespaces) || world.inside { Ok(()) } else { Err(Errno::PERM) }
 }
 
 fn writable(path: &str) -> Result<(), Errno> {

@@ -39,9 +39,9 @@ pub const ATTACKS: &[Attack] = &[
     Attack {
         id: "N12",
         words: "make a raw socket",
-        run: |_| socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP),
+        run: |_| own_socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP),
     },
-    Attack { id: "N13", words: "make a packet socket", run: |_| socket(libc::AF_PACKET, libc::SOCK_RAW, 0) },
+    Attack { id: "N13", words: "make a packet socket", run: |_| own_socket(libc::AF_PACKET, libc::SOCK_RAW, 0) },
     Attack { id: "N14", words: "make a vsock socket", run: |_| socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0) },
     Attack {
         id: "N16",
@@ -55,8 +55,16 @@ pub const ATTACKS: &[Attack] = &[
     },
 ];
 
-fn socket(family: i32, kind: i32, protocol: i32) -> Result<(), Errno> {
+pub(super) fn socket(family: i32, kind: i32, protocol: i32) -> Result<(), Errno> {
     attempt::socket(family, kind, protocol).map(drop)
+}
+
+/// The same, in a network of its own where one can be had.
+fn own_socket(family: i32, kind: i32, protocol: i32) -> Result<(), Errno> {
+    socket(family, kind, protocol).or_else(|_| {
+        attempt::own_ground(libc::CLONE_NEWNET);
+        socket(family, kind, protocol)
+    })
 }
 
 fn abstract_socket(world: &World) -> Result<(), Errno> {
@@ -84,8 +92,10 @@ fn environment(world: &World) -> Result<(), Errno> {
     std::fs::read(format!("/proc/{}/environ", world.process)).map(drop).map_err(|error| of(&error))
 }
 
+/// Of the first process, or of the one that started this program: inside they are the same.
 fn first_process() -> Result<(), Errno> {
-    std::fs::read("/proc/1/environ").map(drop).map_err(|error| of(&error))
+    let read = |pid: i32| std::fs::read(format!("/proc/{pid}/environ")).map(drop).map_err(|error| of(&error));
+    read(1).or_else(|error| read(super::starter().ok_or(error)?))
 }
 
 fn enter_network(world: &World) -> Result<(), Errno> {
@@ -93,10 +103,11 @@ fn enter_network(world: &World) -> Result<(), Errno> {
     move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
 }
 
-fn kernel_address(world: &World) -> libc::sockaddr_in {
+/// An address of the host's loopback.
+pub(super) fn kernel_address(port: u16) -> libc::sockaddr_in {
     libc::sockaddr_in {
         sin_family: libc::sa_family_t::try_from(libc::AF_INET).unwrap_or_default(),
-        sin_port: world.tcp.to_be(),
+        sin_port: port.to_be(),
         sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(Ipv4Addr::LOCALHOST.octets()) },
         sin_zero: [0; 8],
     }
@@ -104,10 +115,10 @@ fn kernel_address(world: &World) -> libc::sockaddr_in {
 
 fn multipath(world: &World) -> Result<(), Errno> {
     let socket = attempt::socket(libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_MPTCP)?;
-    attempt::connect(&socket, &kernel_address(world))
+    attempt::connect(&socket, &kernel_address(world.tcp))
 }
 
 fn fast_open(world: &World) -> Result<(), Errno> {
     let socket = attempt::socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
-    attempt::fast_open(&socket, &kernel_address(world))
+    attempt::fast_open(&socket, &kernel_address(world.tcp))
 }

@@ -47,9 +47,9 @@ pub fn build(orders: &mut Orders) -> Result<(), Failed> {
     for (item, placed) in orders.plan.placed.iter().enumerate() {
         ready.place(placed).map_err(|(step, error)| (step, error, item))?;
     }
-    // The old root holds the tree of its own.
-    let left = if orders.plan.own_root { &old_root } else { &tree };
-    leave(left).at(Step::Root)
+    // The tree of its own lies over the old root, which lies over the new one: whatever is left there is what `..` leads to.
+    leave(&tree).at(Step::Root)?;
+    if orders.plan.own_root { leave(&old_root).at(Step::Root) } else { Ok(()) }
 }
 
 /// What is put in places.

@@ -18,7 +18,8 @@ pub fn plan(confinement: &Confinement, abi: ABI) -> Result<Plan, PlanError> {
     let open = confinement.reading == Reading::Open;
     let mut readable = if open { vec![PathBuf::from("/")] } else { vec![PathBuf::from("/proc")] };
     if !open {
-        for path in confinement.readable.iter().map(HostPath::as_path).chain([confinement.folder.as_path()]) {
+        // Not the folder it starts in: a right on it would be one on all below it. To enter it needs none.
+        for path in confinement.readable.iter().map(HostPath::as_path) {
             let resolved = look(path)?;
             let folder = present(path, &resolved)?;
             let rights = if folder { reading() } else { of_a_file(reading(), abi) };
@@ -46,7 +47,8 @@ pub fn plan(confinement: &Confinement, abi: ABI) -> Result<Plan, PlanError> {
         }
     }
     let shown = confinement.binds.iter().map(|bind| &bind.target).chain(&confinement.devices);
-    let shown = shown.chain(&confinement.temporary_folder).next();
+    let shown =
+        shown.chain(&confinement.temporary_folder).chain(confinement.home.as_ref().map(|home| &home.target)).next();
     if let Some(path) = shown {
         return Err(PlanError::NeedsMounts(path.as_path().to_owned()));
     }
@@ -59,6 +61,7 @@ pub fn plan(confinement: &Confinement, abi: ABI) -> Result<Plan, PlanError> {
             plan.rights.push((bytes(path.as_ref())?, (of_a_file(reading(), abi) | change).bits()));
         }
     }
-    plan.rights.push((bytes("/proc".as_ref())?, (reading() | AccessFs::WriteFile).bits()));
+    // What can be written there changes other processes of the same user, too.
+    plan.rights.push((bytes("/proc".as_ref())?, reading().bits()));
     Ok(plan)
 }

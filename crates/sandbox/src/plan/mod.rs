@@ -66,8 +66,8 @@ pub struct Plan {
     pub lent: Vec<usize>,
     /// Folders whose changes go elsewhere.
     pub layers: Vec<Layer>,
-    /// Made in the folder for temporary files, parents first, for what is shown below it: where, and whether a folder.
-    pub grounds: Vec<(PathBuf, bool)>,
+    /// Made in folders of the command's own, parents first, for what is shown below them.
+    pub grounds: Vec<MountPoint>,
     /// Put in their places, in this order.
     pub placed: Vec<Placed>,
     /// Names that are not there yet, and are kept so.
@@ -83,8 +83,11 @@ pub const CHANGES: &str = "changes";
 
 /// Of a layer, the folder that the kernel works in while this process runs a command: two must not share one.
 pub fn work() -> String {
-    format!("work-{}", std::process::id())
+    format!("{WORK}{}", std::process::id())
 }
+
+/// What those are called, before a number.
+pub const WORK: &str = "work-";
 
 /// An overlay.
 #[derive(Debug)]
@@ -97,6 +100,17 @@ pub struct Layer {
     pub changes: CString,
     /// There, what the kernel works in.
     pub work: CString,
+}
+
+/// What something is shown on, in a folder of the host that is the command's.
+#[derive(Debug)]
+pub struct MountPoint {
+    /// The folder.
+    pub within: PathBuf,
+    /// Where, from there.
+    pub path: PathBuf,
+    /// Whether it is a folder.
+    pub folder: bool,
 }
 
 /// Something made in the sandbox's own tree.

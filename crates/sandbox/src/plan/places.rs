@@ -26,7 +26,7 @@ pub enum Entry {
     Own { name: String, writable: bool },
     /// A folder of the host whose changes go to a layer.
     Layered { layer: PathBuf },
-    /// A folder of the host for temporary files, which is no part of what the host has there.
+    /// A folder of the host for what the command writes, which is no part of what the host has there.
     Temporary { source: PathBuf },
     /// A file of the sandbox's own, by its name in the tree.
     Written { name: String, text: Vec<u8> },
@@ -87,7 +87,8 @@ impl Places {
         if fresh_proc {
             self.entries.insert("/proc".into(), Entry::Processes);
         } else {
-            self.entries.insert("/proc".into(), Entry::Grant { writable: true, folder: true, owned: false });
+            // The host's, with processes of the same user: what can be written there changes those.
+            self.entries.insert("/proc".into(), Entry::Grant { writable: false, folder: true, owned: false });
         }
         Ok(())
     }
@@ -106,6 +107,12 @@ impl Places {
         }
         for path in &confinement.masked {
             self.masked.insert(look(path.as_path())?.path);
+        }
+        if let Some(home) = &confinement.home {
+            let (source, target) = (look(home.source.as_path())?, look(home.target.as_path())?);
+            present(home.source.as_path(), &source)?;
+            self.links.extend(target.links);
+            self.entries.insert(target.path, Entry::Temporary { source: source.path });
         }
         for path in &confinement.writable {
             let resolved = look(path.as_path())?;

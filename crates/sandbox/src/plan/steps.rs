@@ -10,8 +10,8 @@ use landlock::{Access, AccessFs};
 
 use super::places::{Entry, Places, look};
 use super::{
-    CHANGES, Ground, HERE, Layer, Made, MadeKind, Placed, Plan, PlanError, Reserve, Reserved, What, below, of_a_file,
-    reading, text, work, writing,
+    CHANGES, Ground, HERE, Layer, Made, MadeKind, MountPoint, Placed, Plan, PlanError, Reserve, Reserved, What, below,
+    of_a_file, reading, text, work, writing,
 };
 use crate::confinement::Confinement;
 
@@ -65,6 +65,7 @@ impl Steps {
         let mut steps = Self { made: BTreeMap::new(), plan, writable: Vec::new() };
         for (path, kind) in [
             ("nothing", MadeKind::File(0)),
+            // Not an empty one: git would take what it tracks there for removed.
             ("nowhere", MadeKind::Folder(0)),
             ("empty", MadeKind::File(0o444)),
             ("here", MadeKind::Text(HERE.to_vec())),
@@ -205,12 +206,13 @@ impl Steps {
                 let rest = path.strip_prefix(above).unwrap_or(path);
                 self.make(&below(name, rest), kind)
             }
-            Some((above, Entry::Temporary { .. })) => {
+            Some((above, Entry::Temporary { source })) => {
                 let rest = path.strip_prefix(above).unwrap_or(path);
                 let mut folders: Vec<&Path> = rest.ancestors().skip(1).collect();
                 folders.retain(|folder| !folder.as_os_str().is_empty());
-                self.plan.grounds.extend(folders.into_iter().rev().map(|folder| (folder.to_owned(), true)));
-                self.plan.grounds.push((rest.to_owned(), folder));
+                let point = |path: &Path, folder| MountPoint { within: source.clone(), path: path.to_owned(), folder };
+                self.plan.grounds.extend(folders.into_iter().rev().map(|path| point(path, true)));
+                self.plan.grounds.push(point(rest, folder));
                 Ok(())
             }
             None if places.own_root => self.make(&below("root", path), kind),
@@ -236,8 +238,8 @@ impl Steps {
             let rights = if folder { change } else { of_a_file(change, abi) };
             self.plan.rights.push((text(&path)?, rights.bits()));
         }
-        let process = reading() | AccessFs::WriteFile;
-        self.plan.rights.push((text("/proc".as_ref())?, process.bits()));
+        // What can be written there changes processes that earlier runs left, or the next one's.
+        self.plan.rights.push((text("/proc".as_ref())?, reading().bits()));
         self.plan.folder = text(&look(confinement.folder.as_path())?.path)?;
         Ok(self.plan)
     }

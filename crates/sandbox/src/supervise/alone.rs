@@ -8,7 +8,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{DumpableBehavior, chdir, set_dumpable_behavior};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, chdir, dumpable_behavior, set_dumpable_behavior};
 
 use crate::sys::process::{go_on_alone, replace_streams};
 
@@ -25,4 +26,23 @@ pub fn detach() -> io::Result<File> {
 /// From here on nobody of the same user can look into this process.
 pub fn close_to_others() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// While it lives, nobody of the same user can look into this process, and it leaves no core.
+pub struct Closed(DumpableBehavior);
+
+impl Closed {
+    /// Closes it.
+    pub fn now() -> Result<Self, Errno> {
+        let before = dumpable_behavior()?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        // What cannot be undone leaves it closed.
+        set_dumpable_behavior(self.0).unwrap_or_default();
+    }
 }

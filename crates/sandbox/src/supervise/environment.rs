@@ -38,6 +38,14 @@ fn matches(pattern: &str, name: &OsStr) -> bool {
     }
 }
 
+/// Names of the caller's variables that do not pass.
+pub fn dropped(environment: &Environment) -> Vec<String> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    let set = |name: &OsString| environment.set.iter().any(|(other, _)| other == name);
+    let dropped = names.filter(|name| !passes(environment, name) && !set(name));
+    dropped.filter_map(|name| name.into_string().ok()).collect()
+}
+
 /// `NAME=value`, as `execve` takes it. A zero byte cannot be passed on, so such a variable is not.
 pub fn texts(variables: &[(OsString, OsString)]) -> Vec<CString> {
     let text = |(name, value): &(OsString, OsString)| {

@@ -47,7 +47,8 @@ pub fn await_ready(
     let http = sockets.next().map(TcpListener::from);
     let direct = sockets.by_ref().take(ports.direct.len()).map(TcpListener::from).collect();
     let hooks = ports.hooks.and_then(|_| sockets.next()).map(TcpListener::from);
-    Ok(Listeners { http, direct, dns: sockets.next().map(UdpSocket::from), hooks, mounts: None })
+    let dns = sockets.next().map(UdpSocket::from);
+    Ok(Listeners { http, direct, dns, hooks, ..Listeners::default() })
 }
 
 /// The first process, where another started it for this one.

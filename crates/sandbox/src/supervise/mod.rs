@@ -4,6 +4,7 @@
 //! run is left, and with the supervisor's own death (even by `SIGKILL`) the kernel ends them.
 
 mod alone;
+mod connected;
 mod environment;
 mod error;
 mod group;
@@ -28,20 +29,21 @@ use std::time::{Duration, Instant};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
-use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, dumpable_behavior, pidfd_send_signal, set_dumpable_behavior,
-    waitid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use writ_policy::Grant;
 
-use crate::confinement::{Confinement, Shown};
+use crate::confinement::{Confinement, Network, Shown};
 use crate::features::Features;
 use crate::inside::{self, Join, Orders};
 use crate::message::{self, Failure, Message};
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
+use alone::Closed;
 pub use alone::{close_to_others, detach};
+use connected::Sockets;
+pub use connected::{Asked, Connected};
+pub use environment::dropped;
 pub use error::RunError;
 use error::outside;
 use group::Group;
@@ -50,7 +52,7 @@ pub use identity::STAND_IN;
 pub use noted::{Act, Noted, Use};
 use prepare::Prepared;
 pub use refusals::{Observer, Refused};
-use refusals::{Seen, Watch};
+use refusals::{Seeing, Seen, Watch};
 use reserved::Names;
 pub use reserved::sweep;
 pub use shared::{Book, Joined, Lease, Shared, listen};
@@ -132,6 +134,8 @@ pub struct Listeners {
     pub dns: Option<UdpSocket>,
     /// For a client's hooks.
     pub hooks: Option<TcpListener>,
+    /// Where there are no namespaces, what the run asks for instead.
+    pub connected: Option<Connected>,
     /// Where namespaces are shared, what stands for the run's own mounts: all its processes have them, and no others.
     pub mounts: Option<OwnedFd>,
 }
@@ -218,7 +222,8 @@ pub fn carry_out<T>(
     host: Host<'_>,
     ready: impl FnOnce(Listeners) -> io::Result<T>,
 ) -> Result<Outcome, RunError> {
-    let (program, noting, observer) = (command.program.clone(), command.noted, command.observer.clone());
+    let (program, observer) = (command.program.clone(), command.observer.clone());
+    let (telling, noting) = (command.watched, command.noted);
     let forwarded = Mask::of(watch::FORWARDED);
     let ignored = Ignored::now();
     // Held back from here on, so that threads the caller starts in `ready` leave them to this one.
@@ -234,14 +239,19 @@ pub fn carry_out<T>(
     group.join(between.pid()).map_err(|error| RunError::Outside("enter the control group", error))?;
     let plan = &orders.plan;
     let explain = |failure| prepare::explain(failure, plan, &program);
-    let (sandbox, listeners) = stand(&ours, between, &prepared, &orders, confinement, explain)?;
+    let (sandbox, mut listeners) = stand(&ours, between, &prepared, &orders, confinement, explain)?;
+    let sockets = Sockets::begin(&orders, &mut listeners).map_err(|error| RunError::Outside("make sockets", error))?;
     names.placed();
+    if let Some(mounts) = &listeners.mounts {
+        note_mounts(confinement, mounts)?;
+    }
     // What the caller holds from here on is in no core and in nobody's reach.
     let closed = Closed::now().map_err(outside("close this process"))?;
     let kept = ready(listeners).map_err(RunError::Caller)?;
     message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
     let (handle, listener) = await_started(&ours, orders.watched.is_some(), explain)?;
-    let watch = listener.map(|listener| Watch::begin(listener, confinement, noting, observer)).transpose();
+    let seeing = Seeing { confinement: telling.then_some(confinement), noting, observer, sockets };
+    let watch = listener.map(|listener| Watch::begin(listener, seeing)).transpose();
     let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;
     let deadline = confinement.limits.wall_time.map(|limit| started + Duration::from_millis(limit));
     let run = watch::Run { socket: &ours, signals: &signals, sandbox: &sandbox, command: handle, deadline };
@@ -271,6 +281,12 @@ pub fn carry_out<T>(
         Ok(Err(failure)) => Err(explain(failure)),
         Err(error) => Err(RunError::Outside("watch the command", error.into())),
     }
+}
+
+/// Layers are in the hands of all that have these mounts.
+fn note_mounts(confinement: &Confinement, mounts: &OwnedFd) -> Result<(), RunError> {
+    let number = rustix::fs::fstat(mounts).map_err(outside("look at mounts"))?.st_ino;
+    confinement.layered.iter().try_for_each(|layered| temporary::note_mounts(layered.layer.as_path(), number))
 }
 
 /// How many milliseconds what failed is waited for.
@@ -308,7 +324,8 @@ fn stand(
     }
     message::send(socket, Message::Mapped, &[]).map_err(outside("begin"))?;
     if orders.join.is_none() {
-        return Ok((between, await_ready(socket, &confinement.network, explain)?));
+        let network = if orders.namespaces { &confinement.network } else { &Network::Open };
+        return Ok((between, await_ready(socket, network, explain)?));
     }
     let stands = await_joined(socket, &explain).and_then(|first| Ok((first, await_mounts(socket, &explain)?)));
     // It has done its part.
@@ -337,24 +354,6 @@ struct Restore(Mask);
 impl Drop for Restore {
     fn drop(&mut self) {
         self.0.restore();
-    }
-}
-
-/// While it lives, nobody of the same user can look into this process, and it leaves no core.
-struct Closed(DumpableBehavior);
-
-impl Closed {
-    fn now() -> Result<Self, Errno> {
-        let before = dumpable_behavior()?;
-        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for Closed {
-    fn drop(&mut self) {
-        // What cannot be undone leaves it closed.
-        set_dumpable_behavior(self.0).unwrap_or_default();
     }
 }
 

@@ -9,11 +9,12 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, RulesetError, Scope,
 };
 use rustix::process::Resource;
+use seccompiler::sock_filter;
 
 use super::identity::{self, Who};
 use super::{Command, Joined, RunError, environment, temporary};
-use crate::calls;
-use crate::confinement::{Confinement, Limits, Network};
+use crate::calls::{self, Watched};
+use crate::confinement::{Confinement, Limits, Network, UnixSockets};
 use crate::features::{Features, Layer, Level};
 use crate::inside::{Join, Orders};
 use crate::message::{Failure, Step};
@@ -40,11 +41,9 @@ pub fn prepare(
     if let Some(missing) = features.missing(Level::Landlock).first().filter(|_| !namespaces) {
         return Err(RunError::Layer(*missing));
     }
-    if !namespaces && matches!(confinement.network, Network::Proxied(_)) {
-        return Err(RunError::Layer(Layer::Networks));
-    }
     let identity = identity::of(confinement, features)?;
     let abi = features.landlock_abi().ok_or(RunError::Layer(Layer::Landlock))?;
+    let (filters, watched) = filters(confinement, &command, features, (abi, namespaces))?;
     let variables = environment::of(&confinement.environment, std::env::vars_os(), command.environment);
     folders(confinement, features, &identity)?;
     let home =
@@ -55,9 +54,7 @@ pub fn prepare(
         Ground { landlock: abi, fresh_proc: features.fresh_proc, stand_in: identity.mapped, namespaces },
         &Account { uid: identity.uid, gid: identity.gid, home },
     )?;
-    if let Some(folder) = &confinement.temporary_folder {
-        temporary::make_grounds(folder.as_path(), &plan.grounds)?;
-    }
+    temporary::make_grounds(&plan.grounds, &identity)?;
     let owners = command.shared.as_mut().and_then(|shared| shared.owners.take());
     let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
     for (slot, tree) in identity::lend_trees(&identity, &plan, owners)? {
@@ -65,15 +62,6 @@ pub fn prepare(
             *place = Some(tree);
         }
     }
-    let setting = calls::Setting {
-        unix_sockets: confinement.unix_sockets,
-        namespaces,
-        internet: namespaces || confinement.network == Network::Open,
-        signals_kept: abi >= ABI::V6,
-    };
-    let filters = calls::filters(setting)
-        .map_err(|error| RunError::Outside("make filters on system calls", io::Error::other(error)))?;
-    let watched = (command.watched && features.notifications).then(|| calls::watched(command.noted));
     let text = |text: OsString| CString::new(text.into_vec());
     let arguments: Result<Vec<CString>, _> =
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
@@ -109,10 +97,41 @@ pub fn prepare(
     Ok((Prepared { namespaces: made, identity }, orders))
 }
 
+/// A filter, as the kernel takes it.
+type Filter = Vec<sock_filter>;
+
+/// Filters on system calls, and the one that hands calls over.
+fn filters(
+    confinement: &Confinement,
+    command: &Command,
+    features: &Features,
+    (abi, namespaces): (ABI, bool),
+) -> Result<(Vec<Filter>, Option<Filter>), RunError> {
+    let connected = !namespaces && matches!(confinement.network, Network::Proxied(_));
+    if connected && confinement.unix_sockets == UnixSockets::Open {
+        // Whose address is connected to would be decided by memory that may change behind the answer.
+        return Err(RunError::Layer(Layer::Networks));
+    }
+    let setting = calls::Setting {
+        unix_sockets: confinement.unix_sockets,
+        namespaces,
+        internet: namespaces || confinement.network == Network::Open,
+        connected,
+        signals_kept: abi >= ABI::V6,
+    };
+    let filters = calls::filters(setting)
+        .map_err(|error| RunError::Outside("make filters on system calls", io::Error::other(error)))?;
+    let naming = command.watched && features.notifications;
+    let which = Watched { naming, asking: naming && command.noted, connecting: connected };
+    let watched = (naming || connected).then(|| calls::watched(which));
+    Ok((filters, watched))
+}
+
 /// Makes the folders for what it writes, where an earlier command did not.
 fn folders(confinement: &Confinement, features: &Features, identity: &Who) -> Result<(), RunError> {
     let namespaces = features.missing(Level::Namespaces).is_empty();
-    if let Some(folder) = confinement.temporary_folder.as_ref().filter(|_| namespaces) {
+    let own = [confinement.temporary_folder.as_ref(), confinement.home.as_ref().map(|home| &home.source)];
+    for folder in own.into_iter().flatten().filter(|_| namespaces) {
         temporary::make(folder.as_path(), identity, &[])?;
     }
     if let Some(first) = confinement.layered.first() {
@@ -124,6 +143,7 @@ fn folders(confinement: &Confinement, features: &Features, identity: &Who) -> Re
         }
     }
     for layered in &confinement.layered {
+        temporary::sweep_works(layered.layer.as_path());
         temporary::make(layered.layer.as_path(), identity, &[CHANGES, &work()])?;
     }
     Ok(())

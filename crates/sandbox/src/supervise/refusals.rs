@@ -19,8 +19,11 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, open, 
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use super::connected::Sockets;
 use super::noted::{Act, Noted, Notes};
+use crate::calls::CONNECTING;
 use crate::confinement::{Confinement, Reading};
+use crate::host_path::HostPath;
 use crate::sys::notify::{self, Call};
 
 /// Most paths that are told of one run.
@@ -67,6 +70,18 @@ impl std::fmt::Debug for Observer {
     }
 }
 
+/// What is looked at.
+pub struct Seeing<'a> {
+    /// What the command may reach, where it is told what it was refused.
+    pub confinement: Option<&'a Confinement>,
+    /// Whether what is not refused is kept too.
+    pub noting: bool,
+    /// Who is told of what it changes.
+    pub observer: Option<Observer>,
+    /// Who makes its sockets, where it makes none itself.
+    pub sockets: Option<Sockets>,
+}
+
 /// A command that is watched.
 pub struct Watch {
     thread: JoinHandle<Seen>,
@@ -76,18 +91,20 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins; with `noting`, what is not refused is kept too.
-    pub fn begin(
-        listener: OwnedFd,
-        confinement: &Confinement,
-        noting: bool,
-        observer: Option<Observer>,
-    ) -> io::Result<Self> {
-        let given = Given::of(confinement);
-        let notes = noting.then(Notes::default);
+    /// Begins.
+    pub fn begin(listener: OwnedFd, seeing: Seeing<'_>) -> io::Result<Self> {
+        let given = seeing.confinement.map(Given::of);
+        let notes = seeing.noting.then(Notes::default);
+        let (observer, mut sockets) = (seeing.observer, seeing.sockets);
         let (listener, over) = (Arc::new(listener), Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?));
         let (calls, until) = (Arc::clone(&listener), Arc::clone(&over));
-        let thread = thread(move || watch(&calls, Some(&until), Some(&given), notes, observer.as_ref()))?;
+        let thread = thread(move || {
+            if let Some(Err(_)) = sockets.as_ref().map(Sockets::come_near) {
+                // Nobody answers: every call that is handed over fails.
+                return Seen::default();
+            }
+            watch(&calls, Some(&until), given.as_ref(), notes, observer.as_ref(), sockets.as_mut())
+        })?;
         Ok(Self { thread, listener, over })
     }
 
@@ -105,7 +122,7 @@ impl Watch {
 
 /// Lets every call go on, whatever it names, until nobody is left who makes one.
 pub fn let_go_on(listener: OwnedFd, observer: Option<Observer>) -> io::Result<()> {
-    thread(move || watch(&listener, None, None, None, observer.as_ref())).map(drop)
+    thread(move || watch(&listener, None, None, None, observer.as_ref(), None)).map(drop)
 }
 
 fn thread(watch: impl FnOnce() -> Seen + Send + 'static) -> io::Result<JoinHandle<Seen>> {
@@ -119,6 +136,7 @@ fn watch(
     given: Option<&Given>,
     notes: Option<Notes>,
     observer: Option<&Observer>,
+    mut sockets: Option<&mut Sockets>,
 ) -> Seen {
     let mut watched = Watched { given, observer, notes, refused: Vec::new() };
     notify::hurry(listener.as_fd());
@@ -135,6 +153,10 @@ fn watch(
         }
         // Whoever made it may be gone.
         let Ok(call) = notify::next(listener.as_fd()) else { continue };
+        if let Some(sockets) = sockets.as_deref_mut().filter(|_| CONNECTING.contains(&call.number)) {
+            sockets.answer(listener.as_fd(), &call);
+            continue;
+        }
         if given.is_some() || observer.is_some() {
             named(&call).into_iter().flatten().for_each(|named| watched.take(&named));
         }
@@ -289,6 +311,8 @@ enum Right {
 /// What a confinement gives where.
 struct Given {
     places: BTreeMap<PathBuf, Right>,
+    /// The home, and what is in its place.
+    home: Option<(PathBuf, PathBuf)>,
     open: bool,
 }
 
@@ -323,7 +347,15 @@ impl Given {
         for layered in &confinement.layered {
             places.entry(layered.path.as_path().components().collect()).or_insert(Right::Write);
         }
-        Self { places, open: confinement.reading == Reading::Open }
+        let plain = |path: &HostPath| path.as_path().components().collect();
+        let home = confinement.home.as_ref().map(|home| (plain(&home.target), plain(&home.source)));
+        Self { places, home, open: confinement.reading == Reading::Open }
+    }
+
+    /// What a path in the home leads to.
+    fn at_home(&self, path: &Path) -> Option<PathBuf> {
+        let (home, own) = self.home.as_ref()?;
+        path.strip_prefix(home).ok().map(|rest| own.join(rest))
     }
 
     /// Whether a path is refused.
@@ -335,6 +367,8 @@ impl Given {
             Some(Right::Read) if named.changes() => Some(told(true)),
             Some(Right::Read | Right::Write) => None,
             None if OWN.iter().any(|own| named.path.starts_with(own)) => None,
+            None if named.changes() && self.at_home(&named.path).is_some() => None,
+            None if self.at_home(&named.path).is_some_and(|own| own.symlink_metadata().is_ok()) => None,
             None if named.changes() => read_only(named).then(|| told(false)),
             // What is not there is not refused.
             None => (!self.open && named.path.symlink_metadata().is_ok()).then(|| told(false)),

@@ -9,13 +9,17 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags, mkdirat, openat2, renameat_with};
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, chownat, mkdirat, openat2, renameat_with,
+    symlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::RunError;
 use super::identity::Who;
-use crate::plan::work;
+use super::shared;
+use crate::plan::{MountPoint, WORK, work};
 
 /// Makes it, unless an earlier run did.
 pub fn make(folder: &Path, who: &Who, within: &[&str]) -> Result<(), RunError> {
@@ -69,36 +73,75 @@ fn make_whole(folder: &Path, who: &Who) -> io::Result<()> {
     }
 }
 
+/// In what the kernel works in: the number of the mounts that have it, which what a command leaves running has, too.
+const MOUNTS: &str = "mounts";
+/// How many are there before those that nobody has are looked for.
+const WORKS: usize = 16;
+
+/// Notes who has it, for whoever comes when this process is gone.
+pub fn note_mounts(layer: &Path, mounts: u64) -> Result<(), RunError> {
+    let noted = top(&layer.join(work())).and_then(|folder| symlinkat(mounts.to_string(), folder, MOUNTS));
+    match noted {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(RunError::Outside("note who has a layer", error.into())),
+    }
+}
+
+/// Removes what the kernel worked in for processes that are gone, where nothing that they started has it any more.
+pub fn sweep_works(layer: &Path) {
+    let entries = fs::read_dir(layer).into_iter().flatten().flatten();
+    let works: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(WORK.as_bytes())))
+        .collect();
+    if works.len() <= WORKS {
+        return;
+    }
+    // Where nobody can say who is there, nothing is taken from anybody.
+    let Ok(held) = shared::all_mounts() else { return };
+    for work in works {
+        let number = work.file_name().and_then(|name| name.to_str()?.strip_prefix(WORK).map(str::to_owned));
+        let lives = number.is_none_or(|number| Path::new("/proc").join(number).exists());
+        let has = fs::read_link(work.join(MOUNTS)).ok().and_then(|text| text.to_str()?.parse::<u64>().ok());
+        if !lives && has.is_none_or(|mounts| !held.contains(&mounts)) {
+            remove_work(&work);
+        }
+    }
+}
+
 /// Removes what the kernel worked in for this process. Where that fails, it is a few bytes that nobody uses again.
 pub fn end_work(layer: &Path) {
-    let work = layer.join(work());
+    remove_work(&layer.join(work()));
+}
+
+fn remove_work(work: &Path) {
     // The kernel leaves it without any right.
     drop(fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700)));
     drop(fs::remove_dir_all(work));
 }
 
-/// Makes in it what something is shown on, parents first.
-pub fn make_grounds(folder: &Path, grounds: &[(PathBuf, bool)]) -> Result<(), RunError> {
-    let failed = |error: Errno| RunError::Outside("make a place in the folder for temporary files", error.into());
-    if grounds.is_empty() {
-        return Ok(());
-    }
-    let top = top(folder).map_err(failed)?;
-    grounds.iter().try_for_each(|(path, folder)| make_ground(&top, path, *folder)).map_err(failed)
+/// Makes what something is shown on, parents first.
+pub fn make_grounds(points: &[MountPoint], who: &Who) -> Result<(), RunError> {
+    let failed = |error: Errno| RunError::Outside("make a place in a folder of the command's", error.into());
+    points.iter().try_for_each(|point| make_ground(point, who)).map_err(failed)
 }
 
-fn make_ground(top: &OwnedFd, path: &Path, folder: bool) -> Result<(), Errno> {
+fn make_ground(point: &MountPoint, who: &Who) -> Result<(), Errno> {
     let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
+    let (Some(parent), Some(name)) = (point.path.parent(), point.path.file_name()) else { return Err(Errno::INVAL) };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let parent = openat2(top, parent, flags, Mode::empty(), inside)?;
-    let made = if folder {
+    let parent = openat2(top(&point.within)?, parent, flags, Mode::empty(), inside)?;
+    let made = if point.folder {
         mkdirat(&parent, name, Mode::from_raw_mode(0o755))
     } else {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         openat2(&parent, name, flags, Mode::from_raw_mode(0o644), inside).map(drop)
     };
+    if made.is_ok() && who.other && !who.mapped {
+        let (user, group) = (Uid::from_raw(who.uid), Gid::from_raw(who.gid));
+        chownat(&parent, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+    }
     match made {
         Err(Errno::EXIST) => Ok(()),
         other => other,

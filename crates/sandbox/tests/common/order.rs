@@ -11,6 +11,8 @@ pub struct Order {
     pub program: String,
     pub arguments: Vec<String>,
     pub test: bool,
+    /// All attacks, not the quick ones alone.
+    pub whole: bool,
     /// What it was refused is told at its end.
     pub told: bool,
 }
@@ -23,6 +25,7 @@ impl Order {
             program: "/bin/sh".into(),
             arguments: vec!["-c".into(), script.into()],
             test: false,
+            whole: false,
             told: false,
         }
     }

@@ -121,7 +121,7 @@ fn write(mut output: impl Write, mut waiting: Receiver<String>) {
 
 /// What comes next.
 #[derive(PartialEq, Eq, Debug)]
-enum Next {
+pub(super) enum Next {
     /// A line.
     Line,
     /// A line that was too long; it has been passed over.
@@ -130,7 +130,7 @@ enum Next {
     End,
 }
 
-fn next(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Next> {
+pub(super) fn next(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Next> {
     line.clear();
     let most = u64::try_from(MAX_MESSAGE).unwrap_or(u64::MAX).saturating_add(1);
     if input.by_ref().take(most).read_until(b'\n', line)? == 0 {

@@ -6,13 +6,16 @@
 
 mod arguments;
 mod evaluate;
+mod guarded;
 mod http;
 mod incoming;
 mod json_values;
 mod line_transport;
+pub mod proxy;
 mod resources;
 mod schemas;
 mod server;
+mod session;
 mod signer;
 mod stdio;
 mod verify;

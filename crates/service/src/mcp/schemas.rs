@@ -16,6 +16,25 @@ pub const RESOURCES: &str = "recourse_supported_resources";
 /// Verifies an attestation.
 pub const VERIFY: &str = "recourse_verify_attestation";
 
+/// Runs a shell line.
+pub const BASH: &str = "bash";
+/// Reads a file.
+pub const READ_FILE: &str = "read_file";
+/// Writes a file.
+pub const WRITE_FILE: &str = "write_file";
+/// Asks for a human's yes.
+pub const REQUEST_APPROVAL: &str = "request_approval";
+/// Says what a call would come to.
+pub const CHECK_TOOL: &str = "check_tool";
+/// Shows the policy.
+pub const GET_POLICY: &str = "get_policy";
+/// Shows the session.
+pub const GET_SESSION: &str = "get_session";
+/// Shows the identity.
+pub const GET_IDENTITY: &str = "get_identity";
+/// Gives a token.
+pub const GET_TOKEN: &str = "get_token";
+
 /// What the server is for, as its `instructions`.
 pub const INSTRUCTIONS: &str = "Ask before a command, a Terraform plan or a call to another server that could destroy something. \
     `riskAssessment` is the answer: allow and warn (tell the user) let it go on; escalate wants a human; block must not be run. A \
@@ -87,6 +106,47 @@ pub fn tools() -> Vec<Tool> {
     .collect()
 }
 
+/// The tools of a server that stands beside the agent's client.
+pub fn session_tools() -> Vec<Tool> {
+    let plain = |kind: &str, about: &str| json!({ "type": kind, "description": about });
+    let cwd = plain("string", "The folder it is about; this server's own when left out");
+    let call = json!({
+        "tool": plain("string", "The tool's name, such as `Bash` or `mcp__SERVER__TOOL`"),
+        "input": plain("object", "Its input, such as `{\"command\": \"git push\"}`"),
+        "cwd": cwd,
+    });
+    let line = json!({
+        "command": plain("string", "The line, as bash takes it"),
+        "cwd": cwd,
+        "timeout_seconds": plain("number", "How long it may take: 120 when left out, 600 at most"),
+    });
+    let path = plain("string", "The file, absolute or from this server's folder");
+    let file = json!({ "path": path });
+    let written = json!({ "path": path, "content": plain("string", "All of the file") });
+    vec![
+        tool(BASH, "Run a shell command", "Runs a shell command that the policy allows, and records it.")
+            .input(&line, &["command"])
+            .acts(),
+        tool(READ_FILE, "Read a file", "Reads a text file that the policy lets be read, and records that.")
+            .input(&file, &["path"]),
+        tool(WRITE_FILE, "Write a file", "Writes a whole file that the policy lets be written, and records that.")
+            .input(&written, &["path", "content"])
+            .acts(),
+        tool(REQUEST_APPROVAL, "Ask for approval", "Asks for a human's yes to exactly this action in this session.")
+            .input(&call, &["tool"]),
+        tool(CHECK_TOOL, "Check a call", "Says what the policy would say of a call. Nothing is run or recorded.")
+            .input(&call, &["tool"]),
+        tool(GET_POLICY, "Show the policy", "Shows the policy that governs here.").input(&json!({}), &[]),
+        tool(GET_SESSION, "Show the session", "Shows what this session has come to so far.").input(&json!({}), &[]),
+        tool(GET_IDENTITY, "Show the identity", "Says whether Writ has found out who this agent is.")
+            .input(&json!({}), &[]),
+        tool(GET_TOKEN, "Get a token", "Says whether Writ has a token for this session.").input(&json!({}), &[]),
+    ]
+    .into_iter()
+    .map(|shape| shape.0)
+    .collect()
+}
+
 struct Shape(Tool);
 
 fn tool(name: &'static str, title: &str, about: &'static str) -> Shape {
@@ -100,6 +160,15 @@ impl Shape {
         self.0.input_schema = object(json!({
             "type": "object", "properties": properties, "required": required, "additionalProperties": false,
         }));
+        self
+    }
+
+    /// It changes something.
+    fn acts(mut self) -> Self {
+        let title = self.0.title.clone().unwrap_or_default();
+        let hints =
+            ToolAnnotations::with_title(title).read_only(false).destructive(true).idempotent(false).open_world(true);
+        self.0.annotations = Some(hints);
         self
     }
 

@@ -13,12 +13,13 @@ use tokio::sync::Semaphore;
 use writ_core::json::{self, Object, Value};
 use writ_core::secret::hide;
 use writ_engine::attest::subject::Detail;
+use writ_engine::mcp::Gate;
 
 use super::arguments::Refusal;
 use super::evaluate::World;
 use super::signer::Instance;
 use super::verify::Foreign;
-use super::{evaluate, json_values, resources, schemas, verify};
+use super::{evaluate, guarded, json_values, resources, schemas, session, verify};
 
 /// How many calls are worked on at once.
 const AT_ONCE: usize = 4;
@@ -38,12 +39,18 @@ struct Inner {
     detail: Detail,
     foreign: Foreign,
     tools: Vec<Tool>,
+    /// The agent's session, where this process stands beside its client.
+    gate: Option<Gate>,
 }
 
 impl Server {
     /// A server for actions of that world, whose attestations show so much. `foreign` verifies what other instances issued.
-    pub fn new(world: World, instance: Instance, detail: Detail, foreign: Foreign) -> Self {
-        let inner = Inner { world, instance, detail, foreign, tools: schemas::tools() };
+    pub fn new(world: World, instance: Instance, detail: Detail, foreign: Foreign, gate: Option<Gate>) -> Self {
+        let mut tools = schemas::tools();
+        if gate.is_some() {
+            tools.extend(schemas::session_tools());
+        }
+        let inner = Inner { world, instance, detail, foreign, tools, gate };
         Self { inner: Arc::new(inner), turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
@@ -52,6 +59,13 @@ impl Server {
         match &self.inner.instance {
             Instance::Here { signer, .. } => Some(signer.url()),
             Instance::None | Instance::Broken(_) => None,
+        }
+    }
+
+    /// Ends the session that is this process's own.
+    pub(super) fn close(&self) {
+        if let Some(gate) = &self.inner.gate {
+            gate.close();
         }
     }
 
@@ -78,10 +92,29 @@ impl Inner {
             schemas::TERRAFORM => evaluate::terraform(&arguments, &at),
             schemas::MCP_CALL => evaluate::mcp_call(&arguments, &at),
             schemas::RESOURCES => resources::supported(&arguments),
+            name if name != schemas::VERIFY => self.about_session(name, &arguments),
             _ => {
                 let exact = exact.unwrap_or(Ok(Value::Null)).map_err(|error| error.to_string());
                 verify::verify(&arguments, exact, &self.instance, &self.foreign)
             }
+        }
+    }
+}
+
+impl Inner {
+    fn about_session(&self, name: &str, arguments: &Object) -> Result<Value, Refusal> {
+        let Some(gate) = &self.gate else { return Err(Refusal("there is no session here".to_owned())) };
+        match name {
+            schemas::BASH => guarded::bash(gate, arguments),
+            schemas::READ_FILE => guarded::read_file(gate, arguments),
+            schemas::WRITE_FILE => guarded::write_file(gate, arguments),
+            schemas::REQUEST_APPROVAL => guarded::request_approval(gate, arguments),
+            schemas::CHECK_TOOL => session::check(gate, arguments),
+            schemas::GET_POLICY => session::policy(gate),
+            schemas::GET_SESSION => Ok(session::session(gate)),
+            schemas::GET_IDENTITY => Ok(session::absent("identity", gate)),
+            schemas::GET_TOKEN => Ok(session::absent("token", gate)),
+            other => Err(Refusal(format!("there is no tool `{}`", hide(other)))),
         }
     }
 }

@@ -12,7 +12,8 @@ use super::{ServeError, asked_to_stop, runtime};
 pub fn serve(server: Server) -> Result<(), ServeError> {
     let (lines, writer) = LineTransport::start(BufReader::new(io::stdin()), io::stdout())?;
     let runtime = runtime()?;
-    let served = runtime.block_on(session(server, lines));
+    let served = runtime.block_on(session(server.clone(), lines));
+    server.close();
     runtime.shutdown_background();
     // The client may have stopped reading; then the writer's end is nothing to wait for.
     if served.as_ref().is_ok_and(|ended| *ended) {

@@ -3,6 +3,7 @@
 //! Owns finding and ending them. Refuses to trust a number: what is killed is what was looked at. Its invariant: whoever came from a run has
 //! its mounts, since nothing inside can leave them; who hides that from the caller is ended where it may come from the run.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -56,6 +57,12 @@ pub fn members(namespace: &File) -> io::Result<usize> {
 /// The number of one of a process's namespaces.
 pub fn number(pid: Pid, namespace: &str) -> io::Result<u64> {
     Ok(fs::metadata(format!("/proc/{}/ns/{namespace}", pid.as_raw_nonzero()))?.ino())
+}
+
+/// The mounts that processes have. Of those in a user namespace that this user made, every one can be looked into; what cannot is none of
+/// them, or gone.
+pub fn all_mounts() -> io::Result<HashSet<u64>> {
+    Ok(processes()?.into_iter().filter_map(|pid| number(pid, "mnt").ok()).collect())
 }
 
 /// Every process there is.

@@ -1,0 +1,272 @@
+//! What a session used so far, agent by agent, and how far its transcripts were read for it.
+//!
+//! Owns the counting: each message of the model's once, by its id, whatever file tells of it and however often (R18). What is kept
+//! between two readings is a convenience: without it everything is read again and comes out the same. Invariants: a reading never
+//! lowers what was counted, and no message counts twice, also where a transcript was rewritten or its end came late.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use writ_core::{Digest, json};
+
+use crate::transcript::{Listing, MAIN, TranscriptError, Transcripts, digest};
+use crate::usage::{AgentNote, Rate, Spoken, Tokens};
+
+/// Bytes before a position that are looked at again.
+const TAIL: u64 = 1 << 10;
+/// How many messages, the last ones, may still be told with greater usage: a client notes a message while it is being written.
+const GROWING: usize = 64;
+/// Bytes that stand for the id of a message in what is kept.
+const NAME: usize = 8;
+
+/// The count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Meter {
+    /// Conversations by the files of their main transcripts.
+    mains: BTreeMap<String, Conversation>,
+    /// What each agent used: [`MAIN`], or a subagent by its id.
+    agents: BTreeMap<String, AgentUse>,
+    /// The last messages, newest last.
+    growing: Vec<Growing>,
+    /// Lines about usage that cannot be read, and subagents that are not.
+    unread: u64,
+    /// Every message that was counted.
+    #[serde(skip)]
+    counted: Vec<[u8; NAME]>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Conversation {
+    files: BTreeMap<String, Position>,
+    /// What the client itself says that was used, by model.
+    stated: BTreeMap<String, Tokens>,
+}
+
+/// Where reading goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Position {
+    end: u64,
+    /// Digest of the last bytes before it.
+    tail: Digest,
+}
+
+/// What one agent used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentUse {
+    /// What its client notes of it.
+    #[serde(flatten)]
+    pub note: AgentNote,
+    /// By rate.
+    pub used: Vec<(Rate, Tokens)>,
+}
+
+impl AgentUse {
+    /// All of it.
+    pub fn tokens(&self) -> Tokens {
+        self.used.iter().fold(Tokens::default(), |sum, (_, tokens)| sum.plus(*tokens))
+    }
+
+    fn add(&mut self, rate: &Rate, tokens: Tokens) {
+        match self.used.iter_mut().find(|(known, _)| known == rate) {
+            Some((_, sum)) => *sum = sum.plus(tokens),
+            None => self.used.push((rate.clone(), tokens)),
+        }
+    }
+}
+
+/// A message whose usage may still be told as greater.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Growing {
+    id: String,
+    agent: String,
+    rate: Rate,
+    tokens: Tokens,
+}
+
+/// Looks names up in a reading: few of them by going through the list, many in a set that is made for it.
+#[derive(Default)]
+struct Known {
+    looked: usize,
+    set: Option<HashSet<[u8; NAME]>>,
+}
+
+impl Known {
+    /// From how many on a set is worth making.
+    const MANY: usize = 32;
+
+    fn holds(&mut self, counted: &[[u8; NAME]], name: [u8; NAME]) -> bool {
+        self.looked += 1;
+        if self.looked < Self::MANY {
+            return counted.contains(&name);
+        }
+        self.set.get_or_insert_with(|| counted.iter().copied().collect()).contains(&name)
+    }
+
+    fn add(&mut self, name: [u8; NAME]) {
+        if let Some(set) = &mut self.set {
+            set.insert(name);
+        }
+    }
+}
+
+/// A message's name.
+fn name(id: &str) -> [u8; NAME] {
+    Digest::of(id.as_bytes()).as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+/// A model's name without what tells only how it was asked for: `[1m]`, a date.
+pub fn plain_model(model: &str) -> &str {
+    let model = model.split('[').next().unwrap_or(model);
+    match model.rsplit_once('-') {
+        Some((stem, date)) if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) => stem,
+        _ => model,
+    }
+}
+
+impl Meter {
+    /// Reads what was kept; what does not read is as if nothing was.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.iter().position(|&byte| byte == b'\n')?;
+        let mut meter: Self = json::from_slice(bytes.get(..end)?).ok()?;
+        let (names, rest) = bytes.get(end + 1..)?.as_chunks::<NAME>();
+        meter.counted = names.to_vec();
+        rest.is_empty().then_some(meter)
+    }
+
+    /// As it is kept: a line of JSON, then a name for each message that was counted.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = json::to_compact(self).into_bytes();
+        bytes.push(b'\n');
+        bytes.extend(self.counted.as_flattened());
+        bytes
+    }
+
+    /// Reads what is new in the transcripts of a conversation. Returns whether something was.
+    pub fn read(&mut self, transcripts: &dyn Transcripts, main: &Path) -> Result<bool, TranscriptError> {
+        let Listing { files, unread } = transcripts.files(main)?;
+        let key = main.to_string_lossy().into_owned();
+        let mut talk = self.mains.remove(&key).unwrap_or_default();
+        let mut known = Known::default();
+        let mut result = Ok(unread > 0 && self.unread < unread);
+        self.unread = self.unread.max(unread);
+        for (agent, path) in files {
+            match self.read_one(transcripts, &path, &agent, &mut talk, &mut known) {
+                Ok(new) => result = result.map(|before| before || new),
+                // What can be read of the others is; that this one cannot is told.
+                Err(error) => result = Err(error),
+            }
+        }
+        self.mains.insert(key, talk);
+        result
+    }
+
+    fn read_one(
+        &mut self,
+        transcripts: &dyn Transcripts,
+        path: &Path,
+        agent: &str,
+        talk: &mut Conversation,
+        known: &mut Known,
+    ) -> Result<bool, TranscriptError> {
+        let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
+        let before = talk.files.get(agent);
+        let from = match before {
+            None => 0,
+            Some(Position { end, .. }) if path.metadata().map_err(failed)?.len() == *end => return Ok(false),
+            Some(Position { end, tail }) => {
+                let same = digest(path, end.saturating_sub(TAIL), *end).map_err(failed)? == Some(*tail);
+                // Messages that were counted are known, so reading a rewritten file again counts none of them twice.
+                if same { *end } else { 0 }
+            }
+        };
+        let mut stated = None;
+        let reach = transcripts.usage(path, from, &mut |spoken| match spoken {
+            Spoken::Message { id, rate, tokens } => self.message(agent, &id, &rate, tokens, known),
+            Spoken::Total(models) => stated = Some(models),
+            Spoken::Unreadable => self.unread += 1,
+        })?;
+        if let Some(models) = stated {
+            talk.stated = models.into_iter().collect();
+        }
+        if agent != MAIN {
+            let entry = self.agents.entry(agent.to_owned()).or_default();
+            if entry.note == AgentNote::default() {
+                entry.note = transcripts.note(path);
+            }
+        }
+        let tail = digest(path, reach.end.saturating_sub(TAIL), reach.end).map_err(failed)?.unwrap_or(Digest::ZERO);
+        let position = Position { end: reach.end, tail };
+        let new = talk.files.get(agent) != Some(&position);
+        talk.files.insert(agent.to_owned(), position);
+        Ok(new)
+    }
+
+    fn message(&mut self, agent: &str, id: &str, rate: &Rate, tokens: Tokens, known: &mut Known) {
+        let name = name(id);
+        if let Some(told) = self.growing.iter_mut().rev().find(|told| told.id == id) {
+            let more = tokens.beyond(told.tokens);
+            if more.is_nothing() {
+                return;
+            }
+            told.tokens = told.tokens.most(tokens);
+            let (agent, rate) = (told.agent.clone(), told.rate.clone());
+            self.agents.entry(agent).or_default().add(&rate, more);
+            return;
+        }
+        if known.holds(&self.counted, name) {
+            return;
+        }
+        known.add(name);
+        self.counted.push(name);
+        self.agents.entry(agent.to_owned()).or_default().add(rate, tokens);
+        if self.growing.len() >= GROWING {
+            self.growing.remove(0);
+        }
+        self.growing.push(Growing { id: id.to_owned(), agent: agent.to_owned(), rate: rate.clone(), tokens });
+    }
+
+    /// What each agent used; what the client says beyond all messages is the main agent's, for no message tells of it: summaries,
+    /// titles and the like, which the client asks the model for by itself.
+    pub fn agents(&self) -> BTreeMap<String, AgentUse> {
+        let mut agents = self.agents.clone();
+        let main = agents.entry(MAIN.to_owned()).or_default();
+        for (rate, tokens) in self.unspoken() {
+            main.add(&rate, tokens);
+        }
+        agents
+    }
+
+    /// What the client says was used and no message tells of. Together with the messages it is never more than the client says.
+    fn unspoken(&self) -> Vec<(Rate, Tokens)> {
+        let mut stated: BTreeMap<&str, Tokens> = BTreeMap::new();
+        for (model, tokens) in self.mains.values().flat_map(|talk| &talk.stated) {
+            let sum = stated.entry(plain_model(model)).or_default();
+            *sum = sum.plus(*tokens);
+        }
+        let mut spoken: BTreeMap<&str, Tokens> = BTreeMap::new();
+        for (rate, tokens) in self.agents.values().flat_map(|agent| &agent.used) {
+            let sum = spoken.entry(plain_model(&rate.model)).or_default();
+            *sum = sum.plus(*tokens);
+        }
+        let all = |sums: &BTreeMap<&str, Tokens>| sums.values().fold(Tokens::default(), |sum, one| sum.plus(*one));
+        let mut left = all(&stated).beyond(all(&spoken));
+        let mut out = Vec::new();
+        for (model, tokens) in stated {
+            let more = tokens.beyond(spoken.get(model).copied().unwrap_or_default()).least(left);
+            left = left.beyond(more);
+            if !more.is_nothing() {
+                out.push((Rate { model: model.to_owned(), ..Rate::default() }, more));
+            }
+        }
+        out
+    }
+
+    /// How many lines about usage, or transcripts of subagents, could not be read.
+    pub const fn unread(&self) -> u64 {
+        self.unread
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::*;
+use crate::claude_code::ClaudeCode;
+
+struct Talk {
+    _folder: tempfile::TempDir,
+    main: PathBuf,
+}
+
+impl Talk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let main = folder.path().join("talk.jsonl");
+        fs::create_dir_all(folder.path().join("talk/subagents")).unwrap();
+        fs::write(&main, "").unwrap();
+        Self { _folder: folder, main }
+    }
+
+    fn of(&self, agent: &str) -> PathBuf {
+        self.main.with_extension("").join(format!("subagents/agent-{agent}.jsonl"))
+    }
+
+    fn add(path: &Path, text: &str) {
+        OpenOptions::new().create(true).append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn read(&self, meter: &mut Meter) -> bool {
+        meter.read(&ClaudeCode, &self.main).unwrap()
+    }
+}
+
+fn line(id: &str, input: u64, output: u64) -> String {
+    format!(
+        r#"{{"type":"assistant","message":{{"id":"{id}","model":"m","usage":{{"input_tokens":{input},"output_tokens":{output}}}}}}}"#
+    ) + "\n"
+}
+
+fn used(meter: &Meter, agent: &str) -> (u64, u64) {
+    let tokens = meter.agents().get(agent).map(AgentUse::tokens).unwrap_or_default();
+    (tokens.input, tokens.output)
+}
+
+#[test]
+fn a_message_counts_once_however_often_it_is_told() {
+    let (talk, mut meter) = (Talk::new(), Meter::default());
+    Talk::add(&talk.main, &line("a", 100, 20).repeat(3));
+    assert!(talk.read(&mut meter) && !talk.read(&mut meter));
+    // Its last block comes after the reading, and with what it used in the end.
+    Talk::add(&talk.main, &line("a", 100, 25));
+    assert!(talk.read(&mut meter));
+    assert_eq!(used(&meter, MAIN), (100, 25));
+    // A subagent that begins with a copy of the conversation did not use what was used before.
+    Talk::add(&talk.of("x"), &(line("a", 100, 25) + &line("b", 7, 3)));
+    talk.read(&mut meter);
+    assert_eq!((used(&meter, MAIN), used(&meter, "x")), ((100, 25), (7, 3)));
+    // Long ago, or in a file that was written anew.
+    for number in 0..200 {
+        Talk::add(&talk.main, &line(&format!("n{number}"), 1, 1));
+    }
+    talk.read(&mut meter);
+    Talk::add(&talk.main, &line("a", 999, 999));
+    talk.read(&mut meter);
+    assert_eq!(used(&meter, MAIN), (300, 225));
+    fs::write(&talk.main, line("c", 1, 1) + &line("n7", 1, 1)).unwrap();
+    talk.read(&mut meter);
+    assert_eq!(used(&meter, MAIN), (301, 226));
+}
+
+#[test]
+fn what_comes_late_is_caught_up_with_and_what_is_kept_comes_out_the_same() {
+    let (talk, mut meter) = (Talk::new(), Meter::default());
+    let (whole, late) = (line("a", 10, 1), line("b", 10, 1));
+    let (half, rest) = late.split_at(20);
+    Talk::add(&talk.main, &(whole + half));
+    talk.read(&mut meter);
+    assert_eq!(used(&meter, MAIN), (10, 1));
+    Talk::add(&talk.main, rest);
+    fs::write(talk.of("x").with_extension("meta.json"), r#"{"agentType":"worker","toolUseId":"t1"}"#).unwrap();
+    Talk::add(&talk.of("x"), &line("c", 5, 5));
+    let mut kept = Meter::from_bytes(&meter.to_bytes()).unwrap();
+    assert_eq!(kept, meter);
+    talk.read(&mut kept);
+    let mut anew = Meter::default();
+    talk.read(&mut anew);
+    assert_eq!((used(&kept, MAIN), used(&kept, "x")), ((20, 2), (5, 5)));
+    assert_eq!(anew.agents(), kept.agents());
+    let note = &kept.agents()["x"].note;
+    assert_eq!((note.kind.as_deref(), note.call.as_deref()), (Some("worker"), Some("t1")));
+    for cut in 0..kept.to_bytes().len() {
+        let read = Meter::from_bytes(&kept.to_bytes()[..cut]);
+        assert!(read.is_none_or(|read| read.counted.len() < kept.counted.len()), "{cut}");
+    }
+}
+
+#[test]
+fn what_only_the_client_tells_of_is_the_main_agents() {
+    let (talk, mut meter) = (Talk::new(), Meter::default());
+    let total = |main: u64, small: u64| {
+        format!(
+            r#"{{"type":"cost-state","modelUsage":{{"m[1m]":{{"inputTokens":{main},"outputTokens":2}},"s-20260101":{{"inputTokens":{small}}}}}}}"#
+        ) + "\n"
+    };
+    Talk::add(&talk.main, &(line("a", 10, 1) + &total(15, 4)));
+    Talk::add(&talk.of("x"), &line("b", 5, 1));
+    talk.read(&mut meter);
+    assert_eq!((used(&meter, MAIN), used(&meter, "x")), ((14, 1), (5, 1)));
+    // It goes on; the client's word is older than the messages, and nothing counts twice.
+    Talk::add(&talk.main, &line("c", 100, 10));
+    talk.read(&mut meter);
+    assert_eq!(used(&meter, MAIN), (110, 11));
+    Talk::add(&talk.main, &total(115, 6));
+    talk.read(&mut meter);
+    assert_eq!(used(&meter, MAIN), (116, 11));
+    assert_eq!((plain_model("claude-x-5[1m]"), plain_model("claude-x-5-20260101")), ("claude-x-5", "claude-x-5"));
+}
+
+#[test]
+fn what_cannot_be_read_is_told() {
+    let (talk, mut meter) = (Talk::new(), Meter::default());
+    Talk::add(&talk.main, "{\"type\":\"assistant\",\"message\":{\"id\":\"a\",\"usage\":{\"input_tokens\":\"3\"}}}\n");
+    talk.read(&mut meter);
+    assert_eq!(meter.unread(), 1);
+    assert!(meter.read(&ClaudeCode, Path::new("/nowhere/talk.jsonl")).is_err());
+}

@@ -1,0 +1,106 @@
+//! What becomes of prompts and turns once a limit is reached, and who is told before.
+//!
+//! Owns the refusals that are no calls: a client that is told to end its run still makes the call at hand, so only the refusal of calls,
+//! prompts and the next request together stop a session for good. Decides with the policy's own word alone. Invariant: each refusal
+//! has its row before it is answered.
+
+use serde::Serialize;
+use writ_core::{Answer, Event, Reply, Verdict, visible};
+use writ_evidence::row::RowDecision;
+use writ_policy::{Action, Enforced, Measure, Refused, enforce, judge_limits, near};
+
+use crate::decide::outcome::rules;
+use crate::limits::meter;
+use crate::session::rows::{NEAR, PROMPT_REFUSED, TURN_ENDED, Who};
+use crate::session::{Session, SessionError};
+
+/// What the row of a refusal says.
+#[derive(Serialize)]
+struct Stopped<'a> {
+    #[serde(flatten)]
+    who: Who<'a>,
+    rules: Vec<String>,
+    standing: &'static str,
+}
+
+#[derive(Serialize)]
+struct Near<'a> {
+    #[serde(flatten)]
+    who: Who<'a>,
+    limits: &'a [Measure],
+}
+
+/// What is said of something between calls.
+pub enum Checked {
+    /// It goes on.
+    Lets {
+        /// What it would have come to, had the policy not only observed.
+        observed: Option<Verdict>,
+    },
+    /// It is refused, with this answer.
+    Refuses(Answer),
+}
+
+/// Brings the count up to date and holds it against the limits, where the policy has some.
+pub fn check(session: &mut Session<'_>, input: &Event, action: Action) -> Result<Checked, SessionError> {
+    if !session.state.policy.as_ref().is_some_and(|policy| policy.limited) {
+        return Ok(Checked::Lets { observed: None });
+    }
+    meter::measure(session, input)?;
+    let Ok(in_force) = session.policy() else { return Ok(Checked::Lets { observed: None }) };
+    let decision = judge_limits(in_force.accepted.counted(), session.tally(), action);
+    let (rules, mode) = (rules(&decision), in_force.accepted.enforce());
+    let Enforced { decision, observed } = enforce(mode, decision);
+    let Some(reason) = decision.reasons.first().filter(|_| decision.verdict == Verdict::Deny) else {
+        return Ok(Checked::Lets { observed });
+    };
+    let why = format!(
+        "writ: {} ({} in policy `{}`). To go on: {}",
+        visible::line(&reason.message),
+        reason.rule,
+        visible::line(session.state.policy_name()),
+        visible::line(&reason.instead)
+    );
+    let rule = reason.rule.clone();
+    let event = if action == Action::Prompt { PROMPT_REFUSED } else { TURN_ENDED };
+    if action == Action::Prompt {
+        session.state.refused = Some(Refused::Prompt);
+    } else {
+        session.state.refuse_call();
+    }
+    let mut draft = session.event(event, Stopped { who: Who::of(input), rules, standing: "advised" });
+    draft.decision = RowDecision::Denied;
+    draft.denial_reason = Some(rule);
+    session.append(draft)?;
+    let answer = Answer::from(Reply::Block { reason: why.clone() });
+    // Why a prompt is not taken its user is told anyway; why a turn ended, only so.
+    Ok(Checked::Refuses(if action == Action::Prompt { answer } else { answer.with_message(why) }))
+}
+
+/// Behind a turn's calls: ends the turn, or tells the agent that a limit is near.
+pub fn request(session: &mut Session<'_>, input: &Event) -> Result<Answer, SessionError> {
+    match check(session, input, Action::Request)? {
+        Checked::Refuses(answer) => Ok(answer),
+        Checked::Lets { .. } => warn(session, input, "PostToolBatch"),
+    }
+}
+
+/// Tells the agent once of each limit of which four fifths are used.
+pub fn warn(session: &mut Session<'_>, input: &Event, event: &'static str) -> Result<Answer, SessionError> {
+    let silent = Answer::from(Reply::Silent);
+    if !session.state.policy.as_ref().is_some_and(|policy| policy.limited) {
+        return Ok(silent);
+    }
+    let Ok(in_force) = session.policy() else { return Ok(silent) };
+    let mut found = near(&in_force.accepted.limits(), session.tally());
+    found.retain(|(measure, _)| !session.state.warned.contains(measure));
+    if found.is_empty() {
+        return Ok(silent);
+    }
+    let (limits, said): (Vec<Measure>, Vec<String>) = found.into_iter().unzip();
+    session.state.warned.extend(&limits);
+    let draft = session.event(NEAR, Near { who: Who::of(input), limits: &limits });
+    session.append(draft)?;
+    let text = format!("writ: {}. Finish what matters most, and say what is left undone.", said.join(". "));
+    Ok(Answer::from(Reply::Context { event, text: text.clone() }).with_message(text))
+}

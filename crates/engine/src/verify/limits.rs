@@ -1,0 +1,249 @@
+//! A session's use, held against its policy's limits: from the rows, and from the transcripts counted again.
+//!
+//! Two questions. Whether each prompt and turn was let or refused as the limits say, from the recorded use; and what the whole session
+//! came to (R17): a post-hoc limit is broken when more was used than it says. What the client told is no more than its word; what it
+//! does not tell any more is not spoken for. Page: `spec/limits.md`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use writ_clients::meter::Meter;
+use writ_clients::transcript::Transcripts;
+use writ_clients::usage::Tokens;
+use writ_core::json::{self, Value};
+use writ_core::{Digest, Money, Timestamp, Verdict};
+use writ_evidence::row::{Row, RowDecision};
+use writ_policy::{
+    Action, Enforce, Enforced, Limit, Measure, Policy, Refused, Tally, Usage, enforce, judge_limits, near, strictest,
+};
+
+use super::report::{LIMITS, Outcome, Phase, Standing};
+use crate::decide::outcome::rules;
+use crate::limits::meter::prices_of;
+use crate::limits::raise::Raise;
+use crate::session::millis_between;
+use crate::session::rows::{NEAR, PROMPT_REFUSED, RAISED, TURN_ENDED, event};
+use crate::session::state::State;
+
+/// Whether a state's use follows from the one before: what was counted is not taken back.
+pub fn follows(before: Option<&Usage>, after: Option<&Usage>) -> Result<(), String> {
+    let falls = match (before, after) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(before), Some(after)) => before.tokens_in > after.tokens_in || before.tokens_out > after.tokens_out,
+    };
+    if falls { Err("it says that less was used than the row before".to_owned()) } else { Ok(()) }
+}
+
+/// Whether a row is about a prompt, a turn or a limit.
+pub fn is_about(row: &Row) -> bool {
+    ["prompt", PROMPT_REFUSED, TURN_ENDED, NEAR, RAISED].contains(&event(row))
+}
+
+/// Decides again whether a prompt is taken, or a turn goes on, and says what the state is then. `None` where the row is about neither.
+pub fn decide_again(
+    row: &Row,
+    policies: &[(Option<&str>, &Policy)],
+    before: &State,
+    began: Timestamp,
+) -> Option<Result<State, String>> {
+    let tally = before.tally(millis_between(began, row.timestamp));
+    let limits = || strictest(policies.iter().flat_map(|(_, policy)| policy.limits()));
+    let mode = Enforce::strictest(policies.iter().map(|(_, policy)| policy.enforce()));
+    let judged = |action| {
+        let decision = judge_limits(policies.iter().copied(), tally, action);
+        let rules = rules(&decision);
+        let Enforced { decision, observed } = enforce(mode, decision);
+        (decision.verdict == Verdict::Deny, observed, rules)
+    };
+    let recorded = || row.detail.get("rules").cloned().unwrap_or_default();
+    let refused = |action, what: &str| {
+        let (refused, _, rules) = judged(action);
+        let same = json::to_value(&rules) == recorded();
+        if refused && same { Ok(()) } else { Err(format!("{what} was refused, and the recorded use does not say so")) }
+    };
+    let mut expected = before.clone();
+    let said = match (row.decision, event(row)) {
+        (RowDecision::Checkpoint, "prompt") => {
+            let (refused, observed, _) = judged(Action::Prompt);
+            let told = row.detail.get("observed").and_then(Value::as_str);
+            (expected.turns, expected.refused) = (expected.turns + 1, None);
+            if refused || told != observed.map(Verdict::as_str) {
+                Err("a prompt was taken although a limit was reached".to_owned())
+            } else {
+                Ok(())
+            }
+        }
+        (RowDecision::Denied, PROMPT_REFUSED) => {
+            expected.refused = Some(Refused::Prompt);
+            refused(Action::Prompt, "a prompt")
+        }
+        (RowDecision::Denied, TURN_ENDED) => {
+            expected.refuse_call();
+            refused(Action::Request, "a turn")
+        }
+        (RowDecision::Checkpoint, NEAR) => {
+            let told: Vec<Measure> = row.detail.get("limits").and_then(|limits| json::from_value(limits).ok())?;
+            let known = near(&limits(), tally);
+            let right = told.iter().all(|told| known.iter().any(|(measure, _)| measure == told));
+            expected.warned.extend(told);
+            if right { Ok(()) } else { Err("a limit is said to be near, and is not".to_owned()) }
+        }
+        (RowDecision::Checkpoint, RAISED) => match json::from_value::<Raise>(&row.detail) {
+            Ok(Raise { limit, from, to }) => {
+                let known = limits().into_iter().find(|known| known.measure == limit && !known.post_hoc);
+                let right = known.is_some_and(|known| tally.limit(&known) == from && to > from);
+                expected.raise(limit, to);
+                if right { Ok(()) } else { Err("the limit that it raises is another".to_owned()) }
+            }
+            Err(error) => Err(format!("it names no limit that was raised: {error}")),
+        },
+        _ => return None,
+    };
+    Some(said.map(|()| expected))
+}
+
+/// What rows say of a session's use.
+#[derive(Default)]
+pub struct Used {
+    began: Option<Timestamp>,
+    ended: Option<Timestamp>,
+    last: Option<State>,
+    mains: Vec<PathBuf>,
+}
+
+impl Used {
+    /// Takes the next row, and the state that it holds.
+    pub fn row(&mut self, row: &Row, state: Option<&State>) {
+        self.began = self.began.or(Some(row.timestamp));
+        self.ended = Some(row.timestamp);
+        let text = |name: &str| row.detail.get(name).and_then(Value::as_str);
+        if let Some(main) = text("transcript").map(PathBuf::from).filter(|main| !self.mains.contains(main)) {
+            self.mains.push(main);
+        }
+        if let Some(state) = state {
+            self.last = Some(state.clone());
+        }
+    }
+
+    /// What it comes to; `None` where no policy limits anything. `elsewhere` is where the transcript is, when it is not where rows say.
+    pub fn phase(
+        mut self,
+        limits: &[Limit],
+        folder: &Path,
+        transcripts: Option<&dyn Transcripts>,
+        elsewhere: Option<&Path>,
+    ) -> Option<Phase> {
+        if limits.is_empty() {
+            return None;
+        }
+        let (last, began, ended) = (self.last.take()?, self.began?, self.ended?);
+        if let Some(main) = elsewhere {
+            self.mains = vec![main.to_owned()];
+        }
+        let told = limits.iter().any(|limit| limit.measure.is_told_by_client());
+        let recorded = last.usage.clone().unwrap_or_default();
+        let counted = if told { self.counted(folder, transcripts, last.prices) } else { Ok(Usage::default()) };
+        let (usage, mut findings, doubt) = reconciled(recorded, counted, told);
+        let tally = Tally { usage: Some(&usage), ..last.tally(millis_between(began, ended)) };
+        let (mut outcome, mut parts) = (if doubt { Outcome::Absent } else { Outcome::Passed }, Vec::new());
+        let mut broken = Vec::new();
+        for limit in limits {
+            match verdict(limit, tally) {
+                Ok((text, false)) => parts.push(text),
+                Ok((text, true)) => broken.push(text),
+                Err(why) => {
+                    outcome = Outcome::Absent;
+                    findings.push(format!("{}: not known: {why}", limit.measure));
+                }
+            }
+        }
+        let summary = if broken.is_empty() {
+            let head = if outcome == Outcome::Passed { "" } else { "what was used is not known for certain: " };
+            format!("{head}{}", parts.join(", "))
+        } else {
+            outcome = Outcome::Failed;
+            format!("more was used than the policy gives: {}", broken.join(", "))
+        };
+        let standing = if told { Standing::Reported } else { Standing::Observed };
+        Some(Phase { name: LIMITS, outcome, standing, summary, findings })
+    }
+
+    /// Counts the transcripts again.
+    fn counted(
+        &self,
+        folder: &Path,
+        transcripts: Option<&dyn Transcripts>,
+        prices: Option<Digest>,
+    ) -> Result<Usage, String> {
+        let transcripts = transcripts.ok_or("the session's client keeps no transcript that tells it")?;
+        let mut meter = Meter::default();
+        for main in &self.mains {
+            meter.read(transcripts, main).map_err(|error| error.to_string())?;
+        }
+        if self.mains.is_empty() {
+            return Err("the session names no transcript".to_owned());
+        }
+        let agents = meter.agents();
+        let all = agents.values().fold(Tokens::default(), |sum, agent| sum.plus(agent.tokens()));
+        let unread = meter.unread();
+        let unknown = (unread > 0).then(|| format!("{unread} lines or transcripts that tell of it cannot be read"));
+        let mut usage = Usage { tokens_in: all.all_input(), tokens_out: all.output, unknown, ..Usage::default() };
+        if let Some(digest) = prices {
+            let prices = prices_of(folder, digest)?;
+            let mut sums: BTreeMap<&str, Money> = BTreeMap::new();
+            for (name, agent) in &agents {
+                match prices.cost(agent) {
+                    Ok(cost) => drop(sums.insert(name, cost)),
+                    Err(model) => usage.unpriced = Some(model),
+                }
+            }
+            usage.spend = sums.into_values().sum();
+        }
+        Ok(usage)
+    }
+}
+
+/// What the rows say and what the transcripts say now, as one; what differs; and whether that leaves a doubt.
+fn reconciled(recorded: Usage, counted: Result<Usage, String>, told: bool) -> (Usage, Vec<String>, bool) {
+    if !told {
+        return (recorded, Vec::new(), false);
+    }
+    let counted = match counted {
+        Ok(counted) => counted,
+        Err(why) => return (recorded, vec![format!("the transcripts cannot be counted again: {why}")], true),
+    };
+    let mut findings = Vec::new();
+    let mut doubt = false;
+    for (what, before, now) in [
+        (Measure::TokensIn, recorded.tokens_in, counted.tokens_in),
+        (Measure::TokensOut, recorded.tokens_out, counted.tokens_out),
+        (Measure::Spend, recorded.spend.micros(), counted.spend.micros()),
+    ] {
+        let (before_shown, now_shown) = (what.shown(before), what.shown(now));
+        if now < before {
+            doubt = true;
+            findings.push(format!("{what}: the rows say {before_shown}, the transcripts tell of {now_shown} now"));
+        } else if now > before {
+            findings.push(format!("{what}: the transcripts tell of {now_shown}, the last row of {before_shown}"));
+        }
+    }
+    let usage = Usage {
+        tokens_in: recorded.tokens_in.max(counted.tokens_in),
+        tokens_out: recorded.tokens_out.max(counted.tokens_out),
+        spend: recorded.spend.max(counted.spend),
+        unknown: recorded.unknown.or(counted.unknown),
+        unpriced: counted.unpriced,
+    };
+    (usage, findings, doubt)
+}
+
+/// What one limit comes to, and whether it is broken. One that is fail-fast is broken by no total: what it refuses stands in the
+/// rows, and what an answer used beyond it was on its way when it was reached.
+fn verdict(limit: &Limit, tally: Tally<'_>) -> Result<(String, bool), String> {
+    let (measure, most) = (limit.measure, tally.limit(limit));
+    let used = tally.used(measure)?;
+    let reached = if !limit.post_hoc && used >= most { " (reached)" } else { "" };
+    let text = format!("{}{reached}", measure.shown_of(used, most));
+    Ok((text, limit.post_hoc && used > most))
+}

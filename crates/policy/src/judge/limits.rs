@@ -1,0 +1,75 @@
+//! Limits against what a session used (R17): when the next action is refused, and what is said then.
+//!
+//! The one place that says so, for calls, prompts and requests alike. Pure. Invariant: a limit whose count is not known refuses.
+
+use writ_core::{Matched, Reason, Subject, Verdict};
+
+use crate::limits::{Action, Limit, Measure, Refused, Tally};
+use crate::policy::Policy;
+
+/// The reasons for which a policy's limits refuse what is about to happen; none where they let it.
+pub fn refusals(policy: &Policy, tally: Tally<'_>, action: Action) -> Vec<Reason> {
+    let at_once = policy.limits().iter().filter(|limit| !limit.post_hoc);
+    at_once.filter_map(|limit| refusal(policy, limit, tally, action)).collect()
+}
+
+fn refusal(policy: &Policy, limit: &Limit, tally: Tally<'_>, action: Action) -> Option<Reason> {
+    let (measure, most) = (limit.measure, tally.limit(limit));
+    let (message, instead) = match tally.used(measure) {
+        Err(why) => {
+            let instead = if tally.usage.is_some_and(|usage| usage.unknown.is_none()) {
+                "a human runs `writ prices set MODEL --input N --output N` in a terminal".to_owned()
+            } else {
+                "a client whose transcripts can be read, or a policy without this limit".to_owned()
+            };
+            (format!("what the session used is not known, and the policy limits it: {why}"), instead)
+        }
+        Ok(used) if is_reached(measure, used, most, tally, action) => {
+            let (used_up, most_shown) = (measure.number(used), measure.shown(most));
+            let message = match measure {
+                Measure::ToolCalls | Measure::Turns => {
+                    format!("the session has had the {most_shown} that the policy gives it")
+                }
+                Measure::Spend => format!("the session has spent {used_up} of the {most_shown} that it may"),
+                Measure::TokensIn => format!("the model has read {used_up} of the {most_shown} that it may"),
+                Measure::TokensOut => format!("the model has written {used_up} of the {most_shown} that it may"),
+                Measure::WallTime => format!("the session has run for {used_up} of the {most_shown} that it may"),
+            };
+            let next = measure.written(most.saturating_mul(2).max(used.saturating_add(most)).max(1));
+            (
+                message,
+                format!("a human runs `writ limits raise {measure} {next}` in a terminal, or begins a new session"),
+            )
+        }
+        Ok(_) => return None,
+    };
+    let matched = Matched { subject: Subject::Policy, text: policy.name().to_owned(), span: None };
+    Some(Reason { verdict: Verdict::Deny, rule: measure.pointer(), matched, message, instead })
+}
+
+/// Whether the next action is one too many (R17). What is used up by answering is reached when it is used up; calls and turns are
+/// reached by the one that comes after the last, so that the last one is answered.
+fn is_reached(measure: Measure, used: u64, most: u64, tally: Tally<'_>, action: Action) -> bool {
+    let refused = |what| tally.refused == Some(what);
+    match (measure, action) {
+        (Measure::Spend | Measure::TokensIn | Measure::TokensOut | Measure::WallTime, _) => used >= most,
+        (Measure::ToolCalls, Action::Call | Action::Prompt) => used >= most,
+        (Measure::ToolCalls, Action::Request) => used >= most && refused(Refused::Call),
+        (Measure::Turns, Action::Prompt) => used >= most,
+        // A client that goes on behind a prompt that was refused is in the next turn.
+        (Measure::Turns, Action::Call | Action::Request) => used > most || used == most && refused(Refused::Prompt),
+    }
+}
+
+/// The limits of a list (from [`strictest`](crate::strictest)) that refuse, or will when the session has ended, of which four fifths are used: each with a sentence.
+pub fn near(limits: &[Limit], tally: Tally<'_>) -> Vec<(Measure, String)> {
+    let near = |limit: &Limit| {
+        let (measure, most) = (limit.measure, tally.limit(limit));
+        let used = tally.used(measure).ok().filter(|used| used.saturating_mul(5) >= most.saturating_mul(4))?;
+        let then = if limit.post_hoc { "more than that fails verification" } else { "then the session is stopped" };
+        Some((measure, format!("{} are used ({measure}); {then}", measure.shown_of(used, most))))
+    };
+    let mut found: Vec<(Measure, String)> = limits.iter().filter_map(near).collect();
+    found.dedup_by_key(|(measure, _)| *measure);
+    found
+}

@@ -1,0 +1,237 @@
+//! Tools that Writ runs itself: a shell line, a file that is read, a file that is written.
+//!
+//! Owns their limits of time and output. Decides and records nothing itself: the gate does, under the canonical tools `Bash`, `Read` and
+//! `Write`, and a line is run in a sandbox where the policy wants that. Invariant: the file that is touched is the one that was
+//! judged, whatever becomes of its name in between. Page: `spec/mcp.md`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal, kill_process_group};
+use writ_core::json::{Object, Value};
+use writ_core::{ToolCall, ToolKind};
+use writ_engine::mcp::{Gate, Passed, Ruling};
+
+use super::arguments::{Refusal, text, text_of};
+
+/// Longest text of either stream that is given back, and longest file.
+const MOST: u64 = 1 << 20;
+/// How long a line may take when nobody says, and at most.
+const SECONDS: [f64; 2] = [120.0, 600.0];
+/// How long is waited for what a line left running with its streams open.
+const AFTER: Duration = Duration::from_millis(500);
+
+/// Runs a shell line.
+pub fn bash(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
+    let line = text(arguments, "command")?;
+    let [usual, most] = SECONDS;
+    let seconds = match arguments.get("timeout_seconds") {
+        None | Some(Value::Null) => usual,
+        Some(Value::Number(number)) if *number > 0.0 => number.min(most),
+        Some(_) => return Err(Refusal("`timeout_seconds` is not a positive number".to_owned())),
+    };
+    let mut input = Object::new();
+    input.push("command", Value::from(line));
+    let cwd = folder(gate, arguments)?;
+    let call = ToolCall::new("Bash", Value::Object(input), cwd.to_string_lossy().into_owned());
+    let passed = decided(gate, call)?;
+    let granted = passed.input.as_ref().and_then(|input| input.get("command")).and_then(Value::as_str);
+    finish(gate, &passed, run(granted.unwrap_or(line), &cwd, Duration::from_secs_f64(seconds)))
+}
+
+/// Reads a file.
+pub fn read_file(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
+    let (written, real) = place(gate, arguments)?;
+    let kind = ToolKind::Read { paths: vec![written, real.to_string_lossy().into_owned()] };
+    let passed = decided(gate, file_call(gate, "Read", kind, &real, None))?;
+    let read = || {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(&real)?;
+        same(&file, &real)?;
+        let mut bytes = Vec::new();
+        file.take(MOST + 1).read_to_end(&mut bytes)?;
+        let cut = bytes.len() as u64 > MOST;
+        bytes.truncate(usize::try_from(MOST).unwrap_or(usize::MAX));
+        let text = String::from_utf8(bytes).map_err(|_bytes| io::Error::other("it is no text in UTF-8"))?;
+        Ok(object([("content", Value::from(text)), ("truncated", Value::Bool(cut))]))
+    };
+    finish(gate, &passed, read())
+}
+
+/// Writes a whole file.
+pub fn write_file(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
+    let content = text(arguments, "content")?;
+    let (written, real) = place(gate, arguments)?;
+    let kind = ToolKind::Write { paths: vec![written, real.to_string_lossy().into_owned()] };
+    let passed = decided(gate, file_call(gate, "Write", kind, &real, Some(content)))?;
+    let write = || {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).custom_flags(flags.bits().cast_signed());
+        let mut file = options.open(&real)?;
+        same(&file, &real)?;
+        file.set_len(0)?;
+        file.write_all(content.as_bytes())?;
+        Ok(object([("bytes", Value::Number(content.len() as f64))]))
+    };
+    finish(gate, &passed, write())
+}
+
+/// Asks for a human's yes to an action that is not run here. Whether it waits is said, with the command that lets it run.
+pub fn request_approval(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
+    match gate.own(named(gate, arguments)?) {
+        Ruling::Pass(passed) => {
+            gate.after(&passed, Err("it was asked about, and not run".to_owned()));
+            Ok(object([("status", Value::from("allowed")), ("detail", Value::from("it needs no approval"))]))
+        }
+        Ruling::Refused { verdict, reason } => {
+            let status = if verdict == writ_core::Verdict::Ask { "waiting" } else { "denied" };
+            Ok(object([("status", Value::from(status)), ("detail", Value::from(reason))]))
+        }
+    }
+}
+
+/// The call that `tool` and `input` name.
+pub fn named(gate: &Gate, arguments: &Object) -> Result<ToolCall, Refusal> {
+    let input = match arguments.get("input") {
+        None | Some(Value::Null) => Value::Object(Object::new()),
+        Some(input @ Value::Object(_)) => input.clone(),
+        Some(other) => return Err(Refusal(format!("`input` is of type {}, not an object", other.kind()))),
+    };
+    let cwd = folder(gate, arguments)?;
+    Ok(ToolCall::new(text(arguments, "tool")?, input, cwd.to_string_lossy().into_owned()))
+}
+
+pub(super) fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn folder(gate: &Gate, arguments: &Object) -> Result<PathBuf, Refusal> {
+    Ok(text_of(arguments, "cwd")?.map_or_else(|| gate.cwd().to_owned(), |cwd| gate.cwd().join(cwd)))
+}
+
+/// Nothing runs where no policy says what may.
+fn decided(gate: &Gate, call: ToolCall) -> Result<Box<Passed>, Refusal> {
+    if !gate.is_governed() {
+        return Err(Refusal(
+            "no policy governs this folder, so Writ runs nothing here: `writ init` makes one".to_owned(),
+        ));
+    }
+    match gate.own(call) {
+        Ruling::Pass(passed) => Ok(passed),
+        Ruling::Refused { reason, .. } => Err(Refusal(reason)),
+    }
+}
+
+/// Puts what came of a call on record, then gives it.
+fn finish(gate: &Gate, passed: &Passed, done: io::Result<Value>) -> Result<Value, Refusal> {
+    let told = done.as_ref().map(Clone::clone).map_err(ToString::to_string);
+    let note = gate.after(passed, told);
+    match (done, note) {
+        (_, Some(note)) => Err(Refusal(note)),
+        (done, None) => done.map_err(|error| Refusal(error.to_string())),
+    }
+}
+
+/// The path as it was written, and the file that it means now: both are judged.
+fn place(gate: &Gate, arguments: &Object) -> Result<(String, PathBuf), Refusal> {
+    let written = text(arguments, "path")?;
+    let path = gate.cwd().join(written);
+    let told = |error: io::Error| Refusal(format!("`{written}`: {error}"));
+    let real = match fs::canonicalize(&path) {
+        Ok(real) => real,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(&path).is_err() => {
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(told(error)) };
+            fs::canonicalize(parent).map_err(told)?.join(name)
+        }
+        Err(error) => return Err(told(error)),
+    };
+    Ok((written.to_owned(), real))
+}
+
+fn file_call(gate: &Gate, tool: &str, kind: ToolKind, real: &Path, content: Option<&str>) -> ToolCall {
+    let mut input = Object::new();
+    input.push("file_path", Value::from(real.to_string_lossy().into_owned()));
+    if let Some(content) = content {
+        input.push("content", Value::from(content));
+    }
+    let cwd = gate.cwd().to_string_lossy().into_owned();
+    ToolCall { tool: tool.to_owned(), kind, input: Value::Object(input), cwd }
+}
+
+/// Refuses a file that is another than the one that was judged, and what is no plain file.
+fn same(file: &File, judged: &Path) -> io::Result<()> {
+    let opened = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    if opened != judged {
+        return Err(io::Error::other("its name led to another file in the meantime"));
+    }
+    if file.metadata()?.is_file() { Ok(()) } else { Err(io::Error::other("it is no plain file")) }
+}
+
+/// Runs a line until it ends or its time is up.
+fn run(line: &str, cwd: &Path, time: Duration) -> io::Result<Value> {
+    let mut command = Command::new("/bin/bash");
+    command.arg("-c").arg(line).current_dir(cwd).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
+    let group = Pid::from_child(&child);
+    let streams = (collect(child.stdout.take())?, collect(child.stderr.take())?);
+    let until = Instant::now() + time;
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break Some(status),
+            None if Instant::now() >= until => break None,
+            None => thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let first = status.is_some().then(|| (streams.0.recv_timeout(AFTER), streams.1.recv_timeout(AFTER)));
+    // What is still running has nobody to speak to. A group that is gone is no error.
+    let _gone = kill_process_group(group, Signal::KILL).is_err();
+    child.wait()?;
+    let text = |early: Option<Result<Collected, _>>, stream: &mpsc::Receiver<Collected>| {
+        early.and_then(Result::ok).or_else(|| stream.recv_timeout(AFTER).ok()).unwrap_or_default()
+    };
+    let (out, err) = match first {
+        Some((out, err)) => (text(Some(out), &streams.0), text(Some(err), &streams.1)),
+        None => (text(None, &streams.0), text(None, &streams.1)),
+    };
+    let code = status.and_then(|status| status.code()).map_or(Value::Null, |code| Value::Number(code.into()));
+    let shown = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
+    Ok(object([
+        ("exitCode", code),
+        ("stdout", shown(&out.bytes)),
+        ("stderr", shown(&err.bytes)),
+        ("truncated", Value::Bool(out.cut || err.cut)),
+        ("timedOut", Value::Bool(status.is_none())),
+    ]))
+}
+
+/// What a stream held.
+#[derive(Default)]
+struct Collected {
+    bytes: Vec<u8>,
+    cut: bool,
+}
+
+/// Reads a stream to its end, and keeps as much of it as is given back.
+fn collect(stream: Option<impl Read + Send + 'static>) -> io::Result<mpsc::Receiver<Collected>> {
+    let mut stream = stream.ok_or_else(|| io::Error::other("the shell has no pipes"))?;
+    let (tell, told) = mpsc::sync_channel(1);
+    let read = move || {
+        let mut bytes = Vec::new();
+        let kept = stream.by_ref().take(MOST).read_to_end(&mut bytes);
+        let cut = kept.is_ok() && io::copy(&mut stream, &mut io::sink()).is_ok_and(|more| more > 0);
+        // Whoever waited has given up.
+        drop(tell.send(Collected { bytes, cut }));
+    };
+    thread::Builder::new().name("stream".to_owned()).spawn(read)?;
+    Ok(told)
+}

@@ -1,0 +1,56 @@
+//! Tools about the agent's own session: its policy, what a call would come to, what it has come to so far.
+//!
+//! Refuses to make up what this version does not find out: identity and token are said to be absent, and why.
+
+use writ_core::json::{self, Object, Value};
+use writ_engine::mcp::Gate;
+
+use super::arguments::Refusal;
+use super::guarded::{named, object};
+
+/// The policy that governs, as it is written.
+pub fn policy(gate: &Gate) -> Result<Value, Refusal> {
+    let governing = gate.policy().map_err(|error| Refusal(error.to_string()))?;
+    let Some(governing) = governing else { return Ok(object([("governed", Value::Bool(false))])) };
+    Ok(object([
+        ("governed", Value::Bool(true)),
+        ("name", Value::from(governing.policy.name())),
+        ("path", Value::from(governing.path.to_string_lossy().into_owned())),
+        ("digest", Value::from(governing.policy.digest().to_string())),
+        ("signed", Value::from(governing.signed.as_str())),
+        ("policy", governing.policy.document().clone()),
+    ]))
+}
+
+/// What a call would come to. Nothing is recorded.
+pub fn check(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
+    let call = named(gate, arguments)?;
+    match gate.ask(&call).map_err(|error| Refusal(error.to_string()))? {
+        Some(decision) => Ok(json::to_value(&decision)),
+        None => Ok(object([("decision", Value::from("allow")), ("governed", Value::Bool(false))])),
+    }
+}
+
+/// What the session has come to so far.
+pub fn session(gate: &Gate) -> Value {
+    let (id, state) = (gate.session_id(), gate.state());
+    let count = |count: u64| Value::Number(count as f64);
+    let mut out = Object::new();
+    out.push("session", Value::from(id.as_str()));
+    out.push("recorded", Value::Bool(state.is_some()));
+    if let Some(state) = state {
+        for (name, number) in [("allowed", state.calls), ("asked", state.asked), ("denied", state.denied)] {
+            out.push(name, count(number));
+        }
+        let policy = state.policy.map_or(Value::Null, |policy| Value::from(policy.digest.to_string()));
+        out.push("policyDigest", policy);
+    }
+    Value::Object(out)
+}
+
+/// What cannot be had: said, not made up.
+pub fn absent(what: &str, gate: &Gate) -> Value {
+    let why = format!("this version of Writ finds out no {what}: nothing here may be taken for one");
+    let session = gate.session_id();
+    object([("available", Value::Bool(false)), ("why", Value::from(why)), ("session", Value::from(session.as_str()))])
+}
