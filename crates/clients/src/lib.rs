@@ -20,6 +20,8 @@ pub mod transcript;
 pub mod usage;
 pub mod work;
 
+use std::path::Path;
+
 pub use hints::Hints;
 use program::Program;
 use servers::Servers;
@@ -57,6 +59,12 @@ pub trait Client: Sync {
 
     /// It as a program that is run as a whole in a sandbox; `None` where nobody knows what it needs.
     fn program(&self) -> Option<&dyn Program> {
+        None
+    }
+
+    /// The types of sub-agents that there can be in a project, as far as files say; `None` where nobody knows. `folder` is the
+    /// client's own.
+    fn agent_types(&self, _project: &Path, _folder: Option<&Path>) -> Option<Vec<String>> {
         None
     }
 

@@ -11,6 +11,7 @@ use writ_clients::claude_code::ClaudeCode;
 use writ_core::json::{self, Object, Value};
 use writ_core::{SessionId, ToolCall};
 use writ_engine::decide::approvals;
+use writ_engine::governing::layers::Caller;
 use writ_engine::session;
 use writ_engine::session::observed::Observed;
 use writ_engine::verify::{self, Options, Outcome};
@@ -179,7 +180,7 @@ fn a_policy_that_became_observing_mid_session_observes_nothing_yet() {
         lab.repo().to_string_lossy().into_owned(),
     );
     assert_eq!(
-        writ_engine::decide::now(&governing, &call, &ClaudeCode, &lab.home).verdict.as_str(),
+        writ_engine::decide::now(&governing, &call, Caller::Main, &ClaudeCode, &lab.home).verdict.as_str(),
         "deny",
         "`writ decide` still decides"
     );

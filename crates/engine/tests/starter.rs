@@ -12,6 +12,7 @@ use std::process::Command;
 
 use writ_core::json::{self, Limits, Value};
 use writ_core::{ToolCall, Verdict};
+use writ_engine::governing::layers::Caller;
 use writ_engine::governing::{self, Trust, starter};
 use writ_engine::{Home, decide};
 
@@ -85,7 +86,7 @@ fn answers(below: &Path, name: &str) -> Vec<Answer> {
         let call = line.get("call")?;
         let (tool, input) = (text(call, "tool").unwrap(), call.get("input").cloned().unwrap());
         let call = ToolCall::new(tool, input, root.to_string_lossy().into_owned());
-        let decision = decide::now(&governing, &call, writ_clients::DEFAULT, &home);
+        let decision = decide::now(&governing, &call, Caller::Main, writ_clients::DEFAULT, &home);
         let first = decision.reasons.first();
         Some(Answer {
             call: format!("{} {}", call.tool, json::compact(&call.input)),
@@ -147,7 +148,7 @@ fn without_rules_only_the_record_is_safe() {
         let call = line.get("call").unwrap();
         let (tool, input) = (text(call, "tool").unwrap(), call.get("input").cloned().unwrap());
         let call = ToolCall::new(tool, input, root.to_string_lossy().into_owned());
-        let decision = decide::now(&governing, &call, writ_clients::DEFAULT, &home);
+        let decision = decide::now(&governing, &call, Caller::Main, writ_clients::DEFAULT, &home);
         assert!(decision.reasons.iter().all(|reason| reason.rule.starts_with("writ:")), "{:?}", decision.reasons);
     }
 }

@@ -68,6 +68,13 @@ impl Grant {
 }
 
 impl Enforce {
+    /// What becomes of a decision of several layers: it is only recorded where all of them only observe.
+    pub fn strictest(modes: impl IntoIterator<Item = Self>) -> Self {
+        let mut modes = modes.into_iter().peekable();
+        let observes = modes.peek().is_some() && modes.all(|mode| mode == Self::Observe);
+        if observes { Self::Observe } else { Self::Decide }
+    }
+
     pub(crate) fn read(document: &Value) -> Self {
         match document.get("enforce").and_then(Value::as_str) {
             Some("observe") => Self::Observe,

@@ -1,14 +1,14 @@
 //! Policies in layers: each judges what its own survey of the call found, and the strictest word counts.
 //!
-//! Owns how layers come together (R5, R82). Each layer has facts of its own, because a survey looks for what its policy's rules
+//! Owns how layers come together (R5, R24, R82). Each layer has facts of its own, because a survey looks for what its policy's rules
 //! name, and patterns that take back (`!`) mean their own list alone: merged lists could loosen. Invariant: a layer can only
 //! tighten. What one layer denies or asks stays denied or asked, and an allow is said only where every layer names the call.
 
 use writ_core::{Decision, Matched, Reason, Subject, Verdict};
 
 use crate::facts::Facts;
-use crate::judge::judge_alone;
-use crate::limits::Tally;
+use crate::judge::{judge_alone, refusals};
+use crate::limits::{Action, Tally};
 use crate::policy::Policy;
 use crate::protect::Setting;
 
@@ -21,26 +21,44 @@ pub struct Layer<'a> {
     name: Option<&'a str>,
     policy: &'a Policy,
     facts: &'a Facts,
+    uncounted: bool,
 }
 
 impl<'a> Layer<'a> {
     /// The policy that governs. Its rules are named by their pointers alone.
     pub const fn own(policy: &'a Policy, facts: &'a Facts) -> Self {
-        Self { name: None, policy, facts }
+        Self { name: None, policy, facts, uncounted: false }
     }
 
     /// Another one that is asked too. Its rules are named with its own name in front (`changed-policy:/tools/deny/0`).
     pub const fn named(name: &'a str, policy: &'a Policy, facts: &'a Facts) -> Self {
-        Self { name: Some(name), policy, facts }
+        Self { name: Some(name), policy, facts, uncounted: false }
     }
 
-    /// A rule of this layer, by a name that says whose it is. Writ's own rules are the same in all layers.
-    fn rule(&self, rule: String) -> String {
-        match self.name {
-            Some(name) if rule.starts_with('/') => format!("{name}:{rule}"),
-            Some(_) | None => rule,
-        }
+    /// Leaves its limits out: they are of another count than the session's.
+    #[must_use]
+    pub const fn uncounted(self) -> Self {
+        Self { uncounted: true, ..self }
     }
+}
+
+/// A reason of a layer, with a name that says whose rule it is. Writ's own rules are the same in all layers.
+fn named_in(name: Option<&str>, reason: Reason) -> Reason {
+    let Some(name) = name.filter(|_| reason.rule.starts_with('/')) else { return reason };
+    let rule = format!("{name}:{}", reason.rule);
+    Reason { instead: reason.instead.replace(&reason.rule, &rule), rule, ..reason }
+}
+
+/// Holds what is about to happen against the limits of policies alone, each with what its rules are named with.
+pub fn judge_limits<'a>(
+    policies: impl IntoIterator<Item = (Option<&'a str>, &'a Policy)>,
+    tally: Tally<'_>,
+    action: Action,
+) -> Decision {
+    let reasons = policies.into_iter().flat_map(|(name, policy)| {
+        refusals(policy, tally, action).into_iter().map(move |reason| named_in(name, reason))
+    });
+    Decision::from_reasons(reasons.collect())
 }
 
 /// Applies policies to the facts of one call.
@@ -48,9 +66,10 @@ pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally<'_>) -> Decis
     let mut reasons = Vec::new();
     let mut all_name_it = true;
     for layer in layers {
+        let tally = if layer.uncounted { None } else { Some(tally) };
         let judged = judge_alone(layer.policy, setting, layer.facts, tally).reasons;
         all_name_it &= !judged.is_empty();
-        reasons.extend(judged.into_iter().map(|reason| Reason { rule: layer.rule(reason.rule), ..reason }));
+        reasons.extend(judged.into_iter().map(|reason| named_in(layer.name, reason)));
     }
     // What not every layer names is allowed by no rule: it is the client's affair.
     if !all_name_it {

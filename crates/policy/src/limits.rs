@@ -163,6 +163,15 @@ impl Limit {
     }
 }
 
+/// What a session is held to where several policies limit it: of each count the least that refuses, then the least that is held
+/// against the end.
+pub fn strictest<'a>(limits: impl IntoIterator<Item = &'a Limit>) -> Vec<Limit> {
+    let mut out: Vec<Limit> = limits.into_iter().copied().collect();
+    out.sort_by_key(|limit| (limit.measure, limit.post_hoc, limit.value));
+    out.dedup_by_key(|limit| (limit.measure, limit.post_hoc));
+    out
+}
+
 /// Dollars as micro-dollars. Amounts that are finer, or too large for this, are errors of the policy.
 #[expect(
     clippy::cast_possible_truncation,

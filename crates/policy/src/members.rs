@@ -44,6 +44,9 @@ impl Consequences {
     }
 }
 
+/// What stands for every subagent in `claims.agents`.
+const EVERY_SUBAGENT: &str = "all";
+
 /// The `claims` member: what an agent's DONE is worth. Absent members are `None`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Claims {
@@ -71,6 +74,41 @@ impl Claims {
             max_retries: member("maxRetries").and_then(Value::as_u64),
             session_ceiling: member("sessionCeiling").and_then(Value::as_u64),
             tests: truth("tests"),
+        }
+    }
+}
+
+impl Claims {
+    /// Of several layers: what one enforces is enforced, about all agents that any names, as often as the most patient asks.
+    pub fn strictest<'a>(layers: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut layers: Vec<&Self> = layers.into_iter().collect();
+        if let [only] = layers.as_slice() {
+            return (*only).clone();
+        }
+        if layers.iter().any(|claims| claims.enforce) {
+            layers.retain(|claims| claims.enforce);
+        }
+        let mut agents: Vec<String> = Vec::new();
+        let listed = layers.iter().any(|claims| claims.agents.is_some());
+        for claims in &layers {
+            // Whoever names no agents means every subagent.
+            match &claims.agents {
+                None => agents.push(EVERY_SUBAGENT.to_owned()),
+                Some(named) => agents.extend(named.iter().cloned()),
+            }
+        }
+        agents.sort_unstable();
+        agents.dedup();
+        let most = |of: fn(&Self) -> Option<u64>, absent: u64| {
+            let any = layers.iter().any(|claims| of(claims).is_some());
+            layers.iter().map(|claims| of(claims).unwrap_or(absent)).max().filter(|_| any)
+        };
+        Self {
+            enforce: layers.iter().any(|claims| claims.enforce),
+            agents: listed.then_some(agents),
+            max_retries: most(|claims| claims.max_retries, 1),
+            session_ceiling: most(|claims| claims.session_ceiling, 10),
+            tests: layers.iter().any(|claims| claims.tests),
         }
     }
 }

@@ -204,13 +204,6 @@ impl Policy {
         self.expires.as_ref().map(|(moment, text)| (*moment, text.as_str()))
     }
 
-    /// The key ids of the functionaries that it names; `None` where it names none. One known by a certificate has no key id.
-    pub fn functionaries(&self) -> Option<Vec<String>> {
-        let list = self.document.get("functionaries").and_then(Value::as_array).filter(|list| !list.is_empty())?;
-        let id = |one: &Value| one.get("publickeyid").and_then(Value::as_str).map(str::to_owned);
-        Some(list.iter().filter_map(id).collect())
-    }
-
     /// Whether the files that it names are there, and are what they have to be; `text` is the document it was parsed from,
     /// `read` gives a file's bytes.
     pub fn check_files(&self, text: &[u8], read: impl Fn(&str) -> Option<Vec<u8>>) -> Result<(), PolicyError> {

@@ -6,7 +6,8 @@ use writ_core::Money;
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
 use writ_policy::{
-    Action, Facts, Layer, Lexical, Policy, Raised, Refused, Setting, Tally, Usage, judge, near, refusals, survey,
+    Action, Claims, Enforce, Facts, Layer, Lexical, Policy, Raised, Refused, Setting, Tally, Usage, judge, near,
+    refusals, survey,
 };
 
 const ROOT: &str = "/work/repo";
@@ -62,6 +63,39 @@ fn own_rules(decision: &writ_core::Decision) -> bool {
 #[test]
 fn without_a_layer_nothing_is_allowed() {
     assert_eq!(judge(&[], &setting(), Tally::default()).verdict, Verdict::Deny);
+}
+
+#[test]
+fn claims_of_layers_are_as_strict_as_the_strictest() {
+    let claims = |more: &str| {
+        let text = format!(r#"{{"version":"1.0","name":"c","claims":{{{more}}}}}"#);
+        Policy::parse(text.as_bytes(), ROOT).unwrap().claims().clone()
+    };
+    let strictest = |layers: &[&str]| {
+        let layers: Vec<Claims> = layers.iter().map(|layer| claims(layer)).collect();
+        Claims::strictest(&layers)
+    };
+    let one = strictest(&[r#""enforce":true,"agents":["main"],"maxRetries":2"#]);
+    assert_eq!(one, claims(r#""enforce":true,"agents":["main"],"maxRetries":2"#));
+    let both = strictest(&[r#""enforce":true,"agents":["main"]"#, r#""enforce":true,"maxRetries":3,"tests":true"#]);
+    assert_eq!(both, claims(r#""enforce":true,"agents":["all","main"],"maxRetries":3,"tests":true"#));
+    let loose = strictest(&[r#""agents":["main"]"#, r#""enforce":true,"agents":["Plan"]"#, ""]);
+    assert_eq!(
+        loose,
+        claims(r#""enforce":true,"agents":["Plan"]"#),
+        "who does not enforce adds no agents, and frees none"
+    );
+    assert_eq!(Claims::strictest(&[]), Claims::default());
+}
+
+#[test]
+fn decisions_are_only_observed_where_all_layers_only_observe() {
+    use Enforce::{Decide, Observe};
+    for (modes, expected) in
+        [(vec![Observe], Observe), (vec![Observe, Observe], Observe), (vec![Observe, Decide], Decide), (vec![], Decide)]
+    {
+        assert_eq!(Enforce::strictest(modes.clone()), expected, "{modes:?}");
+    }
 }
 
 #[test]
@@ -153,7 +187,7 @@ fn what_is_not_known_is_not_nothing() {
 fn four_fifths_are_near() {
     let policy =
         Policy::parse(br#"{"version":"1.0","name":"l","limits":{"maxToolCalls":10,"maxSpendUSD":1}}"#, ROOT).unwrap();
-    let said = |calls| near(&policy, Tally { calls, ..Tally::default() });
+    let said = |calls| near(policy.limits(), Tally { calls, ..Tally::default() });
     assert_eq!((said(7).len(), said(8).len()), (0, 1));
     assert_eq!(said(8)[0].1, "8 of 10 tool calls are used (maxToolCalls); more than that fails verification");
 }

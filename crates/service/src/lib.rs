@@ -6,5 +6,7 @@
 pub mod http;
 pub mod mcp;
 mod network;
+mod policies;
 
 pub use network::Network;
+pub use policies::Policies;

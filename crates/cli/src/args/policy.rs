@@ -28,11 +28,34 @@ pub enum PolicyCommand {
         format: FormatArgs,
     },
     /// Show the policy that governs here, and where it comes from.
+    #[command(
+        after_help = "Examples:\n  writ policy show\n  writ policy show --resolved   every policy it leads to, with file and digest"
+    )]
     Show {
         /// The policy; found as a session finds it when left out.
         file: Option<PathBuf>,
+        /// Show each policy that it leads to by `extends` and `sublayouts`: file, digest, on whose calls it speaks.
+        #[arg(long)]
+        resolved: bool,
         #[command(flatten)]
         format: FormatArgs,
+    },
+    /// Pin what `extends` and `sublayouts` lead to, and keep what is from elsewhere, in `FILE.lock`.
+    #[command(
+        after_help = "Examples:\n  writ policy lock                                       fetch what is not locked yet, pin the files\n  writ policy \
+                      lock --check                               exit code 3 where anything is another now\n  writ policy lock --update \
+                      https://policies.example/base.aflock   take what is there now\n\nThe only command that fetches policies. For people: an agent \
+                      may not run it."
+    )]
+    Lock {
+        /// The policy; found as a session finds it when left out.
+        file: Option<PathBuf>,
+        /// Write nothing: fetch everything anew and say what is another.
+        #[arg(long)]
+        check: bool,
+        /// Fetch this reference anew, though it is locked. May be given more than once.
+        #[arg(long, value_name = "REF", conflicts_with = "check")]
+        update: Vec<String>,
     },
     /// Sign a policy: a DSSE envelope over its exact bytes.
     Sign {
@@ -137,6 +160,9 @@ pub struct WhyArgs {
     /// The folder that relative patterns start from; the policy's own folder when left out.
     #[arg(long)]
     pub root: Option<PathBuf>,
+    /// Decide it as a call of a sub-agent of this type: under its sublayouts too.
+    #[arg(long, value_name = "TYPE")]
+    pub agent: Option<String>,
     /// The tool.
     #[arg(long, requires = "input")]
     pub tool: Option<String>,

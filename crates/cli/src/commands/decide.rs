@@ -8,6 +8,7 @@ use writ_clients::DEFAULT;
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Decision, ToolCall, Verdict};
 use writ_engine::governing::Governing;
+use writ_engine::governing::layers::Caller;
 
 use crate::args::DecideArgs;
 use crate::commands::policy::open;
@@ -28,7 +29,7 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
             return Err(Failure::malformed("`--tool` is empty: give a tool's name".to_owned()));
         }
         let call = ToolCall::new(tool.clone(), input_value(input)?, root);
-        let decision = decide(&governing, &call);
+        let decision = decide(&governing, &call, Caller::Main);
         output::print_json_line(&decision);
         return if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) };
     }
@@ -49,7 +50,7 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
         }
         let call = if whole { read_call(&line, &root) } else { Err(format!("longer than {} MiB", MAX_LINE >> 20)) };
         output::print_json_line(&match call {
-            Ok(call) => json::to_value(&decide(&governing, &call)),
+            Ok(call) => json::to_value(&decide(&governing, &call, Caller::Main)),
             Err(why) => {
                 wrong += 1;
                 malformed(number, &why)
@@ -64,8 +65,8 @@ pub fn run(args: &DecideArgs) -> Result<(), Failure> {
 }
 
 /// Decides under the user's own surroundings.
-pub fn decide(governing: &Governing, call: &ToolCall) -> Decision {
-    writ_engine::decide::now(governing, call, DEFAULT, &environment::home())
+pub fn decide(governing: &Governing, call: &ToolCall, caller: Caller<'_>) -> Decision {
+    writ_engine::decide::now(governing, call, caller, DEFAULT, &environment::home())
 }
 
 /// The folder calls hang off: the given root, else the policy's own folder, absolute.

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use writ_core::json::{Object, Value};
 use writ_core::regular_file;
-use writ_engine::session::shown::{Shown, cite};
+use writ_engine::session::shown::{Rules, Shown, cite};
 use writ_engine::verify;
 use writ_evidence::row::{Row, RowDecision};
-use writ_policy::Policy;
 
 use crate::args::{Format, LedgerCommand};
 use crate::commands::verify::show;
@@ -41,7 +40,7 @@ pub fn run(command: &LedgerCommand) -> Result<(), Failure> {
 }
 
 /// `deny /tools/deny/0` with the rule's own text, where the policy is at hand.
-fn cited(policy: Option<&Policy>, rule: &str) -> String {
+fn cited(policy: Option<&dyn Rules>, rule: &str) -> String {
     match rule.split_once(' ') {
         Some((verdict, pointer)) => format!("{verdict} {}", cite(policy, pointer)),
         None => rule.to_owned(),
@@ -49,7 +48,7 @@ fn cited(policy: Option<&Policy>, rule: &str) -> String {
 }
 
 /// Rows for people, one a line with programs, paths, hosts and rules, or as a JSON array.
-pub fn show_rows(rows: &[Row], policy: Option<&Policy>, format: Format) {
+pub fn show_rows(rows: &[Row], policy: Option<&dyn Rules>, format: Format) {
     if format == Format::Json {
         output::print_json(&Value::Array(rows.iter().map(Row::to_json).collect()));
         return;

@@ -1,5 +1,7 @@
 //! `writ policy`: make, check, show, sign, verify, accept.
 
+mod layers;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +10,7 @@ use serde::Serialize;
 use writ_core::{Digest, Timestamp, json, visible};
 use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
 use writ_engine::governing::{Trust, starter};
+use writ_engine::setup::agents;
 use writ_evidence::dsse::{Envelope, EnvelopeError};
 use writ_evidence::keys::SigningKey;
 use writ_policy::Policy;
@@ -23,7 +26,11 @@ pub fn run(command: PolicyCommand) -> Result<(), Failure> {
     match command {
         PolicyCommand::New { file, force, observe } => new(&file, force, observe),
         PolicyCommand::Check { file, format } => check(file, &format),
-        PolicyCommand::Show { file, format } => show(&given_or_found(file)?, &format),
+        PolicyCommand::Show { file, resolved: true, format } => {
+            layers::show(&open(&given_or_found(file)?, None)?, &format)
+        }
+        PolicyCommand::Show { file, resolved: false, format } => show(&given_or_found(file)?, &format),
+        PolicyCommand::Lock { file, check, update } => layers::lock(&given_or_found(file)?, check, &update),
         PolicyCommand::Sign { file, key, output } => sign(&file, &key, output),
         PolicyCommand::Verify { file, key, format } => verify(&file, &key, &format),
         PolicyCommand::Schema => {
@@ -52,7 +59,7 @@ pub fn given_or_found(file: Option<PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 /// A policy error as a person wants it: each problem with its place in the file, and what to do on lines of their own.
-fn report(error: GoverningError) -> Failure {
+pub fn report(error: GoverningError) -> Failure {
     match error {
         GoverningError::Invalid { path, text, source } => {
             let labels = source.problems().iter().map(|problem| {
@@ -80,7 +87,11 @@ fn report(error: GoverningError) -> Failure {
             let source = NamedSource::new(output::path(&path), visible::in_place(&text)).with_language("json");
             Failure::MalformedReport(Report::new(diagnostic).with_source_code(source))
         }
-        GoverningError::NotTrusted { .. } | GoverningError::Envelope { .. } => {
+        GoverningError::Layer { rule, .. } if layer_code(rule) == 4 => Failure::malformed(error),
+        GoverningError::NotTrusted { .. }
+        | GoverningError::Envelope { .. }
+        | GoverningError::Lock(_)
+        | GoverningError::Layer { .. } => {
             output::note(format!("{} {}", output::bad("error:"), output::plain(&error.to_string())));
             Failure::No
         }
@@ -100,8 +111,15 @@ const fn kind(error: &GoverningError) -> (&'static str, u8) {
         GoverningError::Envelope { .. } => ("bad-envelope", 3),
         GoverningError::Unreadable { .. } => ("unreadable", 1),
         GoverningError::KeptChanged { .. } => ("copy-changed", 1),
+        GoverningError::Layer { rule, .. } => (rule, layer_code(rule)),
+        GoverningError::Lock(_) => ("bad-lock", 3),
         GoverningError::Trust(_) => ("trust-unreadable", 1),
     }
+}
+
+/// The exit code of a layer that cannot be used: the answer is no, where it is not what it has to be.
+const fn layer_code(rule: &str) -> u8 {
+    if matches!(rule.as_bytes(), b"not-locked" | b"stale-lock" | b"other-digest" | b"not-trusted") { 3 } else { 4 }
 }
 
 /// A policy that cannot be used.
@@ -190,7 +208,12 @@ fn check(file: Option<PathBuf>, args: &FormatArgs) -> Result<(), Failure> {
         }
         Err(error) => return Err(report(error)),
     };
-    let (pending, warnings) = (governing.policy.not_enforced(), warnings(&governing));
+    let mut pending = governing.policy.not_enforced();
+    for layer in &governing.layers {
+        let idle = layer.at.not_enforced(&layer.policy).into_iter();
+        pending.extend(idle.map(|pointer| format!("{}:{pointer}", layer.at.name)));
+    }
+    let warnings = warnings(&governing);
     if as_json {
         let summary = summary(&governing);
         output::print_json(&Checked { valid: true, summary, warnings, not_enforced_yet: pending });
@@ -222,6 +245,12 @@ fn warnings(governing: &Governing) -> Vec<String> {
     if governing.signed == Signed::Plain && governing.policy.functionaries().is_some() {
         out.push("it names functionaries, and none of them signed it".to_owned());
     }
+    let of_layers = governing.layers.iter().flat_map(|layer| {
+        let named = |warning: &String| format!("{}:{warning}", layer.at.name);
+        layer.policy.warnings().iter().map(named).collect::<Vec<_>>()
+    });
+    out.extend(of_layers);
+    out.extend(agents::never_met(governing, &environment::home()));
     out.extend(expired(governing));
     out
 }
@@ -292,7 +321,10 @@ pub fn summary(governing: &Governing) -> Summary<'_> {
 }
 
 fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
-    let governing = open(path, None)?;
+    let path = std::path::absolute(path)?;
+    let bytes = governing::read(&path).map_err(report)?;
+    let trust = Trust::open(environment::home().state.as_deref());
+    let governing = governing::open_alone(&path, bytes, None, &trust).map_err(report)?;
     let inner = governing::unwrap(&governing.path, &governing.bytes, || Ok(Vec::new())).map_err(report)?.0;
     let document = String::from_utf8_lossy(inner.as_deref().unwrap_or(&governing.bytes)).into_owned();
     if args.format == Format::Json {
@@ -313,7 +345,8 @@ fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
 fn sign(file: &Path, key_files: &[PathBuf], to: Option<PathBuf>) -> Result<(), Failure> {
     // Requiring signatures must not keep anyone from making one.
     let file = &std::path::absolute(file)?;
-    let governing = governing::open(file, None, &Trust::open(None)).map_err(report)?;
+    let bytes = governing::read(file).map_err(report)?;
+    let governing = governing::open_alone(file, bytes, None, &Trust::open(None)).map_err(report)?;
     if governing.signed != Signed::Plain {
         return Err(Failure::Usage(format!("{} is signed already; sign the plain policy", file.display())));
     }

@@ -11,6 +11,7 @@ use writ_engine::confine::order::{Order, compose};
 use writ_engine::confine::plan::{Ground, Said, plan};
 use writ_engine::confine::secrets::{self, Source};
 use writ_engine::confine::{exec, limits, strength};
+use writ_engine::governing::layers::Caller;
 use writ_engine::governing::{self, Trust, protect};
 use writ_policy::HostRule;
 use writ_policy::sandbox::Secret;
@@ -70,8 +71,9 @@ fn with_ground<T>(policy: Option<&Path>, work: impl FnOnce(&Ground<'_>) -> Resul
     }
     let governing = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(Failure::could_not)?;
     let setting = protect::setting(&home, &path, Timestamp::now());
+    let setting = protect::with_layers(setting, &governing.list());
     work(&Ground {
-        layers: &[&governing.policy],
+        layers: &governing.policies(Caller::Main),
         setting: &setting,
         root: path.parent().unwrap_or(&cwd),
         folder: &cwd,

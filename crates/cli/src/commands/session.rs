@@ -4,6 +4,7 @@ use serde::Serialize;
 use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
 use writ_engine::session::kept_policy;
+use writ_engine::session::shown::Rules;
 use writ_engine::session::state::State;
 use writ_evidence::row::Row;
 use writ_store::Store;
@@ -24,7 +25,7 @@ pub fn run(command: &SessionCommand) -> Result<(), Failure> {
             let id = session(&store, named.as_deref())?;
             let rows = store.rows(&id).map_err(Failure::could_not)?;
             let policy = rows.last().and_then(|last| kept_policy(&store, &id, last));
-            ledger::show_rows(&rows, policy.as_ref(), format.format);
+            ledger::show_rows(&rows, policy.as_ref().map(|policy| policy as &dyn Rules), format.format);
             Ok(())
         }
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use writ_core::Timestamp;
 use writ_engine::claims::Enforced;
+use writ_engine::governing::layers::LayerRef;
 use writ_engine::governing::{self, Governing, Trust};
 use writ_engine::limits::shown::{Standing, standing as limits_of};
 use writ_engine::session::observed::Observed;
@@ -24,6 +25,9 @@ use crate::output;
 #[derive(Serialize)]
 struct Status<'a> {
     policy: Option<policy::Summary<'a>>,
+    /// The policies that it leads to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    layers: Vec<LayerRef>,
     problem: Option<&'a str>,
     standing: Option<&'a str>,
     session: Option<&'a Listed>,
@@ -59,8 +63,8 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
     let newest = found.ok();
     let standing = newest.as_ref().and_then(|id| stands(&store, id, &trust));
     let observed = match (&governing, &newest) {
-        (Some(governing), Some(id)) if governing.policy.enforce() == Enforce::Observe => {
-            Observed::of(&store, id, &governing.policy).ok()
+        (Some(governing), Some(id)) if governing.enforce() == Enforce::Observe => {
+            Observed::of(&store, id, governing).ok()
         }
         _ => None,
     };
@@ -69,6 +73,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         let problems = hooks.iter().filter(|finding| !finding.good);
         output::print_json(&Status {
             policy: governing.as_ref().map(policy::summary),
+            layers: governing.as_ref().map(Governing::list).unwrap_or_default(),
             problem: wrong.as_deref(),
             standing: standing.as_deref(),
             session: described.as_ref(),
@@ -135,6 +140,10 @@ fn show_policy(governing: Option<&Governing>, wrong: Option<String>, standing: O
             governing.signed.as_str()
         )),
         None => output::line("policy   none: every call is allowed and nothing is recorded (`writ init` writes one)"),
+    }
+    for layer in governing.iter().flat_map(|governing| governing.list()) {
+        let (name, about) = (output::plain(&layer.name), output::plain(&layer.about()));
+        output::line(format!("         with `{name}`  {}  {about}", output::plain(&layer.place())));
     }
     if let Some(text) = governing.and_then(policy::expired) {
         output::line(format!("         {} {text}", output::bad("expired:")));

@@ -6,8 +6,9 @@ use serde::Serialize;
 use writ_core::json::{self, Value};
 use writ_core::{Decision, Digest, Reason, Span, ToolCall, Verdict, visible};
 use writ_engine::governing::Governing;
+use writ_engine::governing::layers::Caller;
 use writ_engine::session::shown::cite;
-use writ_policy::{Enforce, Policy};
+use writ_policy::Enforce;
 
 use crate::args::{Format, WhyArgs};
 use crate::commands::decide::{decide, folder, input_value};
@@ -24,10 +25,11 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
         (line, _, _) => ("Bash".to_owned(), bash(line.as_deref().unwrap_or_default())),
     };
     let call = ToolCall::new(tool, input, cwd);
-    let decision = decide(&governing, &call);
+    let caller = args.agent.as_deref().map_or(Caller::Main, Caller::SubAgent);
+    let decision = decide(&governing, &call, caller);
     match args.format.format {
         Format::Json => output::print_json(&explained(&call, &decision, &governing)),
-        Format::Human => output::line(prose(&call, &decision, &governing.policy)),
+        Format::Human => output::line(prose(&call, &decision, &governing)),
     }
     if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) }
 }
@@ -61,14 +63,15 @@ fn bash(line: &str) -> Value {
 }
 
 /// The whole answer.
-fn prose(call: &ToolCall, decision: &Decision, policy: &Policy) -> String {
+fn prose(call: &ToolCall, decision: &Decision, governing: &Governing) -> String {
     let verdict = match decision.verdict {
         Verdict::Allow => output::good("allow"),
         Verdict::Ask => output::warn("ask"),
         Verdict::Deny => output::bad("deny"),
     };
-    let mut out = format!("{verdict}  {} under policy `{}`", output::plain(&call.tool), output::plain(policy.name()));
-    if policy.enforce() == Enforce::Observe && decision.verdict > Verdict::Allow {
+    let mut out =
+        format!("{verdict}  {} under policy `{}`", output::plain(&call.tool), output::plain(governing.policy.name()));
+    if governing.enforce() == Enforce::Observe && decision.verdict > Verdict::Allow {
         out.push_str("\n\nThe policy observes: only what would touch the policy, the record or the hooks is stopped.");
     }
     if decision.reasons.is_empty() {
@@ -76,16 +79,16 @@ fn prose(call: &ToolCall, decision: &Decision, policy: &Policy) -> String {
     }
     for reason in &decision.reasons {
         out.push_str("\n\n");
-        out.push_str(&explain(call, reason, policy));
+        out.push_str(&explain(call, reason, governing));
     }
     out
 }
 
-fn explain(call: &ToolCall, reason: &Reason, policy: &Policy) -> String {
+fn explain(call: &ToolCall, reason: &Reason, governing: &Governing) -> String {
     let mut out = format!(
         "{} {}: {}",
         output::dim("rule"),
-        output::bold(output::plain(&cite(Some(policy), &reason.rule))),
+        output::bold(output::plain(&cite(Some(governing), &reason.rule))),
         output::plain(&reason.message)
     );
     if let (Some(line), Some(span)) = (call.text("command"), reason.matched.span) {

@@ -19,6 +19,7 @@ use crate::usage::{AgentNote, Spoken};
 use crate::work::Work;
 use crate::{Client, Hints, PayloadError};
 
+mod agents;
 pub mod answer;
 pub mod outcome;
 pub mod payload;
@@ -54,6 +55,10 @@ impl Client for ClaudeCode {
 
     fn hints(&self, bytes: &[u8]) -> Hints {
         hints(bytes)
+    }
+
+    fn agent_types(&self, project: &Path, folder: Option<&Path>) -> Option<Vec<String>> {
+        Some(agents::agent_types(project, folder))
     }
 
     fn render(&self, answer: &Answer) -> String {

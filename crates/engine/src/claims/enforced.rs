@@ -12,6 +12,7 @@ use writ_clients::settings::Places;
 
 use super::found;
 use crate::claim_settings::{ClaimSettings, MAIN};
+use crate::governing::layers::Caller;
 use crate::{Home, governing};
 
 /// Longest settings file that is read.
@@ -33,7 +34,7 @@ pub struct Enforced {
 
 /// Finds out what is enforced in `cwd`.
 pub fn enforced(home: &Home, cwd: &Path) -> Enforced {
-    let policy = found(cwd);
+    let policy = found(cwd, Caller::Main);
     let places: Vec<_> = home.all_places(governing::repository(cwd)).collect();
     let (mut switches, mut from) = (home.claims.clone(), Vec::new());
     if policy.as_ref().is_some_and(|claims| claims.enforce) {

@@ -27,10 +27,12 @@ use writ_clients::transcript::Transcripts;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, SessionId, Timestamp, json};
 use writ_store::{Store, regular_file};
 
+use crate::Home;
+use crate::governing::layers::Caller;
+use crate::governing::{self, Governing, Trust, kept};
 use crate::session::rows::Who;
 use crate::session::state::State;
 use crate::session::{Session, SessionError};
-use crate::{Home, governing};
 
 pub use crate::claim_settings::{ClaimSettings, MAIN};
 pub use crate::session::ungoverned;
@@ -140,28 +142,27 @@ pub fn prepare(input: &Event, home: &Home, store: &Store, id: &SessionId, only: 
 /// digest, wherever the agent works now and whatever became of the file. A session that has yet to begin has the one it will
 /// begin under. Nothing where none governs, or it cannot be read: this check fails open.
 fn policy(input: &Event, store: &Store, id: &SessionId) -> writ_policy::Claims {
-    accepted(store, id).or_else(|| found(Path::new(&input.cwd))).unwrap_or_default()
+    let caller = Caller::of(input.agent.as_ref());
+    accepted(store, id, caller).or_else(|| found(Path::new(&input.cwd), caller)).unwrap_or_default()
 }
 
 /// The word of the policy in a session's last state; `None` when the session has not begun.
-fn accepted(store: &Store, id: &SessionId) -> Option<writ_policy::Claims> {
+fn accepted(store: &Store, id: &SessionId, caller: Caller<'_>) -> Option<writ_policy::Claims> {
     let row = store.last_row(id).ok().flatten()?;
     let Some(accepted) = State::from_detail(&row.detail)?.policy else { return Some(writ_policy::Claims::default()) };
-    let kept = store.folder(id).join(format!("policies/{}", accepted.file.hex()));
-    let bytes = governing::read(&kept).ok().filter(|bytes| Digest::of(bytes) == accepted.file);
-    Some(bytes.and_then(|bytes| claims_in(&kept, &bytes)).unwrap_or_default())
+    let governing = kept::open(&accepted, &store.folder(id), &Trust::open(None)).ok();
+    Some(governing.map(|governing| claims_of(&governing, caller)).unwrap_or_default())
 }
 
 /// The word of the policy that governs a folder.
-fn found(cwd: &Path) -> Option<writ_policy::Claims> {
+fn found(cwd: &Path, caller: Caller<'_>) -> Option<writ_policy::Claims> {
     let path = governing::find(cwd)?;
-    claims_in(&path, &governing::read(&path).ok()?)
+    let governing = governing::open(&path, None, &Trust::open(None)).ok()?;
+    Some(claims_of(&governing, caller))
 }
 
-fn claims_in(path: &Path, bytes: &[u8]) -> Option<writ_policy::Claims> {
-    let inner = governing::unwrap(path, bytes, || Ok(Vec::new())).ok()?.0;
-    let policy = writ_policy::Policy::parse(inner.as_deref().unwrap_or(bytes), "/").ok()?;
-    Some(policy.claims().clone())
+fn claims_of(governing: &Governing, caller: Caller<'_>) -> writ_policy::Claims {
+    writ_policy::Claims::strictest(governing.policies(caller).into_iter().map(writ_policy::Policy::claims))
 }
 
 fn limits(home: &Home, only: Option<&Path>) -> Limits {

@@ -7,10 +7,9 @@ use std::path::Path;
 
 use serde::Serialize;
 use writ_core::visible;
-use writ_policy::Policy;
 use writ_sandbox::Refused;
 
-use crate::governing::in_force::Change;
+use crate::governing::layers::Caller;
 use crate::session::Session;
 
 /// Most that a row holds.
@@ -49,14 +48,11 @@ impl Refusals {
             // The policies in force are read for a reason alone.
             return Self::default();
         }
-        let layers: Vec<&Policy> = session.policy().ok().map_or_else(Vec::new, |in_force| {
-            let change = in_force.change.as_ref().and_then(Change::layer);
-            [&in_force.accepted.policy].into_iter().chain(change.map(|change| &change.policy)).collect()
-        });
+        let layers = session.policy().ok().map_or_else(Vec::new, |in_force| in_force.speaking(Caller::Untold));
         let home = session.setting.home.as_deref();
         let rule = |refused: &Refused| {
             let path = refused.path.to_str()?;
-            layers.iter().find_map(|policy| policy.keeps(path, home, refused.change)).map(str::to_owned)
+            layers.iter().find_map(|speaks| Some(speaks.rule(speaks.policy.keeps(path, home, refused.change)?)))
         };
         let refusal = |refused: &Refused| Refusal {
             path: refused.path.to_string_lossy().into_owned(),

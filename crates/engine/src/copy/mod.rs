@@ -27,7 +27,7 @@ use crate::Home;
 use crate::confine::copy::{self, Place};
 use crate::confine::order::Order;
 use crate::governing;
-use crate::governing::in_force::InForce;
+use crate::governing::layers::Caller;
 use crate::run::copies;
 use crate::session::{Session, SessionError, seal};
 use begun::Begun;
@@ -229,7 +229,7 @@ impl Copy {
     fn protected(&self, store: &Store, home: &Home) -> Result<Vec<bool>, CopyError> {
         let session = Session::resume(store, &self.session, home, Timestamp::now())?;
         let in_force = session.policy().ok();
-        let layers: Vec<&Policy> = in_force.map(InForce::policies).unwrap_or_default();
+        let layers: Vec<&Policy> = in_force.map(|in_force| in_force.policies(Caller::Main)).unwrap_or_default();
         let user = session.setting.home.as_deref();
         let is_protected = |change: &Change| {
             let path = self.path(change);

@@ -9,7 +9,6 @@ use writ_core::json::{self, Value};
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::attestation::Attestation;
 use writ_evidence::row::{Row, RowDecision};
-use writ_policy::Policy;
 use writ_store::{Store, regular_file};
 
 use super::outcome::APPROVED;
@@ -17,8 +16,8 @@ use crate::Home;
 use crate::attest::proofs::{Proof, attestation_file};
 use crate::attest::verdicts::{self, VerdictError};
 use crate::governing::in_force::{self, PolicyRef};
-use crate::governing::{self, Governing, Trust};
-use crate::session::shown::{Shown, cite};
+use crate::governing::{self, Governing, Trust, kept};
+use crate::session::shown::{Rules, Shown, cite};
 use crate::session::state::{MAX_GRANTS, State, short};
 use crate::session::{Session, SessionError, kept_policy};
 
@@ -118,12 +117,12 @@ pub enum ApprovalError {
 pub fn waiting(store: &Store, id: &SessionId) -> Result<Vec<Waiting>, ApprovalError> {
     let policy = store.last_row(id)?.and_then(|row| kept_policy(store, id, &row));
     let mut out: Vec<Waiting> = Vec::new();
-    store.each_row(id, |row| wait(&mut out, row, policy.as_ref()))?;
+    store.each_row(id, |row| wait(&mut out, row, policy.as_ref().map(|policy| policy as &dyn Rules)))?;
     Ok(out)
 }
 
 /// Takes the next row: it may ask, or end what was asked.
-fn wait(out: &mut Vec<Waiting>, row: Row, policy: Option<&Policy>) {
+fn wait(out: &mut Vec<Waiting>, row: Row, policy: Option<&dyn Rules>) {
     let text = |name| row.detail.get(name).and_then(Value::as_str);
     let digest = |name| text(name).and_then(|text| Digest::parse(text).ok());
     if text("event") == Some("policy-accepted") {
@@ -142,7 +141,7 @@ fn wait(out: &mut Vec<Waiting>, row: Row, policy: Option<&Policy>) {
 }
 
 /// `ask /tools/deny/0` with the rule's own text.
-fn cited(policy: Option<&Policy>, rule: &str) -> String {
+fn cited(policy: Option<&dyn Rules>, rule: &str) -> String {
     match rule.split_once(' ') {
         Some((verdict, pointer)) => format!("{verdict} {}", cite(policy, pointer)),
         None => rule.to_owned(),
@@ -248,7 +247,8 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, A
     let governing = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(SessionError::from)?;
     session.keep_policy(&governing)?;
     let repository = in_force::repository(policy_root(&governing));
-    store.keep_accepted(repository, governing.file, &governing.bytes)?;
+    let whole = kept::whole(&governing);
+    store.keep_accepted(repository, Digest::of(&whole), &whole)?;
     store.settle(repository)?;
     session.state.policy = Some(PolicyRef::to(&governing));
     // What was approved was approved under the policy before.

@@ -10,21 +10,21 @@ use writ_core::{
     Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict,
 };
 use writ_evidence::row::RowDecision;
-use writ_policy::{Enforced, Facts, Grant, Held, Layer, Policy, enforce, judge};
+use writ_policy::{Enforce, Enforced, Facts, Grant, Held, Policy, enforce};
 
 use super::authored;
-use super::look::{CallContext, Looked, look};
-use super::outcome::{POLICY_UNUSABLE, and_pending, approved, changed_policy, is_limited, row_decision, rules};
+use super::outcome::{POLICY_UNUSABLE, and_pending, approved, is_limited, row_decision, rules};
 use super::reply::{denial, explain, reply};
+use super::surveyed::{JudgedLayer, Surveyed};
 use crate::attest::proofs::Proof;
-use crate::attest::{subject, verdicts};
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
 use crate::confine::tested;
-use crate::governing;
-use crate::governing::in_force::Change;
+use crate::governing::Governing;
+use crate::governing::layers::Caller;
 use crate::limits::meter;
 use crate::session::rows::Who;
+use crate::session::shown::Rules;
 use crate::session::state::Action;
 use crate::session::{Blocked, Session, SessionError};
 
@@ -37,7 +37,7 @@ pub const RUN: &str = "run";
 pub fn before(session: &mut Session<'_>, input: &Event, used: &ToolUse) -> Result<Answer, SessionError> {
     meter::measure(session, input)?;
     let Recorded { decision, sandbox, action, policy, .. } = record(session, input, used, None)?;
-    let answer = reply(session, input, policy.as_ref(), &decision, action);
+    let answer = reply(session, input, rules_of(policy.as_ref()), &decision, action);
     Ok(if sandbox.is_some() { order::answer(session, &used.call, &used.id, answer) } else { answer })
 }
 
@@ -61,7 +61,7 @@ pub fn whole(
     whole: &Whole<'_>,
 ) -> Result<DecidedRun, SessionError> {
     let Recorded { decision, sandbox, action, policy } = record(session, input, used, Some(whole))?;
-    let why = explain(session, policy.as_ref(), &decision);
+    let why = explain(session, rules_of(policy.as_ref()), &decision);
     Ok(DecidedRun { verdict: decision.verdict, why, action, sandbox })
 }
 
@@ -71,7 +71,7 @@ struct Recorded {
     /// The right to run it in what was prepared.
     sandbox: Option<(Grant, Prepared)>,
     action: Digest,
-    policy: Option<Policy>,
+    policy: Option<Governing>,
 }
 
 /// Decides and records.
@@ -84,18 +84,13 @@ fn record(
     let ToolUse { id, call } = used;
     let (tool, cwd) = (mask_id(&call.tool), mask_id(&input.cwd));
     let digest = call.digest();
-    let test = session.policy().ok().and_then(|in_force| {
-        let layers = in_force.policies();
-        match (&session.within, whole) {
-            (Some(_), _) => None,
-            (None, Some(whole)) => tested::due_whole(session, call, &layers, whole),
-            (None, None) => tested::due(session, call, &layers),
-        }
-    });
-    if let Some(test) = test {
+    let caller = Caller::of(input.agent.as_ref());
+    if let Some(test) = test_due(session, call, caller, whole) {
         tested::record(session, test)?;
     }
-    let DecidedCall { mut decision, judged, proofs, layer, policy, sandbox } = decide(session, call, Some(id), whole);
+    let DecidedCall { mut decision, judged, proofs, policy, mode, sandbox } =
+        decide(session, call, caller, Some(id), whole);
+    let layers: Vec<Digest> = judged.layers.iter().map(|layer| layer.file).collect();
     let action = Action {
         session: session.id.as_str(),
         tool: &tool,
@@ -103,7 +98,7 @@ fn record(
         cwd: &cwd,
         agent: input.agent.as_ref().map(|agent| agent.id.as_str()),
         policy: session.state.policy.as_ref().map(|policy| policy.file),
-        layer,
+        layers: &layers,
     };
     let action = action.digest();
     for proof in &proofs {
@@ -115,10 +110,10 @@ fn record(
         decision = approved(decision);
     }
     let rules = rules(&decision);
-    let Enforced { decision, observed } = told(policy.as_ref(), decision);
+    let Enforced { decision, observed } = enforce(mode, decision);
     let sandbox = match whole {
         Some(_) => sandbox.filter(|_| decision.verdict == Verdict::Allow),
-        None => sandbox_of(session, call, &decision, granted, sandbox),
+        None => sandbox_of(session, call, caller, (&decision, granted), sandbox),
     };
     let sandbox = match sandbox {
         Some(prepared) => prepared.grant(session, &decision, call)?.map(|grant| (grant, prepared)),
@@ -152,10 +147,26 @@ fn record(
     Ok(Recorded { decision, sandbox, action, policy })
 }
 
+/// What a self-test of the sandbox came to, where one is due before the call.
+fn test_due(
+    session: &Session<'_>,
+    call: &ToolCall,
+    caller: Caller<'_>,
+    whole: Option<&Whole<'_>>,
+) -> Option<tested::Outcome> {
+    let layers = session.policy().ok()?.policies(caller);
+    match (&session.within, whole) {
+        (Some(_), _) => None,
+        (None, Some(whole)) => tested::due_whole(session, call, &layers, whole),
+        (None, None) => tested::due(session, call, &layers),
+    }
+}
+
 /// Answers a permission prompt: a call the policy denies is refused there too, everything else is left to the human.
 pub fn permission(session: &mut Session<'_>, input: &Event, call: &ToolCall) -> Result<Answer, SessionError> {
-    let DecidedCall { decision: judged, policy, .. } = decide(session, call, None, None);
-    let Enforced { decision, observed } = told(policy.as_ref(), judged.clone());
+    let caller = Caller::of(input.agent.as_ref());
+    let DecidedCall { decision: judged, policy, mode, .. } = decide(session, call, caller, None, None);
+    let Enforced { decision, observed } = enforce(mode, judged.clone());
     let detail = Asked {
         tool: mask_id(&call.tool),
         input: call.digest(),
@@ -167,7 +178,9 @@ pub fn permission(session: &mut Session<'_>, input: &Event, call: &ToolCall) -> 
     let draft = session.event("permission-request", detail);
     session.append(draft)?;
     Ok(match decision.verdict {
-        Verdict::Deny => Reply::DenyPermission { reason: explain(session, policy.as_ref(), &decision) }.into(),
+        Verdict::Deny => {
+            Reply::DenyPermission { reason: explain(session, rules_of(policy.as_ref()), &decision) }.into()
+        }
         Verdict::Ask | Verdict::Allow => Reply::Silent.into(),
     })
 }
@@ -240,15 +253,12 @@ struct Judged {
     attestation: Option<Proof>,
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<Facts>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    layer: Option<ChangedPolicy>,
-}
-
-/// A changed policy that was asked, too.
-#[derive(Serialize)]
-struct ChangedPolicy {
-    file: Digest,
-    facts: Facts,
+    /// The policies beside the root that were asked too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    layers: Vec<JudgedLayer>,
+    /// Goes before the names of the agent's attestations.
+    #[serde(rename = "attestationPrefix", skip_serializing_if = "Option::is_none")]
+    prefix: Option<String>,
 }
 
 /// What the row of a permission prompt says.
@@ -281,111 +291,80 @@ struct DecidedCall {
     decision: Decision,
     judged: Judged,
     proofs: Vec<Proof>,
-    /// Digest of the changed policy that was judged too.
-    layer: Option<Digest>,
     /// The policy it was judged by; `None` where that could not be had.
-    policy: Option<Policy>,
+    policy: Option<Governing>,
+    /// What becomes of the decision. A policy that cannot be had observes nothing: the refusal stands.
+    mode: Enforce,
     /// What it is to run in.
     sandbox: Option<Prepared>,
 }
 
-/// What the client is told. A policy that cannot be had observes nothing: the refusal stands.
-fn told(policy: Option<&Policy>, decision: Decision) -> Enforced {
-    match policy {
-        Some(policy) => enforce(policy.enforce(), decision),
-        None => Enforced { decision, observed: None },
-    }
+fn rules_of(policy: Option<&Governing>) -> Option<&dyn Rules> {
+    policy.map(|policy| policy as &dyn Rules)
 }
 
-/// Decides a call. A call that is about to run, and so has an id, is attested where the policy wants that.
-fn decide(session: &Session<'_>, call: &ToolCall, id: Option<&str>, whole: Option<&Whole<'_>>) -> DecidedCall {
+/// Decides somebody's call. A call that is about to run, and so has an id, is attested where a policy wants that.
+fn decide(
+    session: &Session<'_>,
+    call: &ToolCall,
+    caller: Caller<'_>,
+    id: Option<&str>,
+    whole: Option<&Whole<'_>>,
+) -> DecidedCall {
     let event = if whole.is_some() { RUN } else { CALL };
-    let mut judged = Judged { event, attestation: None, facts: None, layer: None };
+    let mut judged = Judged { event, attestation: None, facts: None, layers: Vec::new(), prefix: None };
     let in_force = match session.policy() {
         Ok(in_force) => in_force,
         Err(blocked) => {
             let decision = Decision::from_reasons(vec![blocked_reason(session, blocked)]);
-            return DecidedCall { decision, judged, proofs: Vec::new(), layer: None, policy: None, sandbox: None };
+            let (policy, mode) = (None, Enforce::Decide);
+            return DecidedCall { decision, judged, proofs: Vec::new(), policy, mode, sandbox: None };
         }
     };
-    let governing = &in_force.accepted;
-    let folder = session.store.folder(&session.id);
-    // What a confined call writes may be the settings of a repository that it made.
-    let confined = governing.policy.confine().and(session.state.policy.as_ref());
-    let repository = match &session.within {
-        Some(within) => Some(within.repository.clone()),
-        None => confined.map(|policy| governing::repository(policy.root()).to_owned()),
-    };
-    let surroundings = CallContext {
-        setting: &session.setting,
-        home: session.home,
-        client: session.client,
-        session: Some(&folder),
-        repository: repository.as_deref(),
-    };
-    let Looked { mut facts, report, mut proofs } = look(&governing.policy, call, &surroundings);
-    let wanted = id.filter(|_| governing.policy.consequences().attest);
-    if let (Some(id), Some(report), Some(subject)) = (wanted, report, subject::Subject::of(call)) {
-        let shown = subject::Detail::hash_only(governing.policy.consequences().hash_only);
-        match verdicts::attest(session, id, &subject, call.digest(), &report, shown) {
-            Ok(proof) => {
-                judged.attestation = Some(proof.clone());
-                proofs.push(proof);
-            }
-            Err(error) => facts = facts.unattested(error.to_string()),
-        }
+    let speaking = in_force.speaking(caller);
+    let mut surveyed = Surveyed::of(session, call, &speaking);
+    if let Some(id) = id {
+        judged.attestation = surveyed.attest(session, id, call);
     }
-    let change = in_force.change.as_ref().and_then(Change::layer);
-    let mut changed = change.map(|change| look(&change.policy, call, &surroundings));
+    let policies: Vec<&Policy> = speaking.iter().map(|speaks| speaks.policy).collect();
     let (mut sandbox, mut held) = (None, Held::default());
-    let layers = in_force.policies();
     let prepared = match (&session.within, whole) {
         // A sandbox inside a sandbox cannot be: the run's holds it.
         (Some(within), _) => {
             held = within.held;
             None
         }
-        (None, Some(whole)) => Some(order::prepare_whole(session, call, &layers, whole)),
-        (None, None) => order::prepare(session, call, &layers, false),
+        (None, Some(whole)) => Some(order::prepare_whole(session, call, &policies, whole)),
+        (None, None) => order::prepare(session, call, &policies, false),
     };
     match prepared {
         None => {}
         Some(Ok(prepared)) => (held, sandbox) = (prepared.held, Some(prepared)),
-        Some(Err(why)) => facts = facts.unconfined(why),
+        Some(Err(why)) => surveyed.unconfined(why),
     }
-    let settled = |facts: Facts| {
-        let facts = facts.held(held).redefined(session.redefined);
-        if whole.is_some() { facts.by_a_human() } else { facts }
-    };
-    facts = settled(facts);
-    if let Some(looked) = &mut changed {
-        looked.facts = settled(std::mem::take(&mut looked.facts));
-    }
-    let mut layers = vec![Layer::own(&governing.policy, &facts)];
-    layers.extend(change.zip(changed.as_ref()).map(|(change, look)| changed_policy(&change.policy, &look.facts)));
-    let decision = and_pending(judge(&layers, &session.setting, session.tally()), session.state.pending);
-    judged.facts = Some(facts);
-    let file = change.map(|change| change.file);
-    if let Some((file, looked)) = file.zip(changed) {
-        proofs.extend(looked.proofs);
-        judged.layer = Some(ChangedPolicy { file, facts: looked.facts });
-    }
-    DecidedCall { decision, judged, proofs, layer: file, policy: Some(governing.policy.clone()), sandbox }
+    surveyed.settle(held, session, whole.is_some());
+    let decision = surveyed.judge(&session.setting, session.tally());
+    let decision = and_pending(decision, session.state.pending);
+    let mode = in_force.enforce(caller);
+    let (facts, layers, proofs) = surveyed.recorded();
+    (judged.facts, judged.layers) = (facts, layers);
+    judged.prefix = in_force.accepted.prefix(caller).map(str::to_owned);
+    DecidedCall { decision, judged, proofs, policy: Some(in_force.accepted.clone()), mode, sandbox }
 }
 
 /// What an allowed call runs in. Where a human says yes, it may use what the policies leave to them.
 fn sandbox_of(
     session: &Session<'_>,
     call: &ToolCall,
-    decision: &Decision,
-    granted: bool,
+    caller: Caller<'_>,
+    (decision, granted): (&Decision, bool),
     prepared: Option<Prepared>,
 ) -> Option<Prepared> {
     let prepared = prepared?;
     if !granted && decision.verdict != Verdict::Ask {
         return Some(prepared);
     }
-    let layers = session.policy().ok()?.policies();
+    let layers = session.policy().ok()?.policies(caller);
     order::prepare(session, call, &layers, true).and_then(Result::ok).or(Some(prepared))
 }
 

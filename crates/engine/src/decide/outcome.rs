@@ -1,10 +1,9 @@
-//! What a decision comes to beside the policy's own word: a changed policy, a human's pending word, a human's yes.
+//! What a decision comes to beside the policies' own word: a human's pending word, a human's yes.
 //!
 //! Pure: the hook decides with it, and verification decides again.
 
 use writ_core::{Decision, Matched, Reason, Subject, Verdict};
 use writ_evidence::row::RowDecision;
-use writ_policy::{Facts, Layer, Policy};
 
 /// Rule names that are Writ's own: no human has accepted the policy as it is now.
 pub const POLICY_CHANGED: &str = "writ:policy-changed";
@@ -12,11 +11,6 @@ pub const POLICY_CHANGED: &str = "writ:policy-changed";
 pub const POLICY_UNUSABLE: &str = "writ:policy-unusable";
 /// A human said yes to exactly this call.
 pub const APPROVED: &str = "writ:approved";
-
-/// The layer that a changed policy file makes beside the accepted one (R82).
-pub const fn changed_policy<'a>(policy: &'a Policy, facts: &'a Facts) -> Layer<'a> {
-    Layer::named("changed-policy", policy, facts)
-}
 
 /// What a human's pending word about the policy makes of a decision (R82).
 pub fn and_pending(decision: Decision, pending: bool) -> Decision {

@@ -3,10 +3,9 @@
 //! Owns the words; decides nothing. Invariant: what a row says of a refusal holds no command's text (R8).
 
 use writ_core::{Answer, Decision, Digest, Event, Reply, Subject, Verdict, visible};
-use writ_policy::Policy;
 
 use crate::session::Session;
-use crate::session::shown::cite;
+use crate::session::shown::{Rules, cite};
 use crate::session::state::short;
 
 /// What the ledger says of a refusal: the rule and what kind of thing it met, never the command's text (R8).
@@ -23,7 +22,7 @@ pub fn denial(decision: &Decision) -> Option<String> {
 pub fn reply(
     session: &Session<'_>,
     input: &Event,
-    policy: Option<&Policy>,
+    policy: Option<&dyn Rules>,
     decision: &Decision,
     action: Digest,
 ) -> Answer {
@@ -46,7 +45,7 @@ pub fn reply(
 }
 
 /// The reasons behind a verdict, for people.
-pub fn explain(session: &Session<'_>, policy: Option<&Policy>, decision: &Decision) -> String {
+pub fn explain(session: &Session<'_>, policy: Option<&dyn Rules>, decision: &Decision) -> String {
     let mut out = String::new();
     for reason in decision.reasons.iter().filter(|reason| reason.verdict == decision.verdict).take(3) {
         if !out.is_empty() {

@@ -1,81 +1,164 @@
 //! Which policy is in force: the accepted one, and what has become of its file since (R82).
 //!
 //! The accepted copy, kept by digest in Writ's state, goes on governing whatever happens to the file. A changed file that is
-//! valid is judged as one more layer, so that it can only tighten; one that is invalid or gone changes nothing. Status, doctor,
+//! valid is judged as one more layer, so that it can only tighten; one that is invalid or gone changes nothing. That holds for the file
+//! of each layer. Status, doctor,
 //! hook and verification take their words from here. Page: `spec/policy.md`.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
-use writ_policy::Policy;
-use writ_store::{Store, StoreError, regular_file};
+use writ_policy::{Enforce, Facts, Layer, Policy};
+use writ_store::{Store, StoreError};
 
 use super::find;
+use super::kept;
+pub use super::kept::PolicyRef;
+use super::layers::{self, CHANGED, Caller, LayerRef};
 use super::open::{self, Governing, GoverningError};
+use super::resolve::{self, Elsewhere, Locks, Missing};
 use super::trust::Trust;
 
-/// Largest kept policy.
-const MAX_KEPT: u64 = 8 << 20;
-
-/// The policies that a call is judged under.
+/// The policies that a session's calls are judged under.
 #[derive(Debug)]
 pub struct InForce {
-    /// As a human last accepted it.
+    /// As a human last accepted it, with its layers.
     pub accepted: Governing,
-    /// What is at its place now, where that is something else.
-    pub change: Option<Change>,
+    /// What became of files that are no longer what was accepted: the root's first.
+    pub changes: Vec<Changed>,
+}
+
+/// A file that is no longer what was accepted.
+#[derive(Debug)]
+pub struct Changed {
+    /// Which of the accepted layers it was; the root where that is absent.
+    pub layer: Option<usize>,
+    /// Where it is.
+    pub place: String,
+    /// What is there now.
+    pub change: Change,
+}
+
+/// A policy that speaks on a call.
+#[derive(Clone, Debug)]
+pub struct Speaks<'a> {
+    /// What its rules are named with; nothing for the root's.
+    pub name: Option<Cow<'a, str>>,
+    /// The policy.
+    pub policy: &'a Policy,
+    /// Digest of its file.
+    pub file: Digest,
+    /// Whether it is about one type of sub-agent alone.
+    pub of_agent: bool,
+}
+
+impl<'a> Speaks<'a> {
+    /// A rule of it, by a name that says whose it is.
+    pub fn rule(&self, rule: &str) -> String {
+        self.name.as_ref().map_or_else(|| rule.to_owned(), |name| format!("{name}:{rule}"))
+    }
+
+    /// It with what was found out for it.
+    pub fn layer<'b>(&'b self, facts: &'b Facts) -> Layer<'b>
+    where
+        'a: 'b,
+    {
+        layer(self.name.as_deref(), self.policy, facts, self.of_agent)
+    }
+}
+
+/// A layer of a decision. What limits one type of sub-agent is not counted for the session as a whole: where what each agent used is
+/// counted, its count comes in here.
+pub const fn layer<'a>(name: Option<&'a str>, policy: &'a Policy, facts: &'a Facts, of_agent: bool) -> Layer<'a> {
+    let layer = match name {
+        None => Layer::own(policy, facts),
+        Some(name) => Layer::named(name, policy, facts),
+    };
+    if of_agent { layer.uncounted() } else { layer }
+}
+
+/// What a row tells of a file that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// What rules of it are named with.
+    pub name: String,
+    /// The layer whose file it was; the root where that is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<usize>,
+    /// Digest of what is there now, or `lost`.
+    pub file: String,
+    /// Whether it is a valid policy, which is judged too.
+    pub judged: bool,
 }
 
 impl InForce {
-    /// The policies that all have to permit.
-    pub fn policies(&self) -> Vec<&Policy> {
-        let change = self.change.as_ref().and_then(Change::layer);
-        [&self.accepted.policy].into_iter().chain(change.map(|change| &change.policy)).collect()
-    }
-}
-
-/// The policy a session runs under, as a human last accepted it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicyRef {
-    /// The file, absolute.
-    #[serde(with = "json::path")]
-    pub path: PathBuf,
-    /// The policy's own name.
-    pub name: String,
-    /// Digest of the file (the envelope, when there is one).
-    pub file: Digest,
-    /// Digest of the policy document itself.
-    pub digest: Digest,
-    /// `unsigned`, `unknown-key` or `trusted`.
-    pub signed: String,
-    /// Whether Writ wrote it for one run alone: it is no file, and nothing can become of it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub own: bool,
-    /// Whether it limits what the session may use: only then is that looked at when no call is judged.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub limited: bool,
-}
-
-impl PolicyRef {
-    /// The reference to a policy that was just opened.
-    pub fn to(governing: &Governing) -> Self {
-        Self {
-            path: governing.path.clone(),
-            name: governing.policy.name().to_owned(),
-            file: governing.file,
-            digest: governing.policy.digest(),
-            signed: governing.signed.as_str().to_owned(),
-            own: false,
-            limited: !governing.policy.limits().is_empty(),
+    /// The policies that all have to permit somebody's calls: the root, its layers, then what their files were changed to.
+    pub fn speaking(&self, caller: Caller<'_>) -> Vec<Speaks<'_>> {
+        let root = Speaks { name: None, policy: &self.accepted.policy, file: self.accepted.file, of_agent: false };
+        let mut out = vec![root];
+        let list: Vec<&LayerRef> = self.accepted.layers.iter().map(|layer| &layer.at).collect();
+        let applying = layers::applying(&list, caller);
+        out.extend(applying.iter().filter_map(|at| self.accepted.layers.get(*at)).map(|layer| Speaks {
+            name: Some(Cow::Borrowed(&layer.at.name)),
+            policy: &layer.policy,
+            file: layer.at.file,
+            of_agent: layer.at.agent.is_some(),
+        }));
+        for changed in self.changes.iter().filter(|changed| changed.layer.is_none_or(|at| applying.contains(&at))) {
+            let Some(governing) = changed.change.layer() else { continue };
+            let layer = changed.layer.and_then(|at| list.get(at));
+            out.push(Speaks {
+                name: Some(Cow::Owned(changed_name(layer.map(|layer| layer.name.as_str())))),
+                policy: &governing.policy,
+                file: governing.file,
+                of_agent: layer.is_some_and(|layer| layer.agent.is_some()),
+            });
         }
+        out
     }
 
-    /// The folder relative patterns hang off.
-    pub fn root(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("/"))
+    /// The same, the policies alone.
+    pub fn policies(&self, caller: Caller<'_>) -> Vec<&Policy> {
+        self.speaking(caller).into_iter().map(|speaks| speaks.policy).collect()
     }
+
+    /// What becomes of decisions about somebody's calls: what the strictest says.
+    pub fn enforce(&self, caller: Caller<'_>) -> Enforce {
+        Enforce::strictest(self.policies(caller).into_iter().map(Policy::enforce))
+    }
+
+    /// What rows tell of the changes.
+    pub fn told(&self) -> Vec<Told> {
+        let told = |changed: &Changed| {
+            let layer = changed.layer.and_then(|at| self.accepted.layers.get(at));
+            Told {
+                name: changed_name(layer.map(|layer| layer.at.name.as_str())),
+                layer: changed.layer,
+                file: changed.change.key(),
+                judged: changed.change.layer().is_some(),
+            }
+        };
+        self.changes.iter().map(told).collect()
+    }
+
+    /// What a person is told of them, one a line; nothing where nothing changed.
+    pub fn tell(&self) -> Option<String> {
+        let lines: Vec<String> = self.changes.iter().map(|changed| changed.change.tell(&changed.place)).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+}
+
+/// What rules of a changed file are named with.
+fn changed_name(layer: Option<&str>) -> String {
+    layer.map_or_else(|| CHANGED.to_owned(), |layer| format!("{CHANGED}:{layer}"))
+}
+
+/// What a state says was told: another digest for other changes, nothing where there are none.
+pub fn key(told: &[Told]) -> Option<String> {
+    (!told.is_empty()).then(|| Digest::of(json::to_canonical(&told).as_bytes()).to_string())
 }
 
 /// What became of the accepted policy's file.
@@ -116,8 +199,7 @@ impl Change {
     }
 
     /// What a person is told of it.
-    pub fn tell(&self, path: &Path) -> String {
-        let path = path.display();
+    fn tell(&self, path: &str) -> String {
         match self {
             Self::Layer(_) => format!(
                 "the policy {path} is not the one a human accepted for this session: the accepted copy goes on governing, and the \
@@ -137,34 +219,74 @@ impl Change {
 
 /// What is in force for a session whose files are in `folder`.
 pub fn of(accepted: &PolicyRef, folder: &Path, trust: &Trust) -> Result<InForce, GoverningError> {
-    let path = &accepted.path;
-    let (kept, change) = match open::read(path) {
-        _ if accepted.own => (kept(accepted, folder)?, None),
-        Ok(bytes) if Digest::of(&bytes) == accepted.file => (bytes, None),
-        Ok(bytes) => {
-            let found = Digest::of(&bytes);
-            let change = match open::open_bytes(path, bytes, None, trust) {
-                Ok(governing) => Change::Layer(Box::new(governing)),
-                Err(error) => Change::Invalid { found, why: error.to_string() },
-            };
-            (kept(accepted, folder)?, Some(change))
+    if accepted.own {
+        return Ok(InForce { accepted: kept::open(accepted, folder, trust)?, changes: Vec::new() });
+    }
+    let (path, found) = (&accepted.path, open::read(&accepted.path));
+    let same = found.as_deref().ok().filter(|bytes| Digest::of(bytes) == accepted.file);
+    let governing = kept::open_with(accepted, folder, trust, same)?;
+    let mut changes = Vec::new();
+    if same.is_none() {
+        let change = change(accepted.file, found, |bytes| resolve::open_bytes(path, bytes, None, trust));
+        changes.extend(change.map(|change| Changed { layer: None, place: path.display().to_string(), change }));
+    }
+    let root = accepted.root();
+    for (at, layer) in governing.layers.iter().enumerate() {
+        let Some(found) = now(&layer.at, accepted) else { continue };
+        let place = layer.at.place();
+        let opened = |bytes| open::open_layer(Path::new(&place), bytes, root, trust, layer.at.path.is_some());
+        if let Some(change) = change(layer.at.file, found, opened) {
+            changes.push(Changed { layer: Some(at), place, change });
         }
-        Err(error) => (kept(accepted, folder)?, Some(Change::Lost { why: reason(&error) })),
+    }
+    Ok(InForce { accepted: governing, changes })
+}
+
+/// Whether every file is the accepted one, as far as its bytes say.
+pub fn is_unchanged(accepted: &PolicyRef, folder: &Path) -> bool {
+    let same =
+        |file: Digest, found: Result<Vec<u8>, GoverningError>| found.is_ok_and(|bytes| Digest::of(&bytes) == file);
+    let layers = || {
+        let list = kept::list(accepted, folder).ok()?;
+        Some(list.iter().all(|layer| now(layer, accepted).is_none_or(|found| same(layer.file, found))))
     };
-    // Files that the policy names beside itself may be gone with it: what a human accepted, they accepted.
-    let accepted = open::open_kept(path, kept, trust)?;
-    Ok(InForce { accepted, change })
+    accepted.own || same(accepted.file, open::read(&accepted.path)) && layers().unwrap_or(false)
+}
+
+/// What is at a layer's place now: its file, or what the lock holds. Nothing, where it stands in the one that names it.
+fn now(layer: &LayerRef, accepted: &PolicyRef) -> Option<Result<Vec<u8>, GoverningError>> {
+    if let Some(path) = &layer.path {
+        return Some(open::read(Path::new(path)));
+    }
+    let address = layer.address.as_ref()?;
+    let locks = Locks::of(&accepted.path).map_err(GoverningError::from);
+    let gone = |missing: Missing| GoverningError::Unreadable {
+        path: PathBuf::from(address),
+        source: std::io::Error::new(std::io::ErrorKind::NotFound, missing.why),
+    };
+    Some(locks.and_then(|locks| locks.bytes(address).map_err(gone)))
+}
+
+/// What became of a file with a digest.
+fn change(
+    file: Digest,
+    found: Result<Vec<u8>, GoverningError>,
+    open: impl FnOnce(Vec<u8>) -> Result<Governing, GoverningError>,
+) -> Option<Change> {
+    let bytes = match found {
+        Err(error) => return Some(Change::Lost { why: reason(&error) }),
+        Ok(bytes) if Digest::of(&bytes) == file => return None,
+        Ok(bytes) => bytes,
+    };
+    let found = Digest::of(&bytes);
+    Some(match open(bytes) {
+        Ok(governing) => Change::Layer(Box::new(governing)),
+        Err(error) => Change::Invalid { found, why: error.to_string() },
+    })
 }
 
 fn reason(error: &GoverningError) -> String {
     if let GoverningError::Unreadable { source, .. } = error { source.to_string() } else { error.to_string() }
-}
-
-fn kept(accepted: &PolicyRef, folder: &Path) -> Result<Vec<u8>, GoverningError> {
-    let path = folder.join("policies").join(accepted.file.hex());
-    let bytes = regular_file::read(&path, MAX_KEPT)
-        .map_err(|source| GoverningError::Unreadable { path: path.clone(), source })?;
-    if Digest::of(&bytes) == accepted.file { Ok(bytes) } else { Err(GoverningError::KeptChanged { path }) }
 }
 
 /// A session whose policy was not the accepted one when it was last seen.
@@ -173,7 +295,7 @@ pub struct Open {
     /// Where the policy was.
     #[serde(with = "json::path")]
     pub path: PathBuf,
-    /// Digest of the accepted file.
+    /// Digest of what the store keeps of the accepted one: of its file, where it has no layers.
     pub file: Digest,
 }
 

@@ -2,11 +2,16 @@
 
 mod find;
 pub mod in_force;
+pub mod kept;
+pub mod layers;
+pub mod lock;
 mod open;
 pub mod protect;
+mod resolve;
 pub mod starter;
 mod trust;
 
 pub use find::{NAMES, find, repository};
-pub use open::{Governing, GoverningError, PAYLOAD_TYPE, Signed, open, open_bytes, open_kept, read, unwrap};
+pub use open::{Governing, GoverningError, Layered, PAYLOAD_TYPE, Signed, open_alone, open_kept, read, unwrap};
+pub use resolve::{Elsewhere, Missing, open, open_bytes, with_layers};
 pub use trust::{Trust, TrustError};

@@ -9,9 +9,11 @@ use std::path::{Component, Path, PathBuf};
 use writ_core::{Digest, json};
 use writ_evidence::dsse::Envelope;
 use writ_evidence::keys::PublicKey;
-use writ_policy::{Policy, PolicyError};
+use writ_policy::{Enforce, Limit, Policy, PolicyError, strictest};
 use writ_store::regular_file;
 
+use super::layers::{self, Caller, LayerRef};
+use super::lock::LockError;
 use super::trust::{Trust, TrustError};
 
 /// The DSSE payload type of a signed policy.
@@ -58,6 +60,63 @@ pub struct Governing {
     pub policy: Policy,
     /// Whose word it is.
     pub signed: Signed,
+    /// The policies beside it that it leads to.
+    pub layers: Vec<Layered>,
+}
+
+/// A policy beside the root, with what it was read from.
+#[derive(Clone, Debug)]
+pub struct Layered {
+    /// What the list says of it.
+    pub at: LayerRef,
+    /// The file's bytes.
+    pub bytes: Vec<u8>,
+    /// The checked policy.
+    pub policy: Policy,
+    /// Whose word it is.
+    pub signed: Signed,
+}
+
+impl Governing {
+    /// The list of its layers.
+    pub fn list(&self) -> Vec<LayerRef> {
+        self.layers.iter().map(|layer| layer.at.clone()).collect()
+    }
+
+    /// Its layers that speak on somebody's calls.
+    pub fn applying(&self, caller: Caller<'_>) -> Vec<&Layered> {
+        let list: Vec<&LayerRef> = self.layers.iter().map(|layer| &layer.at).collect();
+        layers::applying(&list, caller).into_iter().filter_map(|at| self.layers.get(at)).collect()
+    }
+
+    /// All policies that speak on somebody's calls, the root first.
+    pub fn policies(&self, caller: Caller<'_>) -> Vec<&Policy> {
+        let layers = self.applying(caller).into_iter().map(|layer| &layer.policy);
+        std::iter::once(&self.policy).chain(layers).collect()
+    }
+
+    /// The policies whose limits are counted for the session as a whole: the root, and what it extends. Each with what its rules are
+    /// named with.
+    pub fn counted(&self) -> impl Iterator<Item = (Option<&str>, &Policy)> {
+        let layers = self.applying(Caller::Main).into_iter();
+        let layers = layers.map(|layer| (Some(layer.at.name.as_str()), &layer.policy));
+        std::iter::once((None, &self.policy)).chain(layers)
+    }
+
+    /// What the session as a whole may use.
+    pub fn limits(&self) -> Vec<Limit> {
+        strictest(self.counted().flat_map(|(_, policy)| policy.limits()))
+    }
+
+    /// What goes before the names of somebody's attestations: the word of the policy of its type, or of whoever names that.
+    pub fn prefix(&self, caller: Caller<'_>) -> Option<&str> {
+        self.applying(caller).into_iter().rev().find_map(|layer| layer.at.prefix.as_deref())
+    }
+
+    /// What becomes of decisions about the main agent's calls.
+    pub fn enforce(&self) -> Enforce {
+        Enforce::strictest(self.policies(Caller::Main).into_iter().map(Policy::enforce))
+    }
 }
 
 /// Why a policy that is there cannot be used. Under R6 this denies.
@@ -95,6 +154,21 @@ pub enum GoverningError {
         /// What is wrong.
         source: Box<PolicyError>,
     },
+    /// A policy that it names, or one that those name, cannot be used.
+    #[error("{}: {pointer}: {why}", path.display())]
+    Layer {
+        /// The policy that names it.
+        path: PathBuf,
+        /// Where it does.
+        pointer: String,
+        /// The kind of error.
+        rule: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The lock file cannot be used.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The copy of the accepted policy is not what it was.
     #[error("the accepted policy's copy {} is not what it was: start a new session", path.display())]
     KeptChanged {
@@ -124,31 +198,55 @@ pub fn read(path: &Path) -> Result<Vec<u8>, GoverningError> {
     })
 }
 
-/// Opens the policy at `path`. `root` overrides the folder its relative patterns hang off.
-pub fn open(path: &Path, root: Option<&Path>, trust: &Trust) -> Result<Governing, GoverningError> {
-    open_bytes(path, read(path)?, root, trust)
-}
-
-/// The same for bytes already read. The files that the policy names have to be there.
-pub fn open_bytes(
+/// Opens a policy's bytes, with the policies that it leads to left out. The files that it names have to be there.
+pub fn open_alone(
     path: &Path,
     bytes: Vec<u8>,
     root: Option<&Path>,
     trust: &Trust,
 ) -> Result<Governing, GoverningError> {
     let governing = open_at(path, bytes, root, trust)?;
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let document = document(&governing)?;
-    governing
-        .policy
-        .check_files(&document, |file| read(&folder.join(file)).ok())
-        .map_err(|source| invalid(path, &document, source))?;
+    check_files(&governing)?;
+    if trust.require_signed() && !matches!(governing.signed, Signed::By(_)) {
+        return Err(GoverningError::NotTrusted { path: path.to_owned() });
+    }
     Ok(governing)
 }
 
-/// Opens a policy that was accepted before, from its kept bytes.
-pub fn open_kept(path: &Path, bytes: Vec<u8>, trust: &Trust) -> Result<Governing, GoverningError> {
-    open_at(path, bytes, None, trust)
+/// A layer of a policy: its patterns hang off the root's folder. Whose word it may be is the caller's to say.
+pub(super) fn open_layer(
+    path: &Path,
+    bytes: Vec<u8>,
+    folder: &Path,
+    trust: &Trust,
+    is_file: bool,
+) -> Result<Governing, GoverningError> {
+    let governing = open_at(path, bytes, Some(folder), trust)?;
+    if is_file {
+        check_files(&governing)?;
+    }
+    Ok(governing)
+}
+
+/// Opens a policy that was accepted before, from its kept bytes and the list of its layers; `kept` gives those of each.
+pub fn open_kept(
+    path: &Path,
+    bytes: Vec<u8>,
+    list: Vec<LayerRef>,
+    trust: &Trust,
+    kept: impl Fn(Digest) -> Result<Vec<u8>, GoverningError>,
+) -> Result<Governing, GoverningError> {
+    let mut governing = open_at(path, bytes, None, trust)?;
+    if trust.require_signed() && !matches!(governing.signed, Signed::By(_)) {
+        return Err(GoverningError::NotTrusted { path: path.to_owned() });
+    }
+    let folder = absolute(path.parent().unwrap_or(Path::new("/")));
+    for at in list {
+        let shown = PathBuf::from(at.place());
+        let Governing { policy, signed, bytes, .. } = open_at(&shown, kept(at.file)?, Some(&folder), trust)?;
+        governing.layers.push(Layered { at, bytes, policy, signed });
+    }
+    Ok(governing)
 }
 
 fn open_at(path: &Path, bytes: Vec<u8>, root: Option<&Path>, trust: &Trust) -> Result<Governing, GoverningError> {
@@ -158,14 +256,19 @@ fn open_at(path: &Path, bytes: Vec<u8>, root: Option<&Path>, trust: &Trust) -> R
     let policy =
         Policy::parse(document, &folder.to_string_lossy()).map_err(|source| invalid(path, document, source))?;
     let signed = among(policy.functionaries(), signed);
-    if trust.require_signed() && !matches!(signed, Signed::By(_)) {
-        return Err(GoverningError::NotTrusted { path: path.to_owned() });
-    }
-    Ok(Governing { path: path.to_owned(), file: Digest::of(&bytes), bytes, policy, signed })
+    Ok(Governing { path: path.to_owned(), file: Digest::of(&bytes), bytes, policy, signed, layers: Vec::new() })
+}
+
+/// Whether the files that it names are there.
+fn check_files(governing: &Governing) -> Result<(), GoverningError> {
+    let folder = governing.path.parent().unwrap_or(Path::new("/"));
+    let document = document(governing)?;
+    let checked = governing.policy.check_files(&document, |file| read(&folder.join(file)).ok());
+    checked.map_err(|source| invalid(&governing.path, &document, source))
 }
 
 /// Relative roots hang off the process's own folder (R81); `.` and `..` are folded, so that patterns meet resolved paths.
-fn absolute(root: &Path) -> PathBuf {
+pub(super) fn absolute(root: &Path) -> PathBuf {
     let whole = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
     let plain =
         root.is_absolute() && !root.components().any(|part| matches!(part, Component::ParentDir | Component::CurDir));
@@ -173,7 +276,7 @@ fn absolute(root: &Path) -> PathBuf {
 }
 
 /// A policy that names its functionaries is trusted only where one of them signed it (R72).
-fn among(functionaries: Option<Vec<String>>, signed: Signed) -> Signed {
+pub(super) fn among(functionaries: Option<Vec<String>>, signed: Signed) -> Signed {
     let Some(named) = functionaries else { return signed };
     let bare = |id: &str| id.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
     match &signed {

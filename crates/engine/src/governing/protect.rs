@@ -7,6 +7,8 @@ use writ_core::json::{self, Value};
 use writ_policy::{Protected, Setting};
 
 use super::find::{NAMES, repository};
+use super::layers::{self, LayerRef};
+use super::lock::Lock;
 use crate::Home;
 
 /// The setting of a decision made at `now`, on this machine, under the policy at `policy`.
@@ -18,6 +20,17 @@ pub fn setting(home: &Home, policy: &Path, now: Timestamp) -> Setting {
 pub fn transcript(path: Option<&str>, known: &[Protected]) -> Option<Protected> {
     let path = path.filter(|path| path.starts_with('/') && !known.iter().any(|protected| protected.path == *path))?;
     Some(Protected { path: path.to_owned(), what: "a transcript of the client".to_owned(), secret: false })
+}
+
+/// The setting, under a policy with layers: their files are as much the policy as its own.
+#[must_use]
+pub fn with_layers(mut setting: Setting, list: &[LayerRef]) -> Setting {
+    for file in layers::protected(list) {
+        if !setting.protected.iter().any(|known| known.path == file.path) {
+            setting.protected.push(file);
+        }
+    }
+    setting
 }
 
 /// Reads the setting from a genesis row's detail; its moment is the epoch until a row's is put in.
@@ -38,6 +51,7 @@ fn protected(home: &Home, policy: &Path) -> Vec<Protected> {
         }
     };
     add(policy, "the policy", false);
+    add(&Lock::path(policy), "the policy's lock", false);
     let folder = policy.parent().unwrap_or(Path::new("/"));
     for dir in [folder, repository(folder)] {
         for name in NAMES {

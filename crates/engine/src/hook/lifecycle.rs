@@ -7,12 +7,14 @@ use writ_clients::cursor::Reading;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, Verdict, visible};
 
 use writ_evidence::tally::listed;
-use writ_policy::{Action, Enforce};
+use writ_policy::{Action, Enforce, Policy};
 
 use super::Prepared;
 use super::stops::{self, Checked};
 use crate::claims;
 use crate::confine::layers;
+use crate::governing::layers::{Caller, LayerRef};
+use crate::governing::{Governing, Signed};
 use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
 use crate::session::rows::{STARTED, Who};
@@ -178,11 +180,8 @@ enum About<'a> {
 
 /// Tells the user at the end what a policy that observes would have stopped.
 fn farewell(session: &Session<'_>, answer: Answer) -> Answer {
-    let observes = session
-        .policy()
-        .ok()
-        .map(|in_force| &in_force.accepted.policy)
-        .filter(|policy| policy.enforce() == Enforce::Observe);
+    let observes =
+        session.policy().ok().map(|in_force| &in_force.accepted).filter(|policy| policy.enforce() == Enforce::Observe);
     let observed = observes.and_then(|policy| Observed::of(session.store, &session.id, policy).ok());
     let Some(observed) = observed else { return answer };
     let lines = observed.lines();
@@ -205,15 +204,17 @@ fn weakened(session: &Session<'_>, input: &Event, changed: Option<&str>) -> Resu
 fn welcome(session: &Session<'_>) -> Answer {
     let Some(policy) = &session.state.policy else { return Reply::Silent.into() };
     let name = visible::line(&policy.name);
-    let expired = session
-        .policy()
-        .ok()
-        .and_then(|in_force| in_force.accepted.policy.expires().map(|(at, text)| (at, text.to_owned())));
-    if let Some((_, text)) = expired.filter(|(at, _)| session.now > *at) {
+    let accepted = session.policy().ok().map(|in_force| &in_force.accepted);
+    let speaking = accepted.map(|accepted| accepted.policies(Caller::Main)).unwrap_or_default();
+    let over = |policy: &&Policy| policy.expires().is_some_and(|(at, _)| session.now > at);
+    if let Some((policy, (_, text))) =
+        speaking.into_iter().find(over).and_then(|policy| Some((policy, policy.expires()?)))
+    {
+        let name = visible::line(policy.name());
         let message = format!("writ: policy `{name}` expired on {text}: every call is denied");
         return Answer::from(Reply::Silent).with_message(message);
     }
-    let observes = session.policy().is_ok_and(|in_force| in_force.accepted.policy.enforce() == Enforce::Observe);
+    let observes = session.policy().is_ok_and(|in_force| in_force.accepted.enforce() == Enforce::Observe);
     let trusted = match policy.signed.as_str() {
         "trusted" => None,
         "unknown-key" => Some(format!("writ: policy `{name}` is signed, but not by a key you trust")),
@@ -222,7 +223,17 @@ fn welcome(session: &Session<'_>) -> Answer {
     };
     let observing =
         observes.then(|| format!("writ: policy `{name}` only observes: calls are recorded, and none is stopped"));
-    let messages: Vec<String> = trusted.into_iter().chain(observing).collect();
+    // Where nobody vouches for the first, that is said already.
+    let layers = accepted.filter(|accepted| matches!(accepted.signed, Signed::By(_))).map(Governing::list);
+    let weak = |layer: &LayerRef| (layer.path.is_some() || layer.address.is_some()) && layer.signed != "trusted";
+    let unsigned = layers.unwrap_or_default().into_iter().filter(weak);
+    let unsigned = unsigned.map(|layer| {
+        format!(
+            "writ: policy `{}`, which `{name}` leads to, is not signed by a key you trust",
+            visible::line(&layer.name)
+        )
+    });
+    let messages: Vec<String> = trusted.into_iter().chain(unsigned).chain(observing).collect();
     if messages.is_empty() {
         return Reply::Silent.into();
     }

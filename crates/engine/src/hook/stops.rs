@@ -5,9 +5,9 @@
 //! has its row before it is answered.
 
 use serde::Serialize;
-use writ_core::{Answer, Decision, Event, Reply, Verdict, visible};
+use writ_core::{Answer, Event, Reply, Verdict, visible};
 use writ_evidence::row::RowDecision;
-use writ_policy::{Action, Enforced, Measure, Refused, enforce, near, refusals};
+use writ_policy::{Action, Enforced, Measure, Refused, enforce, judge_limits, near};
 
 use crate::decide::outcome::rules;
 use crate::limits::meter;
@@ -48,9 +48,8 @@ pub fn check(session: &mut Session<'_>, input: &Event, action: Action) -> Result
     }
     meter::measure(session, input)?;
     let Ok(in_force) = session.policy() else { return Ok(Checked::Lets { observed: None }) };
-    let policy = &in_force.accepted.policy;
-    let decision = Decision::from_reasons(refusals(policy, session.tally(), action));
-    let (rules, mode) = (rules(&decision), policy.enforce());
+    let decision = judge_limits(in_force.accepted.counted(), session.tally(), action);
+    let (rules, mode) = (rules(&decision), in_force.accepted.enforce());
     let Enforced { decision, observed } = enforce(mode, decision);
     let Some(reason) = decision.reasons.first().filter(|_| decision.verdict == Verdict::Deny) else {
         return Ok(Checked::Lets { observed });
@@ -93,7 +92,7 @@ pub fn warn(session: &mut Session<'_>, input: &Event, event: &'static str) -> Re
         return Ok(silent);
     }
     let Ok(in_force) = session.policy() else { return Ok(silent) };
-    let mut found = near(&in_force.accepted.policy, session.tally());
+    let mut found = near(&in_force.accepted.limits(), session.tally());
     found.retain(|(measure, _)| !session.state.warned.contains(measure));
     if found.is_empty() {
         return Ok(silent);

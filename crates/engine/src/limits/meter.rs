@@ -20,6 +20,7 @@ use writ_policy::{Action, Measure, Policy, Usage, near, refusals};
 use writ_store::{Store, regular_file};
 
 use super::prices::Prices;
+use crate::governing::layers::Caller;
 use crate::session::rows::PRICED;
 use crate::session::{Session, SessionError};
 
@@ -47,7 +48,10 @@ pub fn kept(store: &Store, id: &SessionId) -> Option<Meter> {
 pub fn measure(session: &mut Session<'_>, input: &Event) -> Result<Option<Meter>, SessionError> {
     let Ok(in_force) = session.policy() else { return Ok(None) };
     let limited = |measure: Measure| {
-        in_force.policies().iter().any(|policy| policy.limits().iter().any(|limit| limit.measure == measure))
+        in_force
+            .policies(Caller::Main)
+            .iter()
+            .any(|policy| policy.limits().iter().any(|limit| limit.measure == measure))
     };
     let spend = limited(Measure::Spend);
     if !spend && !limited(Measure::TokensIn) && !limited(Measure::TokensOut) {
@@ -92,11 +96,11 @@ fn is_nearly_reached(session: &Session<'_>) -> bool {
     let Ok(in_force) = session.policy() else { return false };
     let tally = session.tally();
     let near = |policy: &&Policy| {
-        let measures = near(policy, tally).into_iter().map(|(measure, _)| measure);
+        let measures = near(policy.limits(), tally).into_iter().map(|(measure, _)| measure);
         measures.filter(|measure| measure.is_told_by_client()).count() > 0
     };
-    in_force.policies().iter().any(near)
-        && in_force.policies().iter().all(|policy| refusals(policy, tally, Action::Request).is_empty())
+    in_force.policies(Caller::Main).iter().any(near)
+        && in_force.policies(Caller::Main).iter().all(|policy| refusals(policy, tally, Action::Request).is_empty())
 }
 
 /// Waits a little for the message that made the calls at hand: the client asks its hooks before it writes that down. Returns whether

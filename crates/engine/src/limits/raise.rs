@@ -57,7 +57,8 @@ pub fn raise(store: &Store, id: &SessionId, limit: Measure, to: u64, home: &Home
         Err(Blocked::Ungoverned) => return Err(SessionError::Ungoverned.into()),
         Err(Blocked::Unusable(_)) => return Err(RaiseError::NoPolicy),
     };
-    let found: Option<&Limit> = in_force.accepted.policy.limits().iter().find(|found| found.measure == limit);
+    let limits = in_force.accepted.limits();
+    let found: Option<&Limit> = limits.iter().find(|found| found.measure == limit);
     let found = found.ok_or(RaiseError::NoLimit(limit))?;
     if found.post_hoc {
         return Err(RaiseError::PostHoc(limit));

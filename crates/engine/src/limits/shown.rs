@@ -94,11 +94,12 @@ pub fn standing(store: &Store, id: &SessionId, now: Timestamp) -> Result<Option<
     let (Some(state), Some(policy)) = (State::from_detail(&last.detail), kept_policy(store, id, &last)) else {
         return Ok(None);
     };
-    if policy.limits().is_empty() {
+    let limits = policy.limits();
+    if limits.is_empty() {
         return Ok(None);
     }
     let tally = state.tally(millis_between(first.timestamp, now));
-    let limits = policy.limits().iter().map(|limit| {
+    let limits = limits.iter().map(|limit| {
         let (used, unknown) = match tally.used(limit.measure) {
             Ok(used) => (Some(used), None),
             Err(why) => (None, Some(why)),

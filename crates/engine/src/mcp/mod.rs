@@ -21,6 +21,7 @@ use writ_evidence::keys::{KeyError, random};
 use writ_evidence::row::{Row, RowDecision};
 use writ_store::Store;
 
+use crate::governing::layers::Caller;
 use crate::governing::{Governing, GoverningError, Trust, in_force};
 use crate::session::Session;
 use crate::session::state::State;
@@ -206,7 +207,7 @@ impl Gate {
     /// What a call would come to, without a record.
     pub fn ask(&self, call: &ToolCall) -> Result<Option<Decision>, GoverningError> {
         let Some(governing) = self.policy()? else { return Ok(None) };
-        Ok(Some(crate::decide::now(&governing, call, &own::Mcp, &self.home)))
+        Ok(Some(crate::decide::now(&governing, call, Caller::Main, &own::Mcp, &self.home)))
     }
 
     /// The policy that governs here.
@@ -284,7 +285,7 @@ impl Gate {
         let opened = Session::open(store, &session, &event, &self.home, Timestamp::now());
         let Ok(session) = opened else { return vec![false; tools.len()] };
         let Ok(in_force) = session.policy() else { return vec![false; tools.len()] };
-        let layers = in_force.policies();
+        let layers = in_force.policies(Caller::Main);
         names.map(|name| layers.iter().any(|policy| policy.never_allows(&name))).collect()
     }
 

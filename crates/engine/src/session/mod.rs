@@ -20,14 +20,14 @@ use serde::Serialize;
 use writ_clients::Client;
 use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
-use writ_core::{SessionId, Timestamp};
+use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
 use writ_policy::{Held, Setting, Tally};
 use writ_store::{LedgerGuard, Store, StoreError};
 
 use crate::Home;
 use crate::governing::in_force::InForce;
-use crate::governing::{Governing, GoverningError};
+use crate::governing::{Governing, GoverningError, layers};
 use crate::home::NoStateDir;
 use state::{State, StateError};
 
@@ -141,9 +141,21 @@ impl<'a> Session<'a> {
         draft
     }
 
-    /// Keeps the policy's bytes in the session's folder, under their digest.
+    /// Keeps a policy and its layers in the session's folder, each under its digest, and the list of them.
     pub fn keep_policy(&self, governing: &Governing) -> Result<(), SessionError> {
-        Ok(self.guard.keep(&format!("policies/{}", governing.file.hex()), &governing.bytes)?)
+        for layer in &governing.layers {
+            self.keep_file(layer.at.file, &layer.bytes)?;
+        }
+        if !governing.layers.is_empty() {
+            let list = layers::to_bytes(&governing.list());
+            self.guard.keep(&layers::file_name(Digest::of(&list)), &list)?;
+        }
+        self.keep_file(governing.file, &governing.bytes)
+    }
+
+    /// Keeps a policy's file in the session's folder, under its digest.
+    pub fn keep_file(&self, file: Digest, bytes: &[u8]) -> Result<(), SessionError> {
+        Ok(self.guard.keep(&format!("policies/{}", file.hex()), bytes)?)
     }
 
     /// Keeps bytes in the session's folder. Durable on return.

@@ -9,10 +9,9 @@ use serde::{Serialize, Serializer};
 use writ_core::SessionId;
 use writ_core::json::Value;
 use writ_evidence::row::{Row, RowDecision};
-use writ_policy::Policy;
 use writ_store::{Store, StoreError};
 
-use super::shown::{Shown, cite};
+use super::shown::{Rules, Shown, cite};
 
 /// Most examples of one rule.
 const EXAMPLES: usize = 3;
@@ -37,7 +36,7 @@ struct Seen {
 
 impl Observed {
     /// Reads a session's rows, under the policy that governs them now.
-    pub fn of(store: &Store, id: &SessionId, policy: &Policy) -> Result<Self, StoreError> {
+    pub fn of(store: &Store, id: &SessionId, policy: &dyn Rules) -> Result<Self, StoreError> {
         let mut out = Self::default();
         store.each_row(id, |row| {
             if row.decision == RowDecision::Approved {
@@ -48,7 +47,7 @@ impl Observed {
     }
 
     /// Takes the next call's row.
-    pub fn take(&mut self, row: &Row, policy: &Policy, observes: bool) {
+    pub fn take(&mut self, row: &Row, policy: &dyn Rules, observes: bool) {
         self.any |= observes;
         match row.detail.get("observed").and_then(Value::as_str) {
             Some("ask") => self.counts.0 += 1,

@@ -16,7 +16,7 @@ use super::state::{State, StateError};
 use super::{Session, SessionError, UNGOVERNED, namespace, rows};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
-use crate::governing::{Governing, NAMES, Signed, Trust, open_kept, protect};
+use crate::governing::{Governing, NAMES, Signed, Trust, kept, protect};
 use crate::setup::watch;
 
 /// The ledger key's public half, in each session's folder.
@@ -49,6 +49,7 @@ impl<'a> Session<'a> {
         if let Some(row) = guard.last() {
             let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
             let (setting, _, began) = recorded(store, id)?;
+            let setting = under(setting, &state, store, id)?;
             return Ok(Self {
                 store,
                 id: id.clone(),
@@ -75,7 +76,7 @@ impl<'a> Session<'a> {
         let (governing, pending) = match wanted {
             Wanted::File(path) => named_policy(store, cwd, path, &trust)?,
             Wanted::Found => first_policy(store, cwd, &trust)?,
-            Wanted::Own(bytes) => (open_kept(&cwd.join(NAMES[0]), bytes.to_owned(), &trust)?, false),
+            Wanted::Own(bytes) => (kept::open_whole(&cwd.join(NAMES[0]), bytes.to_owned(), &trust)?, false),
         };
         let own = matches!(wanted, Wanted::Own(_));
         let state = State { pending, ..State::fresh(Some(PolicyRef { own, ..PolicyRef::to(&governing) })) };
@@ -101,6 +102,7 @@ impl<'a> Session<'a> {
         let draft =
             session.event("session-start", GovernedGenesis { genesis: Genesis::of(input, &session)?, governed });
         session.begin(draft, &input.cwd)?;
+        session.setting = protect::with_layers(session.setting, &governing.list());
         Ok(session)
     }
 
@@ -148,6 +150,7 @@ impl<'a> Session<'a> {
         let row = guard.last().ok_or(SessionError::Vanished)?;
         let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
         let (setting, client, began) = recorded(store, id)?;
+        let setting = under(setting, &state, store, id)?;
         let (setting, in_force) = (Setting { now, ..setting }, OnceCell::new());
         Ok(Self {
             store,
@@ -173,6 +176,12 @@ fn recorded(store: &Store, id: &SessionId) -> Result<(Setting, Option<&'static d
     let found = genesis
         .and_then(|first| Some((protect::recorded(&first.detail)?, rows::client(&first.detail).ok(), first.timestamp)));
     Ok(found.ok_or(StateError { sequence: 0 })?)
+}
+
+/// The setting under the policy that is accepted now.
+fn under(setting: Setting, state: &State, store: &Store, id: &SessionId) -> Result<Setting, SessionError> {
+    let Some(policy) = &state.policy else { return Ok(setting) };
+    Ok(protect::with_layers(setting, &kept::list(policy, &store.folder(id))?))
 }
 
 /// What the first row says of any session.

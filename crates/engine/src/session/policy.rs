@@ -5,16 +5,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use writ_core::{Digest, SessionId};
 use writ_evidence::row::Row;
-use writ_policy::Policy;
-use writ_store::{Store, regular_file};
+use writ_store::Store;
 
 use super::state::State;
 use super::{Blocked, Session, SessionError};
-use crate::governing::in_force::{self, Change, InForce, Open};
-use crate::governing::{self, Governing, Trust};
-
-/// Largest policy that was kept.
-const MAX_POLICY: u64 = 4 << 20;
+use crate::governing::in_force::{self, InForce, Open, Told};
+use crate::governing::layers::Caller;
+use crate::governing::{self, Governing, Trust, kept};
 
 impl Session<'_> {
     /// The policy as a human last accepted it and what became of its file, or what stands in its way. Looked at once.
@@ -31,41 +28,40 @@ impl Session<'_> {
     pub fn notice(&mut self) -> Result<Option<String>, SessionError> {
         let Some(policy) = self.state.policy.clone() else { return Ok(None) };
         // Most events need no more than to know that nothing changed.
-        let same = || policy.own || governing::read(&policy.path).is_ok_and(|bytes| Digest::of(&bytes) == policy.file);
+        let same = || in_force::is_unchanged(&policy, &self.store.folder(&self.id));
         if self.in_force.get().is_none() && self.state.told.is_none() && !self.state.pending && same() {
             return Ok(None);
         }
         let Ok(in_force) = self.policy() else { return Ok(None) };
-        let (key, message) = match &in_force.change {
-            Some(change) => (Some(change.key()), Some(format!("writ: {}", change.tell(&policy.path)))),
-            None => (None, None),
-        };
+        let told = in_force.told();
+        let key = in_force::key(&told);
         if key == self.state.told {
             let pending = self.fresh && self.state.pending;
             return Ok(pending.then(|| format!("writ: {}", in_force::pending(&policy.path))));
         }
-        if let Some(layer) = in_force.change.as_ref().and_then(Change::layer) {
-            self.keep_policy(layer)?;
+        let message = in_force.tell().map(|text| format!("writ: {text}"));
+        for layer in in_force.changes.iter().filter_map(|changed| changed.change.layer()) {
+            self.keep_file(layer.file, &layer.bytes)?;
         }
         let repository = in_force::repository(policy.root());
         let event = if key.is_some() { "policy-changed" } else { "policy-restored" };
         if key.is_some() {
-            let open = Open { path: policy.path.clone(), file: policy.file };
+            let open = Open { path: policy.path.clone(), file: Digest::of(&kept::whole(&in_force.accepted)) };
             self.store.leave_open(repository, &open.to_bytes())?;
         } else if !self.state.pending {
             self.store.settle(repository)?;
         }
-        let draft = self.event(event, Found { file: key.as_deref() });
+        let draft = self.event(event, Found { changes: &told });
         self.state.told = key;
         self.append(draft)?;
         Ok(message)
     }
 }
 
-/// What became of the policy's file: `null` when it is the accepted one again.
+/// What became of the policy's files: nothing where all are the accepted ones again.
 #[derive(Serialize)]
 struct Found<'a> {
-    file: Option<&'a str>,
+    changes: &'a [Told],
 }
 
 /// The policy that a new session begins under, and whether a human has to settle something first (R82). Where an earlier
@@ -79,18 +75,19 @@ pub fn first_policy(store: &Store, cwd: &Path, trust: &Trust) -> Result<(Governi
         (None, Some(_)) => None,
         (None, None) => return Err(SessionError::Vanished),
     };
-    if let Some(Ok(governing)) = &opened
-        && (left.is_none() || store.accepted(repository, governing.file)?.is_some())
-    {
-        store.keep_accepted(repository, governing.file, &governing.bytes)?;
-        return Ok((governing.clone(), false));
+    if let Some(Ok(governing)) = &opened {
+        let whole = kept::whole(governing);
+        if left.is_none() || store.accepted(repository, Digest::of(&whole))?.is_some() {
+            store.keep_accepted(repository, Digest::of(&whole), &whole)?;
+            return Ok((governing.clone(), false));
+        }
     }
     let kept = match &left {
         Some(open) => store.accepted(repository, open.file)?.map(|bytes| (open, bytes)),
         None => None,
     };
     match (kept, opened) {
-        (Some((open, bytes)), _) => Ok((governing::open_kept(&open.path, bytes, trust)?, true)),
+        (Some((open, bytes)), _) => Ok((kept::open_whole(&open.path, bytes, trust)?, true)),
         (None, Some(opened)) => Ok((opened?, left.is_some())),
         (None, None) => Err(SessionError::Vanished),
     }
@@ -100,9 +97,11 @@ pub fn first_policy(store: &Store, cwd: &Path, trust: &Trust) -> Result<(Governi
 pub fn named_policy(store: &Store, cwd: &Path, path: &Path, trust: &Trust) -> Result<(Governing, bool), SessionError> {
     let governing = governing::open(path, None, trust)?;
     let repository = in_force::repository(cwd);
-    let open = in_force::left_open(store, cwd)?.is_some() && store.accepted(repository, governing.file)?.is_none();
+    let whole = kept::whole(&governing);
+    let digest = Digest::of(&whole);
+    let open = in_force::left_open(store, cwd)?.is_some() && store.accepted(repository, digest)?.is_none();
     if !open {
-        store.keep_accepted(repository, governing.file, &governing.bytes)?;
+        store.keep_accepted(repository, digest, &whole)?;
     }
     Ok((governing, open))
 }
@@ -112,23 +111,17 @@ pub fn named_policy(store: &Store, cwd: &Path, path: &Path, trust: &Trust) -> Re
 pub fn confined_repository(store: &Store, id: &SessionId) -> Option<PathBuf> {
     let row = store.last_row(id).ok()??;
     let accepted = State::from_detail(&row.detail)?.policy?;
-    let kept = store.folder(id).join(format!("policies/{}", accepted.file.hex()));
-    let document = || {
-        let bytes = governing::read(&kept).ok().filter(|bytes| Digest::of(bytes) == accepted.file)?;
-        let inner = governing::unwrap(&kept, &bytes, || Ok(Vec::new())).ok()?.0;
-        Policy::parse(inner.as_deref().unwrap_or(&bytes), "/").ok()
-    };
-    let confined = document().is_none_or(|policy| policy.confine().is_some());
+    let governing = kept::open(&accepted, &store.folder(id), &Trust::open(None));
+    let confines =
+        |governing: &Governing| governing.policies(Caller::Untold).iter().any(|policy| policy.confine().is_some());
+    let confined = governing.map_or(true, |governing| confines(&governing));
     confined.then(|| governing::repository(accepted.root()).to_owned())
 }
 
-/// The policy that a row was decided under, as the session keeps it.
-pub fn kept_policy(store: &Store, id: &SessionId, row: &Row) -> Option<Policy> {
+/// The policy that a row was decided under, with its layers, as the session keeps them.
+pub fn kept_policy(store: &Store, id: &SessionId, row: &Row) -> Option<Governing> {
     let accepted = State::from_detail(&row.detail)?.policy?;
-    let path = store.folder(id).join("policies").join(accepted.file.hex());
-    let bytes = regular_file::read(&path, MAX_POLICY).ok()?;
-    let inner = governing::unwrap(&accepted.path, &bytes, || Ok(Vec::new())).ok()?.0;
-    Policy::parse(inner.as_deref().unwrap_or(&bytes), &accepted.root().to_string_lossy()).ok()
+    kept::open(&accepted, &store.folder(id), &Trust::open(None)).ok()
 }
 
 /// Which policy a human wants a new session to begin under.
@@ -149,8 +142,7 @@ pub fn stands(store: &Store, id: &SessionId, trust: &Trust) -> Option<String> {
     let policy = state.policy?;
     let pending = state.pending.then(|| in_force::pending(&policy.path));
     match in_force::of(&policy, &store.folder(id), trust) {
-        Ok(InForce { change: Some(change), .. }) => Some(change.tell(&policy.path)),
-        Ok(InForce { change: None, .. }) => pending,
+        Ok(in_force) => in_force.tell().or(pending),
         Err(error) => Some(format!("{error}: every call is denied")),
     }
 }

@@ -10,6 +10,7 @@ use writ_core::{Event, SessionId, visible};
 use writ_evidence::row::Row;
 
 use super::state::State;
+use crate::governing::layers::Caller;
 
 /// `detail.event`.
 pub fn event(row: &Row) -> &str {
@@ -64,6 +65,14 @@ impl<'a> Who<'a> {
         let agent = input.agent.as_ref().map(|agent| Agent { id: &agent.id, r#type: agent.kind.as_deref() });
         let client_session = input.client_session.as_ref().map(SessionId::as_str);
         Self { agent, mode: input.permission_mode.as_deref(), client_session }
+    }
+}
+
+/// Who made the call of a row.
+pub fn caller(detail: &Value) -> Caller<'_> {
+    match detail.get("agent") {
+        None => Caller::Main,
+        Some(agent) => Caller::typed(agent.get("type").and_then(Value::as_str)),
     }
 }
 

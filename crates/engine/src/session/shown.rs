@@ -8,6 +8,8 @@ use writ_core::json::Value;
 use writ_evidence::row::Row;
 use writ_policy::Policy;
 
+use crate::governing::Governing;
+
 /// Most names of one kind that a summary has.
 const MOST: usize = 4;
 
@@ -72,9 +74,33 @@ impl Shown {
     }
 }
 
+/// Where the text of a rule is found: one policy, or one with its layers.
+pub trait Rules {
+    /// The text of the rule that is named so.
+    fn text(&self, rule: &str) -> Option<String>;
+}
+
+impl Rules for Policy {
+    fn text(&self, rule: &str) -> Option<String> {
+        self.rule_text(rule)
+    }
+}
+
+impl Rules for Governing {
+    fn text(&self, rule: &str) -> Option<String> {
+        match rule.split_once(":/") {
+            Some((name, pointer)) => {
+                let layer = self.layers.iter().find(|layer| layer.at.name == name)?;
+                layer.policy.rule_text(&format!("/{pointer}"))
+            }
+            None => self.policy.rule_text(rule),
+        }
+    }
+}
+
 /// A rule as a person wants it: its text, and where it stands.
-pub fn cite(policy: Option<&Policy>, rule: &str) -> String {
-    match policy.and_then(|policy| policy.rule_text(rule)) {
+pub fn cite(rules: Option<&dyn Rules>, rule: &str) -> String {
+    match rules.and_then(|rules| rules.text(rule)) {
         Some(text) => format!("`{text}`, {rule}"),
         None => rule.to_owned(),
     }

@@ -14,7 +14,7 @@ use writ_policy::{Measure, Raised, Refused, Tally, Usage};
 use crate::governing::in_force::PolicyRef;
 
 /// Most approvals that may wait to be used at once.
-pub const MAX_GRANTS: usize = 12;
+pub const MAX_GRANTS: usize = 11;
 /// How many digits of a digest name a call or a grant in a command.
 const SHORT: usize = 12;
 
@@ -38,8 +38,8 @@ pub struct Action<'a> {
     pub agent: Option<&'a str>,
     /// Digest of the accepted policy's file.
     pub policy: Option<Digest>,
-    /// Digest of the changed file that is judged too.
-    pub layer: Option<Digest>,
+    /// Digests of the files of all layers that are judged too, in their order.
+    pub layers: &'a [Digest],
 }
 
 impl Action<'_> {
@@ -92,7 +92,7 @@ pub struct State {
     /// How often agents were sent back to work because of a false DONE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
-    /// What became of the policy's file, as the human was last told: a digest, or `lost`.
+    /// What became of the policy's files, as the human was last told: the digest of what the row says of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
     /// It began while an earlier session's change of policy was not settled: every call asks until a human settles it.
@@ -235,6 +235,7 @@ mod tests {
             file: digest,
             digest,
             signed: "no-functionary".to_owned(),
+            layers: Some(digest),
             own: false,
             limited: true,
         };

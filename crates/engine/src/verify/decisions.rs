@@ -3,27 +3,29 @@
 //! Also follows the state from row to row: counters count, grants are given and spent, the policy changes only where a human
 //! accepted one. The judging is the hook's own ([`writ_policy::judge`]); nothing here knows a rule.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
-use writ_policy::{Enforce, Enforced, Facts, Layer, Policy, Setting, enforce, judge};
+use writ_policy::{Enforce, Enforced, Facts, Held, Layer, Policy, Setting, enforce, judge};
 
+use super::layers::{Judged, Policies};
 use super::limits;
-use super::policies::{self, Kept};
+use super::policies::Kept;
 use super::report::{Outcome, Phase, Standing};
 use crate::claims::blocks::AgentBlocks;
 use crate::confine::tested::{self, TESTED};
 use crate::decide::approvals::Grant;
 use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
+use crate::governing::in_force::PolicyRef;
 use crate::governing::protect;
 use crate::session::millis_between;
 use crate::session::observed::Observed;
 use crate::session::rows::{PRICED, UNREADABLE, event};
+use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
 
 /// What is said of a state that is not what its row makes of the one before.
@@ -31,8 +33,7 @@ const STATE: &str = "its state does not follow from the row before";
 
 /// Follows a ledger's rows in order.
 pub struct Replay<'a> {
-    policies: &'a Kept,
-    parsed: HashMap<Digest, Policy>,
+    policies: Policies<'a>,
     setting: Option<Setting>,
     before: Option<State>,
     /// When the session began.
@@ -54,8 +55,7 @@ impl<'a> Replay<'a> {
     /// Starts before the genesis row.
     pub fn new(policies: &'a Kept) -> Self {
         Self {
-            policies,
-            parsed: HashMap::new(),
+            policies: Policies::of(policies),
             setting: None,
             before: None,
             began: Timestamp::from_millis(0),
@@ -117,9 +117,9 @@ impl<'a> Replay<'a> {
         let before = State { usage: after.usage.clone(), ..before };
         let mut expected = before.clone();
         if let Some(policy) = before.policy.as_ref().filter(|policy| policy.limited && limits::is_about(row)) {
-            self.load(&policy.path, policy.file)?;
-            let accepted = self.parsed.get(&policy.file).ok_or("no policy")?;
-            if let Some(decided) = limits::decide_again(row, accepted, &before, self.began) {
+            let counted = self.policies.counted(policy)?;
+            let counted: Vec<_> = counted.iter().map(|(name, policy)| (name.as_deref(), *policy)).collect();
+            if let Some(decided) = limits::decide_again(row, &counted, &before, self.began) {
                 let same = decided? == *after;
                 return if same { Ok(()) } else { Err(STATE.to_owned()) };
             }
@@ -145,9 +145,12 @@ impl<'a> Replay<'a> {
                 given.then_some(()).ok_or("the approval it takes back was never given")?;
             }
             (RowDecision::Checkpoint, "claim") => self.claim(row, &mut expected)?,
+            (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => {
+                expected.told = self.policies.tell(row)?;
+            }
             (RowDecision::Checkpoint, PRICED) => expected.prices = digest(row.detail.get("prices")),
-            (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => expected.told = after.told.clone(),
             (RowDecision::Checkpoint, "policy-accepted") => {
+                self.policies.accept();
                 expected.policy = after.policy.clone();
                 expected.grants.clear();
                 expected.forget_limits();
@@ -184,48 +187,46 @@ impl<'a> Replay<'a> {
 
     fn judged(&mut self, row: &Row, facts: &Value, before: &State, expected: &mut State) -> Result<Verdict, String> {
         let tool = row.tool_name.as_deref().unwrap_or_default();
-        let mut setting = self.setting.clone().ok_or("the genesis row holds no setting")?;
-        setting.now = row.timestamp;
         let accepted = before.policy.clone().ok_or("no policy governed")?;
+        let root = &accepted.path;
+        let setting = self.setting.clone().ok_or("the genesis row holds no setting")?;
+        let setting = protect::with_layers(Setting { now: row.timestamp, ..setting }, &self.policies.list(&accepted)?);
         let facts = read_facts(facts, tool)?;
-        let changed_file = row.detail.get("layer").and_then(|layer| digest(layer.get("file")));
-        for file in [Some(accepted.file), changed_file].into_iter().flatten() {
-            self.load(&accepted.path, file)?;
+        let judged = self.policies.of_row(row, &accepted)?;
+        self.policies.load(root, accepted.file)?;
+        for layer in &judged {
+            about(&layer.facts, tool)?;
         }
-        let policy = self.parsed.get(&accepted.file).ok_or("no policy")?;
-        let attested = row.detail.get("attestation").is_some() || facts.is_unattested();
-        if policy.consequences().attest && facts.is_evaluated() && !attested {
-            return Err("its policy wants its verdict attested, and it names none".to_owned());
-        }
-        let wanted = policy.confine().is_some();
+        let wanted = {
+            let layers = self.policies.all(root, accepted.file, &judged)?;
+            let attests = layers.iter().any(|policy| policy.consequences().attest);
+            let evaluated = facts.is_evaluated() || judged.iter().any(|layer| layer.facts.is_evaluated());
+            let attested = row.detail.get("attestation").is_some() || facts.is_unattested();
+            if attests && evaluated && !attested {
+                return Err("its policy wants its verdict attested, and it names none".to_owned());
+            }
+            layers.iter().any(|policy| policy.confine().is_some())
+        };
         self.held(row, wanted, &facts)?;
+        for layer in &judged {
+            let bare = row.detail.get("run").is_some() && layer.of_agent;
+            if layer.facts.is_held() != if bare { Held::default() } else { facts.is_held() } {
+                return Err(format!("what holds it is another for its layer `{}`", layer.name));
+            }
+        }
         let refused = before.tested.as_ref().is_some_and(|tested| tested.refused.is_some());
         if refused && row.detail.get("sandbox").is_some() {
             return Err("it was granted a sandbox that its self-test had refused".to_owned());
         }
-        let policy = self.parsed.get(&accepted.file).ok_or("no policy")?;
-        let (mut changed, mut layer) = (None, None);
-        if let Some(recorded) = row.detail.get("layer") {
-            let file = digest(recorded.get("file")).ok_or("its changed policy has no digest")?;
-            let facts = read_facts(recorded.get("facts").unwrap_or(&Value::Null), tool)?;
-            changed = Some((self.parsed.get(&file).ok_or("no policy")?, facts));
-            layer = Some(file);
-        }
+        let policies = self.policies.all(root, accepted.file, &judged)?;
+        let mode = Enforce::strictest(policies.iter().map(|policy| policy.enforce()));
+        let mut policies = policies.into_iter();
+        let policy = policies.next().ok_or("no policy")?;
         let mut layers = vec![Layer::own(policy, &facts)];
-        layers.extend(changed.as_ref().map(|(policy, facts)| outcome::changed_policy(policy, facts)));
-        let told = before.told.as_deref().and_then(|told| Digest::parse(told).ok());
-        if layer.is_some() && layer != told {
-            return Err("it was judged under a changed policy that no row tells of".to_owned());
-        }
-        let mut decision = outcome::and_pending(
-            judge(&layers, &setting, before.tally(millis_between(self.began, row.timestamp))),
-            before.pending,
-        );
-        let input = digest(row.detail.get("input")).ok_or("it holds no digest of its input")?;
-        let agent = row.detail.get("agent").and_then(|agent| agent.get("id")).and_then(Value::as_str);
-        let cwd = row.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();
-        let action = Action { session: &self.session, tool, input, cwd, agent, policy: Some(accepted.file), layer };
-        let action = action.digest();
+        layers.extend(judged.iter().zip(policies).map(|(layer, policy)| layer.layer(policy)));
+        let tally = before.tally(millis_between(self.began, row.timestamp));
+        let mut decision = outcome::and_pending(judge(&layers, &setting, tally), before.pending);
+        let action = self.action(row, &accepted, &judged)?;
         if digest(row.detail.get("action")) != Some(action) {
             return Err("its action is not what its members make it".to_owned());
         }
@@ -236,7 +237,7 @@ impl<'a> Replay<'a> {
         if json::to_value(&outcome::rules(&decision)) != *row.detail.get("rules").unwrap_or(&Value::Null) {
             return Err("deciding again names other rules".to_owned());
         }
-        let Enforced { decision, observed } = enforce(policy.enforce(), decision);
+        let Enforced { decision, observed } = enforce(mode, decision);
         let told = row.detail.get("observed").and_then(Value::as_str);
         if told != observed.map(Verdict::as_str) {
             return Err("whether it was only observed does not follow from its policy".to_owned());
@@ -245,9 +246,20 @@ impl<'a> Replay<'a> {
         if event(row) != RUN && outcome::is_limited(&decision) {
             expected.refuse_call();
         }
-        let observes = policy.enforce() == Enforce::Observe;
-        self.observed.take(row, policy, observes);
+        let rules = Named { root: policy, layers: &judged, policies: &self.policies, path: root };
+        self.observed.take(row, &rules, mode == Enforce::Observe);
         Ok(decision.verdict)
+    }
+
+    /// What an approval of a call is for.
+    fn action(&self, row: &Row, accepted: &PolicyRef, judged: &[Judged]) -> Result<Digest, String> {
+        let tool = row.tool_name.as_deref().unwrap_or_default();
+        let input = digest(row.detail.get("input")).ok_or("it holds no digest of its input")?;
+        let agent = row.detail.get("agent").and_then(|agent| agent.get("id")).and_then(Value::as_str);
+        let cwd = row.detail.get("cwd").and_then(Value::as_str).unwrap_or_default();
+        let layers: Vec<Digest> = judged.iter().map(|layer| layer.file).collect();
+        let policy = Some(accepted.file);
+        Ok(Action { session: &self.session, tool, input, cwd, agent, policy, layers: &layers }.digest())
     }
 
     /// Whether what is said to hold a call is what is to hold it: a sandbox of its own, or that of the run that it is part of.
@@ -286,12 +298,21 @@ impl<'a> Replay<'a> {
         }
         Ok(())
     }
+}
 
-    fn load(&mut self, path: &Path, digest: Digest) -> Result<(), String> {
-        if !self.parsed.contains_key(&digest) {
-            self.parsed.insert(digest, policies::document_of(path, digest, self.policies)?);
-        }
-        Ok(())
+/// The policies of a call, by the names of its layers.
+struct Named<'a> {
+    root: &'a Policy,
+    layers: &'a [Judged],
+    policies: &'a Policies<'a>,
+    path: &'a Path,
+}
+
+impl Rules for Named<'_> {
+    fn text(&self, rule: &str) -> Option<String> {
+        let Some((name, pointer)) = rule.split_once(":/") else { return self.root.rule_text(rule) };
+        let layer = self.layers.iter().find(|layer| layer.name == name)?;
+        self.policies.get(self.path, layer.file)?.rule_text(&format!("/{pointer}"))
     }
 }
 
@@ -303,8 +324,12 @@ fn grant(row: &Row) -> Result<Grant, String> {
 
 fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {
     let facts: Facts = json::from_value(facts).map_err(|error| format!("its facts do not read: {error}"))?;
+    about(&facts, tool).map(|()| facts)
+}
+
+fn about(facts: &Facts, tool: &str) -> Result<(), String> {
     if facts.tool() == tool {
-        return Ok(facts);
+        return Ok(());
     }
     Err(format!("its facts are about `{}`, the row about `{tool}`", facts.tool()))
 }
@@ -322,6 +347,7 @@ fn recorded_rules(row: &Row) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{Home, hook};
+    use std::collections::HashMap;
     use writ_clients::claude_code::ClaudeCode;
     use writ_core::{Answer, Reply, SessionId};
     use writ_store::Store;

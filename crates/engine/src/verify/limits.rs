@@ -11,9 +11,11 @@ use writ_clients::meter::Meter;
 use writ_clients::transcript::Transcripts;
 use writ_clients::usage::Tokens;
 use writ_core::json::{self, Value};
-use writ_core::{Decision, Digest, Money, Timestamp, Verdict};
+use writ_core::{Digest, Money, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
-use writ_policy::{Action, Enforced, Limit, Measure, Policy, Refused, Tally, Usage, enforce, near, refusals};
+use writ_policy::{
+    Action, Enforce, Enforced, Limit, Measure, Policy, Refused, Tally, Usage, enforce, judge_limits, near, strictest,
+};
 
 use super::report::{LIMITS, Outcome, Phase, Standing};
 use crate::decide::outcome::rules;
@@ -39,12 +41,19 @@ pub fn is_about(row: &Row) -> bool {
 }
 
 /// Decides again whether a prompt is taken, or a turn goes on, and says what the state is then. `None` where the row is about neither.
-pub fn decide_again(row: &Row, policy: &Policy, before: &State, began: Timestamp) -> Option<Result<State, String>> {
+pub fn decide_again(
+    row: &Row,
+    policies: &[(Option<&str>, &Policy)],
+    before: &State,
+    began: Timestamp,
+) -> Option<Result<State, String>> {
     let tally = before.tally(millis_between(began, row.timestamp));
+    let limits = || strictest(policies.iter().flat_map(|(_, policy)| policy.limits()));
+    let mode = Enforce::strictest(policies.iter().map(|(_, policy)| policy.enforce()));
     let judged = |action| {
-        let decision = Decision::from_reasons(refusals(policy, tally, action));
+        let decision = judge_limits(policies.iter().copied(), tally, action);
         let rules = rules(&decision);
-        let Enforced { decision, observed } = enforce(policy.enforce(), decision);
+        let Enforced { decision, observed } = enforce(mode, decision);
         (decision.verdict == Verdict::Deny, observed, rules)
     };
     let recorded = || row.detail.get("rules").cloned().unwrap_or_default();
@@ -75,15 +84,15 @@ pub fn decide_again(row: &Row, policy: &Policy, before: &State, began: Timestamp
         }
         (RowDecision::Checkpoint, NEAR) => {
             let told: Vec<Measure> = row.detail.get("limits").and_then(|limits| json::from_value(limits).ok())?;
-            let known = near(policy, tally);
+            let known = near(&limits(), tally);
             let right = told.iter().all(|told| known.iter().any(|(measure, _)| measure == told));
             expected.warned.extend(told);
             if right { Ok(()) } else { Err("a limit is said to be near, and is not".to_owned()) }
         }
         (RowDecision::Checkpoint, RAISED) => match json::from_value::<Raise>(&row.detail) {
             Ok(Raise { limit, from, to }) => {
-                let known = policy.limits().iter().find(|known| known.measure == limit && !known.post_hoc);
-                let right = known.is_some_and(|known| tally.limit(known) == from && to > from);
+                let known = limits().into_iter().find(|known| known.measure == limit && !known.post_hoc);
+                let right = known.is_some_and(|known| tally.limit(&known) == from && to > from);
                 expected.raise(limit, to);
                 if right { Ok(()) } else { Err("the limit that it raises is another".to_owned()) }
             }
@@ -117,27 +126,29 @@ impl Used {
         }
     }
 
-    /// What it comes to; `None` where the policy limits nothing. `elsewhere` is where the transcript is, when it is not where rows say.
+    /// What it comes to; `None` where no policy limits anything. `elsewhere` is where the transcript is, when it is not where rows say.
     pub fn phase(
         mut self,
-        policy: Option<&Policy>,
+        limits: &[Limit],
         folder: &Path,
         transcripts: Option<&dyn Transcripts>,
         elsewhere: Option<&Path>,
     ) -> Option<Phase> {
-        let policy = policy.filter(|policy| !policy.limits().is_empty())?;
+        if limits.is_empty() {
+            return None;
+        }
         let (last, began, ended) = (self.last.take()?, self.began?, self.ended?);
         if let Some(main) = elsewhere {
             self.mains = vec![main.to_owned()];
         }
-        let told = policy.limits().iter().any(|limit| limit.measure.is_told_by_client());
+        let told = limits.iter().any(|limit| limit.measure.is_told_by_client());
         let recorded = last.usage.clone().unwrap_or_default();
         let counted = if told { self.counted(folder, transcripts, last.prices) } else { Ok(Usage::default()) };
         let (usage, mut findings, doubt) = reconciled(recorded, counted, told);
         let tally = Tally { usage: Some(&usage), ..last.tally(millis_between(began, ended)) };
         let (mut outcome, mut parts) = (if doubt { Outcome::Absent } else { Outcome::Passed }, Vec::new());
         let mut broken = Vec::new();
-        for limit in policy.limits() {
+        for limit in limits {
             match verdict(limit, tally) {
                 Ok((text, false)) => parts.push(text),
                 Ok((text, true)) => broken.push(text),

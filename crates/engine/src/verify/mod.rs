@@ -11,6 +11,7 @@ mod coverage;
 mod decisions;
 mod evidence;
 mod key;
+mod layers;
 mod limits;
 mod newest;
 mod policies;
@@ -162,8 +163,8 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let main = transcript.as_deref().unwrap_or(Path::new(""));
     let lost = transcripts.and_then(|kept| seen.read.lost(kept, main));
     phases.extend(lost);
-    let accepted = named.last().and_then(|policy| policies::document(policy, &kept).ok());
-    phases.extend(used.phase(accepted.as_ref(), folder, transcripts, options.transcript.as_deref()));
+    let limits = named.last().map(|policy| policies::limits(policy, &kept)).unwrap_or_default();
+    phases.extend(used.phase(&limits, folder, transcripts, options.transcript.as_deref()));
     let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen);
     phases.push(covered);
     Ok(Report { unobserved, ..evidence.report(&checked, phases) })

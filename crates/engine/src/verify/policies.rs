@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use writ_core::Digest;
-use writ_policy::Policy;
+use writ_policy::{Limit, Policy, strictest};
 
 use super::report::{Outcome, Phase, Standing};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
+use crate::governing::layers::{self, LayerRef};
 use crate::governing::{self, Signed, Trust};
 use crate::session::state::State;
 
@@ -20,28 +21,37 @@ const MOST: usize = 1000;
 pub struct Kept {
     /// By the digest of their bytes as they are now.
     pub kept: HashMap<Digest, Vec<u8>>,
+    /// Lists of layers, by the digest of their bytes.
+    lists: HashMap<Digest, Vec<u8>>,
     /// Files whose name is not the digest of their bytes.
     changed: Vec<String>,
 }
 
 #[cfg(test)]
 impl Kept {
-    pub(super) const fn of(kept: HashMap<Digest, Vec<u8>>) -> Self {
-        Self { kept, changed: Vec::new() }
+    pub(super) fn of(kept: HashMap<Digest, Vec<u8>>) -> Self {
+        Self { kept, lists: HashMap::new(), changed: Vec::new() }
     }
 }
 
-/// Reads `policies/`.
+/// Reads `policies/` and `layers/`.
 pub fn read(folder: &Path) -> Kept {
-    let mut out = Kept { kept: HashMap::new(), changed: Vec::new() };
-    for entry in fs::read_dir(folder.join("policies")).into_iter().flatten().flatten().take(MOST) {
+    let mut changed = Vec::new();
+    let kept = by_digest(&folder.join("policies"), &mut changed);
+    let lists = by_digest(&folder.join("layers"), &mut changed);
+    Kept { kept, lists, changed }
+}
+
+fn by_digest(folder: &Path, changed: &mut Vec<String>) -> HashMap<Digest, Vec<u8>> {
+    let mut out = HashMap::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(MOST) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Ok(bytes) = governing::read(&entry.path()) else { continue };
         let digest = Digest::of(&bytes);
         if digest.hex() == name {
-            out.kept.insert(digest, bytes);
+            out.insert(digest, bytes);
         } else {
-            out.changed.push(name);
+            changed.push(name);
         }
     }
     out
@@ -122,13 +132,24 @@ pub fn check(named: &Named, policies: &Kept, home: &Home) -> Phase {
 /// One phase for each field of these policies that nothing in a session enforces (R75).
 pub fn absent(named: &Named, policies: &Kept) -> Vec<Phase> {
     let mut fields: Vec<String> = Vec::new();
-    for policy in named.policies.iter().filter_map(|named| document(named, policies).ok()) {
-        for pointer in policy.not_enforced() {
+    let mut add = |layer: Option<&LayerRef>, policy: &Policy| {
+        for pointer in layer.map_or_else(|| policy.not_enforced(), |layer| layer.not_enforced(policy)) {
             // A whole field by its name, a member of one by its pointer.
             let whole = pointer.trim_start_matches('/');
             let field = if whole.contains('/') { pointer.clone() } else { whole.to_owned() };
+            let field = layer.map_or_else(|| field.clone(), |layer| format!("{}:{pointer}", layer.name));
             if !fields.contains(&field) {
                 fields.push(field);
+            }
+        }
+    };
+    for named in &named.policies {
+        if let Ok(policy) = document(named, policies) {
+            add(None, &policy);
+        }
+        for layer in list(named, policies).unwrap_or_default() {
+            if let Ok(policy) = document_of(&named.path, layer.file, policies) {
+                add(Some(&layer), &policy);
             }
         }
     }
@@ -155,6 +176,44 @@ pub fn document_of(path: &Path, file: Digest, policies: &Kept) -> Result<Policy,
     Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())
 }
 
+/// The list of a policy's layers, as it was kept.
+pub fn list(named: &PolicyRef, policies: &Kept) -> Result<Vec<LayerRef>, String> {
+    let Some(digest) = named.layers else { return Ok(Vec::new()) };
+    let bytes = policies.lists.get(&digest).ok_or("the list of its layers was not kept, or was changed since")?;
+    layers::parse(bytes).ok_or_else(|| "the list of its layers does not read".to_owned())
+}
+
+/// What a policy and its layers let a session as a whole use, as far as they were kept.
+pub fn limits(named: &PolicyRef, policies: &Kept) -> Vec<Limit> {
+    let list = list(named, policies).unwrap_or_default();
+    let files = std::iter::once(named.file).chain(layers::counted(&list).map(|layer| layer.file));
+    let documents: Vec<Policy> = files.filter_map(|file| document_of(&named.path, file, policies).ok()).collect();
+    strictest(documents.iter().flat_map(Policy::limits))
+}
+
+/// Checks that the list is what the policies say, and names each layer with its digest.
+fn layers_of(named: &PolicyRef, policies: &Kept, trust: &Trust) -> Result<Vec<String>, String> {
+    let list = list(named, policies)?;
+    let policy = |layer: &LayerRef| document_of(&named.path, layer.file, policies);
+    layers::check(&document(named, policies)?, &named.path, &list, &policy)?;
+    let told = |layer: &LayerRef| {
+        let bytes = policies.kept.get(&layer.file).ok_or("a layer was not kept")?;
+        let (_, signed) =
+            governing::unwrap(Path::new(&layer.place()), bytes, || trust.keys()).map_err(|error| error.to_string())?;
+        Ok(format!("`{}` {} for {}, {}", layer.name, layer.digest, layer.about(), word(&signed)))
+    };
+    list.iter().map(told).collect()
+}
+
+fn word(signed: &Signed) -> String {
+    match signed {
+        Signed::Plain => "not signed".to_owned(),
+        Signed::UnknownKey => "signed by a key not trusted here".to_owned(),
+        Signed::NoFunctionary => "signed by none of its functionaries".to_owned(),
+        Signed::By(signers) => format!("signed by {}", signers.join(", ")),
+    }
+}
+
 fn one(named: &PolicyRef, policies: &Kept, home: &Home) -> Result<String, String> {
     let bytes = policies.kept.get(&named.file).ok_or("it was not kept, or was changed since")?;
     let trust = Trust::open(home.state.as_deref());
@@ -162,12 +221,8 @@ fn one(named: &PolicyRef, policies: &Kept, home: &Home) -> Result<String, String
     if Digest::of(inner.as_deref().unwrap_or(bytes)) != named.digest {
         return Err("the document inside is another".to_owned());
     }
-    let word = match signed {
-        Signed::Plain => "not signed".to_owned(),
-        Signed::UnknownKey => "signed by a key not trusted here".to_owned(),
-        Signed::NoFunctionary => "signed by none of its functionaries".to_owned(),
-        Signed::By(signers) => format!("signed by {}", signers.join(", ")),
-    };
-    let word = if named.own { "Writ's own, to learn one".to_owned() } else { word };
-    Ok(format!("`{}` {}, {word}", named.name, named.digest))
+    let layers = layers_of(named, policies, &trust)?;
+    let layers = if layers.is_empty() { String::new() } else { format!("; with {}", layers.join(", and ")) };
+    let word = if named.own { "Writ's own, to learn one".to_owned() } else { word(&signed) };
+    Ok(format!("`{}` {}, {word}{layers}", named.name, named.digest))
 }

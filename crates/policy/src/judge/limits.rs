@@ -61,13 +61,15 @@ fn is_reached(measure: Measure, used: u64, most: u64, tally: Tally<'_>, action: 
     }
 }
 
-/// The limits that refuse, or will when the session has ended, of which four fifths are used: each with a sentence.
-pub fn near(policy: &Policy, tally: Tally<'_>) -> Vec<(Measure, String)> {
+/// The limits of a list (from [`strictest`](crate::strictest)) that refuse, or will when the session has ended, of which four fifths are used: each with a sentence.
+pub fn near(limits: &[Limit], tally: Tally<'_>) -> Vec<(Measure, String)> {
     let near = |limit: &Limit| {
         let (measure, most) = (limit.measure, tally.limit(limit));
         let used = tally.used(measure).ok().filter(|used| used.saturating_mul(5) >= most.saturating_mul(4))?;
         let then = if limit.post_hoc { "more than that fails verification" } else { "then the session is stopped" };
         Some((measure, format!("{} are used ({measure}); {then}", measure.shown_of(used, most))))
     };
-    policy.limits().iter().filter_map(near).collect()
+    let mut found: Vec<(Measure, String)> = limits.iter().filter_map(near).collect();
+    found.dedup_by_key(|(measure, _)| *measure);
+    found
 }

@@ -25,11 +25,13 @@ const NO_SHELL: &str = "writ:shell-syntax";
 const OTHER_SHELL_RULE: &str = "writ:other-shell";
 const REDEFINED: &str = "writ:tool-redefined";
 
-/// Applies one policy to facts.
-pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Tally<'_>) -> Decision {
-    let mut judge = Judge { policy, setting, facts, tally, reasons: Vec::new() };
+/// Applies one policy to facts; its limits only where there is something counted for them.
+pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Option<Tally<'_>>) -> Decision {
+    let mut judge = Judge { policy, setting, facts, reasons: Vec::new() };
     judge.expiry();
-    judge.limits();
+    if let Some(tally) = tally {
+        judge.limits(tally);
+    }
     judge.malformed();
     judge.self_protection();
     judge.tools();
@@ -60,7 +62,6 @@ struct Judge<'a> {
     policy: &'a Policy,
     setting: &'a Setting,
     facts: &'a Facts,
-    tally: Tally<'a>,
     reasons: Vec<Reason>,
 }
 
@@ -88,8 +89,8 @@ impl<'a> Judge<'a> {
     }
 
     /// What comes after the last that the policy lets a session use (R17).
-    fn limits(&mut self) {
-        self.reasons.extend(limits::refusals(self.policy, self.tally, Action::Call));
+    fn limits(&mut self, tally: Tally<'_>) {
+        self.reasons.extend(limits::refusals(self.policy, tally, Action::Call));
     }
 
     /// What would be lost, against the tiers the policy names.

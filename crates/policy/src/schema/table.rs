@@ -53,7 +53,7 @@ const FUNCTIONARY: &[Field] = &[
 ];
 
 const SUBLAYOUT: &[Field] = &[
-    required(field("name", Kind::Name, "The sub-agent's name.")),
+    required(field("name", Kind::Name, "The sub-agent's type.")),
     required(field("policy", Kind::PolicyOrPath, "Path of its policy, or the policy itself.")),
     field("policyDigest", Kind::Map(&Kind::Text), "Expected digest of its policy."),
     field("functionaries", Kind::List(&Kind::Object(FUNCTIONARY)), "Who may sign for it; replaces the parent's."),
@@ -61,9 +61,9 @@ const SUBLAYOUT: &[Field] = &[
     field(
         "inherit",
         Kind::List(&Kind::Word(&["limits", "tools", "files", "domains", "functionaries"])),
-        "What it takes from the parent.",
+        "What it does not repeat of the parent's; a parent always holds.",
     ),
-    field("attestationPrefix", Kind::Text, "Prefix of its attestations."),
+    field("attestationPrefix", Kind::Text, "Prefix of its attestations; stands on the rows of its calls."),
 ];
 
 const SESSION_SOURCE: &[Field] = &[
@@ -223,7 +223,7 @@ pub const ROOT: &[Field] = &[
     enforced(required(field("version", Kind::Version, "Schema version: \"1.0\"."))),
     enforced(required(field("name", Kind::Name, "What people call this policy."))),
     enforced(field("expires", Kind::Date, "After this moment every call is denied. RFC 3339.")),
-    field("extends", Kind::Name, "A policy that this one tightens: path, https URL or OCI reference."),
+    enforced(field("extends", Kind::Name, "A policy that this one tightens: path, https URL or OCI reference.")),
     field(
         "identity",
         Kind::Object(&[
@@ -285,5 +285,5 @@ pub const ROOT: &[Field] = &[
     field("materialsFrom", Kind::Object(MATERIALS), "What attestations are bound to."),
     field("evaluators", Kind::Object(EVALUATORS), "Checks at or after the end."),
     field("functionaries", Kind::List(&Kind::Object(FUNCTIONARY)), "Who may sign this policy."),
-    field("sublayouts", Kind::List(&Kind::Object(SUBLAYOUT)), "Policies of sub-agents."),
+    enforced(field("sublayouts", Kind::List(&Kind::Object(SUBLAYOUT)), "Policies of sub-agents, by their type.")),
 ];

@@ -164,7 +164,7 @@ impl Survey<'_> {
         let (tool, known_as) = (self.facts.tool.clone(), self.facts.known_as.clone());
         let alone = |facts: Facts| {
             let facts = Facts { tool: tool.clone(), known_as: known_as.clone(), ..facts };
-            judge_alone(policy, setting, &facts, Tally::default()).verdict
+            judge_alone(policy, setting, &facts, Some(Tally::default())).verdict
         };
         if self.facts.paths.len() > MOST {
             let verdict = |fact: &PathFact| alone(Facts { paths: vec![fact.clone()], ..Facts::default() });

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use writ_engine::Home;
 use writ_engine::confine::{exec, strength};
+use writ_engine::governing::layers::Caller;
 use writ_engine::governing::{self, Trust};
 use writ_policy::Confine;
 use writ_sandbox::{Features, Layer, Level};
@@ -21,7 +22,10 @@ pub fn check(home: &Home, cwd: &Path) -> Vec<Finding> {
     };
     let wanted = governing::find(cwd)
         .and_then(|path| governing::open(&path, None, &Trust::open(home.state.as_deref())).ok())
-        .and_then(|governing| governing.policy.confine());
+        .and_then(|governing| {
+            let all = governing.policies(Caller::Untold).into_iter().filter_map(|policy| policy.confine());
+            all.max_by_key(|confine| confine.at_least)
+        });
     let mut out = vec![held(&features, wanted)];
     if features.cgroups.memory.is_none() {
         out.push(note(

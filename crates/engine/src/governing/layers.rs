@@ -1,0 +1,276 @@
+//! The policies beside the root that speak on a session's calls: the list of them, and which speaks on whose.
+//!
+//! Owns the list as a session keeps it, by digest, and the walk that says what has to stand in it. Reads no file and decides
+//! nothing. Invariant: resolution ([`super::resolve`]) makes the list and verification checks it by the same walk over the policies'
+//! own references. Page: `spec/layers.md`.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use writ_core::{Agent, Digest, json};
+use writ_policy::{Named, Policy, Protected, Reference};
+
+/// Longest name of a layer.
+const MAX_NAME: usize = 64;
+/// What rules of a changed file are named with.
+pub const CHANGED: &str = "changed-policy";
+
+/// One policy beside the root, as a session keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LayerRef {
+    /// What its rules are named with: `base` in `base:/files/deny/0`.
+    pub name: String,
+    /// Its file, absolute, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What that leads to, where it leads elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real: Option<String>,
+    /// Its address, where it is from elsewhere. With neither it is written out in the one that names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Digest of the file (the envelope, when there is one).
+    pub file: Digest,
+    /// Digest of the policy document itself.
+    pub digest: Digest,
+    /// `unsigned`, `unknown-key`, `no-functionary` or `trusted`.
+    pub signed: String,
+    /// Which layer of the list names it; the root where that is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<usize>,
+    /// Where that one names it.
+    pub pointer: String,
+    /// The type of the sub-agents whose calls it is about; all calls where that is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Goes before the names of their attestations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+}
+
+impl LayerRef {
+    /// Where it lies, for people.
+    pub fn place(&self) -> String {
+        match (&self.path, &self.address) {
+            (Some(path), _) => path.clone(),
+            (None, Some(address)) => address.clone(),
+            (None, None) => format!("{} of the policy that names it", self.pointer),
+        }
+    }
+
+    /// Pointers of what stands in its policy and nothing acts on yet. What a single agent uses is not counted, so that limits of one
+    /// type of sub-agent do nothing.
+    pub fn not_enforced(&self, policy: &Policy) -> Vec<String> {
+        let mut out = policy.not_enforced();
+        if self.agent.is_some() {
+            let limits = policy.limit_values().into_iter().map(|(name, _)| format!("/limits/{name}"));
+            out.extend(limits.filter(|pointer| !out.contains(pointer)).collect::<Vec<_>>());
+        }
+        out
+    }
+
+    /// On whose calls it speaks, for people.
+    pub fn about(&self) -> String {
+        match &self.agent {
+            None => "every call".to_owned(),
+            Some(agent) => format!("calls of sub-agents of type `{agent}`"),
+        }
+    }
+}
+
+/// Who makes a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller<'a> {
+    /// The main agent.
+    Main,
+    /// A sub-agent of a type.
+    SubAgent(&'a str),
+    /// A sub-agent whose type its client does not tell: it may be any.
+    Untold,
+}
+
+impl<'a> Caller<'a> {
+    /// Whoever an event happened in.
+    pub fn of(agent: Option<&'a Agent>) -> Self {
+        match agent {
+            None => Self::Main,
+            Some(agent) => Self::typed(agent.kind.as_deref()),
+        }
+    }
+
+    /// A sub-agent by its type.
+    pub fn typed(kind: Option<&'a str>) -> Self {
+        kind.filter(|kind| !kind.is_empty()).map_or(Self::Untold, Self::SubAgent)
+    }
+}
+
+/// Which layers of a list speak on somebody's calls, in the order of the list.
+pub fn applying(list: &[&LayerRef], caller: Caller<'_>) -> Vec<usize> {
+    let mut speaks: Vec<bool> = list
+        .iter()
+        .map(|layer| match (&layer.agent, caller) {
+            (None, _) | (Some(_), Caller::Untold) => true,
+            (Some(_), Caller::Main) => false,
+            (Some(agent), Caller::SubAgent(kind)) => agent == kind,
+        })
+        .collect();
+    // Whoever names a layer speaks where it speaks: a sub-agent's sub-agent is held by both. Who names stands before the named.
+    for at in (0..list.len()).rev() {
+        let above = list.get(at).filter(|_| speaks.get(at) == Some(&true)).and_then(|layer| layer.of);
+        if let Some(above) = above.and_then(|above| speaks.get_mut(above)) {
+            *above = true;
+        }
+    }
+    speaks.iter().enumerate().filter_map(|(at, speaks)| speaks.then_some(at)).collect()
+}
+
+/// The layers of a list whose limits are counted for the session as a whole: those that speak on every call.
+pub fn counted(list: &[LayerRef]) -> impl Iterator<Item = &LayerRef> {
+    let refs: Vec<&LayerRef> = list.iter().collect();
+    applying(&refs, Caller::Main).into_iter().filter_map(|at| list.get(at))
+}
+
+/// A list as it is kept, in the order that it was found in.
+pub fn to_bytes(list: &[LayerRef]) -> Vec<u8> {
+    json::to_canonical(&list).into_bytes()
+}
+
+/// Reads a kept list.
+pub fn parse(bytes: &[u8]) -> Option<Vec<LayerRef>> {
+    json::from_slice(bytes).ok()
+}
+
+/// Where a kept list lies in a session's folder.
+pub fn file_name(list: Digest) -> String {
+    format!("layers/{}", list.hex())
+}
+
+/// The files of a list, which an agent may not touch.
+pub fn protected(list: &[LayerRef]) -> Vec<Protected> {
+    let files = list.iter().flat_map(|layer| layer.path.iter().chain(&layer.real));
+    let mut files: Vec<&String> = files.collect();
+    files.sort_unstable();
+    files.dedup();
+    files.into_iter().map(|path| Protected { path: path.clone(), what: "a policy".to_owned(), secret: false }).collect()
+}
+
+/// What a layer is called: its policy's own name in plain letters, and a number where another has it already.
+pub fn name_of<'a>(policy: &Policy, taken: impl Iterator<Item = &'a str> + Clone) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    let own: String = policy.name().chars().take(MAX_NAME).map(plain).collect();
+    let free = |name: &str| name != CHANGED && taken.clone().all(|taken| taken != name);
+    let numbered = (2_u32..).map(|number| format!("{own}-{number}"));
+    std::iter::once(own.clone()).chain(numbered).find(|name| free(name)).unwrap_or(own)
+}
+
+/// Where a policy is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file, absolute.
+    File(PathBuf),
+    /// `https://…` or `oci://…`.
+    Elsewhere(String),
+    /// Written out in the one that names it.
+    Here,
+}
+
+/// Where the policies that one names are looked for: from a file's folder, or nowhere on this machine.
+pub fn source(named: &Named, of: &Source) -> Result<Source, String> {
+    let text = match named {
+        Named::Here(_) => return Ok(Source::Here),
+        Named::At(text) if text.contains("://") => return Ok(Source::Elsewhere(text.clone())),
+        Named::At(text) => text,
+    };
+    match of {
+        Source::File(file) => Ok(Source::File(folded(&file.parent().unwrap_or(Path::new("/")).join(text)))),
+        Source::Elsewhere(address) => {
+            Err(format!("`{address}` names the file `{text}`: a policy from elsewhere names no files here"))
+        }
+        Source::Here => Err(format!("the file `{text}` has no folder to be looked for from")),
+    }
+}
+
+/// A path without `.` and `..`, by its names alone.
+fn folded(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => out.push(part),
+        }
+    }
+    out
+}
+
+/// Whether a list is what the policies in it name, each where it is named, in order; `policy` gives that of a layer.
+pub fn check(
+    root: &Policy,
+    path: &Path,
+    list: &[LayerRef],
+    policy: &dyn Fn(&LayerRef) -> Result<Policy, String>,
+) -> Result<(), String> {
+    let mut walk = Walk { list, at: 0, policy };
+    walk.below(root, None, &Source::File(path.to_owned()), None)?;
+    match list.get(walk.at) {
+        Some(layer) => Err(format!("no policy names the layer `{}`", layer.name)),
+        None => Ok(()),
+    }
+}
+
+struct Walk<'a> {
+    list: &'a [LayerRef],
+    at: usize,
+    policy: &'a dyn Fn(&LayerRef) -> Result<Policy, String>,
+}
+
+impl Walk<'_> {
+    fn below(&mut self, policy: &Policy, of: Option<usize>, from: &Source, agent: Option<&str>) -> Result<(), String> {
+        for reference in policy.references() {
+            let Reference { pointer, policy: named, child } = &reference;
+            let missing = || format!("the layer that `{}` names at {pointer} is not listed", policy.name());
+            let at = self.at;
+            let layer =
+                self.list.get(at).filter(|layer| layer.of == of && layer.pointer == *pointer).ok_or_else(missing)?;
+            self.at += 1;
+            let agent = child.as_ref().map(|child| child.agent.as_str()).or(agent);
+            let prefix = child.as_ref().and_then(|child| child.prefix.as_deref());
+            let place = source(named, from)?;
+            let (path, address) = match &place {
+                Source::File(path) => (Some(path.to_string_lossy().into_owned()), None),
+                Source::Elsewhere(address) => (None, Some(address.clone())),
+                Source::Here => (None, None),
+            };
+            let alike = (layer.path == path && layer.address == address)
+                && layer.agent.as_deref() == agent
+                && layer.prefix.as_deref() == prefix;
+            if !alike {
+                return Err(format!("the layer `{}` is listed as another than {pointer} names", layer.name));
+            }
+            if let Named::Here(text) = named
+                && Digest::of(text.as_bytes()) != layer.file
+            {
+                return Err(format!("the layer `{}` is not what stands at {pointer}", layer.name));
+            }
+            let other = self.list.iter().filter(|other| other.name == layer.name).count() > 1;
+            if other || layer.name == CHANGED {
+                return Err(format!("the name `{}` stands for more than one policy", layer.name));
+            }
+            let inner = (self.policy)(layer)?;
+            if inner.digest() != layer.digest {
+                return Err(format!("the document of layer `{}` is another", layer.name));
+            }
+            if let Some(Ok(pinned)) = child.as_ref().and_then(|child| child.digest.as_ref())
+                && ![layer.digest, layer.file].contains(pinned)
+            {
+                return Err(format!("the layer `{}` is not the one that {pointer} pins", layer.name));
+            }
+            let from = if place == Source::Here { from.clone() } else { place };
+            self.below(&inner, Some(at), &from, agent)?;
+        }
+        Ok(())
+    }
+}
