@@ -251,6 +251,11 @@ impl Walk<'_> {
         }
         if !is_folder {
             self.confinement.read_only.push(host(git)?);
+            for folder in Git::of(git).iter().flat_map(Git::folders) {
+                for path in super::git::kept(folder, self.home().map(Path::new)) {
+                    self.confinement.read_only.push(host(&path)?);
+                }
+            }
             return Ok(());
         }
         match around {

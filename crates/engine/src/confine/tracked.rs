@@ -64,7 +64,13 @@ impl Git {
                 all.insert(folder);
             }
         }
+        all.extend(Some(self.common.join("lfs/objects")).filter(|folder| folder.is_dir()));
         all
+    }
+
+    /// The folder that a work tree's is, and the one that it shares with others.
+    pub fn folders(&self) -> [&Path; 2] {
+        [&self.own, &self.common]
     }
 
     /// What says which files are tracked.

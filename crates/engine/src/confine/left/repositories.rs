@@ -28,7 +28,7 @@ const ASIDE: &str = ".set-aside";
 /// Largest file of settings that is read.
 const MAX_SETTINGS: u64 = 1 << 20;
 /// Longest path in a file.
-const MAX_PATH: u64 = 8192;
+const MAX_PATH: u64 = 1 << 20;
 /// Most folders that are looked at for one run.
 const MOST: usize = 100_000;
 /// Most names that are looked through to find them.
@@ -67,7 +67,8 @@ pub fn named(path: &Path) -> Option<PathBuf> {
     if folder.file_name().is_some_and(|folder| folder == "hooks") {
         return folder.parent().map(Path::to_owned);
     }
-    let of_git = name == "HEAD" || name == "hooks" || name == COMMON_FOLDER || SETTINGS.iter().any(|own| name == *own);
+    let others = ["HEAD", "objects", "refs", "hooks", COMMON_FOLDER];
+    let of_git = others.iter().chain(&SETTINGS).any(|own| name == *own);
     of_git.then(|| folder.to_owned())
 }
 
@@ -179,7 +180,7 @@ impl<'a> Repositories<'a> {
             }
             return;
         }
-        if !found.is_dir() || !(named || git.ends_with(".git") || git.join("HEAD").symlink_metadata().is_ok()) {
+        if !found.is_dir() || !(named || git.ends_with(".git") || is_bare(git)) {
             return;
         }
         if let Some(common) = path_in(&git.join(COMMON_FOLDER)) {
@@ -193,9 +194,14 @@ impl<'a> Repositories<'a> {
         }
     }
 
+    /// Whether the plan kept it, or something above it.
+    fn is_kept(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.kept.contains(above))
+    }
+
     fn settings(&mut self, path: &Path) {
         let Ok(found) = path.symlink_metadata() else { return };
-        if self.kept.contains(path) || is_reserve(path) {
+        if self.is_kept(path) || is_reserve(path) {
             return;
         }
         let of_submodule = path.components().any(|part| part.as_os_str() == "modules");
@@ -210,7 +216,7 @@ impl<'a> Repositories<'a> {
 
     fn hooks(&mut self, hooks: &Path) {
         let Ok(found) = hooks.symlink_metadata() else { return };
-        if self.kept.contains(hooks) {
+        if self.is_kept(hooks) {
             return;
         }
         let why = || "git would run it, outside of any sandbox".to_owned();
@@ -230,7 +236,7 @@ impl<'a> Repositories<'a> {
 
     /// Repositories of submodules, which may have `/` in their names.
     fn modules(&mut self, folder: &Path) {
-        if self.kept.contains(folder) {
+        if self.is_kept(folder) {
             return;
         }
         for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(MOST) {

@@ -13,7 +13,7 @@ pub enum Obeyed {
 }
 
 /// Names of settings that are plain data, by their sections. A `*` is each of a section.
-const PLAIN: [(&str, &[&str]); 26] = [
+const PLAIN: [(&str, &[&str]); 30] = [
     (
         "core",
         &[
@@ -51,11 +51,13 @@ const PLAIN: [(&str, &[&str]); 26] = [
     ("color", &["*"]),
     ("column", &["*"]),
     ("commit", &["gpgsign", "verbose", "cleanup", "status"]),
+    ("diff", &["algorithm", "colormoved", "context", "mnemonicprefix", "noprefix", "renamelimit", "renames"]),
     ("extensions", &["objectformat", "compatobjectformat", "partialclone", "refstorage", "worktreeconfig"]),
     ("feature", &["experimental", "manyfiles"]),
     ("fetch", &["prune", "prunetags", "fsckobjects", "writecommitgraph", "parallel"]),
     ("gc", &["auto", "autodetach", "autopacklimit", "bigpackthreshold", "cruftpacks", "pruneexpire", "reflogexpire"]),
     ("gpg", &["format"]),
+    ("http", &["lowspeedlimit", "lowspeedtime", "maxrequests", "postbuffer", "version"]),
     ("index", &["skiphash", "sparse", "threads", "version"]),
     ("init", &["defaultbranch"]),
     ("lfs", &["repositoryformatversion", "access"]),
@@ -64,7 +66,8 @@ const PLAIN: [(&str, &[&str]); 26] = [
     ("merge", &["conflictstyle", "ff", "renames"]),
     ("pack", &["compression", "depth", "packsizelimit", "threads", "usesparse", "window", "writebitmaps"]),
     ("pull", &["rebase", "ff"]),
-    ("push", &["default", "autosetupremote", "followtags"]),
+    ("push", &["default", "autosetupremote", "followtags", "gpgsign"]),
+    ("rebase", &["autosquash", "autostash", "updaterefs"]),
     ("receive", &["denycurrentbranch", "denynonfastforwards", "denydeletes", "fsckobjects"]),
     (
         "remote",
@@ -83,6 +86,7 @@ const PLAIN: [(&str, &[&str]); 26] = [
     ),
     ("rerere", &["autoupdate", "enabled"]),
     ("submodule", &["active", "url", "branch", "ignore", "path", "fetchrecursesubmodules"]),
+    ("tag", &["gpgsign", "sort"]),
     ("user", &["name", "email", "signingkey", "useconfigonly"]),
 ];
 
@@ -141,6 +145,8 @@ fn setting(section: &str, line: &str, of_submodule: bool) -> Result<(), Obeyed> 
         || match (section, name.as_str()) {
             // Git's own, which runs nothing else.
             ("core", "fsmonitor") => rest.strip_prefix('=').is_some_and(|on| matches!(on.trim(), "true" | "false")),
+            // Where no hooks are.
+            ("core", "hookspath") => rest.strip_prefix('=').is_some_and(|at| at.trim() == "/dev/null"),
             ("core", "worktree") => {
                 of_submodule && rest.strip_prefix('=').is_some_and(|at| at.trim().starts_with("../"))
             }
