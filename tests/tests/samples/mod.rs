@@ -24,7 +24,8 @@ const SESSION: &str = "everyday";
 const UNLIKE: [&str; 3] = [".git/objects", "target", ".venv"];
 
 /// Names that are held while a call runs, and seen by who lists the folder.
-const HELD: [&str; 15] = [
+const HELD: [&str; 16] = [
+    ".aflock.lock",
     ".aflock.signed",
     "policy.aflock.signed",
     ".aflock.json.signed",
