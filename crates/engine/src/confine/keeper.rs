@@ -21,7 +21,7 @@ pub use writ_sandbox::detach;
 use writ_sandbox::{Book, Confinement, Host, Joined, Lease, Observer, RunError, Shared, close_to_others, listen};
 use writ_store::{Store, StoreError};
 
-use super::left::{Left, Settled};
+use super::left::Left;
 use super::order::Order;
 use super::record::Recorder;
 use super::secrets::{self, SecretsError};
@@ -273,11 +273,11 @@ struct Calls {
 impl Calls {
     /// Takes back what processes that were left running have made since.
     fn settle(&self) {
-        let Settled { taken_back, .. } = self.left.settle(&self.confinement);
-        let paths: Vec<String> = taken_back.iter().map(|taken| taken.path.to_string_lossy().into_owned()).collect();
-        if !paths.is_empty() {
+        let settled = self.left.settle(&self.confinement);
+        if !settled.taken_back.is_empty() {
+            let row = BTreeMap::from([("takenBack", settled.paths(false)), ("left", settled.paths(true))]);
             // Where there is no record any more there is nobody to tell.
-            self.recorder.record(TAKEN_BACK, BTreeMap::from([("takenBack", paths)])).ok();
+            self.recorder.record(TAKEN_BACK, row).ok();
         }
     }
 }

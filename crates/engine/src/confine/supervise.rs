@@ -20,7 +20,7 @@ use writ_sandbox::{
 use writ_store::StoreError;
 
 use super::keeper::{self, KeeperError};
-use super::left::{Left, RunLater, Settled, TakenBack};
+use super::left::{Left, RunLater, TakenBack};
 use super::order::Order;
 use super::record::Recorder;
 use super::refusals::Refusals;
@@ -130,8 +130,8 @@ pub fn supervise<T>(
     let folder = order.confinement.folder.as_path();
     // Many programs ask for hosts that they do without.
     let mut words = seen.as_ref().filter(|_| code != 0).map(|seen| seen.words.clone()).unwrap_or_default();
-    let Settled { taken_back, later } = seen_to_change.settle(&order.confinement);
-    words.extend(taken_back.iter().map(TakenBack::words));
+    let settled = seen_to_change.settle(&order.confinement);
+    words.extend(settled.taken_back.iter().map(TakenBack::words));
     words.extend(tracked::words(&order.confinement).filter(|_| code != 0));
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));
     let row = |session: &Session<'_>| {
@@ -147,8 +147,9 @@ pub fn supervise<T>(
             connections: seen.as_ref().map(|seen| seen.allowed),
             refused: seen.as_ref().map(|seen| seen.refused),
             files,
-            taken_back: taken_back.iter().map(|taken| taken.path.to_string_lossy().into_owned()).collect(),
-            later,
+            taken_back: settled.paths(false),
+            left: settled.paths(true),
+            later: settled.later,
             limits: (*limits != Limits::default()).then_some(limits),
             memory: ran.memory.map(|memory| HeldMemory { held_by: memory.held_by.into(), killed: memory.killed }),
             secrets: order.sources.keys().map(String::as_str).collect(),
@@ -279,6 +280,9 @@ struct Confined<'a> {
     /// What it left that git would have obeyed.
     #[serde(rename = "takenBack", skip_serializing_if = "Vec::is_empty")]
     taken_back: Vec<String>,
+    /// What of it could not be taken back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left: Vec<String>,
     /// What it changed that runs outside later.
     #[serde(skip_serializing_if = "RunLater::is_empty")]
     later: RunLater,

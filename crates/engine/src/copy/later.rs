@@ -133,6 +133,9 @@ fn built(parts: &[String]) -> Option<&'static str> {
         return Some(PROGRAM);
     }
     let name = parts.last().map_or("", String::as_str);
+    if name == "git-rebase-todo" {
+        return Some("git runs its lines as the rebase goes on");
+    }
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
     (BUILDS.contains(&name) || ending.is_some_and(|ending| ENDINGS.contains(&ending))).then_some("build")
 }

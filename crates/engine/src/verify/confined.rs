@@ -165,7 +165,7 @@ impl Confined {
             self.of_copy(row);
         }
         if matches!(event(row), CONFINED | TAKEN_BACK) {
-            self.left(&row.detail);
+            self.left(row);
         }
         let Some(id) = &row.call_id else {
             // What several calls share may have been reached by any of them.
@@ -211,7 +211,11 @@ impl Confined {
     }
 
     /// What a run left behind.
-    fn left(&mut self, detail: &Value) {
+    fn left(&mut self, row: &Row) {
+        let detail = &row.detail;
+        if detail.get("left").and_then(Value::as_array).is_some_and(|left| !left.is_empty()) {
+            self.findings.add(row.sequence, "it left what git would obey outside, and that could not be taken back");
+        }
         self.taken_back += detail.get("takenBack").and_then(Value::as_array).map_or(0, <[Value]>::len);
         let Some(later) = detail.get("later") else { return };
         let first = later.get("first").and_then(Value::as_array).unwrap_or_default();

@@ -2,8 +2,8 @@
 //!
 //! Owns taking it back: what ties a repository to another's settings is removed; settings and hooks of a repository that the run made itself
 //! are set aside under another name where they have git run something. What only builds and editors run later is named. Refuses to follow
-//! a link on the way. Invariant: nothing is taken back that the run was not seen to change, and nothing of a repository whose settings the
-//! plan kept from it.
+//! a link on the way, and to touch what the run could not have written. Invariant: nothing is taken back of what the plan kept; what could
+//! not be taken back, or not be looked at, is told as that.
 
 mod repositories;
 mod settings;
@@ -18,8 +18,7 @@ use writ_sandbox::{Act, Confinement, HostPath, Observer};
 
 use crate::copy::later;
 use repositories::Repositories;
-pub use repositories::TakenBack;
-pub use repositories::untie;
+pub use repositories::{How, TakenBack, untie};
 
 /// Most repositories that are noted one by one: above that all are looked for.
 const REPOSITORIES: usize = 256;
@@ -50,6 +49,14 @@ pub struct Settled {
     pub taken_back: Vec<TakenBack>,
     /// What runs outside later.
     pub later: RunLater,
+}
+
+impl Settled {
+    /// The paths of what was taken back, or of what was not.
+    pub fn paths(&self, left: bool) -> Vec<String> {
+        let of = self.taken_back.iter().filter(|taken| (taken.how == How::Left) == left);
+        of.map(|taken| taken.path.to_string_lossy().into_owned()).collect()
+    }
 }
 
 /// Files that run outside later: when somebody builds, or opens a folder.

@@ -29,29 +29,39 @@ const ASIDE: &str = ".set-aside";
 const MAX_SETTINGS: u64 = 1 << 20;
 /// Longest path in a file.
 const MAX_PATH: u64 = 1 << 20;
-/// Most folders that are looked at for one run.
-const MOST: usize = 100_000;
-/// Most names that are looked through to find them.
+/// Most names that are looked through for one run.
 const MOST_NAMES: usize = 400_000;
 
-/// Something that was taken back.
+/// Something that git would obey outside, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenBack {
     /// Where it was.
     pub path: PathBuf,
-    /// What it is called now; nothing where it was removed.
-    pub name: Option<OsString>,
+    /// What became of it.
+    pub how: How,
     /// Why, in words.
     pub why: String,
+}
+
+/// What became of something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// It is gone.
+    Removed,
+    /// It has this name now.
+    Renamed(OsString),
+    /// It is there still, or may be.
+    Left,
 }
 
 impl TakenBack {
     /// In words.
     pub fn words(&self) -> String {
         let path = self.path.display();
-        match &self.name {
-            None => format!("removed `{path}`: {}", self.why),
-            Some(name) => format!("moved `{path}` to `{}` beside it: {}", name.display(), self.why),
+        match &self.how {
+            How::Removed => format!("removed `{path}`: {}", self.why),
+            How::Renamed(name) => format!("moved `{path}` to `{}` beside it: {}", name.display(), self.why),
+            How::Left => format!("could not take `{path}` back: {}", self.why),
         }
     }
 }
@@ -78,7 +88,7 @@ pub fn untie(git: &Path) -> Option<TakenBack> {
     // What keeps the name for another run is that run's.
     let removed =
         !is_reserve(&path) && folder(git).is_some_and(|git| unlinkat(git, COMMON_FOLDER, AtFlags::empty()).is_ok());
-    removed.then(|| TakenBack { path, name: None, why: "git would obey another folder's settings".to_owned() })
+    removed.then(|| TakenBack { path, how: How::Removed, why: "git would obey another folder's settings".to_owned() })
 }
 
 /// Repositories, as far as they have been found.
@@ -89,6 +99,8 @@ pub struct Repositories<'a> {
     seen: BTreeSet<PathBuf>,
     /// Those to be looked at, and whether git was told that they are one.
     open: Vec<(PathBuf, bool)>,
+    /// Names that were looked through.
+    names: usize,
     done: Vec<TakenBack>,
 }
 
@@ -101,7 +113,7 @@ impl<'a> Repositories<'a> {
             settings.filter(|git| git.ends_with(".git") || is_bare(git)).map(Path::to_owned).collect();
         let done = known.iter().filter(|git| !kept.contains(&git.join(COMMON_FOLDER))).filter_map(|git| untie(git));
         let done = done.collect();
-        Self { confinement, kept, seen: BTreeSet::new(), open: Vec::new(), done }
+        Self { confinement, kept, seen: BTreeSet::new(), open: Vec::new(), names: 0, done }
     }
 
     /// One more, if it is one.
@@ -121,7 +133,7 @@ impl<'a> Repositories<'a> {
         if !is_of_host(self.confinement, &real) {
             return;
         }
-        let fresh = self.seen.len() < MOST && self.seen.insert(real.clone());
+        let fresh = self.seen.insert(real.clone());
         if fresh || named {
             self.open.push((real, named));
         }
@@ -130,12 +142,10 @@ impl<'a> Repositories<'a> {
     /// Those anywhere that can be written.
     pub fn find(&mut self, confinement: &Confinement) {
         let mut folders: Vec<PathBuf> = confinement.writable.iter().map(|path| path.as_path().to_owned()).collect();
-        let mut names = 0;
         while let Some(folder) = folders.pop() {
             let mut of_git = 0;
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                names += 1;
-                if names > MOST_NAMES {
+                if !self.one_more(&folder) {
                     return;
                 }
                 let name = entry.file_name();
@@ -152,12 +162,23 @@ impl<'a> Repositories<'a> {
         }
     }
 
+    /// Whether one more name may be looked at. What comes after the last is told to be left.
+    fn one_more(&mut self, folder: &Path) -> bool {
+        self.names += 1;
+        if self.names == MOST_NAMES + 1 {
+            let why = format!("there are more than {MOST_NAMES} names to look at");
+            self.done.push(TakenBack { path: folder.to_owned(), how: How::Left, why });
+        }
+        self.names <= MOST_NAMES
+    }
+
     /// Sets aside what has git run something.
     pub fn settle(mut self) -> Vec<TakenBack> {
         let mut looked = BTreeSet::new();
         while let Some(git) = self.open.pop() {
-            if looked.len() < MOST && looked.insert(git.clone()) {
+            if !looked.contains(&git) && self.one_more(&git.0) {
                 self.look(&git.0, git.1);
+                looked.insert(git);
             }
         }
         self.done
@@ -189,7 +210,10 @@ impl<'a> Repositories<'a> {
         SETTINGS.iter().for_each(|name| self.settings(&git.join(name)));
         self.hooks(&git.join("hooks"));
         self.modules(&git.join("modules"));
-        for tree in fs::read_dir(git.join("worktrees")).into_iter().flatten().flatten().take(MOST) {
+        for tree in fs::read_dir(git.join("worktrees")).into_iter().flatten().flatten() {
+            if !self.one_more(git) {
+                return;
+            }
             self.add_as(&tree.path(), true);
         }
     }
@@ -224,11 +248,12 @@ impl<'a> Repositories<'a> {
             return self.set_aside(hooks, why());
         }
         open_up(hooks);
-        for entry in fs::read_dir(hooks).into_iter().flatten().flatten().take(MOST) {
-            let name = entry.file_name();
-            let ends = |end: &str| name.as_encoded_bytes().ends_with(end.as_bytes());
-            // Other names git does not know.
-            if !ends(".sample") && !ends(ASIDE) && !name.as_encoded_bytes().contains(&b'.') {
+        for entry in fs::read_dir(hooks).into_iter().flatten().flatten() {
+            if !self.one_more(hooks) {
+                return;
+            }
+            // No hook has a point in its name.
+            if !entry.file_name().as_encoded_bytes().contains(&b'.') {
                 self.set_aside(&entry.path(), why());
             }
         }
@@ -236,10 +261,14 @@ impl<'a> Repositories<'a> {
 
     /// Repositories of submodules, which may have `/` in their names.
     fn modules(&mut self, folder: &Path) {
-        if self.is_kept(folder) {
+        // What a link leads to is looked at where it lies.
+        if self.is_kept(folder) || !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             return;
         }
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(MOST) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if !self.one_more(folder) {
+                return;
+            }
             let path = entry.path();
             if path.join("HEAD").symlink_metadata().is_ok() {
                 self.add_as(&path, true);
@@ -251,7 +280,9 @@ impl<'a> Repositories<'a> {
 
     fn set_aside(&mut self, path: &Path, why: String) {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return };
-        let Some(parent) = folder(above) else { return };
+        let Some(parent) = folder(above) else {
+            return self.done.push(TakenBack { path: path.to_owned(), how: How::Left, why });
+        };
         for tries in 0..8u8 {
             let mut new = name.to_owned();
             new.push(ASIDE);
@@ -261,15 +292,14 @@ impl<'a> Repositories<'a> {
             }
             match renameat_with(&parent, name, &parent, &new, RenameFlags::NOREPLACE) {
                 Ok(()) => {
-                    self.done.push(TakenBack { path: path.to_owned(), name: Some(new), why });
+                    self.done.push(TakenBack { path: path.to_owned(), how: How::Renamed(new), why });
                     return;
                 }
                 Err(Errno::ACCESS | Errno::PERM) => open_up(above),
                 Err(_) => {}
             }
         }
-        let why = format!("{why}, and it could not be moved");
-        self.done.push(TakenBack { path: path.to_owned(), name: Some(name.to_owned()), why });
+        self.done.push(TakenBack { path: path.to_owned(), how: How::Left, why });
     }
 }
 
