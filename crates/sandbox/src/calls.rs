@@ -3,14 +3,12 @@
 //! Owns the lists, and makes BPF programs of them before anything is started. Refuses nothing a build, a test or a server on loopback needs.
 //! Its invariant: an argument is compared only by the bits the kernel looks at, so high bits that it drops do not slip past.
 
-use std::collections::BTreeMap;
-
 use seccompiler::{
-    BackendError, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, sock_filter,
+    BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule, TargetArch, sock_filter,
 };
 
 use crate::confinement::UnixSockets;
+use crate::search::{self, Rules};
 
 /// What differs between confinements.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +36,7 @@ pub fn filters(setting: Setting) -> Result<Vec<Vec<sock_filter>>, BackendError> 
         answers.push(([(libc::SYS_socket, inet6)].into_iter().collect(), libc::EAFNOSUPPORT));
     }
     for (rules, answer) in answers {
-        let action = SeccompAction::Errno(answer.unsigned_abs());
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?;
-        programs.push(Vec::<sock_filter>::try_from(filter)?);
+        programs.push(search::filter(rules, answer.unsigned_abs(), arch)?);
     }
     if let Some(first) = programs.first_mut() {
         first.splice(0..0, foreign_numbers());
@@ -131,8 +127,6 @@ pub fn watched(which: Watched) -> Vec<sock_filter> {
     }
     filter
 }
-
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// On x86-64 the same architecture has a second set of numbers (x32), which no rule below names.
 fn foreign_numbers() -> Vec<sock_filter> {
