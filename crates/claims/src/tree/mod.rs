@@ -4,6 +4,7 @@
 //! gives no snapshot. Invariant: nothing in the repository is written, and what is read is bounded in number, bytes and time.
 //! Page: `spec/claims.md`.
 
+mod aside;
 mod delta;
 mod git;
 mod history;
