@@ -291,9 +291,12 @@ fn the_repository_is_left_as_it_was() {
     assert!(!place.root().join(".git/index.lock").exists());
 }
 
+/// A situation, and what makes it: the work tree to look at comes back.
+type Kind = (&'static str, fn(&Place) -> PathBuf);
+
 #[test]
 fn the_settings_of_a_repository_run_nothing_and_the_state_is_the_same() {
-    let kinds: [(&str, fn(&Place) -> PathBuf); 5] = [
+    let kinds: [Kind; 5] = [
         ("plain", |place| place.root()),
         ("linked", |place| {
             place.git(&["worktree", "add", "--quiet", "-b", "other", "linked"]);

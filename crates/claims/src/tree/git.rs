@@ -14,7 +14,6 @@ use std::{env, fs, io, thread};
 use writ_core::Digest;
 
 use super::Limits;
-use super::aside::Aside;
 
 /// Where programs lie for whoever has no `PATH`.
 const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -46,30 +45,6 @@ pub enum GitError {
     Answer(String),
 }
 
-/// Runs `git` in `dir` and gives what it prints.
-pub fn run(dir: &Path, arguments: &[&str], limits: &Limits) -> Result<Vec<u8>, GitError> {
-    run_with_input(dir, arguments, &[], limits)
-}
-
-/// The same, with something to read.
-pub fn run_with_input(dir: &Path, arguments: &[&str], input: &[u8], limits: &Limits) -> Result<Vec<u8>, GitError> {
-    let found = Repository::containing(dir);
-    let mut command = command(dir, found.as_ref().map_or(dir, |found| &found.root))?;
-    let aside;
-    if let Some(only) = limits.only {
-        // Whoever may write it may arm it while git reads.
-        let repository = found.ok().filter(|found| only.is(found));
-        aside = Aside::of(&repository.ok_or_else(|| GitError::NoRepository(dir.to_owned()))?, limits)?;
-        command.env("GIT_DIR", &aside.git).env("GIT_WORK_TREE", &aside.tree);
-    } else if let Some(own) = Some(dir.join(".git")).filter(|own| own.is_dir()) {
-        // A folder of this name is all of a repository. A file in it could name another, whose settings would then count.
-        command.env("GIT_COMMON_DIR", own);
-    }
-    let name = arguments.first().copied().unwrap_or_default();
-    command.args(arguments);
-    carry_out(command, name, input, limits)
-}
-
 /// The settings that a file lists, `\n` before each value and a zero byte behind it. It is git that reads them; no repository is looked at.
 pub fn settings(file: &Path, tree: &Path, limits: &Limits) -> Result<Vec<u8>, GitError> {
     let mut command = command(Path::new("/"), tree)?;
@@ -78,7 +53,7 @@ pub fn settings(file: &Path, tree: &Path, limits: &Limits) -> Result<Vec<u8>, Gi
 }
 
 /// A git that starts what nobody may have put there since.
-fn command(dir: &Path, tree: &Path) -> io::Result<Command> {
+pub fn command(dir: &Path, tree: &Path) -> io::Result<Command> {
     let mut command = Command::new(program(&[dir, tree])?);
     command.arg("--no-optional-locks").args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
     for (variable, _) in env::vars_os() {
@@ -112,7 +87,8 @@ fn program(trees: &[&Path]) -> io::Result<PathBuf> {
     first.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no `git` in `PATH` but below the work tree"))
 }
 
-fn carry_out(mut command: Command, name: &str, input: &[u8], limits: &Limits) -> Result<Vec<u8>, GitError> {
+/// Runs it to its end, `input` on its standard input, and gives what it prints. `name` is the subcommand.
+pub fn carry_out(mut command: Command, name: &str, input: &[u8], limits: &Limits) -> Result<Vec<u8>, GitError> {
     let name = name.to_owned();
     let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
     let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
