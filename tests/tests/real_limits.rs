@@ -118,3 +118,33 @@ fn a_spend_limit_stops_a_session_in_the_middle_and_a_human_lets_it_go_on() {
     assert_eq!(report["verified"], true, "{report:#}");
     fs::remove_dir_all(&place.root).unwrap();
 }
+
+#[test]
+fn a_sub_agent_is_stopped_by_its_own_tighter_limits_and_the_main_agent_goes_on() {
+    let client = client();
+    for (name, limits, said) in [
+        ("calls", json!({"maxToolCalls": {"value": 2, "enforcement": "fail-fast"}}), "one\na\nb\ntwo\n"),
+        // Its third message uses up what its two of $0.0006 have left.
+        ("spend", json!({"maxSpendUSD": 0.0018}), "one\na\nb\ntwo\n"),
+    ] {
+        let mut place = Place::new(&format!("real-own-{name}"));
+        place.allowed = "Bash(echo *)";
+        place.writ(&["init", "--client-version", VERSION]);
+        let worker = json!({"version": "1.0", "name": "worker", "limits": limits});
+        let policy = json!({"version": "1.0", "name": "own", "limits": {"maxToolCalls": {"value": 100, "enforcement": "fail-fast"}, "maxSpendUSD": 5},
+            "sublayouts": [{"name": "general-purpose", "policy": worker}]});
+        fs::write(place.work.join(".aflock"), policy.to_string()).unwrap();
+        let main = vec![vec![echo("one")], vec![ask_another()], vec![echo("two")], vec![text("All done.")]];
+        let mut worker: Vec<Vec<Value>> = ["a", "b", "c", "d"].map(|word| vec![echo(word)]).into();
+        worker.push(vec![text("Done.")]);
+        let scripts = vec![Script { word: "WORKER:", turns: worker }, Script { word: "OWN:", turns: main }];
+        let ran = place.run_client(&client, serve(scripts), "OWN: do the work", &[]);
+        let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(fs::read_to_string(place.work.join("said.txt")).unwrap_or_default(), said, "{name} {output}");
+        let report: Value = serde_json::from_slice(&place.writ(&["verify", "--format", "json"]).stdout).unwrap();
+        assert_eq!(report["verified"], true, "{name} {report:#}");
+        let phase = report["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "limits").unwrap();
+        assert!(phase["summary"].as_str().unwrap().contains("`general-purpose`: "), "{phase:#}");
+        fs::remove_dir_all(&place.root).unwrap();
+    }
+}

@@ -7,8 +7,8 @@
 use writ_core::{Decision, Matched, Reason, Subject, Verdict};
 
 use crate::facts::Facts;
-use crate::judge::{judge_alone, refusals};
-use crate::limits::{Action, Tally};
+use crate::judge::{judge_alone, refusals, refusals_of_agents};
+use crate::limits::{Action, Own, Tally};
 use crate::policy::Policy;
 use crate::protect::Setting;
 
@@ -21,24 +21,41 @@ pub struct Layer<'a> {
     name: Option<&'a str>,
     policy: &'a Policy,
     facts: &'a Facts,
-    uncounted: bool,
+    count: Count<'a>,
+}
+
+/// What a layer's limits are held against.
+#[derive(Clone, Copy, Debug)]
+enum Count<'a> {
+    /// What the session used.
+    Session,
+    /// Nothing: nobody counts.
+    Nothing,
+    /// What the agents used that it is about.
+    Own(Own<'a>),
 }
 
 impl<'a> Layer<'a> {
     /// The policy that governs. Its rules are named by their pointers alone.
     pub const fn own(policy: &'a Policy, facts: &'a Facts) -> Self {
-        Self { name: None, policy, facts, uncounted: false }
+        Self { name: None, policy, facts, count: Count::Session }
     }
 
     /// Another one that is asked too. Its rules are named with its own name in front (`changed-policy:/tools/deny/0`).
     pub const fn named(name: &'a str, policy: &'a Policy, facts: &'a Facts) -> Self {
-        Self { name: Some(name), policy, facts, uncounted: false }
+        Self { name: Some(name), policy, facts, count: Count::Session }
     }
 
-    /// Leaves its limits out: they are of another count than the session's.
+    /// Leaves its limits out.
     #[must_use]
     pub const fn uncounted(self) -> Self {
-        Self { uncounted: true, ..self }
+        Self { count: Count::Nothing, ..self }
+    }
+
+    /// Holds other limits against another count than the session's.
+    #[must_use]
+    pub const fn counted(self, own: Own<'a>) -> Self {
+        Self { count: Count::Own(own), ..self }
     }
 }
 
@@ -49,16 +66,21 @@ fn named_in(name: Option<&str>, reason: Reason) -> Reason {
     Reason { instead: reason.instead.replace(&reason.rule, &rule), rule, ..reason }
 }
 
-/// Holds what is about to happen against the limits of policies alone, each with what its rules are named with.
+/// Holds what is about to happen against the limits of policies alone, each with what its rules are named with; those of single agents
+/// against their own count.
 pub fn judge_limits<'a>(
     policies: impl IntoIterator<Item = (Option<&'a str>, &'a Policy)>,
+    agents: impl IntoIterator<Item = (&'a str, &'a Policy, Own<'a>)>,
     tally: Tally<'_>,
     action: Action,
 ) -> Decision {
+    let agents = agents.into_iter().flat_map(|(name, policy, own)| {
+        refusals_of_agents(policy, &own, action).into_iter().map(move |reason| named_in(Some(name), reason))
+    });
     let reasons = policies.into_iter().flat_map(|(name, policy)| {
         refusals(policy, tally, action).into_iter().map(move |reason| named_in(name, reason))
     });
-    Decision::from_reasons(reasons.collect())
+    Decision::from_reasons(reasons.chain(agents).collect())
 }
 
 /// Applies policies to the facts of one call.
@@ -66,8 +88,13 @@ pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally<'_>) -> Decis
     let mut reasons = Vec::new();
     let mut all_name_it = true;
     for layer in layers {
-        let tally = if layer.uncounted { None } else { Some(tally) };
-        let judged = judge_alone(layer.policy, setting, layer.facts, tally).reasons;
+        let (session, own) = match layer.count {
+            Count::Session => (Some(tally), None),
+            Count::Nothing => (None, None),
+            Count::Own(own) => (None, Some(own)),
+        };
+        let mut judged = judge_alone(layer.policy, setting, layer.facts, session).reasons;
+        judged.extend(own.iter().flat_map(|own| refusals_of_agents(layer.policy, own, Action::Call)));
         all_name_it &= !judged.is_empty();
         reasons.extend(judged.into_iter().map(|reason| named_in(layer.name, reason)));
     }

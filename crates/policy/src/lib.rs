@@ -39,7 +39,7 @@ pub use glob::{Glob, GlobError};
 pub use host_rule::{BadPattern, HostRule};
 pub use judge::{near, refusals};
 pub use layer::{Layer, judge, judge_limits};
-pub use limits::{Action, Limit, Measure, Raised, Refused, Tally, Usage, strictest};
+pub use limits::{Action, Limit, Measure, Own, Raised, Refused, Tally, Usage, strictest};
 pub use members::{Claims, Consequences};
 pub use policy::Policy;
 pub use protect::{POLICY_NAMES, PROGRAM, Protected, Setting};

@@ -258,6 +258,17 @@ impl Tally<'_> {
     }
 }
 
+/// What agents of one type used, and the limits that are theirs.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'a> {
+    /// The type.
+    pub agent: &'a str,
+    /// The limits.
+    pub limits: &'a [Limit],
+    /// The count.
+    pub tally: Tally<'a>,
+}
+
 /// What is about to happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {

@@ -6,6 +6,7 @@
 use writ_core::Digest;
 use writ_core::json::{self, Object, Value};
 
+use crate::limits::Limit;
 use crate::policy::Policy;
 use crate::schema;
 use crate::semantics;
@@ -43,6 +44,8 @@ pub struct Child {
     pub prefix: Option<String>,
     /// Its limits beside those of its policy.
     pub limits: Vec<(String, f64)>,
+    /// The same, as what is used is held against them.
+    pub held: Vec<Limit>,
 }
 
 impl Policy {
@@ -96,6 +99,7 @@ impl Child {
             functionaries: key_ids(child.get("functionaries")),
             prefix: text("attestationPrefix").filter(|prefix| !prefix.is_empty()),
             limits: limit_values(child.get("limits")),
+            held: Limit::read_all(child),
         }
     }
 }

@@ -17,7 +17,7 @@ pub enum LimitsCommand {
     },
     /// Raise a limit for one session, so that it can go on. Only a human at a terminal can.
     #[command(
-        after_help = "Examples:\n  writ limits raise maxSpendUSD 10\n  writ limits raise maxToolCalls 400 --session 7c0f…\n\nThe new limit is for the whole session, what it \
+        after_help = "Examples:\n  writ limits raise maxSpendUSD 10\n  writ limits raise maxToolCalls 400 --session 7c0f…\n  writ limits raise maxSpendUSD 2 --agent Explore\n\nThe new limit is for the whole session, what it \
         used before included. It is recorded, and void under another policy."
     )]
     Raise(RaiseArgs),
@@ -30,6 +30,9 @@ pub struct RaiseArgs {
     pub limit: String,
     /// What it is to be: dollars, tokens, turns, seconds or calls.
     pub to: String,
+    /// The type of sub-agents whose limit it is; the session's when left out.
+    #[arg(long, value_name = "TYPE")]
+    pub agent: Option<String>,
     /// The session; the newest of this repository when left out.
     #[arg(long)]
     pub session: Option<String>,

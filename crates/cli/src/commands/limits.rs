@@ -48,7 +48,7 @@ fn raise_limit(args: &RaiseArgs) -> Result<(), Failure> {
     let store = store(&home)?;
     let id = session(&store, args.session.as_deref())?;
     human_check::human("raise a limit", &session_start(&store, &id)?, &home)?;
-    let raised = raise::raise(&store, &id, limit, to, &home).map_err(Failure::could_not)?;
+    let raised = raise::raise(&store, &id, (limit, args.agent.as_deref()), to, &home).map_err(Failure::could_not)?;
     output::line(format!(
         "{} {limit} of session {}: {} instead of {}",
         output::good("✓"),

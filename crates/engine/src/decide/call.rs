@@ -1,6 +1,7 @@
 //! A tool call before and after it runs: decide, record, answer — in this order.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 use writ_clients::shell_calls::ShellCalls;
@@ -20,13 +21,13 @@ use crate::attest::proofs::Proof;
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
 use crate::confine::tested;
-use crate::governing::Governing;
 use crate::governing::layers::Caller;
+use crate::governing::{Governing, in_force};
 use crate::limits::meter;
 use crate::session::rows::Who;
 use crate::session::shown::Rules;
 use crate::session::state::Action;
-use crate::session::{Blocked, Session, SessionError};
+use crate::session::{Blocked, Session, SessionError, agents};
 
 /// The event of the row of a call.
 pub const CALL: &str = "tool-call";
@@ -88,7 +89,7 @@ fn record(
     if let Some(test) = test_due(session, call, caller, whole) {
         tested::record(session, test)?;
     }
-    let DecidedCall { mut decision, judged, proofs, policy, mode, sandbox } =
+    let DecidedCall { mut decision, judged, proofs, policy, mode, sandbox, agents } =
         decide(session, call, caller, Some(id), whole);
     let layers: Vec<Digest> = judged.layers.iter().map(|layer| layer.file).collect();
     let action = Action {
@@ -121,7 +122,7 @@ fn record(
     };
     session.state.observed += u64::from(observed.is_some());
     if whole.is_none() {
-        count(session, &decision);
+        count(session, &decision, &agents);
     }
     let runs = if let ToolKind::Shell { command } = &call.kind { tests_run::runs(command) } else { Vec::new() };
     let detail = Detail {
@@ -297,6 +298,8 @@ struct DecidedCall {
     mode: Enforce,
     /// What it is to run in.
     sandbox: Option<Prepared>,
+    /// Layers that count it for agents of one type.
+    agents: BTreeSet<String>,
 }
 
 fn rules_of(policy: Option<&Governing>) -> Option<&dyn Rules> {
@@ -318,7 +321,8 @@ fn decide(
         Err(blocked) => {
             let decision = Decision::from_reasons(vec![blocked_reason(session, blocked)]);
             let (policy, mode) = (None, Enforce::Decide);
-            return DecidedCall { decision, judged, proofs: Vec::new(), policy, mode, sandbox: None };
+            let agents = BTreeSet::new();
+            return DecidedCall { decision, judged, proofs: Vec::new(), policy, mode, sandbox: None, agents };
         }
     };
     let speaking = in_force.speaking(caller);
@@ -343,13 +347,14 @@ fn decide(
         Some(Err(why)) => surveyed.unconfined(why),
     }
     surveyed.settle(held, session, whole.is_some());
-    let decision = surveyed.judge(&session.setting, session.tally());
+    let decision = surveyed.judge(session);
     let decision = and_pending(decision, session.state.pending);
     let mode = in_force.enforce(caller);
+    let agents = in_force::counted(&speaking);
     let (facts, layers, proofs) = surveyed.recorded();
     (judged.facts, judged.layers) = (facts, layers);
     judged.prefix = in_force.accepted.prefix(caller).map(str::to_owned);
-    DecidedCall { decision, judged, proofs, policy: Some(in_force.accepted.clone()), mode, sandbox }
+    DecidedCall { decision, judged, proofs, policy: Some(in_force.accepted.clone()), mode, sandbox, agents }
 }
 
 /// What an allowed call runs in. Where a human says yes, it may use what the policies leave to them.
@@ -384,13 +389,16 @@ fn blocked_reason(session: &Session<'_>, blocked: &Blocked) -> Reason {
     }
 }
 
-fn count(session: &mut Session<'_>, decision: &Decision) {
+fn count(session: &mut Session<'_>, decision: &Decision, agents: &BTreeSet<String>) {
     match decision.verdict {
         Verdict::Allow => session.state.calls += 1,
         Verdict::Ask => session.state.asked += 1,
         Verdict::Deny => session.state.denied += 1,
     }
-    if is_limited(decision) {
+    let limited = is_limited(decision);
+    if limited {
         session.state.refuse_call();
     }
+    let layers = agents.iter().map(String::as_str);
+    agents::count(&mut session.state.agents, layers, decision.verdict, limited, session.now);
 }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use writ_consequence::Report;
 use writ_core::{Decision, Digest, ToolCall};
-use writ_policy::{Facts, Held, Layer, Policy, Setting, Tally, judge};
+use writ_policy::{Facts, Held, Layer, Policy, Tally, judge};
 
 use super::look::{CallContext, Looked, look};
 use crate::attest::proofs::Proof;
@@ -97,16 +97,18 @@ impl<'a> Surveyed<'a> {
     /// Says what holds the call. A run's sandbox was made without the policies of single sub-agents, and does not hold those.
     pub fn settle(&mut self, held: Held, session: &Session<'_>, by_a_human: bool) {
         for (speaks, facts) in &mut self.found {
-            let held = if session.within.is_some() && speaks.of_agent { Held::default() } else { held };
+            let held = if session.within.is_some() && speaks.of_agent.is_some() { Held::default() } else { held };
             let settled = std::mem::take(facts).held(held).redefined(session.redefined);
             *facts = if by_a_human { settled.by_a_human() } else { settled };
         }
     }
 
     /// Judges them together.
-    pub fn judge(&self, setting: &Setting, tally: Tally<'_>) -> Decision {
-        let layers: Vec<Layer<'_>> = self.found.iter().map(|(speaks, facts)| speaks.layer(facts)).collect();
-        judge(&layers, setting, tally)
+    pub fn judge(&self, session: &Session<'_>) -> Decision {
+        let (agents, now) = (&session.state.agents, session.now);
+        let layers = self.found.iter().map(|(speaks, facts)| speaks.layer(facts, agents, now));
+        let layers: Vec<Layer<'_>> = layers.collect();
+        judge(&layers, &session.setting, session.tally())
     }
 
     /// What the row keeps: the root's facts, those of the layers, and the attestations they rest on.

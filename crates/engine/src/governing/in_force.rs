@@ -6,21 +6,23 @@
 //! hook and verification take their words from here. Page: `spec/policy.md`.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use writ_core::{Digest, json};
-use writ_policy::{Enforce, Facts, Layer, Policy};
+use writ_core::{Digest, Timestamp, json};
+use writ_policy::{Enforce, Facts, Layer, Own, Policy};
 use writ_store::{Store, StoreError};
 
 use super::find;
 use super::kept;
 pub use super::kept::PolicyRef;
-use super::layers::{self, CHANGED, Caller, LayerRef};
+use super::layers::{self, CHANGED, Caller, LayerRef, OfAgent};
 use super::open::{self, Governing, GoverningError};
 use super::resolve::{self, Elsewhere, Locks, Missing};
 use super::trust::Trust;
+use crate::session::agents::Agents;
 
 /// The policies that a session's calls are judged under.
 #[derive(Debug)]
@@ -51,8 +53,8 @@ pub struct Speaks<'a> {
     pub policy: &'a Policy,
     /// Digest of its file.
     pub file: Digest,
-    /// Whether it is about one type of sub-agent alone.
-    pub of_agent: bool,
+    /// Of a policy that is about one type of sub-agent alone.
+    pub of_agent: Option<OfAgent<'a>>,
 }
 
 impl<'a> Speaks<'a> {
@@ -61,23 +63,31 @@ impl<'a> Speaks<'a> {
         self.name.as_ref().map_or_else(|| rule.to_owned(), |name| format!("{name}:{rule}"))
     }
 
-    /// It with what was found out for it.
-    pub fn layer<'b>(&'b self, facts: &'b Facts) -> Layer<'b>
+    /// It with what was found out for it, and what the agents that it is about have used.
+    pub fn layer<'b>(&'b self, facts: &'b Facts, agents: &'b Agents, now: Timestamp) -> Layer<'b>
     where
         'a: 'b,
     {
-        layer(self.name.as_deref(), self.policy, facts, self.of_agent)
+        layer(self.name.as_deref(), self.policy, facts, self.of_agent.as_ref().map(|agent| agent.own(agents, now)))
     }
 }
 
-/// A layer of a decision. What limits one type of sub-agent is not counted for the session as a whole: where what each agent used is
-/// counted, its count comes in here.
-pub const fn layer<'a>(name: Option<&'a str>, policy: &'a Policy, facts: &'a Facts, of_agent: bool) -> Layer<'a> {
+/// The layers that are counted when a call is decided on which these speak, each once.
+pub fn counted(speaking: &[Speaks<'_>]) -> BTreeSet<String> {
+    let layers = speaking.iter().filter_map(|speaks| speaks.of_agent.as_ref()?.counted());
+    layers.map(str::to_owned).collect()
+}
+
+/// A layer of a decision. What limits one type of sub-agent is held against what those used, not the session as a whole.
+pub const fn layer<'a>(name: Option<&'a str>, policy: &'a Policy, facts: &'a Facts, own: Option<Own<'a>>) -> Layer<'a> {
     let layer = match name {
         None => Layer::own(policy, facts),
         Some(name) => Layer::named(name, policy, facts),
     };
-    if of_agent { layer.uncounted() } else { layer }
+    match own {
+        Some(own) => layer.counted(own),
+        None => layer,
+    }
 }
 
 /// What a row tells of a file that changed.
@@ -97,7 +107,7 @@ pub struct Told {
 impl InForce {
     /// The policies that all have to permit somebody's calls: the root, its layers, then what their files were changed to.
     pub fn speaking(&self, caller: Caller<'_>) -> Vec<Speaks<'_>> {
-        let root = Speaks { name: None, policy: &self.accepted.policy, file: self.accepted.file, of_agent: false };
+        let root = Speaks { name: None, policy: &self.accepted.policy, file: self.accepted.file, of_agent: None };
         let mut out = vec![root];
         let list: Vec<&LayerRef> = self.accepted.layers.iter().map(|layer| &layer.at).collect();
         let applying = layers::applying(&list, caller);
@@ -105,16 +115,16 @@ impl InForce {
             name: Some(Cow::Borrowed(&layer.at.name)),
             policy: &layer.policy,
             file: layer.at.file,
-            of_agent: layer.at.agent.is_some(),
+            of_agent: self.accepted.of_agent(layer, &layer.policy),
         }));
         for changed in self.changes.iter().filter(|changed| changed.layer.is_none_or(|at| applying.contains(&at))) {
             let Some(governing) = changed.change.layer() else { continue };
-            let layer = changed.layer.and_then(|at| list.get(at));
+            let layer = changed.layer.and_then(|at| self.accepted.layers.get(at));
             out.push(Speaks {
-                name: Some(Cow::Owned(changed_name(layer.map(|layer| layer.name.as_str())))),
+                name: Some(Cow::Owned(changed_name(layer.map(|layer| layer.at.name.as_str())))),
                 policy: &governing.policy,
                 file: governing.file,
-                of_agent: layer.is_some_and(|layer| layer.agent.is_some()),
+                of_agent: layer.and_then(|layer| self.accepted.of_agent(layer, &governing.policy)),
             });
         }
         out

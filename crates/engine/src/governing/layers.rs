@@ -7,8 +7,10 @@
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use writ_core::{Agent, Digest, json};
-use writ_policy::{Named, Policy, Protected, Reference};
+use writ_core::{Agent, Digest, Timestamp, json};
+use writ_policy::{Limit, Measure, Named, Own, Policy, Protected, Reference, strictest};
+
+use crate::session::agents::{self, Agents};
 
 /// Longest name of a layer.
 const MAX_NAME: usize = 64;
@@ -59,13 +61,12 @@ impl LayerRef {
         }
     }
 
-    /// Pointers of what stands in its policy and nothing acts on yet. What a single agent uses is not counted, so that limits of one
-    /// type of sub-agent do nothing.
+    /// Pointers of what stands in its policy and nothing acts on yet. A sub-agent has no prompts of its own to count.
     pub fn not_enforced(&self, policy: &Policy) -> Vec<String> {
         let mut out = policy.not_enforced();
         if self.agent.is_some() {
-            let limits = policy.limit_values().into_iter().map(|(name, _)| format!("/limits/{name}"));
-            out.extend(limits.filter(|pointer| !out.contains(pointer)).collect::<Vec<_>>());
+            let turns = policy.limits().iter().filter(|limit| limit.measure == Measure::Turns);
+            out.extend(turns.map(|limit| limit.measure.pointer()));
         }
         out
     }
@@ -76,6 +77,29 @@ impl LayerRef {
             None => "every call".to_owned(),
             Some(agent) => format!("calls of sub-agents of type `{agent}`"),
         }
+    }
+}
+
+/// How the limits are held of a policy that is about one type of sub-agent alone.
+#[derive(Clone, Debug)]
+pub struct OfAgent<'a> {
+    /// The type.
+    pub agent: &'a str,
+    /// The layer under whose name its agents are counted.
+    pub layer: &'a str,
+    /// Its limits.
+    pub limits: Vec<Limit>,
+}
+
+impl OfAgent<'_> {
+    /// Its limits and the count that they are held against.
+    pub fn own<'b>(&'b self, agents: &'b Agents, now: Timestamp) -> Own<'b> {
+        Own { agent: self.agent, limits: &self.limits, tally: agents::tally(agents, self.layer, now) }
+    }
+
+    /// The layer that is counted, if one has to be.
+    pub fn counted(&self) -> Option<&str> {
+        (!self.limits.is_empty()).then_some(self.layer)
     }
 }
 
@@ -123,6 +147,16 @@ pub fn applying(list: &[&LayerRef], caller: Caller<'_>) -> Vec<usize> {
         }
     }
     speaks.iter().enumerate().filter_map(|(at, speaks)| speaks.then_some(at)).collect()
+}
+
+/// The limits of a layer that is about one type of sub-agent, which are held against what those use: its policy's, and those beside where
+/// `above` names it.
+pub fn own_limits(layer: &LayerRef, policy: &Policy, above: Option<&Policy>) -> Vec<Limit> {
+    let beside = above.into_iter().flat_map(Policy::references).filter(|named| named.pointer == layer.pointer);
+    let beside: Vec<Limit> = beside.filter_map(|named| named.child).flat_map(|child| child.held).collect();
+    let mut limits = strictest(policy.limits().iter().chain(&beside));
+    limits.retain(|limit| layer.agent.is_some() && limit.measure != Measure::Turns);
+    limits
 }
 
 /// The layers of a list whose limits are counted for the session as a whole: those that speak on every call.

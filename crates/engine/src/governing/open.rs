@@ -12,7 +12,7 @@ use writ_evidence::keys::PublicKey;
 use writ_policy::{Enforce, Limit, Policy, PolicyError, strictest};
 use writ_store::regular_file;
 
-use super::layers::{self, Caller, LayerRef};
+use super::layers::{self, Caller, LayerRef, OfAgent};
 use super::lock::LockError;
 use super::trust::{Trust, TrustError};
 
@@ -101,6 +101,25 @@ impl Governing {
         let layers = self.applying(Caller::Main).into_iter();
         let layers = layers.map(|layer| (Some(layer.at.name.as_str()), &layer.policy));
         std::iter::once((None, &self.policy)).chain(layers)
+    }
+
+    /// Of a layer that is about one type of sub-agent, what of `policy`, which is its own or what that was changed to, limits those.
+    pub fn of_agent<'a>(&'a self, layer: &'a Layered, policy: &Policy) -> Option<OfAgent<'a>> {
+        let limits = layers::own_limits(&layer.at, policy, Some(self.above(layer)));
+        Some(OfAgent { agent: layer.at.agent.as_deref()?, layer: &layer.at.name, limits })
+    }
+
+    /// The policy that names a layer.
+    fn above(&self, layer: &Layered) -> &Policy {
+        let above = layer.at.of.and_then(|at| self.layers.get(at));
+        above.map_or(&self.policy, |above| &above.policy)
+    }
+
+    /// The layers that limit sub-agents of one type, as they were accepted.
+    pub fn of_agents(&self) -> impl Iterator<Item = (&Layered, OfAgent<'_>)> {
+        let layers = self.layers.iter();
+        let limited = layers.filter_map(|layer| Some((layer, self.of_agent(layer, &layer.policy)?)));
+        limited.filter(|(_, agent)| !agent.limits.is_empty())
     }
 
     /// What the session as a whole may use.

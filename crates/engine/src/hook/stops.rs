@@ -7,12 +7,13 @@
 use serde::Serialize;
 use writ_core::{Answer, Event, Reply, Verdict, visible};
 use writ_evidence::row::RowDecision;
-use writ_policy::{Action, Enforced, Measure, Refused, enforce, judge_limits, near};
+use writ_policy::{Action, Enforce, Enforced, Measure, Policy, Refused, enforce, judge_limits, near};
 
 use crate::decide::outcome::rules;
+use crate::governing::layers::Caller;
 use crate::limits::meter;
 use crate::session::rows::{NEAR, PROMPT_REFUSED, TURN_ENDED, Who};
-use crate::session::{Session, SessionError};
+use crate::session::{Session, SessionError, agents};
 
 /// What the row of a refusal says.
 #[derive(Serialize)]
@@ -48,8 +49,21 @@ pub fn check(session: &mut Session<'_>, input: &Event, action: Action) -> Result
     }
     meter::measure(session, input)?;
     let Ok(in_force) = session.policy() else { return Ok(Checked::Lets { observed: None }) };
-    let decision = judge_limits(in_force.accepted.counted(), session.tally(), action);
-    let (rules, mode) = (rules(&decision), in_force.accepted.enforce());
+    let caller = Caller::of(input.agent.as_ref());
+    let speaking = in_force.speaking(caller);
+    let (agents, now) = (&session.state.agents, session.now);
+    let of_agent = speaking.iter().filter_map(|speaks| {
+        // What a file was changed to holds calls alone.
+        let of_agent = speaks.of_agent.as_ref().filter(|of_agent| speaks.name.as_deref() == of_agent.counted())?;
+        Some((of_agent.layer, speaks.policy, of_agent.own(agents, now)))
+    });
+    let of_agent: Vec<_> = of_agent.collect();
+    let held =
+        in_force.accepted.counted().map(|(_, policy)| policy).chain(of_agent.iter().map(|(_, policy, _)| *policy));
+    let mode = Enforce::strictest(held.map(Policy::enforce));
+    let decision = judge_limits(in_force.accepted.counted(), of_agent.iter().copied(), session.tally(), action);
+    let counted: Vec<String> = of_agent.iter().map(|(layer, _, _)| (*layer).to_owned()).collect();
+    let rules = rules(&decision);
     let Enforced { decision, observed } = enforce(mode, decision);
     let Some(reason) = decision.reasons.first().filter(|_| decision.verdict == Verdict::Deny) else {
         return Ok(Checked::Lets { observed });
@@ -67,6 +81,7 @@ pub fn check(session: &mut Session<'_>, input: &Event, action: Action) -> Result
         session.state.refused = Some(Refused::Prompt);
     } else {
         session.state.refuse_call();
+        agents::refuse(&mut session.state.agents, counted.iter().map(String::as_str));
     }
     let mut draft = session.event(event, Stopped { who: Who::of(input), rules, standing: "advised" });
     draft.decision = RowDecision::Denied;

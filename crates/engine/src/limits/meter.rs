@@ -20,7 +20,7 @@ use writ_policy::{Action, Measure, Policy, Usage, near, refusals};
 use writ_store::{Store, regular_file};
 
 use super::prices::Prices;
-use crate::governing::layers::Caller;
+use crate::governing::layers::{self, Caller, LayerRef};
 use crate::session::rows::PRICED;
 use crate::session::{Session, SessionError};
 
@@ -47,11 +47,13 @@ pub fn kept(store: &Store, id: &SessionId) -> Option<Meter> {
 /// Brings the session's use up to date, where its policies limit what the client tells. Returns the count then.
 pub fn measure(session: &mut Session<'_>, input: &Event) -> Result<Option<Meter>, SessionError> {
     let Ok(in_force) = session.policy() else { return Ok(None) };
+    let mains = in_force.policies(Caller::Main);
     let limited = |measure: Measure| {
-        in_force
-            .policies(Caller::Main)
-            .iter()
-            .any(|policy| policy.limits().iter().any(|limit| limit.measure == measure))
+        let mut all = mains.iter().flat_map(|policy| policy.limits());
+        let of_agents = || {
+            in_force.accepted.of_agents().any(|(_, agent)| agent.limits.iter().any(|limit| limit.measure == measure))
+        };
+        all.any(|limit| limit.measure == measure) || of_agents()
     };
     let spend = limited(Measure::Spend);
     if !spend && !limited(Measure::TokensIn) && !limited(Measure::TokensOut) {
@@ -88,7 +90,63 @@ fn count(session: &mut Session<'_>, meter: &mut Meter, input: &Event, spend: boo
         price(session, &agents, &mut usage)?;
     }
     session.state.usage = Some(usage);
+    count_agents(session, &agents, spend);
     Ok(())
+}
+
+/// Says what the agents used that layers of their own limit. An agent whose type is not told may be any.
+fn count_agents(session: &mut Session<'_>, agents: &BTreeMap<String, AgentUse>, spend: bool) {
+    let Ok(in_force) = session.policy() else { return };
+    let list = in_force.accepted.list();
+    let refs: Vec<&LayerRef> = list.iter().collect();
+    let prices = spend.then(|| begun_with(session).ok()).flatten();
+    let all = session.state.usage.clone().unwrap_or_default();
+    let mut counted = Vec::new();
+    for (layer, of_agent) in in_force.accepted.of_agents() {
+        if !of_agent.limits.iter().any(|limit| limit.measure.is_told_by_client()) {
+            continue;
+        }
+        let before = session.state.agents.get(of_agent.layer).and_then(|count| count.usage.clone()).unwrap_or_default();
+        let theirs = used_under(&refs, &layer.at.name, agents);
+        let told = usage_of(theirs.into_iter(), prices.as_ref());
+        let usage = Usage {
+            tokens_in: told.tokens_in.max(before.tokens_in),
+            tokens_out: told.tokens_out.max(before.tokens_out),
+            spend: told.spend.max(before.spend),
+            // Whose lines those are that cannot be read is not known either.
+            unknown: all.unknown.clone(),
+            unpriced: told.unpriced,
+        };
+        counted.push((of_agent.layer.to_owned(), usage));
+    }
+    for (layer, usage) in counted {
+        session.state.agents.entry(layer).or_default().usage = Some(usage);
+    }
+}
+
+/// What those agents used on whose calls a layer speaks.
+pub fn used_under<'a>(list: &[&LayerRef], layer: &str, agents: &'a BTreeMap<String, AgentUse>) -> Vec<&'a AgentUse> {
+    let speaks = |agent: &AgentUse| {
+        let applying = layers::applying(list, Caller::typed(agent.note.kind.as_deref()));
+        applying.iter().any(|at| list.get(*at).is_some_and(|at| at.name == layer))
+    };
+    agents.iter().filter(|(name, agent)| *name != MAIN && speaks(agent)).map(|(_, agent)| agent).collect()
+}
+
+/// What agents used together.
+pub fn usage_of<'a>(agents: impl Iterator<Item = &'a AgentUse>, prices: Option<&Prices>) -> Usage {
+    let mut usage = Usage::default();
+    for agent in agents {
+        let tokens = agent.tokens();
+        usage.tokens_in = usage.tokens_in.saturating_add(tokens.all_input());
+        usage.tokens_out = usage.tokens_out.saturating_add(tokens.output);
+        match prices.map(|prices| prices.cost(agent)) {
+            Some(Ok(cost)) => usage.spend = [usage.spend, cost].into_iter().sum(),
+            Some(Err(model)) => usage.unpriced = Some(model.chars().take(MAX_WHY).collect()),
+            None => {}
+        }
+    }
+    usage
 }
 
 /// Whether a limit that would refuse is near and not reached, so that the next answer counts.
@@ -99,7 +157,11 @@ fn is_nearly_reached(session: &Session<'_>) -> bool {
         let measures = near(policy.limits(), tally).into_iter().map(|(measure, _)| measure);
         measures.filter(|measure| measure.is_told_by_client()).count() > 0
     };
-    in_force.policies(Caller::Main).iter().any(near)
+    let near_of_agents = in_force.accepted.of_agents().any(|(_, agent)| {
+        let measures = writ_policy::near(&agent.limits, agent.own(&session.state.agents, session.now).tally);
+        measures.iter().any(|(measure, _)| measure.is_told_by_client())
+    });
+    (near_of_agents || in_force.policies(Caller::Main).iter().any(near))
         && in_force.policies(Caller::Main).iter().all(|policy| refusals(policy, tally, Action::Request).is_empty())
 }
 

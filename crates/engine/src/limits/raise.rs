@@ -4,15 +4,15 @@
 
 use serde::{Deserialize, Serialize};
 use writ_core::{SessionId, Timestamp};
-use writ_policy::{Limit, Measure};
+use writ_policy::{Limit, Measure, Tally};
 use writ_store::Store;
 
 use crate::Home;
 use crate::session::rows::RAISED;
-use crate::session::{Blocked, Session, SessionError};
+use crate::session::{Blocked, Session, SessionError, agents};
 
 /// A limit that was raised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Raise {
     /// What it counts.
     pub limit: Measure,
@@ -20,6 +20,9 @@ pub struct Raise {
     pub from: u64,
     /// What it is now.
     pub to: u64,
+    /// The type of sub-agents whose it is; the session's where that is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 /// Why a limit was not raised.
@@ -49,27 +52,49 @@ pub enum RaiseError {
     },
 }
 
-/// Raises a limit of a session to `to`, and records that.
-pub fn raise(store: &Store, id: &SessionId, limit: Measure, to: u64, home: &Home) -> Result<Raise, RaiseError> {
+/// Raises a limit of a session to `to`, or that of its sub-agents of one type, and records that.
+pub fn raise(
+    store: &Store,
+    id: &SessionId,
+    (limit, agent): (Measure, Option<&str>),
+    to: u64,
+    home: &Home,
+) -> Result<Raise, RaiseError> {
     let mut session = Session::resume(store, id, home, Timestamp::now())?;
     let in_force = match session.policy() {
         Ok(in_force) => in_force,
         Err(Blocked::Ungoverned) => return Err(SessionError::Ungoverned.into()),
         Err(Blocked::Unusable(_)) => return Err(RaiseError::NoPolicy),
     };
-    let limits = in_force.accepted.limits();
-    let found: Option<&Limit> = limits.iter().find(|found| found.measure == limit);
-    let found = found.ok_or(RaiseError::NoLimit(limit))?;
-    if found.post_hoc {
-        return Err(RaiseError::PostHoc(limit));
-    }
-    let now = session.tally().limit(found);
+    let held = |limits: &[Limit], tally: Tally<'_>| {
+        let found = limits.iter().find(|found| found.measure == limit).copied();
+        found.map(|found| (found.post_hoc, tally.limit(&found)))
+    };
+    // By the name of the layer that holds it.
+    let found: Vec<(Option<String>, (bool, u64))> = match agent {
+        None => held(&in_force.accepted.limits(), session.tally()).map(|found| (None, found)).into_iter().collect(),
+        Some(agent) => {
+            let own = in_force.accepted.of_agents().filter(|(_, own)| own.agent == agent);
+            let found = own.filter_map(|(_, own)| {
+                let tally = own.own(&session.state.agents, session.now).tally;
+                Some((Some(own.layer.to_owned()), held(&own.limits, tally)?))
+            });
+            found.collect()
+        }
+    };
+    let stops: Vec<&(Option<String>, (bool, u64))> = found.iter().filter(|(_, (post_hoc, _))| !post_hoc).collect();
+    let now = stops.iter().map(|(_, (_, now))| *now).min();
+    let now = now.ok_or(if found.is_empty() { RaiseError::NoLimit(limit) } else { RaiseError::PostHoc(limit) })?;
     if to <= now {
         return Err(RaiseError::NotMore { limit, now });
     }
-    let raise = Raise { limit, from: now, to };
-    session.state.raise(limit, to);
-    let draft = session.event(RAISED, raise);
+    let raise = Raise { limit, from: now, to, agent: agent.map(str::to_owned) };
+    let layers: Vec<String> = stops.iter().filter_map(|(layer, _)| layer.clone()).collect();
+    if agent.is_none() {
+        session.state.raise(limit, to);
+    }
+    agents::raise(&mut session.state.agents, layers.iter().map(String::as_str), limit, to);
+    let draft = session.event(RAISED, &raise);
     session.append(draft)?;
     Ok(raise)
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use writ_clients::transcript::MAIN;
 use writ_clients::usage::Tokens;
 use writ_core::{Money, SessionId, Timestamp};
-use writ_policy::{Measure, Tally};
+use writ_policy::{Limit, Measure, Tally};
 use writ_store::{Store, StoreError};
 
 use super::meter;
@@ -20,6 +20,9 @@ use crate::session::{kept_policy, millis_between};
 pub struct LimitShown {
     /// Which.
     pub limit: Measure,
+    /// The type of sub-agents whose it is; the session's where that is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// How much was used; `None` where that is not known.
     pub used: Option<u64>,
     /// Why it is not known.
@@ -42,13 +45,15 @@ impl LimitShown {
 
     /// `$1.20 of $5.00`
     pub fn text(&self) -> String {
-        let mut text = match (&self.used, &self.unknown) {
-            (Some(used), _) => self.limit.shown_of(*used, self.most),
-            (None, why) => {
-                let most = self.limit.shown(self.most);
-                format!("not known, of {most}: {}", why.as_deref().unwrap_or_default())
-            }
-        };
+        let whose = self.agent.as_ref().map_or_else(String::new, |agent| format!("`{agent}`: "));
+        let mut text = whose
+            + &match (&self.used, &self.unknown) {
+                (Some(used), _) => self.limit.shown_of(*used, self.most),
+                (None, why) => {
+                    let most = self.limit.shown(self.most);
+                    format!("not known, of {most}: {}", why.as_deref().unwrap_or_default())
+                }
+            };
         if let Some(from) = self.raised_from {
             text.push_str(&format!(" (raised from {})", self.limit.shown(from)));
         }
@@ -94,21 +99,25 @@ pub fn standing(store: &Store, id: &SessionId, now: Timestamp) -> Result<Option<
     let (Some(state), Some(policy)) = (State::from_detail(&last.detail), kept_policy(store, id, &last)) else {
         return Ok(None);
     };
-    let limits = policy.limits();
-    if limits.is_empty() {
-        return Ok(None);
-    }
     let tally = state.tally(millis_between(first.timestamp, now));
-    let limits = limits.iter().map(|limit| {
+    let shown = |limit: &Limit, agent: Option<&str>, tally: Tally<'_>| {
         let (used, unknown) = match tally.used(limit.measure) {
             Ok(used) => (Some(used), None),
             Err(why) => (None, Some(why)),
         };
         let most = Tally::limit(tally, limit);
         let raised_from = (most > limit.value).then_some(limit.value);
-        LimitShown { limit: limit.measure, used, unknown, most, raised_from, post_hoc: limit.post_hoc }
-    });
-    let limits = limits.collect();
+        let agent = agent.map(str::to_owned);
+        LimitShown { limit: limit.measure, agent, used, unknown, most, raised_from, post_hoc: limit.post_hoc }
+    };
+    let mut limits: Vec<LimitShown> = policy.limits().iter().map(|limit| shown(limit, None, tally)).collect();
+    for (_, of_agent) in policy.of_agents() {
+        let tally = of_agent.own(&state.agents, now).tally;
+        limits.extend(of_agent.limits.iter().map(|limit| shown(limit, Some(of_agent.agent), tally)));
+    }
+    if limits.is_empty() {
+        return Ok(None);
+    }
     Ok(Some(Standing { limits, agents: agents(store, id) }))
 }
 

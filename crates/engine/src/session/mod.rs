@@ -3,6 +3,7 @@
 //! Owns the order of things on every hook call; decides nothing. While a [`Session`] lives, no other process can append to
 //! its ledger, so the state it read is the state its next row follows.
 
+pub mod agents;
 pub mod observed;
 mod open;
 mod policy;

@@ -11,6 +11,7 @@ use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp};
 use writ_policy::{Measure, Raised, Refused, Tally, Usage};
 
+use super::agents::Agents;
 use crate::governing::in_force::PolicyRef;
 
 /// Most approvals that may wait to be used at once.
@@ -113,6 +114,9 @@ pub struct State {
     /// What was refused last because a limit was reached, until a prompt is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refused>,
+    /// What sub-agents used, by the layers that limit it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: Agents,
     /// Limits of which the agent was told that four fifths are used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warned: Vec<Measure>,
@@ -162,6 +166,7 @@ impl State {
     pub fn forget_limits(&mut self) {
         self.raised.clear();
         self.warned.clear();
+        self.agents.clear();
         self.refused = None;
     }
 
@@ -183,6 +188,7 @@ impl State {
             prices: None,
             raised: Raised::new(),
             refused: None,
+            agents: Agents::new(),
             warned: Vec::new(),
         }
     }

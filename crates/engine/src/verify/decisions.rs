@@ -3,6 +3,7 @@
 //! Also follows the state from row to row: counters count, grants are given and spent, the policy changes only where a human
 //! accepted one. The judging is the hook's own ([`writ_policy::judge`]); nothing here knows a rule.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use writ_core::json::{self, Value};
@@ -11,7 +12,7 @@ use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::Tally;
 use writ_policy::{Enforce, Enforced, Facts, Held, Layer, Policy, Setting, enforce, judge};
 
-use super::layers::{Judged, Policies};
+use super::layers::{Judged, OfAgents, Policies};
 use super::limits;
 use super::policies::Kept;
 use super::report::{Outcome, Phase, Standing};
@@ -22,11 +23,11 @@ use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::in_force::PolicyRef;
 use crate::governing::protect;
-use crate::session::millis_between;
 use crate::session::observed::Observed;
-use crate::session::rows::{PRICED, UNREADABLE, event};
+use crate::session::rows::{self, PRICED, UNREADABLE, event};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
+use crate::session::{agents, millis_between};
 
 /// What is said of a state that is not what its row makes of the one before.
 const STATE: &str = "its state does not follow from the row before";
@@ -114,12 +115,21 @@ impl<'a> Replay<'a> {
         };
         limits::follows(before.usage.as_ref(), after.usage.as_ref())?;
         // What was used is counted before anything is decided.
-        let before = State { usage: after.usage.clone(), ..before };
+        let before =
+            State { usage: after.usage.clone(), agents: limits::follow(before.agents, &after.agents)?, ..before };
         let mut expected = before.clone();
         if let Some(policy) = before.policy.as_ref().filter(|policy| policy.limited && limits::is_about(row)) {
+            let of_agents = self.policies.of_agents(policy, Some(rows::caller(&row.detail)))?;
+            let raised = self.policies.of_agents(policy, None)?;
             let counted = self.policies.counted(policy)?;
-            let counted: Vec<_> = counted.iter().map(|(name, policy)| (name.as_deref(), *policy)).collect();
-            if let Some(decided) = limits::decide_again(row, &counted, &before, self.began) {
+            let get = |file: Digest| self.policies.get(&policy.path, file);
+            let counted = counted.iter().filter_map(|(name, file)| Some((name.as_deref(), get(*file)?)));
+            let counted: Vec<(Option<&str>, &Policy)> = counted.collect();
+            let agents = of_agents.iter().filter_map(|(of_agents, file)| Some((of_agents.clone(), get(*file)?)));
+            let agents: Vec<(OfAgents, &Policy)> = agents.collect();
+            let raised: Vec<OfAgents> = raised.into_iter().map(|(of_agents, _)| of_agents).collect();
+            let held = limits::Held { policies: &counted, agents: &agents, raised: &raised };
+            if let Some(decided) = limits::decide_again(row, &held, &before, self.began) {
                 let same = decided? == *after;
                 return if same { Ok(()) } else { Err(STATE.to_owned()) };
             }
@@ -209,7 +219,7 @@ impl<'a> Replay<'a> {
         };
         self.held(row, wanted, &facts)?;
         for layer in &judged {
-            let bare = row.detail.get("run").is_some() && layer.of_agent;
+            let bare = row.detail.get("run").is_some() && layer.of_agent.is_some();
             if layer.facts.is_held() != if bare { Held::default() } else { facts.is_held() } {
                 return Err(format!("what holds it is another for its layer `{}`", layer.name));
             }
@@ -223,7 +233,7 @@ impl<'a> Replay<'a> {
         let mut policies = policies.into_iter();
         let policy = policies.next().ok_or("no policy")?;
         let mut layers = vec![Layer::own(policy, &facts)];
-        layers.extend(judged.iter().zip(policies).map(|(layer, policy)| layer.layer(policy)));
+        layers.extend(judged.iter().zip(policies).map(|(layer, policy)| layer.layer(policy, before, row.timestamp)));
         let tally = before.tally(millis_between(self.began, row.timestamp));
         let mut decision = outcome::and_pending(judge(&layers, &setting, tally), before.pending);
         let action = self.action(row, &accepted, &judged)?;
@@ -243,8 +253,16 @@ impl<'a> Replay<'a> {
             return Err("whether it was only observed does not follow from its policy".to_owned());
         }
         expected.observed += u64::from(observed.is_some());
-        if event(row) != RUN && outcome::is_limited(&decision) {
-            expected.refuse_call();
+        if event(row) != RUN {
+            let limited = outcome::is_limited(&decision);
+            if limited {
+                expected.refuse_call();
+            }
+            let counted = judged.iter().filter_map(|layer| layer.of_agent.as_ref());
+            let counted =
+                counted.filter(|of_agent| !of_agent.limits.is_empty()).map(|of_agent| of_agent.layer.as_str());
+            let counted: BTreeSet<&str> = counted.collect();
+            agents::count(&mut expected.agents, counted, decision.verdict, limited, row.timestamp);
         }
         let rules = Named { root: policy, layers: &judged, policies: &self.policies, path: root };
         self.observed.take(row, &rules, mode == Enforce::Observe);

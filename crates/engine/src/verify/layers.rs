@@ -7,17 +7,18 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use writ_core::Digest;
 use writ_core::json;
 use writ_core::json::Value;
+use writ_core::{Digest, Timestamp};
 use writ_evidence::row::Row;
-use writ_policy::{Facts, Layer, Policy};
+use writ_policy::{Facts, Layer, Limit, Own, Policy};
 
 use super::policies::{self, Kept};
 use crate::decide::surveyed::JudgedLayer;
 use crate::governing::in_force::{self, PolicyRef, Told};
-use crate::governing::layers::{self, LayerRef};
-use crate::session::rows;
+use crate::governing::layers::{self, Caller, LayerRef};
+use crate::session::state::State;
+use crate::session::{agents, rows};
 
 /// The policies of a record, read once each.
 pub struct Policies<'a> {
@@ -78,15 +79,14 @@ impl<'a> Policies<'a> {
     }
 
     /// The policies whose limits are counted for the session as a whole, each with what its rules are named with.
-    pub fn counted(&mut self, accepted: &PolicyRef) -> Result<Vec<(Option<String>, &Policy)>, String> {
+    pub fn counted(&mut self, accepted: &PolicyRef) -> Result<Vec<(Option<String>, Digest)>, String> {
         let list = self.list(accepted)?;
         let layers = layers::counted(&list).map(|layer| (Some(layer.name.clone()), layer.file));
         let named: Vec<(Option<String>, Digest)> = std::iter::once((None, accepted.file)).chain(layers).collect();
         for (_, file) in &named {
             self.load(&accepted.path, *file)?;
         }
-        let get = |(name, file)| Ok((name, self.get(&accepted.path, file).ok_or("no policy")?));
-        named.into_iter().map(get).collect()
+        Ok(named)
     }
 
     /// The layers of a call's row, which have to be those that speak on it.
@@ -99,13 +99,12 @@ impl<'a> Policies<'a> {
             Some(layers) => json::from_value::<Vec<JudgedLayer>>(layers)
                 .map_err(|error| format!("its layers do not read: {error}"))?,
         };
-        let own = applying.iter().filter_map(|at| list.get(*at));
-        let mut expected: Vec<(String, Option<Digest>, bool)> =
-            own.map(|layer| (layer.name.clone(), Some(layer.file), layer.agent.is_some())).collect();
+        let own = applying.iter().filter_map(|at| Some((*at, list.get(*at)?)));
+        let mut expected: Vec<(String, Option<Digest>, Option<usize>)> =
+            own.map(|(at, layer)| (layer.name.clone(), Some(layer.file), Some(at))).collect();
         let told = self.told.iter().filter(|told| told.judged);
         for told in told.filter(|told| told.layer.is_none_or(|at| applying.contains(&at))) {
-            let of_agent = told.layer.and_then(|at| list.get(at)).is_some_and(|layer| layer.agent.is_some());
-            expected.push((told.name.clone(), Digest::parse(&told.file).ok(), of_agent));
+            expected.push((told.name.clone(), Digest::parse(&told.file).ok(), told.layer));
         }
         let same = expected.len() == recorded.len()
             && expected
@@ -122,13 +121,71 @@ impl<'a> Policies<'a> {
         if row.detail.get("attestationPrefix").and_then(Value::as_str) != prefix {
             return Err("the prefix of its agent's attestations is not the one its policy gives".to_owned());
         }
-        let judged = |(layer, (_, _, of_agent)): (JudgedLayer, (String, Option<Digest>, bool))| Judged {
-            name: layer.name,
-            file: layer.file,
-            facts: layer.facts,
-            of_agent,
+        let mut judged = Vec::new();
+        for (layer, (_, _, at)) in recorded.into_iter().zip(expected) {
+            let of_agent = at.and_then(|at| self.of_agent(accepted, &list, at, layer.file).transpose()).transpose()?;
+            judged.push(Judged { name: layer.name, file: layer.file, facts: layer.facts, of_agent });
+        }
+        Ok(judged)
+    }
+
+    /// Of a layer about one type of sub-agent, which may have changed to `file`, what limits those.
+    fn of_agent(
+        &mut self,
+        accepted: &PolicyRef,
+        list: &[LayerRef],
+        at: usize,
+        file: Digest,
+    ) -> Result<Option<OfAgents>, String> {
+        let Some((layer, agent)) = list.get(at).and_then(|layer| Some((layer, layer.agent.clone()?))) else {
+            return Ok(None);
         };
-        Ok(recorded.into_iter().zip(expected).map(judged).collect())
+        let above = layer.of.and_then(|above| list.get(above)).map_or(accepted.file, |above| above.file);
+        self.load(&accepted.path, above)?;
+        self.load(&accepted.path, file)?;
+        let policy = self.get(&accepted.path, file).ok_or("no policy")?;
+        let limits = layers::own_limits(layer, policy, self.get(&accepted.path, above));
+        Ok(Some(OfAgents { agent, layer: layer.name.clone(), limits }))
+    }
+
+    /// The layers that limit sub-agents of one type, as they were accepted, each with its file; those that speak on somebody's calls,
+    /// where somebody is named.
+    pub fn of_agents(
+        &mut self,
+        accepted: &PolicyRef,
+        caller: Option<Caller<'_>>,
+    ) -> Result<Vec<(OfAgents, Digest)>, String> {
+        let list = self.list(accepted)?;
+        let refs: Vec<&LayerRef> = list.iter().collect();
+        let applying = caller.map(|caller| layers::applying(&refs, caller));
+        let mut found = Vec::new();
+        for (at, layer) in list.iter().enumerate() {
+            if applying.as_ref().is_some_and(|applying| !applying.contains(&at)) {
+                continue;
+            }
+            let of_agent = self.of_agent(accepted, &list, at, layer.file)?;
+            found
+                .extend(of_agent.filter(|of_agent| !of_agent.limits.is_empty()).map(|of_agent| (of_agent, layer.file)));
+        }
+        Ok(found)
+    }
+}
+
+/// What limits sub-agents of one type.
+#[derive(Clone, Debug)]
+pub struct OfAgents {
+    /// The type.
+    pub agent: String,
+    /// The layer under whose name they are counted.
+    pub layer: String,
+    /// The limits.
+    pub limits: Vec<Limit>,
+}
+
+impl OfAgents {
+    /// The limits, and the count that they are held against.
+    pub fn own<'a>(&'a self, state: &'a State, now: Timestamp) -> Own<'a> {
+        Own { agent: &self.agent, limits: &self.limits, tally: agents::tally(&state.agents, &self.layer, now) }
     }
 }
 
@@ -140,13 +197,14 @@ pub struct Judged {
     pub file: Digest,
     /// What its survey found.
     pub facts: Facts,
-    /// Whether it is about one type of sub-agent alone.
-    pub of_agent: bool,
+    /// Of one that is about one type of sub-agent alone.
+    pub of_agent: Option<OfAgents>,
 }
 
 impl Judged {
     /// It, to be judged again.
-    pub fn layer<'a>(&'a self, policy: &'a Policy) -> Layer<'a> {
-        in_force::layer(Some(&self.name), policy, &self.facts, self.of_agent)
+    pub fn layer<'a>(&'a self, policy: &'a Policy, state: &'a State, now: Timestamp) -> Layer<'a> {
+        let own = self.of_agent.as_ref().map(|of_agent| of_agent.own(state, now));
+        in_force::layer(Some(&self.name), policy, &self.facts, own)
     }
 }

@@ -7,23 +7,28 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use writ_clients::meter::Meter;
+use writ_clients::meter::{AgentUse, Meter};
 use writ_clients::transcript::Transcripts;
-use writ_clients::usage::Tokens;
 use writ_core::json::{self, Value};
-use writ_core::{Digest, Money, Timestamp, Verdict};
+use writ_core::{Digest, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::{
     Action, Enforce, Enforced, Limit, Measure, Policy, Refused, Tally, Usage, enforce, judge_limits, near, strictest,
 };
 
+use super::layers::{OfAgents, Policies};
+use super::policies::{self, Kept};
 use super::report::{LIMITS, Outcome, Phase, Standing};
 use crate::decide::outcome::rules;
-use crate::limits::meter::prices_of;
+use crate::governing::in_force::PolicyRef;
+use crate::governing::layers::LayerRef;
+use crate::limits::meter::{prices_of, usage_of, used_under};
+use crate::limits::prices::Prices;
 use crate::limits::raise::Raise;
-use crate::session::millis_between;
+use crate::session::agents::Agents;
 use crate::session::rows::{NEAR, PROMPT_REFUSED, RAISED, TURN_ENDED, event};
 use crate::session::state::State;
+use crate::session::{agents, millis_between};
 
 /// Whether a state's use follows from the one before: what was counted is not taken back.
 pub fn follows(before: Option<&Usage>, after: Option<&Usage>) -> Result<(), String> {
@@ -40,18 +45,62 @@ pub fn is_about(row: &Row) -> bool {
     ["prompt", PROMPT_REFUSED, TURN_ENDED, NEAR, RAISED].contains(&event(row))
 }
 
+/// The same for what sub-agents used: the state before, with what was used by now.
+pub fn follow(mut before: Agents, after: &Agents) -> Result<Agents, String> {
+    for (layer, count) in after.iter().filter(|(_, count)| count.usage.is_some()) {
+        let known = before.entry(layer.clone()).or_default();
+        follows(known.usage.as_ref(), count.usage.as_ref())?;
+        known.usage.clone_from(&count.usage);
+    }
+    Ok(before)
+}
+
+/// What a policy and its layers limit.
+#[derive(Debug, Default)]
+pub struct Limited {
+    /// What the session as a whole may use.
+    pub limits: Vec<Limit>,
+    /// What sub-agents of one type may.
+    pub agents: Vec<OfAgents>,
+    /// The layers.
+    pub list: Vec<LayerRef>,
+}
+
+/// What a policy and its layers limit, as far as they were kept.
+pub fn limited(named: &PolicyRef, policies: &Kept) -> Limited {
+    let mut layers = Policies::of(policies);
+    let agents =
+        layers.of_agents(named, None).unwrap_or_default().into_iter().map(|(of_agents, _)| of_agents).collect();
+    Limited {
+        limits: policies::limits(named, policies),
+        agents,
+        list: policies::list(named, policies).unwrap_or_default(),
+    }
+}
+
+/// What a row between calls is held against.
+pub struct Held<'a> {
+    /// The policies whose limits are the session's, with what their rules are named with.
+    pub policies: &'a [(Option<&'a str>, &'a Policy)],
+    /// Those about its agent's type, which limit that.
+    pub agents: &'a [(OfAgents, &'a Policy)],
+    /// All that limit sub-agents of one type.
+    pub raised: &'a [OfAgents],
+}
+
 /// Decides again whether a prompt is taken, or a turn goes on, and says what the state is then. `None` where the row is about neither.
-pub fn decide_again(
-    row: &Row,
-    policies: &[(Option<&str>, &Policy)],
-    before: &State,
-    began: Timestamp,
-) -> Option<Result<State, String>> {
+pub fn decide_again(row: &Row, held: &Held<'_>, before: &State, began: Timestamp) -> Option<Result<State, String>> {
     let tally = before.tally(millis_between(began, row.timestamp));
-    let limits = || strictest(policies.iter().flat_map(|(_, policy)| policy.limits()));
-    let mode = Enforce::strictest(policies.iter().map(|(_, policy)| policy.enforce()));
+    let limits = || strictest(held.policies.iter().flat_map(|(_, policy)| policy.limits()));
+    let agents = || held.agents.iter().map(|(of_agents, policy)| (of_agents, *policy));
+    let all = held.policies.iter().map(|(_, policy)| *policy).chain(agents().map(|(_, policy)| policy));
+    let mode = Enforce::strictest(all.map(Policy::enforce));
     let judged = |action| {
-        let decision = judge_limits(policies.iter().copied(), tally, action);
+        let own = held
+            .agents
+            .iter()
+            .map(|(of_agents, policy)| (of_agents.layer.as_str(), *policy, of_agents.own(before, row.timestamp)));
+        let decision = judge_limits(held.policies.iter().copied(), own, tally, action);
         let rules = rules(&decision);
         let Enforced { decision, observed } = enforce(mode, decision);
         (decision.verdict == Verdict::Deny, observed, rules)
@@ -80,6 +129,7 @@ pub fn decide_again(
         }
         (RowDecision::Denied, TURN_ENDED) => {
             expected.refuse_call();
+            agents::refuse(&mut expected.agents, agents().map(|(of_agents, _)| of_agents.layer.as_str()));
             refused(Action::Request, "a turn")
         }
         (RowDecision::Checkpoint, NEAR) => {
@@ -90,7 +140,21 @@ pub fn decide_again(
             if right { Ok(()) } else { Err("a limit is said to be near, and is not".to_owned()) }
         }
         (RowDecision::Checkpoint, RAISED) => match json::from_value::<Raise>(&row.detail) {
-            Ok(Raise { limit, from, to }) => {
+            Ok(Raise { limit, from, to, agent: Some(agent) }) => {
+                let stops = |known: &&Limit| known.measure == limit && !known.post_hoc;
+                let theirs = held.raised.iter().filter(|of_agents| of_agents.agent == agent);
+                let theirs: Vec<(&str, u64)> = theirs
+                    .filter_map(|of_agents| {
+                        let tally = of_agents.own(before, row.timestamp).tally;
+                        let known = of_agents.limits.iter().find(stops)?;
+                        Some((of_agents.layer.as_str(), tally.limit(known)))
+                    })
+                    .collect();
+                let right = theirs.iter().map(|(_, now)| *now).min() == Some(from) && to > from;
+                agents::raise(&mut expected.agents, theirs.into_iter().map(|(layer, _)| layer), limit, to);
+                if right { Ok(()) } else { Err("the limit that it raises is another".to_owned()) }
+            }
+            Ok(Raise { limit, from, to, agent: None }) => {
                 let known = limits().into_iter().find(|known| known.measure == limit && !known.post_hoc);
                 let right = known.is_some_and(|known| tally.limit(&known) == from && to > from);
                 expected.raise(limit, to);
@@ -129,32 +193,47 @@ impl Used {
     /// What it comes to; `None` where no policy limits anything. `elsewhere` is where the transcript is, when it is not where rows say.
     pub fn phase(
         mut self,
-        limits: &[Limit],
+        limited: &Limited,
         folder: &Path,
         transcripts: Option<&dyn Transcripts>,
         elsewhere: Option<&Path>,
     ) -> Option<Phase> {
-        if limits.is_empty() {
+        if limited.limits.is_empty() && limited.agents.is_empty() {
             return None;
         }
         let (last, began, ended) = (self.last.take()?, self.began?, self.ended?);
         if let Some(main) = elsewhere {
             self.mains = vec![main.to_owned()];
         }
-        let told = limits.iter().any(|limit| limit.measure.is_told_by_client());
+        let all = limited.limits.iter().chain(limited.agents.iter().flat_map(|of_agents| &of_agents.limits));
+        let told = all.clone().any(|limit| limit.measure.is_told_by_client());
         let recorded = last.usage.clone().unwrap_or_default();
-        let counted = if told { self.counted(folder, transcripts, last.prices) } else { Ok(Usage::default()) };
-        let (usage, mut findings, doubt) = reconciled(recorded, counted, told);
+        let counted = if told { self.counted(folder, transcripts, last.prices) } else { Ok(Counted::default()) };
+        let (usage, mut findings, doubt) =
+            reconciled(recorded, counted.as_ref().map(|counted| counted.usage.clone()), told);
         let tally = Tally { usage: Some(&usage), ..last.tally(millis_between(began, ended)) };
+        let mut verdicts: Vec<(String, Result<(String, bool), String>)> = Vec::new();
+        verdicts.extend(limited.limits.iter().map(|limit| (limit.measure.to_string(), verdict(limit, tally))));
+        for of_agents in &limited.agents {
+            let own = of_agents.own(&last, ended).tally;
+            let theirs = counted.as_ref().map(|counted| counted.of(&limited.list, &of_agents.layer));
+            let usage = reconciled(own.usage.cloned().unwrap_or_default(), theirs, told).0;
+            let own = Tally { usage: Some(&usage), ..own };
+            let agent = &of_agents.agent;
+            verdicts.extend(of_agents.limits.iter().map(|limit| {
+                let said = verdict(limit, own).map(|(text, broken)| (format!("`{agent}`: {text}"), broken));
+                (format!("{} of `{agent}`", limit.measure), said)
+            }));
+        }
         let (mut outcome, mut parts) = (if doubt { Outcome::Absent } else { Outcome::Passed }, Vec::new());
         let mut broken = Vec::new();
-        for limit in limits {
-            match verdict(limit, tally) {
+        for (name, said) in verdicts {
+            match said {
                 Ok((text, false)) => parts.push(text),
                 Ok((text, true)) => broken.push(text),
                 Err(why) => {
                     outcome = Outcome::Absent;
-                    findings.push(format!("{}: not known: {why}", limit.measure));
+                    findings.push(format!("{name}: not known: {why}"));
                 }
             }
         }
@@ -175,7 +254,7 @@ impl Used {
         folder: &Path,
         transcripts: Option<&dyn Transcripts>,
         prices: Option<Digest>,
-    ) -> Result<Usage, String> {
+    ) -> Result<Counted, String> {
         let transcripts = transcripts.ok_or("the session's client keeps no transcript that tells it")?;
         let mut meter = Meter::default();
         for main in &self.mains {
@@ -185,27 +264,33 @@ impl Used {
             return Err("the session names no transcript".to_owned());
         }
         let agents = meter.agents();
-        let all = agents.values().fold(Tokens::default(), |sum, agent| sum.plus(agent.tokens()));
+        let prices = prices.map(|digest| prices_of(folder, digest)).transpose()?;
         let unread = meter.unread();
         let unknown = (unread > 0).then(|| format!("{unread} lines or transcripts that tell of it cannot be read"));
-        let mut usage = Usage { tokens_in: all.all_input(), tokens_out: all.output, unknown, ..Usage::default() };
-        if let Some(digest) = prices {
-            let prices = prices_of(folder, digest)?;
-            let mut sums: BTreeMap<&str, Money> = BTreeMap::new();
-            for (name, agent) in &agents {
-                match prices.cost(agent) {
-                    Ok(cost) => drop(sums.insert(name, cost)),
-                    Err(model) => usage.unpriced = Some(model),
-                }
-            }
-            usage.spend = sums.into_values().sum();
-        }
-        Ok(usage)
+        let usage = Usage { unknown, ..usage_of(agents.values(), prices.as_ref()) };
+        Ok(Counted { usage, agents, prices })
+    }
+}
+
+/// What transcripts tell, counted again.
+#[derive(Default)]
+struct Counted {
+    usage: Usage,
+    agents: BTreeMap<String, AgentUse>,
+    prices: Option<Prices>,
+}
+
+impl Counted {
+    /// What those agents used on whose calls a layer speaks.
+    fn of(&self, list: &[LayerRef], layer: &str) -> Usage {
+        let list: Vec<&LayerRef> = list.iter().collect();
+        let theirs = used_under(&list, layer, &self.agents);
+        Usage { unknown: self.usage.unknown.clone(), ..usage_of(theirs.into_iter(), self.prices.as_ref()) }
     }
 }
 
 /// What the rows say and what the transcripts say now, as one; what differs; and whether that leaves a doubt.
-fn reconciled(recorded: Usage, counted: Result<Usage, String>, told: bool) -> (Usage, Vec<String>, bool) {
+fn reconciled(recorded: Usage, counted: Result<Usage, &String>, told: bool) -> (Usage, Vec<String>, bool) {
     if !told {
         return (recorded, Vec::new(), false);
     }

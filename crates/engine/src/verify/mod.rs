@@ -163,8 +163,8 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let main = transcript.as_deref().unwrap_or(Path::new(""));
     let lost = transcripts.and_then(|kept| seen.read.lost(kept, main));
     phases.extend(lost);
-    let limits = named.last().map(|policy| policies::limits(policy, &kept)).unwrap_or_default();
-    phases.extend(used.phase(&limits, folder, transcripts, options.transcript.as_deref()));
+    let limited = named.last().map(|policy| limits::limited(policy, &kept)).unwrap_or_default();
+    phases.extend(used.phase(&limited, folder, transcripts, options.transcript.as_deref()));
     let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen);
     phases.push(covered);
     Ok(Report { unobserved, ..evidence.report(&checked, phases) })

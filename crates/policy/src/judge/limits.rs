@@ -4,17 +4,29 @@
 
 use writ_core::{Matched, Reason, Subject, Verdict};
 
-use crate::limits::{Action, Limit, Measure, Refused, Tally};
+use crate::limits::{Action, Limit, Measure, Own, Refused, Tally};
 use crate::policy::Policy;
 
 /// The reasons for which a policy's limits refuse what is about to happen; none where they let it.
 pub fn refusals(policy: &Policy, tally: Tally<'_>, action: Action) -> Vec<Reason> {
-    let at_once = policy.limits().iter().filter(|limit| !limit.post_hoc);
-    at_once.filter_map(|limit| refusal(policy, limit, tally, action)).collect()
+    refused(policy, policy.limits(), None, tally, action)
 }
 
-fn refusal(policy: &Policy, limit: &Limit, tally: Tally<'_>, action: Action) -> Option<Reason> {
+/// The same for what agents of one type used, against the limits that are theirs.
+pub fn refusals_of_agents(policy: &Policy, own: &Own<'_>, action: Action) -> Vec<Reason> {
+    refused(policy, own.limits, Some(own.agent), own.tally, action)
+}
+
+fn refused(policy: &Policy, limits: &[Limit], agent: Option<&str>, tally: Tally<'_>, action: Action) -> Vec<Reason> {
+    let at_once = limits.iter().filter(|limit| !limit.post_hoc);
+    at_once.filter_map(|limit| refusal(policy, limit, agent, tally, action)).collect()
+}
+
+fn refusal(policy: &Policy, limit: &Limit, agent: Option<&str>, tally: Tally<'_>, action: Action) -> Option<Reason> {
     let (measure, most) = (limit.measure, tally.limit(limit));
+    let agents = agent.map(|agent| format!("sub-agents of type `{agent}`"));
+    let (who, has) = agents.as_deref().map_or(("the session", "has"), |agents| (agents, "have"));
+    let theirs = agents.as_ref().map_or_else(String::new, |agents| format!(" of {agents}"));
     let (message, instead) = match tally.used(measure) {
         Err(why) => {
             let instead = if tally.usage.is_some_and(|usage| usage.unknown.is_none()) {
@@ -22,23 +34,28 @@ fn refusal(policy: &Policy, limit: &Limit, tally: Tally<'_>, action: Action) -> 
             } else {
                 "a client whose transcripts can be read, or a policy without this limit".to_owned()
             };
-            (format!("what the session used is not known, and the policy limits it: {why}"), instead)
+            (format!("what {who} used is not known, and the policy limits it: {why}"), instead)
         }
         Ok(used) if is_reached(measure, used, most, tally, action) => {
             let (used_up, most_shown) = (measure.number(used), measure.shown(most));
             let message = match measure {
                 Measure::ToolCalls | Measure::Turns => {
-                    format!("the session has had the {most_shown} that the policy gives it")
+                    format!("{who} {has} had the {most_shown} that the policy gives")
                 }
-                Measure::Spend => format!("the session has spent {used_up} of the {most_shown} that it may"),
-                Measure::TokensIn => format!("the model has read {used_up} of the {most_shown} that it may"),
-                Measure::TokensOut => format!("the model has written {used_up} of the {most_shown} that it may"),
-                Measure::WallTime => format!("the session has run for {used_up} of the {most_shown} that it may"),
+                Measure::Spend => format!("{who} {has} spent {used_up} of the {most_shown} that the policy gives"),
+                Measure::TokensIn => format!("the model{theirs} has read {used_up} of the {most_shown} that it may"),
+                Measure::TokensOut => {
+                    format!("the model{theirs} has written {used_up} of the {most_shown} that it may")
+                }
+                Measure::WallTime => format!("{who} {has} run for {used_up} of the {most_shown} that the policy gives"),
             };
             let next = measure.written(most.saturating_mul(2).max(used.saturating_add(most)).max(1));
             (
                 message,
-                format!("a human runs `writ limits raise {measure} {next}` in a terminal, or begins a new session"),
+                format!(
+                    "a human runs `writ limits raise {measure} {next}{}` in a terminal, or begins a new session",
+                    agent.map_or_else(String::new, |agent| format!(" --agent {agent}"))
+                ),
             )
         }
         Ok(_) => return None,

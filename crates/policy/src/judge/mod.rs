@@ -17,7 +17,7 @@ use crate::policy::Policy;
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
 
-pub use limits::{near, refusals};
+pub use limits::{near, refusals, refusals_of_agents};
 
 /// Rules that are Writ's own.
 const MALFORMED: &str = "writ:malformed-input";

@@ -172,7 +172,7 @@ pub fn not_enforced(document: &Value) -> Vec<String> {
     let pending = |name: &str| ROOT.iter().any(|field| field.name == name && !field.enforced);
     let each = |(name, value): (&str, &Value)| match (name, value.as_object()) {
         ("grants", Some(grants)) => grants.iter().flat_map(|(grant, _)| idle_grants(document, grant)).collect(),
-        // What a single agent uses is not counted yet.
+        // A sub-agent has no prompts of its own to count.
         ("sublayouts", _) => idle_children(value),
         // Only a sandbox holds these.
         ("enforce", Some(enforce)) if Confine::read(document).is_none() => {
@@ -188,8 +188,9 @@ pub fn not_enforced(document: &Value) -> Vec<String> {
 /// The limits that stand beside sub-agents' policies.
 fn idle_children(children: &Value) -> Vec<String> {
     let children = children.as_array().unwrap_or_default().iter().enumerate();
-    let limited = children.filter(|(_, child)| child.get("limits").is_some());
-    limited.map(|(at, _)| format!("/sublayouts/{at}/limits")).collect()
+    let turns = |child: &Value| child.get("limits").and_then(|limits| limits.get("maxTurns")).is_some();
+    let limited = children.filter(|(_, child)| turns(child));
+    limited.map(|(at, _)| format!("/sublayouts/{at}/limits/maxTurns")).collect()
 }
 
 /// Of what is granted, sandboxes hold secrets that are bound, and what is said of their sources.

@@ -1,0 +1,75 @@
+//! What sub-agents used, where a layer about their type limits it: part of the session's state.
+//!
+//! Owns the counts, one for each such layer, and how they go on; live decisions and verification take both from here. Invariant: a count
+//! never falls.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use writ_core::{Timestamp, Verdict};
+use writ_policy::{Measure, Raised, Refused, Tally, Usage};
+
+/// Counts by the names of layers.
+pub type Agents = BTreeMap<String, AgentCount>;
+
+/// What the agents used on whose calls one layer speaks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCount {
+    /// Calls that were allowed or left to a human's word.
+    pub calls: u64,
+    /// When the first of their calls was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Timestamp>,
+    /// What they used by their client's own word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Limits that a human raised for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub raised: Raised,
+    /// Whether one of their calls was refused because a limit was reached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
+}
+
+/// What they used, at a moment.
+pub fn tally<'a>(agents: &'a Agents, layer: &str, now: Timestamp) -> Tally<'a> {
+    let Some(count) = agents.get(layer) else { return Tally::default() };
+    Tally {
+        calls: count.calls,
+        turns: 0,
+        millis: count.began.map_or(0, |began| u64::try_from(now.millis().saturating_sub(began.millis())).unwrap_or(0)),
+        refused: count.refused.then_some(Refused::Call),
+        usage: count.usage.as_ref(),
+        raised: Some(&count.raised),
+    }
+}
+
+/// Counts a call that was decided, for each layer that speaks on it and limits its agents.
+pub fn count<'a>(
+    agents: &mut Agents,
+    layers: impl IntoIterator<Item = &'a str>,
+    verdict: Verdict,
+    limited: bool,
+    now: Timestamp,
+) {
+    for layer in layers {
+        let count = agents.entry(layer.to_owned()).or_default();
+        count.calls += u64::from(verdict != Verdict::Deny);
+        count.began = count.began.or(Some(now));
+        count.refused |= limited;
+    }
+}
+
+/// Notes that one of their turns was ended because a limit was reached.
+pub fn refuse<'a>(agents: &mut Agents, layers: impl IntoIterator<Item = &'a str>) {
+    layers.into_iter().for_each(|layer| agents.entry(layer.to_owned()).or_default().refused = true);
+}
+
+/// Takes a limit that a human raised.
+pub fn raise<'a>(agents: &mut Agents, layers: impl IntoIterator<Item = &'a str>, measure: Measure, to: u64) {
+    for layer in layers {
+        let count = agents.entry(layer.to_owned()).or_default();
+        count.raised.insert(measure, to);
+        count.refused = false;
+    }
+}
