@@ -28,6 +28,7 @@ mod schema;
 mod scope;
 mod semantics;
 mod survey;
+mod unenforced;
 mod url;
 mod world;
 

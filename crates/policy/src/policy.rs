@@ -14,6 +14,7 @@ use crate::sandbox::{Sandbox, Secrets};
 use crate::schema::{self, Kind, join};
 use crate::scope::Scope;
 use crate::semantics;
+use crate::unenforced;
 
 /// A checked policy. There is no other way to get one than [`Policy::parse`].
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Policy {
     sandbox: Sandbox,
     document: Value,
     warnings: Vec<String>,
+    /// Rules that forbid and can match nothing.
+    matchless: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -103,7 +106,7 @@ impl Policy {
         let mut found = Vec::new();
         schema::check(&document, Kind::Object(schema::ROOT), "", &mut found);
         semantics::check(&document, "", &mut found);
-        let mut reader = Reader { root, base: String::new(), found, warnings: Vec::new() };
+        let mut reader = Reader { root, base: String::new(), found, warnings: Vec::new(), matchless: Vec::new() };
         let (tools, files, domains) = reader.rules(&document);
         let consequences = Consequences::read(&document, &mut reader.found);
         let sandbox = Sandbox::read(&document, &domains, &mut reader.found);
@@ -136,6 +139,7 @@ impl Policy {
             confine: Confine::read(&document),
             sandbox,
             warnings: reader.warnings,
+            matchless: reader.matchless,
             document,
         })
     }
@@ -212,9 +216,11 @@ impl Policy {
         if found.is_empty() { Ok(()) } else { Err(PolicyError::from_found(&String::from_utf8_lossy(text), found)) }
     }
 
-    /// Pointers of the fields in this document that nothing acts on yet.
+    /// Pointers of what stands in this document and nothing acts on: fields, and rules that can match nothing.
     pub fn not_enforced(&self) -> Vec<String> {
-        schema::not_enforced(&self.document)
+        let mut out = unenforced::members(&self.document);
+        out.extend_from_slice(&self.matchless);
+        out
     }
 
     /// What is valid and still looks like a mistake.
@@ -234,6 +240,7 @@ struct Reader<'a> {
     base: String,
     found: Vec<Found>,
     warnings: Vec<String>,
+    matchless: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -294,6 +301,8 @@ impl Reader<'_> {
         }
         let named = OTHER_TOOLS.iter().chain(&OWN_TOOLS).any(|tool| *tool == rule.tool);
         if rule.subject.is_some() && (named || rule.tool.starts_with("mcp__")) {
+            // A list of what is allowed that holds one allows the less.
+            self.matchless.extend((reading == Reading::Wide && self.base.is_empty()).then(|| pointer.clone()));
             self.warnings.push(format!(
                 "{pointer}: `{}` has nothing that a pattern could match; the rule never applies",
                 rule.tool

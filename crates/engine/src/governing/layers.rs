@@ -59,17 +59,6 @@ impl LayerRef {
         }
     }
 
-    /// Pointers of what stands in its policy and nothing acts on yet. What a single agent uses is not counted, so that limits of one
-    /// type of sub-agent do nothing.
-    pub fn not_enforced(&self, policy: &Policy) -> Vec<String> {
-        let mut out = policy.not_enforced();
-        if self.agent.is_some() {
-            let limits = policy.limit_values().into_iter().map(|(name, _)| format!("/limits/{name}"));
-            out.extend(limits.filter(|pointer| !out.contains(pointer)).collect::<Vec<_>>());
-        }
-        out
-    }
-
     /// On whose calls it speaks, for people.
     pub fn about(&self) -> String {
         match &self.agent {

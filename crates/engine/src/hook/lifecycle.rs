@@ -14,7 +14,7 @@ use super::stops::{self, Checked};
 use crate::claims;
 use crate::confine::layers;
 use crate::governing::layers::{Caller, LayerRef};
-use crate::governing::{Governing, Signed};
+use crate::governing::{Governing, Signed, unenforced};
 use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
 use crate::session::rows::{STARTED, Who};
@@ -233,7 +233,14 @@ fn welcome(session: &Session<'_>) -> Answer {
             visible::line(&layer.name)
         )
     });
-    let messages: Vec<String> = trusted.into_iter().chain(unsigned).chain(observing).collect();
+    let idle = accepted.map(|accepted| unenforced::of(accepted, session.client)).unwrap_or_default();
+    let idle = (!idle.is_empty()).then(|| {
+        let all = idle.len() as u64;
+        let told =
+            listed(idle.into_iter().take(TOLD).map(|field| format!("`{}`", visible::line(&field))).collect(), all);
+        format!("writ: nothing enforces {} of policy `{name}` here", told.join(", "))
+    });
+    let messages: Vec<String> = trusted.into_iter().chain(unsigned).chain(observing).chain(idle).collect();
     if messages.is_empty() {
         return Reply::Silent.into();
     }

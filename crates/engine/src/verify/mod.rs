@@ -154,9 +154,9 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(claims.phases());
     phases.extend(evidence.beginning());
     phases.extend(seen.unasked(evidence.genesis()));
-    phases.extend(policies::absent(&named, &kept));
     let recorded = evidence.genesis().and_then(coverage::recorded_path).map(PathBuf::from);
     let client = evidence.genesis().map_or(Err(String::new()), |genesis| rows::client(&genesis.detail));
+    phases.extend(policies::absent(&named, &kept, client.as_ref().ok().copied()));
     let transcript = options.transcript.clone().or(recorded);
     let transcripts = client.as_ref().ok().and_then(|client| client.transcripts());
     // In a run each reading says of which transcript it is.

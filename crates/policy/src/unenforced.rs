@@ -1,0 +1,53 @@
+//! What stands in a policy and nothing acts on, at whatever depth it stands (R75).
+//!
+//! Owns the list of it, made from the same table that parsing uses; says nothing of how a session went. Invariant: what is not
+//! on the list is acted on in every session under the policy whose client tells what it needs. Page: `spec/verify.md`.
+
+use writ_core::json::{Object, Value};
+
+use crate::enforce::Confine;
+use crate::schema::{ROOT, join};
+
+/// Pointers of the members of a document that are there and that nothing acts on. What no rule could ever match is its reader's to say.
+pub fn members(document: &Value) -> Vec<String> {
+    let members = document.as_object().into_iter().flat_map(Object::iter);
+    let pending = |name: &str| ROOT.iter().any(|field| field.name == name && !field.enforced);
+    let each = |(name, value): (&str, &Value)| match (name, value.as_object()) {
+        ("grants", Some(grants)) => grants.iter().flat_map(|(grant, _)| idle_grants(document, grant)).collect(),
+        ("sublayouts", _) => idle_children(value),
+        // Only a sandbox holds these.
+        ("enforce", Some(enforce)) if Confine::read(document).is_none() => {
+            there("/enforce", enforce, &["atLeast", "network", "limits"])
+        }
+        // It says how what is attested looks.
+        ("consequences", Some(wanted)) if wanted.get("attest").and_then(Value::as_bool) != Some(true) => {
+            there("/consequences", wanted, &["attestHashOnly"])
+        }
+        _ if pending(name) => vec![join("", name)],
+        _ => Vec::new(),
+    };
+    members.flat_map(each).collect()
+}
+
+fn there(place: &str, object: &Object, names: &[&str]) -> Vec<String> {
+    names.iter().filter(|name| object.get(name).is_some()).map(|name| join(place, name)).collect()
+}
+
+/// What stands beside sub-agents' policies: what a single agent uses is not counted yet, and who may sign binds where somebody did.
+fn idle_children(children: &Value) -> Vec<String> {
+    let children = children.as_array().unwrap_or_default().iter().enumerate();
+    let idle = |(at, child): (usize, &Value)| {
+        let child =
+            child.as_object().map(|child| there(&format!("/sublayouts/{at}"), child, &["functionaries", "limits"]));
+        child.unwrap_or_default()
+    };
+    children.flat_map(idle).collect()
+}
+
+/// Of what is granted, sandboxes hold secrets that are bound, and what is said of their sources.
+fn idle_grants(document: &Value, grant: &str) -> Option<String> {
+    let secrets = document.get("grants").and_then(|grants| grants.get("secrets")).filter(|_| grant == "secrets");
+    let bound = secrets.is_some_and(|secrets| secrets.get("bind").is_some());
+    let held = bound && Confine::read(document).is_some();
+    (!held).then(|| join("/grants", grant))
+}
