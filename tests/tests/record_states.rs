@@ -285,7 +285,10 @@ fn what_is_not_enforced_is_told_everywhere() {
         let short = field.trim_start_matches('/');
         let name = if short.contains('/') { field } else { short };
         assert!(last.contains(&format!("`{name}`")), "{field}: {last}");
-        assert!(told.contains(field) && status.contains(field) && check.contains(field), "{field}: {told} {status} {check}");
+        assert!(
+            told.contains(field) && status.contains(field) && check.contains(field),
+            "{field}: {told} {status} {check}"
+        );
     }
     for text in [&told, &status, &check, &last] {
         assert!(!text.contains("/tools/deny/1") && !text.contains("/files"), "{text}");

@@ -7,6 +7,7 @@
 use writ_core::{Decision, Matched, Reason, Subject, Verdict};
 
 use crate::facts::Facts;
+use crate::flow::{self, Flow};
 use crate::judge::{judge_alone, refusals};
 use crate::limits::{Action, Tally};
 use crate::policy::Policy;
@@ -65,11 +66,16 @@ pub fn judge_limits<'a>(
 pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally<'_>) -> Decision {
     let mut reasons = Vec::new();
     let mut all_name_it = true;
+    let flow = Flow::all(layers.iter().map(|layer| &layer.facts.flow));
     for layer in layers {
+        let own = tally;
         let tally = if layer.uncounted { None } else { Some(tally) };
         let judged = judge_alone(layer.policy, setting, layer.facts, tally).reasons;
         all_name_it &= !judged.is_empty();
-        reasons.extend(judged.into_iter().map(|reason| named_in(layer.name, reason)));
+        // A policy of one kind of agent gave no labels to what the others did.
+        let unseen = layer.uncounted && own.calls + own.turns > 0;
+        let judged = judged.into_iter().chain(flow::refusals(layer.policy, &flow, own, unseen));
+        reasons.extend(judged.map(|reason| named_in(layer.name, reason)));
     }
     // What not every layer names is allowed by no rule: it is the client's affair.
     if !all_name_it {

@@ -6,6 +6,8 @@ use writ_core::{Digest, OWN_TOOLS, Timestamp, Verdict};
 use crate::domains::Domains;
 use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
+use crate::flow::DataFlow;
+use crate::grants::Grants;
 use crate::host_rule::HostRule;
 use crate::limits::Limit;
 use crate::members::{Claims, Consequences};
@@ -32,6 +34,8 @@ pub struct Policy {
     enforce: Enforce,
     confine: Option<Confine>,
     sandbox: Sandbox,
+    pub(crate) grants: Grants,
+    pub(crate) flow: DataFlow,
     document: Value,
     warnings: Vec<String>,
     /// Rules that forbid and can match nothing.
@@ -110,7 +114,10 @@ impl Policy {
         let (tools, files, domains) = reader.rules(&document);
         let consequences = Consequences::read(&document, &mut reader.found);
         let sandbox = Sandbox::read(&document, &domains, &mut reader.found);
-        let files = files.without_sources(&sandbox.secrets, root);
+        let grants = Grants::read(&document, root);
+        let flow = DataFlow::read(&document, root, &mut reader.found);
+        let mut files = files.without_sources(&sandbox.secrets, root);
+        files.deny.extend(grants.denied_files().cloned());
         if !reader.found.is_empty() {
             return Err(PolicyError::from_found(&text, reader.found));
         }
@@ -138,7 +145,9 @@ impl Policy {
             enforce,
             confine: Confine::read(&document),
             sandbox,
-            warnings: reader.warnings,
+            grants,
+            warnings: reader.warnings.into_iter().chain(flow.unlabelled()).collect(),
+            flow,
             matchless: reader.matchless,
             document,
         })
@@ -184,6 +193,11 @@ impl Policy {
         self.confine
     }
 
+    /// Whether it gives labels to data.
+    pub const fn has_flow(&self) -> bool {
+        self.flow.any()
+    }
+
     /// What it says of sandboxes beyond files and hosts.
     pub const fn sandbox(&self) -> &Sandbox {
         &self.sandbox
@@ -220,6 +234,7 @@ impl Policy {
     pub fn not_enforced(&self) -> Vec<String> {
         let mut out = unenforced::members(&self.document);
         out.extend_from_slice(&self.matchless);
+        out.extend_from_slice(&self.grants.matchless);
         out
     }
 

@@ -224,6 +224,8 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
             match next() {
                 Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
+                // Which sessions a check before a push is about.
+                Some("agentflow") => !matches!(next(), Some("" | "verify")),
                 // What a session may use, and what that costs.
                 Some("limits" | "prices") => !matches!(next(), Some("" | "show")),
                 Some("mcp") => match next() {
@@ -280,6 +282,8 @@ mod tests {
             "writ run -- make",
             "writ run --copy -- make",
             "writ limits raise maxSpendUSD 10",
+            "writ agentflow start --policy .aflock",
+            "writ agentflow $X",
             "writ prices set m --input 0 --output 0",
             "writ prices $X",
             "writ sandbox apply",
@@ -315,6 +319,7 @@ mod tests {
             "writ attestation verify a.json",
             "writ shell explain 'writ init'",
             "writ limits show",
+            "writ agentflow verify --run-id x",
             "writ prices show m",
             "writ sandbox diff",
             "writ mcp serve",

@@ -44,10 +44,9 @@ fn idle_children(children: &Value) -> Vec<String> {
     children.flat_map(idle).collect()
 }
 
-/// Of what is granted, sandboxes hold secrets that are bound, and what is said of their sources.
+/// Values of secrets that are bound go through sandboxes alone.
 fn idle_grants(document: &Value, grant: &str) -> Option<String> {
     let secrets = document.get("grants").and_then(|grants| grants.get("secrets")).filter(|_| grant == "secrets");
     let bound = secrets.is_some_and(|secrets| secrets.get("bind").is_some());
-    let held = bound && Confine::read(document).is_some();
-    (!held).then(|| join("/grants", grant))
+    (bound && Confine::read(document).is_none()).then(|| "/grants/secrets/bind".to_owned())
 }

@@ -254,6 +254,7 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, A
     // What was approved was approved under the policy before.
     session.state.grants.clear();
     session.state.forget_limits();
+    session.state.relabel();
     (session.state.told, session.state.pending) = (None, false);
     let draft = session.event("policy-accepted", Accepted { from: policy.file });
     session.append(draft)?;

@@ -10,7 +10,7 @@ use writ_core::{
     Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict,
 };
 use writ_evidence::row::RowDecision;
-use writ_policy::{Enforce, Enforced, Facts, Grant, Held, Policy, enforce};
+use writ_policy::{Enforce, Enforced, Facts, Flow, Grant, Held, Policy, enforce};
 
 use super::authored;
 use super::outcome::{POLICY_UNUSABLE, and_pending, approved, is_limited, row_decision, rules};
@@ -26,6 +26,7 @@ use crate::limits::meter;
 use crate::session::rows::Who;
 use crate::session::shown::Rules;
 use crate::session::state::Action;
+use crate::session::taint;
 use crate::session::{Blocked, Session, SessionError};
 
 /// The event of the row of a call.
@@ -122,6 +123,9 @@ fn record(
     session.state.observed += u64::from(observed.is_some());
     if whole.is_none() {
         count(session, &decision);
+    }
+    if decision.verdict != Verdict::Deny {
+        taint::take(session, &judged.flow())?;
     }
     let runs = if let ToolKind::Shell { command } = &call.kind { tests_run::runs(command) } else { Vec::new() };
     let detail = Detail {
@@ -259,6 +263,14 @@ struct Judged {
     /// Goes before the names of the agent's attestations.
     #[serde(rename = "attestationPrefix", skip_serializing_if = "Option::is_none")]
     prefix: Option<String>,
+}
+
+impl Judged {
+    /// What the call takes in and lets go, by all policies' labels.
+    fn flow(&self) -> Flow {
+        let layers = self.layers.iter().map(|layer| layer.facts.flow());
+        Flow::all(self.facts.iter().map(Facts::flow).chain(layers))
+    }
 }
 
 /// What the row of a permission prompt says.

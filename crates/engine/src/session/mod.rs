@@ -10,6 +10,7 @@ pub mod rows;
 pub mod seal;
 pub mod shown;
 pub mod state;
+pub mod taint;
 pub mod unhooked;
 
 use std::borrow::Cow;
@@ -22,7 +23,7 @@ use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
-use writ_policy::{Held, Setting, Tally};
+use writ_policy::{Held, Setting, Taint, Tally};
 use writ_store::{LedgerGuard, Store, StoreError};
 
 use crate::Home;
@@ -64,6 +65,12 @@ pub enum SessionError {
         /// Where its folder was.
         folder: PathBuf,
     },
+    /// What it has taken in cannot be read.
+    #[error("what this session has read is not known: {} is gone or was changed; start a new session", path.display())]
+    Taint {
+        /// The file.
+        path: PathBuf,
+    },
     /// The session is under no policy.
     #[error("no policy governs this session: only claims are on record")]
     Ungoverned,
@@ -91,6 +98,10 @@ pub struct Session<'a> {
     pub fresh: bool,
     /// The run that this event happens in, if the session is one's.
     pub within: Option<Within>,
+    /// The labels of what it has taken in.
+    pub taint: Taint,
+    /// Whether the record begins in the middle of the session.
+    pub begins_late: bool,
     /// Whether the call is of a tool that its server has changed since a human let it in.
     pub redefined: bool,
     guard: LedgerGuard,
@@ -170,7 +181,8 @@ impl<'a> Session<'a> {
 
     /// What the session has used so far.
     pub fn tally(&self) -> Tally<'_> {
-        self.state.tally(millis_between(self.began, self.now))
+        let tally = self.state.tally(millis_between(self.began, self.now));
+        Tally { taint: Some(&self.taint), unread: tally.unread || self.begins_late, ..tally }
     }
 
     /// Takes every row so far, one after the other.

@@ -8,12 +8,12 @@ use serde::Serialize;
 use writ_clients::Client;
 use writ_core::{Digest, Event, EventKind, SessionId, Timestamp};
 use writ_evidence::row::Draft;
-use writ_policy::Setting;
+use writ_policy::{Setting, Taint};
 use writ_store::{LedgerGuard, Store};
 
 use super::policy::{Wanted, first_policy, named_policy};
 use super::state::{State, StateError};
-use super::{Session, SessionError, UNGOVERNED, namespace, rows};
+use super::{Session, SessionError, UNGOVERNED, namespace, rows, taint};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
 use crate::governing::{Governing, NAMES, Signed, Trust, kept, protect};
@@ -48,8 +48,9 @@ impl<'a> Session<'a> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         if let Some(row) = guard.last() {
             let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
-            let (setting, _, began) = recorded(store, id)?;
+            let Recorded { setting, began, begins_late, .. } = recorded(store, id)?;
             let setting = under(setting, &state, store, id)?;
+            let taint = taint::kept(state.taint, &store.folder(id))?;
             return Ok(Self {
                 store,
                 id: id.clone(),
@@ -61,6 +62,8 @@ impl<'a> Session<'a> {
                 client: writ_clients::named(input.client),
                 fresh: false,
                 within: None,
+                taint,
+                begins_late,
                 redefined: false,
                 guard,
                 in_force: OnceCell::new(),
@@ -93,6 +96,8 @@ impl<'a> Session<'a> {
             client: writ_clients::named(input.client),
             fresh: true,
             within: None,
+            taint: Taint::default(),
+            begins_late: !matches!(began(&input.kind), "startup" | "clear" | rows::BEGAN),
             redefined: false,
             guard,
             in_force: OnceCell::new(),
@@ -127,6 +132,8 @@ impl<'a> Session<'a> {
             client: writ_clients::named(input.client),
             fresh: true,
             within: None,
+            taint: Taint::default(),
+            begins_late: false,
             redefined: false,
             guard,
             in_force: OnceCell::new(),
@@ -149,8 +156,9 @@ impl<'a> Session<'a> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         let row = guard.last().ok_or(SessionError::Vanished)?;
         let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
-        let (setting, client, began) = recorded(store, id)?;
+        let Recorded { setting, client, began, begins_late } = recorded(store, id)?;
         let setting = under(setting, &state, store, id)?;
+        let taint = taint::kept(state.taint, &store.folder(id))?;
         let (setting, in_force) = (Setting { now, ..setting }, OnceCell::new());
         Ok(Self {
             store,
@@ -163,6 +171,8 @@ impl<'a> Session<'a> {
             client,
             fresh: false,
             within: None,
+            taint,
+            begins_late,
             redefined: false,
             guard,
             in_force,
@@ -170,11 +180,20 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The setting and the client in the genesis row, and its moment.
-fn recorded(store: &Store, id: &SessionId) -> Result<(Setting, Option<&'static dyn Client>, Timestamp), SessionError> {
+/// What the genesis row says of the session.
+struct Recorded {
+    setting: Setting,
+    client: Option<&'static dyn Client>,
+    began: Timestamp,
+    begins_late: bool,
+}
+
+fn recorded(store: &Store, id: &SessionId) -> Result<Recorded, SessionError> {
     let genesis = store.first_row(id)?;
-    let found = genesis
-        .and_then(|first| Some((protect::recorded(&first.detail)?, rows::client(&first.detail).ok(), first.timestamp)));
+    let found = genesis.and_then(|first| {
+        let (client, begins_late) = (rows::client(&first.detail).ok(), !rows::begins_whole(&first.detail));
+        Some(Recorded { setting: protect::recorded(&first.detail)?, client, began: first.timestamp, begins_late })
+    });
     Ok(found.ok_or(StateError { sequence: 0 })?)
 }
 

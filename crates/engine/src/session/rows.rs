@@ -41,6 +41,12 @@ pub const PRICED: &str = "prices";
 /// The client of a session in which a command was run that is no client.
 pub const COMMAND: &str = "command";
 
+/// Whether a record begins with its session, as its genesis row says.
+pub fn begins_whole(genesis: &Value) -> bool {
+    let began = genesis.get("began").and_then(Value::as_str);
+    began.is_none_or(|began| matches!(began, "startup" | "clear" | BEGAN))
+}
+
 /// Who asked and in which mode: the members that every row about a call carries.
 #[derive(Serialize)]
 pub struct Who<'a> {

@@ -113,6 +113,12 @@ pub struct State {
     /// What was refused last because a limit was reached, until a prompt is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refused>,
+    /// Digest of the labels of what it has taken in, which lie in its folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taint: Option<Digest>,
+    /// There were calls before another policy was accepted, which gave labels of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub relabelled: bool,
     /// Limits of which the agent was told that four fifths are used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warned: Vec<Measure>,
@@ -143,6 +149,8 @@ impl State {
             refused: self.refused,
             usage: self.usage.as_ref(),
             raised: Some(&self.raised),
+            taint: None,
+            unread: self.relabelled,
         }
     }
 
@@ -156,6 +164,11 @@ impl State {
         self.raised.insert(measure, to);
         self.warned.retain(|warned| *warned != measure);
         self.refused = None;
+    }
+
+    /// Notes that another policy governs from now on.
+    pub const fn relabel(&mut self) {
+        self.relabelled |= self.calls + self.asked > 0;
     }
 
     /// Forgets what was said about another policy's limits.
@@ -184,6 +197,8 @@ impl State {
             raised: Raised::new(),
             refused: None,
             warned: Vec::new(),
+            taint: None,
+            relabelled: false,
         }
     }
 
@@ -249,6 +264,7 @@ mod tests {
         let counts = u64::MAX >> 12;
         (state.calls, state.asked, state.denied, state.observed, state.turns) =
             (counts, counts, counts, counts, counts);
+        (state.taint, state.relabelled) = (Some(digest), true);
         (state.blocks, state.pending) = (Some(Blocks { total: counts, agents: digest }), true);
         state.told = Some(digest.to_string());
         let text = json::to_canonical(&state);

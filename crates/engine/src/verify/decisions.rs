@@ -8,8 +8,8 @@ use std::path::Path;
 use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
-use writ_evidence::tally::Tally;
-use writ_policy::{Enforce, Enforced, Facts, Held, Layer, Policy, Setting, enforce, judge};
+use writ_evidence::tally::Tally as Findings;
+use writ_policy::{Enforce, Enforced, Facts, Flow, Held, Layer, Policy, Setting, Taint, Tally, enforce, judge};
 
 use super::layers::{Judged, Policies};
 use super::limits;
@@ -24,9 +24,10 @@ use crate::governing::in_force::PolicyRef;
 use crate::governing::protect;
 use crate::session::millis_between;
 use crate::session::observed::Observed;
-use crate::session::rows::{PRICED, UNREADABLE, event};
+use crate::session::rows::{self, PRICED, UNREADABLE, event};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
+use crate::session::taint;
 
 /// What is said of a state that is not what its row makes of the one before.
 const STATE: &str = "its state does not follow from the row before";
@@ -43,12 +44,16 @@ pub struct Replay<'a> {
     /// What a policy that observes let run.
     observed: Observed,
     session: String,
+    /// What it has taken in so far.
+    taint: Taint,
+    /// The record begins in the middle of the session.
+    begins_late: bool,
     /// The call of the run that was let run.
     run: Option<String>,
     /// Decisions that came out the same.
     decided: u64,
     /// What did not.
-    findings: Tally,
+    findings: Findings,
 }
 
 impl<'a> Replay<'a> {
@@ -62,9 +67,11 @@ impl<'a> Replay<'a> {
             blocks: AgentBlocks::default(),
             observed: Observed::default(),
             session: String::new(),
+            taint: Taint::default(),
+            begins_late: false,
             run: None,
             decided: 0,
-            findings: Tally::default(),
+            findings: Findings::default(),
         }
     }
 
@@ -108,6 +115,7 @@ impl<'a> Replay<'a> {
         let after = after.ok_or("it holds no readable state")?;
         let Some(before) = self.before.clone() else {
             let fresh = State { pending: after.pending, ..State::fresh(after.policy.clone()) };
+            self.begins_late = !rows::begins_whole(&row.detail);
             self.session = row.detail.get("session").and_then(Value::as_str).unwrap_or_default().to_owned();
             let genesis = event(row) == "session-start" && *after == fresh;
             return if genesis { Ok(()) } else { Err("the ledger does not begin with a session's start".to_owned()) };
@@ -154,6 +162,7 @@ impl<'a> Replay<'a> {
                 expected.policy = after.policy.clone();
                 expected.grants.clear();
                 expected.forget_limits();
+                expected.relabel();
                 (expected.told, expected.pending) = (None, false);
             }
             _ => {}
@@ -225,6 +234,8 @@ impl<'a> Replay<'a> {
         let mut layers = vec![Layer::own(policy, &facts)];
         layers.extend(judged.iter().zip(policies).map(|(layer, policy)| layer.layer(policy)));
         let tally = before.tally(millis_between(self.began, row.timestamp));
+        let unread = tally.unread || self.begins_late;
+        let tally = Tally { taint: Some(&self.taint), unread, ..tally };
         let mut decision = outcome::and_pending(judge(&layers, &setting, tally), before.pending);
         let action = self.action(row, &accepted, &judged)?;
         if digest(row.detail.get("action")) != Some(action) {
@@ -245,6 +256,12 @@ impl<'a> Replay<'a> {
         expected.observed += u64::from(observed.is_some());
         if event(row) != RUN && outcome::is_limited(&decision) {
             expected.refuse_call();
+        }
+        if decision.verdict != Verdict::Deny {
+            let flows = judged.iter().map(|layer| layer.facts.flow());
+            if self.taint.take(&Flow::all(std::iter::once(facts.flow()).chain(flows))) {
+                expected.taint = Some(taint::digest(&self.taint));
+            }
         }
         let rules = Named { root: policy, layers: &judged, policies: &self.policies, path: root };
         self.observed.take(row, &rules, mode == Enforce::Observe);

@@ -22,7 +22,7 @@ use super::report::{LIMITS, Outcome, Phase, Report, Standing, Status, Unobserved
 use super::{Options, VerifyError, optional, session_id};
 use crate::Home;
 use crate::session::PUBLIC_KEY;
-use crate::session::rows::{BEGAN, ENDED, event};
+use crate::session::rows::{ENDED, begins_whole, event};
 
 /// Largest ledger that is read: about three million rows.
 const MAX_LEDGER: u64 = 4 << 30;
@@ -281,7 +281,7 @@ impl Evidence {
     /// of it.
     pub fn beginning(&self) -> Option<Phase> {
         let began = self.genesis.as_ref()?.detail.get("began").and_then(Value::as_str)?;
-        if matches!(began, "startup" | "clear" | BEGAN) {
+        if begins_whole(&self.genesis.as_ref()?.detail) {
             return None;
         }
         Some(Phase {

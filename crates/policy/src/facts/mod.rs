@@ -5,6 +5,9 @@
 //! those that were written. Page: `spec/policy.md`.
 
 mod document;
+mod resource;
+
+pub(crate) use resource::ResourceFact;
 
 use std::borrow::Cow;
 
@@ -13,6 +16,7 @@ use writ_core::secret::{self, mask};
 use writ_core::{Digest, Span, Subject, Timestamp, json};
 use writ_shell::{Access, UnresolvedKind};
 
+use crate::flow::Flow;
 use crate::glob::split;
 
 /// What a call would touch.
@@ -34,6 +38,12 @@ pub struct Facts {
     pub(crate) hosts: Vec<HostFact>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unresolved: Vec<UnresolvedFact>,
+    /// What `grants` objects to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resources: Vec<ResourceFact>,
+    /// The labels of what it takes in and lets go.
+    #[serde(default, skip_serializing_if = "Flow::is_nothing")]
+    pub(crate) flow: Flow,
     /// Why the input cannot be judged at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) malformed: Option<String>,
@@ -267,6 +277,8 @@ impl Facts {
     #[must_use]
     pub fn by_a_human(mut self) -> Self {
         self.texts.iter_mut().for_each(|text| text.reserved = false);
+        // What runs as a whole asks for its own calls.
+        self.flow = Flow::default();
         self
     }
 
@@ -292,6 +304,11 @@ impl Facts {
     /// What the kernel was to hold while the call ran.
     pub const fn is_held(&self) -> Held {
         self.held
+    }
+
+    /// The labels of what it takes in and lets go.
+    pub const fn flow(&self) -> &Flow {
+        &self.flow
     }
 
     /// Whether it was said why it cannot be confined.

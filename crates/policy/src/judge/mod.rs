@@ -5,6 +5,7 @@
 
 mod limits;
 mod places;
+mod resources;
 mod tools;
 
 use std::collections::HashSet;
@@ -38,6 +39,7 @@ pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Opt
     judge.unresolved();
     facts.paths.iter().for_each(|fact| judge.path(fact));
     facts.hosts.iter().for_each(|fact| judge.host(fact));
+    facts.resources.iter().for_each(|fact| judge.resource(fact));
     judge.loss();
     judge.token();
     judge.unattested();
@@ -296,11 +298,12 @@ impl<'a> Judge<'a> {
         if matches!(kind, "code" | "script" | "program" | "environment") { self.in_doubt() } else { None }
     }
 
-    /// The first rules about files or hosts that the kernel does not hold.
+    /// The first rules about files, hosts or what is granted that the kernel does not hold.
     fn in_doubt(&self) -> Option<&'static str> {
         let (held, policy) = (self.facts.held, self.policy);
         let files = (policy.files.any() && !held.files).then_some("/files");
-        files.or_else(|| (policy.domains.any() && !held.hosts).then_some("/domains"))
+        let domains = || (policy.domains.any() && !held.hosts).then_some("/domains");
+        files.or_else(domains).or_else(|| policy.grants.any().then_some("/grants"))
     }
 }
 

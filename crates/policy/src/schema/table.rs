@@ -217,6 +217,22 @@ const ENFORCE: &[Field] = &[
     field("limits", Kind::Object(USE), "What each run may use up."),
 ];
 
+const DATA_FLOW: &[Field] = &[
+    field(
+        "classify",
+        Kind::Map(&NAMES),
+        "Labels, and what has each: `Tool`, `Tool:pattern`, a path, `domain:host`, a URL, `env:NAME`, `vault:PATH`.",
+    ),
+    field(
+        "flowRules",
+        Kind::List(&Kind::Object(&[
+            required(field("deny", Kind::Name, "`from->to`: what has read the first may not reach the second.")),
+            field("message", Kind::Text, "What the agent is told beside."),
+        ])),
+        "What may not reach what.",
+    ),
+];
+
 /// The whole document.
 pub const ROOT: &[Field] = &[
     enforced(field("$schema", Kind::Text, "The JSON Schema, for editors.")),
@@ -234,15 +250,15 @@ pub const ROOT: &[Field] = &[
         ]),
         "Who the agent must be.",
     ),
-    field(
+    enforced(field(
         "grants",
         Kind::Object(&[
-            field("secrets", Kind::Object(SECRETS), "Secrets it may use."),
-            field("apis", Kind::Object(RESOURCES), "APIs it may call."),
-            field("storage", Kind::Object(RESOURCES), "Storage it may use."),
+            field("secrets", Kind::Object(SECRETS), "Secrets it may use: `env:NAME`, `file:PATH`, `vault:PATH`."),
+            field("apis", Kind::Object(RESOURCES), "APIs it may call: `https://host/path/*`."),
+            field("storage", Kind::Object(RESOURCES), "Storage it may use: `s3://bucket/*`."),
         ]),
-        "Resources the agent's identity may use.",
-    ),
+        "Resources the agent's identity may use: spec/grants.md.",
+    )),
     enforced(field("limits", Kind::Object(LIMITS), "How much a session may use: spec/limits.md.")),
     enforced(field(
         "tools",
@@ -263,6 +279,11 @@ pub const ROOT: &[Field] = &[
         "File access, as globs relative to the policy's folder.",
     )),
     enforced(field("domains", Kind::Object(ALLOW_DENY), "Network access, by host name.")),
+    enforced(field(
+        "dataFlow",
+        Kind::Object(DATA_FLOW),
+        "What was read decides what may be written and sent. An extension: spec/flow.md.",
+    )),
     enforced(field(
         "consequences",
         Kind::Object(CONSEQUENCES),

@@ -16,10 +16,10 @@ const MAX_PATCH: usize = 4 << 20;
 impl Survey<'_> {
     pub(super) fn repository(&mut self, act: &RepositoryUse, moved: bool) {
         let needs = match act.act {
-            RepositoryAct::Contact => self.policy.domains.any(),
+            RepositoryAct::Contact => self.policy.domains.any() || self.policy.flow.any(),
             RepositoryAct::Patch | RepositoryAct::Alias => true,
             _ if writes(act.act) => self.forbids_writing(),
-            _ => !self.policy.files.deny.is_empty(),
+            _ => !self.policy.files.deny.is_empty() || self.policy.flow.any(),
         };
         if !needs {
             return;
@@ -82,7 +82,8 @@ impl Survey<'_> {
 
     fn forbids_writing(&self) -> bool {
         let files = &self.policy.files;
-        !files.deny.is_empty() || !files.read_only.is_empty() || !self.setting.protected.is_empty()
+        let ruled = !files.deny.is_empty() || !files.read_only.is_empty() || self.policy.flow.any();
+        ruled || !self.setting.protected.is_empty()
     }
 
     fn look(&mut self, look: &Look<'_>) {
