@@ -1,5 +1,6 @@
 //! The command line, typed.
 
+mod agentflow;
 mod attestation;
 mod claims;
 mod evaluate;
@@ -16,6 +17,7 @@ use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand,
 use writ_clients::mcp::NAME as NO_HOOKS;
 use writ_clients::{CLIENTS, DEFAULT};
 
+pub use agentflow::{AgentflowCommand, StartArgs, StartFormat, VerifyRunArgs};
 pub use attestation::{
     AttestArgs, AttestationCommand, GateArgs, InstanceArgs, KeyArgs, KeyListArgs, LifeCommand, TrustArgs,
 };
@@ -150,6 +152,9 @@ pub enum Command {
         approve --list       what was approved and has not run yet\n  writ approve --revoke 3f9a1c02"
     )]
     Approve(ApproveArgs),
+    /// Begin a run of a workflow under a policy, and verify it.
+    #[command(subcommand)]
+    Agentflow(AgentflowCommand),
     /// Show what a session used of its limits, or raise one.
     #[command(subcommand)]
     Limits(LimitsCommand),
@@ -238,6 +243,9 @@ pub struct InitArgs {
     /// Write a policy that decides and records everything, and stops nothing.
     #[arg(long, conflicts_with = "undo")]
     pub observe: bool,
+    /// Have git run `writ agentflow verify` before each push.
+    #[arg(long, conflicts_with = "undo")]
+    pub pre_push: bool,
     /// Version of the agent client (`2.1.329`); the client is asked when left out.
     #[arg(long, value_name = "VERSION")]
     pub client_version: Option<String>,

@@ -1,5 +1,6 @@
 //! One file per command, and the match that finds it.
 
+mod agentflow;
 mod approve;
 mod attest;
 mod attestation;
@@ -21,6 +22,7 @@ mod mcp;
 mod mcp_pins;
 mod mcp_proxy;
 mod policy;
+mod pre_push;
 mod prices;
 mod relying_party;
 mod run;
@@ -71,6 +73,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Claims(args) => claims::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Agentflow(command) => agentflow::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "writ", &mut script);

@@ -5,6 +5,7 @@
 //! and claims rest on what they name, and which calls did nobody see. Never repairs. Invariant: the ledger is read once, piece by piece, and never held whole. Page:
 //! `spec/verify.md`.
 
+pub mod agentflow;
 pub mod claims;
 mod confined;
 mod coverage;
