@@ -82,7 +82,8 @@ fn only_variables_that_are_allowed() {
             ("echo $HOME $PWD $CI $EDITOR", Allow),
             ("cat .env", Deny),
             ("cat ~/.ssh/id_ed25519", Deny),
-            ("cat .env.example src/main.rs", Allow),
+            ("cat .env.example src/main.rs /etc/ssl/cert.pem", Allow),
+            ("cat privkey.pem", Deny),
             ("vault kv get secret/x", Deny),
         ],
     );

@@ -66,7 +66,7 @@ const NAMES: [&str; 12] = [
     "secrets.json",
 ];
 /// How such names end.
-const ENDINGS: [&str; 6] = [".pem", ".key", ".p12", ".pfx", ".jks", ".keystore"];
+const ENDINGS: [&str; 5] = [".key", ".p12", ".pfx", ".jks", ".keystore"];
 /// Examples are no secrets.
 const EXAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".pub"];
 
@@ -83,6 +83,8 @@ pub fn is_secret_file(path: &str, home: Option<&str>) -> bool {
     let at_home = home.is_some_and(|home| AT_HOME.iter().any(|place| below(&format!("{home}/{place}"))));
     let name = path.rsplit('/').next().unwrap_or_default();
     let named = NAMES.contains(&name) || name.starts_with(".env.") || ENDINGS.iter().any(|end| name.ends_with(end));
+    // Most of these are certificates, which are no secrets.
+    let named = named || name.ends_with(".pem") && name.contains("key");
     let example = EXAMPLES.iter().any(|end| name.ends_with(end));
     !example && (named || at_home || ANYWHERE.iter().any(|place| below(place)))
 }
