@@ -176,10 +176,8 @@ impl Survey<'_> {
         });
         let text: String = texts.collect();
         for piece in text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | '(' | ')' | ';')) {
-            if let Some((scheme, _)) = piece.split_once("://") {
-                if self.is_store(scheme) {
-                    self.url_text(piece, Some(span));
-                }
+            if piece.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
+                self.url_text(piece, Some(span));
             }
         }
         if !self.policy.grants.of(Kind::Secrets).any() && !self.policy.flow.any() {
