@@ -7,8 +7,8 @@
 use writ_core::{Decision, Matched, Reason, Subject, Verdict};
 
 use crate::facts::Facts;
-use crate::flow::{self, Flow};
-use crate::judge::{judge_alone, refusals};
+use crate::flow::Flow;
+use crate::judge::{flow_refusals, judge_alone, refusals};
 use crate::limits::{Action, Tally};
 use crate::policy::Policy;
 use crate::protect::Setting;
@@ -74,7 +74,7 @@ pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally<'_>) -> Decis
         all_name_it &= !judged.is_empty();
         // A policy of one kind of agent gave no labels to what the others did.
         let unseen = layer.uncounted && own.calls + own.turns > 0;
-        let judged = judged.into_iter().chain(flow::refusals(layer.policy, &flow, own, unseen));
+        let judged = judged.into_iter().chain(flow_refusals(layer.policy, &flow, own, unseen));
         reasons.extend(judged.map(|reason| named_in(layer.name, reason)));
     }
     // What not every layer names is allowed by no rule: it is the client's affair.

@@ -1,7 +1,7 @@
 //! `writ status`: which policy governs here, and how the newest session stands.
 
 use serde::Serialize;
-use writ_core::Timestamp;
+use writ_core::{SessionId, Timestamp};
 use writ_engine::claims::Enforced;
 use writ_engine::governing::layers::LayerRef;
 use writ_engine::governing::{self, Governing, Trust, unenforced};
@@ -11,6 +11,7 @@ use writ_engine::session::{rows, stands};
 use writ_engine::verify::{self, VerifyError};
 
 use writ_policy::Enforce;
+use writ_store::Store;
 
 use crate::args::{Format, FormatArgs};
 use crate::commands::doctor::hooks::{self, Look};
@@ -72,9 +73,7 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         _ => None,
     };
     let used = newest.as_ref().and_then(|id| limits_of(&store, id, Timestamp::now()).ok().flatten());
-    let client = newest.as_ref().and_then(|id| store.first_row(id).ok().flatten());
-    let client = client.and_then(|genesis| rows::client(&genesis.detail).ok());
-    let idle = governing.as_ref().map(|governing| unenforced::of(governing, client)).unwrap_or_default();
+    let idle = governing.as_ref().map(|governing| idle(governing, &store, newest.as_ref())).unwrap_or_default();
     if args.format == Format::Json {
         let problems = hooks.iter().filter(|finding| !finding.good);
         output::print_json(&Status {
@@ -116,6 +115,12 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         observed.lines().iter().for_each(|line| output::line(format!("         {}", output::plain(line))));
     }
     Ok(())
+}
+
+/// What nothing enforces, with the client of the newest session.
+fn idle(governing: &Governing, store: &Store, newest: Option<&SessionId>) -> Vec<String> {
+    let genesis = newest.and_then(|id| store.first_row(id).ok().flatten());
+    unenforced::of(governing, genesis.and_then(|genesis| rows::client(&genesis.detail).ok()))
 }
 
 fn show_session(session: &Listed) {

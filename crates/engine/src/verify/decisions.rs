@@ -258,10 +258,7 @@ impl<'a> Replay<'a> {
             expected.refuse_call();
         }
         if decision.verdict != Verdict::Deny {
-            let flows = judged.iter().map(|layer| layer.facts.flow());
-            if self.taint.take(&Flow::all(std::iter::once(facts.flow()).chain(flows))) {
-                expected.taint = Some(taint::digest(&self.taint));
-            }
+            take(&mut self.taint, &facts, &judged, expected);
         }
         let rules = Named { root: policy, layers: &judged, policies: &self.policies, path: root };
         self.observed.take(row, &rules, mode == Enforce::Observe);
@@ -330,6 +327,14 @@ impl Rules for Named<'_> {
         let Some((name, pointer)) = rule.split_once(":/") else { return self.root.rule_text(rule) };
         let layer = self.layers.iter().find(|layer| layer.name == name)?;
         self.policies.get(self.path, layer.file)?.rule_text(&format!("/{pointer}"))
+    }
+}
+
+/// Takes in what a call did that may have run.
+fn take(taint: &mut Taint, facts: &Facts, judged: &[Judged], expected: &mut State) {
+    let flows = judged.iter().map(|layer| layer.facts.flow());
+    if taint.take(&Flow::all(std::iter::once(facts.flow()).chain(flows))) {
+        expected.taint = Some(taint::digest(taint));
     }
 }
 

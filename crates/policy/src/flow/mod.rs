@@ -1,6 +1,6 @@
 //! Which labels the policy gives to what is read and written (`dataFlow.classify`), and which may not reach which (`flowRules`).
 //!
-//! Owns the reading of the member, what a session has taken in ([`Taint`]), and the judgement. Finds nothing in a call itself. Invariant:
+//! Owns the reading of the member and what a session has taken in ([`Taint`]); judges nothing. Finds nothing in a call itself. Invariant:
 //! what was taken in is never forgotten, and what may have been is held against every rule, as a doubt. Page: `spec/flow.md`.
 
 mod entry;
@@ -9,12 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use writ_core::json::{Object, Value};
-use writ_core::{Matched, Reason, Subject, Verdict};
 
 use crate::error::{Found, did_you_mean};
 use crate::grants::Kind;
-use crate::limits::Tally;
-use crate::policy::Policy;
 use crate::rules::{PathRule, last_word};
 use crate::schema::join;
 
@@ -30,7 +27,8 @@ const LONGEST: usize = 64;
 pub struct DataFlow {
     /// The labels, in the order of their names.
     pub labels: Vec<Label>,
-    rules: Vec<Rule>,
+    /// What may not reach what.
+    pub rules: Vec<Rule>,
 }
 
 /// A label, and what has it.
@@ -56,12 +54,17 @@ impl Label {
     }
 }
 
+/// What has taken in one label may not reach another.
 #[derive(Clone, Debug)]
-struct Rule {
-    pointer: String,
-    from: String,
-    to: String,
-    message: Option<String>,
+pub struct Rule {
+    /// Its JSON pointer.
+    pub pointer: String,
+    /// The label that is taken in.
+    pub from: String,
+    /// The label that it goes to.
+    pub to: String,
+    /// What the agent is told beside.
+    pub message: Option<String>,
 }
 
 /// What a call takes in and where it lets something go, by label; `false` where it only may.
@@ -120,7 +123,8 @@ impl Taint {
         self.0.iter().map(|(label, sure)| (label.as_str(), *sure))
     }
 
-    fn of(&self, label: &str) -> Option<bool> {
+    /// Whether a label was taken in, and whether that is sure.
+    pub fn of(&self, label: &str) -> Option<bool> {
         self.0.get(label).copied()
     }
 }
@@ -190,36 +194,4 @@ impl Rule {
         let message = rule.get("message").and_then(Value::as_str).map(str::to_owned);
         Some(Self { pointer: place.to_owned(), from: from.to_owned(), to: to.to_owned(), message })
     }
-}
-
-/// What a policy's rules say of a call, which takes in and lets go what all policies together label. `unseen` says that there were calls that this policy
-/// gave no labels to.
-pub fn refusals(policy: &Policy, flow: &Flow, tally: Tally<'_>, unseen: bool) -> Vec<Reason> {
-    let say = |rule: &Rule| {
-        let may = |label: &String| flow.may.contains(label).then_some(false);
-        let told = flow.gives.get(&rule.to).copied();
-        let goes = told.max(may(&rule.to))?;
-        // What a program may read by itself counts where it is known to go.
-        let own = flow.takes.get(&rule.from).copied().max(may(&rule.from).filter(|_| told.is_some()));
-        let before = tally.taint.and_then(|taint| taint.of(&rule.from));
-        let unknown = (tally.unread || unseen).then_some(false);
-        let came = own.max(before).max(unknown)?;
-        // Doubt about what a program does is no reason to ask where it is in doubt what was read.
-        told.or(came.then_some(false))?;
-        let verdict = if goes && came { Verdict::Deny } else { Verdict::Ask };
-        let has = if came { "has read" } else { "may have read" };
-        let reaches = if goes { "goes" } else { "may go" };
-        let message = rule.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
-        Some(Reason {
-            verdict,
-            rule: rule.pointer.clone(),
-            matched: Matched { subject: Subject::Policy, text: format!("{}->{}", rule.from, rule.to), span: None },
-            message: format!(
-                "the session {has} what is `{}`, and this {reaches} where it is `{}`{message}",
-                rule.from, rule.to
-            ),
-            instead: format!("a new session that reads nothing of `{}`", rule.from),
-        })
-    };
-    policy.flow.rules.iter().filter_map(say).collect()
 }

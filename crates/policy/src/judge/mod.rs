@@ -3,6 +3,7 @@
 //! Owns the reasons: each rule that speaks becomes one; deny beats ask beats allow (R5). Looks at nothing but policy, setting
 //! and facts. Invariant: facts read back from the record get the same verdict from the same rules. Page: `spec/policy.md`.
 
+mod flows;
 mod limits;
 mod places;
 mod resources;
@@ -18,6 +19,7 @@ use crate::policy::Policy;
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
 
+pub use flows::flow_refusals;
 pub use limits::{near, refusals};
 
 /// Rules that are Writ's own.
