@@ -109,7 +109,9 @@ const WAYS: [(&str, &[&str]); 17] = [
     ("root of a process", &["Q=/proc/$$/root$PWD; BARE $Q/r/.git; EVIL > $Q/r/.git/config"]),
     (
         "behind a link",
-        &["mkdir -p d decoy/.git decoy/r/.git r; ln -s ../d decoy/l; Q=decoy/l/../r; BARE $Q/.git; EVIL > $Q/.git/config"],
+        &[
+            "mkdir -p d decoy/.git decoy/r/.git r; ln -s ../d decoy/l; Q=decoy/l/../r; BARE $Q/.git; EVIL > $Q/.git/config",
+        ],
     ),
     ("link in /tmp", &["ln -s $PWD /tmp/l; BARE /tmp/l/r/.git; EVIL > /tmp/l/r/.git/config"]),
     ("link to a file", &["git init -q r; ln -s r/.git/config y; EVIL > y"]),
@@ -129,14 +131,21 @@ const WAYS: [(&str, &[&str]); 17] = [
             "mv prep evil",
         ],
     ),
-    ("settings made afterwards", &["git init -q r; echo ../../c > r/.git/commondir", "BARE c; rm c/HEAD; EVIL > c/config"]),
+    (
+        "settings made afterwards",
+        &["git init -q r; echo ../../c > r/.git/commondir", "BARE c; rm c/HEAD; EVIL > c/config"],
+    ),
     (
         "blanks in a name",
-        &["git init -q r; mkdir 'x '; mv r/.git/objects r/.git/refs 'x /'; rm r/.git/config; echo '../../x ' > r/.git/commondir; EVIL > 'x /config'"],
+        &[
+            "git init -q r; mkdir 'x '; mv r/.git/objects r/.git/refs 'x /'; rm r/.git/config; echo '../../x ' > r/.git/commondir; EVIL > 'x /config'",
+        ],
     ),
     (
         "a name that is no text",
-        &["git init -q r; X=$(printf 'x\\377'); mkdir $X; mv r/.git/objects r/.git/refs $X/; rm r/.git/config; echo ../../$X > r/.git/commondir; EVIL > $X/config"],
+        &[
+            "git init -q r; X=$(printf 'x\\377'); mkdir $X; mv r/.git/objects r/.git/refs $X/; rm r/.git/config; echo ../../$X > r/.git/commondir; EVIL > $X/config",
+        ],
     ),
     (
         "a name that is too long",
@@ -145,8 +154,10 @@ const WAYS: [(&str, &[&str]); 17] = [
     ),
     (
         "blanks in a name of a repository",
-        &["git init -q t; mkdir r c; mv t/.git/objects t/.git/refs c/; mv t/.git 'g '; rm 'g /config'; echo ../c > 'g /commondir'; \
-           printf 'gitdir: ../g \\n' > r/.git; EVIL > c/config"],
+        &[
+            "git init -q t; mkdir r c; mv t/.git/objects t/.git/refs c/; mv t/.git 'g '; rm 'g /config'; echo ../c > 'g /commondir'; \
+           printf 'gitdir: ../g \\n' > r/.git; EVIL > c/config",
+        ],
     ),
     ("a closed folder", &["mkdir a; git init -q a/r; EVIL > a/r/.git/config; mv a b; ln -s b/r r; chmod 311 b"]),
     ("inside the folder of another", &["BARE .git/x; EVIL > .git/x/config; mkdir r; echo gitdir: ../.git/x > r/.git"]),
@@ -157,7 +168,7 @@ fn what_calls_arm_is_a_plain_repository_when_they_have_ended() {
     for user in WHO {
         let lab = lab("repositories-armed", user);
         let ran = lab.place.folder.join("ran");
-        let bare = "BARE() { mkdir -p $1/objects $1/refs && echo 'ref: refs/heads/main' > $1/HEAD; }";
+        let bare = "BARE() { mkdir ${1%/*} $1 $1/objects $1/refs; echo 'ref: refs/heads/main' > $1/HEAD; }";
         let clean = || {
             let folder = lab.repository();
             let clean = "chmod 755 b; rm -rf r t d decoy prep evil x* 'x ' 'g ' c a b y .git/x";
@@ -166,6 +177,7 @@ fn what_calls_arm_is_a_plain_repository_when_they_have_ended() {
         };
         for (way, lines) in WAYS {
             let said: Vec<String> = lines.iter().map(|line| script(&lab, &format!("{bare}; {line}")).1).collect();
+            assert!(lab.repository().join("r").exists(), "{user} {way}: {said:?}");
             git(&lab, &lab.repository().join("r"), &["status"]);
             assert!(!ran.exists(), "{user} {way}: {said:?}");
             clean();
@@ -191,7 +203,8 @@ fn what_was_left_running_has_armed_is_a_plain_repository_when_the_session_has_en
         let (_, said) =
             script(&lab, "git init -q r; exec 8>>r/.git/config; (sleep 0.5; EVIL >&8) >/dev/null 2>&1 & echo begun");
         assert!(said.contains("begun"), "{said}");
-        let armed = || fs::read_to_string(lab.repository().join("r/.git/config")).is_ok_and(|text| text.contains("touch"));
+        let armed =
+            || fs::read_to_string(lab.repository().join("r/.git/config")).is_ok_and(|text| text.contains("touch"));
         assert!((0..400).any(|_| armed() || sleep(10)), "{user}: nothing was armed");
         lab.place.answer(&lab.place.payload("SessionEnd", r#","reason":"other""#));
         assert!(!armed(), "{user}");
@@ -218,7 +231,10 @@ fn hooks_of_the_users_own_templates_stay() {
         fs::write(lab.place.folder.join(".gitconfig"), config).unwrap();
         let (code, said) = lab.run("git clone -q up.git clone && ls clone/.git/hooks");
         assert!(code == Some(0) && said == "pre-commit\n", "{user}: {said}");
-        let (_, said) = script(&lab, "echo 'touch x' >> clone/.git/hooks/pre-commit; cp clone/.git/hooks/pre-commit clone/.git/hooks/post-merge");
+        let (_, said) = script(
+            &lab,
+            "echo 'touch x' >> clone/.git/hooks/pre-commit; cp clone/.git/hooks/pre-commit clone/.git/hooks/post-merge",
+        );
         assert_eq!(said.matches("writ: moved").count(), 2, "{user}: {said}");
     }
 }
@@ -234,12 +250,17 @@ fn a_work_tree_lies_in_the_repository_that_holds_it() {
         {
             let (_, said) = script(
                 &lab,
-                &format!("{made} && printf '[core]\\n\\tworktree = {tree}\\n' > .git/modules/x/config; cd ..; ls super/.git/modules/x"),
+                &format!(
+                    "{made} && printf '[core]\\n\\tworktree = {tree}\\n' > .git/modules/x/config; cd ..; ls super/.git/modules/x"
+                ),
             );
             assert_eq!(!said.contains("writ: moved"), stays, "{user} {tree}: {said}");
             fs::remove_dir_all(lab.repository().join("super")).unwrap();
         }
-        let (_, said) = script(&lab, "mkdir -p modules/x/objects modules/x/refs; echo x > modules/x/HEAD; printf '[core]\\n\\tworktree = ../../../..\\n' > modules/x/config");
+        let (_, said) = script(
+            &lab,
+            "mkdir -p modules/x/objects modules/x/refs; echo x > modules/x/HEAD; printf '[core]\\n\\tworktree = ../../../..\\n' > modules/x/config",
+        );
         assert!(said.contains("writ: moved"), "{user}: {said}");
     }
 }

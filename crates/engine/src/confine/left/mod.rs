@@ -38,8 +38,10 @@ struct Changed {
     git: BTreeSet<PathBuf>,
     /// Folders that came from elsewhere, with all that is in them.
     moved: BTreeSet<PathBuf>,
-    /// Whether there may be more.
+    /// Whether there may be more anywhere that can be written.
     unseen: bool,
+    /// Whether something was changed, and nobody could tell what.
+    unclear: bool,
     later: BTreeMap<PathBuf, &'static str>,
 }
 
@@ -67,12 +69,15 @@ pub struct RunLater {
     count: usize,
     /// The first of them, and why.
     first: Vec<(String, &'static str)>,
+    /// Whether there may be more: something was changed, and nobody could tell what.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unseen: bool,
 }
 
 impl RunLater {
     /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.count == 0 && !self.unseen
     }
 }
 
@@ -89,7 +94,10 @@ impl Left {
 
     fn told(&self, told: Told<'_>) {
         match told {
-            Told::Unclear => self.unseen(),
+            Told::Unclear => {
+                let mut changed = self.changed();
+                (changed.unseen, changed.unclear) = (true, true);
+            }
             Told::Moved(path) => {
                 let mut changed = self.changed();
                 changed.unseen |= changed.moved.len() >= FOLDERS;
@@ -122,7 +130,7 @@ impl Left {
 
     /// Takes back what is to be taken back, and forgets it. `home` is the user's, whose own templates git copies.
     pub fn settle(&self, confinement: &Confinement, home: Option<&Path>) -> Settled {
-        let Changed { git, moved, unseen, later } = std::mem::take(&mut *self.changed());
+        let Changed { git, moved, unseen, unclear, later } = std::mem::take(&mut *self.changed());
         let mut repositories = Repositories::of(confinement, home);
         if unseen {
             repositories.find_all();
@@ -135,7 +143,8 @@ impl Left {
         // What lies higher is run by more.
         later.sort_by_key(|(path, _)| path.components().count());
         let text = |(path, why): &(PathBuf, &'static str)| (path.to_string_lossy().into_owned(), *why);
-        let later = RunLater { count: later.len(), first: later.iter().take(SAID).map(text).collect() };
+        let later =
+            RunLater { count: later.len(), first: later.iter().take(SAID).map(text).collect(), unseen: unclear };
         Settled { taken_back: repositories.done(), later }
     }
 }
