@@ -2,9 +2,8 @@
 //!
 //! Owns the value that a grant names by its digest. Invariant: what runs is what was granted, byte for byte of its canonical form.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{collections::BTreeMap, fs};
 
 use serde::{Deserialize, Serialize};
 use writ_clients::program::Needs;
