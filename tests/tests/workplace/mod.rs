@@ -15,13 +15,18 @@ pub const SESSION: &str = "workplace";
 pub struct Workplace {
     pub folder: PathBuf,
     writ: PathBuf,
+    /// Whether all is an ordinary user's, where the tests are root's.
+    user: bool,
 }
+
+/// Whom an ordinary user's commands are run as.
+const USER: &str = "12345";
 
 impl Workplace {
     pub fn new(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("repository/src")).unwrap();
-        let place = Self { folder, writ: binary() };
+        let place = Self { folder, writ: binary(), user: false };
         let git = Command::new("git").args(["init", "--quiet"]).current_dir(place.repository()).status();
         assert!(git.expect("this test needs git").success());
         fs::write(place.repository().join(".aflock"), POLICY).unwrap();
@@ -32,11 +37,33 @@ impl Workplace {
         self.folder.join("repository")
     }
 
+    /// Gives all of it to an ordinary user, where the tests are root's.
+    pub fn give(&mut self) {
+        self.user = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+        if self.user {
+            let given = Command::new("chown").args(["-R", &format!("{USER}:{USER}")]).arg(&self.folder).status();
+            assert!(given.unwrap().success());
+        }
+    }
+
+    /// A program, as whoever all of it is.
+    pub fn program(&self, program: &Path) -> Command {
+        if !self.user {
+            return Command::new(program);
+        }
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", USER, "--regid", USER, "--clear-groups", "--"]).arg(program);
+        command
+    }
+
     /// `writ` with these arguments, ready to start, with nothing of this process's environment.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.writ);
+        let mut command = self.program(&self.writ);
         command.args(args).current_dir(self.repository()).env_clear();
         command.env("HOME", &self.folder).env("WRIT_STATE_DIR", self.folder.join("state"));
+        if self.user {
+            command.env("PATH", "/usr/bin:/bin");
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

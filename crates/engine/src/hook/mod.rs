@@ -233,6 +233,7 @@ impl Prepared {
         });
         if matches!(input.kind, EventKind::SessionEnd { .. }) && within.is_none() {
             keeper::retire(store, id);
+            keeper::settle_all(store, id, home);
             if let Some(repository) = &only {
                 left::untie(&repository.join(".git"));
             }

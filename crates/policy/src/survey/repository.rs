@@ -125,6 +125,10 @@ impl Survey<'_> {
         let prefix = look.repo.prefix(look.folder);
         let ignored = if all { Vec::new() } else { look.repo.ignored() };
         let below = |path: &str| path.strip_prefix(look.repo.work.as_str())?.strip_prefix('/').map(str::to_owned);
+        let is_folder = |path: &str| {
+            let found = self.world.resolve(path);
+            found.is_dir && found.path == path
+        };
         let hit = |path: &str| {
             let Some(own) = below(path) else { return false };
             let fact = self.tracked(look, &own, Access::Write, PathKind::Found);
@@ -133,6 +137,8 @@ impl Survey<'_> {
                 && self.is_named(&fact)
                 && look.index.id(&own).is_none()
                 && !is_ignored(&ignored, &own)
+                // Git removes a folder when nothing is left in it.
+                && !is_folder(path)
         };
         if let Search::Done(Some(path)) = find_below(self.world, &look.repo.work, &hit) {
             let own = below(&path).unwrap_or_default();
