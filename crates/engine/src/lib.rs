@@ -15,6 +15,7 @@ mod home;
 pub mod hook;
 pub mod limits;
 pub mod mcp;
+pub mod notary;
 pub mod run;
 pub mod session;
 pub mod setup;

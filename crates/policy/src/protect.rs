@@ -226,6 +226,8 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
                 // What a session may use, and what that costs.
                 Some("limits" | "prices") => !matches!(next(), Some("" | "show")),
+                // What signs for the record.
+                Some("notary") => !matches!(next(), Some("" | "status")),
                 Some("mcp") => match next() {
                     Some("pins") => !matches!(next(), Some("" | "list")),
                     // What a proxy lets through is on record as asked for by a client.
@@ -282,6 +284,8 @@ mod tests {
             "writ limits raise maxSpendUSD 10",
             "writ prices set m --input 0 --output 0",
             "writ prices $X",
+            "writ notary stop",
+            "writ notary run",
             "writ sandbox apply",
             "writ sandbox --color always apply --yes",
             "writ sandbox $X",

@@ -4,6 +4,7 @@ mod attestation;
 mod claims;
 mod evaluate;
 mod limits;
+mod notary;
 mod policy;
 mod sandbox;
 mod serve;
@@ -22,6 +23,7 @@ pub use attestation::{
 pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
+pub use notary::NotaryCommand;
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
 pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
@@ -199,6 +201,9 @@ pub enum Command {
     /// Offer evaluation and verification to agents, as tools of the Model Context Protocol.
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Run, look at and end the process that answers hooks with a key that they cannot reach.
+    #[command(subcommand)]
+    Notary(NotaryCommand),
     /// Verify a session: policy, rows, checkpoints, decisions, coverage.
     #[command(
         after_help = "Examples:\n  writ verify                         the newest session of this repository\n  writ verify 7c0f…                   \

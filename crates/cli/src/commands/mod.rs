@@ -20,6 +20,7 @@ mod limits;
 mod mcp;
 mod mcp_pins;
 mod mcp_proxy;
+mod notary;
 mod policy;
 mod prices;
 mod relying_party;
@@ -62,6 +63,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Session(command) => session::run(&command),
         Command::Ledger(command) => ledger::run(&command),
         Command::Mcp(command) => mcp::run(command),
+        Command::Notary(command) => notary::run(command),
         Command::Claim(command) => claim::run(&command),
         Command::Evaluate(command) => evaluate::run(&command),
         Command::Attestation(command) => attestation::run(&command),

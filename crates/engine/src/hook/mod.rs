@@ -6,6 +6,7 @@
 
 mod lifecycle;
 mod stops;
+pub mod wire;
 
 use std::error::Error;
 use std::path::{Component, Path, PathBuf};

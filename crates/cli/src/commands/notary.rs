@@ -1,0 +1,81 @@
+//! `writ notary`: the process that answers hooks.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use writ_engine::Home;
+use writ_engine::notary::ask::{self, Status};
+use writ_engine::notary::door;
+use writ_engine::notary::serve::Notary;
+
+use crate::args::{Format, NotaryCommand};
+use crate::environment;
+use crate::exit::Failure;
+use crate::human_check;
+use crate::output;
+
+/// Runs one of its commands.
+pub fn run(command: NotaryCommand) -> Result<(), Failure> {
+    let home = environment::home();
+    match command {
+        NotaryCommand::Run => serve(home),
+        NotaryCommand::Status(args) => status(&home, args.format),
+        NotaryCommand::Stop => stop(&home),
+    }
+}
+
+fn serve(home: Home) -> Result<(), Failure> {
+    human_check::not_agent("run the notary")?;
+    let socket = socket(&home)?;
+    let notary = Notary::open(home).map_err(Failure::could_not)?;
+    output::line(format!("notary answers at {}", socket.display()));
+    notary.serve().map_err(Failure::could_not)
+}
+
+fn status(home: &Home, format: Format) -> Result<(), Failure> {
+    let Some(status) = ask(home)? else {
+        match format {
+            Format::Json => output::print_json(&Option::<Status>::None),
+            Format::Human => output::line("no notary runs here: hooks decide by themselves (custody: file)"),
+        }
+        return Err(Failure::No);
+    };
+    match format {
+        Format::Json => output::print_json(&status),
+        Format::Human => {
+            output::line(format!("notary    process {} of writ {}", status.process, status.version));
+            output::line(format!("state     {}", status.state.display()));
+            output::line(format!("since     {}", status.since));
+            output::line(format!("answered  {} hook calls", status.answered));
+            output::line(format!("custody   {}", status.custody));
+            if let Some(key) = status.key {
+                output::line(format!("key       {key}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn stop(home: &Home) -> Result<(), Failure> {
+    human_check::not_agent("stop the notary")?;
+    let status = ask(home)?.ok_or_else(|| Failure::could_not("no notary runs here"))?;
+    kill(Pid::from_raw(status.process), Signal::SIGTERM)
+        .map_err(|error| Failure::could_not(format!("cannot end process {}: {error}", status.process)))?;
+    output::line(format!("ended process {}", status.process));
+    Ok(())
+}
+
+/// How the notary here stands, if there is one.
+fn ask(home: &Home) -> Result<Option<Status>, Failure> {
+    match ask::status(&socket(home)?) {
+        Ok(status) => Ok(Some(status)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => Ok(None),
+        Err(error) => Err(Failure::could_not(error)),
+    }
+}
+
+fn socket(home: &Home) -> Result<PathBuf, Failure> {
+    Ok(door::socket(home.state().map_err(Failure::could_not)?))
+}

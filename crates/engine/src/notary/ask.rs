@@ -1,0 +1,114 @@
+//! The hook's side: put the question, take the answer. No thread, no runtime.
+
+use std::io::{self, ErrorKind, Read, Write};
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use writ_core::Digest;
+use writ_core::json;
+
+use super::Surroundings;
+use super::door;
+use crate::Home;
+use crate::hook::wire::{Told, field, put};
+
+/// What every question begins with; a notary of another form of question does not answer.
+pub const MARK: &[u8; 14] = b"writ-notary-1\n";
+/// Asks for an answer to a hook call.
+pub const HOOK: u8 = b'h';
+/// Asks how the notary stands.
+pub const STATUS: u8 = b's';
+/// What the answer to a question begins with.
+pub const ANSWERED: u8 = b'a';
+/// What is said to whoever is not answered here; why comes after.
+pub const NOT_HERE: u8 = b'n';
+/// How long a hook waits; its client waits longer.
+const PATIENCE: Duration = Duration::from_secs(23);
+/// Longest status, and longest reason.
+const MAX_STATUS: u32 = 64 << 10;
+
+/// What came of asking.
+#[derive(Debug)]
+pub enum Asked {
+    /// The notary answered.
+    Told(Told),
+    /// There is none for this hook, and why: it decides by itself.
+    NotThere(String),
+    /// It may have decided, and its answer did not come.
+    Broken(io::Error),
+}
+
+/// Asks the notary of a state folder for the answer to one hook call.
+pub fn ask(home: &Home, client: &str, cwd: &Path, payload: &[u8]) -> Asked {
+    let Some(state) = home.state.as_deref() else { return Asked::NotThere("there is no state folder".to_owned()) };
+    let mut stream = match door::connect(&door::socket(state)) {
+        Ok((stream, _)) => stream,
+        Err(error) => return Asked::NotThere(error.to_string()),
+    };
+    let mut bytes = [MARK.as_slice(), &[HOOK]].concat();
+    let surroundings = json::to_canonical(&Surroundings::of(home, cwd));
+    let fields = [client.as_bytes(), surroundings.as_bytes(), payload];
+    if let Err(error) = fields.into_iter().try_for_each(|field| put(&mut bytes, field)) {
+        return Asked::NotThere(error.to_string());
+    }
+    match exchange(&mut stream, &bytes) {
+        Ok(true) => Told::read(&mut stream).map_or_else(Asked::Broken, Asked::Told),
+        Ok(false) => Asked::NotThere(reason(&mut stream)),
+        Err(error) => Asked::Broken(error),
+    }
+}
+
+/// How a notary stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// Its process, as the kernel tells it.
+    pub process: i32,
+    /// The version of its program.
+    pub version: String,
+    /// Where its state is.
+    pub state: PathBuf,
+    /// When it began.
+    pub since: String,
+    /// Hook calls that it answered.
+    pub answered: u64,
+    /// What keeps its key.
+    pub custody: String,
+    /// Its key, where it has one already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Digest>,
+}
+
+/// Asks a notary how it stands.
+pub fn status(socket: &Path) -> io::Result<Status> {
+    let (mut stream, peer) = door::connect(socket)?;
+    if !exchange(&mut stream, &[MARK.as_slice(), &[STATUS]].concat())? {
+        return Err(io::Error::new(ErrorKind::PermissionDenied, reason(&mut stream)));
+    }
+    let text = field(&mut stream, MAX_STATUS)?;
+    let status: Status = json::from_slice(&text).map_err(io::Error::other)?;
+    Ok(Status { process: peer.pid.as_raw_nonzero().get(), ..status })
+}
+
+/// Puts a whole question and says whether it is answered.
+fn exchange(stream: &mut UnixStream, bytes: &[u8]) -> io::Result<bool> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    // Whoever does not answer here may say so, and go, before it has read everything: what it said counts then.
+    let written = stream.write_all(bytes);
+    let mut first = [0];
+    let read = stream.read_exact(&mut first);
+    match (read, first) {
+        (Ok(()), [ANSWERED]) => written.map(|()| true),
+        (Ok(()), [NOT_HERE]) => Ok(false),
+        (Ok(()), _) => Err(io::Error::new(ErrorKind::InvalidData, "it is no notary")),
+        (Err(error), _) => Err(written.err().unwrap_or(error)),
+    }
+}
+
+fn reason(stream: &mut UnixStream) -> String {
+    let text = field(stream, MAX_STATUS).unwrap_or_default();
+    String::from_utf8(text).unwrap_or_default()
+}

@@ -1,0 +1,175 @@
+//! The notary's side: threads that take questions and answer them.
+//!
+//! Owns the process while it serves; every answer is [`crate::hook`]'s. Refuses strangers before it reads what they ask. Invariant: it keeps
+//! nothing between two calls that the ledger does not hold, so that its death at any moment loses nothing that was answered.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use std::{fs, thread};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use writ_core::Timestamp;
+use writ_core::json;
+use writ_store::{Store, StoreError};
+
+use super::ask::{ANSWERED, HOOK, MARK, NOT_HERE, STATUS, Status};
+use super::{Surroundings, door};
+use crate::hook::wire::{MAX_BYTES, Told, field, put};
+use crate::{Home, NoStateDir, hook};
+
+/// Calls that are answered at a time; the others wait in the socket's queue, in their order.
+const WORKERS: usize = 32;
+/// How long whoever asks may take to say what.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest name of a client.
+const MAX_NAME: u32 = 256;
+/// Longest telling of surroundings.
+const MAX_SURROUNDINGS: u32 = 1 << 20;
+
+/// Why there is no notary.
+#[derive(Debug, thiserror::Error)]
+pub enum NotaryError {
+    /// There is nowhere for it.
+    #[error(transparent)]
+    NoStateDir(#[from] NoStateDir),
+    /// The state folder.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Another one has the folder.
+    #[error("a notary of {} is running already: `writ notary status`", state.display())]
+    Running {
+        /// The state folder.
+        state: PathBuf,
+    },
+    /// The system does not let it.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn io(what: &'static str) -> impl FnOnce(io::Error) -> NotaryError {
+    move |source| NotaryError::Io { what, source }
+}
+
+/// A notary that can be asked. It answers once it [serves](Self::serve).
+pub struct Notary {
+    home: Home,
+    listener: UnixListener,
+    since: Timestamp,
+    answered: AtomicU64,
+    state: PathBuf,
+    /// Held as long as it lives.
+    _lock: File,
+}
+
+impl Notary {
+    /// Takes the state folder, closes the process to others of the same user, and listens.
+    pub fn open(home: Home) -> Result<Self, NotaryError> {
+        let state = home.state()?.to_owned();
+        let store = Store::open(state.clone())?;
+        let Some(lock) = store.try_lock(door::LOCK)? else { return Err(NotaryError::Running { state }) };
+        writ_sandbox::close_to_others().map_err(io("close the process to others"))?;
+        let no_core = Rlimit { current: Some(0), maximum: Some(0) };
+        setrlimit(Resource::Core, no_core).map_err(|error| io("forbid core files")(error.into()))?;
+        let listener = door::bind(&door::socket(&state)).map_err(io("listen"))?;
+        Ok(Self { home, listener, since: Timestamp::now(), answered: AtomicU64::new(0), state, _lock: lock })
+    }
+
+    /// Answers until the process ends.
+    pub fn serve(self) -> Result<(), NotaryError> {
+        let notary = Arc::new(self);
+        let start = |number: usize| {
+            let notary = Arc::clone(&notary);
+            let work = move || notary.work();
+            thread::Builder::new().name(format!("notary-{number}")).spawn(work).map_err(io("start a thread"))
+        };
+        let workers = (0..WORKERS).map(start).collect::<Result<Vec<_>, _>>()?;
+        workers.into_iter().for_each(|worker| drop(worker.join()));
+        Ok(())
+    }
+
+    fn work(&self) {
+        loop {
+            match self.listener.accept() {
+                // Whoever asked and is gone wants no answer.
+                Ok((stream, _)) => drop(self.answer(stream)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    }
+
+    fn answer(&self, mut stream: UnixStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        if let Some(why) = door::stranger(&stream) {
+            return not_here(&mut stream, &why);
+        }
+        let mut begin = [0; MARK.len() + 1];
+        stream.read_exact(&mut begin)?;
+        let Some((kind, mark)) = begin.split_last() else { return Ok(()) };
+        match (mark == MARK, *kind) {
+            (true, HOOK) => self.hook(&mut stream),
+            (true, STATUS) => self.status(&mut stream),
+            (true | false, _) => not_here(&mut stream, "the notary is of another version"),
+        }
+    }
+
+    fn hook(&self, stream: &mut UnixStream) -> io::Result<()> {
+        let client = String::from_utf8(field(stream, MAX_NAME)?).map_err(io::Error::other)?;
+        let surroundings = field(stream, MAX_SURROUNDINGS)?;
+        let payload = field(stream, MAX_BYTES)?;
+        let Some(client) = writ_clients::named(&client) else {
+            return not_here(stream, "the notary does not know this client");
+        };
+        let surroundings: Surroundings = match json::from_slice(&surroundings) {
+            Ok(read) => read,
+            Err(error) => return not_here(stream, &format!("surroundings cannot be read: {error}")),
+        };
+        let cwd = surroundings.cwd.clone();
+        let answer = hook::answer(&payload, client, &surroundings.home(&self.home), &cwd);
+        let told = Told { text: client.render(&answer).into_bytes(), notes: answer.notes.join("\n").into_bytes() };
+        let mut bytes = vec![ANSWERED];
+        told.put(&mut bytes)?;
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        stream.write_all(&bytes)
+    }
+
+    fn status(&self, stream: &mut UnixStream) -> io::Result<()> {
+        let status = Status {
+            process: i32::try_from(std::process::id()).unwrap_or_default(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state: self.state.clone(),
+            since: self.since.to_string(),
+            answered: self.answered.load(Ordering::Relaxed),
+            custody: "file".to_owned(),
+            key: None,
+        };
+        let mut bytes = vec![ANSWERED];
+        put(&mut bytes, json::to_canonical(&status).as_bytes())?;
+        stream.write_all(&bytes)
+    }
+}
+
+impl Drop for Notary {
+    fn drop(&mut self) {
+        // A name that nobody answers is as good as none.
+        fs::remove_file(door::socket(&self.state)).unwrap_or_default();
+    }
+}
+
+/// Tells whoever asks to decide by itself.
+fn not_here(stream: &mut UnixStream, why: &str) -> io::Result<()> {
+    let mut bytes = vec![NOT_HERE];
+    put(&mut bytes, why.as_bytes())?;
+    stream.write_all(&bytes)
+}

@@ -1,0 +1,58 @@
+//! What a hook tells of its surroundings, so that the notary decides as the hook would have.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Home;
+use crate::claim_settings::ClaimSettings;
+
+/// Where a hook runs, and what its environment says. The state folder is not among it: that is the notary's own.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Surroundings {
+    /// The folder it runs in.
+    pub cwd: PathBuf,
+    user: Option<PathBuf>,
+    folders: BTreeMap<String, PathBuf>,
+    search: Vec<PathBuf>,
+    project: Option<PathBuf>,
+    secret_variables: Vec<String>,
+    claims: ClaimSettings,
+    zsh: bool,
+}
+
+impl Surroundings {
+    /// Those of a hook.
+    pub fn of(home: &Home, cwd: &Path) -> Self {
+        Self {
+            cwd: cwd.to_owned(),
+            user: home.user.clone(),
+            folders: home.folders.iter().map(|(client, folder)| ((*client).to_owned(), folder.clone())).collect(),
+            search: home.search.clone(),
+            project: home.project.clone(),
+            secret_variables: home.secret_variables.clone(),
+            claims: home.claims.clone(),
+            zsh: home.zsh,
+        }
+    }
+
+    /// The folders that the engine answers with: the hook's, with the state and the program of the notary.
+    pub fn home(self, notary: &Home) -> Home {
+        let folders = self.folders.into_iter();
+        let folders = folders.filter_map(|(client, folder)| Some((writ_clients::named(&client)?.name(), folder)));
+        Home {
+            user: self.user,
+            folders: folders.collect(),
+            search: self.search,
+            project: self.project,
+            secret_variables: self.secret_variables,
+            claims: self.claims,
+            zsh: self.zsh,
+            // What the notary itself was started with is nobody else's.
+            environment: None,
+            ..notary.clone()
+        }
+    }
+}
