@@ -45,6 +45,14 @@ fn text(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&[output.stdout.clone(), output.stderr.clone()].concat()).into_owned()
 }
 
+/// Ends the agent's turn, which seals the record.
+fn stop(place: &Workplace) {
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+}
+
+/// The key in its file, as without a notary.
+const FILE: [&str; 2] = ["--custody", "file"];
+
 /// The rows without what differs from run to run.
 fn rows(place: &Workplace) -> Vec<String> {
     let ledger = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap();
@@ -76,7 +84,7 @@ fn day(place: &Workplace) -> Vec<String> {
 fn what_a_notary_answers_is_what_the_hook_would_have() {
     let alone = Workplace::new("notary-without");
     let with = Workplace::new("notary-with");
-    let notary = Notary::run(&with, &[]);
+    let notary = Notary::run(&with, &FILE);
     assert_eq!(day(&alone), day(&with));
     assert_eq!(rows(&alone), rows(&with));
     let status = with.writ(&["notary", "status", "--format", "json"]);
@@ -137,58 +145,254 @@ fn an_answer_that_does_not_come_denies() {
     assert!(place.approved().is_empty());
 }
 
-/// Calls of four hooks at a time, while the notary is killed and run again: a call that was let through has its row, once.
-#[test]
-fn no_answered_call_is_lost_to_kills_of_the_notary() {
-    let kills: u64 = env::var("WRIT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(60);
-    let place = Workplace::new("notary-killed");
-    place.start();
+/// What the calls of four hooks at a time came to.
+#[derive(Default)]
+struct Came {
+    allowed: Vec<String>,
+    /// An answer that did not come.
+    broken: u64,
+    /// Denied because the custody was not what the policy wants.
+    closed: u64,
+}
+
+/// Calls of four hooks at a time, while the notary is killed and run again.
+fn kills(place: &Workplace, args: &[&str]) -> Came {
+    let kills: u64 = env::var("WRIT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(40);
     let over = AtomicBool::new(false);
-    let (mut allowed, mut refused) = (Vec::new(), 0);
+    let mut came = Came::default();
     thread::scope(|scope| {
+        let calls = |hook: u64, over: &AtomicBool| {
+            let mut came = Came::default();
+            for call in 0_u64.. {
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let id = format!("{hook}-{call}");
+                let answer = place.answer(&place.write_call(&id, "src/module.rs"));
+                match (answer.contains("the notary, which may have recorded"), answer.contains("/custody")) {
+                    (true, _) => came.broken += 1,
+                    (false, true) => came.closed += 1,
+                    (false, false) => {
+                        assert!(!answer.contains("deny"), "{answer}");
+                        came.allowed.push(id);
+                    }
+                }
+            }
+            came
+        };
         let hooks: Vec<_> = (0..4)
             .map(|hook| {
-                let (place, over) = (&place, &over);
-                scope.spawn(move || {
-                    let (mut allowed, mut refused) = (Vec::new(), 0_u64);
-                    for call in 0_u64.. {
-                        if over.load(Ordering::Relaxed) {
-                            break;
-                        }
-                        let id = format!("{hook}-{call}");
-                        let answer = place.answer(&place.write_call(&id, "src/module.rs"));
-                        if answer.contains("deny") {
-                            assert!(answer.contains("the notary, which may have recorded"), "{answer}");
-                            refused += 1;
-                        } else {
-                            allowed.push(id);
-                        }
-                    }
-                    (allowed, refused)
+                scope.spawn({
+                    let over = &over;
+                    move || calls(hook, over)
                 })
             })
             .collect();
         let mut moment = 0x9e37_79b9_7f4a_7c15_u64;
         for _ in 0..kills {
-            let notary = Notary::run(&place, &[]);
+            let notary = Notary::run(place, args);
             moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             thread::sleep(Duration::from_micros((moment >> 33) % 40_000));
             notary.kill();
         }
         over.store(true, Ordering::Relaxed);
         for hook in hooks {
-            let (some, no) = hook.join().unwrap();
-            allowed.extend(some);
-            refused += no;
+            let one = hook.join().unwrap();
+            came.allowed.extend(one.allowed);
+            (came.broken, came.closed) = (came.broken + one.broken, came.closed + one.closed);
         }
     });
     let rows = place.approved();
     let once: BTreeSet<&String> = rows.iter().collect();
     assert_eq!(once.len(), rows.len(), "a call has two rows");
-    let lost: Vec<&String> = allowed.iter().filter(|id| !once.contains(id)).collect();
+    let lost: Vec<&String> = came.allowed.iter().filter(|id| !once.contains(id)).collect();
     assert!(lost.is_empty(), "{lost:?}");
-    eprintln!("{kills} kills: {} calls let through, {refused} refused", allowed.len());
-    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    eprintln!("{kills} kills: {} let through, {} broken, {} closed", came.allowed.len(), came.broken, came.closed);
+    came
+}
+
+#[test]
+fn no_answered_call_is_lost_to_kills_of_the_notary() {
+    let place = Workplace::new("notary-killed");
+    place.start();
+    assert_eq!(kills(&place, &FILE).closed, 0);
+    stop(&place);
     let verified = place.writ(&["verify", SESSION]);
     assert!(verified.status.success(), "{}", text(&verified));
+}
+
+/// A policy that wants more than a file is closed while no notary answers, and each key that was lost on the way is on record.
+#[test]
+fn a_policy_that_wants_a_notary_is_closed_without_one() {
+    let place = Workplace::new("notary-closed");
+    let policy = r#"{"version":"1.0","name":"kept","custody":"process-memory"}"#;
+    fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+    place.start();
+    let closed = place.answer(&place.write_call("closed", "src/module.rs"));
+    assert!(closed.contains("writ notary run --custody process-memory"), "{closed}");
+    let weak = Notary::run(&place, &FILE);
+    assert!(place.answer(&place.write_call("weak", "src/module.rs")).contains("/custody"));
+    weak.kill();
+    let came = kills(&place, &[]);
+    assert!(came.closed > 0 && !came.allowed.is_empty());
+    stop(&place);
+    let verified = place.writ(&["verify", SESSION]);
+    assert_eq!(verified.status.code(), Some(3), "{}", text(&verified));
+    assert!(text(&verified).contains("custody broke"), "{}", text(&verified));
+    let allowed = place.writ(&["verify", SESSION, "--allow-absent"]);
+    assert!(allowed.status.success(), "{}", text(&allowed));
+}
+
+/// The key of a session's last custody row, as PEM.
+fn key(place: &Workplace) -> String {
+    let ledger = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap();
+    let keys = ledger.lines().filter_map(|row| {
+        let row: serde_json::Value = serde_json::from_str(row).unwrap();
+        row["detail"]["custody"]["key"].as_str().map(str::to_owned)
+    });
+    format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", keys.last().unwrap())
+}
+
+#[test]
+fn a_key_in_memory_is_named_and_its_loss_is_on_record() {
+    let place = Workplace::new("notary-memory");
+    let first = Notary::run(&place, &[]);
+    place.start();
+    place.allowed("one");
+    stop(&place);
+    let notes = fs::read_to_string(place.session().join("checkpoints")).unwrap();
+    assert!(notes.contains("\ncustody process-memory sha256:"), "{notes}");
+    let verified = place.writ(&["verify", SESSION]);
+    assert!(verified.status.success(), "{}", text(&verified));
+    assert!(text(&verified).contains("no process of the agent's own user can read it"), "{}", text(&verified));
+    // The notary's own key, pinned by somebody who saw it: nothing in a file can stand in for it.
+    let pem = place.folder.join("seen.pem");
+    fs::write(&pem, key(&place)).unwrap();
+    let pinned = ["verify", SESSION, "--key", pem.to_str().unwrap()];
+    assert!(place.writ(&pinned).status.success(), "{}", text(&place.writ(&pinned)));
+    first.kill();
+    let second = Notary::run(&place, &[]);
+    place.allowed("two");
+    second.kill();
+    place.allowed("three");
+    stop(&place);
+    let verified = place.writ(&["verify", SESSION]);
+    assert!(text(&verified).contains("custody broke 2 times; now `file`"), "{}", text(&verified));
+    assert_eq!(verified.status.code(), Some(3));
+    assert!(!place.writ(&pinned).status.success(), "a key that was lost signs for nothing that came after");
+}
+
+/// Appends a row that is sealed as any other, as a process past the policy can.
+fn append(place: &Workplace, change: impl FnOnce(&mut serde_json::Value)) {
+    use writ_evidence::row::{Draft, Row, RowDecision};
+    let path = place.session().join("ledger.jsonl");
+    let ledger = fs::read_to_string(&path).unwrap();
+    let last = Row::parse(ledger.lines().last().unwrap().as_bytes()).unwrap();
+    let mut detail = serde_json::json!({ "event": "made-up" });
+    let state = serde_json::from_str::<serde_json::Value>(ledger.lines().last().unwrap()).unwrap();
+    detail["state"] = state["detail"]["state"].clone();
+    change(&mut detail);
+    let draft = Draft {
+        timestamp: last.timestamp,
+        call_id: None,
+        tool_name: None,
+        decision: RowDecision::Checkpoint,
+        denial_reason: None,
+        result_hash: None,
+        detail: writ_core::json::parse(detail.to_string().as_bytes()).unwrap(),
+    };
+    let (_, line) = Row::seal_line(Some(&last), draft).unwrap();
+    fs::write(&path, format!("{ledger}{line}\n")).unwrap();
+}
+
+#[test]
+fn what_another_process_wrote_beside_the_notary_is_named() {
+    let place = Workplace::new("notary-beside");
+    let notary = Notary::run(&place, &[]);
+    place.start();
+    place.allowed("one");
+    append(&place, |_detail| {});
+    place.allowed("two");
+    stop(&place);
+    let verified = place.writ(&["verify", SESSION]);
+    assert!(text(&verified).contains("1 rows were written by other processes"), "{}", text(&verified));
+    assert!(verified.status.success(), "{}", text(&verified));
+    drop(notary);
+}
+
+/// A key is believed only where the machine's own key signed for it at this very row.
+#[test]
+fn a_key_that_nobody_introduced_signs_for_nothing() {
+    let place = Workplace::new("notary-forged");
+    let notary = Notary::run(&place, &[]);
+    place.start();
+    stop(&place);
+    let ledger = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap();
+    let genesis: serde_json::Value = serde_json::from_str(ledger.lines().next().unwrap()).unwrap();
+    let held = genesis["detail"]["state"]["custody"]["key"].clone();
+    assert!(place.writ(&["verify", SESSION]).status.success());
+    // The introduction of the first row, played again at a later one.
+    append(&place, |detail| {
+        detail["event"] = "custody".into();
+        detail["custody"] = genesis["detail"]["custody"].clone();
+        detail["custody"]["before"] = held;
+    });
+    let verified = place.writ(&["verify", SESSION]);
+    assert!(
+        text(&verified).contains("is not signed for by the one that the record is checked with"),
+        "{}",
+        text(&verified)
+    );
+    assert_eq!(verified.status.code(), Some(3));
+    drop(notary);
+}
+
+/// As the same user: the key cannot be read out of the process. As another: the process cannot be reached at all.
+#[test]
+fn nobody_reads_the_key_out_of_the_notary() {
+    if !fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t") {
+        eprintln!("not root: who else could try it is not here");
+        return;
+    }
+    let place = Workplace::new("notary-users");
+    let own = std::process::Command::new("chown").args(["-R", "12345:12345"]).arg(&place.folder).status().unwrap();
+    assert!(own.success());
+    let words = |uid: &str, line: &str| {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid", uid, "--regid", uid, "--clear-groups", "sh", "-c", line]);
+        command.env_clear().env("PATH", env::var_os("PATH").unwrap());
+        command.env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
+        command.current_dir(&place.folder);
+        command
+    };
+    let writ = place.command(&[]).get_program().to_owned();
+    // A folder of root's is not in the way of what is tried.
+    let program = place.folder.join("writ");
+    fs::copy(writ, &program).unwrap();
+    let run = format!("exec {} notary run", program.display());
+    let mut child = words("12345", &run).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let notary = Notary(child);
+    assert!(line.contains("process-memory"), "{line}");
+    let (process, socket) = (notary.0.id(), place.folder.join("state/notary.sock"));
+    let refused = |uid: &str, line: &str| {
+        let output = words(uid, line).output().unwrap();
+        assert!(!output.status.success(), "{uid}: {line}: {}", text(&output));
+    };
+    for uid in ["12345", "12346"] {
+        refused(uid, &format!("head -c 1 /proc/{process}/mem"));
+        refused(uid, &format!("cat /proc/{process}/maps | grep ."));
+        refused(uid, &format!("ls /proc/{process}/fd/"));
+        refused(uid, &format!("cat /proc/{process}/environ | grep ."));
+        refused(uid, &format!("cat /proc/{process}/syscall"));
+    }
+    refused("12346", &format!("kill -9 {process}"));
+    refused("12346", &format!("mv {0} {0}.old", socket.display()));
+    refused("12346", &format!("{} notary status", program.display()));
+    let core = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+    let core = core.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
+    // Their own user they cannot be kept from: it is on record instead.
+    assert!(words("12345", &format!("kill -9 {process}")).status().unwrap().success());
 }

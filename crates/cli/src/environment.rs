@@ -42,6 +42,7 @@ pub fn home() -> Home {
         project,
         secret_variables,
         environment,
+        keeper: None,
         claims,
         zsh: false,
     }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use writ_clients::settings::Places;
 use writ_clients::{CLIENTS, Client};
 
 use crate::claim_settings::ClaimSettings;
+use crate::keeper::Keeper;
 
 /// Reads the variables of the process that asks.
 pub type Environment = fn() -> Vec<(OsString, OsString)>;
@@ -31,6 +33,8 @@ pub struct Home {
     pub secret_variables: Vec<String>,
     /// The variables of the process that asks, read only where a secret's value is among them.
     pub environment: Option<Environment>,
+    /// The key of this process, where it has one: a notary. Else the machine's, in its file.
+    pub keeper: Option<Arc<Keeper>>,
     /// What is enforced of claims.
     pub claims: ClaimSettings,
     /// Whether the client runs its shell lines with zsh, as far as the environment says.

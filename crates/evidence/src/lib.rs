@@ -7,6 +7,7 @@
 pub mod attestation;
 pub mod b64url;
 pub mod checkpoint;
+pub mod custody;
 pub mod dsse;
 pub mod keys;
 pub mod ledger;

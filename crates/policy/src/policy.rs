@@ -1,7 +1,7 @@
 //! A policy: parsed, checked and compiled in one step.
 
 use writ_core::json::{self, Limits, Object, Value};
-use writ_core::{Digest, OWN_TOOLS, Timestamp, Verdict};
+use writ_core::{Custody, Digest, OWN_TOOLS, Timestamp, Verdict};
 
 use crate::domains::Domains;
 use crate::enforce::{Confine, Enforce};
@@ -29,6 +29,7 @@ pub struct Policy {
     pub(crate) tokens: Option<Verdict>,
     limits: Vec<Limit>,
     enforce: Enforce,
+    custody: Custody,
     confine: Option<Confine>,
     sandbox: Sandbox,
     document: Value,
@@ -133,6 +134,7 @@ impl Policy {
             tokens,
             limits: Limit::read_all(&document),
             enforce,
+            custody: member("custody").and_then(|word| Custody::parse(&word)).unwrap_or_default(),
             confine: Confine::read(&document),
             sandbox,
             warnings: reader.warnings,
@@ -197,6 +199,11 @@ impl Policy {
         }
         let text = at.as_str().map(str::to_owned).or_else(|| Some(at.as_u64()?.to_string()))?;
         Some(named.map_or_else(|| text.clone(), |name| format!("{name}: {text}")))
+    }
+
+    /// What has to keep the key that signs the record, at least.
+    pub const fn custody(&self) -> Custody {
+        self.custody
     }
 
     /// When it expires, and the date as it was written.

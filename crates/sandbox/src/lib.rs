@@ -32,3 +32,4 @@ pub use supervise::{
     Act, Asked, Book, Command, Connected, End, Host, Joined, Lease, Listeners, Memory, MemoryHeldBy, Noted, Observer,
     Outcome, Refused, RunError, STAND_IN, Shared, Use, close_to_others, detach, listen, read_now, run, sweep,
 };
+pub use sys::memory::{Locked, SECRET};

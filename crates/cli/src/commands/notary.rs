@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use writ_core::Custody;
 use writ_engine::Home;
 use writ_engine::notary::ask::{self, Status};
 use writ_engine::notary::door;
 use writ_engine::notary::serve::Notary;
 
-use crate::args::{Format, NotaryCommand};
+use crate::args::{Format, NotaryCommand, NotaryRunArgs};
 use crate::environment;
 use crate::exit::Failure;
 use crate::human_check;
@@ -20,17 +21,18 @@ use crate::output;
 pub fn run(command: NotaryCommand) -> Result<(), Failure> {
     let home = environment::home();
     match command {
-        NotaryCommand::Run => serve(home),
+        NotaryCommand::Run(args) => serve(home, &args),
         NotaryCommand::Status(args) => status(&home, args.format),
         NotaryCommand::Stop => stop(&home),
     }
 }
 
-fn serve(home: Home) -> Result<(), Failure> {
+fn serve(home: Home, args: &NotaryRunArgs) -> Result<(), Failure> {
     human_check::not_agent("run the notary")?;
+    let custody = Custody::parse(&args.custody).unwrap_or_default();
     let socket = socket(&home)?;
-    let notary = Notary::open(home).map_err(Failure::could_not)?;
-    output::line(format!("notary answers at {}", socket.display()));
+    let notary = Notary::open(home, custody).map_err(Failure::could_not)?;
+    output::line(format!("notary answers at {} (custody: {custody})", socket.display()));
     notary.serve().map_err(Failure::could_not)
 }
 

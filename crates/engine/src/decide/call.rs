@@ -13,7 +13,9 @@ use writ_evidence::row::RowDecision;
 use writ_policy::{Enforce, Enforced, Facts, Grant, Held, Policy, enforce};
 
 use super::authored;
-use super::outcome::{POLICY_UNUSABLE, and_pending, approved, is_limited, row_decision, rules};
+use super::outcome::{
+    POLICY_UNUSABLE, and_custody, and_pending, approved, is_limited, row_decision, rules, wanted_custody,
+};
 use super::reply::{denial, explain, reply};
 use super::surveyed::{JudgedLayer, Surveyed};
 use crate::attest::proofs::Proof;
@@ -345,6 +347,7 @@ fn decide(
     surveyed.settle(held, session, whole.is_some());
     let decision = surveyed.judge(&session.setting, session.tally());
     let decision = and_pending(decision, session.state.pending);
+    let decision = and_custody(decision, wanted_custody(policies.iter().copied()), session.state.custody());
     let mode = in_force.enforce(caller);
     let (facts, layers, proofs) = surveyed.recorded();
     (judged.facts, judged.layers) = (facts, layers);

@@ -195,6 +195,7 @@ fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -
     let prepared = Prepared::of(input, home, &store, within);
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
     (session.within, session.redefined) = (within.cloned(), redefined);
+    session.take_custody()?;
     if matches!(input.kind, EventKind::PreToolUse(_)) {
         // A call is judged under it anyway; the notice then needs no look of its own.
         let _looked = session.policy().is_ok();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use writ_core::Digest;
 use writ_core::json;
+use writ_core::{Custody, Digest};
 
 use super::Surroundings;
 use super::door;
@@ -75,8 +75,8 @@ pub struct Status {
     /// Hook calls that it answered.
     pub answered: u64,
     /// What keeps its key.
-    pub custody: String,
-    /// Its key, where it has one already.
+    pub custody: Custody,
+    /// Its key, where it has one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Digest>,
 }

@@ -13,13 +13,14 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use writ_core::Timestamp;
 use writ_core::json;
+use writ_core::{Custody, Timestamp};
 use writ_store::{Store, StoreError};
 
 use super::ask::{ANSWERED, HOOK, MARK, NOT_HERE, STATUS, Status};
 use super::{Surroundings, door};
 use crate::hook::wire::{MAX_BYTES, Told, field, put};
+use crate::keeper::{Keeper, KeeperError};
 use crate::{Home, NoStateDir, hook};
 
 /// Calls that are answered at a time; the others wait in the socket's queue, in their order.
@@ -45,6 +46,15 @@ pub enum NotaryError {
     Running {
         /// The state folder.
         state: PathBuf,
+    },
+    /// It has no key.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+    /// Nothing keeps a key so.
+    #[error("there is no notary in custody `{custody}` yet")]
+    Custody {
+        /// How.
+        custody: Custody,
     },
     /// The system does not let it.
     #[error("cannot {what}: {source}")]
@@ -72,14 +82,19 @@ pub struct Notary {
 }
 
 impl Notary {
-    /// Takes the state folder, closes the process to others of the same user, and listens.
-    pub fn open(home: Home) -> Result<Self, NotaryError> {
+    /// Takes the state folder, closes the process to others of the same user, makes its key, and listens.
+    pub fn open(mut home: Home, custody: Custody) -> Result<Self, NotaryError> {
         let state = home.state()?.to_owned();
         let store = Store::open(state.clone())?;
         let Some(lock) = store.try_lock(door::LOCK)? else { return Err(NotaryError::Running { state }) };
         writ_sandbox::close_to_others().map_err(io("close the process to others"))?;
         let no_core = Rlimit { current: Some(0), maximum: Some(0) };
         setrlimit(Resource::Core, no_core).map_err(|error| io("forbid core files")(error.into()))?;
+        home.keeper = match custody {
+            Custody::File => None,
+            Custody::ProcessMemory => Some(Arc::new(Keeper::in_memory()?)),
+            Custody::Pkcs11 | Custody::OtherUser => return Err(NotaryError::Custody { custody }),
+        };
         let listener = door::bind(&door::socket(&state)).map_err(io("listen"))?;
         Ok(Self { home, listener, since: Timestamp::now(), answered: AtomicU64::new(0), state, _lock: lock })
     }
@@ -151,8 +166,8 @@ impl Notary {
             state: self.state.clone(),
             since: self.since.to_string(),
             answered: self.answered.load(Ordering::Relaxed),
-            custody: "file".to_owned(),
-            key: None,
+            custody: self.home.keeper.as_ref().map(|keeper| keeper.custody()).unwrap_or_default(),
+            key: self.home.keeper.as_ref().map(|keeper| keeper.id()),
         };
         let mut bytes = vec![ANSWERED];
         put(&mut bytes, json::to_canonical(&status).as_bytes())?;

@@ -3,6 +3,7 @@
 //! Owns the order of things on every hook call; decides nothing. While a [`Session`] lives, no other process can append to
 //! its ledger, so the state it read is the state its next row follows.
 
+pub mod custody;
 pub mod observed;
 mod open;
 mod policy;
@@ -119,13 +120,17 @@ impl<'a> Session<'a> {
     /// Appends a row that carries the state on; names and ids of calls go without their tokens (R8). Durable on return.
     pub fn append(&mut self, draft: Draft) -> Result<u64, SessionError> {
         let draft = self.carrying(draft);
-        Ok(self.guard.append(draft)?.sequence)
+        let sequence = self.guard.append(draft)?.sequence;
+        self.wrote();
+        Ok(sequence)
     }
 
     /// The same, durable with the next row.
     pub fn append_unflushed(&mut self, draft: Draft) -> Result<u64, SessionError> {
         let draft = self.carrying(draft);
-        Ok(self.guard.append_unflushed(draft)?.sequence)
+        let sequence = self.guard.append_unflushed(draft)?.sequence;
+        self.wrote();
+        Ok(sequence)
     }
 
     fn carrying(&self, mut draft: Draft) -> Draft {

@@ -11,6 +11,7 @@ use writ_evidence::row::Draft;
 use writ_policy::Setting;
 use writ_store::{LedgerGuard, Store};
 
+use super::custody::Named;
 use super::policy::{Wanted, first_policy, named_policy};
 use super::state::{State, StateError};
 use super::{Session, SessionError, UNGOVERNED, namespace, rows};
@@ -97,6 +98,7 @@ impl<'a> Session<'a> {
             guard,
             in_force: OnceCell::new(),
         };
+        session.state.custody = session.held();
         session.keep_policy(&governing)?;
         let governed = Governed::of(input, &session, &governing);
         let draft =
@@ -131,6 +133,7 @@ impl<'a> Session<'a> {
             guard,
             in_force: OnceCell::new(),
         };
+        session.state.custody = session.held();
         let genesis = Genesis::of(input, &session)?;
         let draft = session.event("session-start", genesis);
         session.begin(draft, &input.cwd)?;
@@ -193,6 +196,8 @@ struct Genesis<'a> {
     cwd: &'a str,
     setting: &'a Setting,
     key: Digest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custody: Option<Named>,
 }
 
 /// What it says beside that of one under policy.
@@ -227,6 +232,7 @@ impl<'a> Genesis<'a> {
             cwd: &input.cwd,
             setting: &session.setting,
             key: key.public().key_id(),
+            custody: session.introduced()?,
         })
     }
 }

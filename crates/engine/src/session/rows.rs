@@ -36,6 +36,10 @@ pub const TURN_ENDED: &str = "turn-ended";
 pub const NEAR: &str = "limit-near";
 /// The event of the row of a limit that a human raised.
 pub const RAISED: &str = "limit-raised";
+/// The event of the row from which on another key signs.
+pub const CUSTODY: &str = "custody";
+/// The event of the row about rows that another process wrote than the one that signs.
+pub const BESIDE: &str = "rows-beside";
 /// The event of the row that names the prices.
 pub const PRICED: &str = "prices";
 /// The client of a session in which a command was run that is no client.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
-use writ_core::{Digest, Timestamp};
+use writ_core::{Custody, Digest, Timestamp};
 use writ_policy::{Measure, Raised, Refused, Tally, Usage};
 
 use crate::governing::in_force::PolicyRef;
@@ -58,6 +58,15 @@ pub struct Blocks {
     pub agents: Digest,
 }
 
+/// A key that signs, and what keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// What keeps it.
+    pub kept: Custody,
+    /// It.
+    pub key: Digest,
+}
+
 /// What the last self-test of the session's sandbox came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tested {
@@ -101,6 +110,9 @@ pub struct State {
     /// The last self-test of its sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<Tested>,
+    /// The key that signs, where it is not the machine's own in its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custody: Option<Held>,
     /// What it used by its client's own word, where its policy limits that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -134,6 +146,11 @@ pub struct StateError {
 }
 
 impl State {
+    /// What keeps the key that signs.
+    pub fn custody(&self) -> Custody {
+        self.custody.as_ref().map(|held| held.kept).unwrap_or_default()
+    }
+
     /// What the session has used, so many milliseconds after it began, for the policies' limits.
     pub fn tally(&self, millis: u64) -> Tally<'_> {
         Tally {
@@ -180,6 +197,7 @@ impl State {
             pending: false,
             tested: None,
             usage: None,
+            custody: None,
             prices: None,
             raised: Raised::new(),
             refused: None,

@@ -20,7 +20,6 @@ const MOST: usize = 20;
 /// The claims on record, checked one by one.
 pub struct Claims<'a> {
     folder: &'a Path,
-    key: Option<&'a PublicKey>,
     count: u64,
     false_done: u64,
     blocked: u64,
@@ -33,15 +32,15 @@ pub struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    /// Claims whose statements lie in `folder`, signed with `key`.
-    pub fn of(folder: &'a Path, key: Option<&'a PublicKey>) -> Self {
+    /// Claims whose statements lie in `folder`.
+    pub fn of(folder: &'a Path) -> Self {
         let (told, standing) = (Vec::new(), Vec::new());
         let (wrong, further) = (Tally::new(), (HashMap::new(), 0));
-        Self { folder, key, count: 0, false_done: 0, blocked: 0, told, wrong, standing, further }
+        Self { folder, count: 0, false_done: 0, blocked: 0, told, wrong, standing, further }
     }
 
-    /// Takes the next row.
-    pub fn row(&mut self, row: &Row) {
+    /// Takes the next row, and the key that signs there.
+    pub fn row(&mut self, row: &Row, key: Option<&PublicKey>) {
         if event(row) != "claim" {
             return;
         }
@@ -51,7 +50,7 @@ impl<'a> Claims<'a> {
         if self.told.len() < MOST {
             self.told.push(tell(row));
         }
-        if let Err(why) = statement(row, self.folder, self.key) {
+        if let Err(why) = statement(row, self.folder, key) {
             self.wrong.add(row.sequence, &why);
         }
         let agent = row.detail.get("claim").and_then(|claim| claim.get("agent")).and_then(Value::as_str);

@@ -24,7 +24,7 @@ use crate::governing::in_force::PolicyRef;
 use crate::governing::protect;
 use crate::session::millis_between;
 use crate::session::observed::Observed;
-use crate::session::rows::{PRICED, UNREADABLE, event};
+use crate::session::rows::{CUSTODY, PRICED, UNREADABLE, event};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
 
@@ -107,7 +107,8 @@ impl<'a> Replay<'a> {
     fn check(&mut self, row: &Row, after: Option<&State>) -> Result<(), String> {
         let after = after.ok_or("it holds no readable state")?;
         let Some(before) = self.before.clone() else {
-            let fresh = State { pending: after.pending, ..State::fresh(after.policy.clone()) };
+            let custody = after.custody.clone();
+            let fresh = State { pending: after.pending, custody, ..State::fresh(after.policy.clone()) };
             self.session = row.detail.get("session").and_then(Value::as_str).unwrap_or_default().to_owned();
             let genesis = event(row) == "session-start" && *after == fresh;
             return if genesis { Ok(()) } else { Err("the ledger does not begin with a session's start".to_owned()) };
@@ -148,6 +149,8 @@ impl<'a> Replay<'a> {
             (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => {
                 expected.told = self.policies.tell(row)?;
             }
+            // Whether it is what the row introduces, its own phase asks.
+            (RowDecision::Checkpoint, CUSTODY) => expected.custody.clone_from(&after.custody),
             (RowDecision::Checkpoint, PRICED) => expected.prices = digest(row.detail.get("prices")),
             (RowDecision::Checkpoint, "policy-accepted") => {
                 self.policies.accept();
@@ -220,12 +223,14 @@ impl<'a> Replay<'a> {
         }
         let policies = self.policies.all(root, accepted.file, &judged)?;
         let mode = Enforce::strictest(policies.iter().map(|policy| policy.enforce()));
+        let wanted = outcome::wanted_custody(policies.iter().copied());
         let mut policies = policies.into_iter();
         let policy = policies.next().ok_or("no policy")?;
         let mut layers = vec![Layer::own(policy, &facts)];
         layers.extend(judged.iter().zip(policies).map(|(layer, policy)| layer.layer(policy)));
         let tally = before.tally(millis_between(self.began, row.timestamp));
         let mut decision = outcome::and_pending(judge(&layers, &setting, tally), before.pending);
+        decision = outcome::and_custody(decision, wanted, before.custody());
         let action = self.action(row, &accepted, &judged)?;
         if digest(row.detail.get("action")) != Some(action) {
             return Err("its action is not what its members make it".to_owned());

@@ -8,6 +8,7 @@
 pub mod claims;
 mod confined;
 mod coverage;
+mod custody;
 mod decisions;
 mod evidence;
 mod key;
@@ -106,7 +107,7 @@ pub fn ledger(file: &Path, folder: &Path, home: &Home) -> Result<Report, VerifyE
         return Err(VerifyError::Io { path: file.to_owned(), source });
     }
     let evidence = Evidence::open(file, folder, home, &Options::default(), None)?;
-    let checked = evidence.read(false, &mut |_row| {})?;
+    let checked = evidence.read(false, &mut |_row, _key| {})?;
     let mut report = evidence.report(&checked, evidence.chain_phases(&checked));
     report.chain_only = true;
     Ok(report)
@@ -127,17 +128,17 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut named = policies::Named::default();
     let mut replay = decisions::Replay::new(&kept);
     let mut chains = verdicts::Chains::of(folder, evidence.id(), &own);
-    let mut claims = claims::Claims::of(folder, evidence.key());
+    let mut claims = claims::Claims::of(folder);
     let mut confined = confined::Confined::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());
     let mut used = limits::Used::default();
-    let checked = evidence.read(true, &mut |row| {
+    let checked = evidence.read(true, &mut |row, key| {
         let state = State::from_detail(&row.detail);
         if let Some(state) = &state {
             named.row(state);
         }
         chains.row(row);
-        claims.row(row);
+        claims.row(row, key);
         confined.row(row);
         seen.row(row);
         used.row(row, state.as_ref());

@@ -1,5 +1,7 @@
 //! Every member of a policy document: the one place that knows their names.
 
+use writ_core::Custody;
+
 use super::{Field, Kind, enforced, field, required};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
@@ -277,6 +279,11 @@ pub const ROOT: &[Field] = &[
         "enforce",
         Kind::OrObject(&Kind::Word(&["decide", "observe", "calls"]), ENFORCE),
         "`observe` decides and records, and stops only what would touch the policy, the record, its keys or the hooks; `calls` runs each shell call in a sandbox. An extension.",
+    )),
+    enforced(field(
+        "custody",
+        Kind::Word(&Custody::WORDS),
+        "What has to keep the key that signs the record, at least; under less every call is denied. An extension: spec/notary.md.",
     )),
     enforced(field("claims", Kind::Object(CLAIMS), "What an agent's DONE is worth. An extension: spec/claims.md.")),
     field("requiredAttestations", NAMES, "Steps that must leave an attestation."),
