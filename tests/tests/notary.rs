@@ -396,3 +396,42 @@ fn nobody_reads_the_key_out_of_the_notary() {
     // Their own user they cannot be kept from: it is on record instead.
     assert!(words("12345", &format!("kill -9 {process}")).status().unwrap().success());
 }
+
+/// Posts a payload as a client does, and gives status and answer.
+fn post(port: u16, path: &str, token: Option<&str>, payload: &str) -> (String, String) {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    let length = payload.len();
+    let head = format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{token}");
+    write!(stream, "{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{payload}").unwrap();
+    let mut all = String::new();
+    stream.read_to_string(&mut all).unwrap();
+    let (head, body) = all.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+/// A client lets a tool run when the answer to its post is no success: so whoever may not ask is told so with a success that denies.
+#[test]
+fn hooks_that_are_posted_are_answered_with_success_and_denied_without_the_token() {
+    let place = Workplace::new("notary-http");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let notary = Notary::run(&place, &["--http", &format!("127.0.0.1:{port}")]);
+    place.start();
+    let token = fs::read_to_string(place.folder.join("state/notary.token")).unwrap();
+    let hook = "/hook/claude-code";
+    let (status, allowed) = post(port, hook, Some(&token), &place.write_call("posted", "src/module.rs"));
+    assert!(status.contains("200") && !allowed.contains("deny"), "{status} {allowed}");
+    let (status, denied) = post(port, hook, Some(&token), &place.write_call("denied", ".env"));
+    assert!(status.contains("200") && denied.contains(r#""permissionDecision":"deny""#), "{status} {denied}");
+    for wrong in [None, Some("wrong"), Some("")] {
+        let (status, denied) = post(port, hook, wrong, &place.write_call("stranger", "src/module.rs"));
+        assert!(status.contains("200") && denied.contains(r#""permissionDecision":"deny""#), "{status} {denied}");
+        assert!(denied.contains("notary.token"), "{denied}");
+    }
+    assert!(post(port, "/hook/nobody", Some(&token), "{}").0.contains("404"));
+    assert_eq!(place.approved(), ["posted"]);
+    drop(notary);
+    let elsewhere = place.writ(&["notary", "run", "--http", "0.0.0.0:0"]);
+    assert_eq!(elsewhere.status.code(), Some(2), "{}", text(&elsewhere));
+}

@@ -1,5 +1,7 @@
 //! `writ notary`
 
+use std::net::SocketAddr;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Subcommand};
 
@@ -10,6 +12,9 @@ pub struct NotaryRunArgs {
     /// What keeps the key that signs: a file, or the memory of this process.
     #[arg(long, default_value = "process-memory", value_parser = PossibleValuesParser::new(["file", "process-memory"]))]
     pub custody: String,
+    /// Also answer hooks that are posted to this address, which has to be loopback: `127.0.0.1:7415`.
+    #[arg(long, value_name = "ADDRESS")]
+    pub http: Option<SocketAddr>,
 }
 
 #[derive(Subcommand, Debug)]

@@ -1,15 +1,19 @@
 //! `writ notary`: the process that answers hooks.
 
 use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use writ_clients::Client;
 use writ_core::Custody;
 use writ_engine::Home;
 use writ_engine::notary::ask::{self, Status};
 use writ_engine::notary::door;
-use writ_engine::notary::serve::Notary;
+use writ_engine::notary::serve::{Notary, TOKEN};
 
 use crate::args::{Format, NotaryCommand, NotaryRunArgs};
 use crate::environment;
@@ -31,9 +35,28 @@ fn serve(home: Home, args: &NotaryRunArgs) -> Result<(), Failure> {
     human_check::not_agent("run the notary")?;
     let custody = Custody::parse(&args.custody).unwrap_or_default();
     let socket = socket(&home)?;
-    let notary = Notary::open(home, custody).map_err(Failure::could_not)?;
+    let listener = args.http.map(listen).transpose()?;
+    let notary = Arc::new(Notary::open(home, custody).map_err(Failure::could_not)?);
+    if let Some(listener) = listener {
+        let (address, token) = (listener.local_addr()?, notary.token().map_err(Failure::could_not)?);
+        let answering = Arc::clone(&notary);
+        let answers = Box::new(move |client: &'static dyn Client, payload: &[u8]| answering.posted(client, payload));
+        thread::Builder::new().name("http".to_owned()).spawn(move || {
+            if let Err(error) = writ_service::notary::serve(listener, &token, answers) {
+                output::note(format!("{} no more hooks over HTTP: {error}", output::bad("error:")));
+            }
+        })?;
+        output::note(format!("hooks are posted to http://{address}/hook/CLIENT, with the token in {TOKEN}"));
+    }
     output::line(format!("notary answers at {} (custody: {custody})", socket.display()));
     notary.serve().map_err(Failure::could_not)
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    if !address.ip().is_loopback() {
+        return Err(Failure::Usage(format!("{address} is not loopback: hooks are answered on this machine alone")));
+    }
+    TcpListener::bind(address).map_err(|error| Failure::could_not(format!("cannot listen on {address}: {error}")))
 }
 
 fn status(home: &Home, format: Format) -> Result<(), Failure> {

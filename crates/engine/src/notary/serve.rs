@@ -6,15 +6,17 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
+use writ_clients::Client;
 use writ_core::json;
 use writ_core::{Custody, Timestamp};
+use writ_evidence::keys;
 use writ_store::{Store, StoreError};
 
 use super::ask::{ANSWERED, HOOK, MARK, NOT_HERE, STATUS, Status};
@@ -27,6 +29,10 @@ use crate::{Home, NoStateDir, hook};
 const WORKERS: usize = 32;
 /// How long whoever asks may take to say what.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The file that holds the token of hooks over HTTP.
+pub const TOKEN: &str = "notary.token";
+/// Longest token.
+const MAX_TOKEN: u64 = 4096;
 /// Longest name of a client.
 const MAX_NAME: u32 = 256;
 /// Longest telling of surroundings.
@@ -99,11 +105,31 @@ impl Notary {
         Ok(Self { home, listener, since: Timestamp::now(), answered: AtomicU64::new(0), state, _lock: lock })
     }
 
+    /// The token that hooks show that come over HTTP; made where there is none, in a file of the owner's alone.
+    pub fn token(&self) -> Result<String, NotaryError> {
+        let path = self.state.join(TOKEN);
+        match writ_store::regular_file::text(&path, MAX_TOKEN) {
+            Ok(text) => return Ok(text.trim().to_owned()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(io("read the token")(error)),
+        }
+        let random = keys::random().map_err(KeeperError::Key)?;
+        let token = format!("{random:032x}");
+        Store::open(self.state.clone())?.keep(TOKEN, token.as_bytes())?;
+        Ok(token)
+    }
+
+    /// Answers a hook that did not say where it runs: with what the notary's own environment says.
+    pub fn posted(&self, client: &'static dyn Client, payload: &[u8]) -> String {
+        let answer = hook::answer(payload, client, &self.home, Path::new("/"));
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        client.render(&answer)
+    }
+
     /// Answers until the process ends.
-    pub fn serve(self) -> Result<(), NotaryError> {
-        let notary = Arc::new(self);
+    pub fn serve(self: Arc<Self>) -> Result<(), NotaryError> {
         let start = |number: usize| {
-            let notary = Arc::clone(&notary);
+            let notary = Arc::clone(&self);
             let work = move || notary.work();
             thread::Builder::new().name(format!("notary-{number}")).spawn(work).map_err(io("start a thread"))
         };

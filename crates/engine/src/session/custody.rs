@@ -19,7 +19,7 @@ use crate::keeper::Keeper;
 /// What signs for a session in this process.
 pub enum Signer {
     /// The machine's key, in its file.
-    File(SigningKey),
+    File(Box<SigningKey>),
     /// A key of this process.
     Kept(Arc<Keeper>),
 }
@@ -71,7 +71,7 @@ impl Session<'_> {
     pub fn signer(&self) -> Result<Signer, SessionError> {
         Ok(match &self.home.keeper {
             Some(keeper) => Signer::Kept(Arc::clone(keeper)),
-            None => Signer::File(self.store.ledger_key()?),
+            None => Signer::File(Box::new(self.store.ledger_key()?)),
         })
     }
 
