@@ -435,3 +435,162 @@ fn hooks_that_are_posted_are_answered_with_success_and_denied_without_the_token(
     let elsewhere = place.writ(&["notary", "run", "--http", "0.0.0.0:0"]);
     assert_eq!(elsewhere.status.code(), Some(2), "{}", text(&elsewhere));
 }
+
+/// What an agent's user can try against a notary that is another user.
+struct Users {
+    place: Workplace,
+    /// A folder that is root's alone.
+    folder: std::path::PathBuf,
+}
+
+impl Users {
+    const AGENT: &str = "23451";
+    const NOTARY: &str = "23452";
+
+    fn new(name: &str) -> Option<Self> {
+        if !fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t") {
+            eprintln!("not root: nobody else can be made a notary");
+            return None;
+        }
+        let place = Workplace::new(name);
+        let folder = std::path::PathBuf::from(format!("/run/{name}-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::copy(place.command(&[]).get_program(), folder.join("writ")).unwrap();
+        let policy = r#"{"version":"1.0","name":"other","custody":"other-user","files":{"deny":["**/.env"]}}"#;
+        fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+        let chown = std::process::Command::new("chown").args(["-R", "23451:23451"]).arg(&place.folder).status();
+        assert!(chown.unwrap().success());
+        // Only its own user can look into the agent's home.
+        fs::set_permissions(&place.folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        Some(Self { place, folder })
+    }
+
+    fn run(&self) -> Notary {
+        let (socket, state) = (self.folder.join("agent.sock"), self.folder.join("state"));
+        let words = ["--for", Self::AGENT, "--as", Self::NOTARY];
+        let paths = ["--socket", socket.to_str().unwrap(), "--state", state.to_str().unwrap()];
+        Notary::run(&self.place, &[&words[..], &paths].concat())
+    }
+
+    fn sh(&self, uid: &str, line: &str) -> std::process::Output {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid", uid, "--regid", uid, "--clear-groups", "sh", "-c", line]).env_clear();
+        command.env("PATH", env::var_os("PATH").unwrap()).env("WRIT", self.folder.join("writ"));
+        command.env("HOME", &self.place.folder).env("WRIT_STATE_DIR", self.place.folder.join("state"));
+        command.env("WRIT_NOTARY", self.folder.join("agent.sock")).current_dir("/");
+        command.output().unwrap()
+    }
+
+    fn hook(&self, payload: &str) -> String {
+        let file = self.place.folder.join("payload");
+        fs::write(&file, payload).unwrap();
+        text(&self.sh(Self::AGENT, &format!("\"$WRIT\" hook < {}", file.display())))
+    }
+
+    fn call(&self, id: &str) -> String {
+        self.hook(&self.place.write_call(id, "src/module.rs"))
+    }
+
+    fn root(&self, words: &[&str]) -> std::process::Output {
+        self.place
+            .command(words)
+            .env("WRIT_STATE_DIR", self.folder.join("state"))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+}
+
+impl Drop for Users {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.folder));
+    }
+}
+
+#[test]
+fn a_notary_of_another_user_cannot_be_reached_into_or_replaced() {
+    let Some(users) = Users::new("notary-other") else { return };
+    let closed = users.call("closed");
+    assert!(closed.contains("/custody"), "{closed}");
+    let notary = users.run();
+    users.hook(&users.place.payload("SessionStart", r#","source":"startup""#));
+    let allowed = users.call("one");
+    assert!(!allowed.contains("deny"), "{allowed}");
+    let denied = users.hook(&users.place.write_call("two", ".env"));
+    assert!(denied.contains(r#""permissionDecision":"deny""#) && denied.contains("/files/deny"), "{denied}");
+    users.hook(&users.place.payload("Stop", r#","stop_hook_active":false"#));
+
+    let (process, folder) = (notary.0.id(), users.folder.display());
+    let socket = users.folder.join("agent.sock").display().to_string();
+    let own = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    assert!(own.contains("\nUid:\t23452\t23452\t23452\t23452\n") && own.contains("\nNoNewPrivs:\t1\n"), "{own}");
+    assert!(own.contains("\nCapEff:\t0000000000000004\n") && own.contains("\nCapPrm:\t0000000000000004\n"), "{own}");
+    for line in [
+        format!("head -c 1 /proc/{process}/mem"),
+        format!("cat /proc/{process}/maps | grep ."),
+        format!("ls /proc/{process}/fd/"),
+        format!("kill -9 {process}"),
+        format!("kill -STOP {process}"),
+        format!("rm -f {socket}"),
+        format!("mv {socket} {socket}.old"),
+        format!("ln -sf /tmp/x {socket}"),
+        format!("touch {folder}/new"),
+        format!("mv {folder} {folder}.old"),
+        format!("cat {folder}/state/keys/ledger.pem"),
+        format!("ls {folder}/state"),
+        format!("echo >> {folder}/state/sessions/{SESSION}/ledger.jsonl"),
+        format!("\"$WRIT\" notary run --for {}", Users::AGENT),
+        "\"$WRIT\" notary stop".to_owned(),
+    ] {
+        let tried = users.sh(Users::AGENT, &line);
+        assert!(!tried.status.success(), "{line}: {}", text(&tried));
+    }
+    // A third user is no hook of it, even where the socket would let it.
+    assert!(users.sh(Users::AGENT, &format!("chmod 666 {socket}")).status.success());
+    assert!(!users.sh("23453", "\"$WRIT\" notary status").status.success());
+    assert!(users.sh(Users::AGENT, "\"$WRIT\" notary status").status.success());
+    assert!(!users.call("three").contains("deny"));
+    users.hook(&users.place.payload("Stop", r#","stop_hook_active":false"#));
+    let verified = users.root(&["verify", SESSION]);
+    assert!(verified.status.success(), "{}", text(&verified));
+    assert!(text(&verified).contains("`other-user`"), "{}", text(&verified));
+    let notes = fs::read_to_string(users.folder.join(format!("state/sessions/{SESSION}/checkpoints"))).unwrap();
+    assert!(notes.contains("\ncustody other-user\n"), "{notes}");
+
+    // The same key signs when it is run again: nothing broke.
+    notary.kill();
+    assert!(users.call("closed-again").contains("/custody"));
+    let again = users.run();
+    assert!(!users.call("four").contains("deny"));
+    users.hook(&users.place.payload("Stop", r#","stop_hook_active":false"#));
+    let verified = users.root(&["verify", SESSION]);
+    assert!(verified.status.success() && !text(&verified).contains("broke"), "{}", text(&verified));
+    drop(again);
+}
+
+/// A socket that the agent's own user could have put there is no notary of another user, and neither is one that this user answers.
+#[test]
+fn a_notary_that_the_agent_made_itself_is_none() {
+    let Some(users) = Users::new("notary-made-up") else { return };
+    let made = users.place.folder.join("made.sock");
+    let line = format!(
+        "WRIT_NOTARY={} exec \"$WRIT\" hook < {}",
+        made.display(),
+        users.place.folder.join("payload").display()
+    );
+    fs::write(users.place.folder.join("payload"), users.place.write_call("made", "src/module.rs")).unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(&made).unwrap();
+    let denied = text(&users.sh(Users::AGENT, &line));
+    assert!(denied.contains("/custody"), "{denied}");
+    drop(listener);
+    for (of, user) in [("23451", "23451"), ("23451", "0")] {
+        let socket = users.folder.join("x.sock");
+        let words = ["notary", "run", "--for", of, "--as", user, "--socket", socket.to_str().unwrap()];
+        let refused = users.root(&[&words[..], &["--state", users.folder.join("s").to_str().unwrap()]].concat());
+        assert!(!refused.status.success(), "{}", text(&refused));
+    }
+    // A folder of the agent's own is no place for its socket.
+    let words = ["notary", "run", "--for", Users::AGENT, "--as", Users::NOTARY, "--socket", made.to_str().unwrap()];
+    let refused = users.root(&[&words[..], &["--state", users.folder.join("s").to_str().unwrap()]].concat());
+    assert!(!refused.status.success() && text(&refused).contains("only root"), "{}", text(&refused));
+}

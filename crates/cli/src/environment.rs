@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
 
+use nix::unistd::geteuid;
 use writ_clients::claude_code::settings::SHELL_VARIABLE;
 use writ_clients::settings::is_bash;
 use writ_clients::{CLIENTS, Client};
@@ -42,6 +43,7 @@ pub fn home() -> Home {
         project,
         secret_variables,
         environment,
+        notary: absolute("WRIT_NOTARY").or_else(|| Some(PathBuf::from(format!("/run/writ/{}.sock", geteuid())))),
         keeper: None,
         claims,
         zsh: false,

@@ -33,6 +33,8 @@ pub struct Home {
     pub secret_variables: Vec<String>,
     /// The variables of the process that asks, read only where a secret's value is among them.
     pub environment: Option<Environment>,
+    /// Where the notary of another user is asked, if there is one for this user.
+    pub notary: Option<PathBuf>,
     /// The key of this process, where it has one: a notary. Else the machine's, in its file.
     pub keeper: Option<Arc<Keeper>>,
     /// What is enforced of claims.

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::net::UCred;
 use serde::{Deserialize, Serialize};
 use writ_core::json;
 use writ_core::{Custody, Digest};
@@ -43,8 +44,7 @@ pub enum Asked {
 
 /// Asks the notary of a state folder for the answer to one hook call.
 pub fn ask(home: &Home, client: &str, cwd: &Path, payload: &[u8]) -> Asked {
-    let Some(state) = home.state.as_deref() else { return Asked::NotThere("there is no state folder".to_owned()) };
-    let mut stream = match door::connect(&door::socket(state)) {
+    let mut stream = match reach(home) {
         Ok((stream, _)) => stream,
         Err(error) => return Asked::NotThere(error.to_string()),
     };
@@ -59,6 +59,14 @@ pub fn ask(home: &Home, client: &str, cwd: &Path, payload: &[u8]) -> Asked {
         Ok(false) => Asked::NotThere(reason(&mut stream)),
         Err(error) => Asked::Broken(error),
     }
+}
+
+/// Reaches the notary of another user, where there is one for this user, else that of the state folder.
+fn reach(home: &Home) -> io::Result<(UnixStream, UCred)> {
+    if let Some(reached) = home.notary.as_deref().and_then(|path| door::connect_other(path).ok()) {
+        return Ok(reached);
+    }
+    door::connect(&door::socket(home.state().map_err(io::Error::other)?))
 }
 
 /// How a notary stands.
@@ -82,8 +90,8 @@ pub struct Status {
 }
 
 /// Asks a notary how it stands.
-pub fn status(socket: &Path) -> io::Result<Status> {
-    let (mut stream, peer) = door::connect(socket)?;
+pub fn status(home: &Home) -> io::Result<Status> {
+    let (mut stream, peer) = reach(home)?;
     if !exchange(&mut stream, &[MARK.as_slice(), &[STATUS]].concat())? {
         return Err(io::Error::new(ErrorKind::PermissionDenied, reason(&mut stream)));
     }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
+use rustix::fs::{Gid, Uid, chown};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use writ_clients::Client;
 use writ_core::json;
@@ -56,6 +57,14 @@ pub enum NotaryError {
     /// It has no key.
     #[error(transparent)]
     Keeper(#[from] KeeperError),
+    /// It would be the user that it is to be kept from.
+    #[error("the notary's user {uid} has to be neither root nor the user {of} that it is for")]
+    SameUser {
+        /// The notary's.
+        uid: u32,
+        /// Whose hooks ask.
+        of: u32,
+    },
     /// Nothing keeps a key so.
     #[error("there is no notary in custody `{custody}` yet")]
     Custody {
@@ -76,6 +85,35 @@ fn io(what: &'static str) -> impl FnOnce(io::Error) -> NotaryError {
     move |source| NotaryError::Io { what, source }
 }
 
+/// A notary that is one user and for another.
+#[derive(Clone, Debug)]
+pub struct Other {
+    /// The notary's user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// The user whose hooks ask.
+    pub of: u32,
+    /// Where they ask.
+    pub socket: PathBuf,
+}
+
+/// Takes the state folder.
+fn take(home: &Home) -> Result<(PathBuf, File), NotaryError> {
+    let state = home.state()?.to_owned();
+    match Store::open(state.clone())?.try_lock(door::LOCK)? {
+        Some(lock) => Ok((state, lock)),
+        None => Err(NotaryError::Running { state }),
+    }
+}
+
+/// Closes the process to others of the same user.
+fn close() -> Result<(), NotaryError> {
+    writ_sandbox::close_to_others().map_err(io("close the process to others"))?;
+    let no_core = Rlimit { current: Some(0), maximum: Some(0) };
+    setrlimit(Resource::Core, no_core).map_err(|error| io("forbid core files")(error.into()))
+}
+
 /// A notary that can be asked. It answers once it [serves](Self::serve).
 pub struct Notary {
     home: Home,
@@ -83,6 +121,9 @@ pub struct Notary {
     since: Timestamp,
     answered: AtomicU64,
     state: PathBuf,
+    socket: PathBuf,
+    /// The user that it is for, where that is another than its own.
+    of: Option<u32>,
     /// Held as long as it lives.
     _lock: File,
 }
@@ -90,19 +131,42 @@ pub struct Notary {
 impl Notary {
     /// Takes the state folder, closes the process to others of the same user, makes its key, and listens.
     pub fn open(mut home: Home, custody: Custody) -> Result<Self, NotaryError> {
-        let state = home.state()?.to_owned();
-        let store = Store::open(state.clone())?;
-        let Some(lock) = store.try_lock(door::LOCK)? else { return Err(NotaryError::Running { state }) };
-        writ_sandbox::close_to_others().map_err(io("close the process to others"))?;
-        let no_core = Rlimit { current: Some(0), maximum: Some(0) };
-        setrlimit(Resource::Core, no_core).map_err(|error| io("forbid core files")(error.into()))?;
+        let (state, lock) = take(&home)?;
+        close()?;
         home.keeper = match custody {
             Custody::File => None,
             Custody::ProcessMemory => Some(Arc::new(Keeper::in_memory()?)),
             Custody::Pkcs11 | Custody::OtherUser => return Err(NotaryError::Custody { custody }),
         };
-        let listener = door::bind(&door::socket(&state)).map_err(io("listen"))?;
-        Ok(Self { home, listener, since: Timestamp::now(), answered: AtomicU64::new(0), state, _lock: lock })
+        let socket = door::socket(&state);
+        let listener = door::bind(&socket).map_err(io("listen"))?;
+        Ok(Self {
+            home,
+            listener,
+            since: Timestamp::now(),
+            answered: AtomicU64::new(0),
+            state,
+            socket,
+            of: None,
+            _lock: lock,
+        })
+    }
+
+    /// The same for another user, as a user of its own. For root, in a process with one thread.
+    pub fn open_for(mut home: Home, other: &Other) -> Result<Self, NotaryError> {
+        if other.uid == 0 || other.uid == other.of {
+            return Err(NotaryError::SameUser { uid: other.uid, of: other.of });
+        }
+        let (state, lock) = take(&home)?;
+        let (uid, gid) = (Some(Uid::from_raw(other.uid)), Some(Gid::from_raw(other.gid)));
+        chown(&state, uid, gid).map_err(|error| io("give the state folder to the notary's user")(error.into()))?;
+        let listener = door::bind_for(&other.socket, other.of).map_err(io("listen"))?;
+        writ_sandbox::become_reader(other.uid, other.gid).map_err(io("become the notary's user"))?;
+        close()?;
+        let key = Store::open(state.clone())?.ledger_key()?;
+        home.keeper = Some(Arc::new(Keeper::of_other_user(key)));
+        let (since, answered, socket) = (Timestamp::now(), AtomicU64::new(0), other.socket.clone());
+        Ok(Self { home, listener, since, answered, state, socket, of: Some(other.of), _lock: lock })
     }
 
     /// The token that hooks show that come over HTTP; made where there is none, in a file of the owner's alone.
@@ -152,7 +216,7 @@ impl Notary {
     fn answer(&self, mut stream: UnixStream) -> io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        if let Some(why) = door::stranger(&stream) {
+        if let Some(why) = door::stranger(&stream, self.of) {
             return not_here(&mut stream, &why);
         }
         let mut begin = [0; MARK.len() + 1];
@@ -204,7 +268,7 @@ impl Notary {
 impl Drop for Notary {
     fn drop(&mut self) {
         // A name that nobody answers is as good as none.
-        fs::remove_file(door::socket(&self.state)).unwrap_or_default();
+        fs::remove_file(&self.socket).unwrap_or_default();
     }
 }
 

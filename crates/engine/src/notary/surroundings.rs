@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use writ_core::Custody;
 
 use crate::Home;
 use crate::claim_settings::ClaimSettings;
@@ -42,13 +43,18 @@ impl Surroundings {
     pub fn home(self, notary: &Home) -> Home {
         let folders = self.folders.into_iter();
         let folders = folders.filter_map(|(client, folder)| Some((writ_clients::named(&client)?.name(), folder)));
+        let mut claims = self.claims;
+        if notary.keeper.as_ref().is_some_and(|keeper| keeper.custody() == Custody::OtherUser) {
+            // What another user names is not written to, and not opened, with this user's rights.
+            (claims.capture, claims.cast) = (None, None);
+        }
         Home {
             user: self.user,
             folders: folders.collect(),
             search: self.search,
             project: self.project,
             secret_variables: self.secret_variables,
-            claims: self.claims,
+            claims,
             zsh: self.zsh,
             // What the notary itself was started with is nobody else's.
             environment: None,
