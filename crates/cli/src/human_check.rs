@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use writ_core::Timestamp;
 use writ_engine::Home;
+use writ_engine::decide::approvals::Presence;
 use writ_engine::decide::passphrase;
 use writ_engine::session::namespace;
 
@@ -68,8 +69,8 @@ struct Process {
     started: i64,
 }
 
-/// Makes sure that a human outside the client gives this word.
-pub fn human(what: &str, about: &SessionStart, home: &Home) -> Result<(), Failure> {
+/// Makes sure that a human outside the client gives this word, and says how that is known.
+pub fn human(what: &str, about: &SessionStart, home: &Home) -> Result<Presence, Failure> {
     if environment::below_agent() {
         return refuse(&format!("an agent's client runs this: {what} from a terminal of your own"));
     }
@@ -78,13 +79,13 @@ pub fn human(what: &str, about: &SessionStart, home: &Home) -> Result<(), Failur
     }
     if let Some(kept) = passphrase::read(home).map_err(Failure::could_not)? {
         return if kept.is(&secret("approval passphrase: ")?) {
-            Ok(())
+            Ok(Presence::Passphrase)
         } else {
             refuse("that is not the approval passphrase")
         };
     }
     match why_not_human(about) {
-        None => Ok(()),
+        None => Ok(Presence::Terminal),
         Some(why) => refuse(&format!(
             "cannot tell that a human is here: {why}\n  {} {what} from a terminal that was open before the session began; or set a passphrase \
              there once with `writ keys approval`, which then counts everywhere",
@@ -113,7 +114,7 @@ pub fn set_passphrase(about: &SessionStart, home: &Home) -> Result<(), Failure> 
     Ok(())
 }
 
-fn refuse(why: &str) -> Result<(), Failure> {
+fn refuse<T>(why: &str) -> Result<T, Failure> {
     output::note(format!("{} {why}", output::bad("error:")));
     Err(Failure::No)
 }

@@ -12,10 +12,10 @@ use writ_core::{
 use writ_evidence::row::RowDecision;
 use writ_policy::{Enforce, Enforced, Facts, Grant, Held, Policy, enforce};
 
-use super::authored;
-use super::outcome::{POLICY_UNUSABLE, and_pending, approved, is_limited, row_decision, rules};
+use super::outcome::{POLICY_UNUSABLE, and_pending, answered, is_limited, row_decision, rules};
 use super::reply::{denial, explain, reply};
 use super::surveyed::{JudgedLayer, Surveyed};
+use super::{approvals, authored};
 use crate::attest::proofs::Proof;
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
@@ -25,7 +25,7 @@ use crate::governing::layers::Caller;
 use crate::limits::meter;
 use crate::session::rows::Who;
 use crate::session::shown::Rules;
-use crate::session::state::Action;
+use crate::session::state::{Action, Uses};
 use crate::session::{Blocked, Session, SessionError};
 
 /// The event of the row of a call.
@@ -104,10 +104,11 @@ fn record(
     for proof in &proofs {
         proof.keep(session)?;
     }
-    let granted = decision.verdict == Verdict::Ask && session.state.granted(action, session.now);
-    if granted {
+    let given = if decision.verdict == Verdict::Ask { approvals::given(session, action)? } else { None };
+    let granted = given.is_some_and(|uses| uses != Uses::Never);
+    if let Some(uses) = given {
         session.state.spend(action);
-        decision = approved(decision);
+        decision = answered(decision, uses);
     }
     let rules = rules(&decision);
     let Enforced { decision, observed } = enforce(mode, decision);

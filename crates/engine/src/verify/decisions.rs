@@ -12,12 +12,12 @@ use writ_evidence::tally::Tally;
 use writ_policy::{Enforce, Enforced, Facts, Held, Layer, Policy, Setting, enforce, judge};
 
 use super::layers::{Judged, Policies};
-use super::limits;
 use super::policies::Kept;
 use super::report::{Outcome, Phase, Standing};
+use super::{approvals, limits};
 use crate::claims::blocks::AgentBlocks;
 use crate::confine::tested::{self, TESTED};
-use crate::decide::approvals::Grant;
+use crate::decide::approvals::{GRANT, REFUSAL, REVOKED, VOID};
 use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::in_force::PolicyRef;
@@ -135,15 +135,7 @@ impl<'a> Replay<'a> {
                 let outcome = tested::Outcome::of(&row.detail).ok_or("it does not say what its self-test came to")?;
                 expected.tested = Some(outcome.result());
             }
-            (RowDecision::Checkpoint, "grant") => {
-                let Grant { action, until, .. } = grant(row)?;
-                expected.grant(action, until, row.timestamp).ok_or("more approvals are open than may be")?;
-            }
-            (RowDecision::Checkpoint, "grant-revoked") => {
-                let Grant { action, until, .. } = grant(row)?;
-                let given = expected.grants.remove(&action) == Some(until);
-                given.then_some(()).ok_or("the approval it takes back was never given")?;
-            }
+            (RowDecision::Checkpoint, GRANT | REFUSAL | REVOKED | VOID) => approvals::follow(row, &mut expected)?,
             (RowDecision::Checkpoint, "claim") => self.claim(row, &mut expected)?,
             (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => {
                 expected.told = self.policies.tell(row)?;
@@ -230,9 +222,11 @@ impl<'a> Replay<'a> {
         if digest(row.detail.get("action")) != Some(action) {
             return Err("its action is not what its members make it".to_owned());
         }
-        if decision.verdict == Verdict::Ask && before.granted(action, row.timestamp) {
+        if decision.verdict == Verdict::Ask
+            && let Some(given) = before.given(action, row.timestamp)
+        {
             expected.spend(action);
-            decision = outcome::approved(decision);
+            decision = outcome::answered(decision, given.uses);
         }
         if json::to_value(&outcome::rules(&decision)) != *row.detail.get("rules").unwrap_or(&Value::Null) {
             return Err("deciding again names other rules".to_owned());
@@ -314,12 +308,6 @@ impl Rules for Named<'_> {
         let layer = self.layers.iter().find(|layer| layer.name == name)?;
         self.policies.get(self.path, layer.file)?.rule_text(&format!("/{pointer}"))
     }
-}
-
-/// The approval that a row is about.
-fn grant(row: &Row) -> Result<Grant, String> {
-    let grant = row.detail.get("grant").and_then(|grant| json::from_value(grant).ok());
-    Ok(grant.ok_or("it names no approval")?)
 }
 
 fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {

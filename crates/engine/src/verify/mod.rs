@@ -5,6 +5,7 @@
 //! and claims rest on what they name, and which calls did nobody see. Never repairs. Invariant: the ledger is read once, piece by piece, and never held whole. Page:
 //! `spec/verify.md`.
 
+mod approvals;
 pub mod claims;
 mod confined;
 mod coverage;
@@ -128,6 +129,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut replay = decisions::Replay::new(&kept);
     let mut chains = verdicts::Chains::of(folder, evidence.id(), &own);
     let mut claims = claims::Claims::of(folder, evidence.key());
+    let mut approvals = approvals::Approvals::of(home, evidence.key());
     let mut confined = confined::Confined::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());
     let mut used = limits::Used::default();
@@ -138,6 +140,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
         }
         chains.row(row);
         claims.row(row);
+        approvals.row(row);
         confined.row(row);
         seen.row(row);
         used.row(row, state.as_ref());
@@ -150,6 +153,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(evidence.chain_phases(&checked));
     phases.extend(replay.phases());
     phases.extend(confined.phase());
+    phases.extend(approvals.phase());
     phases.extend(chains.phase());
     phases.extend(claims.phases());
     phases.extend(evidence.beginning());
