@@ -149,6 +149,35 @@ fn nothing_below_the_client_approves() {
     assert!(is(&bash(&place, "still", "make all"), "ask"));
 }
 
+/// A client whose name nobody knows, and that is older than its session: what it starts is below a process that the session was seen
+/// to be of.
+#[test]
+fn nothing_below_a_client_of_any_name_approves() {
+    let place = place("any-name");
+    let client = place.folder.join("agent");
+    symlink("/bin/bash", &client).unwrap();
+    let call = r#","tool_name":"Bash","tool_input":{"command":"make all"},"tool_use_id":"1""#;
+    fs::write(place.folder.join("start"), place.payload("SessionStart", r#","source":"startup""#)).unwrap();
+    fs::write(place.folder.join("call"), place.payload("PreToolUse", call)).unwrap();
+    let writ = place.command(&[]);
+    let writ = writ.get_program().to_str().unwrap();
+    let line = format!(
+        "sleep 0.2; {writ} hook < ../start > /dev/null; {writ} hook < ../call; \
+         id=$({writ} approvals --format json | sed -n 's/.*\"id\": \"\\(.*\\)\".*/\\1/p'); \
+         script -qefc \"{writ} approve $id\" /dev/null; true"
+    );
+    let mut command = Command::new(&client);
+    command.args(["-c", &line]).current_dir(place.folder.join("repository")).env_clear().env("PATH", PATH);
+    command.env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(is(&text, "ask") && text.contains("the client of this session runs this"), "{text}");
+    let (done, said) = at_a_terminal(&place, &[], &format!("approve {}", name(&place)), "");
+    assert!(done, "a human is beside it: {said}");
+    assert!(is(&bash(&place, "2", "make all"), "allow"));
+    approvals(&place);
+}
+
 /// Another user has neither the record nor the key: not to approve, not to write the rows, not with a key of their own.
 #[test]
 fn a_second_user_approves_nothing() {

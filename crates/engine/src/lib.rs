@@ -13,6 +13,7 @@ pub mod decide;
 pub mod governing;
 mod home;
 pub mod hook;
+pub mod identity;
 pub mod limits;
 pub mod mcp;
 pub mod run;

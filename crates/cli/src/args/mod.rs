@@ -4,6 +4,7 @@ mod approvals;
 mod attestation;
 mod claims;
 mod evaluate;
+mod identity;
 mod limits;
 mod policy;
 mod sandbox;
@@ -23,6 +24,7 @@ pub use attestation::{
 };
 pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
+pub use identity::IdentityArgs;
 pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
@@ -162,6 +164,11 @@ pub enum Command {
         after_help = "Examples:\n  writ deny 3f9a1c02                 for 30 minutes\n  writ deny 3f9a1c02 --for session\n  writ approve --revoke 3f9a1c02     take that back"
     )]
     Deny(AnswerArgs),
+    /// Show who the agents of a session are: model, environment, tools, policy, parent, and their hash.
+    #[command(
+        after_help = "Examples:\n  writ identity\n  writ identity --explain             how each part is known, and what is hashed\n  writ identity 7c0f… --format json"
+    )]
+    Identity(IdentityArgs),
     /// Show what a session used of its limits, or raise one.
     #[command(subcommand)]
     Limits(LimitsCommand),

@@ -13,6 +13,7 @@ mod doctor;
 mod evaluate;
 pub mod exec;
 pub mod hook;
+mod identity;
 mod init;
 mod keep;
 mod keys;
@@ -60,6 +61,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Approvals(args) => approvals::run(&args),
         Command::Approve(args) => approve::run(&args),
         Command::Deny(args) => approve::deny(&args),
+        Command::Identity(args) => identity::run(&args),
         Command::Limits(command) => limits::run(&command),
         Command::Prices(command) => prices::run(&command),
         Command::Session(command) => session::run(&command),

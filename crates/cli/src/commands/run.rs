@@ -142,7 +142,7 @@ fn decide(run: &Run<'_>, home: &Home) -> Result<DecidedRun, RunError> {
         return Ok(decided);
     }
     say(&decided.why);
-    let began = SessionStart { began: Timestamp::now(), namespace: session::namespace() };
+    let began = SessionStart { began: Timestamp::now(), namespace: session::namespace(), clients: Vec::new() };
     match human_check::human("let this run", &began, home) {
         Ok(presence) if approve(run, decided.action, presence, home) => run.decide(),
         Ok(_) | Err(_) => Ok(decided),

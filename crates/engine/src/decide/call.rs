@@ -23,7 +23,7 @@ use crate::confine::tested;
 use crate::governing::Governing;
 use crate::governing::layers::Caller;
 use crate::limits::meter;
-use crate::session::rows::Who;
+use crate::session::rows::{IdentityRef, Who};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, Uses};
 use crate::session::{Blocked, Session, SessionError};
@@ -131,6 +131,7 @@ fn record(
         sandbox: sandbox.as_ref().map(|(grant, _)| *grant),
         lasts: sandbox.is_some() && shell_calls(session).is_some_and(|client| client.lasts(&call.input)),
         run: session.within.as_ref().map(|within| within.run.as_str()),
+        identity: session.named,
         input: digest,
         cwd: &cwd,
         action,
@@ -230,6 +231,9 @@ struct Detail<'a> {
     /// The run that it is part of, and held by.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<&'a str>,
+    /// Who makes it, where a policy asks for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<IdentityRef>,
     /// [`ToolCall::digest`].
     input: Digest,
     cwd: &'a str,

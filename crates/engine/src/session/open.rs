@@ -62,6 +62,8 @@ impl<'a> Session<'a> {
                 fresh: false,
                 within: None,
                 redefined: false,
+                agent: None,
+                named: None,
                 guard,
                 in_force: OnceCell::new(),
             });
@@ -94,6 +96,8 @@ impl<'a> Session<'a> {
             fresh: true,
             within: None,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force: OnceCell::new(),
         };
@@ -128,6 +132,8 @@ impl<'a> Session<'a> {
             fresh: true,
             within: None,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force: OnceCell::new(),
         };
@@ -164,6 +170,8 @@ impl<'a> Session<'a> {
             fresh: false,
             within: None,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force,
         })

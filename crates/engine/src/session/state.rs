@@ -11,10 +11,13 @@ use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp};
 use writ_policy::{Measure, Raised, Refused, Tally, Usage};
 
+use super::process::ClientProcess;
 use crate::governing::in_force::PolicyRef;
 
 /// Most words of humans that may be open at once.
 pub const MAX_GRANTS: usize = 9;
+/// Most processes of clients that a state names.
+const MAX_CLIENTS: usize = 4;
 /// How many digits of a digest name a call or a grant in a command.
 const SHORT: usize = 12;
 
@@ -129,6 +132,9 @@ pub struct State {
     /// How often agents were sent back to work because of a false DONE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
+    /// The processes of the clients that were last seen to begin or go on with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<ClientProcess>,
     /// What became of the policy's files, as the human was last told: the digest of what the row says of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
@@ -213,6 +219,7 @@ impl State {
             turns: 0,
             grants: BTreeMap::new(),
             blocks: None,
+            clients: Vec::new(),
             told: None,
             pending: false,
             tested: None,
@@ -222,6 +229,15 @@ impl State {
             refused: None,
             warned: Vec::new(),
         }
+    }
+
+    /// Notes the process of a client that begins or goes on with the session.
+    pub fn see_client(&mut self, client: ClientProcess) {
+        self.clients.retain(|known| *known != client);
+        if self.clients.len() >= MAX_CLIENTS {
+            self.clients.remove(0);
+        }
+        self.clients.push(client);
     }
 
     /// How policy is called, for people.
@@ -296,6 +312,7 @@ mod tests {
             (counts, counts, counts, counts, counts);
         (state.blocks, state.pending) = (Some(Blocks { total: counts, agents: digest }), true);
         state.told = Some(digest.to_string());
+        (0..9).for_each(|id| state.see_client(ClientProcess { id: 4_194_304 - id, started: 4_000_000_000_000 }));
         let text = json::to_canonical(&state);
         assert!(text.len() <= 2 << 10, "{}: {text}", text.len());
         let why = Some("w".repeat(160));

@@ -24,7 +24,7 @@ use crate::governing::in_force::PolicyRef;
 use crate::governing::protect;
 use crate::session::millis_between;
 use crate::session::observed::Observed;
-use crate::session::rows::{PRICED, UNREADABLE, event};
+use crate::session::rows::{PRICED, RESUMED, STARTED, UNREADABLE, event};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
 
@@ -131,6 +131,11 @@ impl<'a> Replay<'a> {
             }
             (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
             (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
+            (RowDecision::Checkpoint, STARTED | RESUMED) => {
+                let process = row.detail.get("process").map(json::from_value).transpose();
+                let process = process.map_err(|_error| "the client's process does not read")?;
+                process.into_iter().for_each(|process| expected.see_client(process));
+            }
             (RowDecision::Checkpoint, TESTED) => {
                 let outcome = tested::Outcome::of(&row.detail).ok_or("it does not say what its self-test came to")?;
                 expected.tested = Some(outcome.result());
@@ -211,6 +216,11 @@ impl<'a> Replay<'a> {
             return Err("it was granted a sandbox that its self-test had refused".to_owned());
         }
         let policies = self.policies.all(root, accepted.file, &judged)?;
+        let facts_of = std::iter::once(&facts).chain(judged.iter().map(|layer| &layer.facts));
+        let untold = |(policy, facts): (&&Policy, &Facts)| policy.identity().asks() && facts.agent().is_none();
+        if event(row) != RUN && policies.iter().zip(facts_of).any(untold) {
+            return Err("its policy asks who the agent is, and its facts do not tell".to_owned());
+        }
         let mode = Enforce::strictest(policies.iter().map(|policy| policy.enforce()));
         let mut policies = policies.into_iter();
         let policy = policies.next().ok_or("no policy")?;

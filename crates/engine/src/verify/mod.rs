@@ -11,6 +11,7 @@ mod confined;
 mod coverage;
 mod decisions;
 mod evidence;
+mod identities;
 mod key;
 mod layers;
 mod limits;
@@ -131,6 +132,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut claims = claims::Claims::of(folder, evidence.key());
     let mut approvals = approvals::Approvals::of(home, evidence.key());
     let mut confined = confined::Confined::of(folder);
+    let mut identities = identities::Identities::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());
     let mut used = limits::Used::default();
     let checked = evidence.read(true, &mut |row| {
@@ -144,6 +146,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
         confined.row(row);
         seen.row(row);
         used.row(row, state.as_ref());
+        identities.row(row, state.as_ref());
         replay.row(row, state);
     })?;
     if checked.is_empty() {
@@ -153,6 +156,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(evidence.chain_phases(&checked));
     phases.extend(replay.phases());
     phases.extend(confined.phase());
+    phases.extend(identities.phase());
     phases.extend(approvals.phase());
     phases.extend(chains.phase());
     phases.extend(claims.phases());
