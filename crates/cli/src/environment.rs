@@ -10,7 +10,7 @@ use writ_clients::settings::is_bash;
 use writ_clients::{CLIENTS, Client};
 use writ_core::SessionId;
 use writ_engine::claims::ClaimSettings;
-use writ_engine::{Environment, Home};
+use writ_engine::{Asker, Environment, Home};
 use writ_service::http::Otlp;
 
 use crate::exit::Failure;
@@ -43,6 +43,7 @@ pub fn home() -> Home {
         project,
         secret_variables,
         environment,
+        asker: Asker::This,
         notary: absolute("WRIT_NOTARY").or_else(|| Some(PathBuf::from(format!("/run/writ/{}.sock", geteuid())))),
         keeper: None,
         claims,

@@ -13,6 +13,7 @@ pub mod decide;
 pub mod governing;
 mod home;
 pub mod hook;
+pub mod identity;
 pub mod keeper;
 pub mod limits;
 pub mod mcp;
@@ -22,4 +23,4 @@ pub mod session;
 pub mod setup;
 pub mod verify;
 
-pub use home::{Environment, Home, NoStateDir};
+pub use home::{Asker, Environment, Home, NoStateDir};

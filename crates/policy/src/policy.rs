@@ -7,6 +7,7 @@ use crate::domains::Domains;
 use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
 use crate::host_rule::HostRule;
+use crate::identity::Identity;
 use crate::limits::Limit;
 use crate::members::{Claims, Consequences};
 use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
@@ -28,6 +29,7 @@ pub struct Policy {
     consequences: Consequences,
     pub(crate) tokens: Option<Verdict>,
     limits: Vec<Limit>,
+    identity: Identity,
     enforce: Enforce,
     custody: Custody,
     confine: Option<Confine>,
@@ -133,6 +135,7 @@ impl Policy {
             consequences,
             tokens,
             limits: Limit::read_all(&document),
+            identity: Identity::read(&document),
             enforce,
             custody: member("custody").and_then(|word| Custody::parse(&word)).unwrap_or_default(),
             confine: Confine::read(&document),
@@ -160,6 +163,11 @@ impl Policy {
     /// What a session may use.
     pub fn limits(&self) -> &[Limit] {
         &self.limits
+    }
+
+    /// Who an agent has to be.
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// What an agent's DONE is worth.
@@ -245,14 +253,18 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn rules(&mut self, document: &Value) -> (Tools, Files, Domains) {
-        let tools = self.tools(document);
+        let mut tools = self.tools(document);
+        // Tools that must not be there are tools that are denied.
+        for (pointer, text) in self.texts(document, "identity", "deniedTools").unwrap_or_default() {
+            if !text.trim().is_empty() {
+                tools.deny.extend(self.tool(pointer, &text, Reading::Wide));
+            }
+        }
         let files = self.files(document).with_tools(&tools);
         let rules = (tools, files, self.domains(document));
-        for list in ["requiredTools", "deniedTools"] {
-            for (pointer, text) in self.texts(document, "identity", list).unwrap_or_default() {
-                if !text.trim().is_empty() {
-                    self.tool(pointer, &text, Reading::Narrow);
-                }
+        for (pointer, text) in self.texts(document, "identity", "requiredTools").unwrap_or_default() {
+            if !text.trim().is_empty() {
+                self.tool(pointer, &text, Reading::Narrow);
             }
         }
         self.functionaries(document.get("functionaries"), "/functionaries");

@@ -244,7 +244,7 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                     plan && ["--attest", "…"].iter().any(|sign| command.text().contains(sign))
                 }
                 // What an agent runs as a whole is held by a policy of its choice.
-                Some("approve" | "init" | "hook" | "run") | None => true,
+                Some("approve" | "deny" | "init" | "hook" | "run") | None => true,
                 Some(_) => false,
             }
         }
@@ -272,6 +272,7 @@ mod tests {
     fn what_binds_the_agent_is_for_humans() {
         for line in [
             "writ approve 3f9a",
+            "writ deny 3f9a --for session",
             "/usr/local/bin/writ policy accept",
             "writ --color never approve x",
             "writ --color=never policy sign .aflock --key k",
@@ -309,6 +310,7 @@ mod tests {
             "claude --version",
             "writ status",
             "writ why 'writ approve x'",
+            "writ approvals --format json",
             "writ policy check",
             "writ policy",
             "writ keys list",

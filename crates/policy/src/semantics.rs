@@ -173,6 +173,7 @@ fn references(document: &Value, base: &str, out: &mut Vec<Found>) {
     }
     let patterns = [
         "attestationsFrom",
+        "identity/allowedModels",
         "identity/allowedEnvironments",
         "grants/secrets/allow",
         "grants/secrets/deny",

@@ -1,5 +1,6 @@
 //! One file per command, and the match that finds it.
 
+mod approvals;
 mod approve;
 mod attest;
 mod attestation;
@@ -12,6 +13,7 @@ mod doctor;
 mod evaluate;
 pub mod exec;
 pub mod hook;
+mod identity;
 mod init;
 mod keep;
 mod keys;
@@ -57,7 +59,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Decide(args) => decide::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Shell(command) => shell::run(&command),
+        Command::Approvals(args) => approvals::run(&args),
         Command::Approve(args) => approve::run(&args),
+        Command::Deny(args) => approve::deny(&args),
+        Command::Identity(args) => identity::run(&args),
         Command::Limits(command) => limits::run(&command),
         Command::Prices(command) => prices::run(&command),
         Command::Session(command) => session::run(&command),

@@ -6,6 +6,8 @@ use writ_core::{Custody, Decision, Matched, Reason, Subject, Verdict};
 use writ_evidence::row::RowDecision;
 use writ_policy::Policy;
 
+use crate::session::state::Uses;
+
 /// Rule names that are Writ's own: no human has accepted the policy as it is now.
 pub const POLICY_CHANGED: &str = "writ:policy-changed";
 /// The policy cannot be read or verified any more.
@@ -14,6 +16,8 @@ pub const POLICY_UNUSABLE: &str = "writ:policy-unusable";
 const CUSTODY: &str = "/custody";
 /// A human said yes to exactly this call.
 pub const APPROVED: &str = "writ:approved";
+/// A human said no to exactly this call.
+pub const REFUSED: &str = "writ:refused";
 
 /// What a human's pending word about the policy makes of a decision (R82).
 pub fn and_pending(decision: Decision, pending: bool) -> Decision {
@@ -53,8 +57,27 @@ pub fn wanted_custody<'a>(policies: impl IntoIterator<Item = &'a Policy>) -> Cus
     policies.into_iter().map(Policy::custody).max().unwrap_or_default()
 }
 
-/// What an asked call becomes once a human has said yes to it.
-pub fn approved(asked: Decision) -> Decision {
+/// What an asked call becomes once a human has said yes or no to it.
+pub fn answered(asked: Decision, uses: Uses) -> Decision {
+    match uses {
+        Uses::Once | Uses::Any => approved(asked),
+        Uses::Never => refused(asked),
+    }
+}
+
+fn refused(asked: Decision) -> Decision {
+    let mut reasons = asked.reasons;
+    reasons.push(Reason {
+        verdict: Verdict::Deny,
+        rule: REFUSED.to_owned(),
+        matched: Matched { subject: Subject::Policy, text: String::new(), span: None },
+        message: "a human said no to exactly this".to_owned(),
+        instead: "a human takes that back with `writ approve --revoke`".to_owned(),
+    });
+    Decision::from_reasons(reasons)
+}
+
+fn approved(asked: Decision) -> Decision {
     let reasons = asked.reasons.into_iter().map(|reason| match reason.verdict {
         Verdict::Ask => Reason { verdict: Verdict::Allow, rule: APPROVED.to_owned(), instead: String::new(), ..reason },
         Verdict::Allow | Verdict::Deny => reason,

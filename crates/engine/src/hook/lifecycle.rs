@@ -15,9 +15,11 @@ use crate::claims;
 use crate::confine::layers;
 use crate::governing::layers::{Caller, LayerRef};
 use crate::governing::{Governing, Signed};
+use crate::identity;
 use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
-use crate::session::rows::{STARTED, Who};
+use crate::session::process::{self, ClientProcess};
+use crate::session::rows::{IdentityRef, RESUMED, STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
 use crate::setup::watch;
 
@@ -47,8 +49,11 @@ pub fn record(
             // In a run the client's session begins later than the record, and is one of several.
             let began = session.fresh || session.within.is_some() && starts(source.as_deref());
             let transcript = session.within.as_ref().and(input.transcript.as_deref());
-            let name = if began { STARTED } else { "session-resumed" };
-            (name, About::Start { source: source.as_deref(), transcript })
+            let name = if began { STARTED } else { RESUMED };
+            // A client in a run is held by its sandbox; what is above this process then is a human's.
+            let process = if session.within.is_none() { process::client(session.home.asker) } else { None };
+            process.iter().for_each(|process| session.state.see_client(process.clone()));
+            (name, About::Start { source: source.as_deref(), transcript, process })
         }
         EventKind::UserPromptSubmit { prompt } => {
             let observed = match stops::check(session, input, Action::Prompt)? {
@@ -68,8 +73,10 @@ pub fn record(
             let blocked = weakened(session, input, file.as_deref())?;
             let about = About::Change { source: source.as_deref(), file: file.as_deref(), blocked: blocked.as_deref() };
             if let Some(why) = &blocked {
-                let draft =
-                    session.event("config-change", Happened { who, about, transcripts: None, used: Vec::new() });
+                let draft = session.event(
+                    "config-change",
+                    Happened { who, about, transcripts: None, used: Vec::new(), identity: None },
+                );
                 session.append(draft)?;
                 let reason = format!(
                     "writ keeps the settings this session began with: {why}. `writ doctor` says how to mend them"
@@ -95,7 +102,10 @@ pub fn record(
         None => None,
     };
     let used = used(session, input)?;
-    let draft = session.event(name, Happened { who, about, transcripts, used });
+    let tells =
+        matches!(name, STARTED | RESUMED) || matches!(event, EventKind::Stop { .. } | EventKind::SubagentStop { .. });
+    let identity = if tells { identity::of_event(session, input)? } else { None };
+    let draft = session.event(name, Happened { who, about, transcripts, used, identity });
     session.append(draft)?;
     if unhooked::ends_turn(event) {
         seal::seal(session)?;
@@ -135,6 +145,9 @@ struct Happened<'a> {
     /// What the agent that stops used in all, where the policy limits that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     used: Vec<Used>,
+    /// Who the agent is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<IdentityRef>,
 }
 
 /// What the agent that stops used.
@@ -155,6 +168,9 @@ enum About<'a> {
         source: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         transcript: Option<&'a str>,
+        /// The client's process, as the kernel shows it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        process: Option<ClientProcess>,
     },
     Prompt {
         prompt: Digest,

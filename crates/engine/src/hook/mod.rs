@@ -23,7 +23,7 @@ use crate::decide::call;
 use crate::governing::in_force;
 use crate::session::rows::UNREADABLE;
 use crate::session::{self, Session, SessionError, Within, unhooked};
-use crate::{Home, claims, governing};
+use crate::{Home, claims, governing, identity};
 
 /// A run that a hook is asked in: its session is that of all clients in it.
 #[derive(Clone, Debug)]
@@ -245,6 +245,9 @@ impl Prepared {
 }
 
 fn answered(session: &mut Session<'_>, input: &Event, prepared: Prepared) -> Result<Answer, SessionError> {
+    if matches!(input.kind, EventKind::PreToolUse(_) | EventKind::PermissionRequest { .. }) {
+        identity::of_call(session, input)?;
+    }
     match &input.kind {
         EventKind::PreToolUse(call) => call::before(session, input, call),
         EventKind::PermissionRequest { call } => call::permission(session, input, call),

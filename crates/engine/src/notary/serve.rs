@@ -13,6 +13,7 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use rustix::fs::{Gid, Uid, chown};
+use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use writ_clients::Client;
 use writ_core::json;
@@ -24,7 +25,7 @@ use super::ask::{ANSWERED, HOOK, MARK, NOT_HERE, STATUS, Status};
 use super::{Surroundings, door};
 use crate::hook::wire::{MAX_BYTES, Told, field, put};
 use crate::keeper::{Keeper, KeeperError};
-use crate::{Home, NoStateDir, hook};
+use crate::{Asker, Home, NoStateDir, hook};
 
 /// Calls that are answered at a time; the others wait in the socket's queue, in their order.
 const WORKERS: usize = 32;
@@ -185,7 +186,8 @@ impl Notary {
 
     /// Answers a hook that did not say where it runs: with what the notary's own environment says.
     pub fn posted(&self, client: &'static dyn Client, payload: &[u8]) -> String {
-        let answer = hook::answer(payload, client, &self.home, Path::new("/"));
+        let home = Home { asker: Asker::Unknown, ..self.home.clone() };
+        let answer = hook::answer(payload, client, &home, Path::new("/"));
         self.answered.fetch_add(1, Ordering::Relaxed);
         client.render(&answer)
     }
@@ -241,7 +243,10 @@ impl Notary {
             Err(error) => return not_here(stream, &format!("surroundings cannot be read: {error}")),
         };
         let cwd = surroundings.cwd.clone();
-        let answer = hook::answer(&payload, client, &surroundings.home(&self.home), &cwd);
+        let asker = socket_peercred(&*stream)?.pid.as_raw_nonzero().get();
+        let asker = u32::try_from(asker).map_or(Asker::Unknown, Asker::Process);
+        let home = Home { asker, ..surroundings.home(&self.home) };
+        let answer = hook::answer(&payload, client, &home, &cwd);
         let told = Told { text: client.render(&answer).into_bytes(), notes: answer.notes.join("\n").into_bytes() };
         let mut bytes = vec![ANSWERED];
         told.put(&mut bytes)?;

@@ -7,6 +7,7 @@ pub mod custody;
 pub mod observed;
 mod open;
 mod policy;
+pub mod process;
 pub mod rows;
 pub mod seal;
 pub mod shown;
@@ -23,13 +24,14 @@ use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
-use writ_policy::{Held, Setting, Tally};
+use writ_policy::{Held, Known, Setting, Tally};
 use writ_store::{LedgerGuard, Store, StoreError};
 
 use crate::Home;
 use crate::governing::in_force::InForce;
 use crate::governing::{Governing, GoverningError, layers};
 use crate::home::NoStateDir;
+use rows::IdentityRef;
 use state::{State, StateError};
 
 pub use open::PUBLIC_KEY;
@@ -94,6 +96,10 @@ pub struct Session<'a> {
     pub within: Option<Within>,
     /// Whether the call is of a tool that its server has changed since a human let it in.
     pub redefined: bool,
+    /// Who makes the call, where a policy asks for that.
+    pub agent: Option<Known>,
+    /// Their identity, as the call's row names it.
+    pub named: Option<IdentityRef>,
     guard: LedgerGuard,
     in_force: OnceCell<Result<InForce, Blocked>>,
 }

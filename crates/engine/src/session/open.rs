@@ -63,6 +63,8 @@ impl<'a> Session<'a> {
                 fresh: false,
                 within: None,
                 redefined: false,
+                agent: None,
+                named: None,
                 guard,
                 in_force: OnceCell::new(),
             });
@@ -95,6 +97,8 @@ impl<'a> Session<'a> {
             fresh: true,
             within: None,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force: OnceCell::new(),
         };
@@ -130,6 +134,8 @@ impl<'a> Session<'a> {
             fresh: true,
             within: None,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force: OnceCell::new(),
         };
@@ -167,6 +173,8 @@ impl<'a> Session<'a> {
             fresh: false,
             within: None,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force,
         })

@@ -12,19 +12,19 @@ use writ_evidence::tally::Tally;
 use writ_policy::{Enforce, Enforced, Facts, Held, Layer, Policy, Setting, enforce, judge};
 
 use super::layers::{Judged, Policies};
-use super::limits;
 use super::policies::Kept;
 use super::report::{Outcome, Phase, Standing};
+use super::{approvals, limits};
 use crate::claims::blocks::AgentBlocks;
 use crate::confine::tested::{self, TESTED};
-use crate::decide::approvals::Grant;
+use crate::decide::approvals::{GRANT, REFUSAL, REVOKED, VOID};
 use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::in_force::PolicyRef;
 use crate::governing::protect;
 use crate::session::millis_between;
 use crate::session::observed::Observed;
-use crate::session::rows::{CUSTODY, PRICED, UNREADABLE, event};
+use crate::session::rows::{CUSTODY, PRICED, RESUMED, STARTED, UNREADABLE, event};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
 
@@ -132,19 +132,16 @@ impl<'a> Replay<'a> {
             }
             (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
             (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
+            (RowDecision::Checkpoint, STARTED | RESUMED) => {
+                let process = row.detail.get("process").map(json::from_value).transpose();
+                let process = process.map_err(|_error| "the client's process does not read")?;
+                process.into_iter().for_each(|process| expected.see_client(process));
+            }
             (RowDecision::Checkpoint, TESTED) => {
                 let outcome = tested::Outcome::of(&row.detail).ok_or("it does not say what its self-test came to")?;
                 expected.tested = Some(outcome.result());
             }
-            (RowDecision::Checkpoint, "grant") => {
-                let Grant { action, until, .. } = grant(row)?;
-                expected.grant(action, until, row.timestamp).ok_or("more approvals are open than may be")?;
-            }
-            (RowDecision::Checkpoint, "grant-revoked") => {
-                let Grant { action, until, .. } = grant(row)?;
-                let given = expected.grants.remove(&action) == Some(until);
-                given.then_some(()).ok_or("the approval it takes back was never given")?;
-            }
+            (RowDecision::Checkpoint, GRANT | REFUSAL | REVOKED | VOID) => approvals::follow(row, &mut expected)?,
             (RowDecision::Checkpoint, "claim") => self.claim(row, &mut expected)?,
             (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => {
                 expected.told = self.policies.tell(row)?;
@@ -222,6 +219,11 @@ impl<'a> Replay<'a> {
             return Err("it was granted a sandbox that its self-test had refused".to_owned());
         }
         let policies = self.policies.all(root, accepted.file, &judged)?;
+        let facts_of = std::iter::once(&facts).chain(judged.iter().map(|layer| &layer.facts));
+        let untold = |(policy, facts): (&&Policy, &Facts)| policy.identity().asks() && facts.agent().is_none();
+        if event(row) != RUN && policies.iter().zip(facts_of).any(untold) {
+            return Err("its policy asks who the agent is, and its facts do not tell".to_owned());
+        }
         let mode = Enforce::strictest(policies.iter().map(|policy| policy.enforce()));
         let wanted = outcome::wanted_custody(policies.iter().copied());
         let mut policies = policies.into_iter();
@@ -235,9 +237,11 @@ impl<'a> Replay<'a> {
         if digest(row.detail.get("action")) != Some(action) {
             return Err("its action is not what its members make it".to_owned());
         }
-        if decision.verdict == Verdict::Ask && before.granted(action, row.timestamp) {
+        if decision.verdict == Verdict::Ask
+            && let Some(given) = before.given(action, row.timestamp)
+        {
             expected.spend(action);
-            decision = outcome::approved(decision);
+            decision = outcome::answered(decision, given.uses);
         }
         if json::to_value(&outcome::rules(&decision)) != *row.detail.get("rules").unwrap_or(&Value::Null) {
             return Err("deciding again names other rules".to_owned());
@@ -319,12 +323,6 @@ impl Rules for Named<'_> {
         let layer = self.layers.iter().find(|layer| layer.name == name)?;
         self.policies.get(self.path, layer.file)?.rule_text(&format!("/{pointer}"))
     }
-}
-
-/// The approval that a row is about.
-fn grant(row: &Row) -> Result<Grant, String> {
-    let grant = row.detail.get("grant").and_then(|grant| json::from_value(grant).ok());
-    Ok(grant.ok_or("it names no approval")?)
 }
 
 fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {

@@ -224,6 +224,11 @@ impl Evidence {
         self.genesis.as_ref().and_then(session_id).map(|id| id.to_string())
     }
 
+    /// The key it is checked with.
+    pub const fn key(&self) -> Option<&PublicKey> {
+        self.key.as_ref()
+    }
+
     /// Whether an earlier checkpoint of it was signed on this machine.
     pub const fn is_seen(&self) -> bool {
         matches!(self.head, Ok(Some(_)))

@@ -5,12 +5,14 @@
 //! and claims rest on what they name, and which calls did nobody see. Never repairs. Invariant: the ledger is read once, piece by piece, and never held whole. Page:
 //! `spec/verify.md`.
 
+mod approvals;
 pub mod claims;
 mod confined;
 mod coverage;
 mod custody;
 mod decisions;
 mod evidence;
+mod identities;
 mod key;
 mod layers;
 mod limits;
@@ -129,7 +131,9 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut replay = decisions::Replay::new(&kept);
     let mut chains = verdicts::Chains::of(folder, evidence.id(), &own);
     let mut claims = claims::Claims::of(folder);
+    let mut approvals = approvals::Approvals::of(home, evidence.key());
     let mut confined = confined::Confined::of(folder);
+    let mut identities = identities::Identities::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());
     let mut used = limits::Used::default();
     let checked = evidence.read(true, &mut |row, key| {
@@ -139,9 +143,11 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
         }
         chains.row(row);
         claims.row(row, key);
+        approvals.row(row);
         confined.row(row);
         seen.row(row);
         used.row(row, state.as_ref());
+        identities.row(row, state.as_ref());
         replay.row(row, state);
     })?;
     if checked.is_empty() {
@@ -151,6 +157,8 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(evidence.chain_phases(&checked));
     phases.extend(replay.phases());
     phases.extend(confined.phase());
+    phases.extend(identities.phase());
+    phases.extend(approvals.phase());
     phases.extend(chains.phase());
     phases.extend(claims.phases());
     phases.extend(evidence.beginning());

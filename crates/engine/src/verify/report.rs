@@ -106,7 +106,10 @@ impl Status {
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 6] = ["beginning", CUSTODY, "enforcement", "false claims", LIMITS, "transcripts"];
+const EXCEPTIONS: [&str; 7] = [APPROVALS, "beginning", CUSTODY, "enforcement", "false claims", LIMITS, "transcripts"];
+
+/// The phase that holds humans' words against their signatures.
+pub const APPROVALS: &str = "approvals";
 
 /// The phase that holds what was used against the policy's limits.
 pub const LIMITS: &str = "limits";

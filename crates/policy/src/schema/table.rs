@@ -226,16 +226,21 @@ pub const ROOT: &[Field] = &[
     enforced(required(field("name", Kind::Name, "What people call this policy."))),
     enforced(field("expires", Kind::Date, "After this moment every call is denied. RFC 3339.")),
     enforced(field("extends", Kind::Name, "A policy that this one tightens: path, https URL or OCI reference.")),
-    field(
+    enforced(field(
         "identity",
         Kind::Object(&[
             field("allowedModels", NAMES, "Models that may run under this policy."),
             field("allowedEnvironments", NAMES, "Environments that may run it, as patterns."),
             field("requiredTools", NAMES, "Tools that must be there."),
-            field("deniedTools", NAMES, "Tools that must not be there."),
+            field("deniedTools", NAMES, "Tools that must not be there: denied, as in `tools.deny`."),
+            field(
+                "standing",
+                Kind::Word(&["observed", "reported"]),
+                "What counts: only what the kernel tells, or what is reported too; `reported` when left out. An extension.",
+            ),
         ]),
-        "Who the agent must be.",
-    ),
+        "Who the agent must be: spec/identity.md.",
+    )),
     field(
         "grants",
         Kind::Object(&[
