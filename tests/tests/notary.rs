@@ -594,3 +594,90 @@ fn a_notary_that_the_agent_made_itself_is_none() {
     let refused = users.root(&[&words[..], &["--state", users.folder.join("s").to_str().unwrap()]].concat());
     assert!(!refused.status.success() && text(&refused).contains("only root"), "{}", text(&refused));
 }
+
+/// Runs `writ token` and gives its exit code and what it prints.
+fn token(place: &Workplace, words: &[&str]) -> (Option<i32>, String) {
+    let output = place.writ(&[&["token"], words].concat());
+    (output.status.code(), text(&output).trim().to_owned())
+}
+
+/// Tokens hold for their session, under its policy, until they are revoked or the notary ends; PyJWT reads them where it is there.
+#[test]
+fn tokens_hold_for_their_session_until_they_are_revoked() {
+    let place = Workplace::new("notary-token");
+    let policy =
+        r#"{"version":"1.0","name":"t","tools":{"deny":["WebFetch"]},"limits":{"maxWallTimeSeconds":{"value":600}}}"#;
+    fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+    assert_eq!(token(&place, &["key"]).0, Some(1), "nobody issues tokens without a notary");
+    let notary = Notary::run(&place, &[]);
+    place.start();
+    place.allowed("one");
+    let (code, issued) = token(&place, &["issue", "--session", SESSION]);
+    assert_eq!(code, Some(0), "{issued}");
+    let (code, claims) = token(&place, &["check", &issued, "--session", SESSION]);
+    assert_eq!(code, Some(0), "{claims}");
+    let claims: serde_json::Value = serde_json::from_str(&claims).unwrap();
+    assert_eq!(
+        (&claims["iss"], &claims["aud"][0], &claims["jti"]),
+        (&"aflock".into(), &SESSION.into(), &SESSION.into())
+    );
+    assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 600, "the limit of wall time");
+    assert!(
+        claims["sub"].as_str().unwrap().starts_with("spiffe://") && claims["sub"] == claims["agent_id"],
+        "{claims}"
+    );
+    assert_eq!(claims["denied_tools"][0], "WebFetch");
+    assert!(claims["allowed_tools"].as_array().unwrap().contains(&"Read".into()), "{claims}");
+    assert_eq!(claims["limits"]["maxWallTimeSeconds"]["value"], 600);
+    let digest = |name: &str| claims[name].as_str().unwrap().starts_with("sha256:");
+    assert!(digest("identity_hash") && digest("policy_digest"), "{claims}");
+    let (_, refreshed) = token(&place, &["refresh", &issued, "--session", SESSION]);
+    assert_eq!(token(&place, &["check", &refreshed, "--session", SESSION]).0, Some(0), "{refreshed}");
+    pyjwt(&place, &issued);
+
+    let refused = |token_text: &str, session: &str, why: &str| {
+        let (code, said) = token(&place, &["check", token_text, "--session", session]);
+        assert!(code == Some(3) && said.contains(why), "{code:?} {said}");
+    };
+    refused(&issued, "another", "another session");
+    refused("a.b.c", SESSION, "no token");
+    assert!(token(&place, &["issue", "--session", SESSION, "--agent", "nobody"]).1.contains("no row"));
+    assert_eq!(token(&place, &["revoke", "--session", SESSION]).1, "revoked");
+    refused(&issued, SESSION, "revoked");
+    refused(&refreshed, SESSION, "revoked");
+    assert_eq!(token(&place, &["refresh", &issued, "--session", SESSION]).0, Some(3));
+    stop(&place);
+    let verified = place.writ(&["verify", SESSION]);
+    assert!(verified.status.success(), "{}", text(&verified));
+    notary.kill();
+    let again = Notary::run(&place, &[]);
+    refused(&issued, SESSION, "another key");
+    drop(again);
+}
+
+/// Has PyJWT check a token with the notary's public key, and refuse it for another audience.
+fn pyjwt(place: &Workplace, issued: &str) {
+    let python = env::var("WRIT_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let script = r#"
+import sys
+try:
+    import jwt, cryptography
+except ImportError:
+    sys.exit(99)
+token, key, session = sys.argv[1:]
+claims = jwt.decode(token, key, algorithms=["ES256"], audience=session, issuer="aflock", options={"require": ["exp", "iat", "aud", "iss", "sub", "jti"]})
+assert claims["jti"] == session
+try:
+    jwt.decode(token, key, algorithms=["ES256"], audience="another")
+    sys.exit(1)
+except jwt.InvalidAudienceError:
+    print("agreed")
+"#;
+    let (_, key) = token(place, &["key"]);
+    let output = std::process::Command::new(python).args(["-c", script, issued, &key, SESSION]).output().unwrap();
+    if output.status.code() == Some(99) {
+        eprintln!("PyJWT is not there: nobody else has read the token");
+        return;
+    }
+    assert!(text(&output).contains("agreed"), "{}", text(&output));
+}

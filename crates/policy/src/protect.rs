@@ -227,6 +227,7 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                 // What a session may use, and what that costs.
                 Some("limits" | "prices") => !matches!(next(), Some("" | "show")),
                 // What signs for the record.
+                Some("token") => matches!(next(), Some("revoke") | None),
                 Some("notary") => !matches!(next(), Some("" | "status")),
                 Some("mcp") => match next() {
                     Some("pins") => !matches!(next(), Some("" | "list")),

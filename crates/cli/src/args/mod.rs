@@ -10,6 +10,7 @@ mod notary;
 mod policy;
 mod sandbox;
 mod serve;
+mod token;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub use notary::{NotaryCommand, NotaryRunArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
 pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
+pub use token::{TokenArgs, TokenCommand};
 
 /// Hold an AI agent to a written policy, and leave proof of what it did.
 #[derive(Parser, Debug)]
@@ -220,6 +222,9 @@ pub enum Command {
     /// Offer evaluation and verification to agents, as tools of the Model Context Protocol.
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Issue, check and revoke the tokens that agents show.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Run, look at and end the process that answers hooks with a key that they cannot reach.
     #[command(subcommand)]
     Notary(NotaryCommand),

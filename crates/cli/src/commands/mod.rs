@@ -34,6 +34,7 @@ mod session;
 mod session_lookup;
 mod shell;
 mod status;
+mod token;
 mod verify;
 mod why;
 
@@ -68,6 +69,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Session(command) => session::run(&command),
         Command::Ledger(command) => ledger::run(&command),
         Command::Mcp(command) => mcp::run(command),
+        Command::Token(command) => token::run(command),
         Command::Notary(command) => notary::run(command),
         Command::Claim(command) => claim::run(&command),
         Command::Evaluate(command) => evaluate::run(&command),

@@ -123,8 +123,10 @@ fn unreadable(
             prompt_id: None,
             kind: EventKind::Other(hints.event.clone().unwrap_or_else(|| UNREADABLE.to_owned())),
         };
-        let recorded = Session::open(store, id, &input, home, Timestamp::now())
-            .and_then(|mut session| record_unreadable(&mut session, bytes, &hints));
+        let recorded = Session::open(store, id, &input, home, Timestamp::now()).and_then(|mut session| {
+            session.take_custody()?;
+            record_unreadable(&mut session, bytes, &hints)
+        });
         if let Err(error) = recorded {
             why = format!("{why}. It is not on record: {error}");
         }

@@ -13,6 +13,7 @@ use writ_core::{Custody, Digest};
 
 use super::Surroundings;
 use super::door;
+use super::tokens::{self, Request};
 use crate::Home;
 use crate::hook::wire::{Told, field, put};
 
@@ -22,12 +23,16 @@ pub const MARK: &[u8; 14] = b"writ-notary-1\n";
 pub const HOOK: u8 = b'h';
 /// Asks how the notary stands.
 pub const STATUS: u8 = b's';
+/// Asks about tokens.
+pub const TOKEN: u8 = b't';
 /// What the answer to a question begins with.
 pub const ANSWERED: u8 = b'a';
 /// What is said to whoever is not answered here; why comes after.
 pub const NOT_HERE: u8 = b'n';
 /// How long a hook waits; its client waits longer.
 const PATIENCE: Duration = Duration::from_secs(23);
+/// Longest request about tokens, and longest answer.
+pub const MAX_TOKEN: u32 = 256 << 10;
 /// Longest status, and longest reason.
 const MAX_STATUS: u32 = 64 << 10;
 
@@ -49,7 +54,10 @@ pub fn ask(home: &Home, client: &str, cwd: &Path, payload: &[u8]) -> Asked {
         Err(error) => return Asked::NotThere(error.to_string()),
     };
     let mut bytes = [MARK.as_slice(), &[HOOK]].concat();
-    let surroundings = json::to_canonical(&Surroundings::of(home, cwd));
+    let Some(surroundings) = Surroundings::of(home, cwd) else {
+        return Asked::NotThere("a path in its environment is no text".to_owned());
+    };
+    let surroundings = json::to_canonical(&surroundings);
     let fields = [client.as_bytes(), surroundings.as_bytes(), payload];
     if let Err(error) = fields.into_iter().try_for_each(|field| put(&mut bytes, field)) {
         return Asked::NotThere(error.to_string());
@@ -98,6 +106,17 @@ pub fn status(home: &Home) -> io::Result<Status> {
     let text = field(&mut stream, MAX_STATUS)?;
     let status: Status = json::from_slice(&text).map_err(io::Error::other)?;
     Ok(Status { process: peer.pid.as_raw_nonzero().get(), ..status })
+}
+
+/// Asks a notary about tokens.
+pub fn token(home: &Home, request: &Request) -> io::Result<tokens::Told> {
+    let (mut stream, _) = reach(home)?;
+    let mut bytes = [MARK.as_slice(), &[TOKEN]].concat();
+    put(&mut bytes, json::to_canonical(request).as_bytes())?;
+    if !exchange(&mut stream, &bytes)? {
+        return Err(io::Error::new(ErrorKind::PermissionDenied, reason(&mut stream)));
+    }
+    json::from_slice(&field(&mut stream, MAX_TOKEN)?).map_err(io::Error::other)
 }
 
 /// Puts a whole question and says whether it is answered.

@@ -8,6 +8,7 @@ pub mod ask;
 pub mod door;
 pub mod serve;
 mod surroundings;
+pub mod tokens;
 
 pub use ask::{Asked, ask};
 pub use surroundings::Surroundings;

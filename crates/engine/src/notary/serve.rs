@@ -21,7 +21,8 @@ use writ_core::{Custody, Timestamp};
 use writ_evidence::keys;
 use writ_store::{Store, StoreError};
 
-use super::ask::{ANSWERED, HOOK, MARK, NOT_HERE, STATUS, Status};
+use super::ask::{self, ANSWERED, HOOK, MARK, NOT_HERE, STATUS, Status};
+use super::tokens::Tokens;
 use super::{Surroundings, door};
 use crate::hook::wire::{MAX_BYTES, Told, field, put};
 use crate::keeper::{Keeper, KeeperError};
@@ -122,6 +123,7 @@ pub struct Notary {
     since: Timestamp,
     answered: AtomicU64,
     state: PathBuf,
+    tokens: Tokens,
     socket: PathBuf,
     /// The user that it is for, where that is another than its own.
     of: Option<u32>,
@@ -149,6 +151,7 @@ impl Notary {
             state,
             socket,
             of: None,
+            tokens: Tokens::new().map_err(KeeperError::Key)?,
             _lock: lock,
         })
     }
@@ -167,7 +170,8 @@ impl Notary {
         let key = Store::open(state.clone())?.ledger_key()?;
         home.keeper = Some(Arc::new(Keeper::of_other_user(key)));
         let (since, answered, socket) = (Timestamp::now(), AtomicU64::new(0), other.socket.clone());
-        Ok(Self { home, listener, since, answered, state, socket, of: Some(other.of), _lock: lock })
+        let tokens = Tokens::new().map_err(KeeperError::Key)?;
+        Ok(Self { home, listener, since, answered, state, tokens, socket, of: Some(other.of), _lock: lock })
     }
 
     /// The token that hooks show that come over HTTP; made where there is none, in a file of the owner's alone.
@@ -227,6 +231,7 @@ impl Notary {
         match (mark == MARK, *kind) {
             (true, HOOK) => self.hook(&mut stream),
             (true, STATUS) => self.status(&mut stream),
+            (true, ask::TOKEN) => self.token_asked(&mut stream),
             (true | false, _) => not_here(&mut stream, "the notary is of another version"),
         }
     }
@@ -251,6 +256,17 @@ impl Notary {
         let mut bytes = vec![ANSWERED];
         told.put(&mut bytes)?;
         self.answered.fetch_add(1, Ordering::Relaxed);
+        stream.write_all(&bytes)
+    }
+
+    fn token_asked(&self, stream: &mut UnixStream) -> io::Result<()> {
+        let request = field(stream, ask::MAX_TOKEN)?;
+        let told = match json::from_slice(&request) {
+            Ok(request) => self.tokens.answer(request, &self.home),
+            Err(error) => return not_here(stream, &format!("what is asked about tokens cannot be read: {error}")),
+        };
+        let mut bytes = vec![ANSWERED];
+        put(&mut bytes, json::to_canonical(&told).as_bytes())?;
         stream.write_all(&bytes)
     }
 

@@ -25,9 +25,20 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of a hook.
-    pub fn of(home: &Home, cwd: &Path) -> Self {
-        Self {
+    /// Those of a hook; `None` where a path is no text, which nothing here could say.
+    pub fn of(home: &Home, cwd: &Path) -> Option<Self> {
+        let paths = home.folders.values().chain(&home.search).map(PathBuf::as_path);
+        let single = [
+            home.user.as_deref(),
+            home.project.as_deref(),
+            home.claims.capture.as_deref(),
+            home.claims.cast.as_deref(),
+        ];
+        let mut paths = paths.chain(single.into_iter().flatten()).chain([cwd]);
+        if paths.any(|path| path.to_str().is_none()) {
+            return None;
+        }
+        Some(Self {
             cwd: cwd.to_owned(),
             user: home.user.clone(),
             folders: home.folders.iter().map(|(client, folder)| ((*client).to_owned(), folder.clone())).collect(),
@@ -36,7 +47,7 @@ impl Surroundings {
             secret_variables: home.secret_variables.clone(),
             claims: home.claims.clone(),
             zsh: home.zsh,
-        }
+        })
     }
 
     /// The folders that the engine answers with: the hook's, with the state and the program of the notary.

@@ -122,6 +122,11 @@ impl Keys {
         &self.ring
     }
 
+    /// Whether the machine's own key signed all the time, in its file.
+    pub fn of_file(&self) -> bool {
+        self.stretches.iter().all(|(_, kept, _)| *kept == Custody::File)
+    }
+
     /// What keeps the keys; nothing where it was the machine's file all the time.
     pub fn phase(&self) -> Option<Phase> {
         let phase = |outcome, summary, findings| {

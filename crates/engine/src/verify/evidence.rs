@@ -308,7 +308,8 @@ impl Evidence {
         phases
     }
 
-    fn checkpoints(&self, Checked { report, events, .. }: &Checked) -> Phase {
+    fn checkpoints(&self, checked: &Checked) -> Phase {
+        let Checked { report, events, .. } = checked;
         let notes = report.checkpoints;
         let (outcome, summary) = if !report.checkpoint_problems.is_empty() {
             (Outcome::Failed, format!("not every checkpoint holds ({})", self.used))
@@ -317,7 +318,9 @@ impl Evidence {
             (outcome, "no checkpoint: nobody signed for this record".to_owned())
         } else {
             let outcome = if self.used.is_pinned() { Outcome::Passed } else { Outcome::Absent };
-            (outcome, format!("{notes} signed {}", self.used))
+            let of_file = checked.keys.of_file() && matches!(self.used, KeyUsed::Machine(_));
+            let custody = if of_file { " (custody: file of the agent's own user)" } else { "" };
+            (outcome, format!("{notes} signed {}{custody}", self.used))
         };
         observed("checkpoints", outcome, summary, report.checkpoint_problems.clone())
     }

@@ -48,7 +48,7 @@ impl fmt::Display for KeyUsed {
         match self {
             Self::Given(id) => write!(f, "by the given key {id}"),
             Self::Trusted(id) => write!(f, "by key {id}, which you trust"),
-            Self::Machine(id) => write!(f, "by this machine's ledger key {id} (custody: file of the agent's own user)"),
+            Self::Machine(id) => write!(f, "by this machine's ledger key {id}"),
             Self::Folder(id) => write!(f, "by key {id}, which the folder itself brings: give --key to pin it"),
             Self::None => f.write_str("by no key that is known here"),
         }

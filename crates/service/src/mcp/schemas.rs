@@ -144,7 +144,8 @@ pub fn session_tools() -> Vec<Tool> {
             "Shows who the agents of this session are: model, environment, tools, policy, and how each is known.",
         )
         .input(&json!({}), &[]),
-        tool(GET_TOKEN, "Get a token", "Says whether Writ has a token for this session.").input(&json!({}), &[]),
+        tool(GET_TOKEN, "Get a token", "Gives a token that says who this agent is, where a notary runs.")
+            .input(&json!({}), &[]),
     ]
     .into_iter()
     .map(|shape| shape.0)

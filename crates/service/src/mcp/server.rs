@@ -113,7 +113,7 @@ impl Inner {
             schemas::GET_POLICY => session::policy(gate),
             schemas::GET_SESSION => Ok(session::session(gate)),
             schemas::GET_IDENTITY => session::identity(gate),
-            schemas::GET_TOKEN => Ok(session::absent("token", gate)),
+            schemas::GET_TOKEN => Ok(session::token(gate)),
             other => Err(Refusal(format!("there is no tool `{}`", hide(other)))),
         }
     }
