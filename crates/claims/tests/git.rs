@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use writ_claims::{Act, Claim, Delta, Facts, Landing, Limits, Snapshot, Verdict, judge};
+use writ_claims::{Act, Claim, Delta, Facts, Landing, Limits, Only, Snapshot, Verdict, judge};
 use writ_core::json::{from_value, to_value};
 
 struct Place {
@@ -289,4 +289,54 @@ fn the_repository_is_left_as_it_was() {
     place.snapshot();
     assert_eq!(fs::metadata(place.root().join(".git/index")).unwrap().modified().unwrap(), index);
     assert!(!place.root().join(".git/index.lock").exists());
+}
+
+/// A situation, and what makes it: the work tree to look at comes back.
+type Kind = (&'static str, fn(&Place) -> PathBuf);
+
+#[test]
+fn the_settings_of_a_repository_run_nothing_and_the_state_is_the_same() {
+    let kinds: [Kind; 5] = [
+        ("plain", |place| place.root()),
+        ("linked", |place| {
+            place.git(&["worktree", "add", "--quiet", "-b", "other", "linked"]);
+            place.root().join("linked")
+        }),
+        ("split index", |place| {
+            place.git(&["update-index", "--split-index"]);
+            place.root()
+        }),
+        ("line ends", |place| {
+            place.git(&["config", "core.autocrlf", "true"]);
+            fs::write(place.root().join("a.py"), "a\r\n").unwrap();
+            place.git(&["commit", "--quiet", "-a", "-m", "ends"]);
+            place.root()
+        }),
+        ("own settings", |place| {
+            place.git(&["config", "extensions.worktreeConfig", "true"]);
+            place.root()
+        }),
+    ];
+    for (name, make) in kinds {
+        let place = Place::new();
+        let root = make(&place);
+        place.write("fresh", "new");
+        fs::write(root.join("b.py"), "changed").unwrap();
+        let of_one = Limits { only: Some(Only::at(&root)), ..Limits::default() };
+        let take = |limits: &Limits| to_value(&Snapshot::take(&root, limits).unwrap().0);
+        assert_eq!(take(&of_one), take(&Limits::default()), "{name}");
+        // What git would run: for the file whose time has changed, and to fetch what is not there.
+        let ran = place.root().join("ran");
+        let touch = format!("touch {}; cat", ran.display());
+        fs::write(root.join(".gitattributes"), "* filter=evil\n").unwrap();
+        place.git(&["config", "filter.evil.clean", &touch]);
+        let worktree_config = place.root().join(".git/config.worktree");
+        fs::write(worktree_config, format!("[filter \"evil\"]\n\tclean = {touch:?}\n")).unwrap();
+        place.git(&["config", "core.fsmonitor", &touch]);
+        fs::write(root.join("src/c.py"), "c").unwrap();
+        take(&of_one);
+        assert!(!ran.exists(), "{name}");
+        take(&Limits::default());
+        assert!(ran.exists(), "{name}: the trap is one");
+    }
 }

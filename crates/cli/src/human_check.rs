@@ -4,8 +4,8 @@
 //! tree. So something above this process has to be older than the session. Refuses wherever that cannot be told: then the approval
 //! passphrase is what shows a human (R71).
 
+use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use std::io::{BufRead, IsTerminal, Write};
-use std::process::{Command, Stdio};
 
 use writ_core::Timestamp;
 use writ_engine::Home;
@@ -115,15 +115,19 @@ fn refuse<T>(why: &str) -> Result<T, Failure> {
 
 /// A line from the terminal that is not shown.
 fn secret(prompt: &str) -> Result<String, Failure> {
-    let stty = |word: &str| {
-        Command::new("stty").arg(word).stdin(Stdio::inherit()).status().is_ok_and(|status| status.success())
-    };
     output::note_start(prompt);
-    let hidden = stty("-echo");
+    let input = std::io::stdin();
+    let before = tcgetattr(&input).ok();
+    let hidden = before.as_ref().is_some_and(|before| {
+        let mut silent = before.clone();
+        silent.local_flags.remove(LocalFlags::ECHO);
+        tcsetattr(&input, SetArg::TCSAFLUSH, &silent).is_ok()
+    });
     let mut text = String::new();
-    let read = std::io::stdin().lock().read_line(&mut text);
-    if hidden {
-        let _shown = stty("echo");
+    let read = input.lock().read_line(&mut text);
+    if let Some(before) = before.filter(|_| hidden) {
+        // A terminal that is gone shows nothing.
+        tcsetattr(&input, SetArg::TCSANOW, &before).ok();
         drop(writeln!(std::io::stderr()));
     }
     read?;

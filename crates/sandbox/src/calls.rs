@@ -3,14 +3,12 @@
 //! Owns the lists, and makes BPF programs of them before anything is started. Refuses nothing a build, a test or a server on loopback needs.
 //! Its invariant: an argument is compared only by the bits the kernel looks at, so high bits that it drops do not slip past.
 
-use std::collections::BTreeMap;
-
 use seccompiler::{
-    BackendError, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, sock_filter,
+    BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule, TargetArch, sock_filter,
 };
 
 use crate::confinement::UnixSockets;
+use crate::search::{self, Rules};
 
 /// What differs between confinements.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +36,7 @@ pub fn filters(setting: Setting) -> Result<Vec<Vec<sock_filter>>, BackendError> 
         answers.push(([(libc::SYS_socket, inet6)].into_iter().collect(), libc::EAFNOSUPPORT));
     }
     for (rules, answer) in answers {
-        let action = SeccompAction::Errno(answer.unsigned_abs());
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?;
-        programs.push(Vec::<sock_filter>::try_from(filter)?);
+        programs.push(search::filter(rules, answer.unsigned_abs(), arch)?);
     }
     if let Some(first) = programs.first_mut() {
         first.splice(0..0, foreign_numbers());
@@ -118,21 +114,9 @@ pub struct Watched {
 /// Hands those calls over to whoever listens, and lets the others go on; what another filter refuses stays refused.
 pub fn watched(which: Watched) -> Vec<sock_filter> {
     let lists = [(which.naming, NAMING), (which.asking, ASKING), (which.connecting, CONNECTING)];
-    let calls = lists.into_iter().filter(|(wanted, _)| *wanted).flat_map(|(_, list)| list).collect::<Vec<_>>();
-    let (load_number, jump_if_equal, answer) = (0x20, 0x15, 0x06);
-    let mut filter = vec![sock_filter { code: load_number, jt: 0, jf: 0, k: 0 }];
-    // Each jumps over the rest of the list and the answer behind it.
-    for (call, left) in calls.iter().zip((1..=calls.len()).rev()) {
-        let (call, over) = (u32::try_from(**call).unwrap_or(u32::MAX), u8::try_from(left).unwrap_or(u8::MAX));
-        filter.push(sock_filter { code: jump_if_equal, jt: over, jf: 0, k: call });
-    }
-    for k in [libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF] {
-        filter.push(sock_filter { code: answer, jt: 0, jf: 0, k });
-    }
-    filter
+    let calls = lists.into_iter().filter(|(wanted, _)| *wanted).flat_map(|(_, list)| list);
+    search::one_answer(calls.copied(), libc::SECCOMP_RET_USER_NOTIF)
 }
-
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// On x86-64 the same architecture has a second set of numbers (x32), which no rule below names.
 fn foreign_numbers() -> Vec<sock_filter> {

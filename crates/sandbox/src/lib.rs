@@ -14,6 +14,7 @@ mod host_path;
 mod inside;
 mod message;
 mod plan;
+mod search;
 mod self_test;
 mod supervise;
 mod sys;
@@ -29,6 +30,6 @@ pub use message::Step;
 pub use plan::{PlanError, is_reserve};
 pub use self_test::{Result as AttackResult, SelfTest, SelfTestError, self_test};
 pub use supervise::{
-    Act, Asked, Book, Command, Connected, End, Host, Joined, Lease, Listeners, Memory, MemoryHeldBy, Noted, Observer,
+    Act, Asked, Awaited, Book, Command, Connected, End, Host, Lease, Listeners, Memory, MemoryHeldBy, Noted, Observer,
     Outcome, Refused, RunError, STAND_IN, Shared, Use, close_to_others, detach, listen, read_now, run, sweep,
 };

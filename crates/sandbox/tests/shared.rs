@@ -49,10 +49,10 @@ impl Lab {
 
     /// Runs a line: how it ended, and what it said until then.
     fn run(&self, confinement: &Confinement, line: &str) -> (End, String) {
-        let (lease, joined) = Lease::ask(&self.world.state, "socket", "run").unwrap();
+        let (lease, awaited) = Lease::ask(&self.world.state, "socket", "run").unwrap();
         let (mut read, write) = io::pipe().unwrap();
         let command = Command {
-            shared: Some(joined),
+            shared: Some(awaited),
             output: Some(OwnedFd::from(write)),
             watched: true,
             ..Command::new("/bin/sh", ["-c".into(), line.into()])
@@ -145,5 +145,5 @@ fn who_hides_from_the_keeper_ends_too() {
 fn nobody_is_lent_anything_after_the_end() {
     let lab = Lab::new();
     Lease::retire(&lab.world.state, "socket").unwrap();
-    assert!(Lease::ask(&lab.world.state, "socket", "late").is_err());
+    assert!(Lease::ask(&lab.world.state, "socket", "late").and_then(|(_, late)| late.lent()).is_err());
 }

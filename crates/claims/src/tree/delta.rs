@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{GitError, Limits, Repository, Snapshot, git, is_marker};
+use super::{GitError, Limits, Repository, Snapshot, ask, is_marker};
 
 /// The empty tree of repositories with SHA-1 and with SHA-256.
 const EMPTY_TREE: [&str; 2] =
@@ -102,7 +102,7 @@ fn changed_paths(root: &Path, prefix: &str, from: &str, to: &str, limits: &Limit
     let (from, to) = (tree(from), tree(to));
     let same = ["diff-tree", "-r", "-z", "--no-renames", "--name-only", "--no-commit-id", "--ignore-submodules=none"];
     let arguments = [same.as_slice(), &[&from, &to]].concat();
-    let bytes = git::run(root, &arguments, limits)?;
+    let bytes = ask::run(root, &arguments, limits)?;
     let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     Ok(paths.map(|path| format!("{prefix}{}", String::from_utf8_lossy(path))).collect())
 }
@@ -114,7 +114,7 @@ pub fn git_ignores(path: &Path, limits: &Limits) -> Result<bool, GitError> {
     };
     // Of what is not there, only a slash says that it is a folder.
     let as_folder = format!("{text}/");
-    match git::run(folder, &["check-ignore", "--no-index", "--", text, &as_folder], limits) {
+    match ask::run(folder, &["check-ignore", "--no-index", "--", text, &as_folder], limits) {
         Ok(_) => Ok(true),
         Err(GitError::Failed { .. }) => Ok(false),
         Err(error) => Err(error),

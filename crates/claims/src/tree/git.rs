@@ -5,6 +5,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -14,6 +15,8 @@ use writ_core::Digest;
 
 use super::Limits;
 
+/// Where programs lie for whoever has no `PATH`.
+const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Longest answer of git, in bytes.
 const MAX_OUTPUT: u64 = 64 << 20;
 
@@ -42,32 +45,53 @@ pub enum GitError {
     Answer(String),
 }
 
-/// Runs `git` in `dir` and gives what it prints.
-pub fn run(dir: &Path, arguments: &[&str], limits: &Limits) -> Result<Vec<u8>, GitError> {
-    run_with_input(dir, arguments, &[], limits)
+/// The settings that a file lists, `\n` before each value and a zero byte behind it. It is git that reads them; no repository is looked at.
+pub fn settings(file: &Path, tree: &Path, limits: &Limits) -> Result<Vec<u8>, GitError> {
+    let mut command = command(Path::new("/"), tree)?;
+    command.args(["config", "--list", "-z", "--file"]).arg(file);
+    carry_out(command, "config", &[], limits)
 }
 
-/// The same, with something to read.
-pub fn run_with_input(dir: &Path, arguments: &[&str], input: &[u8], limits: &Limits) -> Result<Vec<u8>, GitError> {
-    if limits.only.is_some_and(|only| !Repository::containing(dir).is_ok_and(|found| only.is(&found))) {
-        return Err(GitError::NoRepository(dir.to_owned()));
-    }
-    let name = arguments.first().copied().unwrap_or_default().to_owned();
-    let mut command = Command::new("git");
+/// A git that starts what nobody may have put there since.
+pub fn command(dir: &Path, tree: &Path) -> io::Result<Command> {
+    let mut command = Command::new(program(&[dir, tree])?);
     command.arg("--no-optional-locks").args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
-    let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
-    command.args(arguments).current_dir(dir).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     for (variable, _) in env::vars_os() {
         if variable.to_str().is_some_and(|variable| variable.starts_with("GIT_")) {
             command.env_remove(variable);
         }
     }
-    if let Some(own) = Some(dir.join(".git")).filter(|own| own.is_dir()) {
-        // A folder of this name is all of a repository. A file in it could name another, whose settings would then count.
-        command.env("GIT_COMMON_DIR", own);
-    }
-    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1").env("LC_ALL", "C");
-    let mut child = command.spawn()?;
+    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1").env("LC_ALL", "C").current_dir(dir);
+    Ok(command)
+}
+
+/// The program. A folder of the work tree in `PATH`, as tools put it there that build environments, holds what the agent wrote; one in
+/// the home is taken only where there is no other.
+fn program(trees: &[&Path]) -> io::Result<PathBuf> {
+    // From the root nothing is a tree of the agent's.
+    let trees = trees.iter().filter_map(|tree| tree.canonicalize().ok()).filter(|tree| tree.parent().is_some());
+    let trees: Vec<PathBuf> = trees.collect();
+    // The home of whoever has none is everybody's.
+    let home = env::home_dir().and_then(|home| home.canonicalize().ok()).filter(|home| home.parent().is_some());
+    let folders = env::var_os("PATH").unwrap_or_else(|| SYSTEM.into());
+    let found = env::split_paths(&folders).filter(|folder| folder.is_absolute()).filter_map(|folder| {
+        let program = folder.join("git");
+        let real = program.canonicalize().ok()?;
+        let is_program = real.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+        let folder = folder.canonicalize().ok()?;
+        let within = |tree: &Path| real.starts_with(tree) || folder.starts_with(tree);
+        let written = trees.iter().any(|tree| within(tree));
+        (is_program && !written).then(|| (home.as_deref().is_some_and(within), program))
+    });
+    let first = found.min_by_key(|(in_home, _)| *in_home).map(|(_, program)| program);
+    first.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no `git` in `PATH` but below the work tree"))
+}
+
+/// Runs it to its end, `input` on its standard input, and gives what it prints. `name` is the subcommand.
+pub fn carry_out(mut command: Command, name: &str, input: &[u8], limits: &Limits) -> Result<Vec<u8>, GitError> {
+    let name = name.to_owned();
+    let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+    let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut pipe) = child.stdin.take() {
         let input = input.to_owned();
         // A git that ends early has its say in its exit code.

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{GitError, Limits, Repository, git};
+use super::{GitError, Limits, Repository, ask};
 
 /// Most commits that are looked into, the newest first.
 const MAX_COMMITS: &str = "--max-count=1024";
@@ -34,7 +34,7 @@ pub fn changed_since(
         return Ok(BTreeMap::new());
     }
     let arguments = ["diff-tree", "-r", "-m", "--root", "-z", "--no-renames", "--name-only", "--stdin"];
-    let bytes = git::run_with_input(root, &arguments, &lines(&commits), limits)?;
+    let bytes = ask::run_with_input(root, &arguments, &lines(&commits), limits)?;
     let (mut out, mut current) = (BTreeMap::<String, BTreeSet<String>>::new(), String::new());
     for word in bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty()) {
         let word = String::from_utf8_lossy(word);
@@ -55,7 +55,7 @@ pub fn versions(root: &Path, commits: &[&str], path: &str, limits: &Limits) -> R
     if path.contains('\n') || names.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let bytes = git::run_with_input(root, &["cat-file", "--batch"], &lines(&names), limits)?;
+    let bytes = ask::run_with_input(root, &["cat-file", "--batch"], &lines(&names), limits)?;
     let (mut out, mut rest) = (BTreeSet::new(), bytes.as_slice());
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
         let (head, tail) = rest.split_at_checked(end + 1).unwrap_or_default();
@@ -84,7 +84,7 @@ fn referenced(
     let (since, start) = (format!("--since={since}"), start.map(|start| format!("^{start}")));
     let mut arguments = vec!["rev-list", "--all", "--reflog", MAX_COMMITS, &since];
     arguments.extend(start.as_deref());
-    let bytes = git::run(root, &arguments, limits)?;
+    let bytes = ask::run(root, &arguments, limits)?;
     Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())
 }
 
@@ -113,7 +113,7 @@ fn loose(repository: &Repository, since: Option<SystemTime>, limits: &Limits) ->
         return Ok(ids);
     }
     let check = ["cat-file", "--batch-check=%(objectname) %(objecttype)"];
-    let bytes = git::run_with_input(&repository.root, &check, &lines(&ids), limits)?;
+    let bytes = ask::run_with_input(&repository.root, &check, &lines(&ids), limits)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().filter_map(|line| line.strip_suffix(" commit")).map(str::to_owned).collect())
 }

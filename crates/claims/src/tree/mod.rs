@@ -4,6 +4,8 @@
 //! gives no snapshot. Invariant: nothing in the repository is written, and what is read is bounded in number, bytes and time.
 //! Page: `spec/claims.md`.
 
+mod aside;
+mod ask;
 mod delta;
 mod git;
 mod history;
@@ -145,7 +147,7 @@ fn is_marker(path: &str) -> bool {
 fn status(root: &Path, limits: &Limits) -> Result<Status, GitError> {
     let arguments =
         ["status", "--porcelain=v2", "-z", "--branch", "--untracked-files=all", "--no-renames", inside(limits)];
-    let bytes = git::run(root, &arguments, limits)?;
+    let bytes = ask::run(root, &arguments, limits)?;
     status::read(&bytes).ok_or_else(|| GitError::Answer("status".to_owned()))
 }
 
@@ -169,7 +171,7 @@ pub fn status_of(root: &Path, path: &Path, limits: &Limits) -> Option<Vec<String
         "--",
         path,
     ];
-    let bytes = git::run(root, &arguments, limits).ok()?;
+    let bytes = ask::run(root, &arguments, limits).ok()?;
     let records = bytes.split(|byte| *byte == 0).filter(|record| record.len() > 3);
     Some(records.map(|record| String::from_utf8_lossy(record.get(..2).unwrap_or_default()).into_owned()).collect())
 }
@@ -177,7 +179,7 @@ pub fn status_of(root: &Path, path: &Path, limits: &Limits) -> Option<Vec<String
 /// Whether the index has a repository inside at this path.
 pub fn is_submodule(root: &Path, path: &str, limits: &Limits) -> Result<bool, GitError> {
     let own = format!(":(top,literal){path}");
-    git::run(root, &["ls-files", "-z", "--stage", "--", &own], limits).map(|found| found.starts_with(b"160000 "))
+    ask::run(root, &["ls-files", "-z", "--stage", "--", &own], limits).map(|found| found.starts_with(b"160000 "))
 }
 
 /// A path of the index that is `path`, lies below it, or ends in it.
@@ -186,7 +188,7 @@ pub fn tracked(root: &Path, path: &str, limits: &Limits) -> Result<Option<String
     let escaped: String =
         path.chars().flat_map(|c| matches!(c, '*' | '?' | '[' | '\\').then_some('\\').into_iter().chain([c])).collect();
     let (own, below) = (format!(":(top,icase,glob)**/{escaped}"), format!(":(top,icase,glob)**/{escaped}/**"));
-    let bytes = git::run(root, &["ls-files", "-z", "--", &own, &below], limits)?;
+    let bytes = ask::run(root, &["ls-files", "-z", "--", &own, &below], limits)?;
     let first = bytes.split(|byte| *byte == 0).find(|name| !name.is_empty());
     Ok(first.map(|name| String::from_utf8_lossy(name).into_owned()))
 }

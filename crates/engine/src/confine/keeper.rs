@@ -18,7 +18,7 @@ use writ_core::json;
 use writ_core::{Digest, SessionId};
 use writ_egress::{AuthorityError, Certificate};
 pub use writ_sandbox::detach;
-use writ_sandbox::{Book, Confinement, Host, Joined, Lease, Observer, RunError, Shared, close_to_others, listen};
+use writ_sandbox::{Awaited, Book, Confinement, Host, Lease, Observer, RunError, Shared, close_to_others, listen};
 use writ_store::{Store, StoreError};
 
 use super::left::Left;
@@ -53,7 +53,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const TRIES: u32 = 6;
 
 /// What a call is lent: namespaces, and whom its programs are to trust.
-type Lent = (Lease, Joined, Option<Certificate>);
+type Lent = (Lease, Awaited, Option<Certificate>);
 
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +98,7 @@ pub fn borrow(recorder: &Recorder, order: &Order, shared: Digest) -> Result<Lent
     let mut last = None;
     for tries in 0..TRIES {
         match Lease::ask(&folder, SOCKET, call) {
-            Ok((lease, namespaces)) => return Ok((lease, namespaces, certificate(order, &folder)?)),
+            Ok((lease, awaited)) => return Ok((lease, awaited, certificate(order, &folder)?)),
             Err(error) => last = Some(error),
         }
         // One that is about to end still answers.

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 
 use serde::Serialize;
 use writ_core::Digest;
@@ -35,7 +37,7 @@ use crate::session::{Session, SessionError};
 pub const CONFINED: &str = "confined";
 
 /// How often what calls share is asked for again.
-const RETRIES: u32 = 3;
+const RETRIES: u32 = 6;
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -203,6 +205,8 @@ impl Around<'_> {
                     tries += 1;
                     drop(lease);
                     keeper::renew(self.recorder, shared);
+                    // One that is about to end still takes questions.
+                    sleep(Duration::from_millis(2) * (tries - 1));
                 }
                 ran => return Ok(Carried { ran: ran?, lease: Some(lease), traffic: None, certificate }),
             }

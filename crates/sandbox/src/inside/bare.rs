@@ -8,7 +8,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{self, Errno};
-use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 use super::{At, Failed};
@@ -34,14 +33,17 @@ pub fn watch(socket: BorrowedFd<'_>, command: Pid, survivors: Survivors) -> Resu
         if ended && (survivors == Survivors::End || alone()) {
             break;
         }
-        let mut sources =
-            [PollFd::from_borrowed_fd(socket, PollFlags::IN), PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
+        // What is said there is the command's to hear; here it matters only that nobody is left outside.
+        let mut sources = [
+            PollFd::from_borrowed_fd(socket, PollFlags::empty()),
+            PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
+        ];
         match poll(&mut sources, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err((Step::Start, error, 0)),
         }
         let [outside, child] = sources.map(|source| !source.revents().is_empty());
-        if outside && !matches!(message::receive(socket, RecvFlags::DONTWAIT, drop), Ok(Some(_)) | Err(Errno::AGAIN)) {
+        if outside {
             break;
         }
         if child {

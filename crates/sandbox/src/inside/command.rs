@@ -1,7 +1,7 @@
 //! From the first process's child to the command.
 //!
-//! Owns the order: session, limits, folder, rights, Landlock, system calls, program. Refuses to go on after a step that failed. Its
-//! invariant: the last thing before the program is the filter, so nothing of ours needs what it refuses.
+//! Owns the order: session, limits, folder, rights, Landlock, system calls, program. Refuses to go on after a step that failed, and before
+//! those outside are ready. Its invariant: between the filter and the program one word is awaited, and nothing else is done.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -13,7 +13,7 @@ use rustix::thread::{
     set_no_new_privs,
 };
 
-use super::{At, Failed, Orders};
+use super::{At, Failed, Orders, expect};
 use crate::confinement::Session;
 use crate::message::{self, Message, Step};
 use crate::sys::process::{close_on_execution, execute, execute_descriptor, replace_output};
@@ -72,7 +72,8 @@ fn prepare(orders: &Orders, socket: &OwnedFd) -> Result<(), Failed> {
     for (item, program) in orders.filters.iter().enumerate() {
         filter::install(program).item(Step::Filter, item)?;
     }
-    Ok(())
+    // All that was to be done here is done while those outside get ready.
+    expect(socket, Message::Go)
 }
 
 /// Narrows what can be gained to nothing, for this process and all it starts. Without a user namespace of its own a process may have none, and not the right to narrow what it

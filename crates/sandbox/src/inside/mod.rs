@@ -146,7 +146,6 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
     }
     message::send(socket, Message::Ready, handles.get(..count).unwrap_or_default()).at(Step::Tell)?;
     drop(listeners);
-    expect(socket, Message::Go)?;
     // Nobody of the same user inside can look into this process, or the command's before it is another program.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity)?;
     command::narrow(orders.namespaces).at(Step::Capabilities)?;
@@ -161,7 +160,7 @@ fn live(orders: &mut Orders, socket: &OwnedFd) -> Result<i32, Failed> {
     }
 }
 
-/// Waits for one message; anything else, or nobody there, ends the sandbox.
+/// Waits for one message; anything else, or nobody there, ends the process.
 fn expect(socket: &OwnedFd, message: Message) -> Result<(), Failed> {
     match message::receive(socket, RecvFlags::empty(), drop).at(Step::Map)? {
         Some(received) if received == message => Ok(()),

@@ -56,6 +56,9 @@ pub enum RunError {
     /// The supervisor could not do its part.
     #[error("could not {0}: {1}")]
     Outside(&'static str, io::Error),
+    /// Namespaces that runs share were asked for in vain.
+    #[error("what runs share was not lent: {0}")]
+    NotLent(io::Error),
     /// The first process inside ended without a word.
     #[error("the sandbox ended before the command began")]
     Silent,
@@ -65,7 +68,7 @@ impl RunError {
     /// Whether what it was to run in ended before the command began, as happens to namespaces that are shared: it may be tried again.
     pub fn is_before_command(&self) -> bool {
         match self {
-            Self::Silent => true,
+            Self::Silent | Self::NotLent(_) => true,
             // A namespace whose first process is gone takes no other.
             Self::Inside { step, .. } => matches!(step, Step::Join | Step::Start),
             Self::Plan(_)
@@ -92,6 +95,7 @@ impl RunError {
             | Self::NoGroup
             | Self::Caller(_)
             | Self::Outside(..)
+            | Self::NotLent(_)
             | Self::Silent => 125,
         }
     }

@@ -55,7 +55,8 @@ pub use refusals::{Observer, Refused};
 use refusals::{Seeing, Seen, Watch};
 use reserved::Names;
 pub use reserved::sweep;
-pub use shared::{Book, Joined, Lease, Shared, listen};
+use shared::Joined;
+pub use shared::{Awaited, Book, Lease, Shared, listen};
 pub use watch::End;
 
 /// What is run.
@@ -82,7 +83,7 @@ pub struct Command {
     /// Texts that are made for this run alone, each shown in a place.
     pub shown: Vec<Shown>,
     /// Namespaces of a [`Shared`] to run in.
-    pub shared: Option<Joined>,
+    pub shared: Option<Awaited>,
 }
 
 impl Command {
@@ -248,8 +249,10 @@ pub fn carry_out<T>(
     // What the caller holds from here on is in no core and in nobody's reach.
     let closed = Closed::now().map_err(outside("close this process"))?;
     let kept = ready(listeners).map_err(RunError::Caller)?;
-    message::send(&ours, Message::Go, &[]).map_err(outside("begin"))?;
+    // Where nobody hears it, what was said last tells why.
+    let told = message::send(&ours, Message::Go, &[]).map_err(outside("begin"));
     let (handle, listener) = await_started(&ours, orders.watched.is_some(), explain)?;
+    told?;
     let seeing = Seeing { confinement: telling.then_some(confinement), noting, observer, sockets };
     let watch = listener.map(|listener| Watch::begin(listener, seeing)).transpose();
     let watch = watch.map_err(|error| RunError::Outside("start a thread", error))?;

@@ -12,7 +12,7 @@ use rustix::process::Resource;
 use seccompiler::sock_filter;
 
 use super::identity::{self, Who};
-use super::{Command, Joined, RunError, environment, temporary};
+use super::{Awaited, Command, Joined, RunError, environment, temporary};
 use crate::calls::{self, Watched};
 use crate::confinement::{Confinement, Limits, Network, UnixSockets};
 use crate::features::{Features, Layer, Level};
@@ -55,7 +55,8 @@ pub fn prepare(
         &Account { uid: identity.uid, gid: identity.gid, home },
     )?;
     temporary::make_grounds(&plan.grounds, &identity)?;
-    let owners = command.shared.as_mut().and_then(|shared| shared.owners.take());
+    let mut shared = command.shared.take().map(Awaited::lent).transpose().map_err(RunError::NotLent)?;
+    let owners = shared.as_mut().and_then(|shared| shared.owners.take());
     let mut slots: Vec<Option<OwnedFd>> = plan.taken.iter().map(|_| None).collect();
     for (slot, tree) in identity::lend_trees(&identity, &plan, owners)? {
         if let Some(place) = slots.get_mut(slot) {
@@ -67,7 +68,7 @@ pub fn prepare(
         [command.program.clone()].into_iter().chain(command.arguments).map(text).collect();
     let arguments = arguments.map_err(|error| RunError::Outside("pass the arguments on", error.into()))?;
     let own = if namespaces { self::namespaces(confinement) } else { 0 };
-    let join = join(command.shared, confinement, own)?;
+    let join = join(shared, confinement, own)?;
     let made = if join.is_some() { 0 } else { own };
     let orders = Orders {
         slots,

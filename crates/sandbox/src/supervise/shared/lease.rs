@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags, chmod, openat};
@@ -28,6 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How many may wait.
 const WAITING: i32 = 128;
 
+/// Namespaces that were asked for. Who lends them takes a moment, in which a run is prepared.
+#[derive(Debug)]
+pub struct Awaited(Arc<OwnedFd>);
+
 /// Namespaces to run in, lent by whoever holds them.
 #[derive(Debug)]
 pub struct Joined {
@@ -40,27 +45,15 @@ pub struct Joined {
 
 /// That they are lent. Where it is dropped, what is left of the run ends.
 #[derive(Debug)]
-pub struct Lease(OwnedFd);
+pub struct Lease(Arc<OwnedFd>);
 
 impl Lease {
     /// Asks for them at the socket `name` in `folder`, for a run that is called `run`.
-    pub fn ask(folder: &Path, name: &str, run: &str) -> io::Result<(Self, Joined)> {
+    pub fn ask(folder: &Path, name: &str, run: &str) -> io::Result<(Self, Awaited)> {
         let socket = reach(folder, name)?;
         packet::send(&socket, run.as_bytes(), &[])?;
-        let (which, descriptors) = packet::receive(&socket)?;
-        let mut joined = [const { None }; 4];
-        for (kind, descriptor) in which.into_iter().zip(descriptors) {
-            let place = KINDS.iter().position(|known| *known == kind);
-            if let Some(place) = place.and_then(|place| joined.get_mut(place)) {
-                *place = Some(descriptor);
-            }
-        }
-        match joined {
-            [Some(user), Some(processes), network, owners] => {
-                Ok((Self(socket), Joined { user, processes, network, owners }))
-            }
-            _ => Err(io::Error::other("no namespaces were lent")),
-        }
+        let socket = Arc::new(socket);
+        Ok((Self(Arc::clone(&socket)), Awaited(socket)))
     }
 
     /// Whether anybody answers there.
@@ -88,6 +81,24 @@ impl Lease {
         let watched = watched.as_ref().map(AsFd::as_fd);
         packet::send(&self.0, if stay { WELL } else { b"end" }, watched.as_slice())?;
         packet::receive(&self.0).map(|(told, _)| told)
+    }
+}
+
+impl Awaited {
+    /// Waits for the answer.
+    pub fn lent(self) -> io::Result<Joined> {
+        let (which, descriptors) = packet::receive(&self.0)?;
+        let mut joined = [const { None }; 4];
+        for (kind, descriptor) in which.into_iter().zip(descriptors) {
+            let place = KINDS.iter().position(|known| *known == kind);
+            if let Some(place) = place.and_then(|place| joined.get_mut(place)) {
+                *place = Some(descriptor);
+            }
+        }
+        match joined {
+            [Some(user), Some(processes), network, owners] => Ok(Joined { user, processes, network, owners }),
+            _ => Err(io::Error::other("no namespaces were lent")),
+        }
     }
 }
 

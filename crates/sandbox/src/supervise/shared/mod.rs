@@ -27,7 +27,7 @@ use crate::inside::{self, Base, Join};
 use crate::message::{self, Failure, Message};
 use crate::sys::process::{Forked, clone};
 pub use kill::all_mounts;
-pub use lease::{Joined, Lease, listen};
+pub use lease::{Awaited, Joined, Lease, listen};
 
 /// Who runs in them, as whoever lends them writes it down.
 pub trait Book: Sync {
