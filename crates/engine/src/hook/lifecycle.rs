@@ -45,16 +45,7 @@ pub fn record(
     }
     let who = Who::of(input);
     let (name, about) = match event {
-        EventKind::SessionStart { source } => {
-            // In a run the client's session begins later than the record, and is one of several.
-            let began = session.fresh || session.within.is_some() && starts(source.as_deref());
-            let transcript = session.within.as_ref().and(input.transcript.as_deref());
-            let name = if began { STARTED } else { RESUMED };
-            // A client in a run is held by its sandbox; what is above this process then is a human's.
-            let process = if session.within.is_none() { process::client(session.home.asker) } else { None };
-            process.iter().for_each(|process| session.state.see_client(process.clone()));
-            (name, About::Start { source: source.as_deref(), transcript, process })
-        }
+        EventKind::SessionStart { source } => start(session, input, source.as_deref()),
         EventKind::UserPromptSubmit { prompt } => {
             let observed = match stops::check(session, input, Action::Prompt)? {
                 Checked::Refuses(answer) => return Ok(answer),
@@ -116,6 +107,16 @@ pub fn record(
     }
     let started = name == STARTED;
     last_word(session, input, started, answer)
+}
+
+/// A client that begins or goes on. In a run its session begins later than the record, and is one of several.
+fn start<'a>(session: &mut Session<'_>, input: &'a Event, source: Option<&'a str>) -> (&'static str, About<'a>) {
+    let began = session.fresh || session.within.is_some() && starts(source);
+    let transcript = session.within.as_ref().and(input.transcript.as_deref());
+    // A client in a run is held by its sandbox; what is above this process then is a human's.
+    let process = if session.within.is_none() { process::client(session.home.asker) } else { None };
+    process.iter().for_each(|process| session.state.see_client(process.clone()));
+    (if began { STARTED } else { RESUMED }, About::Start { source, transcript, process })
 }
 
 /// What is said once the row is there.

@@ -15,9 +15,9 @@ use super::process::ClientProcess;
 use crate::governing::in_force::PolicyRef;
 
 /// Most words of humans that may be open at once.
-pub const MAX_GRANTS: usize = 9;
+pub const MAX_GRANTS: usize = 8;
 /// Most processes of clients that a state names.
-const MAX_CLIENTS: usize = 4;
+const MAX_CLIENTS: usize = 3;
 /// How many digits of a digest name a call or a grant in a command.
 const SHORT: usize = 12;
 
