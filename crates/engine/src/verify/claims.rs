@@ -188,20 +188,21 @@ mod tests {
     fn all_false_claims_are_counted() {
         const FALSE: &str = r#","falseDone":true"#;
         const BACK: &str = r#","falseDone":true,"blocked":true"#;
-        let mut claims = Claims::of(Path::new("/none"), None);
-        (0..152).for_each(|number| claims.row(&claim(&format!("a{number}"), if number < 10 { BACK } else { FALSE })));
-        claims.row(&claim("late", BACK));
-        claims.row(&claim("late", BACK));
-        claims.row(&claim("a3", ""));
+        let mut claims = Claims::of(Path::new("/none"));
+        (0..152)
+            .for_each(|number| claims.row(&claim(&format!("a{number}"), if number < 10 { BACK } else { FALSE }), None));
+        claims.row(&claim("late", BACK), None);
+        claims.row(&claim("late", BACK), None);
+        claims.row(&claim("a3", ""), None);
         claims.wrong = Tally::new();
         let of = |claims: Claims<'_>| claims.phases().pop().unwrap();
         let phase = of(claims);
         assert_eq!(phase.summary, "153 claims are false and stand");
         assert_eq!((phase.findings.len(), phase.findings.last().unwrap().as_str()), (20, "and 134 more"));
-        let mut claims = Claims::of(Path::new("/none"), None);
-        (0..30).for_each(|number| claims.row(&claim(&format!("a{number}"), FALSE)));
-        claims.row(&claim("late", BACK));
-        claims.row(&claim("late", ""));
+        let mut claims = Claims::of(Path::new("/none"));
+        (0..30).for_each(|number| claims.row(&claim(&format!("a{number}"), FALSE), None));
+        claims.row(&claim("late", BACK), None);
+        claims.row(&claim("late", ""), None);
         claims.wrong = Tally::new();
         assert_eq!(of(claims).summary, "30 claims are false and stand");
     }
