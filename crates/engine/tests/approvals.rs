@@ -100,6 +100,10 @@ impl Lab {
 
     /// What a process does that may write the ledger: a row of a grant, and a state that has it.
     fn forge(&self, grant: &Grant, signed: Option<Value>) {
+        self.forge_at(grant, signed, Timestamp::now());
+    }
+
+    fn forge_at(&self, grant: &Grant, signed: Option<Value>, at: Timestamp) {
         let mut guard = self.store().session(&id()).unwrap().lock(Duration::from_secs(5)).unwrap();
         let mut state = State::from_detail(&guard.last().unwrap().detail).unwrap();
         state.give(grant.action, grant.given(), Timestamp::now()).unwrap();
@@ -110,7 +114,7 @@ impl Lab {
             json::to_canonical(&state)
         );
         let draft = Draft {
-            timestamp: Timestamp::now(),
+            timestamp: at,
             call_id: None,
             tool_name: None,
             decision: RowDecision::Checkpoint,
@@ -228,6 +232,38 @@ fn a_key_of_ones_own_counts_while_it_is_pinned() {
     assert_eq!(lab.voided(), ["no key that is known here signed it"]);
     let (outcome, told) = lab.phase("approvals");
     assert!(outcome == Outcome::Absent && told.contains("by no key known here"), "{told}");
+    lab.holds();
+}
+
+/// Where the policy names keys, the machine's own gives no yes, neither by command nor by a row of the ledger.
+#[test]
+fn a_policy_says_whose_yes_counts() {
+    let lab = Lab::new();
+    let key = SigningKey::generate(Algorithm::P256).unwrap();
+    let named = format!(r#""name":"ask","approvals":{{"keys":["{}"]}}"#, key.public().key_id());
+    fs::write(lab.folder.path().join("repo/.aflock"), POLICY.replace(r#""name":"ask""#, &named)).unwrap();
+    assert!(lab.asks("1"));
+    assert!(matches!(lab.word(&Word::YES), Err(ApprovalError::NotAccepted { .. })));
+    let machine = lab.store().ledger_key().unwrap();
+    let call = lab.waiting().pop().unwrap();
+    let follows = lab.rows().last().unwrap().entry_hash;
+    let place = Place { at: Timestamp::now(), follows };
+    let signed = signed::sign(call.action(&id()), Given::default(), Presence::Terminal, &place, &machine).unwrap();
+    let grant = Grant { tool: call.tool, input: call.input, action: call.action, uses: Uses::Once, until: None };
+    lab.forge_at(&grant, Some(signed), place.at);
+    assert!(lab.asks("2"), "signed with the machine's key, at its place");
+    assert!(lab.voided()[0].contains("wants it signed with one of the keys"), "{:?}", lab.voided());
+    assert_eq!(lab.phase("approvals").0, Outcome::Failed);
+
+    let lab = Lab::new();
+    fs::write(lab.folder.path().join("repo/.aflock"), POLICY.replace(r#""name":"ask""#, &named)).unwrap();
+    Trust::open(lab.home.state.as_deref()).pin(&key.public().to_pem(), Path::new("me.pub")).unwrap();
+    assert!(lab.asks("1"));
+    lab.word(&Word { key: Some(&key), ..Word::YES }).unwrap();
+    assert!(lab.runs("2") && lab.asks("3"));
+    lab.word(&Word::NO).unwrap();
+    assert!(lab.call("4", ("", "")).contains(r#""permissionDecision":"deny""#), "anybody's no counts");
+    assert_eq!(lab.phase("approvals").0, Outcome::Passed);
     lab.holds();
 }
 

@@ -170,6 +170,13 @@ impl Policy {
         &self.identity
     }
 
+    /// The keys that a human's yes must be signed with one of; `None` where any known key will do.
+    pub fn approval_keys(&self) -> Option<Vec<Digest>> {
+        let keys = self.document.get("approvals")?.get("keys")?.as_array()?;
+        let hex = |id: &Value| Some(id.as_str()?.trim_start_matches("sha256:").to_ascii_lowercase());
+        Some(keys.iter().filter_map(|id| Digest::parse(&format!("sha256:{}", hex(id)?)).ok()).collect())
+    }
+
     /// What an agent's DONE is worth.
     pub const fn claims(&self) -> &Claims {
         &self.claims

@@ -4,14 +4,17 @@
 //! that is not known here is nobody's word: an exception of the report.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use writ_core::{Digest, json};
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::{Row, RowDecision};
 use writ_evidence::tally::{Tally, listed};
 
+use super::policies::{Kept, document_of};
 use super::report::{APPROVALS, Outcome, Phase, Standing};
 use crate::Home;
+use crate::decide::approvals::keys;
 use crate::decide::approvals::signed::{self, NotGood};
 use crate::decide::approvals::{GRANT, Grant, REFUSAL, REVOKED, VOID};
 use crate::governing::Trust;
@@ -43,7 +46,8 @@ pub fn follow(row: &Row, state: &mut State) -> Result<(), String> {
 }
 
 /// The words on record, checked one by one.
-pub struct Approvals {
+pub struct Approvals<'a> {
+    policies: &'a Kept,
     keys: Vec<PublicKey>,
     /// The ledger's own key.
     own: Option<Digest>,
@@ -57,14 +61,15 @@ pub struct Approvals {
     unknown: Tally,
 }
 
-impl Approvals {
+impl<'a> Approvals<'a> {
     /// Words signed with the ledger's key, or one that is pinned here.
-    pub fn of(home: &Home, key: Option<&PublicKey>) -> Self {
+    pub fn of(home: &Home, key: Option<&PublicKey>, policies: &'a Kept) -> Self {
         let (pinned, unread) = match Trust::open(home.state.as_deref()).keys() {
             Ok(keys) => (keys, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         Self {
+            policies,
             keys: key.cloned().into_iter().chain(pinned).collect(),
             own: key.map(PublicKey::key_id),
             unread,
@@ -98,6 +103,13 @@ impl Approvals {
             Err(NotGood::UnknownKey) => self.unknown.add(row.sequence, &NotGood::UnknownKey.to_string()),
             Err(why) => self.wrong.add(row.sequence, &why.to_string()),
             Ok(checked) => {
+                let policy = |file| document_of(Path::new("/.aflock"), file, self.policies);
+                if checked.grant.uses != Uses::Never
+                    && let Err(why) = keys::accepted(&checked.files, &checked.signers, policy)
+                {
+                    self.wrong.add(row.sequence, &why);
+                    return;
+                }
                 if self.told.len() >= MOST {
                     return;
                 }

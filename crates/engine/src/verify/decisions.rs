@@ -28,6 +28,12 @@ use crate::session::rows::{CUSTODY, PRICED, RESUMED, STARTED, UNREADABLE, event}
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
 
+/// Whether a policy asks who the agent is, and the facts it was judged on do not tell.
+fn is_untold(policies: &[&Policy], root: &Facts, layers: &[Judged]) -> bool {
+    let facts = std::iter::once(root).chain(layers.iter().map(|layer| &layer.facts));
+    policies.iter().zip(facts).any(|(policy, facts)| policy.identity().asks() && facts.agent().is_none())
+}
+
 /// What is said of a state that is not what its row makes of the one before.
 const STATE: &str = "its state does not follow from the row before";
 
@@ -219,9 +225,7 @@ impl<'a> Replay<'a> {
             return Err("it was granted a sandbox that its self-test had refused".to_owned());
         }
         let policies = self.policies.all(root, accepted.file, &judged)?;
-        let facts_of = std::iter::once(&facts).chain(judged.iter().map(|layer| &layer.facts));
-        let untold = |(policy, facts): (&&Policy, &Facts)| policy.identity().asks() && facts.agent().is_none();
-        if event(row) != RUN && policies.iter().zip(facts_of).any(untold) {
+        if event(row) != RUN && is_untold(&policies, &facts, &judged) {
             return Err("its policy asks who the agent is, and its facts do not tell".to_owned());
         }
         let mode = Enforce::strictest(policies.iter().map(|policy| policy.enforce()));

@@ -131,7 +131,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut replay = decisions::Replay::new(&kept);
     let mut chains = verdicts::Chains::of(folder, evidence.id(), &own);
     let mut claims = claims::Claims::of(folder);
-    let mut approvals = approvals::Approvals::of(home, evidence.key());
+    let mut approvals = approvals::Approvals::of(home, evidence.key(), &kept);
     let mut confined = confined::Confined::of(folder);
     let mut identities = identities::Identities::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());

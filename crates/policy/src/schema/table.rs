@@ -276,6 +276,15 @@ pub const ROOT: &[Field] = &[
         "What may be lost: tiers 1 to 5 of `writ evaluate`. An extension: spec/consequence.md.",
     )),
     enforced(field(
+        "approvals",
+        Kind::Object(&[required(field(
+            "keys",
+            NAMES,
+            "Ids of the keys that a human's yes must be signed with one of.",
+        ))]),
+        "Whose yes counts. An extension: spec/policy.md.",
+    )),
+    enforced(field(
         "tokens",
         Kind::Word(&["ask", "deny"]),
         "What becomes of a call whose command, URL or arguments to a server hold a token of a known shape. An extension.",

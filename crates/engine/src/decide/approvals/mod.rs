@@ -5,6 +5,7 @@
 //! R71). Page: `spec/policy.md`, "Approvals".
 
 mod accept;
+pub mod keys;
 pub mod pending;
 pub mod signed;
 
@@ -147,6 +148,14 @@ pub enum ApprovalError {
         /// Its id.
         key: Digest,
     },
+    /// Its policy wants another key.
+    #[error("key {key} may not approve this: {why}; give yours with `--key FILE`")]
+    NotAccepted {
+        /// Its id.
+        key: Digest,
+        /// Which policy wants what.
+        why: String,
+    },
     /// No grant, or more than one, has that name.
     #[error("{matches} approvals match `{name}`: `writ approve --list` shows them")]
     NoSuchGrant {
@@ -258,6 +267,12 @@ pub fn answer(
             &own
         }
     };
+    if word.yes {
+        let files: Vec<Digest> = call.policy.iter().chain(&call.layers).copied().collect();
+        let (folder, key) = (store.folder(id), key.public().key_id());
+        keys::accepted(&files, &[key], |file| keys::kept_in(&folder, file))
+            .map_err(|why| ApprovalError::NotAccepted { key, why })?;
+    }
     let given = word.given(now);
     let (uses, until) = (given.uses, given.until);
     let grant = Grant { tool: call.tool.clone(), input: call.input, action: call.action, uses, until };
@@ -322,12 +337,15 @@ fn why_void(session: &Session<'_>, action: Digest, given: Given) -> Result<Optio
         session.each_row(|next| row = Some(next).filter(about).or_else(|| row.take()))?;
     }
     let Some(row) = row else { return Ok(Some("no row gives it".to_owned())) };
-    let keys = match known_keys(session) {
-        Ok(keys) => keys,
+    let known = match known_keys(session) {
+        Ok(known) => known,
         Err(error) => return Ok(Some(error.to_string())),
     };
-    Ok(match signed::check(&row, &keys) {
-        Ok(checked) if checked.grant.given() == given => None,
+    Ok(match signed::check(&row, &known) {
+        Ok(checked) if checked.grant.given() == given => {
+            let folder = session.store.folder(&session.id);
+            keys::accepted(&checked.files, &checked.signers, |file| keys::kept_in(&folder, file)).err()
+        }
         Ok(_) => Some("its last row says otherwise".to_owned()),
         Err(why) => Some(why.to_string()),
     })

@@ -125,6 +125,15 @@ pub struct Checked {
     pub presence: Presence,
     /// The keys that signed it.
     pub signers: Vec<Digest>,
+    /// Digests of the policies' files that its action was judged under.
+    pub files: Vec<Digest>,
+}
+
+/// The policies' files that an action names.
+fn files(action: &Value) -> Vec<Digest> {
+    let layers = action.get("layers").and_then(Value::as_array).unwrap_or_default();
+    let named = action.get("policy").into_iter().chain(layers);
+    named.filter_map(|file| Digest::parse(file.as_str()?).ok()).collect()
 }
 
 /// Why a word is not good.
@@ -159,7 +168,10 @@ pub fn check(row: &Row, keys: &[PublicKey]) -> Result<Checked, NotGood> {
         return Err(otherwise("it was signed for another place of the record"));
     }
     match envelope.verify(keys) {
-        Ok(verified) => Ok(Checked { grant, presence: predicate.presence, signers: verified.signers().to_vec() }),
+        Ok(verified) => {
+            let (presence, files) = (predicate.presence, files(&predicate.action));
+            Ok(Checked { grant, presence, signers: verified.signers().to_vec(), files })
+        }
         Err(writ_evidence::dsse::VerifyError::NoSignature { .. }) => Err(NotGood::UnknownKey),
         Err(error @ writ_evidence::dsse::VerifyError::Wrong { .. }) => Err(NotGood::Otherwise(error.to_string())),
     }
