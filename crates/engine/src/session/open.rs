@@ -11,6 +11,7 @@ use writ_evidence::row::Draft;
 use writ_policy::Setting;
 use writ_store::{LedgerGuard, Store};
 
+use super::custody::Named;
 use super::policy::{Wanted, first_policy, named_policy};
 use super::state::{State, StateError};
 use super::{Session, SessionError, UNGOVERNED, namespace, rows};
@@ -62,6 +63,8 @@ impl<'a> Session<'a> {
                 fresh: false,
                 within: None,
                 redefined: false,
+                agent: None,
+                named: None,
                 guard,
                 in_force: OnceCell::new(),
             });
@@ -94,9 +97,12 @@ impl<'a> Session<'a> {
             fresh: true,
             within: None,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force: OnceCell::new(),
         };
+        session.state.custody = session.held();
         session.keep_policy(&governing)?;
         let governed = Governed::of(input, &session, &governing);
         let draft =
@@ -128,9 +134,12 @@ impl<'a> Session<'a> {
             fresh: true,
             within: None,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force: OnceCell::new(),
         };
+        session.state.custody = session.held();
         let genesis = Genesis::of(input, &session)?;
         let draft = session.event("session-start", genesis);
         session.begin(draft, &input.cwd)?;
@@ -164,6 +173,8 @@ impl<'a> Session<'a> {
             fresh: false,
             within: None,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force,
         })
@@ -193,6 +204,8 @@ struct Genesis<'a> {
     cwd: &'a str,
     setting: &'a Setting,
     key: Digest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custody: Option<Named>,
 }
 
 /// What it says beside that of one under policy.
@@ -227,6 +240,7 @@ impl<'a> Genesis<'a> {
             cwd: &input.cwd,
             setting: &session.setting,
             key: key.public().key_id(),
+            custody: session.introduced()?,
         })
     }
 }

@@ -14,6 +14,7 @@ use writ_core::{Digest, Span, Subject, Timestamp, json};
 use writ_shell::{Access, UnresolvedKind};
 
 use crate::glob::split;
+use crate::identity::Known;
 
 /// What a call would touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +56,9 @@ pub struct Facts {
     /// Why it cannot be confined, where the policy asks for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unconfined: Option<String>,
+    /// Who the agent is, where the policy asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<Known>,
     /// Its server defines it in another way than a human last accepted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) redefined: bool,
@@ -268,6 +272,18 @@ impl Facts {
     pub fn by_a_human(mut self) -> Self {
         self.texts.iter_mut().for_each(|text| text.reserved = false);
         self
+    }
+
+    /// Says who the agent is.
+    #[must_use]
+    pub fn of_agent(mut self, known: Known) -> Self {
+        self.identity = Some(known);
+        self
+    }
+
+    /// Who the agent is, where the policy asks for that.
+    pub const fn agent(&self) -> Option<&Known> {
+        self.identity.as_ref()
     }
 
     /// Says why the call cannot be confined.

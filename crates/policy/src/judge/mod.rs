@@ -3,6 +3,7 @@
 //! Owns the reasons: each rule that speaks becomes one; deny beats ask beats allow (R5). Looks at nothing but policy, setting
 //! and facts. Invariant: facts read back from the record get the same verdict from the same rules. Page: `spec/policy.md`.
 
+mod identity;
 mod limits;
 mod places;
 mod tools;
@@ -34,6 +35,7 @@ pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Opt
     }
     judge.malformed();
     judge.self_protection();
+    judge.identity();
     judge.tools();
     judge.unresolved();
     facts.paths.iter().for_each(|fact| judge.path(fact));
