@@ -81,7 +81,7 @@ fn session(place: &Workplace, rows: u64) {
         last = Some(sealed);
     }
     let origin = origin(&SessionId::new(SESSION));
-    let note = Checkpoint { origin, size: tree.size(), root: tree.root() }.sign(&key).unwrap();
+    let note = Checkpoint { origin, size: tree.size(), root: tree.root(), kept: None }.sign(&key).unwrap();
     fs::write(folder.join("checkpoints"), &note).unwrap();
     fs::write(place.folder.join("state/heads").join(SESSION), &note).unwrap();
 }

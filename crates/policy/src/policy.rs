@@ -1,7 +1,7 @@
 //! A policy: parsed, checked and compiled in one step.
 
 use writ_core::json::{self, Limits, Object, Value};
-use writ_core::{Digest, OWN_TOOLS, Timestamp, Verdict};
+use writ_core::{Custody, Digest, OWN_TOOLS, Timestamp, Verdict};
 
 use crate::domains::Domains;
 use crate::enforce::{Confine, Enforce};
@@ -9,6 +9,7 @@ use crate::error::{Found, PolicyError, did_you_mean};
 use crate::flow::DataFlow;
 use crate::grants::Grants;
 use crate::host_rule::HostRule;
+use crate::identity::Identity;
 use crate::limits::Limit;
 use crate::members::{Claims, Consequences};
 use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
@@ -31,7 +32,9 @@ pub struct Policy {
     consequences: Consequences,
     pub(crate) tokens: Option<Verdict>,
     limits: Vec<Limit>,
+    identity: Identity,
     enforce: Enforce,
+    custody: Custody,
     confine: Option<Confine>,
     sandbox: Sandbox,
     pub(crate) grants: Grants,
@@ -142,7 +145,9 @@ impl Policy {
             consequences,
             tokens,
             limits: Limit::read_all(&document),
+            identity: Identity::read(&document),
             enforce,
+            custody: member("custody").and_then(|word| Custody::parse(&word)).unwrap_or_default(),
             confine: Confine::read(&document),
             sandbox,
             grants,
@@ -171,6 +176,18 @@ impl Policy {
     /// What a session may use.
     pub fn limits(&self) -> &[Limit] {
         &self.limits
+    }
+
+    /// Who an agent has to be.
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The keys that a human's yes must be signed with one of; `None` where any known key will do.
+    pub fn approval_keys(&self) -> Option<Vec<Digest>> {
+        let keys = self.document.get("approvals")?.get("keys")?.as_array()?;
+        let hex = |id: &Value| Some(id.as_str()?.trim_start_matches("sha256:").to_ascii_lowercase());
+        Some(keys.iter().filter_map(|id| Digest::parse(&format!("sha256:{}", hex(id)?)).ok()).collect())
     }
 
     /// What an agent's DONE is worth.
@@ -217,6 +234,11 @@ impl Policy {
         Some(named.map_or_else(|| text.clone(), |name| format!("{name}: {text}")))
     }
 
+    /// What has to keep the key that signs the record, at least.
+    pub const fn custody(&self) -> Custody {
+        self.custody
+    }
+
     /// When it expires, and the date as it was written.
     pub fn expires(&self) -> Option<(Timestamp, &str)> {
         self.expires.as_ref().map(|(moment, text)| (*moment, text.as_str()))
@@ -260,14 +282,18 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn rules(&mut self, document: &Value) -> (Tools, Files, Domains) {
-        let tools = self.tools(document);
+        let mut tools = self.tools(document);
+        // Tools that must not be there are tools that are denied.
+        for (pointer, text) in self.texts(document, "identity", "deniedTools").unwrap_or_default() {
+            if !text.trim().is_empty() {
+                tools.deny.extend(self.tool(pointer, &text, Reading::Wide));
+            }
+        }
         let files = self.files(document).with_tools(&tools);
         let rules = (tools, files, self.domains(document));
-        for list in ["requiredTools", "deniedTools"] {
-            for (pointer, text) in self.texts(document, "identity", list).unwrap_or_default() {
-                if !text.trim().is_empty() {
-                    self.tool(pointer, &text, Reading::Narrow);
-                }
+        for (pointer, text) in self.texts(document, "identity", "requiredTools").unwrap_or_default() {
+            if !text.trim().is_empty() {
+                self.tool(pointer, &text, Reading::Narrow);
             }
         }
         self.functionaries(document.get("functionaries"), "/functionaries");

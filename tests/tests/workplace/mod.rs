@@ -8,6 +8,9 @@ use std::process::{Command, Output, Stdio};
 
 const POLICY: &str = r#"{"version":"1.0","name":"workplace","files":{"allow":["src/**"],"deny":["**/.env"]}}"#;
 
+/// What a client is of in these tests: a process of its own above the hook, so that the test itself, which is the human, is none.
+const CLIENT: &str = "\"$@\"\nexit $?\n";
+
 /// The only session in it.
 pub const SESSION: &str = "workplace";
 
@@ -30,6 +33,7 @@ impl Workplace {
         let git = Command::new("git").args(["init", "--quiet"]).current_dir(place.repository()).status();
         assert!(git.expect("this test needs git").success());
         fs::write(place.repository().join(".aflock"), POLICY).unwrap();
+        fs::write(place.folder.join("client"), CLIENT).unwrap();
         place
     }
 
@@ -86,7 +90,13 @@ impl Workplace {
 
     /// Runs the hook on a payload and gives its answer, one JSON object.
     pub fn answer(&self, payload: &str) -> String {
-        let mut child = self.command(&["hook"]).spawn().unwrap();
+        let hook = self.command(&["hook"]);
+        let mut client = Command::new("/bin/sh");
+        client.arg(self.folder.join("client")).arg(hook.get_program()).args(hook.get_args());
+        client.current_dir(self.repository()).env_clear();
+        client.envs(hook.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = client.spawn().unwrap();
         child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fs};
 use serde::{Deserialize, Serialize};
 use writ_clients::program::Needs;
 use writ_core::json::{self, Value};
-use writ_core::{Answer, Decision, Digest, SessionId, ToolCall, ToolKind};
+use writ_core::{Answer, Custody, Decision, Digest, SessionId, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
 use writ_policy::sandbox::Secret;
 use writ_policy::{Confine, Grant, Held, Policy};
@@ -103,6 +103,9 @@ pub fn wanted(session: &Session<'_>, call: &ToolCall, layers: &[&Policy]) -> Opt
     }
     if session.client.is_none_or(|client| client.shell_calls().is_none()) {
         return Some(Err("its client takes no other line than the model's".to_owned()));
+    }
+    if session.home.keeper.as_ref().is_some_and(|keeper| keeper.custody() == Custody::OtherUser) {
+        return Some(Err("the record is another user's, and `writ exec` could not write to it".to_owned()));
     }
     if session.home.program.is_none() {
         return Some(Err("where Writ's own program is cannot be found out".to_owned()));

@@ -12,10 +12,12 @@ use writ_core::{
 use writ_evidence::row::RowDecision;
 use writ_policy::{Enforce, Enforced, Facts, Flow, Grant, Held, Policy, enforce};
 
-use super::authored;
-use super::outcome::{POLICY_UNUSABLE, and_pending, approved, is_limited, row_decision, rules};
+use super::outcome::{
+    POLICY_UNUSABLE, and_custody, and_pending, answered, is_limited, row_decision, rules, wanted_custody,
+};
 use super::reply::{denial, explain, reply};
 use super::surveyed::{JudgedLayer, Surveyed};
+use super::{approvals, authored};
 use crate::attest::proofs::Proof;
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
@@ -23,9 +25,9 @@ use crate::confine::tested;
 use crate::governing::Governing;
 use crate::governing::layers::Caller;
 use crate::limits::meter;
-use crate::session::rows::Who;
+use crate::session::rows::{IdentityRef, Who};
 use crate::session::shown::Rules;
-use crate::session::state::Action;
+use crate::session::state::{Action, Uses};
 use crate::session::taint;
 use crate::session::{Blocked, Session, SessionError};
 
@@ -105,10 +107,11 @@ fn record(
     for proof in &proofs {
         proof.keep(session)?;
     }
-    let granted = decision.verdict == Verdict::Ask && session.state.granted(action, session.now);
-    if granted {
+    let given = if decision.verdict == Verdict::Ask { approvals::given(session, action)? } else { None };
+    let granted = given.is_some_and(|uses| uses != Uses::Never);
+    if let Some(uses) = given {
         session.state.spend(action);
-        decision = approved(decision);
+        decision = answered(decision, uses);
     }
     let rules = rules(&decision);
     let Enforced { decision, observed } = enforce(mode, decision);
@@ -134,6 +137,7 @@ fn record(
         sandbox: sandbox.as_ref().map(|(grant, _)| *grant),
         lasts: sandbox.is_some() && shell_calls(session).is_some_and(|client| client.lasts(&call.input)),
         run: session.within.as_ref().map(|within| within.run.as_str()),
+        identity: session.named,
         input: digest,
         cwd: &cwd,
         action,
@@ -233,6 +237,9 @@ struct Detail<'a> {
     /// The run that it is part of, and held by.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<&'a str>,
+    /// Who makes it, where a policy asks for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<IdentityRef>,
     /// [`ToolCall::digest`].
     input: Digest,
     cwd: &'a str,
@@ -357,6 +364,7 @@ fn decide(
     surveyed.settle(held, session, whole.is_some());
     let decision = surveyed.judge(&session.setting, session.tally());
     let decision = and_pending(decision, session.state.pending);
+    let decision = and_custody(decision, wanted_custody(policies.iter().copied()), session.state.custody());
     let mode = in_force.enforce(caller);
     let (facts, layers, proofs) = surveyed.recorded();
     (judged.facts, judged.layers) = (facts, layers);

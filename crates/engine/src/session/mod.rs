@@ -3,9 +3,11 @@
 //! Owns the order of things on every hook call; decides nothing. While a [`Session`] lives, no other process can append to
 //! its ledger, so the state it read is the state its next row follows.
 
+pub mod custody;
 pub mod observed;
 mod open;
 mod policy;
+pub mod process;
 pub mod rows;
 pub mod seal;
 pub mod shown;
@@ -23,13 +25,14 @@ use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
-use writ_policy::{Held, Setting, Taint, Tally};
+use writ_policy::{Held, Known, Setting, Taint, Tally};
 use writ_store::{LedgerGuard, Store, StoreError};
 
 use crate::Home;
 use crate::governing::in_force::InForce;
 use crate::governing::{Governing, GoverningError, layers};
 use crate::home::NoStateDir;
+use rows::IdentityRef;
 use state::{State, StateError};
 
 pub use open::PUBLIC_KEY;
@@ -104,6 +107,10 @@ pub struct Session<'a> {
     pub begins_late: bool,
     /// Whether the call is of a tool that its server has changed since a human let it in.
     pub redefined: bool,
+    /// Who makes the call, where a policy asks for that.
+    pub agent: Option<Known>,
+    /// Their identity, as the call's row names it.
+    pub named: Option<IdentityRef>,
     guard: LedgerGuard,
     in_force: OnceCell<Result<InForce, Blocked>>,
 }
@@ -130,13 +137,17 @@ impl<'a> Session<'a> {
     /// Appends a row that carries the state on; names and ids of calls go without their tokens (R8). Durable on return.
     pub fn append(&mut self, draft: Draft) -> Result<u64, SessionError> {
         let draft = self.carrying(draft);
-        Ok(self.guard.append(draft)?.sequence)
+        let sequence = self.guard.append(draft)?.sequence;
+        self.wrote();
+        Ok(sequence)
     }
 
     /// The same, durable with the next row.
     pub fn append_unflushed(&mut self, draft: Draft) -> Result<u64, SessionError> {
         let draft = self.carrying(draft);
-        Ok(self.guard.append_unflushed(draft)?.sequence)
+        let sequence = self.guard.append_unflushed(draft)?.sequence;
+        self.wrote();
+        Ok(sequence)
     }
 
     fn carrying(&self, mut draft: Draft) -> Draft {

@@ -11,6 +11,7 @@ use writ_evidence::row::Draft;
 use writ_policy::{Setting, Taint};
 use writ_store::{LedgerGuard, Store};
 
+use super::custody::Named;
 use super::policy::{Wanted, first_policy, named_policy};
 use super::state::{State, StateError};
 use super::{Session, SessionError, UNGOVERNED, namespace, rows, taint};
@@ -65,6 +66,8 @@ impl<'a> Session<'a> {
                 taint,
                 begins_late,
                 redefined: false,
+                agent: None,
+                named: None,
                 guard,
                 in_force: OnceCell::new(),
             });
@@ -99,9 +102,12 @@ impl<'a> Session<'a> {
             taint: Taint::default(),
             begins_late: !matches!(began(&input.kind), "startup" | "clear" | rows::BEGAN),
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force: OnceCell::new(),
         };
+        session.state.custody = session.held();
         session.keep_policy(&governing)?;
         let governed = Governed::of(input, &session, &governing);
         let draft =
@@ -135,9 +141,12 @@ impl<'a> Session<'a> {
             taint: Taint::default(),
             begins_late: false,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force: OnceCell::new(),
         };
+        session.state.custody = session.held();
         let genesis = Genesis::of(input, &session)?;
         let draft = session.event("session-start", genesis);
         session.begin(draft, &input.cwd)?;
@@ -174,6 +183,8 @@ impl<'a> Session<'a> {
             taint,
             begins_late,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force,
         })
@@ -212,6 +223,8 @@ struct Genesis<'a> {
     cwd: &'a str,
     setting: &'a Setting,
     key: Digest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custody: Option<Named>,
 }
 
 /// What it says beside that of one under policy.
@@ -246,6 +259,7 @@ impl<'a> Genesis<'a> {
             cwd: &input.cwd,
             setting: &session.setting,
             key: key.public().key_id(),
+            custody: session.introduced()?,
         })
     }
 }

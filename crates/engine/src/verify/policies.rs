@@ -11,6 +11,7 @@ use writ_policy::{Limit, Policy, strictest};
 use super::report::{Outcome, Phase, Standing};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
+use crate::governing::kept;
 use crate::governing::layers::{self, LayerRef};
 use crate::governing::{self, Signed, Trust, unenforced};
 use crate::session::state::State;
@@ -166,9 +167,7 @@ pub fn document(named: &PolicyRef, policies: &Kept) -> Result<Policy, String> {
 /// The policy whose file has a digest, as one at `path`.
 pub fn document_of(path: &Path, file: Digest, policies: &Kept) -> Result<Policy, String> {
     let bytes = policies.kept.get(&file).ok_or_else(|| format!("the policy {file} was not kept"))?;
-    let inner = governing::unwrap(path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
-    let root = path.parent().unwrap_or(Path::new("/")).to_string_lossy();
-    Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())
+    kept::document(path, bytes)
 }
 
 /// The list of a policy's layers, as it was kept.

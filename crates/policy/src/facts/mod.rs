@@ -18,6 +18,7 @@ use writ_shell::{Access, UnresolvedKind};
 
 use crate::flow::Flow;
 use crate::glob::split;
+use crate::identity::Known;
 
 /// What a call would touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +66,9 @@ pub struct Facts {
     /// Why it cannot be confined, where the policy asks for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unconfined: Option<String>,
+    /// Who the agent is, where the policy asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<Known>,
     /// Its server defines it in another way than a human last accepted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) redefined: bool,
@@ -280,6 +284,18 @@ impl Facts {
         // What runs as a whole asks for its own calls.
         self.flow = Flow::default();
         self
+    }
+
+    /// Says who the agent is.
+    #[must_use]
+    pub fn of_agent(mut self, known: Known) -> Self {
+        self.identity = Some(known);
+        self
+    }
+
+    /// Who the agent is, where the policy asks for that.
+    pub const fn agent(&self) -> Option<&Known> {
+        self.identity.as_ref()
     }
 
     /// Says why the call cannot be confined.

@@ -4,6 +4,7 @@
 //! and facts. Invariant: facts read back from the record get the same verdict from the same rules. Page: `spec/policy.md`.
 
 mod flows;
+mod identity;
 mod limits;
 mod places;
 mod resources;
@@ -37,6 +38,7 @@ pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Opt
     }
     judge.malformed();
     judge.self_protection();
+    judge.identity();
     judge.tools();
     judge.unresolved();
     facts.paths.iter().for_each(|fact| judge.path(fact));

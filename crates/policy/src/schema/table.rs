@@ -1,5 +1,7 @@
 //! Every member of a policy document: the one place that knows their names.
 
+use writ_core::Custody;
+
 use super::{Field, Kind, enforced, field, required};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
@@ -240,16 +242,21 @@ pub const ROOT: &[Field] = &[
     enforced(required(field("name", Kind::Name, "What people call this policy."))),
     enforced(field("expires", Kind::Date, "After this moment every call is denied. RFC 3339.")),
     enforced(field("extends", Kind::Name, "A policy that this one tightens: path, https URL or OCI reference.")),
-    field(
+    enforced(field(
         "identity",
         Kind::Object(&[
             field("allowedModels", NAMES, "Models that may run under this policy."),
             field("allowedEnvironments", NAMES, "Environments that may run it, as patterns."),
             field("requiredTools", NAMES, "Tools that must be there."),
-            field("deniedTools", NAMES, "Tools that must not be there."),
+            field("deniedTools", NAMES, "Tools that must not be there: denied, as in `tools.deny`."),
+            field(
+                "standing",
+                Kind::Word(&["observed", "reported"]),
+                "What counts: only what the kernel tells, or what is reported too; `reported` when left out. An extension.",
+            ),
         ]),
-        "Who the agent must be.",
-    ),
+        "Who the agent must be: spec/identity.md.",
+    )),
     enforced(field(
         "grants",
         Kind::Object(&[
@@ -290,6 +297,15 @@ pub const ROOT: &[Field] = &[
         "What may be lost: tiers 1 to 5 of `writ evaluate`. An extension: spec/consequence.md.",
     )),
     enforced(field(
+        "approvals",
+        Kind::Object(&[required(field(
+            "keys",
+            NAMES,
+            "Ids of the keys that a human's yes must be signed with one of.",
+        ))]),
+        "Whose yes counts. An extension: spec/policy.md.",
+    )),
+    enforced(field(
         "tokens",
         Kind::Word(&["ask", "deny"]),
         "What becomes of a call whose command, URL or arguments to a server hold a token of a known shape. An extension.",
@@ -298,6 +314,11 @@ pub const ROOT: &[Field] = &[
         "enforce",
         Kind::OrObject(&Kind::Word(&["decide", "observe", "calls"]), ENFORCE),
         "`observe` decides and records, and stops only what would touch the policy, the record, its keys or the hooks; `calls` runs each shell call in a sandbox. An extension.",
+    )),
+    enforced(field(
+        "custody",
+        Kind::Word(&Custody::WORDS),
+        "What has to keep the key that signs the record, at least; under less every call is denied. An extension: spec/notary.md.",
     )),
     enforced(field("claims", Kind::Object(CLAIMS), "What an agent's DONE is worth. An extension: spec/claims.md.")),
     field("requiredAttestations", NAMES, "Steps that must leave an attestation."),
