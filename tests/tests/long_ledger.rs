@@ -3,6 +3,7 @@
 //! `WRIT_LEDGER_ROWS=500000 cargo nextest run -p writ-tests --test long_ledger --no-capture` measures a whole one.
 
 #[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::fs;

@@ -1,6 +1,7 @@
 //! What a record is worth: each state of `writ verify` with the twin that is not in it.
 
 #[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::fs;
