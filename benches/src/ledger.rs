@@ -21,7 +21,7 @@ pub fn run() -> Result<Vec<Figure>> {
     let key = SigningKey::generate(Algorithm::Ed25519)?;
     let origin = origin(&SessionId::new("bench"));
     let (bytes, tree) = ledger()?;
-    let note = Checkpoint { origin: origin.clone(), size: tree.size(), root: tree.root() }.sign(&key)?;
+    let note = Checkpoint { origin: origin.clone(), size: tree.size(), root: tree.root(), kept: None }.sign(&key)?;
     let verify = || verify_ledger(black_box(&bytes), note.as_bytes(), Some(key.public()), Some(&origin), None);
     let report = verify();
     ensure!(report.problems.is_empty() && report.covered == ROWS as u64, "the ledger does not verify: {report:?}");

@@ -80,7 +80,8 @@ fn git_obeys_no_folder_that_a_call_names() {
     git(&lab, &["status"]);
     assert!(!ran.exists(), "the user's git ran what the call named");
     // The control: with that file it does.
-    lab.run(&settings(&lab, ".evil"));
+    let line = settings(&lab, ".evil");
+    Command::new("bash").args(["-c", &line]).current_dir(lab.repository()).output().unwrap();
     fs::write(lab.repository().join(".git/commondir"), "../.evil\n").unwrap();
     let _either = Command::new("git").args(["add", "file"]).current_dir(lab.repository()).output().unwrap();
     assert!(ran.exists(), "the settings would have been obeyed");

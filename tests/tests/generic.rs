@@ -1,6 +1,7 @@
 //! An agent without an adapter of its own, connected by the format in `spec/clients/generic.md`.
 
 #[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::fs;

@@ -1,6 +1,8 @@
 //! Which policy governs when its file changes, whose word lets a call run, and what the client may not take over.
 
 #[cfg(test)]
+mod terminal;
+#[cfg(test)]
 #[expect(dead_code, reason = "these sessions start in their own ways")]
 mod workplace;
 
@@ -8,10 +10,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use terminal::{PATH, at_a_terminal};
 use workplace::{SESSION, Workplace};
 
 const APPROVALS: &str = r#"{"version":"1.0","name":"ask","tools":{"requireApproval":["Bash:make*"]}}"#;
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 fn repository(place: &Workplace) -> PathBuf {
     place.folder.join("repository")
@@ -46,29 +48,6 @@ fn said(place: &Workplace, args: &[&str]) -> (Option<i32>, String) {
     let output = place.command(args).env("PATH", PATH).stdin(Stdio::null()).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8_lossy(&text).into_owned())
-}
-
-/// `writ` with these words at a terminal of its own, which types `typed`; `before` are words in front of the terminal.
-fn at_a_terminal(place: &Workplace, before: &[&str], words: &str, typed: &str) -> (bool, String) {
-    let writ = place.command(&[]);
-    let line = format!("{} {words}", writ.get_program().display());
-    let log = place.folder.join("terminal.log");
-    let whole = [before, &["script", "-qefc", &line, log.to_str().unwrap()]].concat();
-    let mut command = Command::new(whole[0]);
-    command.args(&whole[1..]).current_dir(repository(place)).env_clear().env("PATH", PATH);
-    command.envs(writ.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("script(1)");
-    let mut keys = child.stdin.take().unwrap();
-    for line in typed.split_inclusive('\n') {
-        // As a person does, who types when asked.
-        std::thread::sleep(std::time::Duration::from_millis(1000));
-        // Who is refused at the first question is not asked the second.
-        drop(std::io::Write::write_all(&mut keys, line.as_bytes()));
-    }
-    drop(keys);
-    let output = child.wait_with_output().unwrap();
-    (output.status.success(), fs::read_to_string(log).unwrap_or_default())
 }
 
 fn verified(place: &Workplace, session: &str) {

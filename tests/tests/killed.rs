@@ -1,6 +1,7 @@
 //! `kill -9` at any moment: no answered call is lost, and the next call works.
 
 #[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::collections::BTreeSet;

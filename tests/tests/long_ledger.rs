@@ -3,6 +3,7 @@
 //! `WRIT_LEDGER_ROWS=500000 cargo nextest run -p writ-tests --test long_ledger --no-capture` measures a whole one.
 
 #[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::fs;
@@ -81,7 +82,7 @@ fn session(place: &Workplace, rows: u64) {
         last = Some(sealed);
     }
     let origin = origin(&SessionId::new(SESSION));
-    let note = Checkpoint { origin, size: tree.size(), root: tree.root() }.sign(&key).unwrap();
+    let note = Checkpoint { origin, size: tree.size(), root: tree.root(), kept: None }.sign(&key).unwrap();
     fs::write(folder.join("checkpoints"), &note).unwrap();
     fs::write(place.folder.join("state/heads").join(SESSION), &note).unwrap();
 }

@@ -1,6 +1,7 @@
 //! Many processes, one session: what was answered is recorded, once, in one intact chain.
 
 #[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,7 @@
 //! What a record is worth: each state of `writ verify` with the twin that is not in it.
 
 #[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::fs;
@@ -262,6 +263,46 @@ fn a_field_that_nothing_enforces_is_an_exception() {
     fs::write(&ledger, text.replacen("APPROVED", "DENIED", 1)).unwrap();
     let (code, last) = verify(&place, &[SESSION, "--allow-absent"]);
     assert!(code == 3 && last.starts_with("NOT VERIFIED: broken"), "{code} {last}");
+}
+
+/// What parses and nothing enforces, at whatever depth, is told where a human looks and in the report; what is enforced is not.
+#[test]
+fn what_is_not_enforced_is_told_everywhere() {
+    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["**/.env"]},"identity":{"requiredTools":["Read"]},
+        "tools":{"deny":["TodoWrite:x","Bash:rm *"]},"enforce":{"calls":false,"atLeast":"full"},
+        "functionaries":[{"type":"keyless","issuer":"i","subject":"s"}]}"#;
+    let place = Workplace::new("states-idle");
+    fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+    let fields = ["/identity", "/functionaries", "/enforce/atLeast", "/tools/deny/0"];
+    let told = place.answer(&place.payload("SessionStart", r#","source":"startup""#));
+    let status = String::from_utf8(place.writ(&["status"]).stdout).unwrap();
+    let check = String::from_utf8(place.writ(&["policy", "check"]).stdout).unwrap();
+    place.answer(&place.payload("UserPromptSubmit", PROMPT));
+    place.allowed("one");
+    place.answer(&place.payload("Stop", STOP));
+    let (code, last) = verify(&place, &[SESSION]);
+    assert_eq!((code, verify(&place, &[SESSION, "--allow-absent"]).0), (3, 0));
+    for field in fields {
+        let short = field.trim_start_matches('/');
+        let name = if short.contains('/') { field } else { short };
+        assert!(last.contains(&format!("`{name}`")), "{field}: {last}");
+        assert!(
+            told.contains(field) && status.contains(field) && check.contains(field),
+            "{field}: {told} {status} {check}"
+        );
+    }
+    for text in [&told, &status, &check, &last] {
+        assert!(!text.contains("/tools/deny/1") && !text.contains("/files"), "{text}");
+    }
+    // Of clients that tell of single calls alone.
+    let policy = r#"{"version":"1.0","name":"x","claims":{"enforce":true},"limits":{"maxTurns":3}}"#;
+    fs::write(place.folder.join("repository/other.aflock"), policy).unwrap();
+    let check = String::from_utf8(place.writ(&["policy", "check", "other.aflock"]).stdout).unwrap();
+    assert!(check.contains("/limits/maxTurns: not enforced in sessions of `mcp`"), "{check}");
+    let check = place.writ(&["policy", "check", "other.aflock", "--format", "json"]).stdout;
+    let check: Value = serde_json::from_slice(&check).unwrap();
+    assert_eq!(check["notEnforcedYet"], Value::Array(Vec::new()));
+    assert_eq!(check["notEnforcedWith"]["mcp"], serde_json::json!(["/claims", "/limits/maxTurns"]));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #[path = "workplace/host.rs"]
 mod host;
 #[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 #[path = "workplace/lab.rs"]
 mod lab;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::ffi::OsStr;

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
 
+use nix::unistd::geteuid;
 use writ_clients::claude_code::settings::SHELL_VARIABLE;
 use writ_clients::settings::is_bash;
 use writ_clients::{CLIENTS, Client};
 use writ_core::SessionId;
 use writ_engine::claims::ClaimSettings;
-use writ_engine::{Environment, Home};
+use writ_engine::{Asker, Environment, Home};
 use writ_service::http::Otlp;
 
 use crate::exit::Failure;
@@ -42,6 +43,9 @@ pub fn home() -> Home {
         project,
         secret_variables,
         environment,
+        asker: Asker::This,
+        notary: absolute("WRIT_NOTARY").or_else(|| Some(PathBuf::from(format!("/run/writ/{}.sock", geteuid())))),
+        keeper: None,
         claims,
         zsh: false,
     }

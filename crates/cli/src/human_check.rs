@@ -5,20 +5,19 @@
 //! passphrase is what shows a human (R71).
 
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
-use std::fs;
 use std::io::{BufRead, IsTerminal, Write};
 
 use writ_core::Timestamp;
 use writ_engine::Home;
+use writ_engine::decide::approvals::Presence;
 use writ_engine::decide::passphrase;
 use writ_engine::session::namespace;
+use writ_engine::session::process::{ClientProcess, Process, ancestors};
 
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
 
-/// Most processes between this one and the first.
-const MOST: usize = 64;
 /// Clock ticks a second, as the kernel counts a process's start on every platform Writ is built for.
 const TICKS: i64 = 100;
 /// How much older than the session something has to be, in milliseconds: the kernel's clock is no finer.
@@ -57,34 +56,30 @@ pub struct SessionStart {
     pub began: Timestamp,
     /// The process namespace it began in.
     pub namespace: Option<String>,
+    /// The clients' processes that it was seen to be of.
+    pub clients: Vec<ClientProcess>,
 }
 
-/// One process.
-struct Process {
-    id: u32,
-    name: String,
-    parent: u32,
-    /// Ticks since the machine started.
-    started: i64,
-}
-
-/// Makes sure that a human outside the client gives this word.
-pub fn human(what: &str, about: &SessionStart, home: &Home) -> Result<(), Failure> {
+/// Makes sure that a human outside the client gives this word, and says how that is known.
+pub fn human(what: &str, about: &SessionStart, home: &Home) -> Result<Presence, Failure> {
     if environment::below_agent() {
         return refuse(&format!("an agent's client runs this: {what} from a terminal of your own"));
+    }
+    if below_its_client(about) {
+        return refuse(&format!("the client of this session runs this: {what} from a terminal of your own"));
     }
     if !std::io::stdin().is_terminal() {
         return refuse(&format!("only a human at a terminal can {what}"));
     }
     if let Some(kept) = passphrase::read(home).map_err(Failure::could_not)? {
         return if kept.is(&secret("approval passphrase: ")?) {
-            Ok(())
+            Ok(Presence::Passphrase)
         } else {
             refuse("that is not the approval passphrase")
         };
     }
     match why_not_human(about) {
-        None => Ok(()),
+        None => Ok(Presence::Terminal),
         Some(why) => refuse(&format!(
             "cannot tell that a human is here: {why}\n  {} {what} from a terminal that was open before the session began; or set a passphrase \
              there once with `writ keys approval`, which then counts everywhere",
@@ -113,7 +108,7 @@ pub fn set_passphrase(about: &SessionStart, home: &Home) -> Result<(), Failure> 
     Ok(())
 }
 
-fn refuse(why: &str) -> Result<(), Failure> {
+fn refuse<T>(why: &str) -> Result<T, Failure> {
     output::note(format!("{} {why}", output::bad("error:")));
     Err(Failure::No)
 }
@@ -137,6 +132,12 @@ fn secret(prompt: &str) -> Result<String, Failure> {
     }
     read?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// Whether one of the processes above is a client that was seen in the session. One that cannot be seen is found below.
+fn below_its_client(about: &SessionStart) -> bool {
+    let above = ancestors().unwrap_or_default();
+    above.iter().any(|process| about.clients.iter().any(|client| client.is(process)))
 }
 
 /// Why this process may be the agent's; `None` where something above it was there before the session.
@@ -165,49 +166,17 @@ fn why_not_human(about: &SessionStart) -> Option<String> {
     })
 }
 
-/// This process and those above it, up to the first; `None` where one of them cannot be seen.
-fn ancestors() -> Option<Vec<Process>> {
-    let mut out: Vec<Process> = Vec::new();
-    let mut next = std::process::id();
-    while next != 0 {
-        if out.len() >= MOST {
-            return None;
-        }
-        let process = process(next)?;
-        next = process.parent;
-        out.push(process);
-    }
-    Some(out)
-}
-
-/// What the kernel says of a process. Something put in its place has a size, or says another number.
-fn process(id: u32) -> Option<Process> {
-    let path = format!("/proc/{id}/stat");
-    let found = fs::symlink_metadata(&path).ok()?;
-    if !found.is_file() || found.len() != 0 {
-        return None;
-    }
-    let stat = fs::read_to_string(&path).ok()?;
-    let (front, rest) = stat.rsplit_once(')')?;
-    let (number, name) = front.split_once('(')?;
-    let mut rest = rest.split_whitespace();
-    let parent = rest.nth(1)?.parse().ok()?;
-    let started = rest.nth(17)?.parse().ok()?;
-    (number.trim().parse() == Ok(id)).then(|| Process { id, name: name.to_owned(), parent, started })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_above_is_older_than_a_session_that_begins_now() {
-        let above = ancestors().unwrap();
-        assert_eq!(above.first().unwrap().id, std::process::id());
-        assert!(above.windows(2).all(|pair| pair[0].parent == pair[1].id), "each is the one before's parent");
-        let long_ago = SessionStart { began: Timestamp::from_millis(0), namespace: namespace() };
+        let clients = Vec::new;
+        let long_ago = SessionStart { began: Timestamp::from_millis(0), namespace: namespace(), clients: clients() };
         assert!(why_not_human(&long_ago).is_some(), "nothing here is older than the epoch");
-        let elsewhere = SessionStart { began: Timestamp::now(), namespace: Some("pid:[1]".to_owned()) };
+        let elsewhere =
+            SessionStart { began: Timestamp::now(), namespace: Some("pid:[1]".to_owned()), clients: clients() };
         assert!(namespace().as_deref() == Some(FIRST_NAMESPACE) || why_not_human(&elsewhere).is_some());
     }
 }

@@ -42,6 +42,11 @@ pub trait Client: Sync {
     /// The answer as this client takes it, for standard output.
     fn render(&self, answer: &Answer) -> String;
 
+    /// Whether it tells of prompts, stops and sub-agents, and not of single calls alone.
+    fn tells_of_turns(&self) -> bool {
+        true
+    }
+
     /// Its settings files; `None` where no file of the client's installs hooks.
     fn settings(&self) -> Option<&dyn Settings> {
         None

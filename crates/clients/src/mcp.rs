@@ -34,6 +34,10 @@ impl Client for Mcp {
         "{}".to_owned()
     }
 
+    fn tells_of_turns(&self) -> bool {
+        false
+    }
+
     fn shell_calls(&self) -> Option<&dyn ShellCalls> {
         Some(self)
     }

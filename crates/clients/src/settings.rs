@@ -111,6 +111,8 @@ pub struct Installed {
     pub narrowed: Vec<String>,
     /// Entries that are not what the client accepts, as JSON pointers: because of one, it ignores every hook of the event.
     pub rejected: Vec<String>,
+    /// Entries that post calls to a notary of Writ's and do not say `"onFailure": "block"`, as JSON pointers.
+    pub posted_open: Vec<String>,
     /// `disableAllHooks` is on.
     pub disabled: bool,
     /// `allowManagedHooksOnly` is on; only the administrator's file can say so.

@@ -33,6 +33,9 @@ pub trait Transcripts {
     /// Whether a transcript tells, near its end, of a call: a client writes what the model said a little after it asks its hooks.
     fn tells_of(&self, path: &Path, call: &str) -> bool;
 
+    /// The model of the message that made a call, or of the last message, as the end of a transcript tells.
+    fn model(&self, path: &Path, call: Option<&str>) -> Option<String>;
+
     /// What the client notes of the subagent whose transcript this is.
     fn note(&self, path: &Path) -> AgentNote;
 }

@@ -5,6 +5,7 @@
 //! lone surrogates and trailing bytes are errors). Format page: `spec/canonical-json.md`.
 
 mod call;
+mod custody;
 mod decision;
 mod digest;
 mod event;
@@ -18,6 +19,7 @@ mod time;
 pub mod visible;
 
 pub use call::{OWN_TOOLS, Search, ToolCall, ToolKind};
+pub use custody::Custody;
 pub use decision::{Decision, Matched, Reason, Subject, Verdict};
 pub use digest::{Digest, DigestError, Hasher};
 pub use event::{Agent, Answer, BatchCall, Event, EventKind, Outcome, Reply, ToolUse};

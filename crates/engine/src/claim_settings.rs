@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use writ_claims::Enforcement;
 use writ_policy::Claims;
 
@@ -9,7 +10,8 @@ use writ_policy::Claims;
 pub const MAIN: &str = "main";
 
 /// The switches the caller took from its environment (`spec/claims.md`).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ClaimSettings {
     /// `ATTEST_ENFORCE=1`
     pub enforce: bool,

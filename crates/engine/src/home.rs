@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use writ_clients::settings::Places;
 use writ_clients::{CLIENTS, Client};
 
 use crate::claim_settings::ClaimSettings;
+use crate::keeper::Keeper;
 
 /// Reads the variables of the process that asks.
 pub type Environment = fn() -> Vec<(OsString, OsString)>;
@@ -31,10 +33,39 @@ pub struct Home {
     pub secret_variables: Vec<String>,
     /// The variables of the process that asks, read only where a secret's value is among them.
     pub environment: Option<Environment>,
+    /// The process that the call comes from.
+    pub asker: Asker,
+    /// Where the notary of another user is asked, if there is one for this user.
+    pub notary: Option<PathBuf>,
+    /// The key of this process, where it has one: a notary. Else the machine's, in its file.
+    pub keeper: Option<Arc<Keeper>>,
     /// What is enforced of claims.
     pub claims: ClaimSettings,
     /// Whether the client runs its shell lines with zsh, as far as the environment says.
     pub zsh: bool,
+}
+
+/// The process that asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asker {
+    /// This one.
+    #[default]
+    This,
+    /// One at the other end of a socket, as the kernel tells.
+    Process(u32),
+    /// One that nothing tells of.
+    Unknown,
+}
+
+impl Asker {
+    /// Its number.
+    pub fn id(self) -> Option<u32> {
+        match self {
+            Self::This => Some(std::process::id()),
+            Self::Process(id) => Some(id),
+            Self::Unknown => None,
+        }
+    }
 }
 
 /// There is nowhere to keep state.

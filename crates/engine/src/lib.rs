@@ -13,11 +13,14 @@ pub mod decide;
 pub mod governing;
 mod home;
 pub mod hook;
+pub mod identity;
+pub mod keeper;
 pub mod limits;
 pub mod mcp;
+pub mod notary;
 pub mod run;
 pub mod session;
 pub mod setup;
 pub mod verify;
 
-pub use home::{Environment, Home, NoStateDir};
+pub use home::{Asker, Environment, Home, NoStateDir};

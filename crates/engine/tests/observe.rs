@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use writ_clients::Client as _;
 use writ_clients::claude_code::ClaudeCode;
 use writ_core::json::{self, Object, Value};
-use writ_core::{SessionId, ToolCall};
-use writ_engine::decide::approvals;
+use writ_core::{SessionId, Timestamp, ToolCall};
+use writ_engine::decide::approvals::{self, Word};
 use writ_engine::governing::layers::Caller;
 use writ_engine::session;
 use writ_engine::session::observed::Observed;
@@ -141,7 +141,7 @@ fn a_human_sees_what_is_asked_and_can_take_a_yes_back() {
     let answer = lab.bash("git push origin main && cat notes.md");
     assert!(answer.contains("`Bash:git push`, /tools/requireApproval/0 in policy `team`"), "{answer}");
     let store = lab.store();
-    let waiting = approvals::waiting(&store, &id()).unwrap();
+    let waiting = approvals::waiting(&store, &id(), Timestamp::now()).unwrap();
     let [call] = waiting.as_slice() else { panic!("{waiting:?}") };
     assert_eq!(call.shown.programs, ["git", "cat"]);
     assert!(call.shown.paths.iter().any(|path| path.ends_with("/repo/notes.md") && path.starts_with("read ")));
@@ -149,7 +149,7 @@ fn a_human_sees_what_is_asked_and_can_take_a_yes_back() {
 
     assert!(approvals::granted(&store, &id()).unwrap().is_empty());
     let name = call.name();
-    approvals::approve(&store, &id(), &name, &lab.home).unwrap();
+    approvals::answer(&store, &id(), &name, &Word::YES, &lab.home).unwrap();
     assert_eq!(
         approvals::granted(&store, &id()).unwrap().iter().map(|grant| grant.name()).collect::<Vec<_>>(),
         [name.as_str()]

@@ -7,7 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use writ_core::{Digest, SessionId};
 
-use crate::keys::{Algorithm, KeyError, PublicKey, SigningKey};
+use crate::custody::{Kept, Signs};
+use crate::keys::{Algorithm, KeyError, PublicKey};
 
 /// The note's algorithm byte for Ed25519.
 const ED25519: u8 = 1;
@@ -24,6 +25,8 @@ pub struct Checkpoint {
     pub size: u64,
     /// The root over them.
     pub root: Digest,
+    /// What keeps the key that signs it, where it says so.
+    pub kept: Option<Kept>,
 }
 
 /// Why a note is refused.
@@ -47,7 +50,7 @@ pub fn origin(session: &SessionId) -> String {
 
 impl Checkpoint {
     /// The signed note. Only an Ed25519 key can sign one.
-    pub fn sign(&self, key: &SigningKey) -> Result<String, KeyError> {
+    pub fn sign<S: Signs + ?Sized>(&self, key: &S) -> Result<String, KeyError> {
         if key.public().algorithm() != Algorithm::Ed25519 {
             return Err(KeyError::Unsupported);
         }
@@ -79,13 +82,15 @@ impl Checkpoint {
         }
         let (body, signature) = note.split_once("\n\n").ok_or(NoteError::Malformed)?;
         let mut lines = body.split('\n');
-        let (Some(origin), Some(size), Some(root), None) = (lines.next(), lines.next(), lines.next(), lines.next())
+        let (Some(origin), Some(size), Some(root), kept, None) =
+            (lines.next(), lines.next(), lines.next(), lines.next(), lines.next())
         else {
             return Err(NoteError::Malformed);
         };
+        let kept = kept.map(|line| Kept::parse(line).ok_or(NoteError::Malformed)).transpose()?;
         let root: [u8; 32] = decode(root)?.try_into().map_err(|_length| NoteError::Malformed)?;
         let size = size.parse().map_err(|_not_a_number| NoteError::Malformed)?;
-        let checkpoint = Self { origin: origin.to_owned(), size, root: Digest::from_bytes(root) };
+        let checkpoint = Self { origin: origin.to_owned(), size, root: Digest::from_bytes(root), kept };
         let (name, blob) = signature
             .strip_prefix("\u{2014} ")
             .and_then(|line| line.strip_suffix('\n'))
@@ -101,7 +106,8 @@ impl Checkpoint {
     }
 
     fn body(&self) -> String {
-        format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root.as_bytes()))
+        let kept = self.kept.map(Kept::line).unwrap_or_default();
+        format!("{}\n{}\n{}\n{kept}", self.origin, self.size, STANDARD.encode(self.root.as_bytes()))
     }
 }
 
@@ -146,9 +152,11 @@ fn decode(text: &str) -> Result<Vec<u8>, NoteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::SigningKey;
 
     fn sample() -> (Checkpoint, SigningKey) {
-        let checkpoint = Checkpoint { origin: origin(&SessionId::new("s1")), size: 7, root: Digest::of(b"x") };
+        let checkpoint =
+            Checkpoint { origin: origin(&SessionId::new("s1")), size: 7, root: Digest::of(b"x"), kept: None };
         (checkpoint, SigningKey::generate(Algorithm::Ed25519).unwrap())
     }
 

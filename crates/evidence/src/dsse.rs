@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use writ_core::Digest;
 use writ_core::json::{self, FormatError};
 
-use crate::keys::{KeyError, PublicKey, SigningKey};
+use crate::custody::Signs;
+use crate::keys::{KeyError, PublicKey};
 
 /// Most signatures in one envelope.
 const MAX_SIGNATURES: usize = 64;
@@ -121,10 +122,9 @@ pub struct LegacyGo(pub Vec<u8>);
 
 impl Envelope {
     /// Signs `payload` with every key.
-    pub fn sign(payload_type: &str, payload: &[u8], keys: &[&SigningKey]) -> Result<Self, KeyError> {
+    pub fn sign<S: Signs + ?Sized>(payload_type: &str, payload: &[u8], keys: &[&S]) -> Result<Self, KeyError> {
         let message = pae(payload_type, payload);
-        let one =
-            |key: &&SigningKey| Ok(Signature { keyid: key.public().key_id().to_string(), sig: key.sign(&message)? });
+        let one = |key: &&S| Ok(Signature { keyid: key.public().key_id().to_string(), sig: key.sign(&message)? });
         let signatures = keys.iter().map(one).collect::<Result<_, KeyError>>()?;
         Ok(Self { payload_type: payload_type.to_owned(), payload: payload.to_vec(), signatures })
     }
@@ -213,7 +213,7 @@ fn base64(text: &str, name: &'static str) -> Result<Vec<u8>, EnvelopeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::Algorithm;
+    use crate::keys::{Algorithm, SigningKey};
 
     #[test]
     fn pae_of_the_specification() {

@@ -61,6 +61,26 @@ fn conversion(label: &str) -> &'static str {
     if label == "PRIVATE KEY" { ": `openssl pkcs8 -topk8 -nocrypt` makes it from other private keys" } else { "" }
 }
 
+/// Fills a seed with random bytes where it is.
+pub fn fill_seed(seed: &mut [u8; SEED]) -> Result<(), KeyError> {
+    SystemRandom::new().fill(seed).map_err(|_unspecified| KeyError::Library)
+}
+
+/// The public half of the Ed25519 key that a seed makes.
+pub fn seed_public(seed: &[u8; SEED]) -> Result<PublicKey, KeyError> {
+    public_of(&Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_rejected| KeyError::Unsupported)?)
+}
+
+/// A signature by the Ed25519 key that a seed makes. Nothing of the key is put on the heap.
+pub fn seed_sign(seed: &[u8; SEED], message: &[u8]) -> Result<Vec<u8>, KeyError> {
+    let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_rejected| KeyError::Unsupported)?;
+    Ok(pair.sign(message).as_ref().to_vec())
+}
+
+fn public_of(pair: &Ed25519KeyPair) -> Result<PublicKey, KeyError> {
+    PublicKey::new(Algorithm::Ed25519, pair.public_key().as_ref().to_vec())
+}
+
 /// 128 random bits.
 pub fn random() -> Result<u128, KeyError> {
     let mut bytes = [0; 16];
@@ -93,7 +113,7 @@ impl SigningKey {
         match algorithm {
             Algorithm::Ed25519 => {
                 let mut seed = [0; SEED];
-                random.fill(&mut seed).map_err(|_unspecified| KeyError::Library)?;
+                fill_seed(&mut seed)?;
                 Self::ed25519(&seed)
             }
             Algorithm::P256 => {
@@ -137,7 +157,7 @@ impl SigningKey {
 
     fn ed25519(seed: &[u8; SEED]) -> Result<Self, KeyError> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_rejected| KeyError::Unsupported)?;
-        let public = PublicKey::new(Algorithm::Ed25519, pair.public_key().as_ref().to_vec())?;
+        let public = public_of(&pair)?;
         Ok(Self { pair: Pair::Ed25519(pair), pkcs8: [ED25519_PKCS8.as_slice(), seed].concat(), public })
     }
 
@@ -168,7 +188,7 @@ impl fmt::Debug for PublicKey {
 pub struct BadSignature;
 
 /// Bytes of an Ed25519 seed.
-const SEED: usize = 32;
+pub const SEED: usize = 32;
 /// What stands before the seed in PKCS#8, version 1 (RFC 8410).
 const ED25519_PKCS8: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
@@ -182,12 +202,7 @@ const P256_SPKI: [u8; 26] = [
 impl PublicKey {
     /// Reads one PEM block `PUBLIC KEY` (SubjectPublicKeyInfo).
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
-        let der = read_pem(pem, "PUBLIC KEY")?;
-        if let Some(raw) = der.strip_prefix(&ED25519_SPKI) {
-            return Self::new(Algorithm::Ed25519, raw.to_vec());
-        }
-        let raw = der.strip_prefix(&P256_SPKI).ok_or(KeyError::Unsupported)?;
-        Self::new(Algorithm::P256, raw.to_vec())
+        Self::from_der(&read_pem(pem, "PUBLIC KEY")?)
     }
 
     /// The key as SPKI PEM.
@@ -228,6 +243,15 @@ impl PublicKey {
             Algorithm::P256 => UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &self.raw).verify(message, signature),
         };
         outcome.map_err(|_unspecified| BadSignature)
+    }
+
+    /// Reads SPKI DER.
+    pub fn from_der(der: &[u8]) -> Result<Self, KeyError> {
+        if let Some(raw) = der.strip_prefix(&ED25519_SPKI) {
+            return Self::new(Algorithm::Ed25519, raw.to_vec());
+        }
+        let raw = der.strip_prefix(&P256_SPKI).ok_or(KeyError::Unsupported)?;
+        Self::new(Algorithm::P256, raw.to_vec())
     }
 
     pub(crate) fn new(algorithm: Algorithm, raw: Vec<u8>) -> Result<Self, KeyError> {

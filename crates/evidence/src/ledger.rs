@@ -9,6 +9,7 @@ use std::thread;
 use writ_core::Digest;
 
 use crate::checkpoint::{Checkpoint, NoteError};
+use crate::custody::{Kept, Keyring};
 use crate::keys::PublicKey;
 use crate::merkle::{Tree, leaf_in};
 use crate::row::Row;
@@ -53,10 +54,10 @@ pub fn verify_ledger(
     origin: Option<&str>,
     seen: Option<&[u8]>,
 ) -> LedgerReport {
-    let mut checker = Checker::new(notes, key, origin, seen);
+    let mut checker = Checker::new(notes, origin, seen);
     let (whole, torn) = bytes.split_at(bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
     checker.piece(whole, None);
-    checker.finish(!torn.is_empty())
+    checker.finish(!torn.is_empty(), &Keyring::of(key))
 }
 
 /// A ledger that is checked piece by piece.
@@ -64,10 +65,12 @@ pub fn verify_ledger(
 pub struct Checker {
     report: LedgerReport,
     problems: Tally,
-    /// Checkpoints whose signature holds, with their number.
-    signed: Vec<(usize, Checkpoint)>,
-    /// The checkpoint last seen, where its signature holds.
-    seen: Option<Checkpoint>,
+    /// The checkpoints, each whole, of which nobody knows yet whether their signatures hold.
+    notes: Vec<String>,
+    /// The session's origin, where it is known.
+    origin: Option<String>,
+    /// The checkpoint last seen: nothing where it is no text.
+    seen: Option<Option<String>>,
     /// The sizes whose roots are wanted; the roots as they are come by.
     roots: BTreeMap<u64, Option<Digest>>,
     tree: Tree,
@@ -79,26 +82,24 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Checks the signatures of the checkpoints; the rows come after.
-    pub fn new(notes: &[u8], key: Option<&PublicKey>, origin: Option<&str>, seen: Option<&[u8]>) -> Self {
+    /// Looks at which sizes there are checkpoints; the rows come after, and the keys, which rows may introduce, at the end.
+    pub fn new(notes: &[u8], origin: Option<&str>, seen: Option<&[u8]>) -> Self {
         let mut report = LedgerReport::default();
-        let signed = signed(&mut report, notes, key, origin);
-        let last = seen.map(|seen| {
-            let read = std::str::from_utf8(seen).ok().zip(key).map(|(note, key)| Checkpoint::verify(note, key));
-            read.and_then(Result::ok)
-        });
-        if last == Some(None) {
-            report.consistency_problems.push("the checkpoint last seen here cannot be checked".to_owned());
+        let (notes, rest) = split_notes(notes);
+        if !rest.is_empty() {
+            report.checkpoint_problems.push("the checkpoints end in bytes that are no checkpoint".to_owned());
         }
-        let seen = last.flatten();
-        let sizes = signed.iter().map(|(_, found)| found.size).chain(seen.as_ref().map(|seen| seen.size));
+        let seen = seen.map(|seen| std::str::from_utf8(seen).ok().map(str::to_owned));
+        let all = notes.iter().copied().chain(seen.as_ref().and_then(Option::as_deref));
+        let sizes = all.filter_map(|note| Some(Checkpoint::read(note).ok()?.size));
         let mut roots: BTreeMap<u64, Option<Digest>> = sizes.map(|size| (size, None)).collect();
         let tree = Tree::default();
         roots.entry(0).and_modify(|root| *root = Some(tree.root()));
         Self {
             report,
             problems: Tally::default(),
-            signed,
+            notes: notes.into_iter().map(str::to_owned).collect(),
+            origin: origin.map(str::to_owned),
             seen,
             roots,
             tree,
@@ -140,14 +141,14 @@ impl Checker {
         self.report.rows
     }
 
-    /// What it all comes to. `torn` says that bytes without a line end came last.
-    pub fn finish(mut self, torn: bool) -> LedgerReport {
+    /// What it all comes to under these keys. `torn` says that bytes without a line end came last.
+    pub fn finish(mut self, torn: bool, keys: &Keyring) -> LedgerReport {
         if torn {
             self.report.problems.push(format!("line {}: cut off before its end", self.report.rows + 1));
         }
         self.report.problems.splice(0..0, self.problems.texts());
-        self.consistency();
-        self.against_seen();
+        self.consistency(keys);
+        self.against_seen(keys);
         self.report.checkpoint_problems.truncate(MOST);
         self.report.consistency_problems.truncate(MOST);
         self.report
@@ -177,9 +178,9 @@ impl Checker {
     }
 
     /// The signed checkpoints against the rows, and against each other.
-    fn consistency(&mut self) {
+    fn consistency(&mut self, keys: &Keyring) {
         let mut before = 0;
-        for (number, found) in std::mem::take(&mut self.signed) {
+        for (number, found) in self.signed(keys) {
             let shrunk = (found.size < before).then(|| format!("covers fewer rows than the one before ({before})"));
             match self.disagreement(&found).or(shrunk) {
                 Some(why) => {
@@ -195,8 +196,42 @@ impl Checker {
         }
     }
 
-    fn against_seen(&mut self) {
+    /// The checkpoints whose signature holds and that are of this log.
+    fn signed(&mut self, keys: &Keyring) -> Vec<(usize, Checkpoint)> {
+        let mut good = Vec::new();
+        for (note, number) in std::mem::take(&mut self.notes).iter().zip(1..) {
+            let problem = match verify(note, keys) {
+                None => {
+                    self.report.strangers += usize::from(Checkpoint::read(note).is_ok());
+                    "no key is known to check it with".to_owned()
+                }
+                Some(Err(error)) => {
+                    self.report.strangers += usize::from(error == NoteError::OtherKey);
+                    error.to_string()
+                }
+                Some(Ok((found, _))) if self.origin.as_ref().is_some_and(|origin| *origin != found.origin) => {
+                    format!("belongs to `{}`", found.origin)
+                }
+                // A note of before custody was named names none.
+                Some(Ok((found, Some(kept)))) if found.kept.unwrap_or_default() != kept => {
+                    format!("names another custody or successor of its key than the record (`{}`)", kept.custody)
+                }
+                Some(Ok((found, _))) => {
+                    good.push((number, found));
+                    continue;
+                }
+            };
+            self.report.checkpoint_problems.push(format!("checkpoint {number}: {problem}"));
+        }
+        good
+    }
+
+    fn against_seen(&mut self, keys: &Keyring) {
         let Some(seen) = self.seen.take() else { return };
+        let Some(seen) = seen.and_then(|note| Some(verify(&note, keys)?.ok()?.0)) else {
+            let problem = "the checkpoint last seen here cannot be checked";
+            return self.report.consistency_problems.push(problem.to_owned());
+        };
         let which = format!("the checkpoint over {} rows that was", seen.size);
         if let Some(why) = self.disagreement(&seen) {
             self.report.consistency_problems.push(format!("{which} last seen here: {why}"));
@@ -284,37 +319,15 @@ fn out_of_place(index: u64, found: u64, expected: u64) -> String {
     }
 }
 
-/// The checkpoints whose signature holds and that are of this log.
-fn signed(
-    report: &mut LedgerReport,
-    notes: &[u8],
-    key: Option<&PublicKey>,
-    origin: Option<&str>,
-) -> Vec<(usize, Checkpoint)> {
-    let (notes, rest) = split_notes(notes);
-    if !rest.is_empty() {
-        report.checkpoint_problems.push("the checkpoints end in bytes that are no checkpoint".to_owned());
-    }
-    let mut good = Vec::new();
-    for (index, note) in notes.iter().enumerate() {
-        let number = index + 1;
-        let Some(key) = key else {
-            report.strangers += usize::from(Checkpoint::read(note).is_ok());
-            report.checkpoint_problems.push(format!("checkpoint {number}: no key is known to check it with"));
-            continue;
-        };
-        match Checkpoint::verify(note, key) {
-            Err(error) => {
-                report.strangers += usize::from(error == NoteError::OtherKey);
-                report.checkpoint_problems.push(format!("checkpoint {number}: {error}"));
-            }
-            Ok(found) if origin.is_some_and(|origin| origin != found.origin) => {
-                report.checkpoint_problems.push(format!("checkpoint {number}: belongs to `{}`", found.origin));
-            }
-            Ok(found) => good.push((number, found)),
-        }
-    }
-    good
+/// A note under the key that signs for so many rows, and what is said to keep that; `None` where there is no key.
+fn verify(note: &str, keys: &Keyring) -> Option<Result<(Checkpoint, Option<Kept>), NoteError>> {
+    let size = match Checkpoint::read(note) {
+        Ok(read) => read.size,
+        Err(_) if keys.is_empty() => return None,
+        Err(error) => return Some(Err(error)),
+    };
+    let (key, kept) = keys.at(size)?;
+    Some(Checkpoint::verify(note, key).map(|found| (found, kept)))
 }
 
 /// The notes in a file of them, and what is left over: a note torn by a crash.

@@ -7,7 +7,9 @@
 pub mod attestation;
 pub mod b64url;
 pub mod checkpoint;
+pub mod custody;
 pub mod dsse;
+pub mod jwt;
 pub mod keys;
 pub mod ledger;
 pub mod merkle;

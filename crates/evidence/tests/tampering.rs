@@ -43,7 +43,12 @@ impl Evidence {
             lines.push(row.to_line() + "\n");
             last = Some(row);
             if [3, 6, 9].contains(&number) {
-                let here = Checkpoint { origin: origin(&SessionId::new("s")), size: tree.size(), root: tree.root() };
+                let here = Checkpoint {
+                    origin: origin(&SessionId::new("s")),
+                    size: tree.size(),
+                    root: tree.root(),
+                    kept: None,
+                };
                 notes.push(here.sign(&key).unwrap());
             }
         }

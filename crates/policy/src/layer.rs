@@ -7,7 +7,8 @@
 use writ_core::{Decision, Matched, Reason, Subject, Verdict};
 
 use crate::facts::Facts;
-use crate::judge::{judge_alone, refusals, refusals_of_agents};
+use crate::flow::Flow;
+use crate::judge::{flow_refusals, judge_alone, refusals, refusals_of_agents};
 use crate::limits::{Action, Own, Tally};
 use crate::policy::Policy;
 use crate::protect::Setting;
@@ -87,16 +88,20 @@ pub fn judge_limits<'a>(
 pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally<'_>) -> Decision {
     let mut reasons = Vec::new();
     let mut all_name_it = true;
+    let flow = Flow::all(layers.iter().map(|layer| &layer.facts.flow));
     for layer in layers {
-        let (session, own) = match layer.count {
+        let (counted, own) = match layer.count {
             Count::Session => (Some(tally), None),
             Count::Nothing => (None, None),
             Count::Own(own) => (None, Some(own)),
         };
-        let mut judged = judge_alone(layer.policy, setting, layer.facts, session).reasons;
+        let mut judged = judge_alone(layer.policy, setting, layer.facts, counted).reasons;
         judged.extend(own.iter().flat_map(|own| refusals_of_agents(layer.policy, own, Action::Call)));
         all_name_it &= !judged.is_empty();
-        reasons.extend(judged.into_iter().map(|reason| named_in(layer.name, reason)));
+        // A policy of one kind of agent gave no labels to what the others did.
+        let unseen = !matches!(layer.count, Count::Session) && tally.calls + tally.turns > 0;
+        let judged = judged.into_iter().chain(flow_refusals(layer.policy, &flow, tally, unseen));
+        reasons.extend(judged.map(|reason| named_in(layer.name, reason)));
     }
     // What not every layer names is allowed by no rule: it is the client's affair.
     if !all_name_it {

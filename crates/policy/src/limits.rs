@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use writ_core::Money;
 use writ_core::json::{self, Value};
 
+use crate::flow::Taint;
+
 /// What a limit counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Measure {
@@ -228,6 +230,10 @@ pub struct Tally<'a> {
     pub usage: Option<&'a Usage>,
     /// What a human raised.
     pub raised: Option<&'a Raised>,
+    /// The labels of what the session has taken in.
+    pub taint: Option<&'a Taint>,
+    /// There is something before that no label was given to: it is on no record, or another policy governed.
+    pub unread: bool,
 }
 
 impl Tally<'_> {

@@ -1,12 +1,15 @@
 //! A policy: parsed, checked and compiled in one step.
 
 use writ_core::json::{self, Limits, Object, Value};
-use writ_core::{Digest, OWN_TOOLS, Timestamp, Verdict};
+use writ_core::{Custody, Digest, OWN_TOOLS, Timestamp, Verdict};
 
 use crate::domains::Domains;
 use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
+use crate::flow::DataFlow;
+use crate::grants::Grants;
 use crate::host_rule::HostRule;
+use crate::identity::Identity;
 use crate::limits::Limit;
 use crate::members::{Claims, Consequences};
 use crate::rules::{OTHER_TOOLS, PATH_TOOLS, PathRule, Reading, TEXT_TOOLS, ToolPattern, ToolRule};
@@ -14,6 +17,7 @@ use crate::sandbox::{Sandbox, Secrets};
 use crate::schema::{self, Kind, join};
 use crate::scope::Scope;
 use crate::semantics;
+use crate::unenforced;
 
 /// A checked policy. There is no other way to get one than [`Policy::parse`].
 #[derive(Clone, Debug)]
@@ -28,11 +32,17 @@ pub struct Policy {
     consequences: Consequences,
     pub(crate) tokens: Option<Verdict>,
     limits: Vec<Limit>,
+    identity: Identity,
     enforce: Enforce,
+    custody: Custody,
     confine: Option<Confine>,
     sandbox: Sandbox,
+    pub(crate) grants: Grants,
+    pub(crate) flow: DataFlow,
     document: Value,
     warnings: Vec<String>,
+    /// Rules that forbid and can match nothing.
+    matchless: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -103,11 +113,14 @@ impl Policy {
         let mut found = Vec::new();
         schema::check(&document, Kind::Object(schema::ROOT), "", &mut found);
         semantics::check(&document, "", &mut found);
-        let mut reader = Reader { root, base: String::new(), found, warnings: Vec::new() };
+        let mut reader = Reader { root, base: String::new(), found, warnings: Vec::new(), matchless: Vec::new() };
         let (tools, files, domains) = reader.rules(&document);
         let consequences = Consequences::read(&document, &mut reader.found);
         let sandbox = Sandbox::read(&document, &domains, &mut reader.found);
-        let files = files.without_sources(&sandbox.secrets, root);
+        let grants = Grants::read(&document, root);
+        let flow = DataFlow::read(&document, root, &mut reader.found);
+        let mut files = files.without_sources(&sandbox.secrets, root);
+        files.deny.extend(grants.denied_files().cloned());
         if !reader.found.is_empty() {
             return Err(PolicyError::from_found(&text, reader.found));
         }
@@ -132,10 +145,15 @@ impl Policy {
             consequences,
             tokens,
             limits: Limit::read_all(&document),
+            identity: Identity::read(&document),
             enforce,
+            custody: member("custody").and_then(|word| Custody::parse(&word)).unwrap_or_default(),
             confine: Confine::read(&document),
             sandbox,
-            warnings: reader.warnings,
+            grants,
+            warnings: reader.warnings.into_iter().chain(flow.unlabelled()).collect(),
+            flow,
+            matchless: reader.matchless,
             document,
         })
     }
@@ -160,6 +178,18 @@ impl Policy {
         &self.limits
     }
 
+    /// Who an agent has to be.
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The keys that a human's yes must be signed with one of; `None` where any known key will do.
+    pub fn approval_keys(&self) -> Option<Vec<Digest>> {
+        let keys = self.document.get("approvals")?.get("keys")?.as_array()?;
+        let hex = |id: &Value| Some(id.as_str()?.trim_start_matches("sha256:").to_ascii_lowercase());
+        Some(keys.iter().filter_map(|id| Digest::parse(&format!("sha256:{}", hex(id)?)).ok()).collect())
+    }
+
     /// What an agent's DONE is worth.
     pub const fn claims(&self) -> &Claims {
         &self.claims
@@ -178,6 +208,11 @@ impl Policy {
     /// What it wants of the kernel; `None` where reading command lines will do.
     pub const fn confine(&self) -> Option<Confine> {
         self.confine
+    }
+
+    /// Whether it gives labels to data.
+    pub const fn has_flow(&self) -> bool {
+        self.flow.any()
     }
 
     /// What it says of sandboxes beyond files and hosts.
@@ -199,6 +234,11 @@ impl Policy {
         Some(named.map_or_else(|| text.clone(), |name| format!("{name}: {text}")))
     }
 
+    /// What has to keep the key that signs the record, at least.
+    pub const fn custody(&self) -> Custody {
+        self.custody
+    }
+
     /// When it expires, and the date as it was written.
     pub fn expires(&self) -> Option<(Timestamp, &str)> {
         self.expires.as_ref().map(|(moment, text)| (*moment, text.as_str()))
@@ -212,9 +252,12 @@ impl Policy {
         if found.is_empty() { Ok(()) } else { Err(PolicyError::from_found(&String::from_utf8_lossy(text), found)) }
     }
 
-    /// Pointers of the fields in this document that nothing acts on yet.
+    /// Pointers of what stands in this document and nothing acts on: fields, and rules that can match nothing.
     pub fn not_enforced(&self) -> Vec<String> {
-        schema::not_enforced(&self.document)
+        let mut out = unenforced::members(&self.document);
+        out.extend_from_slice(&self.matchless);
+        out.extend_from_slice(&self.grants.matchless);
+        out
     }
 
     /// What is valid and still looks like a mistake.
@@ -234,18 +277,23 @@ struct Reader<'a> {
     base: String,
     found: Vec<Found>,
     warnings: Vec<String>,
+    matchless: Vec<String>,
 }
 
 impl Reader<'_> {
     fn rules(&mut self, document: &Value) -> (Tools, Files, Domains) {
-        let tools = self.tools(document);
+        let mut tools = self.tools(document);
+        // Tools that must not be there are tools that are denied.
+        for (pointer, text) in self.texts(document, "identity", "deniedTools").unwrap_or_default() {
+            if !text.trim().is_empty() {
+                tools.deny.extend(self.tool(pointer, &text, Reading::Wide));
+            }
+        }
         let files = self.files(document).with_tools(&tools);
         let rules = (tools, files, self.domains(document));
-        for list in ["requiredTools", "deniedTools"] {
-            for (pointer, text) in self.texts(document, "identity", list).unwrap_or_default() {
-                if !text.trim().is_empty() {
-                    self.tool(pointer, &text, Reading::Narrow);
-                }
+        for (pointer, text) in self.texts(document, "identity", "requiredTools").unwrap_or_default() {
+            if !text.trim().is_empty() {
+                self.tool(pointer, &text, Reading::Narrow);
             }
         }
         self.functionaries(document.get("functionaries"), "/functionaries");
@@ -294,6 +342,8 @@ impl Reader<'_> {
         }
         let named = OTHER_TOOLS.iter().chain(&OWN_TOOLS).any(|tool| *tool == rule.tool);
         if rule.subject.is_some() && (named || rule.tool.starts_with("mcp__")) {
+            // A list of what is allowed that holds one allows the less.
+            self.matchless.extend((reading == Reading::Wide && self.base.is_empty()).then(|| pointer.clone()));
             self.warnings.push(format!(
                 "{pointer}: `{}` has nothing that a pattern could match; the rule never applies",
                 rule.tool

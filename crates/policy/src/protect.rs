@@ -224,8 +224,13 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
             match next() {
                 Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
+                // Which sessions a check before a push is about.
+                Some("agentflow") => !matches!(next(), Some("" | "verify")),
                 // What a session may use, and what that costs.
                 Some("limits" | "prices") => !matches!(next(), Some("" | "show")),
+                // What signs for the record.
+                Some("token") => matches!(next(), Some("revoke") | None),
+                Some("notary") => !matches!(next(), Some("" | "status")),
                 Some("mcp") => match next() {
                     Some("pins") => !matches!(next(), Some("" | "list")),
                     // What a proxy lets through is on record as asked for by a client.
@@ -242,7 +247,7 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                     plan && ["--attest", "…"].iter().any(|sign| command.text().contains(sign))
                 }
                 // What an agent runs as a whole is held by a policy of its choice.
-                Some("approve" | "init" | "hook" | "run") | None => true,
+                Some("approve" | "deny" | "init" | "hook" | "run") | None => true,
                 Some(_) => false,
             }
         }
@@ -270,6 +275,7 @@ mod tests {
     fn what_binds_the_agent_is_for_humans() {
         for line in [
             "writ approve 3f9a",
+            "writ deny 3f9a --for session",
             "/usr/local/bin/writ policy accept",
             "writ --color never approve x",
             "writ --color=never policy sign .aflock --key k",
@@ -280,8 +286,12 @@ mod tests {
             "writ run -- make",
             "writ run --copy -- make",
             "writ limits raise maxSpendUSD 10",
+            "writ agentflow start --policy .aflock",
+            "writ agentflow $X",
             "writ prices set m --input 0 --output 0",
             "writ prices $X",
+            "writ notary stop",
+            "writ notary run",
             "writ sandbox apply",
             "writ sandbox --color always apply --yes",
             "writ sandbox $X",
@@ -305,6 +315,7 @@ mod tests {
             "claude --version",
             "writ status",
             "writ why 'writ approve x'",
+            "writ approvals --format json",
             "writ policy check",
             "writ policy",
             "writ keys list",
@@ -315,6 +326,7 @@ mod tests {
             "writ attestation verify a.json",
             "writ shell explain 'writ init'",
             "writ limits show",
+            "writ agentflow verify --run-id x",
             "writ prices show m",
             "writ sandbox diff",
             "writ mcp serve",

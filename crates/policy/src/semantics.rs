@@ -173,6 +173,7 @@ fn references(document: &Value, base: &str, out: &mut Vec<Found>) {
     }
     let patterns = [
         "attestationsFrom",
+        "identity/allowedModels",
         "identity/allowedEnvironments",
         "grants/secrets/allow",
         "grants/secrets/deny",
@@ -207,6 +208,7 @@ fn references(document: &Value, base: &str, out: &mut Vec<Found>) {
         }
     }
     keys(document.get("functionaries"), &format!("{base}/functionaries"), out);
+    approvers(member(document, "approvals/keys"), &format!("{base}/approvals/keys"), out);
     for (at, child) in items(document.get("sublayouts")).enumerate() {
         keys(child.get("functionaries"), &format!("{base}/sublayouts/{at}/functionaries"), out);
     }
@@ -229,6 +231,13 @@ fn keys(list: Option<&Value>, place: &str, out: &mut Vec<Found>) {
             None if id.len() == 64 => digest(id, &[64], &pointer, out),
             _ => {}
         }
+    }
+}
+
+/// The keys whose yes counts have ids that are digests.
+fn approvers(list: Option<&Value>, place: &str, out: &mut Vec<Found>) {
+    for (at, id) in items(list).enumerate() {
+        digest(id.as_str().unwrap_or_default(), &[64], &format!("{place}/{at}"), out);
     }
 }
 

@@ -78,6 +78,24 @@ fn the_whole_schema_is_accepted() {
     assert!(
         !pending.iter().any(|known| ["/tools", "/files", "/domains", "/expires", "/limits"].contains(&known.as_str()))
     );
+    let idle = |more: &str| {
+        let text = format!(r#"{{"version":"1.0","name":"x",{more}}}"#);
+        Policy::parse(text.as_bytes(), "/w").unwrap().not_enforced().join(" ")
+    };
+    let deep = [
+        (r#""enforce":{"calls":false,"atLeast":"full","limits":{}}"#, "/enforce/atLeast /enforce/limits"),
+        (r#""enforce":{"calls":true,"atLeast":"full","limits":{}}"#, ""),
+        (r#""consequences":{"deny":4,"attestHashOnly":true}"#, "/consequences/attestHashOnly"),
+        (r#""consequences":{"attest":true,"attestHashOnly":true}"#, ""),
+        (r#""tools":{"deny":["TodoWrite:x","Bash:x"],"allow":["TodoWrite:x"]}"#, "/tools/deny/0"),
+        (
+            r#""sublayouts":[{"name":"a","policy":"a.aflock","limits":{"maxTurns":2},"inherit":["files"]}]"#,
+            "/sublayouts/0/limits",
+        ),
+    ];
+    for (more, expected) in deep {
+        assert_eq!(idle(more), expected, "{more}");
+    }
     let full = br#"{"$schema":"x","version":"1.0","name":"x","extends":"base.aflock","identity":{"allowedModels":["m"],"deniedTools":["Bash"]},
         "grants":{"secrets":{"allow":["vault:x"]}},"materialsFrom":{"session":{"path":"p","merkleRoot":"sha512:@128","algorithm":"sha512",
         "constraints":{"maxTurnDistance":5,"requireContiguousTurns":true}},"git":{"treeHash":"@40","branch":"b"},

@@ -6,6 +6,7 @@
 pub mod http;
 pub mod mcp;
 mod network;
+pub mod notary;
 mod policies;
 
 pub use network::Network;

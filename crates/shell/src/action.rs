@@ -99,6 +99,15 @@ pub struct NetUse {
     pub span: Span,
 }
 
+/// A variable that the line reads and did not surely assign before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableUse {
+    /// Its name; empty where that is not known (`${!x}`).
+    pub name: String,
+    /// Where it stands in the line.
+    pub span: Span,
+}
+
 /// Why something cannot be known before it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -232,6 +241,8 @@ pub struct Analysis {
     pub repositories: Vec<RepositoryUse>,
     /// Every host.
     pub nets: Vec<NetUse>,
+    /// Variables whose value is from outside the line.
+    pub variables: Vec<VariableUse>,
     /// What cannot be known.
     pub unresolved: Vec<Unresolved>,
     /// What parts that are [`Source::Listed`] stand for.

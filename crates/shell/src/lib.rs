@@ -21,7 +21,7 @@ mod zsh;
 
 pub use action::{
     Access, Analysis, Arrival, Command, Env, FileUse, NetTarget, NetUse, Normal, RepositoryAct, RepositoryUse,
-    UnknownUse, UnknownUseKind, Unresolved, UnresolvedKind,
+    UnknownUse, UnknownUseKind, Unresolved, UnresolvedKind, VariableUse,
 };
 pub use eval::words::globs::bracket;
 pub use explain::{Explained, explain};

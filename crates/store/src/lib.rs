@@ -13,7 +13,7 @@ mod locked_ledger;
 mod tail;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -188,14 +188,29 @@ impl Store {
 
     /// Locks a file in the state folder until it is dropped, and makes it and its folder.
     pub fn lock(&self, name: &str) -> Result<File, StoreError> {
+        let (path, file) = self.to_lock(name)?;
+        file.lock().map_err(io("lock", path))?;
+        Ok(file)
+    }
+
+    /// The same; `None` where another process holds it.
+    pub fn try_lock(&self, name: &str) -> Result<Option<File>, StoreError> {
+        let (path, file) = self.to_lock(name)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(io("lock", path)(error)),
+        }
+    }
+
+    fn to_lock(&self, name: &str) -> Result<(PathBuf, File), StoreError> {
         let path = self.root.join(name);
         if let Some(folder) = path.parent() {
             durable::make_folder(folder)?;
         }
         let file =
             durable::private().create(true).truncate(false).write(true).open(&path).map_err(io("open", &path))?;
-        file.lock().map_err(io("lock", &path))?;
-        Ok(file)
+        Ok((path, file))
     }
 
     /// Keeps a small file among the keys, for the owner alone. Durable on return.

@@ -51,7 +51,7 @@ fn store_with(rows: u64) -> (tempfile::TempDir, Store) {
 
 fn seal(store: &Store, guard: &mut LedgerGuard) {
     let tree = guard.tree().unwrap();
-    let checkpoint = Checkpoint { origin: origin(&id()), size: tree.size(), root: tree.root() };
+    let checkpoint = Checkpoint { origin: origin(&id()), size: tree.size(), root: tree.root(), kept: None };
     guard.keep_checkpoint(&checkpoint.sign(&store.ledger_key().unwrap()).unwrap()).unwrap();
 }
 

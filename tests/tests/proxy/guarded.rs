@@ -66,9 +66,10 @@ fn what_writ_runs_itself_obeys_the_policy_and_is_on_record() {
     assert!(result(&mut client, "bash", json!({ "command": "git push origin" })).is_err(), "once");
 
     assert_eq!(result(&mut client, "get_policy", json!({})).unwrap()["policy"]["name"], "p");
-    for absent in ["get_identity", "get_token"] {
-        assert_eq!(result(&mut client, absent, json!({})).unwrap()["available"], false);
-    }
+    assert_eq!(result(&mut client, "get_token", json!({})).unwrap()["available"], false);
+    let identity = result(&mut client, "get_identity", json!({})).unwrap();
+    assert_eq!((&identity["available"], &identity["agents"][0]["agent"]), (&json!(true), &json!("main")), "{identity}");
+    assert!(identity["agents"][0]["spiffe"].as_str().unwrap().starts_with("spiffe://writ.local/agent/unknown/0/"));
     let session = result(&mut client, "get_session", json!({})).unwrap();
     assert_eq!((&session["denied"], &session["recorded"]), (&json!(6), &json!(true)), "{session}");
     assert_eq!(client.end(), Some(0));

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
@@ -22,6 +22,19 @@ impl Lab {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let lab = Self { place, variables: variables.iter().map(own).collect(), calls: Cell::new(0) };
         fs::write(lab.repository().join(".aflock"), policy.to_string()).unwrap();
+        lab.place.start();
+        lab
+    }
+
+    /// The same, begun by an ordinary user, where the tests are root's and this is wanted; `before` is done first.
+    pub fn of(name: &str, policy: &Value, user: bool, before: impl FnOnce(&Self)) -> Self {
+        let place = Workplace::new(&format!("{name}-{}", if user { "user" } else { "own" }));
+        let mut lab = Self { place, variables: Vec::new(), calls: Cell::new(0) };
+        fs::write(lab.repository().join(".aflock"), policy.to_string()).unwrap();
+        before(&lab);
+        if user {
+            lab.place.give();
+        }
         lab.place.start();
         lab
     }
@@ -56,7 +69,7 @@ impl Lab {
     pub fn shell(&self, line: &str) -> (String, Command) {
         let (id, answer) = self.ask(line);
         let line = answer["updatedInput"]["command"].as_str().unwrap_or_else(|| panic!("{line}: {answer}"));
-        let mut shell = Command::new("/bin/bash");
+        let mut shell = self.place.program(Path::new("/bin/bash"));
         shell.args(["-c", line]).current_dir(self.repository()).env_clear().stdin(Stdio::null());
         shell.env("PATH", std::env::var_os("PATH").unwrap());
         shell.env("HOME", &self.place.folder).env("WRIT_STATE_DIR", self.place.folder.join("state"));

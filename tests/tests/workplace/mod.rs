@@ -8,6 +8,9 @@ use std::process::{Command, Output, Stdio};
 
 const POLICY: &str = r#"{"version":"1.0","name":"workplace","files":{"allow":["src/**"],"deny":["**/.env"]}}"#;
 
+/// What a client is of in these tests: a process of its own above the hook, so that the test itself, which is the human, is none.
+const CLIENT: &str = "\"$@\"\nexit $?\n";
+
 /// The only session in it.
 pub const SESSION: &str = "workplace";
 
@@ -15,16 +18,22 @@ pub const SESSION: &str = "workplace";
 pub struct Workplace {
     pub folder: PathBuf,
     writ: PathBuf,
+    /// Whether all is an ordinary user's, where the tests are root's.
+    user: bool,
 }
+
+/// Whom an ordinary user's commands are run as.
+const USER: &str = "12345";
 
 impl Workplace {
     pub fn new(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("repository/src")).unwrap();
-        let place = Self { folder, writ: binary() };
+        let place = Self { folder, writ: binary(), user: false };
         let git = Command::new("git").args(["init", "--quiet"]).current_dir(place.repository()).status();
         assert!(git.expect("this test needs git").success());
         fs::write(place.repository().join(".aflock"), POLICY).unwrap();
+        fs::write(place.folder.join("client"), CLIENT).unwrap();
         place
     }
 
@@ -32,11 +41,33 @@ impl Workplace {
         self.folder.join("repository")
     }
 
+    /// Gives all of it to an ordinary user, where the tests are root's.
+    pub fn give(&mut self) {
+        self.user = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+        if self.user {
+            let given = Command::new("chown").args(["-R", &format!("{USER}:{USER}")]).arg(&self.folder).status();
+            assert!(given.unwrap().success());
+        }
+    }
+
+    /// A program, as whoever all of it is.
+    pub fn program(&self, program: &Path) -> Command {
+        if !self.user {
+            return Command::new(program);
+        }
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", USER, "--regid", USER, "--clear-groups", "--"]).arg(program);
+        command
+    }
+
     /// `writ` with these arguments, ready to start, with nothing of this process's environment.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.writ);
+        let mut command = self.program(&self.writ);
         command.args(args).current_dir(self.repository()).env_clear();
         command.env("HOME", &self.folder).env("WRIT_STATE_DIR", self.folder.join("state"));
+        if self.user {
+            command.env("PATH", "/usr/bin:/bin");
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -59,7 +90,13 @@ impl Workplace {
 
     /// Runs the hook on a payload and gives its answer, one JSON object.
     pub fn answer(&self, payload: &str) -> String {
-        let mut child = self.command(&["hook"]).spawn().unwrap();
+        let hook = self.command(&["hook"]);
+        let mut client = Command::new("/bin/sh");
+        client.arg(self.folder.join("client")).arg(hook.get_program()).args(hook.get_args());
+        client.current_dir(self.repository()).env_clear();
+        client.envs(hook.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = client.spawn().unwrap();
         child.stdin.take().unwrap().write_all(payload.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();

@@ -1,12 +1,17 @@
 //! The command line, typed.
 
+mod agentflow;
+mod approvals;
 mod attestation;
 mod claims;
 mod evaluate;
+mod identity;
 mod limits;
+mod notary;
 mod policy;
 mod sandbox;
 mod serve;
+mod token;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,15 +21,20 @@ use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand,
 use writ_clients::mcp::NAME as NO_HOOKS;
 use writ_clients::{CLIENTS, DEFAULT};
 
+pub use agentflow::{AgentflowCommand, StartArgs, StartFormat, VerifyRunArgs};
+pub use approvals::{AnswerArgs, ApprovalsArgs, ApproveArgs, WordArgs};
 pub use attestation::{
     AttestArgs, AttestationCommand, GateArgs, InstanceArgs, KeyArgs, KeyListArgs, LifeCommand, TrustArgs,
 };
 pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
+pub use identity::IdentityArgs;
 pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
+pub use notary::{NotaryCommand, NotaryRunArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
 pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
+pub use token::{TokenArgs, TokenCommand};
 
 /// Hold an AI agent to a written policy, and leave proof of what it did.
 #[derive(Parser, Debug)]
@@ -144,12 +154,30 @@ pub enum Command {
     /// Look at a shell line the way the policy does.
     #[command(subcommand)]
     Shell(ShellCommand),
+    /// List the calls that wait for a human, of every session on this machine.
+    #[command(after_help = "Examples:\n  writ approvals\n  writ approvals --session 7c0f… --format json")]
+    Approvals(ApprovalsArgs),
     /// Let one asked call run once. Only a human at a terminal can.
     #[command(
-        after_help = "Examples:\n  writ approve              list what waits for approval\n  writ approve 3f9a1c02     let that call run once\n  writ \
-        approve --list       what was approved and has not run yet\n  writ approve --revoke 3f9a1c02"
+        after_help = "Examples:\n  writ approve 3f9a1c02                 let that call run once, within 30 minutes\n  writ approve 3f9a1c02 --for 10m       as often as it \
+        is called, for 10 minutes\n  writ approve 3f9a1c02 --for session   until the session ends or its policy changes\n  writ approve 3f9a1c02 --key me.pem    signed with \
+        your own key, which is pinned\n  writ approve --list                   what was said and still stands\n  writ approve --revoke 3f9a1c02        take it back\n\nWhat \
+        waits: `writ approvals`. A word is for one action: another input, folder, agent, session or policy asks again."
     )]
     Approve(ApproveArgs),
+    /// Begin a run of a workflow under a policy, and verify it.
+    #[command(subcommand)]
+    Agentflow(AgentflowCommand),
+    /// Say no to an asked call: made again, it is denied. Only a human at a terminal can.
+    #[command(
+        after_help = "Examples:\n  writ deny 3f9a1c02                 for 30 minutes\n  writ deny 3f9a1c02 --for session\n  writ approve --revoke 3f9a1c02     take that back"
+    )]
+    Deny(AnswerArgs),
+    /// Show who the agents of a session are: model, environment, tools, policy, parent, and their hash.
+    #[command(
+        after_help = "Examples:\n  writ identity\n  writ identity --explain             how each part is known, and what is hashed\n  writ identity 7c0f… --format json"
+    )]
+    Identity(IdentityArgs),
     /// Show what a session used of its limits, or raise one.
     #[command(subcommand)]
     Limits(LimitsCommand),
@@ -199,6 +227,12 @@ pub enum Command {
     /// Offer evaluation and verification to agents, as tools of the Model Context Protocol.
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Issue, check and revoke the tokens that agents show.
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Run, look at and end the process that answers hooks with a key that they cannot reach.
+    #[command(subcommand)]
+    Notary(NotaryCommand),
     /// Verify a session: policy, rows, checkpoints, decisions, coverage.
     #[command(
         after_help = "Examples:\n  writ verify                         the newest session of this repository\n  writ verify 7c0f…                   \
@@ -238,6 +272,9 @@ pub struct InitArgs {
     /// Write a policy that decides and records everything, and stops nothing.
     #[arg(long, conflicts_with = "undo")]
     pub observe: bool,
+    /// Have git run `writ agentflow verify` before each push.
+    #[arg(long, conflicts_with = "undo")]
+    pub pre_push: bool,
     /// Version of the agent client (`2.1.329`); the client is asked when left out.
     #[arg(long, value_name = "VERSION")]
     pub client_version: Option<String>,
@@ -267,22 +304,6 @@ pub enum ShellCommand {
         #[arg(long, conflicts_with = "name")]
         page: bool,
     },
-}
-
-#[derive(ClapArgs, Debug)]
-pub struct ApproveArgs {
-    /// The call's short digest, from the denial; lists what waits when left out.
-    #[arg(conflicts_with_all = ["list", "revoke"])]
-    pub call: Option<String>,
-    /// List what was approved and has not run yet.
-    #[arg(long)]
-    pub list: bool,
-    /// Take an approval back before it is used: the short digest that `--list` shows.
-    #[arg(long, value_name = "ID", conflicts_with = "list")]
-    pub revoke: Option<String>,
-    /// The session; the newest of this repository when left out.
-    #[arg(long)]
-    pub session: Option<String>,
 }
 
 #[derive(Subcommand, Debug)]

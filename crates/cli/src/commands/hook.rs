@@ -20,8 +20,10 @@ use signal_hook::consts::SIGALRM;
 use writ_clients::Client;
 use writ_clients::settings::TIMEOUT_SECONDS;
 use writ_core::{Answer, visible};
+use writ_engine::hook::wire::Told;
+use writ_engine::notary::Asked;
 use writ_engine::run::exchange;
-use writ_engine::{Home, hook};
+use writ_engine::{Home, hook, notary};
 
 use crate::args::HookArgs;
 use crate::environment;
@@ -35,6 +37,9 @@ const DENIES: u8 = 2;
 
 /// Seconds that an answer may take: well below what the settings give the hook.
 const DEADLINE: u32 = TIMEOUT_SECONDS as u32 - 6;
+
+/// Who answers for a hook, in words.
+const NOTARY: &str = "the notary, which may have recorded this call,";
 
 /// The answer that says nothing: a client that gets none does the same.
 const NOTHING: &str = "{}";
@@ -113,6 +118,12 @@ fn answer(client: &'static dyn Client) -> String {
         return ask(&supervisor.to_string_lossy(), client, &cwd.to_string_lossy(), zsh, bytes);
     }
     let home = Home { zsh, ..environment::home() };
+    match notary::ask(&home, client.name(), &cwd, bytes) {
+        Asked::Told(told) => return print_told(told).unwrap_or_else(|error| refuse(client, NOTARY, bytes, &error)),
+        // It may have decided: another decision beside it would be a second row of one call.
+        Asked::Broken(error) => return refuse(client, NOTARY, bytes, &error),
+        Asked::NotThere(_) => {}
+    }
     let answer = hook::answer(bytes, client, &home, &cwd);
     answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
     client.render(&answer)
@@ -121,17 +132,21 @@ fn answer(client: &'static dyn Client) -> String {
 /// What the supervisor of the run that this is in answers; a supervisor that cannot be asked denies.
 fn ask(supervisor: &str, client: &dyn Client, cwd: &str, zsh: bool, bytes: &[u8]) -> String {
     let told = exchange::ask(supervisor, client.name(), cwd, zsh, bytes);
-    match told.and_then(|told| Ok((String::from_utf8(told.text).map_err(std::io::Error::other)?, told.notes))) {
-        Ok((text, notes)) => {
-            let notes = String::from_utf8_lossy(&notes);
-            notes.lines().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
-            text
-        }
-        Err(error) => {
-            let why = format!("writ denies: the supervisor of this run cannot be asked ({error})");
-            client.render(&Answer::refuse(client.hints(bytes).event.as_deref(), &why))
-        }
-    }
+    told.and_then(print_told).unwrap_or_else(|error| refuse(client, "the supervisor of this run", bytes, &error))
+}
+
+/// What is answered where whoever should have answered cannot be asked.
+fn refuse(client: &dyn Client, who: &str, bytes: &[u8], error: &std::io::Error) -> String {
+    let why = format!("writ denies: {who} cannot be asked ({error})");
+    client.render(&Answer::refuse(client.hints(bytes).event.as_deref(), &why))
+}
+
+/// Says what is for standard error, and gives what is for standard output.
+fn print_told(told: Told) -> std::io::Result<String> {
+    let text = String::from_utf8(told.text).map_err(std::io::Error::other)?;
+    let notes = String::from_utf8_lossy(&told.notes);
+    notes.lines().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
+    Ok(text)
 }
 
 /// Whether the answer got to where somebody can read it.

@@ -13,6 +13,7 @@ use writ_engine::setup::install;
 
 use crate::args::InitArgs;
 use crate::commands::policy::{self, found};
+use crate::commands::pre_push;
 use crate::environment;
 use crate::exit::Failure;
 use crate::human_check;
@@ -28,7 +29,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         let outcome = install::undo(&ClaudeCode, &settings, &home).map_err(failure)?;
         let word = if outcome.changed { "hooks taken out of" } else { "no hooks of Writ's in" };
         output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
-        return Ok(());
+        return pre_push::remove(governing::repository(&cwd));
     }
     let version = client_version(args.client_version.as_deref())?;
     let spec = HookSpec { command: command()?, on_failure_block: version.is_none_or(ClientVersion::blocks_on_failure) };
@@ -47,6 +48,9 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
             output::warn("warning:"),
             ClientVersion::ON_FAILURE
         ));
+    }
+    if args.pre_push {
+        pre_push::install(governing::repository(&cwd), &spec.command)?;
     }
     output::line(
         "\nNext: `writ policy check` shows what is enforced, `writ why 'git push'` tries a command, `writ doctor` checks all this.",

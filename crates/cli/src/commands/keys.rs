@@ -53,9 +53,11 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
             let newest = store.sessions().map_err(Failure::could_not)?.into_iter().next();
             let about = match newest {
                 Some(id) => session_lookup::session_start(&store, &id)?,
-                None => {
-                    human_check::SessionStart { began: Timestamp::now(), namespace: writ_engine::session::namespace() }
-                }
+                None => human_check::SessionStart {
+                    began: Timestamp::now(),
+                    namespace: writ_engine::session::namespace(),
+                    clients: Vec::new(),
+                },
             };
             human_check::set_passphrase(&about, &home)
         }

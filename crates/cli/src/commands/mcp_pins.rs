@@ -66,7 +66,9 @@ fn accept(server: &str, tool: Option<&str>) -> Result<(), Failure> {
     let newest = store.sessions().map_err(Failure::could_not)?.into_iter().next();
     let about = match newest {
         Some(id) => session_start(&store, &id)?,
-        None => SessionStart { began: Timestamp::now(), namespace: writ_engine::session::namespace() },
+        None => {
+            SessionStart { began: Timestamp::now(), namespace: writ_engine::session::namespace(), clients: Vec::new() }
+        }
     };
     human_check::human("accept a server's tools", &about, &home)?;
     let accepted = Pins::accept(&store, repository, server, tool).map_err(Failure::could_not)?;

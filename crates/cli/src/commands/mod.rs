@@ -1,5 +1,7 @@
 //! One file per command, and the match that finds it.
 
+mod agentflow;
+mod approvals;
 mod approve;
 mod attest;
 mod attestation;
@@ -12,6 +14,7 @@ mod doctor;
 mod evaluate;
 pub mod exec;
 pub mod hook;
+mod identity;
 mod init;
 mod keep;
 mod keys;
@@ -20,7 +23,9 @@ mod limits;
 mod mcp;
 mod mcp_pins;
 mod mcp_proxy;
+mod notary;
 mod policy;
+mod pre_push;
 mod prices;
 mod relying_party;
 mod run;
@@ -31,6 +36,7 @@ mod session;
 mod session_lookup;
 mod shell;
 mod status;
+mod token;
 mod verify;
 mod why;
 
@@ -56,12 +62,17 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Decide(args) => decide::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Shell(command) => shell::run(&command),
+        Command::Approvals(args) => approvals::run(&args),
         Command::Approve(args) => approve::run(&args),
+        Command::Deny(args) => approve::deny(&args),
+        Command::Identity(args) => identity::run(&args),
         Command::Limits(command) => limits::run(&command),
         Command::Prices(command) => prices::run(&command),
         Command::Session(command) => session::run(&command),
         Command::Ledger(command) => ledger::run(&command),
         Command::Mcp(command) => mcp::run(command),
+        Command::Token(command) => token::run(command),
+        Command::Notary(command) => notary::run(command),
         Command::Claim(command) => claim::run(&command),
         Command::Evaluate(command) => evaluate::run(&command),
         Command::Attestation(command) => attestation::run(&command),
@@ -71,6 +82,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Claims(args) => claims::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Agentflow(command) => agentflow::run(&command),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "writ", &mut script);

@@ -2,6 +2,7 @@
 
 mod layers;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use serde::Serialize;
 use writ_core::{Digest, Timestamp, json, visible};
 use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
-use writ_engine::governing::{Trust, starter};
+use writ_engine::governing::{Trust, starter, unenforced};
 use writ_engine::setup::agents;
 use writ_evidence::dsse::{Envelope, EnvelopeError};
 use writ_evidence::keys::SigningKey;
@@ -208,15 +209,13 @@ fn check(file: Option<PathBuf>, args: &FormatArgs) -> Result<(), Failure> {
         }
         Err(error) => return Err(report(error)),
     };
-    let mut pending = governing.policy.not_enforced();
-    for layer in &governing.layers {
-        let idle = layer.at.not_enforced(&layer.policy).into_iter();
-        pending.extend(idle.map(|pointer| format!("{}:{pointer}", layer.at.name)));
-    }
+    let pending = unenforced::of(&governing, None);
+    let by_client = unenforced::by_client(&governing);
     let warnings = warnings(&governing);
     if as_json {
         let summary = summary(&governing);
-        output::print_json(&Checked { valid: true, summary, warnings, not_enforced_yet: pending });
+        let not_enforced_with = by_client.into_iter().collect();
+        output::print_json(&Checked { valid: true, summary, warnings, not_enforced_yet: pending, not_enforced_with });
         return Ok(());
     }
     output::line(format!(
@@ -230,6 +229,12 @@ fn check(file: Option<PathBuf>, args: &FormatArgs) -> Result<(), Failure> {
     }
     for pointer in &pending {
         output::line(format!("{} {}: not enforced yet", output::dim("–"), output::plain(pointer)));
+    }
+    for (client, pointer) in
+        by_client.iter().flat_map(|(client, fields)| fields.iter().map(move |field| (client, field)))
+    {
+        let text = format!("not enforced in sessions of `{client}`, which tell of single calls alone");
+        output::line(format!("{} {}: {text}", output::dim("–"), output::plain(pointer)));
     }
     Ok(())
 }
@@ -287,6 +292,9 @@ struct Checked<'a> {
     summary: Summary<'a>,
     warnings: Vec<String>,
     not_enforced_yet: Vec<String>,
+    /// By client: what it gives nothing to hold with.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    not_enforced_with: BTreeMap<&'static str, Vec<String>>,
 }
 
 /// A policy and its document as it stands.

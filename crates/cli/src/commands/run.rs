@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use writ_core::{Digest, Timestamp, Verdict};
-use writ_engine::decide::approvals;
+use writ_engine::decide::approvals::{self, Presence, Word};
 use writ_engine::decide::call::DecidedRun;
 use writ_engine::run::learn::Learnt;
 use writ_engine::run::{Run, RunError, Wish, exchange};
@@ -142,18 +142,19 @@ fn decide(run: &Run<'_>, home: &Home) -> Result<DecidedRun, RunError> {
         return Ok(decided);
     }
     say(&decided.why);
-    let began = SessionStart { began: Timestamp::now(), namespace: session::namespace() };
-    if human_check::human("let this run", &began, home).is_err() || !approve(run, decided.action, home) {
-        return Ok(decided);
+    let began = SessionStart { began: Timestamp::now(), namespace: session::namespace(), clients: Vec::new() };
+    match human_check::human("let this run", &began, home) {
+        Ok(presence) if approve(run, decided.action, presence, home) => run.decide(),
+        Ok(_) | Err(_) => Ok(decided),
     }
-    run.decide()
 }
 
-fn approve(run: &Run<'_>, action: Digest, home: &Home) -> bool {
+fn approve(run: &Run<'_>, action: Digest, presence: Presence, home: &Home) -> bool {
     output::note_start("let it run? [y/N] ");
     let mut answer = String::new();
     let yes = std::io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "yes");
-    yes && approvals::approve(&run.store, &run.session, &short(action), home).is_ok()
+    let word = Word { presence, ..Word::YES };
+    yes && approvals::answer(&run.store, &run.session, &short(action), &word, home).is_ok()
 }
 
 /// The end of a session whose command did not begin.

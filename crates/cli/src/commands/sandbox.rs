@@ -80,6 +80,7 @@ fn with_ground<T>(policy: Option<&Path>, work: impl FnOnce(&Ground<'_>) -> Resul
         state: home.state.as_deref(),
         search: &home.search,
         approved: false,
+        begun: None,
     })
 }
 

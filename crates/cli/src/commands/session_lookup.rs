@@ -2,6 +2,7 @@
 
 use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
+use writ_engine::session::state::State;
 use writ_engine::verify::{self, VerifyError};
 use writ_engine::{Home, governing};
 use writ_store::Store;
@@ -39,7 +40,9 @@ pub fn session_start(store: &Store, id: &SessionId) -> Result<SessionStart, Fail
     let genesis = store.first_row(id).map_err(Failure::could_not)?;
     let began = genesis.as_ref().map_or_else(Timestamp::now, |row| row.timestamp);
     let namespace = genesis.as_ref().and_then(|row| row.detail.get("namespace")).and_then(Value::as_str);
-    Ok(SessionStart { began, namespace: namespace.map(str::to_owned) })
+    let last = store.last_row(id).map_err(Failure::could_not)?;
+    let clients = last.and_then(|row| State::from_detail(&row.detail)).map(|state| state.clients).unwrap_or_default();
+    Ok(SessionStart { began, namespace: namespace.map(str::to_owned), clients })
 }
 
 /// The code that goes with a record that cannot be verified.

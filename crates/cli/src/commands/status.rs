@@ -1,16 +1,17 @@
 //! `writ status`: which policy governs here, and how the newest session stands.
 
 use serde::Serialize;
-use writ_core::Timestamp;
+use writ_core::{SessionId, Timestamp};
 use writ_engine::claims::Enforced;
 use writ_engine::governing::layers::LayerRef;
-use writ_engine::governing::{self, Governing, Trust};
+use writ_engine::governing::{self, Governing, Trust, unenforced};
 use writ_engine::limits::shown::{Standing, standing as limits_of};
 use writ_engine::session::observed::Observed;
-use writ_engine::session::stands;
+use writ_engine::session::{rows, stands};
 use writ_engine::verify::{self, VerifyError};
 
 use writ_policy::Enforce;
+use writ_store::Store;
 
 use crate::args::{Format, FormatArgs};
 use crate::commands::doctor::hooks::{self, Look};
@@ -28,6 +29,9 @@ struct Status<'a> {
     /// The policies that it leads to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     layers: Vec<LayerRef>,
+    /// What stands in them and nothing enforces.
+    #[serde(rename = "notEnforced", skip_serializing_if = "Vec::is_empty")]
+    not_enforced: Vec<String>,
     problem: Option<&'a str>,
     standing: Option<&'a str>,
     session: Option<&'a Listed>,
@@ -69,11 +73,13 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         _ => None,
     };
     let used = newest.as_ref().and_then(|id| limits_of(&store, id, Timestamp::now()).ok().flatten());
+    let idle = governing.as_ref().map(|governing| idle(governing, &store, newest.as_ref())).unwrap_or_default();
     if args.format == Format::Json {
         let problems = hooks.iter().filter(|finding| !finding.good);
         output::print_json(&Status {
             policy: governing.as_ref().map(policy::summary),
             layers: governing.as_ref().map(Governing::list).unwrap_or_default(),
+            not_enforced: idle,
             problem: wrong.as_deref(),
             standing: standing.as_deref(),
             session: described.as_ref(),
@@ -85,6 +91,9 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         return Ok(());
     }
     show_policy(governing.as_ref(), wrong, standing.as_deref());
+    for field in &idle {
+        output::line(format!("         {} {}", output::warn("not enforced:"), output::plain(field)));
+    }
     match &described {
         Some(session) => show_session(session),
         None => output::line("session  none of this repository is on record"),
@@ -106,6 +115,12 @@ pub fn run(args: &FormatArgs) -> Result<(), Failure> {
         observed.lines().iter().for_each(|line| output::line(format!("         {}", output::plain(line))));
     }
     Ok(())
+}
+
+/// What nothing enforces, with the client of the newest session.
+fn idle(governing: &Governing, store: &Store, newest: Option<&SessionId>) -> Vec<String> {
+    let genesis = newest.and_then(|id| store.first_row(id).ok().flatten());
+    unenforced::of(governing, genesis.and_then(|genesis| rows::client(&genesis.detail).ok()))
 }
 
 fn show_session(session: &Listed) {

@@ -178,6 +178,10 @@ impl Transcripts for ClaudeCode {
         usage::tells_of(path, call)
     }
 
+    fn model(&self, path: &Path, call: Option<&str>) -> Option<String> {
+        usage::model(path, call)
+    }
+
     fn note(&self, path: &Path) -> AgentNote {
         usage::note(path)
     }

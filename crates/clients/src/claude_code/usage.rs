@@ -127,17 +127,35 @@ fn totals(models: &Value) -> Option<Vec<(String, Tokens)>> {
 
 /// Whether the end of a transcript tells of a call, in a line that has its end.
 pub fn tells_of(path: &Path, call: &str) -> bool {
-    let end = || {
-        let mut file = regular_file::open(path)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
-        let mut bytes = Vec::new();
-        file.take(END).read_to_end(&mut bytes)?;
-        io::Result::Ok(bytes)
-    };
-    let bytes = end().unwrap_or_default();
-    let whole = memchr::memrchr(b'\n', &bytes).and_then(|end| bytes.get(..end)).unwrap_or_default();
-    memmem::find(whole, json::to_compact(call).as_bytes()).is_some()
+    let bytes = end(path).unwrap_or_default();
+    memmem::find(whole(&bytes), json::to_compact(call).as_bytes()).is_some()
+}
+
+fn end(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = regular_file::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
+    let mut bytes = Vec::new();
+    file.take(END).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The lines that have their end.
+fn whole(bytes: &[u8]) -> &[u8] {
+    memchr::memrchr(b'\n', bytes).and_then(|end| bytes.get(..end)).unwrap_or_default()
+}
+
+/// The model of the message that made a call, or of the last message, as the end of a transcript tells.
+pub fn model(path: &Path, call: Option<&str>) -> Option<String> {
+    let bytes = end(path).ok()?;
+    let call = call.map(json::to_compact);
+    whole(&bytes).rsplit(|&byte| byte == b'\n').find_map(|line| {
+        let about = call.as_ref().is_none_or(|call| memmem::find(line, call.as_bytes()).is_some());
+        let entry = json::parse_with(line, Limits::FOREIGN).ok().filter(|_| about)?;
+        let speaks = entry.get("type").and_then(Value::as_str) == Some("assistant");
+        let model = entry.get("message").filter(|_| speaks)?.get("model")?.as_str()?;
+        Some(model.to_owned()).filter(|model| model != NO_MODEL)
+    })
 }
 
 #[derive(Default, Deserialize)]

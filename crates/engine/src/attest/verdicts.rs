@@ -57,6 +57,7 @@ pub fn approve(
     tool: &str,
     input: Digest,
     seconds: i64,
+    once: bool,
     evaluation: &Attestation,
 ) -> Result<Proof, VerdictError> {
     let about = About { session: &session.id, tool_input: input };
@@ -65,7 +66,7 @@ pub fn approve(
         session,
         Statement {
             input: json::to_value(&attested),
-            output: json::to_value(&Approval { decision: "approved", times: 1 }),
+            output: json::to_value(&Approval { decision: "approved", times: once.then_some(1) }),
             seconds,
             chain_id: evaluation.text("chain_id").map(str::to_owned),
             parent: Some(evaluation.digest()),
@@ -103,7 +104,9 @@ struct Approved<'a> {
 #[derive(Serialize)]
 struct Approval {
     decision: &'static str,
-    times: u8,
+    /// How often it may run, where that is not as often as it is called until it expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times: Option<u8>,
 }
 
 fn issue(session: &Session<'_>, statement: Statement) -> Result<Proof, VerdictError> {

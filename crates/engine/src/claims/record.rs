@@ -107,7 +107,8 @@ pub fn append(
     claim: &Claim,
 ) -> Result<(), SessionError> {
     let statement = json::to_canonical(&statement(stopping, claim));
-    let key = session.store.ledger_key()?;
+    session.take_custody()?;
+    let key = session.signer()?;
     let envelope = Envelope::sign(PAYLOAD_TYPE, statement.as_bytes(), &[&key])?.to_bytes();
     let digest = Digest::of(&envelope);
     session.keep(&format!("claims/{}.json", digest.hex()), &envelope)?;

@@ -16,11 +16,16 @@ const MAX_CONFIG: u64 = 1 << 20;
 const MOST: usize = 1024;
 /// How deep files of settings may include others, as git has it.
 const DEEPEST: usize = 10;
+/// The user's own settings, in their home.
+const OF_USER: [&str; 2] = [".gitconfig", ".config/git/config"];
+/// Where git's own templates lie.
+const SYSTEM_TEMPLATES: [&str; 2] = ["/usr/share/git-core/templates", "/usr/local/share/git-core/templates"];
 /// What a linked work tree is tied to its repository by.
 const TIES: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
-/// What is to be kept of a repository, whose folder is `git`: folders with a last `/`. `home` is for paths that begin with `~`.
-pub fn kept(git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+/// What is to be kept of a repository, whose folder is `git`: folders with a last `/`. `home` is for paths that begin with `~`; `was_there`
+/// says of which linked work trees the ties are kept.
+pub fn kept(git: &Path, home: Option<&Path>, was_there: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut kept = Vec::new();
     for name in GIT_OBEYS {
         let path = git.join(name);
@@ -35,9 +40,10 @@ pub fn kept(git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         kept.extend(["config", "hooks/"].map(|name| common.join(name)));
     }
     let trees = fs::read_dir(git.join("worktrees")).into_iter().flatten().flatten().take(MOST);
-    let ties = trees.flat_map(|tree| TIES.map(|name| tree.path().join(name)));
+    let trees = trees.map(|tree| tree.path()).filter(|tree| was_there(tree));
+    let ties = trees.flat_map(|tree| TIES.map(|name| tree.join(name)));
     kept.extend(ties.filter(|path| path.symlink_metadata().is_ok()));
-    let of_user = [".gitconfig", ".config/git/config"].into_iter().filter_map(|name| Some(home?.join(name)));
+    let of_user = OF_USER.into_iter().filter_map(|name| Some(home?.join(name)));
     for config in [git.join("config")].into_iter().chain(of_user) {
         more(&config, git, home, 0, &mut kept);
     }
@@ -56,22 +62,26 @@ fn more(config: &Path, git: &Path, home: Option<&Path>, depth: usize, kept: &mut
     }
 }
 
+/// Folders that git copies hooks from into each repository that it makes: the user's own, and the system's.
+pub fn templates(home: Option<&Path>) -> Vec<PathBuf> {
+    let mut templates: Vec<PathBuf> = SYSTEM_TEMPLATES.iter().map(PathBuf::from).collect();
+    for config in home.iter().flat_map(|home| OF_USER.map(|name| home.join(name))) {
+        let text = regular_file::read(&config, MAX_CONFIG).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let named = settings(&text).filter(|(section, key, _)| section == "init" && key == "templatedir");
+        templates.extend(named.map(|(_, _, value)| match (value.strip_prefix("~/"), home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => config.with_file_name(value),
+        }));
+    }
+    templates
+}
+
 /// Files and folders that settings name as more settings (then with `true`), or as hooks. `folder` is the one they lie in.
 fn named(config: &str, folder: &Path, git: &Path, home: Option<&Path>) -> Vec<(PathBuf, bool)> {
-    let (mut section, mut named) = (String::new(), Vec::new());
-    // A line may go on in the next.
-    let config = config.replace("\\\r\n", "").replace("\\\n", "");
-    for line in config.lines().map(str::trim) {
-        let rest = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((name, rest)) => {
-                section = name.split([' ', '\t', '"', '.']).next().unwrap_or_default().to_ascii_lowercase();
-                rest.trim()
-            }
-            None => line,
-        };
-        let Some((key, value)) = rest.split_once('=') else { continue };
-        let value = unquoted(value);
-        let (base, last) = match (section.as_str(), key.trim().to_ascii_lowercase().as_str()) {
+    let mut named = Vec::new();
+    for (section, key, value) in settings(config) {
+        let (base, last) = match (section.as_str(), key.as_str()) {
             ("include" | "includeif", "path") => (folder, ""),
             ("core", "hookspath") => (git.parent().unwrap_or(git), "/"),
             ("core", "attributesfile") => (git.parent().unwrap_or(git), ""),
@@ -92,7 +102,8 @@ fn named(config: &str, folder: &Path, git: &Path, home: Option<&Path>) -> Vec<(P
     named
 }
 
-fn lexical(path: &Path) -> PathBuf {
+/// Without `..`, as text.
+pub fn lexical(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for part in path.components() {
         match part {
@@ -103,6 +114,25 @@ fn lexical(path: &Path) -> PathBuf {
         }
     }
     whole
+}
+
+/// Settings with their sections, both in small letters, and their values.
+fn settings(config: &str) -> impl Iterator<Item = (String, String, String)> {
+    let mut section = String::new();
+    // A line may go on in the next.
+    let config = config.replace("\\\r\n", "").replace("\\\n", "");
+    let lines: Vec<String> = config.lines().map(|line| line.trim().to_owned()).collect();
+    lines.into_iter().filter_map(move |line| {
+        let rest = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((name, rest)) => {
+                section = name.split([' ', '\t', '"', '.']).next().unwrap_or_default().to_ascii_lowercase();
+                rest.trim()
+            }
+            None => line.as_str(),
+        };
+        let (key, value) = rest.split_once('=')?;
+        Some((section.clone(), key.trim().to_ascii_lowercase(), unquoted(value)))
+    })
 }
 
 /// A value without its quotes and comment.

@@ -154,6 +154,26 @@ pub fn retire(store: &Store, session: &SessionId) {
     }
 }
 
+/// Looks at all that a session's calls could write, whatever was seen of them, and takes back what they have left there.
+pub fn settle_all(store: &Store, session: &SessionId, home: &Home) {
+    let Some(order) = Order::last(store, session) else { return };
+    let (store, home) = (store.clone(), home.clone());
+    let recorder = Recorder { store, home, session: session.clone(), call: None, after: None };
+    let left = Left::default();
+    left.unseen();
+    settle(&left, &order.confinement, &recorder);
+}
+
+/// Takes back what was left outside of the time of any call.
+fn settle(left: &Left, confinement: &Confinement, recorder: &Recorder) {
+    let settled = left.settle(confinement, recorder.home.user.as_deref());
+    if !settled.taken_back.is_empty() {
+        let row = BTreeMap::from([("takenBack", settled.paths(false)), ("left", settled.paths(true))]);
+        // Where there is no record any more there is nobody to tell.
+        recorder.record(TAKEN_BACK, row).ok();
+    }
+}
+
 fn retire_but(all: &Path, one: Option<&Path>) {
     let Ok(entries) = fs::read_dir(all) else { return };
     for folder in entries.flatten().map(|entry| entry.path()).filter(|path| Some(path.as_path()) != one) {
@@ -273,12 +293,7 @@ struct Calls {
 impl Calls {
     /// Takes back what processes that were left running have made since.
     fn settle(&self) {
-        let settled = self.left.settle(&self.confinement);
-        if !settled.taken_back.is_empty() {
-            let row = BTreeMap::from([("takenBack", settled.paths(false)), ("left", settled.paths(true))]);
-            // Where there is no record any more there is nobody to tell.
-            self.recorder.record(TAKEN_BACK, row).ok();
-        }
+        settle(&self.left, &self.confinement, &self.recorder);
     }
 }
 

@@ -4,6 +4,7 @@
 //! runs was allowed before, and its row says in what.
 
 mod bare;
+pub mod begun;
 pub mod client;
 pub mod copy;
 pub mod exec;

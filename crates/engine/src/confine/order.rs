@@ -2,19 +2,20 @@
 //!
 //! Owns the value that a grant names by its digest. Invariant: what runs is what was granted, byte for byte of its canonical form.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::{collections::BTreeMap, fs};
 
 use serde::{Deserialize, Serialize};
 use writ_clients::program::Needs;
 use writ_core::json::{self, Value};
-use writ_core::{Answer, Decision, Digest, SessionId, ToolCall, ToolKind};
+use writ_core::{Answer, Custody, Decision, Digest, SessionId, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
 use writ_policy::sandbox::Secret;
 use writ_policy::{Confine, Grant, Held, Policy};
 use writ_sandbox::{Confinement, Features, HostPath, Level, Network, Reading, Survivors};
 use writ_store::{Store, regular_file};
 
+use super::begun::{Begun, GRANTED};
 use super::layers::{self, TEMPORARY};
 use super::plan::{self, Ground, Said};
 use super::secrets::{self, Source};
@@ -60,9 +61,16 @@ impl Order {
         bytes.and_then(|bytes| json::from_slice(&bytes).ok()).ok_or(path)
     }
 
+    /// The one that was kept last.
+    pub fn last(store: &Store, session: &SessionId) -> Option<Self> {
+        let kept = fs::read_dir(store.folder(session).join(GRANTED)).ok()?.flatten();
+        let last = kept.max_by_key(|entry| entry.metadata().and_then(|found| found.modified()).ok())?;
+        json::from_slice(&regular_file::read(&last.path(), MAX_ORDER).ok()?).ok()
+    }
+
     /// Where it is kept in the session's folder.
     pub fn file_name(digest: Digest) -> String {
-        format!("sandboxes/{}.json", digest.hex())
+        format!("{GRANTED}/{}.json", digest.hex())
     }
 }
 
@@ -95,6 +103,9 @@ pub fn wanted(session: &Session<'_>, call: &ToolCall, layers: &[&Policy]) -> Opt
     }
     if session.client.is_none_or(|client| client.shell_calls().is_none()) {
         return Some(Err("its client takes no other line than the model's".to_owned()));
+    }
+    if session.home.keeper.as_ref().is_some_and(|keeper| keeper.custody() == Custody::OtherUser) {
+        return Some(Err("the record is another user's, and `writ exec` could not write to it".to_owned()));
     }
     if session.home.program.is_none() {
         return Some(Err("where Writ's own program is cannot be found out".to_owned()));
@@ -239,6 +250,7 @@ pub fn order(
     let Wanted { features, level } = wanted;
     let namespaces = *level >= Level::Namespaces;
     let root = session.state.policy.as_ref().map_or(Path::new(&call.cwd), |policy| policy.root());
+    let begun = Begun::of(session, root).map_err(|error| error.to_string())?;
     let ground = Ground {
         layers,
         setting: &session.setting,
@@ -247,6 +259,7 @@ pub fn order(
         state: session.home.state.as_deref(),
         search: &session.home.search,
         approved,
+        begun: begun.as_ref(),
     };
     let bound = secrets::bound(layers);
     let placeholders = if bound.is_empty() { BTreeMap::new() } else { placeholders(session, &bound)? };

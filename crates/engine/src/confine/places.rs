@@ -100,8 +100,8 @@ pub const SECRETS: [&str; 40] = [
 /// Where a container is handed its credentials: a service account's token, mounted secrets.
 pub const HANDED_IN: [&str; 2] = ["/run/secrets", "/var/run/secrets"];
 
-/// Names in a folder that can be written which shells, editors and clients obey outside the sandbox, kept also where they are not
-/// there yet. A last `/` is a folder.
+/// Names which shells, editors and clients obey outside the sandbox: kept in the policy's folder, also where they are not there yet, and in
+/// the one a call starts in. A last `/` is a folder.
 pub const KEPT: [&str; 11] = [
     ".claude/",
     ".mcp.json",

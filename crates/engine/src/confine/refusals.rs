@@ -9,6 +9,7 @@ use serde::Serialize;
 use writ_core::visible;
 use writ_sandbox::Refused;
 
+use crate::copy::later;
 use crate::governing::layers::Caller;
 use crate::session::Session;
 
@@ -78,15 +79,26 @@ impl Refusals {
 }
 
 impl Refusal {
-    /// Whether a rule names it. That a list does not is no word to those who ask for what they do without.
+    /// Whether a rule names it, or it is kept. That a list does not name it is no word to those who ask for what they do without.
     fn is_named(&self) -> bool {
-        self.rule.as_deref().is_some_and(|rule| rule != "/files/allow")
+        self.rule.as_deref().is_some_and(|rule| rule != "/files/allow") || self.is_kept()
+    }
+
+    /// Whether it is kept for who obeys it, which git takes badly: it ends well and half done.
+    fn is_kept(&self) -> bool {
+        self.rule.is_none() && self.change && later::is_obeyed_by_others(Path::new(&self.path))
     }
 
     fn words(&self, folder: &Path) -> String {
         let path = Path::new(&self.path);
         let path = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
         let path = if path.is_empty() { ".".into() } else { path };
+        if self.is_kept() {
+            let path = visible::line(&path);
+            return format!(
+                "kept `{path}` as it is: shells, editors or clients obey it, so a human changes it; what git was to do with it is not done"
+            );
+        }
         let act = if self.change { "change" } else { "open" };
         let why = self.rule.as_deref().unwrap_or("outside of what its sandbox gives: `writ sandbox plan`");
         format!("denied to {act} `{}` ({})", visible::line(&path), visible::line(why))

@@ -132,7 +132,11 @@ pub fn supervise<T>(
     let folder = order.confinement.folder.as_path();
     // Many programs ask for hosts that they do without.
     let mut words = seen.as_ref().filter(|_| code != 0).map(|seen| seen.words.clone()).unwrap_or_default();
-    let settled = seen_to_change.settle(&order.confinement);
+    if order.confinement.session == writ_sandbox::Session::Terminal {
+        // With a whole run its session ends.
+        seen_to_change.unseen();
+    }
+    let settled = seen_to_change.settle(&order.confinement, recorder.home.user.as_deref());
     words.extend(settled.taken_back.iter().map(TakenBack::words));
     words.extend(tracked::words(&order.confinement).filter(|_| code != 0));
     words.extend(limits::ended(limits, ran.end == End::TimeUp, ran.memory));

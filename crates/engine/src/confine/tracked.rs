@@ -25,6 +25,8 @@ const MAX_NAME: u64 = 64 << 10;
 const MAX_KEPT: u64 = 64 << 10;
 /// How far folders of objects that lean on others are followed.
 const DEEPEST: usize = 5;
+/// Where git keeps lines of files beside its objects.
+const BESIDE_OBJECTS: [&str; 4] = ["lfs/objects", "rr-cache", "rebase-apply", "rebase-merge"];
 /// Answers, in Writ's state.
 const FOLDER: &str = "tracked";
 
@@ -50,7 +52,7 @@ impl Git {
         Some(Self { common: common.unwrap_or_else(|| own.clone()), own })
     }
 
-    /// Where its objects lie, and those that it borrows.
+    /// Where its objects lie, those that it borrows, and what else holds lines of files.
     pub fn objects(&self) -> BTreeSet<PathBuf> {
         let mut all = BTreeSet::new();
         let mut open = vec![(self.common.join("objects"), 0)];
@@ -64,7 +66,8 @@ impl Git {
                 all.insert(folder);
             }
         }
-        all.extend(Some(self.common.join("lfs/objects")).filter(|folder| folder.is_dir()));
+        let beside = self.folders().into_iter().flat_map(|folder| BESIDE_OBJECTS.map(|name| folder.join(name)));
+        all.extend(beside.filter(|folder| folder.is_dir()));
         all
     }
 

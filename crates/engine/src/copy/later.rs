@@ -117,7 +117,11 @@ pub fn by_name(path: &Path) -> Option<&'static str> {
     why.filter(|why| !installed || *why == PROGRAM)
 }
 
-/// Whether shells, editors or clients obey it.
+/// Whether shells, editors or clients obey a file of this name.
+pub fn is_obeyed_by_others(path: &Path) -> bool {
+    is_kept(&parts(path))
+}
+
 fn is_kept(parts: &[String]) -> bool {
     let kept = KEPT.iter().chain(&KEPT_IF_THERE).map(|name| name.trim_end_matches('/'));
     kept.into_iter().any(|name| parts.iter().any(|part| part == name))

@@ -11,12 +11,14 @@ use writ_core::{
     Answer, Decision, Digest, Event, Matched, Reason, Reply, Subject, ToolCall, ToolKind, ToolUse, Verdict,
 };
 use writ_evidence::row::RowDecision;
-use writ_policy::{Enforce, Enforced, Facts, Grant, Held, Policy, enforce};
+use writ_policy::{Enforce, Enforced, Facts, Flow, Grant, Held, Policy, enforce};
 
-use super::authored;
-use super::outcome::{POLICY_UNUSABLE, and_pending, approved, is_limited, row_decision, rules};
+use super::outcome::{
+    POLICY_UNUSABLE, and_custody, and_pending, answered, is_limited, row_decision, rules, wanted_custody,
+};
 use super::reply::{denial, explain, reply};
 use super::surveyed::{JudgedLayer, Surveyed};
+use super::{approvals, authored};
 use crate::attest::proofs::Proof;
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
@@ -24,10 +26,10 @@ use crate::confine::tested;
 use crate::governing::layers::Caller;
 use crate::governing::{Governing, in_force};
 use crate::limits::meter;
-use crate::session::rows::Who;
+use crate::session::rows::{IdentityRef, Who};
 use crate::session::shown::Rules;
-use crate::session::state::Action;
-use crate::session::{Blocked, Session, SessionError, agents};
+use crate::session::state::{Action, Uses};
+use crate::session::{Blocked, Session, SessionError, agents, taint};
 
 /// The event of the row of a call.
 pub const CALL: &str = "tool-call";
@@ -105,10 +107,11 @@ fn record(
     for proof in &proofs {
         proof.keep(session)?;
     }
-    let granted = decision.verdict == Verdict::Ask && session.state.granted(action, session.now);
-    if granted {
+    let given = if decision.verdict == Verdict::Ask { approvals::given(session, action)? } else { None };
+    let granted = given.is_some_and(|uses| uses != Uses::Never);
+    if let Some(uses) = given {
         session.state.spend(action);
-        decision = approved(decision);
+        decision = answered(decision, uses);
     }
     let rules = rules(&decision);
     let Enforced { decision, observed } = enforce(mode, decision);
@@ -124,6 +127,9 @@ fn record(
     if whole.is_none() {
         count(session, &decision, &agents);
     }
+    if decision.verdict != Verdict::Deny {
+        taint::take(session, &judged.flow())?;
+    }
     let runs = if let ToolKind::Shell { command } = &call.kind { tests_run::runs(command) } else { Vec::new() };
     let detail = Detail {
         judged,
@@ -131,6 +137,7 @@ fn record(
         sandbox: sandbox.as_ref().map(|(grant, _)| *grant),
         lasts: sandbox.is_some() && shell_calls(session).is_some_and(|client| client.lasts(&call.input)),
         run: session.within.as_ref().map(|within| within.run.as_str()),
+        identity: session.named,
         input: digest,
         cwd: &cwd,
         action,
@@ -230,6 +237,9 @@ struct Detail<'a> {
     /// The run that it is part of, and held by.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<&'a str>,
+    /// Who makes it, where a policy asks for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<IdentityRef>,
     /// [`ToolCall::digest`].
     input: Digest,
     cwd: &'a str,
@@ -260,6 +270,14 @@ struct Judged {
     /// Goes before the names of the agent's attestations.
     #[serde(rename = "attestationPrefix", skip_serializing_if = "Option::is_none")]
     prefix: Option<String>,
+}
+
+impl Judged {
+    /// What the call takes in and lets go, by all policies' labels.
+    fn flow(&self) -> Flow {
+        let layers = self.layers.iter().map(|layer| layer.facts.flow());
+        Flow::all(self.facts.iter().map(Facts::flow).chain(layers))
+    }
 }
 
 /// What the row of a permission prompt says.
@@ -349,6 +367,7 @@ fn decide(
     surveyed.settle(held, session, whole.is_some());
     let decision = surveyed.judge(session);
     let decision = and_pending(decision, session.state.pending);
+    let decision = and_custody(decision, wanted_custody(policies.iter().copied()), session.state.custody());
     let mode = in_force.enforce(caller);
     let agents = in_force::counted(&speaking);
     let (facts, layers, proofs) = surveyed.recorded();

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 use writ_policy::{Entry, PROGRAM, Protected, Resolved, Setting, World};
+use writ_sandbox::is_reserve;
 
 use super::authored;
 
@@ -63,7 +64,11 @@ impl World for FileSystem {
     }
 
     fn list(&self, dir: &str) -> Option<Vec<Entry>> {
-        let entries = fs::read_dir(dir).ok()?.flatten().map(|entry| Entry {
+        let entries = fs::read_dir(dir).ok()?.flatten();
+        // What only keeps a name while a call runs is not there.
+        let is_there =
+            |entry: &fs::DirEntry| !entry.file_type().is_ok_and(|kind| kind.is_socket()) || !is_reserve(&entry.path());
+        let entries = entries.filter(is_there).map(|entry| Entry {
             name: entry.file_name().to_string_lossy().into_owned(),
             is_dir: entry.file_type().is_ok_and(|kind| kind.is_dir()),
             is_link: entry.file_type().is_ok_and(|kind| kind.is_symlink()),

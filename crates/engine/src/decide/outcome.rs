@@ -2,15 +2,22 @@
 //!
 //! Pure: the hook decides with it, and verification decides again.
 
-use writ_core::{Decision, Matched, Reason, Subject, Verdict};
+use writ_core::{Custody, Decision, Matched, Reason, Subject, Verdict};
 use writ_evidence::row::RowDecision;
+use writ_policy::Policy;
+
+use crate::session::state::Uses;
 
 /// Rule names that are Writ's own: no human has accepted the policy as it is now.
 pub const POLICY_CHANGED: &str = "writ:policy-changed";
 /// The policy cannot be read or verified any more.
 pub const POLICY_UNUSABLE: &str = "writ:policy-unusable";
+/// What keeps the key is less than a policy wants.
+const CUSTODY: &str = "/custody";
 /// A human said yes to exactly this call.
 pub const APPROVED: &str = "writ:approved";
+/// A human said no to exactly this call.
+pub const REFUSED: &str = "writ:refused";
 
 /// What a human's pending word about the policy makes of a decision (R82).
 pub fn and_pending(decision: Decision, pending: bool) -> Decision {
@@ -29,8 +36,48 @@ pub fn and_pending(decision: Decision, pending: bool) -> Decision {
     Decision::from_reasons(reasons)
 }
 
-/// What an asked call becomes once a human has said yes to it.
-pub fn approved(asked: Decision) -> Decision {
+/// What the policies' wish for custody makes of a decision: a record whose key is kept less well than that is none to them.
+pub fn and_custody(decision: Decision, wanted: Custody, kept: Custody) -> Decision {
+    if kept >= wanted {
+        return decision;
+    }
+    let mut reasons = decision.reasons;
+    reasons.push(Reason {
+        verdict: Verdict::Deny,
+        rule: CUSTODY.to_owned(),
+        matched: Matched { subject: Subject::Policy, text: String::new(), span: None },
+        message: format!("the policy wants the record's key in custody `{wanted}`, and here it is in `{kept}`"),
+        instead: format!("a human runs `writ notary run --custody {wanted}` (spec/notary.md)"),
+    });
+    Decision::from_reasons(reasons)
+}
+
+/// The custody that policies which speak together want.
+pub fn wanted_custody<'a>(policies: impl IntoIterator<Item = &'a Policy>) -> Custody {
+    policies.into_iter().map(Policy::custody).max().unwrap_or_default()
+}
+
+/// What an asked call becomes once a human has said yes or no to it.
+pub fn answered(asked: Decision, uses: Uses) -> Decision {
+    match uses {
+        Uses::Once | Uses::Any => approved(asked),
+        Uses::Never => refused(asked),
+    }
+}
+
+fn refused(asked: Decision) -> Decision {
+    let mut reasons = asked.reasons;
+    reasons.push(Reason {
+        verdict: Verdict::Deny,
+        rule: REFUSED.to_owned(),
+        matched: Matched { subject: Subject::Policy, text: String::new(), span: None },
+        message: "a human said no to exactly this".to_owned(),
+        instead: "a human takes that back with `writ approve --revoke`".to_owned(),
+    });
+    Decision::from_reasons(reasons)
+}
+
+fn approved(asked: Decision) -> Decision {
     let reasons = asked.reasons.into_iter().map(|reason| match reason.verdict {
         Verdict::Ask => Reason { verdict: Verdict::Allow, rule: APPROVED.to_owned(), instead: String::new(), ..reason },
         Verdict::Allow | Verdict::Deny => reason,

@@ -99,6 +99,10 @@ impl<'a> Surveyed<'a> {
         for (speaks, facts) in &mut self.found {
             let held = if session.within.is_some() && speaks.of_agent.is_some() { Held::default() } else { held };
             let settled = std::mem::take(facts).held(held).redefined(session.redefined);
+            let settled = match session.agent.clone().filter(|_| speaks.policy.identity().asks()) {
+                Some(known) if !by_a_human => settled.of_agent(known),
+                Some(_) | None => settled,
+            };
             *facts = if by_a_human { settled.by_a_human() } else { settled };
         }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
+use writ_policy::Policy;
 use writ_store::regular_file;
 
 use super::layers::{self, Caller, LayerRef};
@@ -61,6 +62,13 @@ impl PolicyRef {
     pub fn root(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("/"))
     }
+}
+
+/// The policy in a file's bytes, as one at `path`; whose word it is does not count here.
+pub fn document(path: &Path, bytes: &[u8]) -> Result<Policy, String> {
+    let inner = open::unwrap(path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
+    let root = path.parent().unwrap_or(Path::new("/")).to_string_lossy();
+    Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())
 }
 
 /// Reads the list of layers that a session whose files are in `folder` keeps.

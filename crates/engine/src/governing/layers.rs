@@ -61,16 +61,6 @@ impl LayerRef {
         }
     }
 
-    /// Pointers of what stands in its policy and nothing acts on yet. A sub-agent has no prompts of its own to count.
-    pub fn not_enforced(&self, policy: &Policy) -> Vec<String> {
-        let mut out = policy.not_enforced();
-        if self.agent.is_some() {
-            let turns = policy.limits().iter().filter(|limit| limit.measure == Measure::Turns);
-            out.extend(turns.map(|limit| limit.measure.pointer()));
-        }
-        out
-    }
-
     /// On whose calls it speaks, for people.
     pub fn about(&self) -> String {
         match &self.agent {

@@ -10,6 +10,7 @@ pub mod protect;
 mod resolve;
 pub mod starter;
 mod trust;
+pub mod unenforced;
 
 pub use find::{NAMES, find, repository};
 pub use open::{Governing, GoverningError, Layered, PAYLOAD_TYPE, Signed, open_alone, open_kept, read, unwrap};

@@ -14,10 +14,12 @@ use super::stops::{self, Checked};
 use crate::claims;
 use crate::confine::layers;
 use crate::governing::layers::{Caller, LayerRef};
-use crate::governing::{Governing, Signed};
+use crate::governing::{Governing, Signed, unenforced};
+use crate::identity;
 use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
-use crate::session::rows::{STARTED, Who};
+use crate::session::process::{self, ClientProcess};
+use crate::session::rows::{IdentityRef, RESUMED, STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
 use crate::setup::watch;
 
@@ -43,13 +45,7 @@ pub fn record(
     }
     let who = Who::of(input);
     let (name, about) = match event {
-        EventKind::SessionStart { source } => {
-            // In a run the client's session begins later than the record, and is one of several.
-            let began = session.fresh || session.within.is_some() && starts(source.as_deref());
-            let transcript = session.within.as_ref().and(input.transcript.as_deref());
-            let name = if began { STARTED } else { "session-resumed" };
-            (name, About::Start { source: source.as_deref(), transcript })
-        }
+        EventKind::SessionStart { source } => start(session, input, source.as_deref()),
         EventKind::UserPromptSubmit { prompt } => {
             let observed = match stops::check(session, input, Action::Prompt)? {
                 Checked::Refuses(answer) => return Ok(answer),
@@ -68,8 +64,10 @@ pub fn record(
             let blocked = weakened(session, input, file.as_deref())?;
             let about = About::Change { source: source.as_deref(), file: file.as_deref(), blocked: blocked.as_deref() };
             if let Some(why) = &blocked {
-                let draft =
-                    session.event("config-change", Happened { who, about, transcripts: None, used: Vec::new() });
+                let draft = session.event(
+                    "config-change",
+                    Happened { who, about, transcripts: None, used: Vec::new(), identity: None },
+                );
                 session.append(draft)?;
                 let reason = format!(
                     "writ keeps the settings this session began with: {why}. `writ doctor` says how to mend them"
@@ -95,7 +93,10 @@ pub fn record(
         None => None,
     };
     let used = used(session, input)?;
-    let draft = session.event(name, Happened { who, about, transcripts, used });
+    let tells =
+        matches!(name, STARTED | RESUMED) || matches!(event, EventKind::Stop { .. } | EventKind::SubagentStop { .. });
+    let identity = if tells { identity::of_event(session, input)? } else { None };
+    let draft = session.event(name, Happened { who, about, transcripts, used, identity });
     session.append(draft)?;
     if unhooked::ends_turn(event) {
         seal::seal(session)?;
@@ -106,6 +107,16 @@ pub fn record(
     }
     let started = name == STARTED;
     last_word(session, input, started, answer)
+}
+
+/// A client that begins or goes on. In a run its session begins later than the record, and is one of several.
+fn start<'a>(session: &mut Session<'_>, input: &'a Event, source: Option<&'a str>) -> (&'static str, About<'a>) {
+    let began = session.fresh || session.within.is_some() && starts(source);
+    let transcript = session.within.as_ref().and(input.transcript.as_deref());
+    // A client in a run is held by its sandbox; what is above this process then is a human's.
+    let process = if session.within.is_none() { process::client(session.home.asker) } else { None };
+    process.iter().for_each(|process| session.state.see_client(process.clone()));
+    (if began { STARTED } else { RESUMED }, About::Start { source, transcript, process })
 }
 
 /// What is said once the row is there.
@@ -135,6 +146,9 @@ struct Happened<'a> {
     /// What the agent that stops used in all, where the policy limits that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     used: Vec<Used>,
+    /// Who the agent is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<IdentityRef>,
 }
 
 /// What the agent that stops used.
@@ -155,6 +169,9 @@ enum About<'a> {
         source: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         transcript: Option<&'a str>,
+        /// The client's process, as the kernel shows it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        process: Option<ClientProcess>,
     },
     Prompt {
         prompt: Digest,
@@ -233,7 +250,14 @@ fn welcome(session: &Session<'_>) -> Answer {
             visible::line(&layer.name)
         )
     });
-    let messages: Vec<String> = trusted.into_iter().chain(unsigned).chain(observing).collect();
+    let idle = accepted.map(|accepted| unenforced::of(accepted, session.client)).unwrap_or_default();
+    let idle = (!idle.is_empty()).then(|| {
+        let all = idle.len() as u64;
+        let told =
+            listed(idle.into_iter().take(TOLD).map(|field| format!("`{}`", visible::line(&field))).collect(), all);
+        format!("writ: nothing enforces {} of policy `{name}` here", told.join(", "))
+    });
+    let messages: Vec<String> = trusted.into_iter().chain(unsigned).chain(observing).chain(idle).collect();
     if messages.is_empty() {
         return Reply::Silent.into();
     }

@@ -6,6 +6,7 @@
 
 mod lifecycle;
 mod stops;
+pub mod wire;
 
 use std::error::Error;
 use std::path::{Component, Path, PathBuf};
@@ -22,7 +23,7 @@ use crate::decide::call;
 use crate::governing::in_force;
 use crate::session::rows::UNREADABLE;
 use crate::session::{self, Session, SessionError, Within, unhooked};
-use crate::{Home, claims, governing};
+use crate::{Home, claims, governing, identity};
 
 /// A run that a hook is asked in: its session is that of all clients in it.
 #[derive(Clone, Debug)]
@@ -122,8 +123,10 @@ fn unreadable(
             prompt_id: None,
             kind: EventKind::Other(hints.event.clone().unwrap_or_else(|| UNREADABLE.to_owned())),
         };
-        let recorded = Session::open(store, id, &input, home, Timestamp::now())
-            .and_then(|mut session| record_unreadable(&mut session, bytes, &hints));
+        let recorded = Session::open(store, id, &input, home, Timestamp::now()).and_then(|mut session| {
+            session.take_custody()?;
+            record_unreadable(&mut session, bytes, &hints)
+        });
         if let Err(error) = recorded {
             why = format!("{why}. It is not on record: {error}");
         }
@@ -194,6 +197,7 @@ fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -
     let prepared = Prepared::of(input, home, &store, within);
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
     (session.within, session.redefined) = (within.cloned(), redefined);
+    session.take_custody()?;
     if matches!(input.kind, EventKind::PreToolUse(_)) {
         // A call is judged under it anyway; the notice then needs no look of its own.
         let _looked = session.policy().is_ok();
@@ -233,6 +237,7 @@ impl Prepared {
         });
         if matches!(input.kind, EventKind::SessionEnd { .. }) && within.is_none() {
             keeper::retire(store, id);
+            keeper::settle_all(store, id, home);
             if let Some(repository) = &only {
                 left::untie(&repository.join(".git"));
             }
@@ -243,6 +248,9 @@ impl Prepared {
 }
 
 fn answered(session: &mut Session<'_>, input: &Event, prepared: Prepared) -> Result<Answer, SessionError> {
+    if matches!(input.kind, EventKind::PreToolUse(_) | EventKind::PermissionRequest { .. }) {
+        identity::of_call(session, input)?;
+    }
     match &input.kind {
         EventKind::PreToolUse(call) => call::before(session, input, call),
         EventKind::PermissionRequest { call } => call::permission(session, input, call),

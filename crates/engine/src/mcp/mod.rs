@@ -23,6 +23,10 @@ use writ_store::Store;
 
 use crate::governing::layers::Caller;
 use crate::governing::{Governing, GoverningError, Trust, in_force};
+use crate::identity::TRUST_DOMAIN;
+use crate::identity::shown::{Shown, ShownError, shown};
+use crate::notary::ask;
+use crate::notary::tokens::{Request, Told};
 use crate::session::Session;
 use crate::session::state::State;
 use crate::{Home, governing, hook};
@@ -220,6 +224,17 @@ impl Gate {
     pub fn state(&self) -> Option<State> {
         let row = self.store()?.last_row(&self.session_id()).ok()??;
         State::from_detail(&row.detail)
+    }
+
+    /// The identities that the session has on record.
+    pub fn identities(&self) -> Result<Vec<Shown>, ShownError> {
+        let Some(store) = self.store() else { return Ok(Vec::new()) };
+        shown(&store, &self.session_id(), TRUST_DOMAIN)
+    }
+
+    /// What the notary that runs here says to a wish for a token; `None` where none answers.
+    pub fn token(&self) -> Option<Told> {
+        ask::token(&self.home, &Request::Issue { session: self.session_id(), agent: None }).ok()
     }
 
     /// Ends the session that is the proxy's own, if it began.

@@ -1,20 +1,18 @@
 //! What a hook inside a run and the supervisor outside say to each other.
 //!
-//! Owns the form: a mark, then fields, each behind its length. Refuses what is longer than it may be before it is read. Invariant: a
-//! side that is lied to reads no more than its limits, and waits no longer than its time.
+//! Owns the question: a mark, then fields. Refuses what has another form. Invariant: a side that is lied to reads no more than the
+//! [limits of fields](crate::hook::wire), and waits no longer than its time.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::hook::wire::{MAX_BYTES, Told, field, put};
+
 /// The variable that tells a hook where to ask, and with which token.
 pub const VARIABLE: &str = "WRIT_RUN";
-/// Longest payload, and longest answer.
-pub const MAX_BYTES: u32 = 16 << 20;
 /// Longest of the other fields.
 const MAX_FIELD: u32 = 4096;
-/// Longest text for standard error.
-const MAX_NOTES: u32 = 64 << 10;
 /// What every question begins with.
 const MARK: &[u8; 7] = b"writ-1\n";
 /// How long a hook waits; its client waits longer.
@@ -33,15 +31,6 @@ pub struct Question {
     pub zsh: bool,
     /// The payload.
     pub payload: Vec<u8>,
-}
-
-/// What it is told.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Told {
-    /// What it prints.
-    pub text: Vec<u8>,
-    /// What it says on standard error.
-    pub notes: Vec<u8>,
 }
 
 /// The variable's value.
@@ -64,7 +53,7 @@ pub fn ask(value: &str, client: &str, cwd: &str, zsh: bool, payload: &[u8]) -> i
     }
     put(&mut bytes, payload)?;
     stream.write_all(&bytes)?;
-    Ok(Told { text: field(&mut stream, MAX_BYTES)?, notes: field(&mut stream, MAX_NOTES)? })
+    Told::read(&mut stream)
 }
 
 /// Reads a question.
@@ -79,34 +68,6 @@ pub fn read(stream: &mut impl Read) -> io::Result<Question> {
     let (token, client, cwd) = (text()?, text()?, text()?);
     let zsh = field(stream, 1)? == [1];
     Ok(Question { token, client, cwd, zsh, payload: field(stream, MAX_BYTES)? })
-}
-
-/// Answers one.
-pub fn answer(stream: &mut impl Write, told: &Told) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    put(&mut bytes, &told.text)?;
-    put(&mut bytes, told.notes.get(..MAX_NOTES as usize).unwrap_or(&told.notes))?;
-    stream.write_all(&bytes)
-}
-
-fn put(bytes: &mut Vec<u8>, field: &[u8]) -> io::Result<()> {
-    let length = u32::try_from(field.len()).ok().filter(|length| *length <= MAX_BYTES);
-    let length = length.ok_or_else(|| io::Error::other("it is longer than 16 MiB"))?;
-    bytes.extend(length.to_be_bytes());
-    bytes.extend(field);
-    Ok(())
-}
-
-fn field(stream: &mut impl Read, most: u32) -> io::Result<Vec<u8>> {
-    let mut length = [0; 4];
-    stream.read_exact(&mut length)?;
-    let length = u32::from_be_bytes(length);
-    if length > most {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a field is longer than it may be"));
-    }
-    let mut bytes = Vec::new();
-    stream.take(length.into()).read_to_end(&mut bytes)?;
-    if bytes.len() < length as usize { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]

@@ -13,8 +13,9 @@ use std::time::Duration;
 use rustix::net::{Shutdown as How, shutdown};
 use writ_core::Digest;
 
-use super::exchange::{self, Told};
+use super::exchange;
 use crate::Home;
+use crate::hook::wire::Told;
 use crate::hook::{self, Inside};
 
 /// Most hooks that are answered at a time; the others wait.
@@ -94,7 +95,7 @@ impl Asked {
         let cwd = Path::new(&question.cwd);
         let answer = hook::answer_in(&question.payload, client, &home, cwd, Some(&self.inside));
         let told = Told { text: client.render(&answer).into_bytes(), notes: answer.notes.join("\n").into_bytes() };
-        exchange::answer(&mut &*stream, &told)
+        told.write(&mut &*stream)
     }
 
     fn forget(&self, stream: &Arc<TcpStream>) {

@@ -36,11 +36,11 @@ pub fn tally<'a>(agents: &'a Agents, layer: &str, now: Timestamp) -> Tally<'a> {
     let Some(count) = agents.get(layer) else { return Tally::default() };
     Tally {
         calls: count.calls,
-        turns: 0,
         millis: count.began.map_or(0, |began| u64::try_from(now.millis().saturating_sub(began.millis())).unwrap_or(0)),
         refused: count.refused.then_some(Refused::Call),
         usage: count.usage.as_ref(),
         raised: Some(&count.raised),
+        ..Tally::default()
     }
 }
 

@@ -4,13 +4,16 @@
 //! its ledger, so the state it read is the state its next row follows.
 
 pub mod agents;
+pub mod custody;
 pub mod observed;
 mod open;
 mod policy;
+pub mod process;
 pub mod rows;
 pub mod seal;
 pub mod shown;
 pub mod state;
+pub mod taint;
 pub mod unhooked;
 
 use std::borrow::Cow;
@@ -23,13 +26,14 @@ use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
-use writ_policy::{Held, Setting, Tally};
+use writ_policy::{Held, Known, Setting, Taint, Tally};
 use writ_store::{LedgerGuard, Store, StoreError};
 
 use crate::Home;
 use crate::governing::in_force::InForce;
 use crate::governing::{Governing, GoverningError, layers};
 use crate::home::NoStateDir;
+use rows::IdentityRef;
 use state::{State, StateError};
 
 pub use open::PUBLIC_KEY;
@@ -65,6 +69,12 @@ pub enum SessionError {
         /// Where its folder was.
         folder: PathBuf,
     },
+    /// What it has taken in cannot be read.
+    #[error("what this session has read is not known: {} is gone or was changed; start a new session", path.display())]
+    Taint {
+        /// The file.
+        path: PathBuf,
+    },
     /// The session is under no policy.
     #[error("no policy governs this session: only claims are on record")]
     Ungoverned,
@@ -92,8 +102,16 @@ pub struct Session<'a> {
     pub fresh: bool,
     /// The run that this event happens in, if the session is one's.
     pub within: Option<Within>,
+    /// The labels of what it has taken in.
+    pub taint: Taint,
+    /// Whether the record begins in the middle of the session.
+    pub begins_late: bool,
     /// Whether the call is of a tool that its server has changed since a human let it in.
     pub redefined: bool,
+    /// Who makes the call, where a policy asks for that.
+    pub agent: Option<Known>,
+    /// Their identity, as the call's row names it.
+    pub named: Option<IdentityRef>,
     guard: LedgerGuard,
     in_force: OnceCell<Result<InForce, Blocked>>,
 }
@@ -120,13 +138,17 @@ impl<'a> Session<'a> {
     /// Appends a row that carries the state on; names and ids of calls go without their tokens (R8). Durable on return.
     pub fn append(&mut self, draft: Draft) -> Result<u64, SessionError> {
         let draft = self.carrying(draft);
-        Ok(self.guard.append(draft)?.sequence)
+        let sequence = self.guard.append(draft)?.sequence;
+        self.wrote();
+        Ok(sequence)
     }
 
     /// The same, durable with the next row.
     pub fn append_unflushed(&mut self, draft: Draft) -> Result<u64, SessionError> {
         let draft = self.carrying(draft);
-        Ok(self.guard.append_unflushed(draft)?.sequence)
+        let sequence = self.guard.append_unflushed(draft)?.sequence;
+        self.wrote();
+        Ok(sequence)
     }
 
     fn carrying(&self, mut draft: Draft) -> Draft {
@@ -171,7 +193,8 @@ impl<'a> Session<'a> {
 
     /// What the session has used so far.
     pub fn tally(&self) -> Tally<'_> {
-        self.state.tally(millis_between(self.began, self.now))
+        let tally = self.state.tally(millis_between(self.began, self.now));
+        Tally { taint: Some(&self.taint), unread: tally.unread || self.begins_late, ..tally }
     }
 
     /// Takes every row so far, one after the other.

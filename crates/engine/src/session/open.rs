@@ -8,12 +8,13 @@ use serde::Serialize;
 use writ_clients::Client;
 use writ_core::{Digest, Event, EventKind, SessionId, Timestamp};
 use writ_evidence::row::Draft;
-use writ_policy::Setting;
+use writ_policy::{Setting, Taint};
 use writ_store::{LedgerGuard, Store};
 
+use super::custody::Named;
 use super::policy::{Wanted, first_policy, named_policy};
 use super::state::{State, StateError};
-use super::{Session, SessionError, UNGOVERNED, namespace, rows};
+use super::{Session, SessionError, UNGOVERNED, namespace, rows, taint};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
 use crate::governing::{Governing, NAMES, Signed, Trust, kept, protect};
@@ -48,8 +49,9 @@ impl<'a> Session<'a> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         if let Some(row) = guard.last() {
             let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
-            let (setting, _, began) = recorded(store, id)?;
+            let Recorded { setting, began, begins_late, .. } = recorded(store, id)?;
             let setting = under(setting, &state, store, id)?;
+            let taint = taint::kept(state.taint, &store.folder(id))?;
             return Ok(Self {
                 store,
                 id: id.clone(),
@@ -61,7 +63,11 @@ impl<'a> Session<'a> {
                 client: writ_clients::named(input.client),
                 fresh: false,
                 within: None,
+                taint,
+                begins_late,
                 redefined: false,
+                agent: None,
+                named: None,
                 guard,
                 in_force: OnceCell::new(),
             });
@@ -93,10 +99,15 @@ impl<'a> Session<'a> {
             client: writ_clients::named(input.client),
             fresh: true,
             within: None,
+            taint: Taint::default(),
+            begins_late: !matches!(began(&input.kind), "startup" | "clear" | rows::BEGAN),
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force: OnceCell::new(),
         };
+        session.state.custody = session.held();
         session.keep_policy(&governing)?;
         let governed = Governed::of(input, &session, &governing);
         let draft =
@@ -127,10 +138,15 @@ impl<'a> Session<'a> {
             client: writ_clients::named(input.client),
             fresh: true,
             within: None,
+            taint: Taint::default(),
+            begins_late: false,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force: OnceCell::new(),
         };
+        session.state.custody = session.held();
         let genesis = Genesis::of(input, &session)?;
         let draft = session.event("session-start", genesis);
         session.begin(draft, &input.cwd)?;
@@ -149,8 +165,9 @@ impl<'a> Session<'a> {
         let guard = store.session(id)?.lock(LOCK_DEADLINE)?;
         let row = guard.last().ok_or(SessionError::Vanished)?;
         let state = State::from_detail(&row.detail).ok_or(StateError { sequence: row.sequence })?;
-        let (setting, client, began) = recorded(store, id)?;
+        let Recorded { setting, client, began, begins_late } = recorded(store, id)?;
         let setting = under(setting, &state, store, id)?;
+        let taint = taint::kept(state.taint, &store.folder(id))?;
         let (setting, in_force) = (Setting { now, ..setting }, OnceCell::new());
         Ok(Self {
             store,
@@ -163,18 +180,31 @@ impl<'a> Session<'a> {
             client,
             fresh: false,
             within: None,
+            taint,
+            begins_late,
             redefined: false,
+            agent: None,
+            named: None,
             guard,
             in_force,
         })
     }
 }
 
-/// The setting and the client in the genesis row, and its moment.
-fn recorded(store: &Store, id: &SessionId) -> Result<(Setting, Option<&'static dyn Client>, Timestamp), SessionError> {
+/// What the genesis row says of the session.
+struct Recorded {
+    setting: Setting,
+    client: Option<&'static dyn Client>,
+    began: Timestamp,
+    begins_late: bool,
+}
+
+fn recorded(store: &Store, id: &SessionId) -> Result<Recorded, SessionError> {
     let genesis = store.first_row(id)?;
-    let found = genesis
-        .and_then(|first| Some((protect::recorded(&first.detail)?, rows::client(&first.detail).ok(), first.timestamp)));
+    let found = genesis.and_then(|first| {
+        let (client, begins_late) = (rows::client(&first.detail).ok(), !rows::begins_whole(&first.detail));
+        Some(Recorded { setting: protect::recorded(&first.detail)?, client, began: first.timestamp, begins_late })
+    });
     Ok(found.ok_or(StateError { sequence: 0 })?)
 }
 
@@ -193,6 +223,8 @@ struct Genesis<'a> {
     cwd: &'a str,
     setting: &'a Setting,
     key: Digest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custody: Option<Named>,
 }
 
 /// What it says beside that of one under policy.
@@ -227,6 +259,7 @@ impl<'a> Genesis<'a> {
             cwd: &input.cwd,
             setting: &session.setting,
             key: key.public().key_id(),
+            custody: session.introduced()?,
         })
     }
 }

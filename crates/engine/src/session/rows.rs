@@ -3,10 +3,10 @@
 //! Owns the members that rows of different kinds share; what a kind says beside them stands where its rows are made. A row
 //! keeps `detail` in canonical form, so that the order of members here means nothing. Page: `spec/ledger.md`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use writ_clients::Client;
-use writ_core::json::Value;
-use writ_core::{Event, SessionId, visible};
+use writ_core::json::{self, Value};
+use writ_core::{Digest, Event, SessionId, visible};
 use writ_evidence::row::Row;
 
 use super::state::State;
@@ -22,6 +22,8 @@ pub const UNREADABLE: &str = "unreadable-payload";
 
 /// The event of the row of a client that begins.
 pub const STARTED: &str = "client-started";
+/// The event of the row of a client that goes on with a session.
+pub const RESUMED: &str = "session-resumed";
 /// What made the session of a run begin.
 pub const BEGAN: &str = "run";
 /// The event of the row that ends a run.
@@ -36,10 +38,36 @@ pub const TURN_ENDED: &str = "turn-ended";
 pub const NEAR: &str = "limit-near";
 /// The event of the row of a limit that a human raised.
 pub const RAISED: &str = "limit-raised";
+/// The event of the row from which on another key signs.
+pub const CUSTODY: &str = "custody";
+/// The event of the row about rows that another process wrote than the one that signs.
+pub const BESIDE: &str = "rows-beside";
 /// The event of the row that names the prices.
 pub const PRICED: &str = "prices";
 /// The client of a session in which a command was run that is no client.
 pub const COMMAND: &str = "command";
+
+/// Whether a record begins with its session, as its genesis row says.
+pub fn begins_whole(genesis: &Value) -> bool {
+    let began = genesis.get("began").and_then(Value::as_str);
+    began.is_none_or(|began| matches!(began, "startup" | "clear" | BEGAN))
+}
+
+/// An identity as a row names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdentityRef {
+    /// The identity.
+    pub hash: Digest,
+    /// Digest of the document that holds its parts.
+    pub document: Digest,
+}
+
+impl IdentityRef {
+    /// The identity that a row names, if it does.
+    pub fn of(detail: &Value) -> Option<Self> {
+        json::from_value(detail.get("identity")?).ok()
+    }
+}
 
 /// Who asked and in which mode: the members that every row about a call carries.
 #[derive(Serialize)]

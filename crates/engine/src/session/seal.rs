@@ -4,12 +4,13 @@ use writ_evidence::checkpoint::{Checkpoint, origin};
 
 use super::{Session, SessionError};
 
-/// Signs the tree over all rows with the machine's ledger key and keeps the note. Durable on return.
+/// Signs the tree over all rows with the key that signs here and keeps the note. Durable on return.
 pub fn seal(session: &mut Session<'_>) -> Result<(), SessionError> {
-    let key = session.store.ledger_key()?;
+    session.take_custody()?;
+    let (key, kept) = (session.signer()?, Some(session.kept()?));
     let origin = origin(&session.id);
     let tree = session.ledger().tree()?;
-    let note = Checkpoint { origin, size: tree.size(), root: tree.root() }.sign(&key)?;
+    let note = Checkpoint { origin, size: tree.size(), root: tree.root(), kept }.sign(&key)?;
     session.ledger().keep_checkpoint(&note)?;
     Ok(())
 }

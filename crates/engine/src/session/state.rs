@@ -8,14 +8,17 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
-use writ_core::{Digest, Timestamp};
+use writ_core::{Custody, Digest, Timestamp};
 use writ_policy::{Measure, Raised, Refused, Tally, Usage};
 
 use super::agents::Agents;
+use super::process::ClientProcess;
 use crate::governing::in_force::PolicyRef;
 
-/// Most approvals that may wait to be used at once.
-pub const MAX_GRANTS: usize = 11;
+/// Most words of humans that may be open at once.
+pub const MAX_GRANTS: usize = 8;
+/// Most processes of clients that a state names.
+const MAX_CLIENTS: usize = 3;
 /// How many digits of a digest name a call or a grant in a command.
 const SHORT: usize = 12;
 
@@ -50,6 +53,43 @@ impl Action<'_> {
     }
 }
 
+/// How often the action of an approval may run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Uses {
+    /// Once.
+    #[default]
+    Once,
+    /// As often as it is called while the approval lasts.
+    Any,
+    /// Never: a human said no.
+    Never,
+}
+
+impl Uses {
+    fn is_once(&self) -> bool {
+        *self == Self::Once
+    }
+}
+
+/// What a human said of an action.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// How often it may run.
+    #[serde(default, skip_serializing_if = "Uses::is_once")]
+    pub uses: Uses,
+    /// After this moment their word is void; without it, it lasts as long as the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl Given {
+    /// Whether it stands at this moment.
+    pub fn stands(&self, now: Timestamp) -> bool {
+        self.until.is_none_or(|until| now <= until)
+    }
+}
+
 /// How often agents were sent back because of a false DONE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocks {
@@ -57,6 +97,15 @@ pub struct Blocks {
     pub total: u64,
     /// Digest of the counts of the single agents, which lie in the session's folder.
     pub agents: Digest,
+}
+
+/// A key that signs, and what keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// What keeps it.
+    pub kept: Custody,
+    /// It.
+    pub key: Digest,
 }
 
 /// What the last self-test of the session's sandbox came to.
@@ -87,12 +136,15 @@ pub struct State {
     pub observed: u64,
     /// Human prompts so far.
     pub turns: u64,
-    /// Human approvals not used yet, by the digest of the whole action; after the moment an approval is void.
+    /// What humans said of actions, by the digest of the whole action: approvals not used yet, and refusals.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub grants: BTreeMap<Digest, Timestamp>,
+    pub grants: BTreeMap<Digest, Given>,
     /// How often agents were sent back to work because of a false DONE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
+    /// The processes of the clients that were last seen to begin or go on with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<ClientProcess>,
     /// What became of the policy's files, as the human was last told: the digest of what the row says of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
@@ -102,6 +154,9 @@ pub struct State {
     /// The last self-test of its sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<Tested>,
+    /// The key that signs, where it is not the machine's own in its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custody: Option<Held>,
     /// What it used by its client's own word, where its policy limits that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -117,6 +172,12 @@ pub struct State {
     /// What sub-agents used, by the layers that limit it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: Agents,
+    /// Digest of the labels of what it has taken in, which lie in its folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taint: Option<Digest>,
+    /// There were calls before another policy was accepted, which gave labels of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub relabelled: bool,
     /// Limits of which the agent was told that four fifths are used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warned: Vec<Measure>,
@@ -138,6 +199,11 @@ pub struct StateError {
 }
 
 impl State {
+    /// What keeps the key that signs.
+    pub fn custody(&self) -> Custody {
+        self.custody.as_ref().map(|held| held.kept).unwrap_or_default()
+    }
+
     /// What the session has used, so many milliseconds after it began, for the policies' limits.
     pub fn tally(&self, millis: u64) -> Tally<'_> {
         Tally {
@@ -147,6 +213,8 @@ impl State {
             refused: self.refused,
             usage: self.usage.as_ref(),
             raised: Some(&self.raised),
+            taint: None,
+            unread: self.relabelled,
         }
     }
 
@@ -160,6 +228,11 @@ impl State {
         self.raised.insert(measure, to);
         self.warned.retain(|warned| *warned != measure);
         self.refused = None;
+    }
+
+    /// Notes that another policy governs from now on.
+    pub const fn relabel(&mut self) {
+        self.relabelled |= self.calls + self.asked > 0;
     }
 
     /// Forgets what was said about another policy's limits.
@@ -181,16 +254,29 @@ impl State {
             turns: 0,
             grants: BTreeMap::new(),
             blocks: None,
+            clients: Vec::new(),
             told: None,
             pending: false,
             tested: None,
             usage: None,
+            custody: None,
             prices: None,
             raised: Raised::new(),
             refused: None,
             agents: Agents::new(),
             warned: Vec::new(),
+            taint: None,
+            relabelled: false,
         }
+    }
+
+    /// Notes the process of a client that begins or goes on with the session.
+    pub fn see_client(&mut self, client: ClientProcess) {
+        self.clients.retain(|known| *known != client);
+        if self.clients.len() >= MAX_CLIENTS {
+            self.clients.remove(0);
+        }
+        self.clients.push(client);
     }
 
     /// How policy is called, for people.
@@ -203,25 +289,32 @@ impl State {
         json::from_value(detail.get("state")?).ok()
     }
 
-    /// Whether a human has granted exactly this action, at this moment.
-    pub fn granted(&self, action: Digest, now: Timestamp) -> bool {
-        self.grants.get(&action).is_some_and(|until| now <= *until)
+    /// What a human said of exactly this action that stands at this moment.
+    pub fn given(&self, action: Digest, now: Timestamp) -> Option<Given> {
+        self.grants.get(&action).copied().filter(|given| given.stands(now))
     }
 
-    /// Adds an approval and drops those that have ended. `None` when too many are open: every row repeats them.
+    /// Adds a human's word and drops those that have ended. `None` when too many are open: every row repeats them.
     #[must_use]
-    pub fn grant(&mut self, action: Digest, until: Timestamp, now: Timestamp) -> Option<()> {
-        self.grants.retain(|_, until| *until >= now);
+    pub fn give(&mut self, action: Digest, given: Given, now: Timestamp) -> Option<()> {
+        self.grants.retain(|_, given| given.stands(now));
         if self.grants.len() >= MAX_GRANTS && !self.grants.contains_key(&action) {
             return None;
         }
-        self.grants.insert(action, until);
+        self.grants.insert(action, given);
         Some(())
     }
 
-    /// Takes the approval of this action away.
+    /// Takes an approval for one run away once that run is allowed.
     pub fn spend(&mut self, action: Digest) {
-        self.grants.remove(&action);
+        if self.grants.get(&action).is_some_and(|given| given.uses == Uses::Once) {
+            self.grants.remove(&action);
+        }
+    }
+
+    /// Takes a human's word away.
+    pub fn take_back(&mut self, action: Digest) -> Option<Given> {
+        self.grants.remove(&action)
     }
 }
 
@@ -247,16 +340,19 @@ mod tests {
         };
         let (now, until) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_123));
         let mut state = State::fresh(Some(policy));
+        let given = Given { uses: Uses::Never, until: Some(until) };
         for number in 0..MAX_GRANTS {
-            assert_eq!(state.grant(Digest::of(&[u8::try_from(number).unwrap()]), until, now), Some(()));
+            assert_eq!(state.give(Digest::of(&[u8::try_from(number).unwrap()]), given, now), Some(()));
         }
-        assert_eq!(state.grant(digest, until, now), None);
-        assert_eq!(state.grant(Digest::of(&[0]), until, now), Some(()), "one that is open is only prolonged");
+        assert_eq!(state.give(digest, given, now), None);
+        assert_eq!(state.give(Digest::of(&[0]), given, now), Some(()), "one that is open is only prolonged");
         let counts = u64::MAX >> 12;
         (state.calls, state.asked, state.denied, state.observed, state.turns) =
             (counts, counts, counts, counts, counts);
+        (state.taint, state.relabelled) = (Some(digest), true);
         (state.blocks, state.pending) = (Some(Blocks { total: counts, agents: digest }), true);
         state.told = Some(digest.to_string());
+        (0..9).for_each(|id| state.see_client(ClientProcess { id: 4_194_304 - id, started: 4_000_000_000_000 }));
         let text = json::to_canonical(&state);
         assert!(text.len() <= 2 << 10, "{}: {text}", text.len());
         let why = Some("w".repeat(160));
@@ -273,7 +369,10 @@ mod tests {
         let text = json::to_canonical(&state);
         assert!(text.len() <= 3 << 10, "{}: {text}", text.len());
         let later = Timestamp::from_millis(until.millis() + 1);
-        assert_eq!(state.grant(digest, later, later), Some(()), "those that have ended make room");
+        assert_eq!(state.give(digest, Given::default(), later), Some(()), "those that have ended make room");
         assert_eq!(state.grants.len(), 1);
+        assert_eq!(state.given(digest, later), Some(Given::default()), "as long as the session");
+        state.spend(digest);
+        assert_eq!(state.given(digest, later), None);
     }
 }

@@ -20,7 +20,6 @@ const MOST: usize = 20;
 /// The claims on record, checked one by one.
 pub struct Claims<'a> {
     folder: &'a Path,
-    key: Option<&'a PublicKey>,
     count: u64,
     false_done: u64,
     blocked: u64,
@@ -33,15 +32,15 @@ pub struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    /// Claims whose statements lie in `folder`, signed with `key`.
-    pub fn of(folder: &'a Path, key: Option<&'a PublicKey>) -> Self {
+    /// Claims whose statements lie in `folder`.
+    pub fn of(folder: &'a Path) -> Self {
         let (told, standing) = (Vec::new(), Vec::new());
         let (wrong, further) = (Tally::new(), (HashMap::new(), 0));
-        Self { folder, key, count: 0, false_done: 0, blocked: 0, told, wrong, standing, further }
+        Self { folder, count: 0, false_done: 0, blocked: 0, told, wrong, standing, further }
     }
 
-    /// Takes the next row.
-    pub fn row(&mut self, row: &Row) {
+    /// Takes the next row, and the key that signs there.
+    pub fn row(&mut self, row: &Row, key: Option<&PublicKey>) {
         if event(row) != "claim" {
             return;
         }
@@ -51,7 +50,7 @@ impl<'a> Claims<'a> {
         if self.told.len() < MOST {
             self.told.push(tell(row));
         }
-        if let Err(why) = statement(row, self.folder, self.key) {
+        if let Err(why) = statement(row, self.folder, key) {
             self.wrong.add(row.sequence, &why);
         }
         let agent = row.detail.get("claim").and_then(|claim| claim.get("agent")).and_then(Value::as_str);
@@ -189,20 +188,21 @@ mod tests {
     fn all_false_claims_are_counted() {
         const FALSE: &str = r#","falseDone":true"#;
         const BACK: &str = r#","falseDone":true,"blocked":true"#;
-        let mut claims = Claims::of(Path::new("/none"), None);
-        (0..152).for_each(|number| claims.row(&claim(&format!("a{number}"), if number < 10 { BACK } else { FALSE })));
-        claims.row(&claim("late", BACK));
-        claims.row(&claim("late", BACK));
-        claims.row(&claim("a3", ""));
+        let mut claims = Claims::of(Path::new("/none"));
+        (0..152)
+            .for_each(|number| claims.row(&claim(&format!("a{number}"), if number < 10 { BACK } else { FALSE }), None));
+        claims.row(&claim("late", BACK), None);
+        claims.row(&claim("late", BACK), None);
+        claims.row(&claim("a3", ""), None);
         claims.wrong = Tally::new();
         let of = |claims: Claims<'_>| claims.phases().pop().unwrap();
         let phase = of(claims);
         assert_eq!(phase.summary, "153 claims are false and stand");
         assert_eq!((phase.findings.len(), phase.findings.last().unwrap().as_str()), (20, "and 134 more"));
-        let mut claims = Claims::of(Path::new("/none"), None);
-        (0..30).for_each(|number| claims.row(&claim(&format!("a{number}"), FALSE)));
-        claims.row(&claim("late", BACK));
-        claims.row(&claim("late", ""));
+        let mut claims = Claims::of(Path::new("/none"));
+        (0..30).for_each(|number| claims.row(&claim(&format!("a{number}"), FALSE), None));
+        claims.row(&claim("late", BACK), None);
+        claims.row(&claim("late", ""), None);
         claims.wrong = Tally::new();
         assert_eq!(of(claims).summary, "30 claims are false and stand");
     }

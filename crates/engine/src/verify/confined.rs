@@ -124,6 +124,8 @@ pub struct Confined {
     taken_back: usize,
     /// What was changed that runs outside later, and how much there was.
     later: (u64, BTreeSet<String>),
+    /// Runs of which not all that they changed could be told.
+    unseen: u64,
     findings: Tally,
 }
 
@@ -152,6 +154,7 @@ impl Confined {
             over: None,
             taken_back: 0,
             later: (0, BTreeSet::new()),
+            unseen: 0,
             findings: Tally::default(),
         }
     }
@@ -218,6 +221,7 @@ impl Confined {
         }
         self.taken_back += detail.get("takenBack").and_then(Value::as_array).map_or(0, <[Value]>::len);
         let Some(later) = detail.get("later") else { return };
+        self.unseen += u64::from(later.get("unseen").and_then(Value::as_bool) == Some(true));
         let first = later.get("first").and_then(Value::as_array).unwrap_or_default();
         let named = first.iter().filter_map(|one| match one.as_array() {
             Some([path, why]) => Some((path.as_str()?, why.as_str()?)),
@@ -318,6 +322,10 @@ impl Confined {
         let taken = match self.taken_back {
             0 => String::new(),
             number => format!("; {number} files taken back that git would have obeyed outside"),
+        };
+        let taken = match self.unseen {
+            0 => taken,
+            number => format!("{taken}; of {number} not all is known that they changed"),
         };
         let (count, paths) = &self.later;
         if paths.is_empty() {

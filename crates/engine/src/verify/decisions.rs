@@ -9,25 +9,31 @@ use std::path::Path;
 use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
-use writ_evidence::tally::Tally;
-use writ_policy::{Enforce, Enforced, Facts, Held, Layer, Policy, Setting, enforce, judge};
+use writ_evidence::tally::Tally as Findings;
+use writ_policy::{Enforce, Enforced, Facts, Flow, Held, Layer, Policy, Setting, Taint, Tally, enforce, judge};
 
 use super::layers::{Judged, OfAgents, Policies};
-use super::limits;
 use super::policies::Kept;
 use super::report::{Outcome, Phase, Standing};
+use super::{approvals, limits};
 use crate::claims::blocks::AgentBlocks;
 use crate::confine::tested::{self, TESTED};
-use crate::decide::approvals::Grant;
+use crate::decide::approvals::{GRANT, REFUSAL, REVOKED, VOID};
 use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::in_force::PolicyRef;
 use crate::governing::protect;
 use crate::session::observed::Observed;
-use crate::session::rows::{self, PRICED, UNREADABLE, event};
+use crate::session::rows::{self, CUSTODY, PRICED, RESUMED, STARTED, UNREADABLE, event};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
-use crate::session::{agents, millis_between};
+use crate::session::{agents, millis_between, taint};
+
+/// Whether a policy asks who the agent is, and the facts it was judged on do not tell.
+fn is_untold(policies: &[&Policy], root: &Facts, layers: &[Judged]) -> bool {
+    let facts = std::iter::once(root).chain(layers.iter().map(|layer| &layer.facts));
+    policies.iter().zip(facts).any(|(policy, facts)| policy.identity().asks() && facts.agent().is_none())
+}
 
 /// What is said of a state that is not what its row makes of the one before.
 const STATE: &str = "its state does not follow from the row before";
@@ -44,12 +50,16 @@ pub struct Replay<'a> {
     /// What a policy that observes let run.
     observed: Observed,
     session: String,
+    /// What it has taken in so far.
+    taint: Taint,
+    /// The record begins in the middle of the session.
+    begins_late: bool,
     /// The call of the run that was let run.
     run: Option<String>,
     /// Decisions that came out the same.
     decided: u64,
     /// What did not.
-    findings: Tally,
+    findings: Findings,
 }
 
 impl<'a> Replay<'a> {
@@ -63,9 +73,11 @@ impl<'a> Replay<'a> {
             blocks: AgentBlocks::default(),
             observed: Observed::default(),
             session: String::new(),
+            taint: Taint::default(),
+            begins_late: false,
             run: None,
             decided: 0,
-            findings: Tally::default(),
+            findings: Findings::default(),
         }
     }
 
@@ -108,7 +120,9 @@ impl<'a> Replay<'a> {
     fn check(&mut self, row: &Row, after: Option<&State>) -> Result<(), String> {
         let after = after.ok_or("it holds no readable state")?;
         let Some(before) = self.before.clone() else {
-            let fresh = State { pending: after.pending, ..State::fresh(after.policy.clone()) };
+            let custody = after.custody.clone();
+            let fresh = State { pending: after.pending, custody, ..State::fresh(after.policy.clone()) };
+            self.begins_late = !rows::begins_whole(&row.detail);
             self.session = row.detail.get("session").and_then(Value::as_str).unwrap_or_default().to_owned();
             let genesis = event(row) == "session-start" && *after == fresh;
             return if genesis { Ok(()) } else { Err("the ledger does not begin with a session's start".to_owned()) };
@@ -141,29 +155,29 @@ impl<'a> Replay<'a> {
             }
             (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
             (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
+            (RowDecision::Checkpoint, STARTED | RESUMED) => {
+                let process = row.detail.get("process").map(json::from_value).transpose();
+                let process = process.map_err(|_error| "the client's process does not read")?;
+                process.into_iter().for_each(|process| expected.see_client(process));
+            }
             (RowDecision::Checkpoint, TESTED) => {
                 let outcome = tested::Outcome::of(&row.detail).ok_or("it does not say what its self-test came to")?;
                 expected.tested = Some(outcome.result());
             }
-            (RowDecision::Checkpoint, "grant") => {
-                let Grant { action, until, .. } = grant(row)?;
-                expected.grant(action, until, row.timestamp).ok_or("more approvals are open than may be")?;
-            }
-            (RowDecision::Checkpoint, "grant-revoked") => {
-                let Grant { action, until, .. } = grant(row)?;
-                let given = expected.grants.remove(&action) == Some(until);
-                given.then_some(()).ok_or("the approval it takes back was never given")?;
-            }
+            (RowDecision::Checkpoint, GRANT | REFUSAL | REVOKED | VOID) => approvals::follow(row, &mut expected)?,
             (RowDecision::Checkpoint, "claim") => self.claim(row, &mut expected)?,
             (RowDecision::Checkpoint, "policy-changed" | "policy-restored") => {
                 expected.told = self.policies.tell(row)?;
             }
+            // Whether it is what the row introduces, its own phase asks.
+            (RowDecision::Checkpoint, CUSTODY) => expected.custody.clone_from(&after.custody),
             (RowDecision::Checkpoint, PRICED) => expected.prices = digest(row.detail.get("prices")),
             (RowDecision::Checkpoint, "policy-accepted") => {
                 self.policies.accept();
                 expected.policy = after.policy.clone();
                 expected.grants.clear();
                 expected.forget_limits();
+                expected.relabel();
                 (expected.told, expected.pending) = (None, false);
             }
             _ => {}
@@ -229,20 +243,29 @@ impl<'a> Replay<'a> {
             return Err("it was granted a sandbox that its self-test had refused".to_owned());
         }
         let policies = self.policies.all(root, accepted.file, &judged)?;
+        if event(row) != RUN && is_untold(&policies, &facts, &judged) {
+            return Err("its policy asks who the agent is, and its facts do not tell".to_owned());
+        }
         let mode = Enforce::strictest(policies.iter().map(|policy| policy.enforce()));
+        let wanted = outcome::wanted_custody(policies.iter().copied());
         let mut policies = policies.into_iter();
         let policy = policies.next().ok_or("no policy")?;
         let mut layers = vec![Layer::own(policy, &facts)];
         layers.extend(judged.iter().zip(policies).map(|(layer, policy)| layer.layer(policy, before, row.timestamp)));
         let tally = before.tally(millis_between(self.began, row.timestamp));
+        let unread = tally.unread || self.begins_late;
+        let tally = Tally { taint: Some(&self.taint), unread, ..tally };
         let mut decision = outcome::and_pending(judge(&layers, &setting, tally), before.pending);
+        decision = outcome::and_custody(decision, wanted, before.custody());
         let action = self.action(row, &accepted, &judged)?;
         if digest(row.detail.get("action")) != Some(action) {
             return Err("its action is not what its members make it".to_owned());
         }
-        if decision.verdict == Verdict::Ask && before.granted(action, row.timestamp) {
+        if decision.verdict == Verdict::Ask
+            && let Some(given) = before.given(action, row.timestamp)
+        {
             expected.spend(action);
-            decision = outcome::approved(decision);
+            decision = outcome::answered(decision, given.uses);
         }
         if json::to_value(&outcome::rules(&decision)) != *row.detail.get("rules").unwrap_or(&Value::Null) {
             return Err("deciding again names other rules".to_owned());
@@ -263,6 +286,9 @@ impl<'a> Replay<'a> {
                 counted.filter(|of_agent| !of_agent.limits.is_empty()).map(|of_agent| of_agent.layer.as_str());
             let counted: BTreeSet<&str> = counted.collect();
             agents::count(&mut expected.agents, counted, decision.verdict, limited, row.timestamp);
+        }
+        if decision.verdict != Verdict::Deny {
+            take(&mut self.taint, &facts, &judged, expected);
         }
         let rules = Named { root: policy, layers: &judged, policies: &self.policies, path: root };
         self.observed.take(row, &rules, mode == Enforce::Observe);
@@ -334,10 +360,12 @@ impl Rules for Named<'_> {
     }
 }
 
-/// The approval that a row is about.
-fn grant(row: &Row) -> Result<Grant, String> {
-    let grant = row.detail.get("grant").and_then(|grant| json::from_value(grant).ok());
-    Ok(grant.ok_or("it names no approval")?)
+/// Takes in what a call did that may have run.
+fn take(taint: &mut Taint, facts: &Facts, judged: &[Judged], expected: &mut State) {
+    let flows = judged.iter().map(|layer| layer.facts.flow());
+    if taint.take(&Flow::all(std::iter::once(facts.flow()).chain(flows))) {
+        expected.taint = Some(taint::digest(taint));
+    }
 }
 
 fn read_facts(facts: &Value, tool: &str) -> Result<Facts, String> {

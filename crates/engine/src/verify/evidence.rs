@@ -17,12 +17,13 @@ use writ_evidence::ledger::{Checker, LedgerReport};
 use writ_evidence::row::{MAX_LINE, Row};
 use writ_store::{Store, StoreError, regular_file};
 
+use super::custody::Keys;
 use super::key::{self, KeyUsed, NOT_THERE};
 use super::report::{LIMITS, Outcome, Phase, Report, Standing, Status, Unobserved};
 use super::{Options, VerifyError, optional, session_id};
 use crate::Home;
 use crate::session::PUBLIC_KEY;
-use crate::session::rows::{BEGAN, ENDED, event};
+use crate::session::rows::{ENDED, begins_whole, event};
 
 /// Largest ledger that is read: about three million rows.
 const MAX_LEDGER: u64 = 4 << 30;
@@ -55,6 +56,7 @@ pub struct Checked {
     events: Events,
     /// Nothing is on record, and nothing says there ever was.
     empty: bool,
+    keys: Keys,
 }
 
 impl Checked {
@@ -144,11 +146,12 @@ impl Evidence {
 
     /// Reads the ledger to its end, and gives each row up to the first line that is none. `key_file` says that the key has to lie
     /// beside the ledger.
-    pub fn read(&self, key_file: bool, take: &mut dyn FnMut(&Row)) -> Result<Checked, VerifyError> {
+    pub fn read(&self, key_file: bool, take: &mut dyn FnMut(&Row, Option<&PublicKey>)) -> Result<Checked, VerifyError> {
         let name = self.expected.clone().or_else(|| self.genesis.as_ref().and_then(session_id));
         let name = name.as_ref().map(origin);
         let head = self.head.as_ref().ok().and_then(Option::as_deref);
-        let mut checker = Checker::new(&self.notes, self.key.as_ref(), name.as_deref(), head);
+        let mut checker = Checker::new(&self.notes, name.as_deref(), head);
+        let mut keys = Keys::of(name, self.key.as_ref());
         let mut events = Events::default();
         let torn = thread::scope(|scope| {
             // One piece waits while another is followed, so that neither thread waits for the other for long.
@@ -158,7 +161,8 @@ impl Evidence {
             for (done, rows) in receive {
                 for row in &rows {
                     events.row(row);
-                    take(row);
+                    keys.row(row);
+                    take(row, keys.now());
                 }
                 if let Some(progress) = self.progress {
                     progress(done, self.len);
@@ -167,7 +171,7 @@ impl Evidence {
             reading.join().unwrap_or_else(|_| Err(std::io::Error::other("the reading thread ended")))
         });
         let torn = torn.map_err(|source| VerifyError::Io { path: self.path.clone(), source })?;
-        let mut report = checker.finish(torn);
+        let mut report = checker.finish(torn, keys.ring());
         if let Err(error) = &self.head {
             report.consistency_problems.push(format!("the last checkpoint seen here cannot be read: {error}"));
         }
@@ -180,7 +184,7 @@ impl Evidence {
         let optional = |problem: &&String| key_file || !problem.ends_with(NOT_THERE);
         report.checkpoint_problems.extend(self.key_problems.iter().filter(optional).cloned());
         let empty = report.rows == 0 && self.bare && report.problems.is_empty();
-        Ok(Checked { report, events, empty })
+        Ok(Checked { report, events, empty, keys })
     }
 
     /// Checks piece after piece and sends their rows. Returns whether the last line has no end.
@@ -281,7 +285,7 @@ impl Evidence {
     /// of it.
     pub fn beginning(&self) -> Option<Phase> {
         let began = self.genesis.as_ref()?.detail.get("began").and_then(Value::as_str)?;
-        if matches!(began, "startup" | "clear" | BEGAN) {
+        if begins_whole(&self.genesis.as_ref()?.detail) {
             return None;
         }
         Some(Phase {
@@ -295,12 +299,17 @@ impl Evidence {
         })
     }
 
-    /// The four questions that the codecs answer.
+    /// The questions that the codecs answer.
     pub fn chain_phases(&self, checked: &Checked) -> Vec<Phase> {
-        vec![rows(&checked.report), self.checkpoints(checked), self.consistency(&checked.report), tail(checked)]
+        let custody = checked.keys.phase();
+        let mut phases = vec![rows(&checked.report), self.checkpoints(checked)];
+        phases.extend(custody);
+        phases.extend([self.consistency(&checked.report), tail(checked)]);
+        phases
     }
 
-    fn checkpoints(&self, Checked { report, events, .. }: &Checked) -> Phase {
+    fn checkpoints(&self, checked: &Checked) -> Phase {
+        let Checked { report, events, .. } = checked;
         let notes = report.checkpoints;
         let (outcome, summary) = if !report.checkpoint_problems.is_empty() {
             (Outcome::Failed, format!("not every checkpoint holds ({})", self.used))
@@ -309,7 +318,9 @@ impl Evidence {
             (outcome, "no checkpoint: nobody signed for this record".to_owned())
         } else {
             let outcome = if self.used.is_pinned() { Outcome::Passed } else { Outcome::Absent };
-            (outcome, format!("{notes} signed {}", self.used))
+            let of_file = checked.keys.of_file() && matches!(self.used, KeyUsed::Machine(_));
+            let custody = if of_file { " (custody: file of the agent's own user)" } else { "" };
+            (outcome, format!("{notes} signed {}{custody}", self.used))
         };
         observed("checkpoints", outcome, summary, report.checkpoint_problems.clone())
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use writ_core::Digest;
-use writ_core::json::Value;
+use writ_core::json::{self, Value};
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
 use writ_store::Store;
@@ -12,6 +12,7 @@ use super::Options;
 use crate::Home;
 use crate::governing::Trust;
 use crate::session::PUBLIC_KEY;
+use crate::session::custody::Named;
 
 /// Which key the checkpoints were checked with, and why that one.
 pub enum KeyUsed {
@@ -47,7 +48,7 @@ impl fmt::Display for KeyUsed {
         match self {
             Self::Given(id) => write!(f, "by the given key {id}"),
             Self::Trusted(id) => write!(f, "by key {id}, which you trust"),
-            Self::Machine(id) => write!(f, "by this machine's ledger key {id} (custody: file of the agent's own user)"),
+            Self::Machine(id) => write!(f, "by this machine's ledger key {id}"),
             Self::Folder(id) => write!(f, "by key {id}, which the folder itself brings: give --key to pin it"),
             Self::None => f.write_str("by no key that is known here"),
         }
@@ -83,7 +84,10 @@ pub const NOT_THERE: &str = "is not there";
 pub fn problems(genesis: &Row, brought: Option<&[u8]>, key: Option<&PublicKey>) -> Vec<String> {
     let mut out = Vec::new();
     let named = genesis.detail.get("key").and_then(Value::as_str);
+    let introduced = genesis.detail.get("custody").and_then(|custody| json::from_value::<Named>(custody).ok());
+    let introduced = introduced.and_then(|named| PublicKey::from_der(&named.key?.0).ok());
     match (named, key) {
+        (Some(_), Some(key)) if introduced.as_ref() == Some(key) => {}
         (Some(named), Some(key)) if named != key.key_id().to_string() => {
             out.push(format!("the genesis row names another key: {named}"));
         }

@@ -5,11 +5,15 @@
 //! and claims rest on what they name, and which calls did nobody see. Never repairs. Invariant: the ledger is read once, piece by piece, and never held whole. Page:
 //! `spec/verify.md`.
 
+pub mod agentflow;
+mod approvals;
 pub mod claims;
 mod confined;
 mod coverage;
+mod custody;
 mod decisions;
 mod evidence;
+mod identities;
 mod key;
 mod layers;
 mod limits;
@@ -106,7 +110,7 @@ pub fn ledger(file: &Path, folder: &Path, home: &Home) -> Result<Report, VerifyE
         return Err(VerifyError::Io { path: file.to_owned(), source });
     }
     let evidence = Evidence::open(file, folder, home, &Options::default(), None)?;
-    let checked = evidence.read(false, &mut |_row| {})?;
+    let checked = evidence.read(false, &mut |_row, _key| {})?;
     let mut report = evidence.report(&checked, evidence.chain_phases(&checked));
     report.chain_only = true;
     Ok(report)
@@ -127,20 +131,24 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut named = policies::Named::default();
     let mut replay = decisions::Replay::new(&kept);
     let mut chains = verdicts::Chains::of(folder, evidence.id(), &own);
-    let mut claims = claims::Claims::of(folder, evidence.key());
+    let mut claims = claims::Claims::of(folder);
+    let mut approvals = approvals::Approvals::of(home, evidence.key(), &kept);
     let mut confined = confined::Confined::of(folder);
+    let mut identities = identities::Identities::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());
     let mut used = limits::Used::default();
-    let checked = evidence.read(true, &mut |row| {
+    let checked = evidence.read(true, &mut |row, key| {
         let state = State::from_detail(&row.detail);
         if let Some(state) = &state {
             named.row(state);
         }
         chains.row(row);
-        claims.row(row);
+        claims.row(row, key);
+        approvals.row(row);
         confined.row(row);
         seen.row(row);
         used.row(row, state.as_ref());
+        identities.row(row, state.as_ref());
         replay.row(row, state);
     })?;
     if checked.is_empty() {
@@ -150,13 +158,15 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(evidence.chain_phases(&checked));
     phases.extend(replay.phases());
     phases.extend(confined.phase());
+    phases.extend(identities.phase());
+    phases.extend(approvals.phase());
     phases.extend(chains.phase());
     phases.extend(claims.phases());
     phases.extend(evidence.beginning());
     phases.extend(seen.unasked(evidence.genesis()));
-    phases.extend(policies::absent(&named, &kept));
     let recorded = evidence.genesis().and_then(coverage::recorded_path).map(PathBuf::from);
     let client = evidence.genesis().map_or(Err(String::new()), |genesis| rows::client(&genesis.detail));
+    phases.extend(policies::absent(&named, &kept, client.as_ref().ok().copied()));
     let transcript = options.transcript.clone().or(recorded);
     let transcripts = client.as_ref().ok().and_then(|client| client.transcripts());
     // In a run each reading says of which transcript it is.

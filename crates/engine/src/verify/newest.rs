@@ -52,6 +52,32 @@ pub fn newest(store: &Store, repository: &Path) -> Result<SessionId, VerifyError
     found.map(|found| found.id).ok_or_else(|| VerifyError::NoSession { path: repository.to_owned() })
 }
 
+/// The sessions that began in this repository from a moment on, and the names of those whose rows are gone.
+pub fn since(store: &Store, repository: &Path, from: Timestamp) -> Result<(Vec<SessionId>, Vec<String>), VerifyError> {
+    let here = |cwd: &str| governing::repository(Path::new(cwd)) == repository;
+    let known: Vec<Known> = store.known()?.into_iter().filter(|known| known.cwd.as_deref().is_none_or(here)).collect();
+    let on_record = store.sessions()?.into_iter().chain(known.iter().filter_map(|known| known.id.clone()));
+    let mut found = Vec::new();
+    for id in on_record.collect::<BTreeSet<_>>() {
+        let apart = known.iter().find(|known| known.id.as_ref() == Some(&id));
+        let Some(candidate) = candidate(store, id, apart, here) else { continue };
+        // One that was under way already, and goes on, is of the run too.
+        if candidate.last >= from {
+            found.push((candidate.started, candidate.id));
+        }
+    }
+    found.sort_unstable();
+    let gone = |lost: &&Known| {
+        let sealed = lost.sealed.and_then(moment);
+        let last = lost.started.max(sealed);
+        !has_own_rows(store, lost) && last.is_none_or(|last| last >= from)
+    };
+    let name = |lost: &Known| lost.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let lost =
+        known.iter().filter(gone).filter_map(|lost| lost.id.as_ref().map(ToString::to_string).or_else(|| name(lost)));
+    Ok((found.into_iter().map(|(_, id)| id).collect(), lost.collect()))
+}
+
 /// What is remembered apart from a record counts before what stands in it: it cannot be changed with it.
 fn candidate(store: &Store, id: SessionId, apart: Option<&Known>, here: impl Fn(&str) -> bool) -> Option<Candidate> {
     if !store.exists(&id) {

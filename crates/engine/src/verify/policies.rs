@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use writ_clients::Client;
 use writ_core::Digest;
 use writ_policy::{Limit, Policy, strictest};
 
 use super::report::{Outcome, Phase, Standing};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
+use crate::governing::kept;
 use crate::governing::layers::{self, LayerRef};
-use crate::governing::{self, Signed, Trust};
+use crate::governing::{self, Signed, Trust, unenforced};
 use crate::session::state::State;
 
 /// Most policies that a session keeps, and most that its rows name.
@@ -130,26 +132,20 @@ pub fn check(named: &Named, policies: &Kept, home: &Home) -> Phase {
 }
 
 /// One phase for each field of these policies that nothing in a session enforces (R75).
-pub fn absent(named: &Named, policies: &Kept) -> Vec<Phase> {
+pub fn absent(named: &Named, policies: &Kept, client: Option<&dyn Client>) -> Vec<Phase> {
     let mut fields: Vec<String> = Vec::new();
-    let mut add = |layer: Option<&LayerRef>, policy: &Policy| {
-        for pointer in layer.map_or_else(|| policy.not_enforced(), |layer| layer.not_enforced(policy)) {
+    for named in &named.policies {
+        let list = list(named, policies).unwrap_or_default();
+        let read = |layer: &LayerRef| document_of(&named.path, layer.file, policies).ok();
+        let layers: Vec<_> = list.iter().filter_map(|layer| Some((layer, read(layer)?))).collect();
+        let layers: Vec<_> = layers.iter().map(|(layer, policy)| (*layer, policy)).collect();
+        let Ok(root) = document(named, policies) else { continue };
+        for pointer in unenforced::fields(&root, &named.signed, &layers, client) {
             // A whole field by its name, a member of one by its pointer.
             let whole = pointer.trim_start_matches('/');
             let field = if whole.contains('/') { pointer.clone() } else { whole.to_owned() };
-            let field = layer.map_or_else(|| field.clone(), |layer| format!("{}:{pointer}", layer.name));
             if !fields.contains(&field) {
                 fields.push(field);
-            }
-        }
-    };
-    for named in &named.policies {
-        if let Ok(policy) = document(named, policies) {
-            add(None, &policy);
-        }
-        for layer in list(named, policies).unwrap_or_default() {
-            if let Ok(policy) = document_of(&named.path, layer.file, policies) {
-                add(Some(&layer), &policy);
             }
         }
     }
@@ -171,9 +167,7 @@ pub fn document(named: &PolicyRef, policies: &Kept) -> Result<Policy, String> {
 /// The policy whose file has a digest, as one at `path`.
 pub fn document_of(path: &Path, file: Digest, policies: &Kept) -> Result<Policy, String> {
     let bytes = policies.kept.get(&file).ok_or_else(|| format!("the policy {file} was not kept"))?;
-    let inner = governing::unwrap(path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
-    let root = path.parent().unwrap_or(Path::new("/")).to_string_lossy();
-    Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())
+    kept::document(path, bytes)
 }
 
 /// The list of a policy's layers, as it was kept.

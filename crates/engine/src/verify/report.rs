@@ -106,10 +106,16 @@ impl Status {
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 5] = ["beginning", "enforcement", "false claims", LIMITS, "transcripts"];
+const EXCEPTIONS: [&str; 7] = [APPROVALS, "beginning", CUSTODY, "enforcement", "false claims", LIMITS, "transcripts"];
+
+/// The phase that holds humans' words against their signatures.
+pub const APPROVALS: &str = "approvals";
 
 /// The phase that holds what was used against the policy's limits.
 pub const LIMITS: &str = "limits";
+
+/// The phase that says what keeps the keys that sign.
+pub const CUSTODY: &str = "custody";
 
 /// Most exceptions that the last line tells.
 const TOLD: usize = 5;

@@ -18,6 +18,7 @@ use crate::attest::archive::Archive;
 use crate::attest::attested::{self, Action};
 use crate::attest::proofs::{attestation_file, registry_file};
 use crate::attest::verdicts::APPROVAL;
+use crate::decide::approvals::GRANT;
 use crate::session::rows::event;
 
 /// Most chains that the summary tells one by one.
@@ -93,7 +94,7 @@ impl<'a> Chains<'a> {
         }
         let mut outcomes = Vec::new();
         if row.detail.get("attestation").is_some() {
-            outcomes.push(if event(row) == "grant" { self.approval(row) } else { self.evaluation(row) });
+            outcomes.push(if event(row) == GRANT { self.approval(row) } else { self.evaluation(row) });
         }
         let facts = row.detail.get("facts").filter(|facts| facts.get("applies").is_some());
         let facts = facts.and_then(|facts| json::from_value::<Facts>(facts).ok());

@@ -5,6 +5,9 @@
 //! those that were written. Page: `spec/policy.md`.
 
 mod document;
+mod resource;
+
+pub(crate) use resource::ResourceFact;
 
 use std::borrow::Cow;
 
@@ -13,7 +16,9 @@ use writ_core::secret::{self, mask};
 use writ_core::{Digest, Span, Subject, Timestamp, json};
 use writ_shell::{Access, UnresolvedKind};
 
+use crate::flow::Flow;
 use crate::glob::split;
+use crate::identity::Known;
 
 /// What a call would touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +39,12 @@ pub struct Facts {
     pub(crate) hosts: Vec<HostFact>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unresolved: Vec<UnresolvedFact>,
+    /// What `grants` objects to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resources: Vec<ResourceFact>,
+    /// The labels of what it takes in and lets go.
+    #[serde(default, skip_serializing_if = "Flow::is_nothing")]
+    pub(crate) flow: Flow,
     /// Why the input cannot be judged at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) malformed: Option<String>,
@@ -55,6 +66,9 @@ pub struct Facts {
     /// Why it cannot be confined, where the policy asks for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unconfined: Option<String>,
+    /// Who the agent is, where the policy asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<Known>,
     /// Its server defines it in another way than a human last accepted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) redefined: bool,
@@ -267,7 +281,21 @@ impl Facts {
     #[must_use]
     pub fn by_a_human(mut self) -> Self {
         self.texts.iter_mut().for_each(|text| text.reserved = false);
+        // What runs as a whole asks for its own calls.
+        self.flow = Flow::default();
         self
+    }
+
+    /// Says who the agent is.
+    #[must_use]
+    pub fn of_agent(mut self, known: Known) -> Self {
+        self.identity = Some(known);
+        self
+    }
+
+    /// Who the agent is, where the policy asks for that.
+    pub const fn agent(&self) -> Option<&Known> {
+        self.identity.as_ref()
     }
 
     /// Says why the call cannot be confined.
@@ -292,6 +320,11 @@ impl Facts {
     /// What the kernel was to hold while the call ran.
     pub const fn is_held(&self) -> Held {
         self.held
+    }
+
+    /// The labels of what it takes in and lets go.
+    pub const fn flow(&self) -> &Flow {
+        &self.flow
     }
 
     /// Whether it was said why it cannot be confined.

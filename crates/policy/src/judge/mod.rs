@@ -3,8 +3,11 @@
 //! Owns the reasons: each rule that speaks becomes one; deny beats ask beats allow (R5). Looks at nothing but policy, setting
 //! and facts. Invariant: facts read back from the record get the same verdict from the same rules. Page: `spec/policy.md`.
 
+mod flows;
+mod identity;
 mod limits;
 mod places;
+mod resources;
 mod tools;
 
 use std::collections::HashSet;
@@ -17,6 +20,7 @@ use crate::policy::Policy;
 use crate::protect::{self, Setting};
 use crate::rules::Reading;
 
+pub use flows::flow_refusals;
 pub use limits::{near, refusals, refusals_of_agents};
 
 /// Rules that are Writ's own.
@@ -34,10 +38,12 @@ pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Opt
     }
     judge.malformed();
     judge.self_protection();
+    judge.identity();
     judge.tools();
     judge.unresolved();
     facts.paths.iter().for_each(|fact| judge.path(fact));
     facts.hosts.iter().for_each(|fact| judge.host(fact));
+    facts.resources.iter().for_each(|fact| judge.resource(fact));
     judge.loss();
     judge.token();
     judge.unattested();
@@ -296,11 +302,12 @@ impl<'a> Judge<'a> {
         if matches!(kind, "code" | "script" | "program" | "environment") { self.in_doubt() } else { None }
     }
 
-    /// The first rules about files or hosts that the kernel does not hold.
+    /// The first rules about files, hosts or what is granted that the kernel does not hold.
     fn in_doubt(&self) -> Option<&'static str> {
         let (held, policy) = (self.facts.held, self.policy);
         let files = (policy.files.any() && !held.files).then_some("/files");
-        files.or_else(|| (policy.domains.any() && !held.hosts).then_some("/domains"))
+        let domains = || (policy.domains.any() && !held.hosts).then_some("/domains");
+        files.or_else(domains).or_else(|| policy.grants.any().then_some("/grants"))
     }
 }
 

@@ -9,7 +9,6 @@ mod table;
 use writ_core::Timestamp;
 use writ_core::json::{Object, Value};
 
-use crate::enforce::Confine;
 use crate::error::{Found, did_you_mean};
 
 pub use editor::json_schema;
@@ -164,41 +163,6 @@ fn check_members(members: &Object, fields: &'static [Field], pointer: &str, out:
 /// A limit's number.
 pub fn limit(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.get("value").and_then(Value::as_f64))
-}
-
-/// Pointers of the members that are there and that nothing acts on yet.
-pub fn not_enforced(document: &Value) -> Vec<String> {
-    let members = document.as_object().into_iter().flat_map(Object::iter);
-    let pending = |name: &str| ROOT.iter().any(|field| field.name == name && !field.enforced);
-    let each = |(name, value): (&str, &Value)| match (name, value.as_object()) {
-        ("grants", Some(grants)) => grants.iter().flat_map(|(grant, _)| idle_grants(document, grant)).collect(),
-        // A sub-agent has no prompts of its own to count.
-        ("sublayouts", _) => idle_children(value),
-        // Only a sandbox holds these.
-        ("enforce", Some(enforce)) if Confine::read(document).is_none() => {
-            let idle = ["network", "limits"].into_iter().filter(|name| enforce.get(name).is_some());
-            idle.map(|name| join("/enforce", name)).collect()
-        }
-        _ if pending(name) => vec![join("", name)],
-        _ => Vec::new(),
-    };
-    members.flat_map(each).collect()
-}
-
-/// The limits that stand beside sub-agents' policies.
-fn idle_children(children: &Value) -> Vec<String> {
-    let children = children.as_array().unwrap_or_default().iter().enumerate();
-    let turns = |child: &Value| child.get("limits").and_then(|limits| limits.get("maxTurns")).is_some();
-    let limited = children.filter(|(_, child)| turns(child));
-    limited.map(|(at, _)| format!("/sublayouts/{at}/limits/maxTurns")).collect()
-}
-
-/// Of what is granted, sandboxes hold secrets that are bound, and what is said of their sources.
-fn idle_grants(document: &Value, grant: &str) -> Option<String> {
-    let secrets = document.get("grants").and_then(|grants| grants.get("secrets")).filter(|_| grant == "secrets");
-    let bound = secrets.is_some_and(|secrets| secrets.get("bind").is_some());
-    let held = bound && Confine::read(document).is_some();
-    (!held).then(|| join("/grants", grant))
 }
 
 /// `pointer/name`, escaped (RFC 6901).

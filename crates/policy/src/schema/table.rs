@@ -1,5 +1,7 @@
 //! Every member of a policy document: the one place that knows their names.
 
+use writ_core::Custody;
+
 use super::{Field, Kind, enforced, field, required};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
@@ -217,6 +219,22 @@ const ENFORCE: &[Field] = &[
     field("limits", Kind::Object(USE), "What each run may use up."),
 ];
 
+const DATA_FLOW: &[Field] = &[
+    field(
+        "classify",
+        Kind::Map(&NAMES),
+        "Labels, and what has each: `Tool`, `Tool:pattern`, a path, `domain:host`, a URL, `env:NAME`, `vault:PATH`.",
+    ),
+    field(
+        "flowRules",
+        Kind::List(&Kind::Object(&[
+            required(field("deny", Kind::Name, "`from->to`: what has read the first may not reach the second.")),
+            field("message", Kind::Text, "What the agent is told beside."),
+        ])),
+        "What may not reach what.",
+    ),
+];
+
 /// The whole document.
 pub const ROOT: &[Field] = &[
     enforced(field("$schema", Kind::Text, "The JSON Schema, for editors.")),
@@ -224,25 +242,30 @@ pub const ROOT: &[Field] = &[
     enforced(required(field("name", Kind::Name, "What people call this policy."))),
     enforced(field("expires", Kind::Date, "After this moment every call is denied. RFC 3339.")),
     enforced(field("extends", Kind::Name, "A policy that this one tightens: path, https URL or OCI reference.")),
-    field(
+    enforced(field(
         "identity",
         Kind::Object(&[
             field("allowedModels", NAMES, "Models that may run under this policy."),
             field("allowedEnvironments", NAMES, "Environments that may run it, as patterns."),
             field("requiredTools", NAMES, "Tools that must be there."),
-            field("deniedTools", NAMES, "Tools that must not be there."),
+            field("deniedTools", NAMES, "Tools that must not be there: denied, as in `tools.deny`."),
+            field(
+                "standing",
+                Kind::Word(&["observed", "reported"]),
+                "What counts: only what the kernel tells, or what is reported too; `reported` when left out. An extension.",
+            ),
         ]),
-        "Who the agent must be.",
-    ),
-    field(
+        "Who the agent must be: spec/identity.md.",
+    )),
+    enforced(field(
         "grants",
         Kind::Object(&[
-            field("secrets", Kind::Object(SECRETS), "Secrets it may use."),
-            field("apis", Kind::Object(RESOURCES), "APIs it may call."),
-            field("storage", Kind::Object(RESOURCES), "Storage it may use."),
+            field("secrets", Kind::Object(SECRETS), "Secrets it may use: `env:NAME`, `file:PATH`, `vault:PATH`."),
+            field("apis", Kind::Object(RESOURCES), "APIs it may call: `https://host/path/*`."),
+            field("storage", Kind::Object(RESOURCES), "Storage it may use: `s3://bucket/*`."),
         ]),
-        "Resources the agent's identity may use.",
-    ),
+        "Resources the agent's identity may use: spec/grants.md.",
+    )),
     enforced(field("limits", Kind::Object(LIMITS), "How much a session may use: spec/limits.md.")),
     enforced(field(
         "tools",
@@ -264,9 +287,23 @@ pub const ROOT: &[Field] = &[
     )),
     enforced(field("domains", Kind::Object(ALLOW_DENY), "Network access, by host name.")),
     enforced(field(
+        "dataFlow",
+        Kind::Object(DATA_FLOW),
+        "What was read decides what may be written and sent. An extension: spec/flow.md.",
+    )),
+    enforced(field(
         "consequences",
         Kind::Object(CONSEQUENCES),
         "What may be lost: tiers 1 to 5 of `writ evaluate`. An extension: spec/consequence.md.",
+    )),
+    enforced(field(
+        "approvals",
+        Kind::Object(&[required(field(
+            "keys",
+            NAMES,
+            "Ids of the keys that a human's yes must be signed with one of.",
+        ))]),
+        "Whose yes counts. An extension: spec/policy.md.",
     )),
     enforced(field(
         "tokens",
@@ -277,6 +314,11 @@ pub const ROOT: &[Field] = &[
         "enforce",
         Kind::OrObject(&Kind::Word(&["decide", "observe", "calls"]), ENFORCE),
         "`observe` decides and records, and stops only what would touch the policy, the record, its keys or the hooks; `calls` runs each shell call in a sandbox. An extension.",
+    )),
+    enforced(field(
+        "custody",
+        Kind::Word(&Custody::WORDS),
+        "What has to keep the key that signs the record, at least; under less every call is denied. An extension: spec/notary.md.",
     )),
     enforced(field("claims", Kind::Object(CLAIMS), "What an agent's DONE is worth. An extension: spec/claims.md.")),
     field("requiredAttestations", NAMES, "Steps that must leave an attestation."),

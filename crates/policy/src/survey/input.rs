@@ -90,7 +90,7 @@ impl Survey<'_> {
             .chain(front.filter(|front| super::unknown_use::is_host(front)))
             .map(url::read_host)
             .collect();
-        for host in named.into_iter().filter(|_| self.policy.domains.any()) {
+        for host in named.into_iter().filter(|_| self.policy.domains.any() || self.policy.flow.any()) {
             self.facts.hosts.push(HostFact { host, mentioned: false, span: None });
         }
     }
@@ -102,9 +102,10 @@ impl Survey<'_> {
             return self.path_argument(Member::Path, &path);
         }
         if !spaced && let Some(host) = self.host_of(member, text) {
-            if self.policy.domains.any() {
+            if self.policy.domains.any() || self.policy.flow.any() {
                 self.facts.hosts.push(HostFact { host, mentioned: false, span: None });
             }
+            self.url_text(text, None);
             return;
         }
         let rooted = text.starts_with(['/', '~']) || text.starts_with("./") || text.starts_with("../");

@@ -98,6 +98,8 @@ impl Survey<'_> {
         for net in &analysis.nets {
             self.net(net, &analysis);
         }
+        self.line_resources(&analysis);
+        self.line_flows(&analysis);
         for word in &analysis.mentions {
             self.mention(word);
         }
@@ -133,6 +135,7 @@ impl Survey<'_> {
 
     fn command(&mut self, command: &Command, analysis: &Analysis) {
         let candidate = Candidate::of(command);
+        self.label_text(|pattern| candidate.denied_by(pattern));
         let names = self.facts.names();
         let mut found = hits(self.policy, names, |pattern| candidate.denied_by(pattern));
         if self.facts.shell {
@@ -256,6 +259,7 @@ impl Survey<'_> {
         listed(&files.deny)
             || (fact.access == Access::Write && listed(&files.read_only))
             || self.setting.violated(fact).is_some()
+            || self.is_labelled(fact)
     }
 
     pub(super) fn exists(&self, path: &str) -> bool {
@@ -322,7 +326,7 @@ impl Survey<'_> {
         fact.kind = PathKind::Mentioned;
         let home = self.setting.home.as_deref();
         let deny = &self.policy.files.deny;
-        if fact.spellings().iter().any(|path| last_word_split(deny, path, home).is_some()) {
+        if fact.spellings().iter().any(|path| last_word_split(deny, path, home).is_some()) || self.is_labelled(&fact) {
             self.facts.paths.push(fact);
         }
     }

@@ -5,17 +5,21 @@
 //! `spec/policy.md`.
 
 mod arrivals;
+mod flows;
 mod input;
 mod line;
 mod open;
 mod paths;
 mod pattern;
 mod repository;
+mod resources;
 mod template;
 mod tool;
 mod touched;
 mod unknown_use;
+mod vault;
 mod walk;
+mod web;
 
 use self::paths::TOO_LONG;
 use std::collections::{HashMap, HashSet};
@@ -24,7 +28,7 @@ use writ_core::json::{self, Value};
 use writ_core::{Span, Subject, ToolCall, ToolKind, Verdict, secret};
 use writ_shell::{Access, Dir, Listing, NetTarget, Part};
 
-use crate::facts::{Facts, Host, HostFact, PathFact, TextFact, UnresolvedFact};
+use crate::facts::{Facts, Host, HostFact, PathFact, ResourceFact, TextFact, UnresolvedFact};
 use crate::glob::unfold;
 use crate::judge::judge_alone;
 use crate::limits::Tally;
@@ -62,6 +66,7 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
         listings,
         listed,
         left: MOST_FOUND,
+        trees: 0,
         removals: Vec::new(),
         removing: false,
         inside_alias: false,
@@ -69,6 +74,8 @@ pub fn survey(policy: &Policy, call: &ToolCall, setting: &Setting, world: &dyn W
     if let Err(why) = survey.call() {
         survey.facts.malformed = Some(why);
     }
+    survey.file_resources();
+    survey.flows();
     survey.facts.token = policy.tokens.is_some() && survey.shows_token();
     survey.shorten();
     survey.facts.mask();
@@ -92,6 +99,8 @@ struct Survey<'a> {
     listings: Vec<Listing>,
     /// Which uses of a listing's entries were looked at.
     listed: HashSet<Entries>,
+    /// How many trees were searched for what has a label.
+    trees: usize,
     /// How many more paths globs may expand to.
     left: usize,
     /// Where the line removes whole trees.
@@ -178,6 +187,10 @@ impl Survey<'_> {
             let verdict = |fact: &HostFact| alone(Facts { hosts: vec![fact.clone()], ..Facts::default() });
             keep_first(&mut self.facts.hosts, verdict);
         }
+        if self.facts.resources.len() > MOST {
+            let verdict = |fact: &ResourceFact| alone(Facts { resources: vec![fact.clone()], ..Facts::default() });
+            keep_first(&mut self.facts.resources, verdict);
+        }
         if self.facts.unresolved.len() > MOST {
             let verdict = |fact: &UnresolvedFact| alone(Facts { unresolved: vec![fact.clone()], ..Facts::default() });
             keep_first(&mut self.facts.unresolved, verdict);
@@ -242,6 +255,7 @@ impl Survey<'_> {
     }
 
     fn fetch(&mut self, text: &str) {
+        self.url_text(text, None);
         match url::read(text) {
             Target::File(path) => {
                 let fact = self.path(&path, Access::Read, None);
@@ -264,6 +278,7 @@ impl Survey<'_> {
         let matches =
             |pattern: &str| text_matches(pattern, text) || text_matches(pattern, &name) || host_pattern(pattern, &name);
         let hits = hits(self.policy, self.facts.names(), |pattern| matches(pattern).then_some(true));
+        self.label_text(|pattern| matches(pattern).then_some(true));
         let allowed = allowed(self.policy, self.facts.names(), matches);
         let text = name.clone();
         self.facts.texts.push(TextFact {

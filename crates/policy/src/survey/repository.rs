@@ -16,10 +16,10 @@ const MAX_PATCH: usize = 4 << 20;
 impl Survey<'_> {
     pub(super) fn repository(&mut self, act: &RepositoryUse, moved: bool) {
         let needs = match act.act {
-            RepositoryAct::Contact => self.policy.domains.any(),
+            RepositoryAct::Contact => self.policy.domains.any() || self.policy.flow.any(),
             RepositoryAct::Patch | RepositoryAct::Alias => true,
             _ if writes(act.act) => self.forbids_writing(),
-            _ => !self.policy.files.deny.is_empty(),
+            _ => !self.policy.files.deny.is_empty() || self.policy.flow.any(),
         };
         if !needs {
             return;
@@ -82,7 +82,8 @@ impl Survey<'_> {
 
     fn forbids_writing(&self) -> bool {
         let files = &self.policy.files;
-        !files.deny.is_empty() || !files.read_only.is_empty() || !self.setting.protected.is_empty()
+        let ruled = !files.deny.is_empty() || !files.read_only.is_empty() || self.policy.flow.any();
+        ruled || !self.setting.protected.is_empty()
     }
 
     fn look(&mut self, look: &Look<'_>) {
@@ -124,6 +125,10 @@ impl Survey<'_> {
         let prefix = look.repo.prefix(look.folder);
         let ignored = if all { Vec::new() } else { look.repo.ignored() };
         let below = |path: &str| path.strip_prefix(look.repo.work.as_str())?.strip_prefix('/').map(str::to_owned);
+        let is_folder = |path: &str| {
+            let found = self.world.resolve(path);
+            found.is_dir && found.path == path
+        };
         let hit = |path: &str| {
             let Some(own) = below(path) else { return false };
             let fact = self.tracked(look, &own, Access::Write, PathKind::Found);
@@ -132,6 +137,8 @@ impl Survey<'_> {
                 && self.is_named(&fact)
                 && look.index.id(&own).is_none()
                 && !is_ignored(&ignored, &own)
+                // Git removes a folder when nothing is left in it.
+                && !is_folder(path)
         };
         if let Search::Done(Some(path)) = find_below(self.world, &look.repo.work, &hit) {
             let own = below(&path).unwrap_or_default();

@@ -1,5 +1,7 @@
 //! The tools that search, by contents and by names.
 
+use std::collections::BTreeSet;
+
 use writ_core::Search as Wanted;
 use writ_shell::{Access, Ignores, Listing, Printed, Test, Word};
 
@@ -7,6 +9,7 @@ use super::Survey;
 use super::paths::TOO_LONG;
 use super::walk::{ListedEntry, Walk};
 use crate::facts::{PathFact, PathKind};
+use crate::flow::Flow;
 use crate::glob::{split, unfold};
 use crate::rules::{last_word, last_word_of};
 use crate::world::Search;
@@ -58,12 +61,21 @@ impl Survey<'_> {
             Listing { folder, dirs: Vec::new(), test, tree: true, hidden: true, ignores, printed: Printed::Relative };
         let ruled = self.has_path_rules();
         let (files, home) = (&self.policy.files, self.setting.home.as_deref());
-        let mut found = None;
+        let (mut found, mut labels) = (None, BTreeSet::new());
+        let policy = self.policy;
         let mut stop = |met: &ListedEntry<'_>| {
             let outside = files.allow.as_ref().is_some_and(|rules| last_word(rules, met.path, home).is_none());
             let parts = split(met.path);
             let named = |rules| last_word_of(rules, &parts, home, |scope| scope.covers(Access::Read)).is_some();
             let hit = outside || named(&files.deny) || named(&files.approval) || (ruled && self.is_ruled(met.path));
+            labels.extend(
+                policy
+                    .flow
+                    .labels
+                    .iter()
+                    .filter(|label| label.is_on([met.path, met.path], home))
+                    .map(|label| &label.name),
+            );
             if hit {
                 found = Some(met.path.to_owned());
             }
@@ -72,6 +84,11 @@ impl Survey<'_> {
         let mut walk = Walk::of(self.world, &listing, false, &fact.resolved);
         let end = walk.run(&fact.resolved, "", &mut stop);
         let stopped = walk.stopped;
+        labels.into_iter().for_each(|label| Flow::note(&mut self.facts.flow.takes, label, true));
+        if stopped {
+            // What lies behind that is not looked at.
+            self.label_local();
+        }
         match end {
             None => return Ok(false),
             Some(Search::TooLarge) => self.too_large(fact),

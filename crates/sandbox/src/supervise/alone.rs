@@ -10,6 +10,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, chdir, dumpable_behavior, set_dumpable_behavior};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, Gid, Uid, set_capabilities, set_keep_capabilities, set_no_new_privs,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
 
 use crate::sys::process::{go_on_alone, replace_streams};
 
@@ -26,6 +30,20 @@ pub fn detach() -> io::Result<File> {
 /// From here on nobody of the same user can look into this process.
 pub fn close_to_others() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// Becomes another user for good, and keeps of root's rights only that to read every file. For a process that has one thread.
+pub fn become_reader(uid: u32, gid: u32) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    set_keep_capabilities(true)?;
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    let reads = CapabilitySet::DAC_READ_SEARCH;
+    let sets = CapabilitySets { effective: reads, permitted: reads, inheritable: CapabilitySet::empty() };
+    set_capabilities(None, sets)?;
+    set_keep_capabilities(false)?;
+    Ok(set_no_new_privs(true)?)
 }
 
 /// While it lives, nobody of the same user can look into this process, and it leaves no core.

@@ -23,10 +23,19 @@ pub enum Act {
     Change,
     /// It makes it, where it is not there.
     Make,
+    /// It gives it another name beside its own.
+    Link,
     /// It removes it.
     Remove,
     /// It puts something else in its place.
     Replace,
+}
+
+impl Act {
+    /// Whether it changes something.
+    pub const fn changes(self) -> bool {
+        !matches!(self, Self::Ask | Self::Read)
+    }
 }
 
 /// What was done with a path; nothing of it is that it was asked about.
@@ -94,7 +103,7 @@ impl Notes {
         };
         let folder = found.is_dir();
         let done = match act {
-            Act::Ask | Act::Make => Use { folder, ..Use::default() },
+            Act::Ask | Act::Link | Act::Make => Use { folder, ..Use::default() },
             Act::Read => Use { read: true, folder, ..Use::default() },
             Act::Change => Use { changed: true, folder, ..Use::default() },
             Act::Remove | Act::Replace => Use { changed: true, came_or_went: true, folder, ..Use::default() },

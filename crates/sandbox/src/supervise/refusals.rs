@@ -2,34 +2,30 @@
 //!
 //! Owns the watching: the kernel hands calls that name files over, their paths are compared with the confinement, and every call goes on to
 //! the kernel, which alone refuses. Refuses nothing itself, so a path that changes meanwhile gains nothing. Invariant: what is told is a
-//! path that the confinement does not give; what cannot be read of a process is not told.
+//! path that the confinement does not give; a change that cannot be read is told as one, and nothing else that cannot.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, open, openat2};
 use rustix::io::Errno;
-use rustix::process::Pid;
 
 use super::connected::Sockets;
+use super::landing::{Landing, folded, landing};
+use super::named::{Named, named};
 use super::noted::{Act, Noted, Notes};
 use crate::calls::CONNECTING;
 use crate::confinement::{Confinement, Reading};
 use crate::host_path::HostPath;
-use crate::sys::notify::{self, Call};
+use crate::sys::notify;
 
 /// Most paths that are told of one run.
 const MOST: usize = 64;
-/// Longest path.
-const LONGEST: usize = 4096;
 
 /// A path that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,13 +49,22 @@ pub struct Seen {
 
 /// Who is told of each change to a name that is not refused, before it is made.
 #[derive(Clone)]
-pub struct Observer(Arc<Told>);
+pub struct Observer(Arc<dyn Fn(Told<'_>) + Send + Sync>);
 
-type Told = dyn Fn(&Path, Act) + Send + Sync;
+/// What an observer is told.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
+    /// A name is changed, whose path has no links.
+    Changed(&'a Path, Act),
+    /// A folder, with all that is in it, gets this name.
+    Moved(&'a Path),
+    /// Something is changed, and nobody can tell what.
+    Unclear,
+}
 
 impl Observer {
     /// Has it told.
-    pub fn new(told: impl Fn(&Path, Act) + Send + Sync + 'static) -> Self {
+    pub fn new(told: impl Fn(Told<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(told))
     }
 }
@@ -158,7 +163,7 @@ fn watch(
             continue;
         }
         if given.is_some() || observer.is_some() {
-            named(&call).into_iter().flatten().for_each(|named| watched.take(&named));
+            watched.take_all(named(&call));
         }
         // As above.
         notify::proceed(listener.as_fd(), &call).unwrap_or_default();
@@ -174,130 +179,78 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    fn take(&mut self, named: &Named) {
+    fn take_all(&mut self, named: [Option<Result<Named, Act>>; 2]) {
+        let [first, second] = named.map(|named| self.take(named?));
+        // What is renamed, or changes its name with another.
+        let (Some(Landing::At { path: from, folder: is_folder }), Some(Landing::At { path: to, folder: was_folder })) =
+            (first, second)
+        else {
+            return;
+        };
+        for (path, _) in [(to, is_folder), (from, was_folder)].iter().filter(|(_, folder)| *folder) {
+            self.tell(Told::Moved(path));
+        }
+    }
+
+    fn tell(&self, told: Told<'_>) {
+        if let Some(observer) = self.observer {
+            (observer.0)(told);
+        }
+    }
+
+    /// Gives where a change lands that is not refused.
+    fn take(&mut self, named: Result<Named, Act>) -> Option<Landing> {
+        let mut named = match named {
+            Ok(named) => named,
+            Err(act) => {
+                if act.changes() {
+                    self.tell(Told::Unclear);
+                }
+                return None;
+            }
+        };
+        let landing = named.act.changes().then(|| {
+            let follows = matches!(named.act, Act::Change | Act::Link);
+            landing(named.process, &named.path, follows)
+        });
+        let spelled = folded(&named.path);
+        named.path = match &landing {
+            Some(Landing::At { path, .. }) => path.clone(),
+            Some(Landing::Nowhere | Landing::Unclear) | None => spelled.clone(),
+        };
+        self.take_at(&named, &spelled, landing.as_ref()).then_some(landing).flatten()
+    }
+
+    /// Gives whether it is not refused.
+    fn take_at(&mut self, named: &Named, spelled: &Path, landing: Option<&Landing>) -> bool {
         if let Some(refused) = self.given.and_then(|given| given.refuses(named)) {
             // Who only asks is answered, if with what stands in its place.
-            if named.act != Act::Ask && self.refused.len() < MOST && !self.refused.contains(&refused) {
+            if !matches!(named.act, Act::Ask | Act::Link)
+                && self.refused.len() < MOST
+                && !self.refused.contains(&refused)
+            {
                 self.refused.push(refused);
             }
-            return;
+            if landing == Some(&Landing::Unclear) {
+                // It may be about another path than was looked up.
+                self.tell(Told::Unclear);
+            }
+            return false;
         }
-        if let Some(observer) = self.observer.filter(|_| named.changes()) {
-            (observer.0)(&named.path, named.act);
+        match landing {
+            Some(Landing::At { path, .. }) => self.tell(Told::Changed(path, named.act)),
+            Some(Landing::Unclear) => self.tell(Told::Unclear),
+            Some(Landing::Nowhere) | None => {}
         }
-        if let Some(notes) = self.notes.as_mut().filter(|_| !OWN.iter().any(|own| named.path.starts_with(own))) {
-            notes.take(&named.path, named.act);
+        if let Some(notes) = self.notes.as_mut().filter(|_| !OWN.iter().any(|own| spelled.starts_with(own))) {
+            notes.take(spelled, named.act);
         }
+        true
     }
 
     fn seen(self) -> Seen {
         Seen { refused: self.refused, noted: self.notes.map(Notes::end) }
     }
-}
-
-/// A path in a call.
-struct Named {
-    process: Pid,
-    path: PathBuf,
-    act: Act,
-}
-
-impl Named {
-    const fn changes(&self) -> bool {
-        !matches!(self.act, Act::Ask | Act::Read)
-    }
-}
-
-/// The paths that a call names.
-fn named(call: &Call) -> [Option<Named>; 2] {
-    let [first, second, third, fourth, ..] = call.arguments;
-    let here = i64::from(libc::AT_FDCWD).cast_unsigned();
-    let at = |folder, address, act| path(call, folder, address).map(|(process, path)| Named { process, path, act });
-    match call.number {
-        libc::SYS_openat => [at(first, second, opening(third)), None],
-        libc::SYS_mkdirat | libc::SYS_mknodat => [at(first, second, Act::Make), None],
-        libc::SYS_unlinkat => [at(first, second, Act::Remove), None],
-        libc::SYS_fchmodat => [at(first, second, Act::Change), None],
-        libc::SYS_renameat2 => [at(first, second, Act::Remove), at(third, fourth, Act::Replace)],
-        libc::SYS_linkat => [None, at(third, fourth, Act::Make)],
-        libc::SYS_symlinkat => [at(second, third, Act::Make), None],
-        libc::SYS_truncate => [at(here, first, Act::Change), None],
-        libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_faccessat | libc::SYS_faccessat2 | libc::SYS_readlinkat => {
-            [at(first, second, Act::Ask), None]
-        }
-        libc::SYS_execve | libc::SYS_chdir => [at(here, first, Act::Read), None],
-        libc::SYS_execveat => [at(first, second, Act::Read), None],
-        number => old(number, [first, second, third, fourth], at),
-    }
-}
-
-/// The same of calls that only x86-64 has.
-#[cfg(target_arch = "x86_64")]
-fn old(
-    number: i64,
-    [first, second, third, fourth]: [u64; 4],
-    at: impl Fn(u64, u64, Act) -> Option<Named>,
-) -> [Option<Named>; 2] {
-    let here = i64::from(libc::AT_FDCWD).cast_unsigned();
-    match number {
-        libc::SYS_open => [at(here, first, opening(second)), None],
-        libc::SYS_creat | libc::SYS_chmod => [at(here, first, Act::Change), None],
-        libc::SYS_mkdir => [at(here, first, Act::Make), None],
-        libc::SYS_rmdir | libc::SYS_unlink => [at(here, first, Act::Remove), None],
-        libc::SYS_rename => [at(here, first, Act::Remove), at(here, second, Act::Replace)],
-        libc::SYS_renameat => [at(first, second, Act::Remove), at(third, fourth, Act::Replace)],
-        libc::SYS_link | libc::SYS_symlink => [None, at(here, second, Act::Make)],
-        libc::SYS_stat | libc::SYS_lstat | libc::SYS_access | libc::SYS_readlink => [at(here, first, Act::Ask), None],
-        _ => [None, None],
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn old(_: i64, _: [u64; 4], _: impl Fn(u64, u64, Act) -> Option<Named>) -> [Option<Named>; 2] {
-    [None, None]
-}
-
-/// What opening with these flags does.
-fn opening(flags: u64) -> Act {
-    let has = |flag: libc::c_int| flags & u64::from(flag.cast_unsigned()) != 0;
-    if has(libc::O_PATH) {
-        Act::Ask
-    } else if has(libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) {
-        Act::Change
-    } else {
-        Act::Read
-    }
-}
-
-/// The path at an address, absolute, links not followed.
-fn path(call: &Call, folder: u64, address: u64) -> Option<(Pid, PathBuf)> {
-    let process = call.process?;
-    let mut bytes = [0; LONGEST];
-    let read = notify::read_memory(process, address, &mut bytes).ok()?;
-    let text = bytes.get(..read)?.split(|byte| *byte == 0).next().filter(|text| text.len() < read)?;
-    let path = Path::new(OsStr::from_bytes(text));
-    let number = process.as_raw_nonzero();
-    let from = if path.is_absolute() {
-        PathBuf::new()
-    } else if text.is_empty() {
-        return None;
-    } else {
-        // A descriptor is a number of 32 bits, whatever stands above them.
-        let link = match folder as i32 {
-            libc::AT_FDCWD => format!("/proc/{number}/cwd"),
-            descriptor => format!("/proc/{number}/fd/{descriptor}"),
-        };
-        fs::read_link(link).ok()?
-    };
-    let mut whole = PathBuf::from("/");
-    for part in from.join(path).components() {
-        match part {
-            Component::ParentDir => drop(whole.pop()),
-            Component::Normal(name) => whole.push(name),
-            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-        }
-    }
-    Some((process, whole))
 }
 
 /// What the confinement says of a place.
@@ -361,15 +314,15 @@ impl Given {
     /// Whether a path is refused.
     fn refuses(&self, named: &Named) -> Option<Refused> {
         let right = named.path.ancestors().find_map(|path| self.places.get(path));
-        let told = |by_name| Refused { path: named.path.clone(), change: named.changes(), named: by_name };
+        let told = |by_name| Refused { path: named.path.clone(), change: named.act.changes(), named: by_name };
         match right {
             Some(Right::Masked) => Some(told(true)),
-            Some(Right::Read) if named.changes() => Some(told(true)),
+            Some(Right::Read) if named.act.changes() => Some(told(true)),
             Some(Right::Read | Right::Write) => None,
             None if OWN.iter().any(|own| named.path.starts_with(own)) => None,
-            None if named.changes() && self.at_home(&named.path).is_some() => None,
+            None if named.act.changes() && self.at_home(&named.path).is_some() => None,
             None if self.at_home(&named.path).is_some_and(|own| own.symlink_metadata().is_ok()) => None,
-            None if named.changes() => read_only(named).then(|| told(false)),
+            None if named.act.changes() => read_only(named).then(|| told(false)),
             // What is not there is not refused.
             None => (!self.open && named.path.symlink_metadata().is_ok()).then(|| told(false)),
         }

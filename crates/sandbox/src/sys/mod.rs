@@ -8,6 +8,7 @@
 pub mod attempt;
 pub mod filter;
 pub mod landlock;
+pub mod memory;
 pub mod mount;
 pub mod network;
 pub mod notify;

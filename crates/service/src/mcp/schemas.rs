@@ -138,9 +138,14 @@ pub fn session_tools() -> Vec<Tool> {
             .input(&call, &["tool"]),
         tool(GET_POLICY, "Show the policy", "Shows the policy that governs here.").input(&json!({}), &[]),
         tool(GET_SESSION, "Show the session", "Shows what this session has come to so far.").input(&json!({}), &[]),
-        tool(GET_IDENTITY, "Show the identity", "Says whether Writ has found out who this agent is.")
+        tool(
+            GET_IDENTITY,
+            "Show the identity",
+            "Shows who the agents of this session are: model, environment, tools, policy, and how each is known.",
+        )
+        .input(&json!({}), &[]),
+        tool(GET_TOKEN, "Get a token", "Gives a token that says who this agent is, where a notary runs.")
             .input(&json!({}), &[]),
-        tool(GET_TOKEN, "Get a token", "Says whether Writ has a token for this session.").input(&json!({}), &[]),
     ]
     .into_iter()
     .map(|shape| shape.0)

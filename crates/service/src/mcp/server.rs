@@ -112,8 +112,8 @@ impl Inner {
             schemas::CHECK_TOOL => session::check(gate, arguments),
             schemas::GET_POLICY => session::policy(gate),
             schemas::GET_SESSION => Ok(session::session(gate)),
-            schemas::GET_IDENTITY => Ok(session::absent("identity", gate)),
-            schemas::GET_TOKEN => Ok(session::absent("token", gate)),
+            schemas::GET_IDENTITY => session::identity(gate),
+            schemas::GET_TOKEN => Ok(session::token(gate)),
             other => Err(Refusal(format!("there is no tool `{}`", hide(other)))),
         }
     }

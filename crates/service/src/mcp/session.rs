@@ -1,6 +1,6 @@
 //! Tools about the agent's own session: its policy, what a call would come to, what it has come to so far.
 //!
-//! Refuses to make up what this version does not find out: identity and token are said to be absent, and why.
+//! Refuses to make up what is not known: what is absent is said to be, and why.
 
 use writ_core::json::{self, Object, Value};
 use writ_engine::mcp::Gate;
@@ -48,9 +48,32 @@ pub fn session(gate: &Gate) -> Value {
     Value::Object(out)
 }
 
+/// Who the session's agents are, as far as its record tells.
+pub fn identity(gate: &Gate) -> Result<Value, Refusal> {
+    let agents = gate.identities().map_err(|error| Refusal(error.to_string()))?;
+    if agents.is_empty() {
+        return Ok(absent("identity", gate));
+    }
+    let session = gate.session_id();
+    Ok(object([
+        ("available", Value::Bool(true)),
+        ("session", Value::from(session.as_str())),
+        ("agents", json::to_value(&agents)),
+    ]))
+}
+
+/// A token for the main agent of the session, from the notary that runs here.
+pub fn token(gate: &Gate) -> Value {
+    let Some(told) = gate.token() else { return absent("token (no notary answers: `writ notary run`)", gate) };
+    let (Some(token), Some(claims)) = (told.token, told.claims) else {
+        return absent(&format!("token ({})", told.refused.unwrap_or_default()), gate);
+    };
+    object([("available", Value::Bool(true)), ("token", Value::from(token)), ("claims", json::to_value(&claims))])
+}
+
 /// What cannot be had: said, not made up.
 pub fn absent(what: &str, gate: &Gate) -> Value {
-    let why = format!("this version of Writ finds out no {what}: nothing here may be taken for one");
+    let why = format!("this version of Writ has no {what} here: nothing may be taken for one");
     let session = gate.session_id();
     object([("available", Value::Bool(false)), ("why", Value::from(why)), ("session", Value::from(session.as_str()))])
 }

@@ -67,6 +67,8 @@ pub struct Eval<'e> {
     /// One of them is read line by line, and has to stay as it is until the end.
     relies: bool,
     pub(crate) descriptors: Descriptors,
+    /// Variables that the line may not have assigned, although it may have.
+    pub(crate) unsure: HashSet<String>,
     /// Above zero where an assignment goes to the environment of what is run.
     pub(crate) exports: usize,
     pub(crate) arguments: Option<Arguments>,
@@ -135,6 +137,7 @@ pub fn run(node: &Node, line: &str, env: &Env, sources: &dyn Sources, programs: 
         lists: 0,
         relies: false,
         descriptors: Descriptors::default(),
+        unsure: HashSet::new(),
         exports: 0,
         arguments: None,
         dirs: vec![Dir::Start(String::new())],

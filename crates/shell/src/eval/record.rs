@@ -6,7 +6,7 @@ use writ_core::Span;
 
 use crate::action::{
     Access, Command, FileUse, NetTarget, NetUse, RepositoryAct, RepositoryUse, UnknownUse, UnknownUseKind, Unresolved,
-    UnresolvedKind,
+    UnresolvedKind, VariableUse,
 };
 use crate::eval::Eval;
 use crate::word::{Dir, Part, Source, Word};
@@ -181,6 +181,18 @@ impl Eval<'_> {
             return self.limit("too many uses of repositories");
         }
         self.out.repositories.push(RepositoryUse { act, revisions, paths, most, dirs: self.dirs.clone(), span });
+    }
+
+    /// A variable is read whose value the line need not have made itself.
+    pub(crate) fn variable_read(&mut self, name: &str) {
+        let span = self.span(self.here);
+        if self.quiet > 0 || !self.first_time(("variable", name, span)) {
+            return;
+        }
+        if self.out.variables.len() >= MAX_FACTS {
+            return self.limit("too many variables");
+        }
+        self.out.variables.push(VariableUse { name: name.to_owned(), span });
     }
 
     pub(crate) fn net(&mut self, target: NetTarget, span: Span) {

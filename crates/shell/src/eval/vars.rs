@@ -139,6 +139,9 @@ impl Eval<'_> {
             self.references.insert(name.to_owned(), target);
         }
         let mut old = self.vars.get(name).cloned().unwrap_or_default();
+        if old.is_empty() && (self.conditional > 0 || adds.is_some()) {
+            self.unsure.insert(name.to_owned());
+        }
         if name == "IFS" && old.is_empty() {
             old.push(vec![vec![Part::Text(" \t\n".to_owned())]]);
         }

@@ -82,6 +82,12 @@ fn switches(path: &Path, found: &Installed) -> Vec<Finding> {
     if found.disabled {
         out.push(bad(format!("{shown} switches all hooks off"), format!("remove `disableAllHooks` from {shown}")));
     }
+    for pointer in &found.posted_open {
+        out.push(bad(
+            format!("{shown}: the entry at {pointer} posts to a notary, and lets the tool run when it does not answer"),
+            format!("add `\"onFailure\": \"block\"` to the entry at {pointer} in {shown}"),
+        ));
+    }
     for name in &found.moves {
         let text = format!("{shown} sets {name}, so that hooks look for their state elsewhere than commands do");
         out.push(bad(text, format!("remove {name} from `env` in {shown}")));

@@ -82,12 +82,22 @@ fn look_at_all(settings: &Value, installed: &mut Installed) {
             }
             for (entry, value) in entries.unwrap_or_default().iter().enumerate() {
                 installed.others += 1;
+                if posts(value) && value.get("onFailure").and_then(Value::as_str) != Some("block") {
+                    installed.posted_open.push(pointer(event, group, entry));
+                }
                 if listened && !is_acceptable(value) {
                     installed.rejected.push(pointer(event, group, entry));
                 }
             }
         }
     }
+}
+
+/// Whether an entry posts its calls to this machine, at an address as a notary has it (`spec/notary.md`).
+fn posts(entry: &Value) -> bool {
+    let url = entry.get("url").and_then(Value::as_str).and_then(|url| url.strip_prefix("http://"));
+    let local = |host: &str| ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| host.starts_with(name));
+    url.and_then(|rest| rest.split_once('/')).is_some_and(|(host, path)| local(host) && path.starts_with("hook/"))
 }
 
 /// The kinds of hook that version 2.1.329 knows, and the member each cannot do without.

@@ -160,3 +160,17 @@ proptest::proptest! {
         proptest::prop_assert_eq!(remove(&installed(&text)).unwrap().text, text);
     }
 }
+
+#[test]
+fn entries_that_post_to_a_notary_have_to_say_that_they_fail_closed() {
+    let settings = |url: &str, more: &str| {
+        format!(r#"{{"hooks":{{"PreToolUse":[{{"hooks":[{{"type":"http","url":"{url}"{more}}}]}}]}}}}"#)
+    };
+    let open = |text: String| inspect(Some(&text)).unwrap().posted_open;
+    let ours = "http://127.0.0.1:7415/hook/claude-code";
+    assert_eq!(open(settings(ours, "")), ["/hooks/PreToolUse/0/hooks/0"]);
+    assert_eq!(open(settings(ours, r#","onFailure":"continue""#)), ["/hooks/PreToolUse/0/hooks/0"]);
+    assert!(open(settings(ours, r#","onFailure":"block""#)).is_empty());
+    assert!(open(settings("https://hooks.example/hook/x", "")).is_empty());
+    assert!(open(settings("http://127.0.0.1:7415/other", "")).is_empty());
+}

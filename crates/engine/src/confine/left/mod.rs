@@ -1,27 +1,26 @@
 //! What a run left behind that is obeyed or run outside.
 //!
-//! Owns taking it back: what ties a repository to another's settings is removed; settings and hooks of a repository that the run made itself
-//! are set aside under another name where they have git run something. What only builds and editors run later is named. Refuses to follow
-//! a link on the way, and to touch what the run could not have written. Invariant: nothing is taken back of what the plan kept; what could
-//! not be taken back, or not be looked at, is told as that.
+//! Owns taking it back: of a repository that the plan did not keep, settings and hooks that have git run something, and what ties it to
+//! another's settings, are set aside under another name. What only builds and editors run later is named. Refuses to follow a link on the
+//! way, and to touch what the run could not have written. Invariant: a folder is looked at whose names were changed, or that was moved, and
+//! all where something changed that nobody could tell; what could not be taken back, or not be looked at, is told as that.
 
 mod repositories;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use writ_sandbox::{Act, Confinement, HostPath, Observer};
+use writ_sandbox::{Act, Confinement, HostPath, Observer, Told};
 
 use crate::copy::later;
 use repositories::Repositories;
-pub use repositories::{How, TakenBack, untie};
+pub use repositories::{How, TakenBack, is_repository, untie};
 
-/// Most repositories that are noted one by one: above that all are looked for.
-const REPOSITORIES: usize = 256;
+/// Most folders that are noted one by one: above that all are looked at.
+const FOLDERS: usize = 256;
 /// Most files that are noted of what runs later.
 const LATER: usize = 1024;
 /// Most that a row says.
@@ -35,10 +34,14 @@ pub struct Left(Mutex<Changed>);
 
 #[derive(Debug, Default)]
 struct Changed {
-    /// What may be git's own folders, or say where one is.
+    /// What may be git's own folders.
     git: BTreeSet<PathBuf>,
-    /// Whether one may lie elsewhere by now.
-    moved: bool,
+    /// Folders that came from elsewhere, with all that is in them.
+    moved: BTreeSet<PathBuf>,
+    /// Whether there may be more anywhere that can be written.
+    unseen: bool,
+    /// Whether something was changed, and nobody could tell what.
+    unclear: bool,
     later: BTreeMap<PathBuf, &'static str>,
 }
 
@@ -66,12 +69,15 @@ pub struct RunLater {
     count: usize,
     /// The first of them, and why.
     first: Vec<(String, &'static str)>,
+    /// Whether there may be more: something was changed, and nobody could tell what.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unseen: bool,
 }
 
 impl RunLater {
     /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.count == 0 && !self.unseen
     }
 }
 
@@ -79,60 +85,67 @@ impl Left {
     /// Tells it what a run changes.
     pub fn observer(self: &Arc<Self>) -> Observer {
         let left = Arc::clone(self);
-        Observer::new(move |path, act| left.changed(path, act))
+        Observer::new(move |told| left.told(told))
     }
 
-    fn changed(&self, path: &Path, act: Act) {
-        let git = repositories::named(path);
-        let later = later::by_name(path);
-        let mut changed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let moves = matches!(act, Act::Remove | Act::Replace) && !changed.git.is_empty();
-        if git.is_none() && later.is_none() && !moves {
-            return;
-        }
-        // Links on the way may lead elsewhere by the end.
-        let real = |path: &Path| match (path.parent().map(fs::canonicalize), path.file_name()) {
-            (Some(Ok(parent)), Some(name)) => parent.join(name),
-            _ => path.to_owned(),
-        };
-        if moves {
-            let from = real(path);
-            changed.moved |= changed.git.iter().any(|git| git.starts_with(&from));
-        }
-        if let Some(git) = git {
-            if changed.git.len() < REPOSITORIES {
-                changed.git.insert(real(&git));
-            } else {
-                changed.moved = true;
+    fn changed(&self) -> MutexGuard<'_, Changed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn told(&self, told: Told<'_>) {
+        match told {
+            Told::Unclear => {
+                let mut changed = self.changed();
+                (changed.unseen, changed.unclear) = (true, true);
             }
-        }
-        if let Some(why) = later.filter(|_| act != Act::Remove && changed.later.len() < LATER) {
-            changed.later.insert(real(path), why);
+            Told::Moved(path) => {
+                let mut changed = self.changed();
+                changed.unseen |= changed.moved.len() >= FOLDERS;
+                if !changed.unseen {
+                    changed.moved.insert(path.to_owned());
+                }
+            }
+            Told::Changed(path, act) => {
+                let git = repositories::named(path);
+                let later = later::by_name(path).filter(|_| !matches!(act, Act::Remove | Act::Link));
+                if git.is_empty() && later.is_none() {
+                    return;
+                }
+                let mut changed = self.changed();
+                changed.unseen |= changed.git.len() >= FOLDERS;
+                if !changed.unseen {
+                    changed.git.extend(git);
+                }
+                if let Some(why) = later.filter(|_| changed.later.len() < LATER) {
+                    changed.later.insert(path.to_owned(), why);
+                }
+            }
         }
     }
 
     /// There may be more than it was told of.
     pub fn unseen(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).moved = true;
+        self.changed().unseen = true;
     }
 
-    /// Takes back what is to be taken back, and forgets it.
-    pub fn settle(&self, confinement: &Confinement) -> Settled {
-        let Changed { git, moved, later } = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut repositories = Repositories::of(confinement);
-        let gone = |git: &PathBuf| git.symlink_metadata().is_err();
-        let git: Vec<PathBuf> = git.into_iter().filter(|path| is_of_host(confinement, path)).collect();
-        if moved || git.iter().any(gone) {
-            repositories.find(confinement);
+    /// Takes back what is to be taken back, and forgets it. `home` is the user's, whose own templates git copies.
+    pub fn settle(&self, confinement: &Confinement, home: Option<&Path>) -> Settled {
+        let Changed { git, moved, unseen, unclear, later } = std::mem::take(&mut *self.changed());
+        let mut repositories = Repositories::of(confinement, home);
+        if unseen {
+            repositories.find_all();
+        } else {
+            moved.iter().for_each(|folder| repositories.find(folder));
         }
-        git.into_iter().for_each(|git| repositories.add(&git));
+        git.iter().for_each(|git| repositories.look(git));
         let there = |(path, _): &(PathBuf, &str)| is_of_host(confinement, path) && path.symlink_metadata().is_ok();
         let mut later: Vec<(PathBuf, &'static str)> = later.into_iter().filter(there).collect();
         // What lies higher is run by more.
         later.sort_by_key(|(path, _)| path.components().count());
         let text = |(path, why): &(PathBuf, &'static str)| (path.to_string_lossy().into_owned(), *why);
-        let later = RunLater { count: later.len(), first: later.iter().take(SAID).map(text).collect() };
-        Settled { taken_back: repositories.settle(), later }
+        let later =
+            RunLater { count: later.len(), first: later.iter().take(SAID).map(text).collect(), unseen: unclear };
+        Settled { taken_back: repositories.done(), later }
     }
 }
 

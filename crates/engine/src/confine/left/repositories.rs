@@ -1,15 +1,17 @@
 //! Repositories that a run made: what git would obey of them outside.
 //!
 //! Owns where git looks for settings and hooks. Refuses to follow a link on the way to what it changes. Invariant: a repository whose
-//! settings the plan kept is left as it is, but for what ties it to another.
+//! settings the plan kept is left as it is, but for what ties it to another; any other is known by the names in its own folder, and none
+//! obeys another folder's settings, so that what names a repository elsewhere (`.git` files, links) need not be followed.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::AsRawFd;
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, openat2, renameat_with, unlinkat};
 use rustix::io::Errno;
@@ -18,19 +20,20 @@ use writ_store::regular_file;
 
 use super::settings::{self, Obeyed};
 use super::{bare, is_of_host};
+use crate::confine::git;
 
 /// Names another folder whose settings count.
 const COMMON_FOLDER: &str = "commondir";
+/// What git writes there itself, for a linked work tree.
+const COMMON_OF_TREE: &[u8] = b"../..";
 /// Files of settings.
 const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 /// What is added to the name of what is set aside.
 const ASIDE: &str = ".set-aside";
-/// Largest file of settings that is read.
+/// Largest file of settings, or hook, that is read.
 const MAX_SETTINGS: u64 = 1 << 20;
-/// Longest path in a file.
-const MAX_PATH: u64 = 1 << 20;
 /// Most names that are looked through for one run.
-const MOST_NAMES: usize = 400_000;
+const MOST_NAMES: usize = 1_000_000;
 
 /// Something that git would obey outside, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,20 +69,27 @@ impl TakenBack {
     }
 }
 
-/// The repository that a changed path may belong to, or say where it is.
-pub fn named(path: &Path) -> Option<PathBuf> {
-    let parts: Vec<Component<'_>> = path.components().collect();
-    if let Some(at) = parts.iter().position(|part| part.as_os_str() == ".git") {
-        return Some(parts.iter().take(at + 1).collect());
-    }
-    let folder = path.parent()?;
-    let name = path.file_name()?;
-    if folder.file_name().is_some_and(|folder| folder == "hooks") {
-        return folder.parent().map(Path::to_owned);
+/// The folders that may be repositories because of a changed name.
+pub fn named(path: &Path) -> Vec<PathBuf> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
+    if folder.ends_with("hooks") {
+        return folder.parent().map(Path::to_owned).into_iter().collect();
     }
     let others = ["HEAD", "objects", "refs", "hooks", COMMON_FOLDER];
     let of_git = others.iter().chain(&SETTINGS).any(|own| name == *own);
-    of_git.then(|| folder.to_owned())
+    if of_git {
+        vec![folder.to_owned()]
+    } else if name == ".git" {
+        vec![path.to_owned()]
+    } else {
+        Vec::new()
+    }
+}
+
+/// Whether git takes a folder for a repository, or for what several share, once it is told that it is one.
+pub fn is_repository(folder: &Path) -> bool {
+    let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    has("objects") && has("refs") || has("HEAD") && has(COMMON_FOLDER)
 }
 
 /// Removes what ties a repository to another, if it does.
@@ -91,73 +101,87 @@ pub fn untie(git: &Path) -> Option<TakenBack> {
     removed.then(|| TakenBack { path, how: How::Removed, why: "git would obey another folder's settings".to_owned() })
 }
 
-/// Repositories, as far as they have been found.
+/// Repositories that are looked at, and what became of them.
 pub struct Repositories<'a> {
     confinement: &'a Confinement,
     /// What cannot have been written.
     kept: BTreeSet<PathBuf>,
+    /// Where the user's own hooks are copied from.
+    templates: Vec<PathBuf>,
     seen: BTreeSet<PathBuf>,
-    /// Those to be looked at, and whether git was told that they are one.
-    open: Vec<(PathBuf, bool)>,
+    /// Folders that are closed again in the end, as this.
+    opened: Vec<(PathBuf, u32)>,
     /// Names that were looked through.
     names: usize,
     done: Vec<TakenBack>,
 }
 
 impl<'a> Repositories<'a> {
-    /// With those that the plan knew.
-    pub fn of(confinement: &'a Confinement) -> Self {
-        let kept: BTreeSet<PathBuf> = confinement.read_only.iter().map(|path| bare(path.as_path())).collect();
+    /// With those that the plan kept.
+    pub fn of(confinement: &'a Confinement, home: Option<&Path>) -> Self {
+        let held = confinement.read_only.iter().chain(&confinement.masked);
+        let kept: BTreeSet<PathBuf> = held.map(|path| bare(path.as_path())).collect();
         let settings = kept.iter().filter(|path| path.ends_with("config")).filter_map(|path| path.parent());
         let known: BTreeSet<PathBuf> =
-            settings.filter(|git| git.ends_with(".git") || is_bare(git)).map(Path::to_owned).collect();
+            settings.filter(|git| git.ends_with(".git") || is_repository(git)).map(Path::to_owned).collect();
         let done = known.iter().filter(|git| !kept.contains(&git.join(COMMON_FOLDER))).filter_map(|git| untie(git));
-        let done = done.collect();
-        Self { confinement, kept, seen: BTreeSet::new(), open: Vec::new(), names: 0, done }
+        let (done, templates) = (done.collect(), git::templates(home));
+        Self { confinement, kept, templates, seen: BTreeSet::new(), opened: Vec::new(), names: 0, done }
     }
 
-    /// One more, if it is one.
-    pub fn add(&mut self, git: &Path) {
-        self.add_as(git, false);
-    }
-
-    /// One more; `named` where git was told that it is one. What the run could not write is somebody else's.
-    fn add_as(&mut self, git: &Path, named: bool) {
-        let real = match (git.parent().map(fs::canonicalize), git.file_name()) {
-            (Some(Ok(parent)), Some(name)) => parent.join(name),
-            _ => match fs::canonicalize(git) {
-                Ok(real) => real,
-                Err(_) => return,
-            },
-        };
-        if !is_of_host(self.confinement, &real) {
-            return;
+    /// What was done.
+    pub fn done(self) -> Vec<TakenBack> {
+        for (path, mode) in self.opened.iter().rev() {
+            if let Some(folder) = folder(path) {
+                // One that is gone needs nothing.
+                fs::set_permissions(of(&folder), fs::Permissions::from_mode(*mode)).ok();
+            }
         }
-        let fresh = self.seen.insert(real.clone());
-        if fresh || named {
-            self.open.push((real, named));
-        }
+        self.done
     }
 
-    /// Those anywhere that can be written.
-    pub fn find(&mut self, confinement: &Confinement) {
-        let mut folders: Vec<PathBuf> = confinement.writable.iter().map(|path| path.as_path().to_owned()).collect();
+    /// Looks at those anywhere that can be written.
+    pub fn find_all(&mut self) {
+        let confinement = self.confinement;
+        confinement.writable.iter().for_each(|path| self.find(path.as_path()));
+    }
+
+    /// Looks at those in a folder, and below.
+    pub fn find(&mut self, folder: &Path) {
+        let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
-            let mut of_git = 0;
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if self.is_kept(&folder) || !is_of_host(self.confinement, &folder) {
+                continue;
+            }
+            for entry in self.entries(&folder) {
                 if !self.one_more(&folder) {
                     return;
                 }
-                let name = entry.file_name();
-                of_git += u32::from(["HEAD", "objects", "refs"].iter().any(|own| name == *own));
-                if name == ".git" {
-                    self.add(&entry.path());
-                } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     folders.push(entry.path());
                 }
             }
-            if of_git == 3 {
-                self.add(&folder);
+            self.look(&folder);
+        }
+    }
+
+    /// What is in a folder. One that its owner has closed is opened until all is done.
+    fn entries(&mut self, folder: &Path) -> Vec<fs::DirEntry> {
+        let Ok(found) = folder.symlink_metadata() else { return Vec::new() };
+        let is_own = found.uid() == rustix::process::geteuid().as_raw();
+        if is_own && found.mode() & 0o500 != 0o500 {
+            open_up(folder);
+            self.opened.push((folder.to_owned(), found.mode() & 0o7777));
+        }
+        match fs::read_dir(folder) {
+            Ok(entries) => entries.flatten().collect(),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Vec::new(),
+            // Whoever ran could not look either.
+            Err(_) if !is_own => Vec::new(),
+            Err(error) => {
+                let why = format!("what is in it cannot be looked at ({error})");
+                self.done.push(TakenBack { path: folder.to_owned(), how: How::Left, why });
+                Vec::new()
             }
         }
     }
@@ -172,49 +196,35 @@ impl<'a> Repositories<'a> {
         self.names <= MOST_NAMES
     }
 
-    /// Sets aside what has git run something.
-    pub fn settle(mut self) -> Vec<TakenBack> {
-        let mut looked = BTreeSet::new();
-        while let Some(git) = self.open.pop() {
-            if !looked.contains(&git) && self.one_more(&git.0) {
-                self.look(&git.0, git.1);
-                looked.insert(git);
-            }
+    /// Sets aside what has git run something, where this is a repository. What the run could not write is somebody else's.
+    pub fn look(&mut self, git: &Path) {
+        let is_one = || git.ends_with(".git") || is_repository(git);
+        if !git.symlink_metadata().is_ok_and(|found| found.is_dir())
+            || !is_of_host(self.confinement, git)
+            || !is_one()
+            || !self.seen.insert(git.to_owned())
+        {
+            return;
         }
-        self.done
+        self.common(git);
+        SETTINGS.iter().for_each(|name| self.settings(git, name));
+        self.hooks(&git.join("hooks"));
     }
 
-    fn look(&mut self, git: &Path, named: bool) {
-        let Ok(found) = git.symlink_metadata() else { return };
-        if found.is_symlink() {
-            if let Ok(target) = fs::canonicalize(git) {
-                self.add_as(&target, true);
-            }
+    /// Another folder's settings count for a linked work tree alone, and those are the repository's that it lies in.
+    fn common(&mut self, git: &Path) {
+        let path = git.join(COMMON_FOLDER);
+        let Ok(found) = path.symlink_metadata() else { return };
+        if self.is_kept(&path) || is_reserve(&path) {
             return;
         }
-        if found.is_file() {
-            // A work tree of a repository that is elsewhere.
-            let text = path_in(git);
-            let target = text.as_deref().and_then(|text| text.strip_prefix("gitdir:"));
-            if let (Some(target), Some(folder)) = (target, git.parent()) {
-                self.add_as(&folder.join(target.trim()), true);
-            }
-            return;
-        }
-        if !found.is_dir() || !(named || git.ends_with(".git") || is_bare(git)) {
-            return;
-        }
-        if let Some(common) = path_in(&git.join(COMMON_FOLDER)) {
-            self.add_as(&git.join(common.trim()), true);
-        }
-        SETTINGS.iter().for_each(|name| self.settings(&git.join(name)));
-        self.hooks(&git.join("hooks"));
-        self.modules(&git.join("modules"));
-        for tree in fs::read_dir(git.join("worktrees")).into_iter().flatten().flatten() {
-            if !self.one_more(git) {
-                return;
-            }
-            self.add_as(&tree.path(), true);
+        let trees = git.parent().filter(|above| above.ends_with("worktrees"));
+        let text = regular_file::read(&path, MAX_SETTINGS).unwrap_or_default();
+        let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |at| at + 1);
+        let is_of_tree = found.is_file() && found.nlink() == 1 && text.get(..end) == Some(COMMON_OF_TREE);
+        match trees.and_then(Path::parent).filter(|_| is_of_tree) {
+            Some(common) => self.look(common),
+            None => self.set_aside(&path, "git would obey another folder's settings".to_owned()),
         }
     }
 
@@ -223,19 +233,21 @@ impl<'a> Repositories<'a> {
         path.ancestors().any(|above| self.kept.contains(above))
     }
 
-    fn settings(&mut self, path: &Path) {
+    fn settings(&mut self, git: &Path, name: &str) {
+        let path = git.join(name);
         let Ok(found) = path.symlink_metadata() else { return };
-        if self.is_kept(path) || is_reserve(path) {
+        if self.is_kept(&path) || is_reserve(&path) {
             return;
         }
-        let of_submodule = path.components().any(|part| part.as_os_str() == "modules");
-        let text = if found.is_file() { regular_file::read(path, MAX_SETTINGS).ok() } else { None };
-        let obeyed = match text.map(|text| settings::plain(&text, of_submodule)) {
+        let text = if found.is_file() { regular_file::read(&path, MAX_SETTINGS).ok() } else { None };
+        let obeyed = match text.as_deref().map(|text| settings::plain(text, |tree| is_tree_of_submodule(git, tree))) {
+            // Under its other name it could be written later on.
+            Some(Ok(())) if found.nlink() > 1 => "it has another name too".to_owned(),
             Some(Ok(())) => return,
             Some(Err(Obeyed::Setting(name))) => format!("`{name}`"),
             Some(Err(Obeyed::Unclear)) | None => "a line that cannot be read with certainty".to_owned(),
         };
-        self.set_aside(path, format!("git may run programs for what it says ({obeyed}), outside of any sandbox"));
+        self.set_aside(&path, format!("git may run programs for what it says ({obeyed}), outside of any sandbox"));
     }
 
     fn hooks(&mut self, hooks: &Path) {
@@ -247,35 +259,28 @@ impl<'a> Repositories<'a> {
         if !found.is_dir() {
             return self.set_aside(hooks, why());
         }
-        open_up(hooks);
-        for entry in fs::read_dir(hooks).into_iter().flatten().flatten() {
+        for entry in self.entries(hooks) {
             if !self.one_more(hooks) {
                 return;
             }
             // No hook has a point in its name.
-            if !entry.file_name().as_encoded_bytes().contains(&b'.') {
+            if !entry.file_name().as_encoded_bytes().contains(&b'.') && !self.is_of_user(&entry.path()) {
                 self.set_aside(&entry.path(), why());
             }
         }
     }
 
-    /// Repositories of submodules, which may have `/` in their names.
-    fn modules(&mut self, folder: &Path) {
-        // What a link leads to is looked at where it lies.
-        if self.is_kept(folder) || !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-            return;
-        }
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            if !self.one_more(folder) {
-                return;
-            }
-            let path = entry.path();
-            if path.join("HEAD").symlink_metadata().is_ok() {
-                self.add_as(&path, true);
-            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) && path.components().count() < 128 {
-                self.modules(&path);
-            }
-        }
+    /// Whether a hook is the user's own: what git copied from their templates.
+    fn is_of_user(&self, hook: &Path) -> bool {
+        let Some(name) = hook.file_name() else { return false };
+        let is_alone = hook.symlink_metadata().is_ok_and(|found| found.is_file() && found.nlink() == 1);
+        let Some(own) = regular_file::read(hook, MAX_SETTINGS).ok().filter(|_| is_alone) else { return false };
+        let same = |templates: &PathBuf| {
+            let template = fs::canonicalize(templates.join("hooks").join(name)).ok()?;
+            let is_written = is_of_host(self.confinement, &template) && !self.is_kept(&template);
+            (!is_written && regular_file::read(&template, MAX_SETTINGS).ok()? == own).then_some(())
+        };
+        self.templates.iter().any(|templates| same(templates).is_some())
     }
 
     fn set_aside(&mut self, path: &Path, why: String) {
@@ -296,6 +301,8 @@ impl<'a> Repositories<'a> {
                     return;
                 }
                 Err(Errno::ACCESS | Errno::PERM) => open_up(above),
+                // Somebody else has.
+                Err(Errno::NOENT) => return,
                 Err(_) => {}
             }
         }
@@ -306,25 +313,43 @@ impl<'a> Repositories<'a> {
 /// Gives the owner of a folder its rights back.
 fn open_up(path: &Path) {
     let Some(folder) = folder(path) else { return };
-    let open = format!("/proc/self/fd/{}", folder.as_raw_fd());
-    if let Ok(found) = fs::metadata(&open) {
+    if let Ok(found) = fs::metadata(of(&folder)) {
         // Somebody else's stays as it is.
-        fs::set_permissions(&open, fs::Permissions::from_mode(found.mode() & 0o7777 | 0o700)).ok();
+        fs::set_permissions(of(&folder), fs::Permissions::from_mode(found.mode() & 0o7777 | 0o700)).ok();
     }
 }
 
-/// Whether a folder is a repository without a work tree.
-fn is_bare(folder: &Path) -> bool {
-    ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).symlink_metadata().is_ok())
-}
-
 /// A folder on whose way no link lies.
-fn folder(path: &Path) -> Option<std::os::fd::OwnedFd> {
+fn folder(path: &Path) -> Option<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()
 }
 
-/// The text of a short file.
-fn path_in(file: &Path) -> Option<String> {
-    String::from_utf8(regular_file::read(file, MAX_PATH).ok()?).ok()
+/// The path of what was opened.
+fn of(opened: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", opened.as_raw_fd())
+}
+
+/// Whether the work tree that the settings of a submodule's repository name lies in that of the repository that it is part of, where git
+/// puts it, and is not all of it.
+fn is_tree_of_submodule(git: &Path, tree: &str) -> bool {
+    let above = |name: &str| git.ancestors().filter(move |path| path.ends_with(name)).last();
+    let Some(own) = above(".git") else { return false };
+    let Ok(below) = git.strip_prefix(own) else { return false };
+    let mut names = below.iter();
+    let top = match names.next().and_then(OsStr::to_str) {
+        Some("modules") => own.parent().map(Path::to_owned),
+        Some("worktrees") => {
+            let linked = names.next().map(|name| own.join("worktrees").join(name).join("gitdir"));
+            let text = linked.and_then(|linked| regular_file::text(&linked, MAX_SETTINGS).ok());
+            let is_module = names.next().is_some_and(|name| name == "modules");
+            text.filter(|_| is_module).and_then(|text| Path::new(text.trim_end()).parent().map(Path::to_owned))
+        }
+        _ => None,
+    };
+    let target = git::lexical(&git.join(tree));
+    let within = top.as_deref().and_then(|top| target.strip_prefix(top).ok());
+    let is_plain = |within: &Path| within.iter().all(|name| !name.eq_ignore_ascii_case(".git"));
+    within.is_some_and(|within| within.iter().next().is_some() && is_plain(within))
+        && fs::canonicalize(&target).ok().is_none_or(|real| real == target)
 }

@@ -13,7 +13,7 @@ pub enum Obeyed {
 }
 
 /// Names of settings that are plain data, by their sections. A `*` is each of a section.
-const PLAIN: [(&str, &[&str]); 30] = [
+const PLAIN: &[(&str, &[&str])] = &[
     (
         "core",
         &[
@@ -25,6 +25,7 @@ const PLAIN: [(&str, &[&str]); 30] = [
             "commentchar",
             "compression",
             "eol",
+            "excludesfile",
             "filemode",
             "fscache",
             "ignorecase",
@@ -47,7 +48,23 @@ const PLAIN: [(&str, &[&str]); 30] = [
     ),
     ("advice", &["*"]),
     ("apply", &["whitespace", "ignorewhitespace"]),
-    ("branch", &["remote", "merge", "rebase", "description", "pushremote", "vscode-merge-base", "gh-merge-base"]),
+    (
+        "branch",
+        &[
+            "remote",
+            "merge",
+            "rebase",
+            "description",
+            "pushremote",
+            "vscode-merge-base",
+            "gh-merge-base",
+            "autosetupmerge",
+            "autosetuprebase",
+            "sort",
+        ],
+    ),
+    ("checkout", &["defaultremote", "guess", "workers"]),
+    ("clone", &["defaultremotename", "rejectshallow"]),
     ("color", &["*"]),
     ("column", &["*"]),
     ("commit", &["gpgsign", "verbose", "cleanup", "status"]),
@@ -60,11 +77,12 @@ const PLAIN: [(&str, &[&str]); 30] = [
     ("http", &["lowspeedlimit", "lowspeedtime", "maxrequests", "postbuffer", "version"]),
     ("index", &["skiphash", "sparse", "threads", "version"]),
     ("init", &["defaultbranch"]),
-    ("lfs", &["repositoryformatversion", "access"]),
+    ("lfs", &["repositoryformatversion", "access", "url", "locksverify", "fetchinclude", "fetchexclude"]),
     ("log", &["date", "decorate", "follow", "abbrevcommit"]),
     ("maintenance", &["auto", "strategy"]),
     ("merge", &["conflictstyle", "ff", "renames"]),
     ("pack", &["compression", "depth", "packsizelimit", "threads", "usesparse", "window", "writebitmaps"]),
+    ("protocol", &["version"]),
     ("pull", &["rebase", "ff"]),
     ("push", &["default", "autosetupremote", "followtags", "gpgsign"]),
     ("rebase", &["autosquash", "autostash", "updaterefs"]),
@@ -85,13 +103,16 @@ const PLAIN: [(&str, &[&str]); 30] = [
         ],
     ),
     ("rerere", &["autoupdate", "enabled"]),
-    ("submodule", &["active", "url", "branch", "ignore", "path", "fetchrecursesubmodules"]),
+    ("status", &["branch", "relativepaths", "short", "showstash", "showuntrackedfiles", "submodulesummary"]),
+    ("submodule", &["recurse", "active", "url", "branch", "ignore", "path", "fetchrecursesubmodules"]),
     ("tag", &["gpgsign", "sort"]),
     ("user", &["name", "email", "signingkey", "useconfigonly"]),
+    ("worktree", &["guessremote", "userelativepaths"]),
 ];
 
-/// Whether a file of settings holds plain data alone. That of a submodule's repository says where its work tree is.
-pub fn plain(text: &[u8], of_submodule: bool) -> Result<(), Obeyed> {
+/// Whether a file of settings holds plain data alone. That of a submodule's repository says where its work tree is: `is_its_tree` says of
+/// which folders it may.
+pub fn plain(text: &[u8], is_its_tree: impl Fn(&str) -> bool) -> Result<(), Obeyed> {
     let text = std::str::from_utf8(text).ok().ok_or(Obeyed::Unclear)?;
     let mut section = String::new();
     for line in text.strip_prefix('\u{feff}').unwrap_or(text).split('\n') {
@@ -103,7 +124,7 @@ pub fn plain(text: &[u8], of_submodule: bool) -> Result<(), Obeyed> {
         if rest.is_empty() || rest.starts_with(['#', ';']) {
             continue;
         }
-        setting(&section, rest, of_submodule)?;
+        setting(&section, rest, &is_its_tree)?;
     }
     Ok(())
 }
@@ -128,7 +149,7 @@ fn header(text: &str) -> Option<(String, &str)> {
     None
 }
 
-fn setting(section: &str, line: &str, of_submodule: bool) -> Result<(), Obeyed> {
+fn setting(section: &str, line: &str, is_its_tree: &dyn Fn(&str) -> bool) -> Result<(), Obeyed> {
     let end = line.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-')).unwrap_or(line.len());
     let (name, rest) = line.split_at_checked(end).ok_or(Obeyed::Unclear)?;
     let rest = rest.trim_start();
@@ -148,7 +169,8 @@ fn setting(section: &str, line: &str, of_submodule: bool) -> Result<(), Obeyed> 
             // Where no hooks are.
             ("core", "hookspath") => rest.strip_prefix('=').is_some_and(|at| at.trim() == "/dev/null"),
             ("core", "worktree") => {
-                of_submodule && rest.strip_prefix('=').is_some_and(|at| at.trim().starts_with("../"))
+                let tree = rest.strip_prefix('=').map(str::trim).filter(|tree| !tree.contains(['"', '\\', '#', ';']));
+                tree.is_some_and(is_its_tree)
             }
             _ => false,
         };
@@ -165,8 +187,14 @@ mod tests {
                     [remote \"origin\"]\n\turl = https://host/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
                     [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[submodule \"a \\\"b\\\"\"] active = true ; x\n\
                     # [core] fsmonitor = x\n[user]\n\tname = A \\\"B\\\" C\n[core]fsmonitor=false\n\tbare\n";
-        assert_eq!(plain(made.as_bytes(), false), Ok(()));
-        assert_eq!(plain(b"", false), Ok(()));
+        assert_eq!(plain(made.as_bytes(), |_| false), Ok(()));
+        assert_eq!(plain(b"", |_| false), Ok(()));
+        let data = "[protocol] version = 2\n[branch]\nsort = -committerdate\nautoSetupMerge = always\n[checkout] defaultRemote = a\n\
+                    [status]\nshowUntrackedFiles = all\n[submodule]\nrecurse = true\n[core]\nexcludesFile = x\n[lfs]\nurl = https://host/\n";
+        assert_eq!(plain(data.as_bytes(), |_| false), Ok(()));
+        let tree = |tree: &str| plain(format!("[core] worktree = {tree}").as_bytes(), |tree| tree == "../../x");
+        assert_eq!(tree("../../x"), Ok(()));
+        assert!(["/x", "../../../..", "\"../../x\"", "../../x ; y"].map(tree).iter().all(Result::is_err));
     }
 
     #[test]
@@ -184,12 +212,16 @@ mod tests {
             ("[diff] external = x", "diff.external"),
             ("[submodule \"x\"] update = !x", "submodule.update"),
             ("[alias] st = !x", "alias.st"),
+            ("[core] pager = x", "core.pager"),
+            ("[core] editor = x", "core.editor"),
+            ("[merge \"x\"] driver = x", "merge.driver"),
+            ("[lfs] customtransfer = x", "lfs.customtransfer"),
             ("[url \"https://evil/\"] insteadOf = https://host/", "url.insteadof"),
             ("[core] worktree = /", "core.worktree"),
             ("[gc] recentObjectsHook = x", "gc.recentobjectshook"),
             ("[credential \"x\"] helper = x", "credential.helper"),
         ] {
-            assert_eq!(plain(text.as_bytes(), false), Err(Obeyed::Setting(name.to_owned())), "{text}");
+            assert_eq!(plain(text.as_bytes(), |_| false), Err(Obeyed::Setting(name.to_owned())), "{text}");
         }
         for text in [
             "[core]\n bare = fal\\\nse\n",
@@ -199,8 +231,8 @@ mod tests {
             "\u{feff}\u{feff}[core]\n= x",
             "[a \"b\nc\"]",
         ] {
-            assert_eq!(plain(text.as_bytes(), false), Err(Obeyed::Unclear), "{text}");
+            assert_eq!(plain(text.as_bytes(), |_| false), Err(Obeyed::Unclear), "{text}");
         }
-        assert_eq!(plain(b"[core]\n bare = \xff", false), Err(Obeyed::Unclear));
+        assert_eq!(plain(b"[core]\n bare = \xff", |_| false), Err(Obeyed::Unclear));
     }
 }

@@ -19,6 +19,9 @@ impl Eval<'_> {
         } else {
             self.lookup(&param.name, key.as_ref())
         };
+        if !param.indirect {
+            self.outside_read(&param.name, known.is_some());
+        }
         let list = param.name == "@" || param.name.ends_with("[@]");
         let star = param.name == "*" || param.name.ends_with("[*]");
         let mut values = self.operated(param, known, alone, list || star);
@@ -149,6 +152,15 @@ impl Eval<'_> {
         fields.iter().map(one).collect::<Option<Fields>>().unwrap_or_else(unknown)
     }
 
+    /// Notes that a value from outside the line is read, where it may be one.
+    fn outside_read(&mut self, name: &str, assigned: bool) {
+        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let named = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(letter);
+        if named && (!assigned || self.unsure.contains(name)) {
+            self.variable_read(name);
+        }
+    }
+
     /// An offset or a length, when it is a plain number.
     fn integer(&mut self, parts: &[RawPart]) -> Option<i64> {
         let text = self.expand_text(parts);
@@ -174,8 +186,15 @@ impl Eval<'_> {
                 literal(&text).and_then(|name| match name.strip_suffix(']').and_then(|it| it.split_once('[')) {
                     Some((name, "@" | "*")) => self.lookup(&format!("{name}[@]"), None),
                     Some((name, key)) => self.lookup(name, Some(&vec![Part::Text(key.to_owned())])),
-                    None => self.lookup(&name, None),
+                    None => {
+                        let held = self.lookup(&name, None);
+                        self.outside_read(&name, held.is_some());
+                        held
+                    }
                 });
+            if literal(&text).is_none() {
+                self.variable_read("");
+            }
             out.extend(found.unwrap_or_else(|| vec![unknown()]));
         }
         out

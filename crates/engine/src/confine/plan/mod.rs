@@ -4,17 +4,18 @@
 //! themselves. Refuses a disk too large to look at. Invariant: a place is never given more than every policy gives it; what no
 //! kernel can hold stands in [`Said::advised`].
 
+mod keep;
+
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use writ_core::{Digest, json};
 use writ_policy::{POLICY_NAMES, Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
-use super::places::{HANDED_IN, KEPT, KEPT_IF_THERE, SECRETS, SYSTEM, TOOLS};
-use super::tracked::Git;
+use super::begun::Begun;
+use super::places::{HANDED_IN, SECRETS, SYSTEM, TOOLS};
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
 const ANY_NAME: &str = "\u{1}writ";
@@ -40,6 +41,8 @@ pub struct Ground<'a> {
     pub search: &'a [PathBuf],
     /// Whether a human lets it use what the policies leave to them.
     pub approved: bool,
+    /// Which repositories were there when the session began; without it, all were.
+    pub begun: Option<&'a Begun>,
 }
 
 /// A plan, and what it leaves to reading command lines.
@@ -175,22 +178,15 @@ impl Walk<'_> {
         }
         let git = folder.join(".git");
         if let Ok(found) = git.symlink_metadata() {
-            self.repository(&git, found.is_dir(), own)?;
+            if self.was_there(&git) {
+                self.repository(&git, found.is_dir(), own)?;
+            }
             if own != Reach::Denied {
                 self.hide_objects(&git)?;
             }
         }
         if own == Reach::Write {
-            let at_home = self.home().is_some_and(|home| folder == Path::new(home));
-            for (name, also_absent) in
-                KEPT.iter().map(|name| (name, depth == 0)).chain(KEPT_IF_THERE.iter().map(|name| (name, at_home)))
-            {
-                let path = folder.join(name.trim_end_matches('/'));
-                // Names that are not there yet are kept at the top.
-                if also_absent || path.symlink_metadata().is_ok() {
-                    self.confinement.read_only.push(host(&folder.join(name))?);
-                }
-            }
+            self.keep_names(folder, depth == 0)?;
         }
         let alike = self.is_alike(folder);
         if alike && (!self.may_hold_repositories(own) || depth > DEEPEST) {
@@ -230,67 +226,10 @@ impl Walk<'_> {
                 self.give(&path, reach)?;
             }
         }
-        if of_git == 3 && self.may_hold_repositories(own) {
+        if of_git == 3 && self.may_hold_repositories(own) && self.was_there(folder) {
             // A repository without a work tree.
-            for path in super::git::kept(folder, self.home().map(Path::new)) {
-                self.confinement.read_only.push(host(&path)?);
-            }
+            self.keep(folder)?;
         }
-        Ok(())
-    }
-
-    /// A nested repository's hooks run outside, whoever wrote them.
-    const fn may_hold_repositories(&self, own: Reach) -> bool {
-        matches!(own, Reach::Write)
-    }
-
-    /// Git's own files: it works in them, and what it runs or obeys is kept.
-    fn repository(&mut self, git: &Path, is_folder: bool, around: Reach) -> Result<(), PlanError> {
-        if self.most < Reach::Write {
-            return Ok(());
-        }
-        if !is_folder {
-            self.confinement.read_only.push(host(git)?);
-            for folder in Git::of(git).iter().flat_map(Git::folders) {
-                for path in super::git::kept(folder, self.home().map(Path::new)) {
-                    self.confinement.read_only.push(host(&path)?);
-                }
-            }
-            return Ok(());
-        }
-        match around {
-            Reach::Read => self.confinement.writable.push(host(git)?),
-            Reach::Unnamed if self.below(git) == Reach::Write => self.confinement.writable.push(host(git)?),
-            // What git does not see it takes for removed: it would record that.
-            Reach::Unnamed => {
-                self.confinement.readable.push(host(git)?);
-                self.confinement.read_only.push(host(git)?);
-            }
-            Reach::Write | Reach::Denied => {}
-        }
-        for path in super::git::kept(git, self.home().map(Path::new)) {
-            self.confinement.read_only.push(host(&path)?);
-        }
-        Ok(())
-    }
-
-    /// What git keeps of a file that is denied is denied too, and its objects cannot be told apart.
-    fn hide_objects(&mut self, git: &Path) -> Result<(), PlanError> {
-        let (layers, work) = (self.ground.layers, git.parent().unwrap_or(git));
-        let Some(found) = Git::of(git).filter(|_| layers.iter().any(|policy| policy.hides_files())) else {
-            return Ok(());
-        };
-        let policies: Vec<Digest> = layers.iter().map(|policy| policy.digest()).collect();
-        let policies = Digest::of(json::to_canonical(&(policies, self.ground.approved, self.home())).as_bytes());
-        let is_denied = |path: &str| self.reach(&work.join(path)) == Reach::Denied;
-        let Some(file) = found.denied(self.ground.state, policies, is_denied) else { return Ok(()) };
-        for objects in found.objects() {
-            let help = "stop tracking it, or take it back with `!` in the rule's list";
-            self.said.hidden.push(format!("{}: git tracks `{file}`, which is denied: {help}", objects.display()));
-            self.confinement.masked.push(host(&objects)?);
-        }
-        // Else the next plan would be made from what a call wrote there.
-        self.confinement.read_only.push(host(&found.index())?);
         Ok(())
     }
 

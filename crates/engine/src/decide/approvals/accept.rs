@@ -1,0 +1,49 @@
+//! A human's word about the policy of a running session: it governs as it is now, or none does.
+
+use serde::Serialize;
+use writ_core::{Digest, SessionId, Timestamp};
+use writ_store::Store;
+
+use super::ApprovalError;
+use crate::Home;
+use crate::governing::in_force::{self, PolicyRef};
+use crate::governing::{self, Governing, Trust, kept};
+use crate::session::{Session, SessionError};
+
+/// What the row of an accepted policy says.
+#[derive(Serialize)]
+struct Accepted {
+    /// Digest of the file that was accepted before.
+    from: Digest,
+}
+
+/// Accepts the policy as it stands now for a running session.
+pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, ApprovalError> {
+    let mut session = Session::resume(store, id, home, Timestamp::now())?;
+    let policy = session.state.policy.clone().ok_or(SessionError::Ungoverned)?;
+    let path = policy.path;
+    let governing = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(SessionError::from)?;
+    session.keep_policy(&governing)?;
+    let repository = in_force::repository(policy_root(&governing));
+    let whole = kept::whole(&governing);
+    store.keep_accepted(repository, Digest::of(&whole), &whole)?;
+    store.settle(repository)?;
+    session.state.policy = Some(PolicyRef::to(&governing));
+    // What was approved was approved under the policy before.
+    session.state.grants.clear();
+    session.state.forget_limits();
+    session.state.relabel();
+    (session.state.told, session.state.pending) = (None, false);
+    let draft = session.event("policy-accepted", Accepted { from: policy.file });
+    session.append(draft)?;
+    Ok(governing)
+}
+
+/// Settles that a policy that governed here is gone: new sessions run without one.
+pub fn accept_none(store: &Store, cwd: &std::path::Path) -> Result<(), ApprovalError> {
+    Ok(store.settle(in_force::repository(cwd))?)
+}
+
+fn policy_root(governing: &Governing) -> &std::path::Path {
+    governing.path.parent().unwrap_or(std::path::Path::new("/"))
+}

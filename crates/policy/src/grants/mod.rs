@@ -1,0 +1,203 @@
+//! What `grants` names: secrets, APIs and storage that an agent may or must not use.
+//!
+//! Owns the patterns and what each matches; finds nothing in a call itself. Refuses to guess: a pattern of no known shape matches
+//! nothing and is told as not enforced. Invariant: a last `*` takes everything behind it, any other stays between slashes.
+//! Page: `spec/grants.md`.
+
+mod known;
+
+use serde::{Deserialize, Serialize};
+use writ_core::json::Value;
+
+use crate::glob::Glob;
+use crate::rules::{PathRule, Reading};
+
+pub use known::{is_secret_file, is_secret_variable, keeps_secrets};
+
+/// A kind of resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// `env:NAME`, `file:PATH`, `vault:PATH`.
+    Secrets,
+    /// `https://host/path`.
+    Apis,
+    /// `s3://bucket/key`.
+    Storage,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Secrets, Self::Apis, Self::Storage];
+
+    /// The member's name.
+    pub const fn member(self) -> &'static str {
+        match self {
+            Self::Secrets => "secrets",
+            Self::Apis => "apis",
+            Self::Storage => "storage",
+        }
+    }
+}
+
+/// What a policy grants.
+#[derive(Clone, Debug, Default)]
+pub struct Grants {
+    secrets: Lists,
+    apis: Lists,
+    storage: Lists,
+    /// Entries of `deny` that can match nothing.
+    pub matchless: Vec<String>,
+}
+
+/// One member's lists.
+#[derive(Clone, Debug, Default)]
+pub struct Lists {
+    /// Nothing else may be used; `None` where nothing is said.
+    pub allow: Option<Vec<Pattern>>,
+    /// What must not be used.
+    pub deny: Vec<Pattern>,
+}
+
+impl Lists {
+    /// Whether anything is ruled.
+    pub const fn any(&self) -> bool {
+        self.allow.is_some() || !self.deny.is_empty()
+    }
+}
+
+/// An entry.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// Its JSON pointer.
+    pub pointer: String,
+    text: String,
+    matches: Matches,
+}
+
+#[derive(Clone, Debug)]
+enum Matches {
+    /// A text in segments; the second is the folder that a last `*` stands in.
+    Text(Glob, Option<Glob>),
+    /// A path: files are the world's, not a text.
+    File(PathRule),
+}
+
+impl Pattern {
+    /// Compiles one entry; `None` where it is of no known shape.
+    pub fn parse(kind: Kind, pointer: String, text: &str, root: &str, reading: Reading) -> Option<Self> {
+        let text = match kind {
+            Kind::Secrets => {
+                let (source, place) = text.split_once(':')?;
+                if source == "file" {
+                    let rule =
+                        PathRule::parse(pointer.clone(), place, root, reading).ok().filter(|rule| !rule.negated)?;
+                    return Some(Self { pointer, text: text.to_owned(), matches: Matches::File(rule) });
+                }
+                let known = matches!(source, "env" | "vault") && !place.is_empty();
+                known.then(|| format!("{source}:{}", place.trim_start_matches('/')))?
+            }
+            Kind::Apis if !text.contains("://") => lowered(&format!("https://{text}")),
+            Kind::Apis | Kind::Storage => lowered(text.split_once("://").map(|_| text)?),
+        };
+        // A host alone means all of it.
+        let whole = kind != Kind::Secrets
+            && text.split_once("://").is_some_and(|(_, rest)| !rest.trim_end_matches('/').contains('/'));
+        let text = if whole { format!("{}/*", text.trim_end_matches('/')) } else { text };
+        let stem = text.strip_suffix("/**").or_else(|| text.strip_suffix("/*"));
+        let glob = Glob::parse(&stem.map_or_else(|| text.clone(), |stem| format!("{stem}/**"))).ok()?;
+        let stem = stem.map(Glob::parse).transpose().ok()?;
+        Some(Self { pointer, text, matches: Matches::Text(glob, stem) })
+    }
+
+    /// Its first segment.
+    pub fn first(&self) -> &str {
+        self.text.split('/').next().unwrap_or_default()
+    }
+
+    /// Whether it names exactly this.
+    pub fn matches(&self, text: &str) -> bool {
+        match &self.matches {
+            Matches::Text(glob, stem) => glob.matches(text) || stem.as_ref().is_some_and(|stem| stem.matches(text)),
+            Matches::File(_) => false,
+        }
+    }
+
+    /// Whether something that begins with these segments may be named.
+    pub fn may_match_below(&self, start: &str) -> bool {
+        match &self.matches {
+            Matches::Text(glob, _) => self.matches(start) || glob.leads_through(start),
+            Matches::File(_) => false,
+        }
+    }
+
+    /// Whether everything is named that begins with these segments.
+    pub fn covers_below(&self, start: &str) -> bool {
+        matches!(&self.matches, Matches::Text(glob, _) if glob.covers_below(start))
+    }
+
+    /// The path that it is, where it names files.
+    pub const fn file(&self) -> Option<&PathRule> {
+        match &self.matches {
+            Matches::File(rule) => Some(rule),
+            Matches::Text(..) => None,
+        }
+    }
+}
+
+/// Scheme and host in lower case.
+fn lowered(text: &str) -> String {
+    let host = text.find("://").map_or(0, |at| at + 3);
+    let end = text.get(host..).and_then(|rest| rest.find('/')).map_or(text.len(), |at| host + at);
+    let (front, back) = (text.get(..end).unwrap_or_default(), text.get(end..).unwrap_or_default());
+    format!("{}{back}", front.to_ascii_lowercase())
+}
+
+impl Grants {
+    /// Reads the member. What is no glob is said by `semantics`.
+    pub(crate) fn read(document: &Value, root: &str) -> Self {
+        let mut out = Self::default();
+        for kind in Kind::ALL {
+            let member = document.get("grants").and_then(|grants| grants.get(kind.member()));
+            let mut list = |name: &str, reading| {
+                let items = member?.get(name)?.as_array()?;
+                let mut patterns = Vec::new();
+                for (at, item) in items.iter().enumerate() {
+                    let pointer = format!("/grants/{}/{name}/{at}", kind.member());
+                    match Pattern::parse(kind, pointer.clone(), item.as_str()?, root, reading) {
+                        Some(pattern) => patterns.push(pattern),
+                        None if name == "deny" => out.matchless.push(pointer),
+                        None => {}
+                    }
+                }
+                Some(patterns)
+            };
+            let allow = list("allow", Reading::Narrow);
+            let lists = Lists { allow, deny: list("deny", Reading::Wide).unwrap_or_default() };
+            match kind {
+                Kind::Secrets => out.secrets = lists,
+                Kind::Apis => out.apis = lists,
+                Kind::Storage => out.storage = lists,
+            }
+        }
+        out
+    }
+
+    /// What is said of a kind.
+    pub const fn of(&self, kind: Kind) -> &Lists {
+        match kind {
+            Kind::Secrets => &self.secrets,
+            Kind::Apis => &self.apis,
+            Kind::Storage => &self.storage,
+        }
+    }
+
+    /// Whether anything is ruled.
+    pub const fn any(&self) -> bool {
+        self.secrets.any() || self.apis.any() || self.storage.any()
+    }
+
+    /// The files that must not be used.
+    pub(crate) fn denied_files(&self) -> impl Iterator<Item = &PathRule> {
+        self.secrets.deny.iter().filter_map(Pattern::file)
+    }
+}

@@ -1,0 +1,389 @@
+//! What a call would use of secrets, APIs and storage, against `grants`.
+//!
+//! Owns where such resources show: variables that a line reads, commands that print them all, `vault`'s paths, URLs of any tool. Keeps
+//! only what a rule objects to (R8): never a variable's value, a URL's path or query. Invariant: what is not fully known is
+//! held against every rule that it may break. Page: `spec/grants.md`.
+
+use writ_core::{Span, secret};
+use writ_shell::{Access, Analysis, Command, NetTarget, Part, Word};
+
+use super::Survey;
+use super::web::Web;
+use crate::facts::{Host, PathFact, PathKind, ResourceFact};
+use crate::grants::{Kind, Pattern, is_secret_file, is_secret_variable, keeps_secrets};
+use crate::url;
+
+/// Schemes of stores, beside those that patterns name.
+const STORES: [&str; 14] =
+    ["s3", "s3a", "s3n", "gs", "gcs", "az", "abfs", "abfss", "wasb", "wasbs", "r2", "b2", "oss", "hdfs"];
+
+/// A resource that a call would use.
+pub(super) struct Resource<'a> {
+    pub kind: Kind,
+    /// The ways to write it, each in segments.
+    pub spellings: &'a [String],
+    /// More ways, which count for what forbids alone.
+    pub wide: &'a [String],
+    /// More follows that is not known.
+    pub open: bool,
+    /// Whether one spelling in `allow` is enough.
+    pub any: bool,
+    /// What facts and answers call it.
+    pub shown: &'a str,
+}
+
+impl Survey<'_> {
+    /// Holds a resource against its lists, and keeps what they object to.
+    pub(super) fn resource(&mut self, resource: &Resource<'_>, span: Option<Span>) {
+        let Resource { kind, spellings, wide, open, any, shown } = *resource;
+        self.label_resource(kind, |pattern| {
+            let mut all = spellings.iter().chain(wide);
+            if open {
+                return all.any(|text| pattern.may_match_below(text)).then_some(false);
+            }
+            all.any(|text| pattern.matches(text)).then_some(true)
+        });
+        let lists = self.policy.grants.of(kind);
+        let named = |pattern: &Pattern| {
+            let mut all = spellings.iter().chain(wide);
+            if !open {
+                return all.any(|text| pattern.matches(text)).then(|| (pattern.pointer.clone(), true));
+            }
+            let sure = all.clone().any(|text| pattern.covers_below(text));
+            (sure || all.any(|text| pattern.may_match_below(text))).then(|| (pattern.pointer.clone(), sure))
+        };
+        let hits: Vec<(String, bool)> = lists.deny.iter().filter_map(named).collect();
+        let covers = |pattern: &Pattern| {
+            let one = |text: &String| if open { pattern.covers_below(text) } else { pattern.matches(text) };
+            if any { spellings.iter().any(one) } else { spellings.iter().all(one) }
+        };
+        let allow = lists.allow.as_deref();
+        let refused = allow.is_some_and(|allow| !allow.iter().any(covers));
+        let perhaps = open
+            && allow
+                .is_some_and(|allow| allow.iter().any(|rule| spellings.iter().any(|text| rule.may_match_below(text))));
+        self.object(kind, shown, span, hits, refused, perhaps);
+    }
+
+    fn object(
+        &mut self,
+        kind: Kind,
+        shown: &str,
+        span: Option<Span>,
+        hits: Vec<(String, bool)>,
+        refused: bool,
+        perhaps: bool,
+    ) {
+        if hits.is_empty() && !refused {
+            return;
+        }
+        let name = secret::mask(shown).into_owned();
+        let fact = ResourceFact { grant: kind, name, span, hits, refused, perhaps };
+        if !self.facts.resources.contains(&fact) {
+            self.facts.resources.push(fact);
+        }
+    }
+
+    fn looks_for_resources(&self) -> bool {
+        self.policy.grants.any() || self.policy.flow.any()
+    }
+
+    /// Everything that a shell line would use.
+    pub(super) fn line_resources(&mut self, analysis: &Analysis) {
+        if !self.looks_for_resources() {
+            return;
+        }
+        for variable in &analysis.variables {
+            self.variable(&variable.name, Some(variable.span), true);
+        }
+        for command in &analysis.commands {
+            self.command_resources(command);
+        }
+        for net in &analysis.nets {
+            match &net.target {
+                NetTarget::Url(word) => self.url_word(word, net.span),
+                NetTarget::Host(word) => self.host_alone(word.literal().as_deref(), Some(net.span)),
+                NetTarget::Unknown => self.host_alone(None, Some(net.span)),
+            }
+        }
+    }
+
+    /// A variable that is read; the empty name is one that is not known, `*` all of them.
+    fn variable(&mut self, name: &str, span: Option<Span>, sure: bool) {
+        let lists = self.policy.grants.of(Kind::Secrets);
+        if !lists.any() && !self.policy.flow.any() {
+            return;
+        }
+        let bound = self.policy.sandbox().secrets.bind.iter().any(|secret| secret.name == name);
+        if bound && self.policy.confine().is_some() {
+            // It holds a placeholder.
+            return;
+        }
+        let unknown = name.is_empty();
+        let text = format!("env:{name}");
+        let about = |pattern: &&Pattern| match name {
+            "*" | "" => pattern.first().starts_with("env:"),
+            _ => pattern.matches(&text),
+        };
+        self.label_resource(Kind::Secrets, |pattern| about(&pattern).then_some(sure && !unknown));
+        let hits: Vec<_> =
+            lists.deny.iter().filter(about).map(|rule| (rule.pointer.clone(), sure && !unknown)).collect();
+        let whole =
+            |pattern: &Pattern| if name == "*" || unknown { pattern.matches("env:*") } else { pattern.matches(&text) };
+        let secret = name == "*" || unknown || is_secret_variable(name);
+        let refused = secret && lists.allow.as_deref().is_some_and(|allow| !allow.iter().any(whole));
+        let shown = if unknown { "env:…" } else { text.as_str() };
+        self.object(Kind::Secrets, shown, span, hits, refused, unknown || !sure);
+    }
+
+    fn command_resources(&mut self, command: &Command) {
+        let texts: Vec<Option<String>> = command.words.iter().map(Word::literal).collect();
+        let program = texts.first().and_then(Option::as_deref).unwrap_or_default();
+        let program = program.rsplit('/').next().unwrap_or_default();
+        let span = Some(command.span);
+        let arguments = texts.get(1..).unwrap_or_default();
+        let given = |flags: &[&str]| arguments.iter().flatten().any(|text| flags.contains(&text.as_str()));
+        let operands: Vec<&str> =
+            arguments.iter().flatten().map(String::as_str).filter(|text| !text.starts_with('-')).collect();
+        match program {
+            "printenv" if !operands.is_empty() => operands.iter().for_each(|name| self.variable(name, span, true)),
+            // What it runs is a command of its own; that it sets something prints nothing.
+            "env" if operands.iter().any(|text| !text.contains('=')) => {}
+            "env" | "printenv" => self.variable("*", span, true),
+            "set" if arguments.is_empty() => self.variable("*", span, true),
+            "export" | "declare" | "typeset" | "readonly" if operands.is_empty() => self.variable("*", span, true),
+            "declare" | "typeset" | "export" if given(&["-p"]) => {
+                operands.iter().for_each(|name| self.variable(name, span, true));
+            }
+            "envsubst" => self.variable("*", span, false),
+            "vault" => self.vault(arguments, span),
+            "aws" if given(&["s3api"]) => self.bucket(&texts, span),
+            _ => {}
+        }
+        if reads_variables(program, &texts) {
+            self.variable("*", span, false);
+        }
+        for word in command.words.get(1..).unwrap_or_default() {
+            self.word_resources(word, command.span);
+        }
+    }
+
+    /// Names of variables and URLs of stores inside an argument.
+    fn word_resources(&mut self, word: &Word, span: Span) {
+        let texts = word.parts.iter().map(|part| match part {
+            Part::Text(text) | Part::Glob(text) => text.as_str(),
+            Part::Unknown(_) => "\u{1}",
+        });
+        let text: String = texts.collect();
+        for piece in text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | '(' | ')' | ';')) {
+            if piece.split_once("://").is_some_and(|(scheme, _)| self.is_store(scheme)) {
+                self.url_text(piece, Some(span));
+            }
+        }
+        if !self.policy.grants.of(Kind::Secrets).any() && !self.policy.flow.any() {
+            return;
+        }
+        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let upper = |name: &&str| {
+            name.len() > 2
+                && name.bytes().any(|c| c.is_ascii_uppercase())
+                && !name.bytes().any(|c| c.is_ascii_lowercase())
+        };
+        for name in text.split(|c: char| !letter(c)).filter(upper) {
+            // Another program may read it: `awk 'ENVIRON["X"]'`, `docker run -e X`. In a longer text only what is forbidden counts.
+            let alone = name == text && is_secret_variable(name);
+            let text = format!("env:{name}");
+            let deny = &self.policy.grants.of(Kind::Secrets).deny;
+            if alone || deny.iter().any(|rule| rule.matches(&text)) || self.is_labelled_variable(&text) {
+                self.variable(name, Some(span), false);
+            }
+        }
+    }
+
+    fn is_store(&self, scheme: &str) -> bool {
+        let scheme = scheme.to_ascii_lowercase();
+        let lists = self.policy.grants.of(Kind::Storage);
+        let named = |pattern: &Pattern| pattern.may_match_below(&format!("{scheme}:"));
+        let plain = !matches!(scheme.as_str(), "http" | "https" | "file" | "ssh" | "git");
+        (lists.any() || self.policy.flow.any())
+            && plain
+            && (STORES.contains(&scheme.as_str()) || lists.deny.iter().chain(lists.allow.iter().flatten()).any(named))
+    }
+
+    /// `aws s3api --bucket B --key K`
+    fn bucket(&mut self, texts: &[Option<String>], span: Option<Span>) {
+        let value = |flag: &str| {
+            let joined =
+                texts.iter().flatten().find_map(|text| text.strip_prefix(flag)?.strip_prefix('=').map(str::to_owned));
+            let next = || {
+                let at = texts.iter().position(|text| text.as_deref() == Some(flag))?;
+                texts.get(at + 1).cloned().flatten()
+            };
+            joined.or_else(next)
+        };
+        let text = match (value("--bucket"), value("--key")) {
+            (Some(bucket), Some(key)) => format!("s3://{bucket}/{key}"),
+            (Some(bucket), None) => format!("s3://{bucket}/\u{1}"),
+            (None, _) => "s3://\u{1}".to_owned(),
+        };
+        self.url_text(&text, span);
+    }
+
+    fn url_word(&mut self, word: &Word, span: Span) {
+        let texts = word.parts.iter().map(|part| match part {
+            Part::Text(text) | Part::Glob(text) => text.as_str(),
+            Part::Unknown(_) => "\u{1}",
+        });
+        let text: String = texts.collect();
+        self.url_text(&text, Some(span));
+    }
+
+    /// A URL; U+0001 stands for what is not known of it.
+    pub(super) fn url_text(&mut self, text: &str, span: Option<Span>) {
+        if !self.looks_for_resources() {
+            return;
+        }
+        let text =
+            if text.contains("://") { text.to_owned() } else { format!("https://{}", text.trim_start_matches('/')) };
+        // What is known of it ends at the last whole segment before what is not.
+        let (known, open) = match text.split_once('\u{1}') {
+            None => (text.as_str(), false),
+            Some((known, _)) => (known.rsplit_once('/').map_or("", |(folder, _)| folder), true),
+        };
+        let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+        let Some((_, rest)) = known.split_once("://").filter(|(_, rest)| !rest.is_empty()) else {
+            if !self.is_store(&scheme) {
+                return self.host_alone(None, span);
+            }
+            let (spellings, shown) = ([format!("{scheme}:")], format!("{scheme}://…"));
+            let resource = Resource {
+                kind: Kind::Storage,
+                spellings: &spellings,
+                wide: &[],
+                open: true,
+                any: false,
+                shown: &shown,
+            };
+            return self.resource(&resource, span);
+        };
+        if self.is_store(&scheme) {
+            let shown = format!("{scheme}://{}", rest.split('/').next().unwrap_or_default());
+            let spellings = [format!("{scheme}://{}", rest.split(['?', '#']).next().unwrap_or_default())];
+            let resource =
+                Resource { kind: Kind::Storage, spellings: &spellings, wide: &[], open, any: false, shown: &shown };
+            return self.resource(&resource, span);
+        }
+        if !matches!(scheme.as_str(), "http" | "https" | "ws" | "wss") {
+            return;
+        }
+        let Some(web) = Web::read(known) else {
+            // Read in different ways: it may be any.
+            return self.host_alone(None, span);
+        };
+        let stored = self.stored(&web, open, span);
+        if !stored {
+            let (spellings, wide, shown) = (web.spellings(), web.wide(), web.shown());
+            let resource =
+                Resource { kind: Kind::Apis, spellings: &spellings, wide: &wide, open, any: false, shown: &shown };
+            self.resource(&resource, span);
+        }
+        if let Some(path) = web.path.strip_prefix("/v1/").filter(|_| !open) {
+            let lists = self.policy.grants.of(Kind::Secrets);
+            let path = path.to_owned();
+            let denied = lists.deny.iter().any(|rule| rule.matches(&format!("vault:{path}")));
+            if web.is_vault() {
+                self.vault_path(&path, false, span);
+            } else if denied {
+                let text = format!("vault:{path}");
+                let hits = lists
+                    .deny
+                    .iter()
+                    .filter(|rule| rule.matches(&text))
+                    .map(|rule| (rule.pointer.clone(), false))
+                    .collect();
+                self.object(Kind::Secrets, &text, span, hits, false, true);
+            }
+        }
+    }
+
+    /// The same of a store that is spoken to over the web. Says whether what is granted of storage names it.
+    fn stored(&mut self, web: &Web, open: bool, span: Option<Span>) -> bool {
+        let lists = self.policy.grants.of(Kind::Storage);
+        let Some(store) = web.store().filter(|_| lists.any() || self.policy.flow.any()) else { return false };
+        let allow = lists.allow.as_deref();
+        let spellings = [vec![store.clone()], web.spellings()].concat();
+        let covers = |pattern: &Pattern| {
+            spellings.iter().any(|text| if open { pattern.covers_below(text) } else { pattern.matches(text) })
+        };
+        let granted = allow.is_some_and(|allow| allow.iter().any(covers));
+        let shown = store.split('/').take(3).collect::<Vec<_>>().join("/");
+        let resource =
+            Resource { kind: Kind::Storage, spellings: &spellings, wide: &[], open, any: true, shown: &shown };
+        self.resource(&resource, span);
+        granted
+    }
+
+    /// A host that is contacted without a URL: what of it is used is not known. Only hosts that a pattern names count; where the host is not known
+    /// either, all do.
+    fn host_alone(&mut self, host: Option<&str>, span: Option<Span>) {
+        let lists = self.policy.grants.of(Kind::Apis);
+        let mut rules = lists.deny.iter().chain(lists.allow.iter().flatten());
+        let Some(host) = host else {
+            let hits: Vec<_> = lists.deny.iter().map(|rule| (rule.pointer.clone(), false)).collect();
+            let refused = lists.allow.is_some();
+            return self.object(Kind::Apis, "…", span, hits, refused, true);
+        };
+        let Host::Name(name) = url::read_host(host) else { return };
+        let text = format!("https://{name}");
+        let named =
+            |rule: &Pattern| [text.clone(), format!("http://{name}")].iter().any(|text| rule.may_match_below(text));
+        if rules.any(named) {
+            let wide = [format!("http://{name}")];
+            let resource =
+                Resource { kind: Kind::Apis, spellings: &[text], wide: &wide, open: true, any: true, shown: &name };
+            self.resource(&resource, span);
+        }
+    }
+
+    /// Files that are known to hold secrets, where only some may be used; and the variables of a process, which lie in a file too.
+    pub(super) fn file_resources(&mut self) {
+        let lists = self.policy.grants.of(Kind::Secrets);
+        if !lists.any() && !self.policy.flow.any() {
+            return;
+        }
+        let home = self.setting.home.as_deref();
+        let facts: Vec<PathFact> =
+            self.facts.paths.iter().filter(|fact| fact.access >= Access::Read).cloned().collect();
+        for fact in facts {
+            let environ = |path: &str| path.starts_with("/proc/") && path.ends_with("/environ");
+            if environ(&fact.written) || environ(&fact.resolved) {
+                self.variable("*", fact.span, true);
+            }
+            if lists.allow.is_none() || matches!(fact.kind, PathKind::Mentioned | PathKind::Text | PathKind::Listing) {
+                continue;
+            }
+            let sure = matches!(
+                fact.kind,
+                PathKind::Named | PathKind::Found | PathKind::Stored | PathKind::Copied | PathKind::Glob
+            );
+            let known = is_secret_file(&fact.resolved, home) || is_secret_file(&fact.written, home);
+            let below = fact.tree && keeps_secrets(&fact.resolved, home);
+            let free = matches!(fact.kind, PathKind::Open | PathKind::Any) && fact.written.starts_with("/**");
+            let named = |pattern: &Pattern| pattern.file().is_some_and(|rule| rule.matches(&fact.resolved, home));
+            if (known || below || free) && !lists.allow.iter().flatten().any(named) {
+                let shown = if free { "file:…".to_owned() } else { format!("file:{}", fact.resolved) };
+                self.object(Kind::Secrets, &shown, fact.span, Vec::new(), true, !(sure && known));
+            }
+        }
+    }
+}
+
+/// Whether an interpreter's own code asks for variables, which need no name there.
+fn reads_variables(program: &str, words: &[Option<String>]) -> bool {
+    const PROGRAMS: [&str; 12] =
+        ["python", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua", "awk", "gawk", "jq"];
+    const SIGNS: [&str; 7] = ["environ", "getenv", "process.env", "ENV", "env.", "$__env", "Deno.env"];
+    let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let asks = |text: &String| SIGNS.iter().any(|sign| text.contains(sign)) || text == "env";
+    (PROGRAMS.contains(&plain) || program.ends_with("awk")) && words.iter().skip(1).flatten().any(asks)
+}

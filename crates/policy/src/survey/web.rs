@@ -1,0 +1,78 @@
+//! Web addresses as patterns of `grants` see them.
+
+use crate::facts::Host;
+use crate::url;
+
+/// A web address as patterns see it.
+#[derive(Clone)]
+pub(super) struct Web {
+    scheme: String,
+    host: String,
+    /// With `.` and `..` folded.
+    pub path: String,
+    port: Option<u16>,
+}
+
+impl Web {
+    /// Reads one; `None` where servers and programs may read it in different ways.
+    pub fn read(text: &str) -> Option<Self> {
+        let read = ::url::Url::parse(text).ok()?;
+        let Host::Name(host) = url::read_host(read.host_str()?) else { return None };
+        let path = read.path();
+        // An encoded slash is one to some servers, and a letter to others.
+        if ["%2f", "%5c", "%2e"].iter().any(|sign| path.to_ascii_lowercase().contains(sign)) || path.contains("//") {
+            return None;
+        }
+        Some(Self { scheme: read.scheme().to_owned(), host, path: path.to_owned(), port: read.port() })
+    }
+
+    /// As it is, and with `%xx` read; the web's schemes are one to patterns.
+    pub fn spellings(&self) -> Vec<String> {
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        let scheme = match self.scheme.as_str() {
+            "ws" => "http",
+            "wss" => "https",
+            other => other,
+        };
+        let whole = |path: &str| format!("{scheme}://{}{port}{path}", self.host);
+        let decoded = url::percent_decoded(&self.path).filter(|path| *path != self.path);
+        std::iter::once(whole(&self.path)).chain(decoded.map(|path| whole(&path))).collect()
+    }
+
+    /// With any of the web's schemes, and without its port: what forbids it in one of these forbids it.
+    pub fn wide(&self) -> Vec<String> {
+        let schemes = ["http", "https"].map(|scheme| Self { scheme: scheme.to_owned(), ..self.clone() });
+        let bare = schemes.clone().map(|web| Self { port: None, ..web });
+        schemes.iter().chain(&bare).flat_map(Self::spellings).collect()
+    }
+
+    /// Scheme and host.
+    pub fn shown(&self) -> String {
+        format!("{}://{}", self.scheme, self.host)
+    }
+
+    /// Whether a Vault most likely answers there.
+    pub fn is_vault(&self) -> bool {
+        self.port == Some(8200) || self.host.split('.').any(|label| label.contains("vault"))
+    }
+
+    /// The store's own address of an object that is asked for over the web.
+    pub fn store(&self) -> Option<String> {
+        let path = self.path.trim_start_matches('/');
+        let amazon = self.host.strip_suffix(".amazonaws.com");
+        if let Some(front) = amazon {
+            let labels: Vec<&str> = front.split('.').collect();
+            let at = labels.iter().position(|label| *label == "s3" || label.starts_with("s3-"))?;
+            let bucket = labels.get(..at).unwrap_or_default().join(".");
+            return Some(if bucket.is_empty() { format!("s3://{path}") } else { format!("s3://{bucket}/{path}") });
+        }
+        let google = ["storage.googleapis.com", "storage.cloud.google.com"];
+        if google.contains(&self.host.as_str()) {
+            return Some(format!("gs://{path}"));
+        }
+        let bucket = self.host.strip_suffix(".storage.googleapis.com").map(|bucket| format!("gs://{bucket}/{path}"));
+        bucket.or_else(|| {
+            self.host.strip_suffix(".blob.core.windows.net").map(|account| format!("az://{account}/{path}"))
+        })
+    }
+}

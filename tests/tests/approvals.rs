@@ -1,0 +1,212 @@
+//! Calls that wait are listed, and a human's word on them is taken from a human alone: no process below the client, no terminal that
+//! it makes, no other user.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+#[cfg(test)]
+mod terminal;
+#[cfg(test)]
+#[expect(dead_code, reason = "these sessions start in their own ways")]
+mod workplace;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use terminal::{PATH, at_a_terminal};
+use workplace::{SESSION, Workplace};
+
+/// An ordinary user, who has no account.
+const SECOND: &str = "12345";
+const POLICY: &str = r#"{"version":"1.0","name":"ask","tools":{"requireApproval":["Bash:make*"]}}"#;
+
+fn place(name: &str) -> Workplace {
+    let place = Workplace::new(name);
+    fs::write(place.folder.join("repository/.aflock"), POLICY).unwrap();
+    place
+}
+
+fn bash(place: &Workplace, id: &str, line: &str) -> String {
+    let members = format!(r#","tool_name":"Bash","tool_input":{{"command":"{line}"}},"tool_use_id":"{id}""#);
+    place.answer(&place.payload("PreToolUse", &members))
+}
+
+fn is(answer: &str, verdict: &str) -> bool {
+    answer.contains(&format!("\"permissionDecision\":\"{verdict}\""))
+}
+
+fn listed(place: &Workplace) -> Vec<Value> {
+    let output = place.writ(&["approvals", "--format", "json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice::<Value>(&output.stdout).unwrap().as_array().unwrap().clone()
+}
+
+/// The name of the newest call that waits.
+fn name(place: &Workplace) -> String {
+    listed(place).last().unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+fn approvals(place: &Workplace) -> Value {
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    let output = place.writ(&["verify", SESSION, "--format", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = |name: &str| report["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == name).cloned();
+    assert_eq!(found("decisions").unwrap()["outcome"], "passed", "{report}");
+    found("approvals").unwrap()
+}
+
+#[test]
+fn what_waits_is_listed_and_answered_from_another_terminal() {
+    let place = place("listed");
+    assert!(is(&bash(&place, "1", "make all && cat src/notes"), "ask"));
+    assert!(is(&bash(&place, "2", "make clean"), "ask"));
+    let waiting = listed(&place);
+    let [first, second] = waiting.as_slice() else { panic!("{waiting:?}") };
+    assert_eq!((&first["tool"], &first["programs"]), (&"Bash".into(), &serde_json::json!(["make", "cat"])));
+    assert_eq!(first["session"], SESSION);
+    assert!(first["cwd"].as_str().unwrap().ends_with("/repository") && first["ageSeconds"].as_i64().unwrap() < 60);
+    assert_eq!(first["rules"][0], "ask `Bash:make*`, /tools/requireApproval/0");
+    let text = String::from_utf8(place.writ(&["approvals"]).stdout).unwrap();
+    assert!(text.contains("programs  make") && text.contains("s ago") && text.contains("session"), "{text}");
+    // From anywhere: the call's name says which session it is of.
+    let (id, other) = (first["id"].as_str().unwrap(), second["id"].as_str().unwrap());
+    let (done, said) = at_a_terminal(&place, &["env", "-C", "/"], &format!("approve {id} --for 10m"), "");
+    assert!(done && said.contains("as often as it is called"), "{said}");
+    assert!(is(&bash(&place, "3", "make all && cat src/notes"), "allow"));
+    assert!(is(&bash(&place, "4", "make all && cat src/notes"), "allow"));
+    let (done, said) = at_a_terminal(&place, &[], &format!("deny {other} --for session"), "");
+    assert!(done && said.contains("is denied, while the session lasts"), "{said}");
+    assert!(is(&bash(&place, "5", "make clean"), "deny"));
+    assert!(listed(&place).is_empty());
+    let said = String::from_utf8(place.writ(&["approve", "--list"]).stdout).unwrap();
+    assert!(said.contains("as often as called  until") && said.contains("denied  while the session lasts"), "{said}");
+    assert!(at_a_terminal(&place, &[], &format!("approve --revoke {other}"), "").0);
+    assert!(is(&bash(&place, "6", "make clean"), "ask"));
+    let phase = approvals(&place);
+    assert_eq!(phase["outcome"], "passed", "{phase}");
+    assert!(phase["findings"][0].as_str().unwrap().contains("at a terminal older than the session"), "{phase}");
+    for words in [&["approve", "ffff"][..], &["deny", "ffff"], &["approve", id, "--for", "10d"]] {
+        assert!(!place.writ(words).status.success(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_key_of_ones_own_signs() {
+    let place = place("own-key");
+    assert!(is(&bash(&place, "1", "make all"), "ask"));
+    let key = place.folder.join("me.pem");
+    let key = key.to_str().unwrap();
+    assert!(place.writ(&["keys", "generate", key]).status.success());
+    let words = format!("approve {} --key {key}", name(&place));
+    let (done, said) = at_a_terminal(&place, &[], &words, "");
+    assert!(!done && said.contains("writ keys trust"), "{said}");
+    assert!(place.writ(&["keys", "trust", &format!("{key}.pub")]).status.success());
+    assert!(at_a_terminal(&place, &[], &words, "").0);
+    assert!(is(&bash(&place, "2", "make all"), "allow") && is(&bash(&place, "3", "make all"), "ask"));
+    let phase = approvals(&place);
+    assert!(phase["findings"][0].as_str().unwrap().contains("signed by the pinned key"), "{phase}");
+}
+
+/// Everything that an agent can start is below its client, or was not there before the session.
+#[test]
+fn nothing_below_the_client_approves() {
+    let place = place("below");
+    let client = place.folder.join("claude");
+    symlink("/bin/bash", &client).unwrap();
+    assert!(is(&bash(&place, "1", "make all"), "ask"));
+    let name = name(&place);
+    let writ = place.command(&[]);
+    let writ = writ.get_program().to_str().unwrap();
+    // Each in a shell that is called as the client is: it may make terminals, sessions and detached processes.
+    for line in [
+        format!("{writ} approve {name}"),
+        format!("script -qefc '{writ} approve {name}' /dev/null"),
+        format!("script -qefc 'setsid -w {writ} approve {name}' /dev/null"),
+        format!("setsid -w script -qefc '{writ} approve {name}' /dev/null"),
+        format!("setsid -f script -qefc '{writ} approve {name}' /dev/null; sleep 1"),
+        format!("(nohup script -qefc '{writ} approve {name}' /dev/null &) ; sleep 1"),
+        format!("script -qefc 'exec -a human {writ} approve {name}' /dev/null"),
+        format!("echo | {writ} deny {name}"),
+    ] {
+        let mut command = Command::new(&client);
+        command.args(["-c", &format!("{line}; true")]).current_dir(place.folder.join("repository")).env_clear();
+        command.env("PATH", PATH).env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(!text.contains("may run"), "{line}: {text}");
+        assert!(is(&bash(&place, "again", "make all"), "ask"), "{line}: {text}");
+    }
+    // With the right passphrase typed by a program too.
+    assert!(at_a_terminal(&place, &[], "keys approval", "correct horse\ncorrect horse\n").0);
+    let (done, text) = at_a_terminal(&place, &["env", "CLAUDECODE=1"], &format!("approve {name}"), "correct horse\n");
+    assert!(!done && text.contains("an agent's client runs this"), "{text}");
+    let mut shell = Command::new(&client);
+    shell.args(["-c", &format!("echo correct horse | script -qefc '{writ} approve {name}' /dev/null; true")]);
+    shell.current_dir(place.folder.join("repository")).env_clear().env("PATH", PATH).env("HOME", &place.folder);
+    shell.env("WRIT_STATE_DIR", place.folder.join("state"));
+    assert!(!String::from_utf8_lossy(&shell.output().unwrap().stdout).contains("may run"));
+    assert!(is(&bash(&place, "still", "make all"), "ask"));
+}
+
+/// A client whose name nobody knows, and that is older than its session: what it starts is below a process that the session was seen
+/// to be of.
+#[test]
+fn nothing_below_a_client_of_any_name_approves() {
+    let place = place("any-name");
+    let client = place.folder.join("agent");
+    symlink("/bin/bash", &client).unwrap();
+    let call = r#","tool_name":"Bash","tool_input":{"command":"make all"},"tool_use_id":"1""#;
+    fs::write(place.folder.join("start"), place.payload("SessionStart", r#","source":"startup""#)).unwrap();
+    fs::write(place.folder.join("call"), place.payload("PreToolUse", call)).unwrap();
+    let writ = place.command(&[]);
+    let writ = writ.get_program().to_str().unwrap();
+    let line = format!(
+        "sleep 0.2; {writ} hook < ../start > /dev/null; {writ} hook < ../call; \
+         id=$({writ} approvals --format json | sed -n 's/.*\"id\": \"\\(.*\\)\".*/\\1/p'); \
+         script -qefc \"{writ} approve $id\" /dev/null; true"
+    );
+    let mut command = Command::new(&client);
+    command.args(["-c", &line]).current_dir(place.folder.join("repository")).env_clear().env("PATH", PATH);
+    command.env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(is(&text, "ask") && text.contains("the client of this session runs this"), "{text}");
+    let (done, said) = at_a_terminal(&place, &[], &format!("approve {}", name(&place)), "");
+    assert!(done, "a human is beside it: {said}");
+    assert!(is(&bash(&place, "2", "make all"), "allow"));
+    approvals(&place);
+}
+
+/// Another user has neither the record nor the key: not to approve, not to write the rows, not with a key of their own.
+#[test]
+fn a_second_user_approves_nothing() {
+    if !Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n") {
+        return;
+    }
+    let place = place("second");
+    let own = place.folder.join("own");
+    fs::create_dir(&own).unwrap();
+    std::os::unix::fs::chown(&own, Some(12345), Some(12345)).unwrap();
+    // They may write down what their terminal shows.
+    fs::write(place.folder.join("terminal.log"), "").unwrap();
+    std::os::unix::fs::chown(place.folder.join("terminal.log"), Some(12345), Some(12345)).unwrap();
+    assert!(is(&bash(&place, "1", "make all"), "ask"));
+    let name = name(&place);
+    let user = ["setpriv", "--reuid", SECOND, "--regid", SECOND, "--clear-groups", "--"];
+    let (done, text) = at_a_terminal(&place, &user, &format!("approve {name}"), "");
+    assert!(!done && text.contains("Permission denied"), "{text}");
+    let ledger = place.session().join("ledger.jsonl");
+    let (ledger, key) = (ledger.to_str().unwrap(), place.folder.join("state/keys/ledger.pem"));
+    for line in [format!("echo x >> {ledger}"), format!("cat {}", key.display()), format!("cat {ledger}")] {
+        let status = Command::new(user[0]).args(&user[1..]).args(["sh", "-c", &line]).stderr(Stdio::null()).status();
+        assert!(!status.unwrap().success(), "{line}");
+    }
+    // Their own Writ knows of no such call, and its key is no key here.
+    let state = format!("WRIT_STATE_DIR={}", own.display());
+    let (done, text) = at_a_terminal(&place, &[&user[..], &["env", &state]].concat(), &format!("approve {name}"), "");
+    assert!(!done && text.contains("waiting calls of 0 sessions"), "{text}");
+    assert!(is(&bash(&place, "2", "make all"), "ask"));
+    assert!(at_a_terminal(&place, &[], &format!("approve {name}"), "").0, "the human can");
+    assert!(is(&bash(&place, "3", "make all"), "allow"));
+}

@@ -1,0 +1,199 @@
+//! Who an agent is: what is seen of it and what is told, what a policy asks of it, how a sub-agent's chains to its parent's, and what a
+//! verifier finds when any of it is changed.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+#[cfg(test)]
+#[expect(dead_code, reason = "these sessions start in their own ways")]
+mod workplace;
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use workplace::{SESSION, Workplace};
+
+const OPUS: &str = "claude-opus-4-5-20251101";
+
+fn place(name: &str, identity: &Value, more: &Value) -> Workplace {
+    let place = Workplace::new(name);
+    let mut policy = json!({"version": "1.0", "name": "who", "identity": identity});
+    policy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    fs::write(place.folder.join("repository/.aflock"), policy.to_string()).unwrap();
+    place
+}
+
+/// What the client writes down of a message that makes a call.
+fn says(file: &std::path::Path, model: &str, call: &str) {
+    let line = json!({"type": "assistant", "message": {"id": format!("m-{call}"), "model": model,
+        "content": [{"type": "tool_use", "id": call, "name": "Bash", "input": {"command": "ls"}}],
+        "usage": {"input_tokens": 1, "output_tokens": 1}}});
+    let text = fs::read_to_string(file).unwrap_or_default();
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, format!("{text}{line}\n")).unwrap();
+}
+
+fn transcript(place: &Workplace) -> std::path::PathBuf {
+    place.folder.join("repository/none.jsonl")
+}
+
+fn call(place: &Workplace, id: &str, line: &str, more: &str) -> String {
+    let members = format!(r#","tool_name":"Bash","tool_input":{{"command":"{line}"}},"tool_use_id":"{id}"{more}"#);
+    place.answer(&place.payload("PreToolUse", &members))
+}
+
+fn is(answer: &str, verdict: &str) -> bool {
+    answer.contains(&format!("\"permissionDecision\":\"{verdict}\""))
+}
+
+fn phase(place: &Workplace, name: &str) -> Value {
+    let output = place.writ(&["verify", SESSION, "--format", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = report["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == name);
+    found.unwrap_or_else(|| panic!("{name}: {report}")).clone()
+}
+
+fn identities(place: &Workplace) -> Vec<Value> {
+    let output = place.writ(&["identity", SESSION, "--format", "json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice::<Value>(&output.stdout).unwrap().as_array().unwrap().clone()
+}
+
+fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_owned()
+}
+
+#[test]
+fn an_identity_is_made_of_what_is_seen_and_told() {
+    let place = place("parts", &json!({"allowedModels": ["claude-*"]}), &json!({"tools": {"deny": ["WebFetch"]}}));
+    place.start();
+    says(&transcript(&place), OPUS, "1");
+    assert!(!is(&call(&place, "1", "ls", ""), "deny"));
+    let [one] = identities(&place).try_into().unwrap();
+    assert_eq!((&one["agent"], &one["parts"]["model"]), (&json!("main"), &json!(OPUS)));
+    assert_eq!(one["parts"]["environment"]["host"], host());
+    let tools: Vec<&str> = one["parts"]["tools"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(tools, ["Bash", "Edit", "Read", "Search", "Task", "WebSearch", "Write"]);
+    assert_eq!(
+        (&one["standing"]["model"], &one["standing"]["environment.host"]),
+        (&json!("reported"), &json!("observed"))
+    );
+    let policy = fs::read(place.folder.join("repository/.aflock")).unwrap();
+    let sha = |bytes: &[u8]| {
+        let file = place.folder.join("hashed");
+        fs::write(&file, bytes).unwrap();
+        let output = Command::new("sha256sum").arg(file).output().unwrap();
+        format!("sha256:{}", String::from_utf8(output.stdout).unwrap().split(' ').next().unwrap())
+    };
+    assert_eq!(one["parts"]["policyDigest"], sha(&policy));
+    // Members of an object are sorted here, and nothing in it needs another form: this is its canonical JSON.
+    assert_eq!(one["hash"], sha(one["parts"].to_string().as_bytes()), "R21");
+    let hex = one["hash"].as_str().unwrap().trim_start_matches("sha256:");
+    assert_eq!(one["spiffe"], format!("spiffe://writ.local/agent/claude-opus/4.5/{}", &hex[..16]));
+    let text = place.writ(&["identity", "--explain", "--trust-domain", "example.org"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(
+        text.contains("spiffe://example.org/") && text.contains("  reported") && text.contains("hashed   {"),
+        "{text}"
+    );
+    assert_eq!(phase(&place, "identity")["outcome"], "passed");
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed");
+}
+
+#[test]
+fn only_allowed_models_make_calls() {
+    let place = place("models", &json!({"allowedModels": ["claude-opus-4-5*"]}), &json!({}));
+    says(&transcript(&place), OPUS, "1");
+    assert!(!is(&call(&place, "1", "ls", ""), "deny"));
+    says(&transcript(&place), "claude-haiku-4-5", "2");
+    let told = call(&place, "2", "ls", "");
+    assert!(is(&told, "deny") && told.contains("its model is `claude-haiku-4-5`"), "{told}");
+    says(&transcript(&place), OPUS, "3");
+    assert!(!is(&call(&place, "3", "ls", ""), "deny"), "whoever made the call counts");
+    let told = call(&place, "not-told", "ls", "");
+    assert!(is(&told, "ask") && told.contains("is not known"), "{told}");
+    says(&transcript(&place), OPUS, "x\",\"model\":\"y");
+    assert!(is(&call(&place, "x", "ls", ""), "ask"), "an id is the whole id");
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed");
+    assert_eq!(phase(&place, "identity")["outcome"], "passed");
+}
+
+#[test]
+fn what_is_only_told_does_not_count_where_the_policy_wants_it_observed() {
+    let observed = json!({"allowedModels": ["*"], "standing": "observed"});
+    let place = place("observed", &observed, &json!({}));
+    says(&transcript(&place), OPUS, "1");
+    let told = call(&place, "1", "ls", "");
+    assert!(is(&told, "deny") && told.contains("only reported"), "{told}");
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed");
+}
+
+#[test]
+fn a_policy_runs_only_in_its_environments() {
+    let here = place(
+        "here",
+        &json!({"allowedEnvironments": [format!("host:{}", host()), "container:none/*"], "standing": "observed"}),
+        &json!({}),
+    );
+    assert!(!is(&call(&here, "1", "ls", ""), "deny"));
+    assert_eq!(phase(&here, "decisions")["outcome"], "passed");
+    let elsewhere = place(
+        "elsewhere",
+        &json!({"allowedEnvironments": ["container:ghcr.io/org/*", "user:nobody-here"]}),
+        &json!({}),
+    );
+    let told = call(&elsewhere, "1", "ls", "");
+    assert!(is(&told, "deny") && told.contains("/identity/allowedEnvironments") && told.contains(&host()), "{told}");
+    assert_eq!(phase(&elsewhere, "decisions")["outcome"], "passed");
+}
+
+#[test]
+fn tools_that_must_not_be_there_are_denied_and_those_that_must_are_missed() {
+    let denied = place("denied", &json!({"deniedTools": ["Bash:rm -rf *"]}), &json!({}));
+    let told = call(&denied, "1", "rm -rf src", "");
+    assert!(is(&told, "deny") && told.contains("/identity/deniedTools/0"), "{told}");
+    assert!(!is(&call(&denied, "2", "ls", ""), "deny"));
+    let missed = place("missed", &json!({"requiredTools": ["Read"]}), &json!({"tools": {"allow": ["Bash"]}}));
+    let told = call(&missed, "1", "ls", "");
+    assert!(is(&told, "deny") && told.contains("/identity/requiredTools/0"), "{told}");
+    let there = place("there", &json!({"requiredTools": ["Read"]}), &json!({"tools": {"allow": ["Bash", "Read"]}}));
+    assert!(is(&call(&there, "1", "ls", ""), "allow"));
+    for place in [&denied, &missed, &there] {
+        assert_eq!(phase(place, "decisions")["outcome"], "passed");
+    }
+}
+
+#[test]
+fn a_sub_agents_identity_chains_to_its_parents() {
+    let child = json!({"version": "1.0", "name": "child", "tools": {"allow": ["Bash"]}});
+    let more = json!({"sublayouts": [{"name": "worker", "policy": child}]});
+    let place = place("chain", &json!({"allowedModels": ["claude-*"]}), &more);
+    says(&transcript(&place), OPUS, "1");
+    call(&place, "1", "ls", "");
+    says(&place.folder.join("repository/none/subagents/agent-a1.jsonl"), "claude-haiku-4-5", "2");
+    assert!(!is(&call(&place, "2", "ls", r#","agent_id":"a1","agent_type":"worker""#), "deny"));
+    let [main, sub] = identities(&place).try_into().unwrap();
+    assert_eq!((&sub["agent"], &sub["type"]), (&json!("a1"), &json!("worker")));
+    assert_eq!(sub["parts"]["parentIdentity"], main["hash"]);
+    assert_eq!((&sub["parts"]["model"], &sub["parts"]["tools"]), (&json!("claude-haiku-4-5"), &json!(["Bash"])));
+    assert_ne!(sub["parts"]["policyDigest"], main["parts"]["policyDigest"]);
+    assert_eq!(phase(&place, "identity")["outcome"], "passed");
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed");
+}
+
+#[test]
+fn parts_that_are_changed_or_gone_are_found() {
+    let place = place("changed", &json!({"allowedModels": ["claude-*"]}), &json!({}));
+    says(&transcript(&place), OPUS, "1");
+    call(&place, "1", "ls", "");
+    let folder = place.session().join("identities");
+    let file = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let good = fs::read_to_string(&file).unwrap();
+    fs::write(&file, good.replace(OPUS, "claude-other")).unwrap();
+    assert_eq!(phase(&place, "identity")["outcome"], "failed");
+    assert!(!place.writ(&["identity", SESSION]).status.success());
+    fs::remove_file(&file).unwrap();
+    assert_eq!(phase(&place, "identity")["outcome"], "failed");
+    fs::write(&file, good).unwrap();
+    assert_eq!(phase(&place, "identity")["outcome"], "passed");
+}
