@@ -268,12 +268,12 @@ fn a_field_that_nothing_enforces_is_an_exception() {
 /// What parses and nothing enforces, at whatever depth, is told where a human looks and in the report; what is enforced is not.
 #[test]
 fn what_is_not_enforced_is_told_everywhere() {
-    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["**/.env"]},"identity":{"requiredTools":["Read"]},
+    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["**/.env"]},
         "tools":{"deny":["TodoWrite:x","Bash:rm *"]},"enforce":{"calls":false,"atLeast":"full"},
         "functionaries":[{"type":"keyless","issuer":"i","subject":"s"}]}"#;
     let place = Workplace::new("states-idle");
     fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
-    let fields = ["/identity", "/functionaries", "/enforce/atLeast", "/tools/deny/0"];
+    let fields = ["/functionaries", "/enforce/atLeast", "/tools/deny/0"];
     let told = place.answer(&place.payload("SessionStart", r#","source":"startup""#));
     let status = String::from_utf8(place.writ(&["status"]).stdout).unwrap();
     let check = String::from_utf8(place.writ(&["policy", "check"]).stdout).unwrap();

@@ -200,16 +200,22 @@ fn start(recorder: &Recorder, order: &Order, all: &Path, folder: &Path) -> Resul
         program.ok_or_else(|| KeeperError::Start("where Writ's own program is cannot be found out".to_owned()))?;
     let mut keeper = Command::new(program);
     keeper.args(["keep", "--session", recorder.session.as_str(), "--order", &order.digest().to_string()]);
-    // It goes on as nobody's child once it answers; what is waited for is its word.
-    let output = keeper.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).output()?;
+    // It goes on as nobody's child once it answers; what is waited for is its word. Until then it has the lock, too: were the caller
+    // killed, another would start a second, and take this one's socket away.
+    let output = keeper.stdin(Stdio::from(lock.try_clone()?)).stdout(Stdio::piped()).stderr(Stdio::null()).output()?;
     if output.stdout == READY {
         return Ok(());
     }
     Err(KeeperError::Start(String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// Holds what calls share, until nobody needs it. Told to `ready` is that it answers, or why not.
-pub fn keep(session: &SessionId, order: Digest, home: &Home, mut ready: File) -> Result<(), KeeperError> {
+/// Holds what calls share, until nobody needs it. Told to `ready` is that it answers, or why not; `lock` is held until then.
+pub fn keep(
+    session: &SessionId,
+    order: Digest,
+    home: &Home,
+    (mut ready, lock): (File, OwnedFd),
+) -> Result<(), KeeperError> {
     let begun = Keeper::begin(session, order, home);
     let (keeper, socket) = match begun {
         Ok(begun) => begun,
@@ -220,6 +226,7 @@ pub fn keep(session: &SessionId, order: Digest, home: &Home, mut ready: File) ->
     };
     ready.write_all(READY)?;
     drop(ready);
+    drop(lock);
     let book = Arc::new(Calls {
         traffic: Arc::clone(&keeper.traffic),
         left: Arc::default(),

@@ -17,14 +17,16 @@ use rustix::thread::{
 
 use crate::sys::process::{go_on_alone, replace_streams};
 
-/// Leaves whoever started this process, which is to have just begun. What comes back goes to what was its standard output.
-pub fn detach() -> io::Result<File> {
+/// Leaves whoever started this process, which is to have just begun. What comes back goes to what was its standard output, and is what
+/// was its standard input, still open.
+pub fn detach() -> io::Result<(File, OwnedFd)> {
     go_on_alone()?;
     chdir(c"/")?;
     let told: OwnedFd = io::stdout().as_fd().try_clone_to_owned()?;
+    let kept: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
     let nothing = open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     replace_streams(nothing.as_fd())?;
-    Ok(told.into())
+    Ok((told.into(), kept))
 }
 
 /// From here on nobody of the same user can look into this process.
