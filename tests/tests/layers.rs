@@ -147,24 +147,26 @@ fn a_sublayout_of_no_agent_is_told() {
 }
 
 #[test]
-fn a_parents_limits_hold_the_session_and_a_sub_agents_own_are_not_counted() {
+fn a_parents_limits_hold_the_session_and_a_sub_agents_own_its_type() {
     let place = Workplace::new("counted");
     put(&place, "base.aflock", r#"{"version":"1.0","name":"base","limits":{"maxToolCalls":{"value":2}}}"#);
     put(&place, "explore.aflock", r#"{"version":"1.0","name":"explorer","limits":{"maxToolCalls":{"value":1}}}"#);
     root(&place, r#","extends":"base.aflock","sublayouts":[{"name":"Explore","policy":"explore.aflock"}]"#);
     place.start();
     assert!(!denied(&bash(&place, "one", "ls", Some("Explore"))));
-    assert!(!denied(&bash(&place, "two", "ls", Some("Explore"))), "its own count is not kept");
+    let own = bash(&place, "own", "ls", Some("Explore"));
+    assert!(denied(&own) && own.contains("explorer:/limits/maxToolCalls"), "{own}");
+    assert!(!denied(&bash(&place, "two", "ls", None)), "what its type used counts toward the session, and no more");
     let stopped = bash(&place, "three", "ls", None);
     assert!(denied(&stopped) && stopped.contains("base:/limits/maxToolCalls"), "{stopped}");
     assert!(stopped.contains("writ limits raise maxToolCalls"), "{stopped}");
     let refused = place.answer(&place.payload("UserPromptSubmit", r#","prompt":"go on""#));
     assert!(refused.contains("block") && refused.contains("base:/limits/maxToolCalls"), "{refused}");
     let (_, shown) = said(&place, &["limits", "show"]);
-    assert!(shown.contains("2 of 2 tool calls"), "{shown}");
+    assert!(shown.contains("2 of 2 tool calls") && shown.contains("`Explore`: 1 of 1 tool call"), "{shown}");
     let report = verified(&place);
     assert!(report.contains("2 of 2 tool calls (reached)"), "{report}");
-    assert!(report.contains("explorer:/limits/maxToolCalls"), "what was not enforced is said: {report}");
+    assert!(report.contains("`Explore`: 1 of 1 tool call (reached)"), "{report}");
 }
 
 #[test]
