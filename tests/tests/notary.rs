@@ -247,11 +247,11 @@ fn a_policy_that_wants_a_notary_is_closed_without_one() {
 /// The key of a session's last custody row, as PEM.
 fn key(place: &Workplace) -> String {
     let ledger = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap();
-    let keys = ledger.lines().filter_map(|row| {
+    let mut keys = ledger.lines().filter_map(|row| {
         let row: serde_json::Value = serde_json::from_str(row).unwrap();
         row["detail"]["custody"]["key"].as_str().map(str::to_owned)
     });
-    format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", keys.last().unwrap())
+    format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", keys.next_back().unwrap())
 }
 
 #[test]

@@ -212,7 +212,7 @@ impl Used {
         let (usage, mut findings, doubt) =
             reconciled(recorded, counted.as_ref().map(|counted| counted.usage.clone()), told);
         let tally = Tally { usage: Some(&usage), ..last.tally(millis_between(began, ended)) };
-        let mut verdicts: Vec<(String, Result<(String, bool), String>)> = Vec::new();
+        let mut verdicts: Vec<(String, Said)> = Vec::new();
         verdicts.extend(limited.limits.iter().map(|limit| (limit.measure.to_string(), verdict(limit, tally))));
         for of_agents in &limited.agents {
             let own = of_agents.own(&last, ended).tally;
@@ -323,9 +323,12 @@ fn reconciled(recorded: Usage, counted: Result<Usage, &String>, told: bool) -> (
     (usage, findings, doubt)
 }
 
+/// What a limit comes to, in words, and whether it is broken; or why that is not known.
+type Said = Result<(String, bool), String>;
+
 /// What one limit comes to, and whether it is broken. One that is fail-fast is broken by no total: what it refuses stands in the
 /// rows, and what an answer used beyond it was on its way when it was reached.
-fn verdict(limit: &Limit, tally: Tally<'_>) -> Result<(String, bool), String> {
+fn verdict(limit: &Limit, tally: Tally<'_>) -> Said {
     let (measure, most) = (limit.measure, tally.limit(limit));
     let used = tally.used(measure)?;
     let reached = if !limit.post_hoc && used >= most { " (reached)" } else { "" };
