@@ -90,7 +90,7 @@ fn the_whole_schema_is_accepted() {
         (r#""tools":{"deny":["TodoWrite:x","Bash:x"],"allow":["TodoWrite:x"]}"#, "/tools/deny/0"),
         (
             r#""sublayouts":[{"name":"a","policy":"a.aflock","limits":{"maxTurns":2},"inherit":["files"]}]"#,
-            "/sublayouts/0/limits",
+            "/sublayouts/0/limits/maxTurns",
         ),
     ];
     for (more, expected) in deep {
