@@ -124,8 +124,8 @@ fn a_sub_agent_is_stopped_by_its_own_tighter_limits_and_the_main_agent_goes_on()
     let client = client();
     for (name, limits, said) in [
         ("calls", json!({"maxToolCalls": {"value": 2, "enforcement": "fail-fast"}}), "one\na\nb\ntwo\n"),
-        // Its third message uses up what its two of $0.0006 have left.
-        ("spend", json!({"maxSpendUSD": 0.0018}), "one\na\nb\ntwo\n"),
+        // A message costs $0.0006: its sixth uses up what the five before have left.
+        ("spend", json!({"maxSpendUSD": 0.0036}), "one\na\nb\nc\nd\ne\ntwo\n"),
     ] {
         let mut place = Place::new(&format!("real-own-{name}"));
         place.allowed = "Bash(echo *)";
@@ -135,7 +135,7 @@ fn a_sub_agent_is_stopped_by_its_own_tighter_limits_and_the_main_agent_goes_on()
             "sublayouts": [{"name": "general-purpose", "policy": worker}]});
         fs::write(place.work.join(".aflock"), policy.to_string()).unwrap();
         let main = vec![vec![echo("one")], vec![ask_another()], vec![echo("two")], vec![text("All done.")]];
-        let mut worker: Vec<Vec<Value>> = ["a", "b", "c", "d"].map(|word| vec![echo(word)]).into();
+        let mut worker: Vec<Vec<Value>> = ["a", "b", "c", "d", "e", "f", "g"].map(|word| vec![echo(word)]).into();
         worker.push(vec![text("Done.")]);
         let scripts = vec![Script { word: "WORKER:", turns: worker }, Script { word: "OWN:", turns: main }];
         let ran = place.run_client(&client, serve(scripts), "OWN: do the work", &[]);
