@@ -658,13 +658,9 @@ fn tokens_hold_for_their_session_until_they_are_revoked() {
 
 /// Has PyJWT check a token with the notary's public key, and refuse it for another audience.
 fn pyjwt(place: &Workplace, issued: &str) {
-    let python = env::var("WRIT_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let script = r#"
 import sys
-try:
-    import jwt, cryptography
-except ImportError:
-    sys.exit(99)
+import jwt
 token, key, session = sys.argv[1:]
 claims = jwt.decode(token, key, algorithms=["ES256"], audience=session, issuer="aflock", options={"require": ["exp", "iat", "aud", "iss", "sub", "jti"]})
 assert claims["jti"] == session
@@ -675,10 +671,7 @@ except jwt.InvalidAudienceError:
     print("agreed")
 "#;
     let (_, key) = token(place, &["key"]);
-    let output = std::process::Command::new(python).args(["-c", script, issued, &key, SESSION]).output().unwrap();
-    if output.status.code() == Some(99) {
-        eprintln!("PyJWT is not there: nobody else has read the token");
-        return;
-    }
+    let output =
+        std::process::Command::new("/usr/bin/python3").args(["-c", script, issued, &key, SESSION]).output().unwrap();
     assert!(text(&output).contains("agreed"), "{}", text(&output));
 }

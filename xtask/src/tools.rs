@@ -18,8 +18,8 @@ struct Tool {
 
 /// Git, bash, Node, OpenSSL, Python and Chromium are the oracles of the tests; npm fetches the real agent client and a TypeScript compiler,
 /// a virtual environment of Python's the fuzzer of the service; PostgreSQL is what several replicas share. The egress proxy is asked by
-/// curl, Python, pip and Java too. runc makes the containers that Writ is tried in.
-const TOOLS: [Tool; 15] = [
+/// curl, Python, pip and Java too; tokens are read by PyJWT, of the system's own Python. runc makes the containers that Writ is tried in.
+const TOOLS: [Tool; 17] = [
     Tool { program: "git", probe: "--version", package: "git" },
     Tool { program: "bash", probe: "--version", package: "bash" },
     Tool { program: "openssl", probe: "version", package: "openssl" },
@@ -30,6 +30,8 @@ const TOOLS: [Tool; 15] = [
     Tool { program: "curl", probe: "--version", package: "curl" },
     Tool { program: "python3", probe: "-cimport requests", package: "python3-requests" },
     Tool { program: "python3", probe: "-mpip", package: "python3-pip" },
+    Tool { program: "/usr/bin/python3", probe: "-cimport jwt", package: "python3-jwt" },
+    Tool { program: "/usr/bin/python3", probe: "-cimport cryptography", package: "python3-cryptography" },
     Tool { program: "java", probe: "-version", package: "default-jre-headless" },
     Tool { program: "ps", probe: "--version", package: "procps" },
     Tool { program: "runc", probe: "--version", package: "runc" },

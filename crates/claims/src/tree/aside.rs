@@ -7,6 +7,7 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +43,8 @@ const KEPT: [&str; 19] = [
 const HEAD: &str = "HEAD";
 /// Largest such file.
 const MAX_HEAD: u64 = 4096;
+/// Most entries of such a folder: split indexes and tools leave some tens there.
+const MAX_ENTRIES: usize = 10_000;
 /// What is not led to: settings, what leads elsewhere, programs.
 const LEFT_OUT: [&str; 6] = ["config", "config.worktree", "commondir", "gitdir", "hooks", "modules"];
 
@@ -77,8 +80,11 @@ impl Aside {
 /// Fills a folder with what leads to the entries of another.
 fn lead(from: &Path, to: &Path) -> Result<(), GitError> {
     fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
+    for (number, entry) in fs::read_dir(from)?.enumerate() {
         let name = entry?.file_name();
+        if number >= MAX_ENTRIES {
+            return Err(io::Error::other("its own folder holds more entries than any repository's does").into());
+        }
         let is_lock = Path::new(&name).extension() == Some(OsStr::new("lock"));
         if name == HEAD {
             // git follows no link of this name but to a reference.
