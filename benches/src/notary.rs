@@ -53,7 +53,12 @@ pub fn run() -> Result<Vec<Figure>> {
     Ok(vec![
         Figure::time("notary: over its socket, p50", percentile(&mut socket, 50), baseline, bar),
         Figure::time("notary: over HTTP, p50", percentile(&mut posts, 50), baseline, bar),
-        Figure::time("notary: a call, four asking at once", all_at_once, baseline, Bar::AtMost(Duration::from_millis(1))),
+        Figure::time(
+            "notary: a call, four asking at once",
+            all_at_once,
+            baseline,
+            Bar::AtMost(Duration::from_millis(1)),
+        ),
     ])
 }
 
@@ -113,7 +118,8 @@ impl Notary {
         BufReader::new(told).read_line(&mut posted)?;
         BufReader::new(said).read_line(&mut answers)?;
         let address = posted.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-        let address = address.with_context(|| format!("the notary does not say where it takes posts: {posted}{answers}"))?;
+        let address =
+            address.with_context(|| format!("the notary does not say where it takes posts: {posted}{answers}"))?;
         Ok(Self { address: address.to_owned(), child })
     }
 }
