@@ -123,6 +123,11 @@ class Bundle:
         self.manifest = strict(text, "the manifest")
         self.check_manifest(text)
         self.skip_padding(size)
+        self.text, first = text, self.file.read(BLOCK)
+        size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else 0
+        must(size < 1024 and first == header("bundle.sig", size), "the manifest's signature does not follow it")
+        self.signature = self.file.read(size)
+        self.skip_padding(size)
         self.places, self.digests = {}, {}
         for entry in self.manifest["files"]:
             self.take(entry)
@@ -137,7 +142,7 @@ class Bundle:
         paths = [entry["path"] for entry in manifest["files"]]
         must(paths == sorted(set(paths), key=str.encode), "the files are not sorted by their paths")
         plain = all(part not in ("", ".", "..") for path in paths for part in path.split("/"))
-        must(plain and "bundle.json" not in paths, "a path leads elsewhere")
+        must(plain and not {"bundle.json", "bundle.sig"} & set(paths), "a path leads elsewhere")
 
     def take(self, entry):
         must(set(entry) == {"path", "size", "sha256"}, "an entry has other members")
@@ -345,6 +350,9 @@ def verify(path, trusted):
     must(not unnamed, f"no row names {', '.join(unnamed)}")
     brought = Key.pem(bundle.read("ledger.pub"))
     must(brought.id == trusted.id, "it brings another key than the one that is trusted")
+    words = f"writ/bundle/v1\n{sha(bundle.text).hex()}\n".encode()
+    code = bundle.signature.decode("ascii").removesuffix("\n")
+    must(bundle.signature.endswith(b"\n") and trusted.verifies(b64(code, "the signature"), words), "the manifest is not signed by the trusted key")
     signed = notes(bundle.read("checkpoints")) if "checkpoints" in bundle.places else []
     must(signed, "no checkpoint: nobody signed for it")
     name = signed[0][1].removeprefix("writ/session/")

@@ -64,7 +64,10 @@ fn show(to: &Path, bytes: u64, made: &Exported, format: Format) {
             if *masked > 0 {
                 output::note(format!("{masked} lines of transcripts had a secret, which is masked"));
             }
-            output::note(format!("{}: {files} files, {bytes} bytes; `writ verify {0} --trust KEY.pem` checks it", to.display()));
+            output::note(format!(
+                "{}: {files} files, {bytes} bytes; `writ verify {0} --trust KEY.pem` checks it",
+                to.display()
+            ));
             output::line(digest);
         }
     }

@@ -8,13 +8,16 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use writ_core::json;
 use writ_core::{Digest, Hasher, SessionId, regular_file};
+use writ_evidence::keys::SigningKey;
 use writ_store::Store;
 
 use super::archive::{END, header, padding};
 use super::transcripts::{self, Taken};
-use super::{BundleError, Entry, FORMAT, Hex, MANIFEST, Manifest, VERSION};
+use super::{BundleError, Entry, FORMAT, Hex, MANIFEST, Manifest, SIGNATURE, VERSION, signed_words};
 
 /// What lies beside the ledger under a name of its own.
 const SINGLE: [&str; 2] = ["checkpoints", "ledger.pub"];
@@ -84,7 +87,8 @@ pub fn export(
     let masked = told.iter().map(|transcript| transcript.masked.len() as u64).sum();
     let manifest =
         Manifest { format: FORMAT.to_owned(), version: VERSION, session: id.to_string(), files, transcripts: told };
-    let (digest, bytes) = write(&manifest, &sources, options.progress, out)?;
+    let key = store.held_ledger_key()?.ok_or(BundleError::NoKey)?;
+    let (digest, bytes) = write(&manifest, &key, &sources, options.progress, out)?;
     Ok(Exported { digest, bytes, files: manifest.files.len(), masked })
 }
 
@@ -133,6 +137,7 @@ fn listed(path: &str, source: &Source) -> Result<Entry, BundleError> {
 
 fn write(
     manifest: &Manifest,
+    key: &SigningKey,
     sources: &BTreeMap<String, Source>,
     progress: Option<fn(u64, u64)>,
     out: &mut impl Write,
@@ -140,9 +145,12 @@ fn write(
     let text = json::to_canonical(manifest);
     let all: u64 = sources.values().map(|source| source.size).sum::<u64>() + text.len() as u64;
     let mut out = Counted { out, hasher: Hasher::default(), bytes: 0 };
-    out.put(&header(MANIFEST, text.len() as u64)?)?;
-    out.put(text.as_bytes())?;
-    out.put(padding(text.len() as u64))?;
+    let signature = BASE64.encode(key.sign(signed_words(text.as_bytes()).as_bytes())?) + "\n";
+    for (name, text) in [(MANIFEST, &text), (SIGNATURE, &signature)] {
+        out.put(&header(name, text.len() as u64)?)?;
+        out.put(text.as_bytes())?;
+        out.put(padding(text.len() as u64))?;
+    }
     for Entry { path, size, sha256 } in &manifest.files {
         out.put(&header(path, *size)?)?;
         let Some(source) = sources.get(path) else { continue };
@@ -161,10 +169,7 @@ fn write(
 }
 
 /// Gives so many bytes of a file, piece by piece, and returns their digest.
-fn copied(
-    source: &Source,
-    take: &mut dyn FnMut(&[u8]) -> Result<(), BundleError>,
-) -> Result<Digest, BundleError> {
+fn copied(source: &Source, take: &mut dyn FnMut(&[u8]) -> Result<(), BundleError>) -> Result<Digest, BundleError> {
     let failed = |error| io_error("read", &source.from, error);
     let mut file: io::Take<File> = regular_file::open(&source.from).map_err(failed)?.take(source.size);
     let (mut hasher, mut piece) = (Hasher::default(), vec![0; PIECE]);

@@ -16,18 +16,23 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use writ_core::Digest;
 use writ_core::json::FormatError;
+use writ_evidence::keys::KeyError;
 
-pub use export::{Exported, ExportOptions, export};
+pub use export::{ExportOptions, Exported, export};
 pub use named::unnamed;
 pub use open::{Opened, open};
 pub use transcripts::FOLDER as TRANSCRIPTS;
 
 /// The manifest's name, and the archive's first entry.
 pub const MANIFEST: &str = "bundle.json";
+/// The name of the manifest's signature, the second entry.
+pub const SIGNATURE: &str = "bundle.sig";
 /// What a manifest says it is.
 pub const FORMAT: &str = "writ-bundle";
 /// The version that is written and read.
 pub const VERSION: u32 = 1;
+/// Longest signature.
+const MAX_SIGNATURE: u64 = 1024;
 /// Longest manifest.
 const MAX_MANIFEST: u64 = 16 << 20;
 /// Most files of a bundle.
@@ -49,6 +54,11 @@ pub struct Manifest {
     pub files: Vec<Entry>,
     /// The transcripts that rows name.
     pub transcripts: Vec<Transcript>,
+}
+
+/// What is signed of a manifest that is written so.
+pub fn signed_words(manifest: &[u8]) -> String {
+    format!("writ/bundle/v1\n{}\n", Digest::of(manifest).hex())
 }
 
 /// One file of a bundle.
@@ -121,6 +131,12 @@ pub enum BundleError {
         /// Its id.
         session: String,
     },
+    /// Nobody here can sign for it.
+    #[error("the ledger key of this machine is missing, and signs a bundle's manifest: export where the session ran")]
+    NoKey,
+    /// Signing.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// It is no bundle.
     #[error("{} is no bundle: {why}; `writ export` makes one", path.display())]
     NotOne {

@@ -13,7 +13,8 @@ use writ_core::{Hasher, regular_file};
 use super::archive::{BLOCK, END, header, padding, size};
 use super::export::io_error;
 use super::{
-    BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, Manifest, VERSION,
+    BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, MAX_SIGNATURE, Manifest, SIGNATURE,
+    VERSION,
 };
 
 /// Read at once.
@@ -26,6 +27,10 @@ pub struct Opened {
     pub folder: PathBuf,
     /// What it says it holds.
     pub manifest: Manifest,
+    /// The manifest's own bytes.
+    pub text: Vec<u8>,
+    /// What signs them, as Base64.
+    pub signature: String,
 }
 
 /// Opens a bundle and lays its files out in `folder`, which is empty.
@@ -33,9 +38,13 @@ pub fn open(path: &Path, folder: &Path, progress: Option<fn(u64, u64)>) -> Resul
     let file = regular_file::open(path).map_err(|source| io_error("read", path, source))?;
     let all = file.metadata().map_err(|source| io_error("read", path, source))?.len();
     let mut archive = Archive { path, reader: BufReader::with_capacity(PIECE, file), at: 0, all, progress };
-    let manifest = archive.manifest()?;
+    let (manifest, text) = archive.manifest()?;
+    let signature = archive.signature()?;
     for entry in &manifest.files {
-        archive.expect(&header(&entry.path, entry.size)?, "it is not the header of the file that the manifest lists next")?;
+        archive.expect(
+            &header(&entry.path, entry.size)?,
+            "it is not the header of the file that the manifest lists next",
+        )?;
         archive.lay_out(entry, folder)?;
         archive.expect(padding(entry.size), "a file is not padded with zeros")?;
     }
@@ -43,7 +52,7 @@ pub fn open(path: &Path, folder: &Path, progress: Option<fn(u64, u64)>) -> Resul
     if archive.at != all {
         return Err(archive.broken("something follows its end"));
     }
-    Ok(Opened { folder: folder.to_owned(), manifest })
+    Ok(Opened { folder: folder.to_owned(), manifest, text, signature })
 }
 
 /// An archive on its way to its end.
@@ -56,7 +65,7 @@ struct Archive<'a> {
 }
 
 impl Archive<'_> {
-    fn manifest(&mut self) -> Result<Manifest, BundleError> {
+    fn manifest(&mut self) -> Result<(Manifest, Vec<u8>), BundleError> {
         let not_one = |why: &str| BundleError::NotOne { path: self.path.to_owned(), why: why.to_owned() };
         let mut block = [0; BLOCK];
         if self.all < BLOCK as u64 {
@@ -76,7 +85,21 @@ impl Archive<'_> {
         let manifest: Manifest = json::from_slice_with(&text, limits)
             .map_err(|source| BundleError::Manifest { path: self.path.to_owned(), source })?;
         self.check(&manifest, &text)?;
-        Ok(manifest)
+        Ok((manifest, text))
+    }
+
+    fn signature(&mut self) -> Result<String, BundleError> {
+        let mut block = [0; BLOCK];
+        self.read(&mut block)?;
+        let length = size(&block).filter(|length| *length <= MAX_SIGNATURE).unwrap_or_default();
+        if block != header(SIGNATURE, length)? {
+            return Err(self.broken("the manifest's signature does not follow it"));
+        }
+        let mut text = vec![0; usize::try_from(length).unwrap_or_default()];
+        self.read(&mut text)?;
+        self.expect(padding(length), "the signature is not padded with zeros")?;
+        let text = String::from_utf8(text).ok().and_then(|text| Some(text.strip_suffix('\n')?.to_owned()));
+        text.ok_or_else(|| self.broken("the manifest's signature is no text"))
     }
 
     fn check(&self, manifest: &Manifest, text: &[u8]) -> Result<(), BundleError> {
@@ -97,7 +120,7 @@ impl Archive<'_> {
         if !files.is_sorted_by(|one, next| one.path < next.path) {
             return not_one("its files are not sorted by their paths".to_owned());
         }
-        match files.iter().find(|file| file.path == MANIFEST || !is_plain(&file.path)) {
+        match files.iter().find(|file| [MANIFEST, SIGNATURE].contains(&file.path.as_str()) || !is_plain(&file.path)) {
             Some(file) => not_one(format!("`{}` is no path below it", file.path)),
             None => Ok(()),
         }

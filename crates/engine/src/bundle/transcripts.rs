@@ -201,7 +201,11 @@ fn hidden(value: &Value) -> Value {
 fn by_name(name: &str, text: &str) -> Value {
     let pair = format!("{name}={text}");
     let secret = !text.is_empty() && !text.contains(char::is_whitespace) && hide(&pair) != pair && hide(text) == text;
-    Value::String(if secret { hide(&pair).trim_start_matches(name).trim_start_matches('=').to_owned() } else { hide(text) })
+    Value::String(if secret {
+        hide(&pair).trim_start_matches(name).trim_start_matches('=').to_owned()
+    } else {
+        hide(text)
+    })
 }
 
 #[cfg(test)]

@@ -3,13 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use writ_clients::transcript::MAIN;
+use writ_core::regular_file;
+use writ_evidence::keys::PublicKey;
 
 use super::report::{Outcome, Phase, Report, Standing, Status};
 use super::sources::Sources;
 use super::{Options, VerifyError, verify};
 use crate::Home;
 use crate::bundle::{self, BundleError, Manifest, Opened};
+use crate::session::PUBLIC_KEY;
 
 /// Why there is nothing to verify in a bundle.
 #[derive(Debug, thiserror::Error)]
@@ -24,10 +29,10 @@ pub enum BundleVerifyError {
 
 /// Verifies a bundle, which is laid out in `room`, an empty folder.
 pub fn bundle(path: &Path, room: &Path, home: &Home, options: &Options) -> Result<Report, BundleVerifyError> {
-    let Opened { folder, manifest } = bundle::open(path, room, options.progress)?;
+    let Opened { folder, manifest, text, signature } = bundle::open(path, room, options.progress)?;
     let options = Options { sources: sources(&folder, &manifest), ..options.clone() };
     let mut report = verify(&folder, home, &options, None)?;
-    let phase = phase(&folder, &manifest, &report)
+    let phase = phase(&folder, &manifest, is_signed(&folder, &text, &signature), &report)
         .map_err(|source| VerifyError::Io { path: path.to_owned(), source })?;
     if phase.outcome == Outcome::Failed {
         report.status = Status::Broken;
@@ -53,12 +58,23 @@ fn sources(folder: &Path, manifest: &Manifest) -> Sources {
     Sources::Moved { mains, masked }
 }
 
-fn phase(folder: &Path, manifest: &Manifest, report: &Report) -> std::io::Result<Phase> {
+/// Whether the key that the bundle brings signed its manifest. Whether that is the right key is asked of the record.
+fn is_signed(folder: &Path, manifest: &[u8], signature: &str) -> bool {
+    let key = regular_file::text(&folder.join(PUBLIC_KEY), 1 << 16).ok().and_then(|pem| PublicKey::from_pem(&pem).ok());
+    let signature = BASE64.decode(signature).ok();
+    let words = bundle::signed_words(manifest);
+    key.zip(signature).is_some_and(|(key, signature)| key.verify(words.as_bytes(), &signature).is_ok())
+}
+
+fn phase(folder: &Path, manifest: &Manifest, signed: bool, report: &Report) -> std::io::Result<Phase> {
     let Manifest { files, transcripts, session, .. } = manifest;
     let mut findings: Vec<String> = bundle::unnamed(folder, files)?
         .into_iter()
         .map(|path| format!("`{path}`: neither a row nor a file that rows lead to names it"))
         .collect();
+    if !signed {
+        findings.push("the key of the session's machine did not sign the manifest".to_owned());
+    }
     if report.session.as_ref() != Some(session) {
         findings.push(format!("the manifest says it is of session `{session}`, and the record is not"));
     }
@@ -82,7 +98,7 @@ fn phase(folder: &Path, manifest: &Manifest, report: &Report) -> std::io::Result
     };
     let summary = match outcome {
         Outcome::Passed => format!("{} files, each as listed and named by the record; {told}", files.len()),
-        Outcome::Failed | Outcome::Absent => "it holds what the record does not name".to_owned(),
+        Outcome::Failed | Outcome::Absent => "it is not what the record and its key speak for".to_owned(),
     };
     Ok(Phase { name: "bundle", outcome, standing: Standing::Observed, summary, findings })
 }

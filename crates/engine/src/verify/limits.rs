@@ -16,9 +16,9 @@ use writ_policy::{
     Action, Enforce, Enforced, Limit, Measure, Policy, Refused, Tally, Usage, enforce, judge_limits, near, strictest,
 };
 
+use super::Options;
 use super::layers::{OfAgents, Policies};
 use super::policies::{self, Kept};
-use super::Options;
 use super::report::{LIMITS, Outcome, Phase, Standing};
 use crate::decide::outcome::rules;
 use crate::governing::in_force::PolicyRef;

@@ -25,7 +25,9 @@ impl Sources {
     pub fn main(&self, recorded: &Path) -> PathBuf {
         match self {
             Self::Here | Self::Withheld => recorded.to_owned(),
-            Self::Moved { mains, .. } => mains.get(recorded).cloned().unwrap_or_else(|| PathBuf::from("(not in the bundle)")),
+            Self::Moved { mains, .. } => {
+                mains.get(recorded).cloned().unwrap_or_else(|| PathBuf::from("(not in the bundle)"))
+            }
         }
     }
 
