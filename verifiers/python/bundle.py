@@ -253,8 +253,7 @@ class Ledger:
         if not isinstance(told, dict):
             return
         new = Key.spki(b64(told["key"], "a key")) if "key" in told else self.ledger_key
-        before = self.key.id if self.count else "-"
-        words = ["writ/custody/v1", self.origin, str(self.count), "sha256:" + row["prevHash"], told["kept"], new.id, told.get("before", before)]
+        words = ["writ/custody/v1", self.origin, str(self.count), "sha256:" + row["prevHash"], told["kept"], new.id, told.get("before", "-")]
         if "signature" in told:
             must(self.ledger_key.verifies(b64(told["signature"], "a signature"), ("\n".join(words) + "\n").encode()), "nobody introduced its key")
         else:

@@ -11,6 +11,7 @@ use writ_clients::{CLIENTS, Client};
 use writ_core::SessionId;
 use writ_engine::claims::ClaimSettings;
 use writ_engine::{Asker, Environment, Home};
+use writ_evaluators::ai::{Endpoint, Form};
 use writ_service::http::Otlp;
 
 use crate::exit::Failure;
@@ -243,4 +244,17 @@ fn wrong(name: &str, value: &str, wanted: &str) -> Failure {
 /// The folders of `$PATH`.
 pub fn search_path() -> Vec<PathBuf> {
     env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+/// Where models are asked that a policy's evaluators name, and why nowhere.
+pub fn evaluator() -> Result<Endpoint, String> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    if let Some(url) = variable("WRIT_EVALUATOR_URL") {
+        return Ok(Endpoint { form: Form::ChatCompletions, url, key: variable("WRIT_EVALUATOR_KEY") });
+    }
+    let base = variable("ANTHROPIC_BASE_URL").unwrap_or_else(|| "https://api.anthropic.com".to_owned());
+    let key = variable("ANTHROPIC_API_KEY");
+    let key =
+        key.ok_or("no model can be asked: set ANTHROPIC_API_KEY, or WRIT_EVALUATOR_URL and WRIT_EVALUATOR_KEY")?;
+    Ok(Endpoint { form: Form::Messages, url: format!("{}/v1/messages", base.trim_end_matches('/')), key: Some(key) })
 }

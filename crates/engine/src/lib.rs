@@ -22,6 +22,7 @@ pub mod notary;
 pub mod run;
 pub mod session;
 pub mod setup;
+pub mod steps;
 pub mod verify;
 
 pub use home::{Asker, Environment, Home, NoStateDir};

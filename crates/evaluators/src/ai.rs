@@ -36,7 +36,7 @@ pub enum Form {
 }
 
 /// Where models are asked.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Endpoint {
     /// What it speaks.
     pub form: Form,
@@ -46,8 +46,14 @@ pub struct Endpoint {
     pub key: Option<String>,
 }
 
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").field("form", &self.form).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
 /// Headers and body of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Request {
     /// Where to.
     pub url: String,

@@ -5,7 +5,7 @@
 //! `spec/evaluators.md`.
 
 pub mod ai;
-//pub mod grpc;
+pub mod grpc;
 pub mod input;
 pub mod named;
 pub mod rego;

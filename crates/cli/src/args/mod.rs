@@ -11,6 +11,7 @@ mod notary;
 mod policy;
 mod sandbox;
 mod serve;
+mod step;
 mod token;
 
 use std::ffi::OsString;
@@ -34,6 +35,7 @@ pub use notary::{NotaryCommand, NotaryRunArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
 pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
+pub use step::{StepCommand, StepRunArgs};
 pub use token::{TokenArgs, TokenCommand};
 
 /// Hold an AI agent to a written policy, and leave proof of what it did.
@@ -130,6 +132,12 @@ pub enum Command {
     /// Hold what the confined calls of a session share. `writ exec` starts it.
     #[command(hide = true)]
     Keep(KeepArgs),
+    /// Run a rule of a policy. `writ verify` starts it.
+    #[command(hide = true)]
+    Rego,
+    /// Run the steps that a policy wants attested.
+    #[command(subcommand)]
+    Step(StepCommand),
     /// Show what the kernel holds around a call under the policy here, and test it.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
@@ -375,6 +383,10 @@ pub struct VerifyArgs {
     /// beginning in the middle of the session.
     #[arg(long)]
     pub allow_absent: bool,
+    /// Ask the models and services that the policy's evaluators name. Models are asked at `WRIT_EVALUATOR_URL` (any endpoint that speaks
+    /// Chat Completions, with `WRIT_EVALUATOR_KEY`), else at Anthropic's, with `ANTHROPIC_API_KEY`.
+    #[arg(long)]
+    pub evaluators: bool,
     #[command(flatten)]
     pub format: FormatArgs,
 }

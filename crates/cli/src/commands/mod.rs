@@ -28,6 +28,7 @@ mod notary;
 mod policy;
 mod pre_push;
 mod prices;
+mod rego;
 mod relying_party;
 mod run;
 mod sandbox;
@@ -37,6 +38,7 @@ mod session;
 mod session_lookup;
 mod shell;
 mod status;
+mod step;
 mod token;
 mod verify;
 mod why;
@@ -57,6 +59,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Run(args) => run::run(&args),
         Command::Exec(args) => exec::run(&args),
         Command::Keep(args) => keep::run(&args),
+        Command::Rego => rego::run(),
+        Command::Step(command) => step::run(&command),
         Command::Sandbox(command) => sandbox::run(&command),
         Command::Policy(command) => policy::run(command),
         Command::Keys(command) => keys::run(command),

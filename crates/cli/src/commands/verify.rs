@@ -5,8 +5,9 @@ use std::path::Path;
 use serde::Serialize;
 use writ_core::SessionId;
 use writ_engine::bundle::BundleError;
-use writ_engine::verify::{self, BundleVerifyError, Options, Outcome, Report};
+use writ_engine::verify::{self, BundleVerifyError, Judges, Options, Outcome, Report};
 use writ_engine::{Home, governing};
+use writ_service::evaluators;
 
 use crate::args::{Format, VerifyArgs};
 use crate::commands::keys::public_key;
@@ -21,6 +22,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let options = Options {
         key: args.key.as_deref().map(public_key).transpose()?,
         transcript: args.transcript.clone(),
+        judges: args.evaluators.then(judges),
         progress: Some(output::progress),
         ..Options::default()
     };
@@ -52,6 +54,11 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
             Err(failure(error))
         }
     }
+}
+
+/// How models and services are asked.
+fn judges() -> Judges {
+    Judges { endpoint: environment::evaluator(), send: evaluators::send, call: evaluators::call }
 }
 
 fn answer(report: &Report, args: &VerifyArgs) -> Result<(), Failure> {

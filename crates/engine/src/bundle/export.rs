@@ -22,8 +22,8 @@ use super::{BundleError, Entry, FORMAT, Hex, MANIFEST, Manifest, SIGNATURE, VERS
 /// What lies beside the ledger under a name of its own.
 const SINGLE: [&str; 2] = ["checkpoints", "ledger.pub"];
 /// Folders whose files rows name by digest.
-const BY_DIGEST: [&str; 8] =
-    ["attestations", "claims", "identities", "layers", "policies", "prices", "registries", "sandboxes"];
+const BY_DIGEST: [&str; 9] =
+    ["attestations", "claims", "identities", "layers", "policies", "prices", "registries", "sandboxes", "statements"];
 /// The ledger.
 const LEDGER: &str = "ledger.jsonl";
 /// Read and written at once.

@@ -13,6 +13,7 @@ pub mod rows;
 pub mod seal;
 pub mod shown;
 pub mod state;
+pub mod statements;
 pub mod taint;
 pub mod unhooked;
 

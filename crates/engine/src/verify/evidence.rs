@@ -19,7 +19,7 @@ use writ_store::{Store, StoreError, regular_file};
 
 use super::custody::Keys;
 use super::key::{self, KeyUsed, NOT_THERE};
-use super::report::{LIMITS, Outcome, Phase, Report, Standing, Status, Unobserved};
+use super::report::{Outcome, Phase, Report, Standing, Status, Unobserved, WANTED};
 use super::{Options, VerifyError, optional, session_id};
 use crate::Home;
 use crate::session::PUBLIC_KEY;
@@ -259,11 +259,11 @@ impl Evidence {
         if checked.empty {
             return Status::Empty;
         }
-        let about_limits = |phase: &&Phase| phase.name == LIMITS;
-        if phases.iter().filter(failed).any(|phase| !about_key(&phase) && !about_limits(&phase)) {
+        let wanted = |phase: &&Phase| WANTED.contains(&phase.name);
+        if phases.iter().filter(failed).any(|phase| !about_key(&phase) && !wanted(&phase)) {
             return Status::Broken;
         }
-        if phases.iter().filter(failed).any(|phase| about_limits(&phase)) {
+        if phases.iter().filter(failed).any(|phase| wanted(&phase)) {
             return Status::Breached;
         }
         if report.checkpoints == 0 && report.strangers > 0 {

@@ -13,6 +13,7 @@ mod confined;
 mod coverage;
 mod custody;
 mod decisions;
+mod evaluators;
 mod evidence;
 mod identities;
 mod key;
@@ -23,6 +24,7 @@ mod policies;
 mod read;
 pub mod report;
 mod sources;
+mod statements;
 mod verdicts;
 
 use std::io::ErrorKind;
@@ -38,6 +40,7 @@ use crate::Home;
 use crate::session::rows;
 use crate::session::state::State;
 pub use bundle::{BundleVerifyError, bundle};
+pub use evaluators::Judges;
 use evidence::Evidence;
 pub use newest::newest;
 pub use report::{Outcome, Phase, Report, Standing, Status};
@@ -55,6 +58,8 @@ pub struct Options {
     pub transcript: Option<PathBuf>,
     /// Where the transcripts are that rows name.
     pub sources: Sources,
+    /// How models and services are asked that the policy names, where the verifier wants that.
+    pub judges: Option<Judges>,
     /// Told now and then how many of how many bytes are read.
     pub progress: Option<fn(u64, u64)>,
 }
@@ -143,6 +148,8 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut identities = identities::Identities::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());
     let mut used = limits::Used::default();
+    let session = evidence.genesis().and_then(session_id);
+    let mut statements = statements::Statements::of(folder, session);
     let checked = evidence.read(true, &mut |row, key| {
         let state = State::from_detail(&row.detail);
         if let Some(state) = &state {
@@ -150,6 +157,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
         }
         chains.row(row);
         claims.row(row, key);
+        statements.row(row, key);
         approvals.row(row);
         confined.row(row);
         seen.row(row);
@@ -168,6 +176,14 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(approvals.phase());
     phases.extend(chains.phase());
     phases.extend(claims.phases());
+    phases.extend(statements.phase());
+    if let Some((path, policy)) =
+        named.last().and_then(|named| Some((&named.path, policies::document(named, &kept).ok()?)))
+    {
+        let document = policy.document();
+        phases.extend(statements.required(document));
+        phases.extend(evaluators::phases(document, path, home.program.as_deref(), &statements, options));
+    }
     phases.extend(evidence.beginning());
     phases.extend(seen.unasked(evidence.genesis()));
     let recorded = evidence.genesis().and_then(coverage::recorded_path).map(PathBuf::from);

@@ -81,7 +81,7 @@ pub enum Status {
     UnknownKey,
     /// Something does not hold.
     Broken,
-    /// The record holds, and says that more was used than the policy gives.
+    /// The record holds, and says that the session was not as its policy wants: limits, required attestations, evaluators.
     Breached,
     /// There are no rows, and nothing says that there ever were.
     Empty,
@@ -99,14 +99,24 @@ impl Status {
             Self::Unsigned => "unsigned: no checkpoint says that this record is whole",
             Self::UnknownKey => "unknown key: whoever signed this is not known here (give --key)",
             Self::Broken => "broken: the record does not hold",
-            Self::Breached => "breached: the record holds, and more was used than the policy gives",
+            Self::Breached => "breached: the record holds, and the session was not as its policy wants",
             Self::Empty => "empty: nothing is on record",
         }
     }
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 7] = [APPROVALS, "beginning", CUSTODY, "enforcement", "false claims", LIMITS, "transcripts"];
+const EXCEPTIONS: [&str; 8] =
+    [APPROVALS, "beginning", CUSTODY, "enforcement", EVALUATORS, "false claims", LIMITS, "transcripts"];
+
+/// The phases that fail where the record holds and the session was not as its policy wants.
+pub const WANTED: [&str; 3] = [LIMITS, REQUIRED, EVALUATORS];
+
+/// The phase of the statements that a policy wants.
+pub const REQUIRED: &str = "required";
+
+/// The phases of what evaluators say.
+pub const EVALUATORS: &str = "evaluators";
 
 /// The phase that holds humans' words against their signatures.
 pub const APPROVALS: &str = "approvals";

@@ -1,0 +1,224 @@
+//! A step: a command that Writ runs and attests, with what went in and what came out.
+//!
+//! Owns the statement, an in-toto link. Refuses to say of a step what Writ did not see. Invariant: the statement is made after the command
+//! ended, by the process that ran it. Page: `spec/statements.md`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+use writ_claims::{Limits, Snapshot};
+use writ_core::secret::hide;
+use writ_core::{Digest, Hasher, SessionId, Timestamp};
+use writ_evidence::intoto::{ResourceDescriptor, Statement};
+use writ_store::Store;
+
+use crate::Home;
+use crate::session::statements::{self, Attested, Word, subject_of};
+use crate::session::{Session, SessionError};
+
+/// The predicate of a step.
+pub const LINK: &str = "https://in-toto.io/attestation/link/v0.3";
+/// Most files of one step.
+const MAX_FILES: usize = 10_000;
+/// Deepest folder that is looked into.
+const MAX_DEPTH: usize = 64;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Its name, which a policy's `requiredAttestations` may want.
+    pub name: String,
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Files and folders that go in.
+    pub materials: Vec<PathBuf>,
+    /// Files and folders that come out.
+    pub products: Vec<PathBuf>,
+    /// The folder it runs in, and that paths are told from.
+    pub cwd: PathBuf,
+}
+
+/// A step that ran.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its exit code; 128 and the signal's number where one ended it.
+    pub code: i32,
+    /// The statement.
+    pub attested: Attested,
+}
+
+/// Why a step is not attested.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// Its name.
+    #[error("`{name}` is no name of a step: letters, digits, `-`, `_` and `.`, and none that a turn has (`turn-1`)")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// A file.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Too many files.
+    #[error("{} has more than {MAX_FILES} files, or nests too deep: name what matters", path.display())]
+    TooMany {
+        /// Which folder.
+        path: PathBuf,
+    },
+    /// The command.
+    #[error("cannot run `{program}`: {source}")]
+    Run {
+        /// Its program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another process holds the key.
+    #[error(
+        "a notary signs for this session, and signs only what it saw itself: run the step where the file's key signs"
+    )]
+    Notary,
+    /// The session.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// The predicate: <https://github.com/in-toto/attestation/blob/main/spec/predicates/link.md>.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Link {
+    /// The step's name.
+    pub name: String,
+    command: Vec<String>,
+    materials: Vec<ResourceDescriptor>,
+    /// What came of it beside its products.
+    pub byproducts: Byproducts,
+    environment: BTreeMap<String, String>,
+}
+
+/// What came of a step beside its products.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Byproducts {
+    /// Its exit code.
+    #[serde(rename = "return-value")]
+    pub return_value: i32,
+    started: Timestamp,
+    finished: Timestamp,
+}
+
+/// Whether a name is one of turns: `turn-1`, `research-turn-2`.
+fn is_turn(name: &str) -> bool {
+    let number = name.rsplit_once("turn-").map(|(_, number)| number);
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Runs a step of a session, and attests it.
+pub fn run(store: &Store, id: &SessionId, home: &Home, step: &Step) -> Result<Ran, StepError> {
+    if !statements::is_name(&step.name) || is_turn(&step.name) {
+        return Err(StepError::Name { name: step.name.clone() });
+    }
+    // What would not be attested in the end is not run.
+    let session = Session::resume(store, id, home, Timestamp::now())?;
+    let notary = session.state.custody.is_some() && home.keeper.is_none();
+    drop(session);
+    if notary {
+        return Err(StepError::Notary);
+    }
+    let mut materials = described(&step.cwd, &step.materials)?;
+    materials.extend(head(&step.cwd));
+    let Some((program, arguments)) = step.command.split_first() else {
+        return Err(StepError::Run { program: String::new(), source: io::ErrorKind::InvalidInput.into() });
+    };
+    let started = Timestamp::now();
+    let status = Command::new(program).args(arguments).current_dir(&step.cwd).status();
+    let status = status.map_err(|source| StepError::Run { program: hide(&program.to_string_lossy()), source })?;
+    let finished = Timestamp::now();
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    let mut subject = vec![subject_of(id)];
+    subject.extend(described(&step.cwd, &step.products)?);
+    let link = Link {
+        name: step.name.clone(),
+        command: step.command.iter().map(|word| hide(&word.to_string_lossy())).collect(),
+        materials,
+        byproducts: Byproducts { return_value: code, started, finished },
+        environment: BTreeMap::new(),
+    };
+    let mut session = Session::resume(store, id, home, finished)?;
+    let detail = Ended { step: &step.name, code };
+    let attested =
+        statements::keep(&mut session, &step.name, Word::Observed, &Statement::new(subject, LINK, link), detail)?;
+    Ok(Ran { code, attested })
+}
+
+/// What the row says beside the statement's name.
+#[derive(Serialize)]
+struct Ended<'a> {
+    step: &'a str,
+    code: i32,
+}
+
+/// The commit that the work tree was at, where git tells.
+fn head(cwd: &Path) -> Option<ResourceDescriptor> {
+    let (snapshot, _) = Snapshot::take(cwd, &Limits::default()).ok()?;
+    let commit = snapshot.files.get(".git/HEAD")?.strip_prefix("commit:")?;
+    (commit != "unborn").then(|| ResourceDescriptor::new("git:HEAD", "gitCommit", commit))
+}
+
+/// Files by their paths from `cwd`, folders by what is in them; links are not followed.
+fn described(cwd: &Path, named: &[PathBuf]) -> Result<Vec<ResourceDescriptor>, StepError> {
+    let mut out = BTreeMap::new();
+    for path in named {
+        let at = cwd.join(path);
+        let found = fs::metadata(&at).map_err(|source| StepError::Io { path: at.clone(), source })?;
+        if found.is_dir() {
+            below(&at, path, 0, &mut out)?;
+        } else {
+            out.insert(shown(path), digest(&at)?);
+        }
+    }
+    Ok(out.into_iter().map(|(name, digest)| ResourceDescriptor::sha256(name, digest)).collect())
+}
+
+fn below(folder: &Path, name: &Path, depth: usize, out: &mut BTreeMap<String, Digest>) -> Result<(), StepError> {
+    let failed = |source| StepError::Io { path: folder.to_owned(), source };
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if out.len() >= MAX_FILES || depth > MAX_DEPTH {
+            return Err(StepError::TooMany { path: folder.to_owned() });
+        }
+        let (path, name) = (entry.path(), name.join(entry.file_name()));
+        let kind = entry.file_type().map_err(failed)?;
+        if kind.is_dir() {
+            below(&path, &name, depth + 1, out)?;
+        } else if kind.is_file() {
+            out.insert(shown(&name), digest(&path)?);
+        }
+    }
+    Ok(())
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(".").unwrap_or(path).to_string_lossy().into_owned()
+}
+
+fn digest(path: &Path) -> Result<Digest, StepError> {
+    let failed = |source| StepError::Io { path: path.to_owned(), source };
+    let mut file: File = writ_core::regular_file::open(path).map_err(failed)?;
+    let (mut hasher, mut piece) = (Hasher::default(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut piece).map_err(failed)? {
+            0 => return Ok(hasher.finish()),
+            length => hasher.update(piece.get(..length).unwrap_or_default()),
+        }
+    }
+}
