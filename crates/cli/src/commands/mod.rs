@@ -37,6 +37,7 @@ mod session_lookup;
 mod shell;
 mod status;
 mod token;
+mod trusted;
 mod verify;
 mod why;
 

@@ -8,11 +8,13 @@ pub mod lock;
 mod open;
 pub mod protect;
 mod resolve;
+pub mod signed;
 pub mod starter;
 mod trust;
 pub mod unenforced;
 
 pub use find::{NAMES, find, repository};
-pub use open::{Governing, GoverningError, Layered, PAYLOAD_TYPE, Signed, open_alone, open_kept, read, unwrap};
+pub use open::{Governing, GoverningError, Layered, PAYLOAD_TYPE, open_alone, open_kept, read};
 pub use resolve::{Elsewhere, Missing, open, open_bytes, with_layers};
-pub use trust::{Trust, TrustError};
+pub use signed::{Signed, When, among, inner, unwrap};
+pub use trust::{Authority, Trust, TrustError, TrustedIdentity};
