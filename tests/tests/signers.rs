@@ -107,7 +107,7 @@ fn a_certificate_under_a_trusted_root_signs() {
     let file = repository(&place).join(".aflock.signed");
     let good = fs::read_to_string(&file).unwrap();
     let payload = good.split("\"payload\": \"").nth(1).unwrap().split('"').next().unwrap();
-    let other = payload.replacen("ZWQi", "ZVQi", 1);
+    let other = payload.replacen("c2VjcmV0", "c2VjcmV1", 1);
     assert_ne!(other, payload);
     fs::write(&file, good.replace(payload, &other)).unwrap();
     let (code, why) = said(&place, &["policy", "check", ".aflock.signed"]);
@@ -266,7 +266,7 @@ fn every_flaw_of_a_bundle_is_told_and_sigstore_agrees() {
         ("promise", "promise"),
         ("proof", "inclusion proof"),
         ("checkpoint", "checkpoint"),
-        ("entry", "log entry"),
+        ("entry", "hashedrekord"),
         ("root", "no authority of the trusted root"),
         ("signature", "does not belong to these bytes"),
     ];

@@ -74,7 +74,7 @@ impl Office {
     /// What becomes of a good signature by the first of `names`, under the root, `days` from now.
     fn check(&self, names: &[&str], days: i64) -> Result<Certified, X509Error> {
         let at = Timestamp::from_millis(Timestamp::now().millis() + days * DAY);
-        self.chain(names).verify(&[self.root("root")], b"m", &self.sign(names[0], &[]), at)
+        self.chain(names).verify(&[self.root("root")], b"m", &self.sign(names.first().unwrap(), &[]), at)
     }
 
     /// The same of a certificate with these extensions.
@@ -275,5 +275,41 @@ fn a_root_is_an_authority() {
     let root = String::from_utf8(office.pem("root")).unwrap();
     for bad in ["", "x", &root.repeat(2), &root.replace("CERTIFICATE", "PUBLIC KEY"), &root.replacen('M', "N", 1)] {
         assert!(Root::from_pem(bad).is_err(), "{bad}");
+    }
+}
+
+/// Every byte of a signer's certificate and of the one above it, changed: it does not panic and does not hold.
+#[test]
+fn every_byte_of_a_chain_counts() {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    let office = Office::new();
+    office.issue("middle", "/CN=Middle", CA, Some("root"), P256);
+    office.issue("one", "/CN=one", LEAF, Some("middle"), P256);
+    let (roots, signature, now) = ([office.root("root")], office.sign("one", &[]), Timestamp::now());
+    let der = |name: &str| {
+        let text = String::from_utf8(office.pem(name)).unwrap();
+        STANDARD.decode(text.lines().filter(|line| !line.starts_with('-')).collect::<String>()).unwrap()
+    };
+    let pem = |der: &[u8]| {
+        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", STANDARD.encode(der)).into_bytes()
+    };
+    let (leaf, middle) = (der("one"), der("middle"));
+    let holds = |leaf: &[u8], middle: &[u8]| {
+        let chain = Chain::from_pem([pem(leaf).as_slice(), pem(middle).as_slice()]);
+        chain.and_then(|chain| chain.verify(&roots, b"m", &signature, now)).is_ok()
+    };
+    assert!(holds(&leaf, &middle));
+    for bit in [0x01, 0x80] {
+        for at in 0..leaf.len() {
+            let mut bent = leaf.clone();
+            bent[at] ^= bit;
+            assert!(!holds(&bent, &middle), "byte {at} of the signer's");
+        }
+        for at in 0..middle.len() {
+            let mut bent = middle.clone();
+            bent[at] ^= bit;
+            assert!(!holds(&leaf, &bent), "byte {at} of the authority's");
+        }
     }
 }

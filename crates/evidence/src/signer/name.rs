@@ -6,8 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use der::Encode;
 use der::asn1::{Ia5StringRef, ObjectIdentifier, PrintableStringRef, TeletexStringRef, Utf8StringRef};
-use der::{Encode, Tag, Tagged};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use writ_core::json;
 use x509_cert::attr::AttributeTypeAndValue;
@@ -45,18 +45,16 @@ impl Name {
 /// An attribute's value as text; what is no text by its bytes, which no text equals.
 fn value(one: &AttributeTypeAndValue) -> String {
     let any = &one.value;
-    let text = match any.tag() {
-        Tag::Utf8String => Utf8StringRef::try_from(any).ok().map(|text| text.as_str().to_owned()),
-        Tag::PrintableString => PrintableStringRef::try_from(any).ok().map(|text| text.as_str().to_owned()),
-        Tag::Ia5String => Ia5StringRef::try_from(any).ok().map(|text| text.as_str().to_owned()),
-        Tag::TeletexString => TeletexStringRef::try_from(any).ok().map(|text| text.as_str().to_owned()),
-        _ => None,
-    };
+    // Each takes its own string type alone.
+    let utf8 = || Utf8StringRef::try_from(any).ok().map(|text| text.as_str().to_owned());
+    let printable = || PrintableStringRef::try_from(any).ok().map(|text| text.as_str().to_owned());
+    let ia5 = || Ia5StringRef::try_from(any).ok().map(|text| text.as_str().to_owned());
+    let teletex = || TeletexStringRef::try_from(any).ok().map(|text| text.as_str().to_owned());
     let bytes = || {
         let der = any.to_der().unwrap_or_default();
         der.iter().fold("\0".to_owned(), |out, byte| format!("{out}{byte:02x}"))
     };
-    text.unwrap_or_else(bytes)
+    utf8().or_else(printable).or_else(ia5).or_else(teletex).unwrap_or_else(bytes)
 }
 
 impl PartialEq for Name {

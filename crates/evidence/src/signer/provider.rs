@@ -76,7 +76,9 @@ fn algorithm(scheme: SigningScheme) -> Result<&'static dyn VerificationAlgorithm
         SigningScheme::RsaPkcs1Sha256 => &RSA_PKCS1_2048_8192_SHA256,
         SigningScheme::RsaPkcs1Sha384 => &RSA_PKCS1_2048_8192_SHA384,
         SigningScheme::RsaPkcs1Sha512 => &RSA_PKCS1_2048_8192_SHA512,
-        _ => return Err(Error::UnsupportedAlgorithm("a scheme that is neither ECDSA, Ed25519 nor RSA".to_owned())),
+        SigningScheme::MlDsa44 | SigningScheme::MlDsa65 | SigningScheme::MlDsa87 => {
+            return Err(Error::UnsupportedAlgorithm("ML-DSA".to_owned()));
+        }
     })
 }
 
