@@ -122,17 +122,13 @@ fn shown(key: &Key) -> String {
 
 /// Reads a private key file.
 pub fn signing_key(path: &Path) -> Result<SigningKey, Failure> {
-    SigningKey::from_pem(&read_text(path)?).map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
+    SigningKey::from_pem(&input::text(path)?)
+        .map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
 }
 
 /// Reads a public key file.
 pub fn public_key(path: &Path) -> Result<PublicKey, Failure> {
-    PublicKey::from_pem(&read_text(path)?).map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
-}
-
-pub fn read_text(path: &Path) -> Result<String, Failure> {
-    let bytes = input::bytes(path)?;
-    String::from_utf8(bytes).map_err(|_bytes| Failure::malformed(format!("{} is no text", path.display())))
+    PublicKey::from_pem(&input::text(path)?).map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
 }
 
 fn generate(file: &Path, kind: KeyKind) -> Result<(), Failure> {

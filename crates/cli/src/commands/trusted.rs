@@ -5,7 +5,6 @@ use writ_core::Digest;
 use writ_engine::governing::Trust;
 use writ_evidence::signer::Name;
 
-use super::keys;
 use crate::args::{Format, FormatArgs, TrustedArgs};
 use crate::exit::Failure;
 use crate::human_check;
@@ -16,7 +15,7 @@ use crate::output;
 pub fn add(trust: &Trust, args: &TrustedArgs) -> Result<(), Failure> {
     if let Some(file) = &args.ca {
         human_check::not_agent("trust a certificate authority")?;
-        let pinned = trust.pin_authority(&keys::read_text(file)?, args.name.clone(), file);
+        let pinned = trust.pin_authority(&input::text(file)?, args.name.clone(), file);
         let (id, root) = pinned.map_err(Failure::malformed)?;
         output::line(format!("trusted {id}  {}", output::plain(&root.subject().to_string())));
         if args.name.is_empty() {
@@ -37,7 +36,7 @@ pub fn add(trust: &Trust, args: &TrustedArgs) -> Result<(), Failure> {
     }
     let Some(file) = &args.file else { return Err(Failure::Usage("name a public key, --ca or --sigstore".to_owned())) };
     human_check::not_agent("trust a key")?;
-    let key = trust.pin(&keys::read_text(file)?, file).map_err(Failure::malformed)?;
+    let key = trust.pin(&input::text(file)?, file).map_err(Failure::malformed)?;
     output::line(format!("trusted {}", key.key_id()));
     Ok(())
 }

@@ -11,8 +11,9 @@ use writ_core::{Digest, json};
 use writ_policy::Policy;
 use writ_store::regular_file;
 
+use super::error::GoverningError;
 use super::layers::{self, Caller, LayerRef};
-use super::open::{self, Governing, GoverningError};
+use super::open::{self, Governing};
 use super::signed::{self, When};
 use super::trust::Trust;
 

@@ -1,5 +1,6 @@
 //! The policy that governs a folder: where it is, whose word it is, what becomes of it, what it protects.
 
+mod error;
 mod find;
 pub mod in_force;
 pub mod kept;
@@ -13,8 +14,9 @@ pub mod starter;
 mod trust;
 pub mod unenforced;
 
+pub use error::GoverningError;
 pub use find::{NAMES, find, repository};
-pub use open::{Governing, GoverningError, Layered, PAYLOAD_TYPE, open_alone, open_kept, read};
+pub use open::{Governing, Layered, open_alone, open_kept, read};
 pub use resolve::{Elsewhere, Missing, open, open_bytes, with_layers};
-pub use signed::{Signed, When, among, inner, unwrap};
+pub use signed::{PAYLOAD_TYPE, Signed, When, among, inner, unwrap};
 pub use trust::{Authority, Trust, TrustError, TrustedIdentity};

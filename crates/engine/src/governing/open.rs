@@ -10,13 +10,10 @@ use writ_core::Digest;
 use writ_policy::{Enforce, Limit, Policy, PolicyError, strictest};
 use writ_store::regular_file;
 
+use super::error::GoverningError;
 use super::layers::{self, Caller, LayerRef, OfAgent};
-use super::lock::LockError;
 use super::signed::{self, Signed, When};
-use super::trust::{Trust, TrustError};
-
-/// The DSSE payload type of a signed policy.
-pub const PAYLOAD_TYPE: &str = "application/vnd.aflock.policy+json";
+use super::trust::Trust;
 
 /// Largest policy file.
 const MAX_BYTES: u64 = 4 << 20;
@@ -110,73 +107,6 @@ impl Governing {
     pub fn enforce(&self) -> Enforce {
         Enforce::strictest(self.policies(Caller::Main).into_iter().map(Policy::enforce))
     }
-}
-
-/// Why a policy that is there cannot be used. Under R6 this denies.
-#[derive(Debug, thiserror::Error)]
-pub enum GoverningError {
-    /// The file cannot be read.
-    #[error("cannot read the policy {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The file is larger than 4 MiB.
-    #[error("the policy {} is larger than 4 MiB", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The envelope is malformed or a pinned key's signature in it is wrong.
-    #[error("the signed policy {} does not verify: {why}", path.display())]
-    Envelope {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The inner document is no valid policy.
-    #[error("the policy {} is not valid: {source}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// The inner document, for showing the places.
-        text: String,
-        /// What is wrong.
-        source: Box<PolicyError>,
-    },
-    /// A policy that it names, or one that those name, cannot be used.
-    #[error("{}: {pointer}: {why}", path.display())]
-    Layer {
-        /// The policy that names it.
-        path: PathBuf,
-        /// Where it does.
-        pointer: String,
-        /// The kind of error.
-        rule: &'static str,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The lock file cannot be used.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The copy of the accepted policy is not what it was.
-    #[error("the accepted policy's copy {} is not what it was: start a new session", path.display())]
-    KeptChanged {
-        /// The copy.
-        path: PathBuf,
-    },
-    /// The trust settings want a signature by somebody trusted.
-    #[error("the policy {} is not signed by a key you trust, and your settings require that", path.display())]
-    NotTrusted {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The pinned keys cannot be read.
-    #[error(transparent)]
-    Trust(#[from] TrustError),
 }
 
 /// Reads a policy file's bytes, bounded.

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use writ_core::Digest;
 use writ_policy::{Child, Functionary, Named, Policy, Reference};
 
+use super::error::GoverningError;
 use super::layers::{self, LayerRef, Source, source};
 use super::lock::{Lock, LockError, Locked};
-use super::open::{self, Governing, GoverningError, Layered};
+use super::open::{self, Governing, Layered};
 use super::signed;
 use super::trust::Trust;
 

@@ -14,8 +14,11 @@ use writ_evidence::signer::x509::{Chain, X509Error};
 use writ_evidence::signer::{Name, Signer};
 use writ_policy::Functionary;
 
-use super::open::{GoverningError, PAYLOAD_TYPE};
+use super::error::GoverningError;
 use super::trust::{Trust, TrustError};
+
+/// The DSSE payload type of a signed policy.
+pub const PAYLOAD_TYPE: &str = "application/vnd.aflock.policy+json";
 
 /// Whose word a policy is.
 #[derive(Clone, Debug, PartialEq, Eq)]

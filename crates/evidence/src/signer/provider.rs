@@ -79,6 +79,7 @@ fn algorithm(scheme: SigningScheme) -> Result<&'static dyn VerificationAlgorithm
         SigningScheme::MlDsa44 | SigningScheme::MlDsa65 | SigningScheme::MlDsa87 => {
             return Err(Error::UnsupportedAlgorithm("ML-DSA".to_owned()));
         }
+        _ => return Err(Error::UnsupportedAlgorithm("a scheme that is not known here".to_owned())),
     })
 }
 
