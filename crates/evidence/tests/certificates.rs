@@ -166,6 +166,16 @@ fn who_may_not_sign_certificates_makes_no_signer() {
     office.issue("below", "/CN=Below", CA, Some("short"), P256);
     office.issue("three", "/CN=three", LEAF, Some("below"), P256);
     assert!(matches!(office.check(&["three", "below", "short"], 1), Err(X509Error::IssuerIsNone { .. })));
+    // What a root says of itself holds too.
+    office.issue("lone", "/CN=Lone", short, None, P256);
+    office.issue("under", "/CN=Under", CA, Some("lone"), P256);
+    let at = |name: &str, by: &str| {
+        office.issue(name, &format!("/CN={name}"), LEAF, Some(by), P256);
+        let chain = office.chain(&[name, "under"]);
+        chain.verify(&[office.root("lone")], b"m", &office.sign(name, &[]), Timestamp::now())
+    };
+    assert!(at("direct", "lone").is_ok());
+    assert!(matches!(at("indirect", "under"), Err(X509Error::IssuerIsNone { .. })));
     let tls = format!("{CA}extendedKeyUsage=serverAuth\n");
     office.issue("tls", "/CN=Tls", &tls, Some("root"), P256);
     office.issue("four", "/CN=four", LEAF, Some("tls"), P256);

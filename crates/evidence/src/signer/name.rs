@@ -32,7 +32,7 @@ impl Name {
     }
 
     /// Its parts: each a set of attributes with their values as text, whatever string type they were written in.
-    fn parts(&self) -> Vec<Vec<(ObjectIdentifier, String)>> {
+    fn parts(&self) -> Vec<Vec<(ObjectIdentifier, Text)>> {
         let part = |part: &x509_cert::name::RelativeDistinguishedName| {
             let mut attributes: Vec<_> = part.0.iter().map(|one| (one.oid, value(one))).collect();
             attributes.sort();
@@ -42,19 +42,22 @@ impl Name {
     }
 }
 
-/// An attribute's value as text; what is no text by its bytes, which no text equals.
-fn value(one: &AttributeTypeAndValue) -> String {
+/// An attribute's value: as text, or, what is no text, as its bytes, which no text equals.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Text {
+    Of(String),
+    Bytes(Vec<u8>),
+}
+
+fn value(one: &AttributeTypeAndValue) -> Text {
     let any = &one.value;
     // Each takes its own string type alone.
     let utf8 = || Utf8StringRef::try_from(any).ok().map(|text| text.as_str().to_owned());
     let printable = || PrintableStringRef::try_from(any).ok().map(|text| text.as_str().to_owned());
     let ia5 = || Ia5StringRef::try_from(any).ok().map(|text| text.as_str().to_owned());
     let teletex = || TeletexStringRef::try_from(any).ok().map(|text| text.as_str().to_owned());
-    let bytes = || {
-        let der = any.to_der().unwrap_or_default();
-        der.iter().fold("\0".to_owned(), |out, byte| format!("{out}{byte:02x}"))
-    };
-    utf8().or_else(printable).or_else(ia5).or_else(teletex).unwrap_or_else(bytes)
+    let text = utf8().or_else(printable).or_else(ia5).or_else(teletex);
+    text.map_or_else(|| Text::Bytes(any.to_der().unwrap_or_default()), Text::Of)
 }
 
 impl PartialEq for Name {

@@ -121,6 +121,8 @@ pub struct Root {
     subject: Name,
     not_after: u64,
     not_before: u64,
+    /// How many authorities may stand between it and a signer.
+    path_length: Option<u8>,
 }
 
 impl Root {
@@ -137,7 +139,9 @@ impl Root {
         }
         let validity = &certificate.tbs_certificate.validity;
         let seconds = |time: &x509_cert::time::Time| time.to_unix_duration().as_secs();
-        Ok(Self { subject, not_before: seconds(&validity.not_before), not_after: seconds(&validity.not_after), der })
+        let path_length = extension::<BasicConstraints>(&certificate)?.and_then(|basic| basic.path_len_constraint);
+        let (not_before, not_after) = (seconds(&validity.not_before), seconds(&validity.not_after));
+        Ok(Self { subject, not_before, not_after, path_length, der })
     }
 
     /// SHA-256 of its DER.
@@ -265,6 +269,11 @@ impl Chain {
         let root = root.ok_or_else(|| X509Error::UnknownIssuer { subject: subject() })?;
         if expired(root) {
             return Err(X509Error::Expired { subject: subject() });
+        }
+        // The library holds what authorities on the way say of this, and does not ask the root.
+        let between = path.intermediate_certificates().count();
+        if root.path_length.is_some_and(|most| between > usize::from(most)) {
+            return Err(X509Error::IssuerIsNone { subject: subject() });
         }
         if early(root) {
             return Err(X509Error::NotYetValid { subject: subject() });
