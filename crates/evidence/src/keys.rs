@@ -306,7 +306,7 @@ fn read_pem(text: &str, label: &'static str) -> Result<Vec<u8>, KeyError> {
     if write_pem(label, &der).trim_end() == text { Ok(der) } else { Err(wrong()) }
 }
 
-fn write_pem(label: &str, der: &[u8]) -> String {
+pub(crate) fn write_pem(label: &str, der: &[u8]) -> String {
     let body = STANDARD.encode(der);
     let mut out = format!("-----BEGIN {label}-----\n");
     let mut rest = body.as_str();

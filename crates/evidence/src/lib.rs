@@ -17,4 +17,5 @@ pub mod merkle;
 pub mod passphrase;
 pub mod registry;
 pub mod row;
+pub mod signer;
 pub mod tally;

@@ -50,7 +50,7 @@ pub use members::{Claims, Consequences};
 pub use policy::Policy;
 pub use protect::{POLICY_NAMES, PROGRAM, Protected, Setting};
 pub use reach::Reach;
-pub use references::{Child, Named, Reference};
+pub use references::{Child, Functionary, Named, Reference};
 pub use repository::Index;
 pub use survey::survey;
 pub use url::read_host;

@@ -31,6 +31,30 @@ pub enum Named {
     Here(String),
 }
 
+/// Who may sign a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Functionary {
+    /// Whoever has a key.
+    Key {
+        /// Its id, with or without `sha256:`.
+        id: String,
+    },
+    /// Whoever has a certificate: both names as a whole.
+    X509 {
+        /// Its issuer.
+        issuer: String,
+        /// Its subject.
+        subject: String,
+    },
+    /// An identity that Sigstore vouches for: both texts as a whole.
+    Keyless {
+        /// The OIDC issuer.
+        issuer: String,
+        /// The identity.
+        subject: String,
+    },
+}
+
 /// A sub-agent's policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
@@ -39,7 +63,7 @@ pub struct Child {
     /// The digest that the policy has to have, if that is said. `Err` names the algorithms where none is SHA-256.
     pub digest: Option<Result<Digest, String>>,
     /// Who may sign it, where that is said.
-    pub functionaries: Option<Vec<String>>,
+    pub functionaries: Option<Vec<Functionary>>,
     /// Goes before the names of its attestations.
     pub prefix: Option<String>,
     /// Its limits beside those of its policy.
@@ -68,9 +92,9 @@ impl Policy {
         parent.into_iter().chain(children.iter().enumerate().filter_map(child)).collect()
     }
 
-    /// The key ids of the functionaries that it names; `None` where it names none. One known by a certificate has no key id.
-    pub fn functionaries(&self) -> Option<Vec<String>> {
-        key_ids(self.document().get("functionaries"))
+    /// The functionaries that it names; `None` where it names none.
+    pub fn functionaries(&self) -> Option<Vec<Functionary>> {
+        functionaries(self.document().get("functionaries"))
     }
 
     /// The numbers of its limits, by name.
@@ -96,7 +120,7 @@ impl Child {
         Self {
             agent: text("name").unwrap_or_default(),
             digest: child.get("policyDigest").map(pinned),
-            functionaries: key_ids(child.get("functionaries")),
+            functionaries: functionaries(child.get("functionaries")),
             prefix: text("attestationPrefix").filter(|prefix| !prefix.is_empty()),
             limits: limit_values(child.get("limits")),
             held: Limit::read_all(child),
@@ -119,8 +143,16 @@ fn limit_values(limits: Option<&Value>) -> Vec<(String, f64)> {
     members.filter_map(|(name, limit)| Some((name.to_owned(), schema::limit(limit)?))).collect()
 }
 
-fn key_ids(list: Option<&Value>) -> Option<Vec<String>> {
+fn functionaries(list: Option<&Value>) -> Option<Vec<Functionary>> {
     let list = list.and_then(Value::as_array).filter(|list| !list.is_empty())?;
-    let id = |one: &Value| one.get("publickeyid").and_then(Value::as_str).map(str::to_owned);
-    Some(list.iter().filter_map(id).collect())
+    let one = |one: &Value| {
+        let text = |name| one.get(name).and_then(Value::as_str).map(str::to_owned);
+        match one.get("type").and_then(Value::as_str)? {
+            "publickey" => Some(Functionary::Key { id: text("publickeyid")? }),
+            "x509" => Some(Functionary::X509 { issuer: text("issuer")?, subject: text("subject")? }),
+            "keyless" => Some(Functionary::Keyless { issuer: text("issuer")?, subject: text("subject")? }),
+            _ => None,
+        }
+    };
+    Some(list.iter().filter_map(one).collect())
 }

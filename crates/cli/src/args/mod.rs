@@ -32,7 +32,7 @@ pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, R
 pub use identity::IdentityArgs;
 pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
 pub use notary::{NotaryCommand, NotaryRunArgs};
-pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, WhyArgs};
+pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, TrustedArgs, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
 pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
 pub use step::{StepCommand, StepRunArgs};

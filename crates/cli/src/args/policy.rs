@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use writ_evidence::signer::Name;
 
 use super::{FormatArgs, KeyListArgs, LifeCommand};
 
@@ -58,12 +59,22 @@ pub enum PolicyCommand {
         update: Vec<String>,
     },
     /// Sign a policy: a DSSE envelope over its exact bytes.
+    #[command(
+        after_help = "Examples:\n  writ policy sign .aflock --key team.pem\n  writ policy sign .aflock --key me.pem --cert chain.pem   the certificate \
+                      of that key first, then those above it\n  cosign sign-blob .aflock --bundle b.json && writ policy sign .aflock --bundle b.json"
+    )]
     Sign {
         /// The plain policy.
         file: PathBuf,
         /// Private key, PKCS#8 PEM (Ed25519 or ECDSA P-256). May be given more than once.
-        #[arg(long, required = true)]
+        #[arg(long, required_unless_present = "bundle")]
         key: Vec<PathBuf>,
+        /// The key's certificate and those above it, PEM: whoever trusts their root trusts the signature.
+        #[arg(long, value_name = "CHAIN", conflicts_with = "bundle")]
+        cert: Option<PathBuf>,
+        /// A Sigstore bundle over the policy's bytes, made by another tool, instead of a key.
+        #[arg(long, conflicts_with = "key")]
+        bundle: Option<PathBuf>,
         /// Where to write the envelope; `FILE.signed` when left out, `-` for stdout.
         #[arg(long, short)]
         output: Option<PathBuf>,
@@ -72,7 +83,7 @@ pub enum PolicyCommand {
     Verify {
         /// The envelope.
         file: PathBuf,
-        /// Public key, PEM. Without one, the keys you trust.
+        /// Public key, PEM. Without one, the keys and authorities you trust.
         #[arg(long)]
         key: Vec<PathBuf>,
         #[command(flatten)]
@@ -109,14 +120,18 @@ pub enum KeysCommand {
         #[arg(long, value_enum, default_value_t = KeyKind::Ed25519)]
         algorithm: KeyKind,
     },
-    /// Pin a public key as one whose policies you accept.
-    Trust {
-        /// Public key, PEM.
-        file: PathBuf,
-    },
-    /// Unpin a key.
+    /// Say whose policies you accept: whoever has a key, a certificate under a root, or an identity.
+    #[command(
+        after_help = "Examples:\n  writ keys trust team.pem.pub\n  writ keys trust --ca root.pem --name 'CN=Release,O=Example'\n  writ keys trust \
+                      --sigstore trusted_root.json --issuer https://accounts.google.com --identity me@example.org\n\nA certificate authority \
+                      without --name vouches for everybody to whom it gives a certificate."
+    )]
+    Trust(TrustedArgs),
+    /// List whose policies you accept.
+    Trusted(FormatArgs),
+    /// Trust a key, an authority or an identity no more.
     Distrust {
-        /// The key's id, or the beginning of it.
+        /// Its id, or the beginning of it.
         id: String,
     },
     /// Require that every policy is signed by a pinned key (`on`), or only warn (`off`).
@@ -131,6 +146,32 @@ pub enum KeysCommand {
     List(KeyListArgs),
     #[command(flatten)]
     Life(LifeCommand),
+}
+
+/// Whom to trust: one of three kinds.
+#[derive(ClapArgs, Debug)]
+pub struct TrustedArgs {
+    /// Public key, PEM.
+    #[arg(required_unless_present_any = ["ca", "sigstore"], conflicts_with_all = ["ca", "sigstore"])]
+    pub file: Option<PathBuf>,
+    /// Certificate of an authority, PEM.
+    #[arg(long, value_name = "ROOT", conflicts_with = "sigstore")]
+    pub ca: Option<PathBuf>,
+    /// The only subject whose certificates of that authority count, as a whole (RFC 4514). May be given more than once.
+    #[arg(long, value_name = "SUBJECT", requires = "ca")]
+    pub name: Vec<Name>,
+    /// A Sigstore instance's `trusted_root.json`.
+    #[arg(long, value_name = "FILE", requires = "issuer", requires = "who")]
+    pub sigstore: Option<PathBuf>,
+    /// The OIDC issuer that vouches for the identity, as a whole.
+    #[arg(long, value_name = "URL", requires = "sigstore")]
+    pub issuer: Option<String>,
+    /// The identity, as a whole: an address, or a workflow's URI.
+    #[arg(long, value_name = "TEXT", requires = "sigstore", group = "who")]
+    pub identity: Option<String>,
+    /// The same, where `*` stands for any text up to the next `/`, and `**` for any text.
+    #[arg(long, value_name = "PATTERN", requires = "sigstore", group = "who")]
+    pub identity_pattern: Option<String>,
 }
 
 #[derive(ClapArgs, Debug)]

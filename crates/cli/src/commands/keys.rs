@@ -15,7 +15,7 @@ use writ_evidence::keys::{Algorithm, PublicKey, SigningKey};
 use writ_evidence::registry::{Change, Key, KeyState, Registry};
 use writ_store::Store;
 
-use super::{attest, session_lookup};
+use super::{attest, session_lookup, trusted};
 use crate::args::{Format, InstanceArgs, KeyArgs, KeyKind, KeyListArgs, KeysCommand, LifeCommand};
 use crate::environment;
 use crate::exit::Failure;
@@ -29,16 +29,12 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
     let trust = Trust::open(home.state.as_deref());
     match command {
         KeysCommand::Generate { file, algorithm } => generate(&file, algorithm),
-        KeysCommand::Trust { file } => {
-            human_check::not_agent("trust a key")?;
-            let key = trust.pin(&read_text(&file)?, &file).map_err(Failure::malformed)?;
-            output::line(format!("trusted {}", key.key_id()));
-            Ok(())
-        }
+        KeysCommand::Trust(args) => trusted::add(&trust, &args),
+        KeysCommand::Trusted(args) => trusted::list(&trust, &args),
         KeysCommand::Distrust { id } => {
             human_check::not_agent("distrust a key")?;
-            let key = trust.unpin(&id).map_err(Failure::could_not)?;
-            output::line(format!("no longer trusted {}", key.key_id()));
+            let found = trust.unpin(&id).map_err(Failure::could_not)?;
+            output::line(format!("no longer trusted {found}"));
             Ok(())
         }
         KeysCommand::RequireSigned { switch } => {
@@ -126,17 +122,13 @@ fn shown(key: &Key) -> String {
 
 /// Reads a private key file.
 pub fn signing_key(path: &Path) -> Result<SigningKey, Failure> {
-    SigningKey::from_pem(&read_text(path)?).map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
+    SigningKey::from_pem(&input::text(path)?)
+        .map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
 }
 
 /// Reads a public key file.
 pub fn public_key(path: &Path) -> Result<PublicKey, Failure> {
-    PublicKey::from_pem(&read_text(path)?).map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
-}
-
-fn read_text(path: &Path) -> Result<String, Failure> {
-    let bytes = input::bytes(path)?;
-    String::from_utf8(bytes).map_err(|_bytes| Failure::malformed(format!("{} is no text", path.display())))
+    PublicKey::from_pem(&input::text(path)?).map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
 }
 
 fn generate(file: &Path, kind: KeyKind) -> Result<(), Failure> {
@@ -180,9 +172,7 @@ fn list(home: &Home, trust: &Trust, args: &KeyListArgs) -> Result<(), Failure> {
         Some(key) => output::line(format!("ledger key   {}  {}  custody: file", key.key_id(), key.algorithm())),
         None => output::line("ledger key   none yet"),
     }
-    for key in &pinned {
-        output::line(format!("trusted key  {}  {}", key.key_id(), key.algorithm()));
-    }
+    trusted::lines(trust)?.iter().for_each(output::line);
     let attesting = registry.iter().flat_map(Registry::keys);
     attesting.for_each(|key| output::line(format!("{}  custody: file", shown(key))));
     output::line(format!("signed policies are {}", if trust.require_signed() { "required" } else { "not required" }));

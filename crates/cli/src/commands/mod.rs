@@ -40,6 +40,7 @@ mod shell;
 mod status;
 mod step;
 mod token;
+mod trusted;
 mod verify;
 mod why;
 

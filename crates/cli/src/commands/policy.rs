@@ -1,6 +1,7 @@
 //! `writ policy`: make, check, show, sign, verify, accept.
 
 mod layers;
+mod signatures;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,15 +10,13 @@ use std::path::{Path, PathBuf};
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use serde::Serialize;
 use writ_core::{Digest, Timestamp, json, visible};
-use writ_engine::governing::{self, Governing, GoverningError, PAYLOAD_TYPE, Signed};
+use writ_engine::governing::{self, Governing, GoverningError, Signed};
 use writ_engine::governing::{Trust, starter, unenforced};
 use writ_engine::setup::agents;
-use writ_evidence::dsse::{Envelope, EnvelopeError};
-use writ_evidence::keys::SigningKey;
 use writ_policy::Policy;
 
 use crate::args::{Format, FormatArgs, PolicyCommand};
-use crate::commands::{approve, keys};
+use crate::commands::approve;
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -32,8 +31,10 @@ pub fn run(command: PolicyCommand) -> Result<(), Failure> {
         }
         PolicyCommand::Show { file, resolved: false, format } => show(&given_or_found(file)?, &format),
         PolicyCommand::Lock { file, check, update } => layers::lock(&given_or_found(file)?, check, &update),
-        PolicyCommand::Sign { file, key, output } => sign(&file, &key, output),
-        PolicyCommand::Verify { file, key, format } => verify(&file, &key, &format),
+        PolicyCommand::Sign { file, key, cert, bundle, output } => {
+            signatures::sign(&file, signatures::With::of(key, cert, bundle)?, output)
+        }
+        PolicyCommand::Verify { file, key, format } => signatures::verify(&file, &key, &format),
         PolicyCommand::Schema => {
             output::print_json(&Policy::schema());
             Ok(())
@@ -241,11 +242,14 @@ fn check(file: Option<PathBuf>, args: &FormatArgs) -> Result<(), Failure> {
 
 fn warnings(governing: &Governing) -> Vec<String> {
     let mut out: Vec<String> = governing.policy.warnings().to_vec();
-    match governing.signed {
+    match &governing.signed {
         Signed::Plain => out.push("not signed: anyone who can write the file can change the policy".to_owned()),
-        Signed::UnknownKey => out.push("signed, but not by a key you trust (`writ keys trust`)".to_owned()),
+        Signed::UnknownKey(reasons) => {
+            out.push("signed, but not by a key you trust (`writ keys trust`)".to_owned());
+            out.extend(reasons.iter().cloned());
+        }
         Signed::NoFunctionary => out.push("signed, but by none of the functionaries it names".to_owned()),
-        Signed::By(_) => {}
+        Signed::By(_) | Signed::Accepted(_) => {}
     }
     if governing.signed == Signed::Plain && governing.policy.functionaries().is_some() {
         out.push("it names functionaries, and none of them signed it".to_owned());
@@ -276,7 +280,7 @@ pub struct Summary<'a> {
     file: Digest,
     signed: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    signers: Option<&'a [String]>,
+    signers: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -305,14 +309,6 @@ struct Shown<'a> {
     document: String,
 }
 
-/// What an envelope's signatures are worth.
-#[derive(Serialize)]
-struct Signatures<'a> {
-    verified: bool,
-    signers: &'a [String],
-    why: Option<&'a str>,
-}
-
 /// Sums it up.
 pub fn summary(governing: &Governing) -> Summary<'_> {
     let expires = governing.policy.expires();
@@ -322,7 +318,7 @@ pub fn summary(governing: &Governing) -> Summary<'_> {
         digest: governing.policy.digest(),
         file: governing.file,
         signed: governing.signed.as_str(),
-        signers: if let Signed::By(signers) = &governing.signed { Some(signers) } else { None },
+        signers: governing.signed.signers(),
         expires: expires.map(|(_, text)| text),
         expired: expires.map(|(at, _)| Timestamp::now() > at),
     }
@@ -333,7 +329,7 @@ fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
     let bytes = governing::read(&path).map_err(report)?;
     let trust = Trust::open(environment::home().state.as_deref());
     let governing = governing::open_alone(&path, bytes, None, &trust).map_err(report)?;
-    let inner = governing::unwrap(&governing.path, &governing.bytes, || Ok(Vec::new())).map_err(report)?.0;
+    let inner = governing::inner(&governing.path, &governing.bytes).map_err(report)?;
     let document = String::from_utf8_lossy(inner.as_deref().unwrap_or(&governing.bytes)).into_owned();
     if args.format == Format::Json {
         output::print_json(&Shown { summary: summary(&governing), document });
@@ -341,64 +337,13 @@ fn show(path: &Path, args: &FormatArgs) -> Result<(), Failure> {
     }
     let signed = match &governing.signed {
         Signed::Plain => output::warn("not signed"),
-        Signed::UnknownKey => output::warn("signed by a key you do not trust"),
+        Signed::UnknownKey(_) => output::warn("signed by a key you do not trust"),
         Signed::NoFunctionary => output::warn("signed by none of the functionaries it names"),
-        Signed::By(signers) => output::good(format!("signed by {}", signers.join(", "))),
+        Signed::By(_) | Signed::Accepted(_) => {
+            output::good(format!("signed by {}", governing.signed.signers().unwrap_or_default().join(", ")))
+        }
     };
     output::line(format!("{}  {}\n{signed}\n", output::path(&governing.path), governing.policy.digest()));
     output::bytes(document.as_bytes());
     Ok(())
-}
-
-fn sign(file: &Path, key_files: &[PathBuf], to: Option<PathBuf>) -> Result<(), Failure> {
-    // Requiring signatures must not keep anyone from making one.
-    let file = &std::path::absolute(file)?;
-    let bytes = governing::read(file).map_err(report)?;
-    let governing = governing::open_alone(file, bytes, None, &Trust::open(None)).map_err(report)?;
-    if governing.signed != Signed::Plain {
-        return Err(Failure::Usage(format!("{} is signed already; sign the plain policy", file.display())));
-    }
-    let keys: Vec<SigningKey> = key_files.iter().map(|path| keys::signing_key(path)).collect::<Result<_, _>>()?;
-    let refs: Vec<&SigningKey> = keys.iter().collect();
-    let envelope = Envelope::sign(PAYLOAD_TYPE, &governing.bytes, &refs).map_err(Failure::could_not)?;
-    let to = to.unwrap_or_else(|| {
-        let mut name = file.as_os_str().to_owned();
-        name.push(".signed");
-        PathBuf::from(name)
-    });
-    if to == Path::new("-") {
-        output::bytes(&envelope.to_bytes());
-        return Ok(());
-    }
-    fs::write(&to, envelope.to_bytes()).map_err(|error| Failure::could_not(format!("{}: {error}", to.display())))?;
-    output::line(format!("wrote {}", to.display()));
-    Ok(())
-}
-
-fn verify(file: &Path, key_files: &[PathBuf], args: &FormatArgs) -> Result<(), Failure> {
-    let bytes = governing::read(file).map_err(report)?;
-    let mut pinned = key_files.iter().map(|path| keys::public_key(path)).collect::<Result<Vec<_>, _>>()?;
-    if pinned.is_empty() {
-        pinned = Trust::open(environment::home().state.as_deref()).keys().map_err(Failure::could_not)?;
-    }
-    let outcome = match Envelope::parse(&bytes) {
-        Ok(envelope) if envelope.payload_type() != PAYLOAD_TYPE => Err("it is no signed policy".to_owned()),
-        Ok(envelope) => envelope.verify(&pinned).map_err(|error| error.to_string()),
-        Err(error @ EnvelopeError::Base64 { .. }) => Err(error.to_string()),
-        Err(error) => {
-            return Err(Failure::malformed(format!("{} is no DSSE envelope: {error}", file.display())));
-        }
-    };
-    let signers = outcome.iter().flat_map(|good| good.signers().iter().map(ToString::to_string));
-    let signers: Vec<String> = signers.collect();
-    if args.format == Format::Json {
-        let why = outcome.as_ref().err().map(String::as_str);
-        output::print_json(&Signatures { verified: outcome.is_ok(), signers: &signers, why });
-    } else {
-        output::line(match &outcome {
-            Ok(_) => format!("{} signed by {}", output::good("✓"), signers.join(", ")),
-            Err(why) => format!("{} {}", output::bad("✗"), output::plain(why)),
-        });
-    }
-    if outcome.is_ok() { Ok(()) } else { Err(Failure::No) }
 }

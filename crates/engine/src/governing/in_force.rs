@@ -15,11 +15,12 @@ use writ_core::{Digest, Timestamp, json};
 use writ_policy::{Enforce, Facts, Layer, Own, Policy};
 use writ_store::{Store, StoreError};
 
+use super::error::GoverningError;
 use super::find;
 use super::kept;
 pub use super::kept::PolicyRef;
 use super::layers::{self, CHANGED, Caller, LayerRef, OfAgent};
-use super::open::{self, Governing, GoverningError};
+use super::open::{self, Governing};
 use super::resolve::{self, Elsewhere, Locks, Missing};
 use super::trust::Trust;
 use crate::session::agents::Agents;

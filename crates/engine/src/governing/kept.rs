@@ -11,8 +11,10 @@ use writ_core::{Digest, json};
 use writ_policy::Policy;
 use writ_store::regular_file;
 
+use super::error::GoverningError;
 use super::layers::{self, Caller, LayerRef};
-use super::open::{self, Governing, GoverningError};
+use super::open::{self, Governing};
+use super::signed::{self, When};
 use super::trust::Trust;
 
 /// Largest kept policy.
@@ -32,6 +34,9 @@ pub struct PolicyRef {
     pub digest: Digest,
     /// `unsigned`, `unknown-key` or `trusted`.
     pub signed: String,
+    /// The record of trust behind it, where a certificate or a bundle made it trusted: as long as that is there, it stays so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<Digest>,
     /// Digest of the list of its layers, where it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<Digest>,
@@ -52,6 +57,7 @@ impl PolicyRef {
             file: governing.file,
             digest: governing.policy.digest(),
             signed: governing.signed.as_str().to_owned(),
+            anchor: governing.signed.anchor(),
             layers: (!governing.layers.is_empty()).then(|| Digest::of(&layers::to_bytes(&governing.list()))),
             own: false,
             limited: governing.policies(Caller::Untold).iter().any(|policy| !policy.limits().is_empty()),
@@ -66,7 +72,7 @@ impl PolicyRef {
 
 /// The policy in a file's bytes, as one at `path`; whose word it is does not count here.
 pub fn document(path: &Path, bytes: &[u8]) -> Result<Policy, String> {
-    let inner = open::unwrap(path, bytes, || Ok(Vec::new())).map_err(|error| error.to_string())?.0;
+    let inner = signed::inner(path, bytes).map_err(|error| error.to_string())?;
     let root = path.parent().unwrap_or(Path::new("/")).to_string_lossy();
     Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())
 }
@@ -93,7 +99,8 @@ pub fn open_with(
     let policy = |digest: Digest| bytes(&folder.join("policies").join(digest.hex()), digest);
     let root = root.map_or_else(|| policy(accepted.file), |root| Ok(root.to_vec()))?;
     // Files that the policy names beside itself may be gone with it: what a human accepted, they accepted.
-    open::open_kept(&accepted.path, root, list(accepted, folder)?, trust, policy)
+    let when = When::Accepted(&accepted.signed, accepted.anchor);
+    open::open_kept(&accepted.path, root, list(accepted, folder)?, trust, when, policy)
 }
 
 fn bytes(path: &Path, digest: Digest) -> Result<Vec<u8>, GoverningError> {
@@ -127,11 +134,11 @@ pub fn whole(governing: &Governing) -> Vec<u8> {
 pub fn open_whole(path: &Path, bytes: Vec<u8>, trust: &Trust) -> Result<Governing, GoverningError> {
     let Ok(Whole { root, list, layers }) = json::from_slice(&bytes) else {
         let lost = |_digest| Err(GoverningError::KeptChanged { path: PathBuf::from(path) });
-        return open::open_kept(path, bytes, Vec::new(), trust, lost);
+        return open::open_kept(path, bytes, Vec::new(), trust, When::now(), lost);
     };
     let layer = |digest: Digest| {
         let text = layers.get(&digest).filter(|text| Digest::of(text.as_bytes()) == digest);
         text.map(|text| text.clone().into_bytes()).ok_or_else(|| GoverningError::KeptChanged { path: path.to_owned() })
     };
-    open::open_kept(path, root.into_bytes(), list, trust, layer)
+    open::open_kept(path, root.into_bytes(), list, trust, When::now(), layer)
 }

@@ -38,6 +38,9 @@ pub struct LayerRef {
     pub digest: Digest,
     /// `unsigned`, `unknown-key`, `no-functionary` or `trusted`.
     pub signed: String,
+    /// The record of trust behind it, where a certificate or a bundle made it trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<Digest>,
     /// Which layer of the list names it; the root where that is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<usize>,

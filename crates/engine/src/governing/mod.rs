@@ -1,5 +1,6 @@
 //! The policy that governs a folder: where it is, whose word it is, what becomes of it, what it protects.
 
+mod error;
 mod find;
 pub mod in_force;
 pub mod kept;
@@ -8,11 +9,14 @@ pub mod lock;
 mod open;
 pub mod protect;
 mod resolve;
+pub mod signed;
 pub mod starter;
 mod trust;
 pub mod unenforced;
 
+pub use error::GoverningError;
 pub use find::{NAMES, find, repository};
-pub use open::{Governing, GoverningError, Layered, PAYLOAD_TYPE, Signed, open_alone, open_kept, read, unwrap};
+pub use open::{Governing, Layered, open_alone, open_kept, read};
 pub use resolve::{Elsewhere, Missing, open, open_bytes, with_layers};
-pub use trust::{Trust, TrustError};
+pub use signed::{PAYLOAD_TYPE, Signed, When, among, inner, unwrap};
+pub use trust::{Authority, Trust, TrustError, TrustedIdentity};

@@ -1,51 +1,22 @@
 //! A policy as it was read, and who signed it (R11).
 //!
-//! Opens its envelope and checks signatures against the pinned keys; never judges a call. Invariant: a [`Governing`] holds the very
+//! Opens it and asks whose word it is; never judges a call. Invariant: a [`Governing`] holds the very
 //! bytes whose digests it names.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-use writ_core::{Digest, json};
-use writ_evidence::dsse::Envelope;
-use writ_evidence::keys::PublicKey;
+use writ_core::Digest;
 use writ_policy::{Enforce, Limit, Policy, PolicyError, strictest};
 use writ_store::regular_file;
 
+use super::error::GoverningError;
 use super::layers::{self, Caller, LayerRef, OfAgent};
-use super::lock::LockError;
-use super::trust::{Trust, TrustError};
-
-/// The DSSE payload type of a signed policy.
-pub const PAYLOAD_TYPE: &str = "application/vnd.aflock.policy+json";
+use super::signed::{self, Signed, When};
+use super::trust::Trust;
 
 /// Largest policy file.
 const MAX_BYTES: u64 = 4 << 20;
-
-/// Whose word a policy is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Signed {
-    /// No envelope.
-    Plain,
-    /// An envelope, but no pinned key made a signature in it.
-    UnknownKey,
-    /// Signed by pinned keys, but by none of the functionaries that the policy names.
-    NoFunctionary,
-    /// Signed by these pinned keys (key ids).
-    By(Vec<String>),
-}
-
-impl Signed {
-    /// `unsigned`, `unknown-key`, `no-functionary` or `trusted`.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Plain => "unsigned",
-            Self::UnknownKey => "unknown-key",
-            Self::NoFunctionary => "no-functionary",
-            Self::By(_) => "trusted",
-        }
-    }
-}
 
 /// A policy with the bytes it was read from.
 #[derive(Clone, Debug)]
@@ -138,73 +109,6 @@ impl Governing {
     }
 }
 
-/// Why a policy that is there cannot be used. Under R6 this denies.
-#[derive(Debug, thiserror::Error)]
-pub enum GoverningError {
-    /// The file cannot be read.
-    #[error("cannot read the policy {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The file is larger than 4 MiB.
-    #[error("the policy {} is larger than 4 MiB", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The envelope is malformed or a pinned key's signature in it is wrong.
-    #[error("the signed policy {} does not verify: {why}", path.display())]
-    Envelope {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The inner document is no valid policy.
-    #[error("the policy {} is not valid: {source}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// The inner document, for showing the places.
-        text: String,
-        /// What is wrong.
-        source: Box<PolicyError>,
-    },
-    /// A policy that it names, or one that those name, cannot be used.
-    #[error("{}: {pointer}: {why}", path.display())]
-    Layer {
-        /// The policy that names it.
-        path: PathBuf,
-        /// Where it does.
-        pointer: String,
-        /// The kind of error.
-        rule: &'static str,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The lock file cannot be used.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The copy of the accepted policy is not what it was.
-    #[error("the accepted policy's copy {} is not what it was: start a new session", path.display())]
-    KeptChanged {
-        /// The copy.
-        path: PathBuf,
-    },
-    /// The trust settings want a signature by a pinned key.
-    #[error("the policy {} is not signed by a key you trust, and your settings require that", path.display())]
-    NotTrusted {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The pinned keys cannot be read.
-    #[error(transparent)]
-    Trust(#[from] TrustError),
-}
-
 /// Reads a policy file's bytes, bounded.
 pub fn read(path: &Path) -> Result<Vec<u8>, GoverningError> {
     regular_file::read(path, MAX_BYTES).map_err(|source| {
@@ -224,9 +128,9 @@ pub fn open_alone(
     root: Option<&Path>,
     trust: &Trust,
 ) -> Result<Governing, GoverningError> {
-    let governing = open_at(path, bytes, root, trust)?;
+    let governing = open_at(path, bytes, root, trust, When::now())?;
     check_files(&governing)?;
-    if trust.require_signed() && !matches!(governing.signed, Signed::By(_)) {
+    if trust.require_signed() && !governing.signed.is_trusted() {
         return Err(GoverningError::NotTrusted { path: path.to_owned() });
     }
     Ok(governing)
@@ -240,41 +144,54 @@ pub(super) fn open_layer(
     trust: &Trust,
     is_file: bool,
 ) -> Result<Governing, GoverningError> {
-    let governing = open_at(path, bytes, Some(folder), trust)?;
+    let governing = open_at(path, bytes, Some(folder), trust, When::now())?;
     if is_file {
         check_files(&governing)?;
     }
     Ok(governing)
 }
 
-/// Opens a policy that was accepted before, from its kept bytes and the list of its layers; `kept` gives those of each.
+/// Opens a policy that was accepted before, from its kept bytes and the list of its layers; `kept` gives those of each. `when` says
+/// when the root's certificates count; those of layers count as they did when they were accepted, unless it is a moment.
 pub fn open_kept(
     path: &Path,
     bytes: Vec<u8>,
     list: Vec<LayerRef>,
     trust: &Trust,
+    when: When<'_>,
     kept: impl Fn(Digest) -> Result<Vec<u8>, GoverningError>,
 ) -> Result<Governing, GoverningError> {
-    let mut governing = open_at(path, bytes, None, trust)?;
-    if trust.require_signed() && !matches!(governing.signed, Signed::By(_)) {
+    let mut governing = open_at(path, bytes, None, trust, when)?;
+    if trust.require_signed() && !governing.signed.is_trusted() {
         return Err(GoverningError::NotTrusted { path: path.to_owned() });
     }
     let folder = absolute(path.parent().unwrap_or(Path::new("/")));
     for at in list {
         let shown = PathBuf::from(at.place());
-        let Governing { policy, signed, bytes, .. } = open_at(&shown, kept(at.file)?, Some(&folder), trust)?;
+        let when = match when {
+            When::At(_) => when,
+            When::Accepted(..) => When::Accepted(&at.signed, at.anchor),
+        };
+        let opened = open_at(&shown, kept(at.file)?, Some(&folder), trust, when)?;
+        let Governing { policy, signed, bytes, .. } = opened;
         governing.layers.push(Layered { at, bytes, policy, signed });
     }
     Ok(governing)
 }
 
-fn open_at(path: &Path, bytes: Vec<u8>, root: Option<&Path>, trust: &Trust) -> Result<Governing, GoverningError> {
+fn open_at(
+    path: &Path,
+    bytes: Vec<u8>,
+    root: Option<&Path>,
+    trust: &Trust,
+    when: When<'_>,
+) -> Result<Governing, GoverningError> {
     let folder = absolute(root.or_else(|| path.parent()).unwrap_or(Path::new("/")));
-    let (inner, signed) = unwrap(path, &bytes, || trust.keys())?;
+    let (inner, signed) = signed::unwrap(path, &bytes, trust, when)?;
     let document = inner.as_deref().unwrap_or(&bytes);
     let policy =
         Policy::parse(document, &folder.to_string_lossy()).map_err(|source| invalid(path, document, source))?;
-    let signed = among(policy.functionaries(), signed);
+    let signed = signed::among(policy.functionaries(), signed);
     Ok(Governing { path: path.to_owned(), file: Digest::of(&bytes), bytes, policy, signed, layers: Vec::new() })
 }
 
@@ -294,55 +211,12 @@ pub(super) fn absolute(root: &Path) -> PathBuf {
     if plain { whole } else { std::fs::canonicalize(&whole).unwrap_or(whole) }
 }
 
-/// A policy that names its functionaries is trusted only where one of them signed it (R72).
-pub(super) fn among(functionaries: Option<Vec<String>>, signed: Signed) -> Signed {
-    let Some(named) = functionaries else { return signed };
-    let bare = |id: &str| id.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
-    match &signed {
-        Signed::By(signers) if !signers.iter().any(|signer| named.iter().any(|id| bare(id) == bare(signer))) => {
-            Signed::NoFunctionary
-        }
-        Signed::By(_) | Signed::Plain | Signed::UnknownKey | Signed::NoFunctionary => signed,
-    }
-}
-
 fn document(governing: &Governing) -> Result<Vec<u8>, GoverningError> {
-    let inner = unwrap(&governing.path, &governing.bytes, || Ok(Vec::new()))?.0;
+    let inner = signed::inner(&governing.path, &governing.bytes)?;
     Ok(inner.unwrap_or_else(|| governing.bytes.clone()))
 }
 
 fn invalid(path: &Path, document: &[u8], source: PolicyError) -> GoverningError {
     let text = String::from_utf8_lossy(document).into_owned();
     GoverningError::Invalid { path: path.to_owned(), text, source: Box::new(source) }
-}
-
-/// The bytes inside the envelope (`None` for a plain policy) and whose word they are.
-pub fn unwrap(
-    path: &Path,
-    bytes: &[u8],
-    keys: impl FnOnce() -> Result<Vec<PublicKey>, TrustError>,
-) -> Result<(Option<Vec<u8>>, Signed), GoverningError> {
-    if !is_envelope(bytes) {
-        return Ok((None, Signed::Plain));
-    }
-    let keys = keys()?;
-    let wrong = |why: String| GoverningError::Envelope { path: path.to_owned(), why };
-    let envelope = Envelope::parse(bytes).map_err(|error| wrong(error.to_string()))?;
-    if envelope.payload_type() != PAYLOAD_TYPE {
-        return Err(wrong(format!("its payload type is `{}`, not `{PAYLOAD_TYPE}`", envelope.payload_type())));
-    }
-    let named: Vec<PublicKey> = keys.iter().filter(|key| envelope.names(key)).cloned().collect();
-    if named.is_empty() {
-        return Ok((Some(envelope.payload().to_vec()), Signed::UnknownKey));
-    }
-    let verified = envelope.verify(&named).map_err(|error| wrong(error.to_string()))?;
-    let signers = verified.signers().iter().map(ToString::to_string).collect();
-    Ok((Some(verified.into_payload()), Signed::By(signers)))
-}
-
-/// Whether the bytes look like an envelope rather than a policy: only an envelope has `payloadType`.
-fn is_envelope(bytes: &[u8]) -> bool {
-    const MARK: &[u8] = b"payloadType";
-    bytes.windows(MARK.len()).any(|window| window == MARK)
-        && json::parse(bytes).is_ok_and(|value| value.get("payloadType").is_some())
 }

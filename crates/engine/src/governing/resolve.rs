@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use writ_core::Digest;
-use writ_policy::{Child, Named, Policy, Reference};
+use writ_policy::{Child, Functionary, Named, Policy, Reference};
 
+use super::error::GoverningError;
 use super::layers::{self, LayerRef, Source, source};
 use super::lock::{Lock, LockError, Locked};
-use super::open::{self, Governing, GoverningError, Layered, Signed};
+use super::open::{self, Governing, Layered};
+use super::signed;
 use super::trust::Trust;
 
 /// Longest chain of policies that name each other, the root included.
@@ -115,7 +117,7 @@ fn resolve(
     out.below(&Above {
         of: None,
         policy: root.policy.clone(),
-        vouched: matches!(root.signed, Signed::By(_)),
+        vouched: root.signed.is_trusted(),
         from: Source::File(root.path.clone()),
         shown: root.path.clone(),
         agent: None,
@@ -139,7 +141,7 @@ struct Above {
     from: Source,
     shown: PathBuf,
     agent: Option<String>,
-    functionaries: Option<Vec<String>>,
+    functionaries: Option<Vec<Functionary>>,
     /// Its own limits.
     own: Limits,
     /// Those of whoever it is a sub-agent of.
@@ -222,9 +224,9 @@ impl Resolver<'_> {
         let Governing { policy, signed, bytes, .. } = opened.map_err(|error| wrong("bad-policy", error.to_string()))?;
         let child = reference.child.as_ref();
         let named = child.and_then(|child| child.functionaries.clone()).or_else(|| policy.functionaries());
-        let signed = open::among(named.or_else(|| above.functionaries.clone().filter(|_| child.is_some())), signed);
+        let signed = signed::among(named.or_else(|| above.functionaries.clone().filter(|_| child.is_some())), signed);
         let pinned = pinned(child, &policy, file).map_err(|why| wrong("other-digest", why))?;
-        let vouched = matches!(signed, Signed::By(_)) || above.vouched && (pinned || *place == Source::Here);
+        let vouched = signed.is_trusted() || above.vouched && (pinned || *place == Source::Here);
         if self.trust.require_signed() && !vouched {
             let why = "it is neither signed by a key you trust nor pinned by a policy that is, and your settings require that";
             return Err(wrong("not-trusted", why.to_owned()));
@@ -239,6 +241,7 @@ impl Resolver<'_> {
             file,
             digest: policy.digest(),
             signed: signed.as_str().to_owned(),
+            anchor: signed.anchor(),
             of: above.of,
             pointer: reference.pointer.clone(),
             agent: child.map(|child| child.agent.clone()).or_else(|| above.agent.clone()),

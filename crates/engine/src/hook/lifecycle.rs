@@ -14,7 +14,7 @@ use super::stops::{self, Checked};
 use crate::claims;
 use crate::confine::layers;
 use crate::governing::layers::{Caller, LayerRef};
-use crate::governing::{Governing, Signed, unenforced};
+use crate::governing::{Governing, unenforced};
 use crate::identity;
 use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
@@ -241,7 +241,7 @@ fn welcome(session: &Session<'_>) -> Answer {
     let observing =
         observes.then(|| format!("writ: policy `{name}` only observes: calls are recorded, and none is stopped"));
     // Where nobody vouches for the first, that is said already.
-    let layers = accepted.filter(|accepted| matches!(accepted.signed, Signed::By(_))).map(Governing::list);
+    let layers = accepted.filter(|accepted| accepted.signed.is_trusted()).map(Governing::list);
     let weak = |layer: &LayerRef| (layer.path.is_some() || layer.address.is_some()) && layer.signed != "trusted";
     let unsigned = layers.unwrap_or_default().into_iter().filter(weak);
     let unsigned = unsigned.map(|layer| {

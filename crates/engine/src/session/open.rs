@@ -17,7 +17,7 @@ use super::state::{State, StateError};
 use super::{Session, SessionError, UNGOVERNED, namespace, rows, taint};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
-use crate::governing::{Governing, NAMES, Signed, Trust, kept, protect};
+use crate::governing::{Governing, NAMES, Trust, kept, protect};
 use crate::setup::watch;
 
 /// The ledger key's public half, in each session's folder.
@@ -233,7 +233,7 @@ struct Governed<'a> {
     transcript: Option<&'a str>,
     began: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    signers: Option<&'a [String]>,
+    signers: Option<Vec<String>>,
     /// Where the session's processes live: a human's word from elsewhere needs more than a terminal.
     namespace: Option<String>,
     hooks: Vec<watch::Hooks>,
@@ -269,7 +269,7 @@ impl<'a> Governed<'a> {
         Self {
             transcript: input.transcript.as_deref(),
             began: began(&input.kind),
-            signers: if let Signed::By(signers) = &governing.signed { Some(signers) } else { None },
+            signers: governing.signed.signers(),
             namespace: namespace(),
             hooks: session
                 .client

@@ -334,6 +334,7 @@ mod tests {
             file: digest,
             digest,
             signed: "no-functionary".to_owned(),
+            anchor: Some(digest),
             layers: Some(digest),
             own: false,
             limited: true,

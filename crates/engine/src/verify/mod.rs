@@ -153,7 +153,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let checked = evidence.read(true, &mut |row, key| {
         let state = State::from_detail(&row.detail);
         if let Some(state) = &state {
-            named.row(state);
+            named.row(state, row.timestamp);
         }
         chains.row(row);
         claims.row(row, key);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use writ_clients::Client;
-use writ_core::Digest;
+use writ_core::{Digest, Timestamp};
 use writ_policy::{Limit, Policy, strictest};
 
 use super::report::{Outcome, Phase, Standing};
@@ -13,7 +13,7 @@ use crate::Home;
 use crate::governing::in_force::PolicyRef;
 use crate::governing::kept;
 use crate::governing::layers::{self, LayerRef};
-use crate::governing::{self, Signed, Trust, unenforced};
+use crate::governing::{self, Signed, Trust, When, unenforced};
 use crate::session::state::State;
 
 /// Most policies that a session keeps, and most that its rows name.
@@ -62,7 +62,8 @@ fn by_digest(folder: &Path, changed: &mut Vec<String>) -> HashMap<Digest, Vec<u8
 /// The policies that rows say governed.
 #[derive(Default)]
 pub struct Named {
-    policies: Vec<PolicyRef>,
+    /// Each with the moment of the first row that it governed: its signers' certificates had to be valid then.
+    policies: Vec<(PolicyRef, Timestamp)>,
     governs: Option<PolicyRef>,
     more: bool,
     ungoverned: bool,
@@ -73,7 +74,7 @@ pub struct Named {
 
 impl Named {
     /// Takes the state of the next row.
-    pub fn row(&mut self, state: &State) {
+    pub fn row(&mut self, state: &State, at: Timestamp) {
         if state.told != self.told {
             self.changes += u64::from(state.told.is_some());
             self.told.clone_from(&state.told);
@@ -83,9 +84,9 @@ impl Named {
         }
         match &state.policy {
             None => self.ungoverned = true,
-            Some(policy) if self.policies.last() == Some(policy) || self.policies.contains(policy) => {}
+            Some(policy) if self.policies.iter().rev().any(|(known, _)| known == policy) => {}
             Some(_) if self.policies.len() == MOST => self.more = true,
-            Some(policy) => self.policies.push(policy.clone()),
+            Some(policy) => self.policies.push((policy.clone(), at)),
         }
     }
 }
@@ -106,8 +107,8 @@ pub fn check(named: &Named, policies: &Kept, home: &Home) -> Phase {
     if *more {
         findings.push(format!("the rows name more than {MOST} policies"));
     }
-    for policy in named {
-        match one(policy, policies, home) {
+    for (policy, at) in named {
+        match one(policy, *at, policies, home) {
             Ok(text) => good.push(text),
             Err(why) => findings.push(format!("policy `{}` {}: {why}", policy.name, policy.file)),
         }
@@ -134,7 +135,7 @@ pub fn check(named: &Named, policies: &Kept, home: &Home) -> Phase {
 /// One phase for each field of these policies that nothing in a session enforces (R75).
 pub fn absent(named: &Named, policies: &Kept, client: Option<&dyn Client>) -> Vec<Phase> {
     let mut fields: Vec<String> = Vec::new();
-    for named in &named.policies {
+    for (named, _) in &named.policies {
         let list = list(named, policies).unwrap_or_default();
         let read = |layer: &LayerRef| document_of(&named.path, layer.file, policies).ok();
         let layers: Vec<_> = list.iter().filter_map(|layer| Some((layer, read(layer)?))).collect();
@@ -186,14 +187,14 @@ pub fn limits(named: &PolicyRef, policies: &Kept) -> Vec<Limit> {
 }
 
 /// Checks that the list is what the policies say, and names each layer with its digest.
-fn layers_of(named: &PolicyRef, policies: &Kept, trust: &Trust) -> Result<Vec<String>, String> {
+fn layers_of(named: &PolicyRef, at: Timestamp, policies: &Kept, trust: &Trust) -> Result<Vec<String>, String> {
     let list = list(named, policies)?;
     let policy = |layer: &LayerRef| document_of(&named.path, layer.file, policies);
     layers::check(&document(named, policies)?, &named.path, &list, &policy)?;
     let told = |layer: &LayerRef| {
         let bytes = policies.kept.get(&layer.file).ok_or("a layer was not kept")?;
-        let (_, signed) =
-            governing::unwrap(Path::new(&layer.place()), bytes, || trust.keys()).map_err(|error| error.to_string())?;
+        let opened = governing::unwrap(Path::new(&layer.place()), bytes, trust, When::At(at));
+        let (_, signed) = opened.map_err(|error| error.to_string())?;
         Ok(format!("`{}` {} for {}, {}", layer.name, layer.digest, layer.about(), word(&signed)))
     };
     list.iter().map(told).collect()
@@ -202,20 +203,23 @@ fn layers_of(named: &PolicyRef, policies: &Kept, trust: &Trust) -> Result<Vec<St
 fn word(signed: &Signed) -> String {
     match signed {
         Signed::Plain => "not signed".to_owned(),
-        Signed::UnknownKey => "signed by a key not trusted here".to_owned(),
+        Signed::UnknownKey(reasons) if reasons.is_empty() => "signed by a key not trusted here".to_owned(),
+        Signed::UnknownKey(reasons) => format!("signed by nobody trusted here: {}", reasons.join("; ")),
         Signed::NoFunctionary => "signed by none of its functionaries".to_owned(),
-        Signed::By(signers) => format!("signed by {}", signers.join(", ")),
+        Signed::By(_) | Signed::Accepted(_) => format!("signed by {}", signed.signers().unwrap_or_default().join(", ")),
     }
 }
 
-fn one(named: &PolicyRef, policies: &Kept, home: &Home) -> Result<String, String> {
+fn one(named: &PolicyRef, at: Timestamp, policies: &Kept, home: &Home) -> Result<String, String> {
     let bytes = policies.kept.get(&named.file).ok_or("it was not kept, or was changed since")?;
     let trust = Trust::open(home.state.as_deref());
-    let (inner, signed) = governing::unwrap(&named.path, bytes, || trust.keys()).map_err(|error| error.to_string())?;
+    let opened = governing::unwrap(&named.path, bytes, &trust, When::At(at));
+    let (inner, signed) = opened.map_err(|error| error.to_string())?;
     if Digest::of(inner.as_deref().unwrap_or(bytes)) != named.digest {
         return Err("the document inside is another".to_owned());
     }
-    let layers = layers_of(named, policies, &trust)?;
+    let signed = governing::among(document(named, policies)?.functionaries(), signed);
+    let layers = layers_of(named, at, policies, &trust)?;
     let layers = if layers.is_empty() { String::new() } else { format!("; with {}", layers.join(", and ")) };
     let word = if named.own { "Writ's own, to learn one".to_owned() } else { word(&signed) };
     Ok(format!("`{}` {}, {word}{layers}", named.name, named.digest))

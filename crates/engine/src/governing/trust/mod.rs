@@ -1,15 +1,20 @@
-//! Whose policies the user accepts: pinned public keys and the switch that makes them mandatory (R11).
+//! Whose policies the user accepts: pinned public keys, authorities, and the switch that makes a signature mandatory (R11).
 //!
 //! `trust/*.pem` are the pinned keys, `trust/require-signed` is the switch, both in the state folder that the agent may
-//! not write (R19). A key that cannot be read is an error, never a key less.
+//! not write (R19). A key that cannot be read is an error, never a key less. Page: `spec/signing.md`, "Trust".
+
+mod authorities;
 
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use writ_core::Digest;
 use writ_evidence::keys::PublicKey;
 use writ_store::regular_file;
+
+pub use authorities::{Authority, TrustedIdentity};
 
 /// Largest pinned key.
 const MAX_KEY: u64 = 1 << 20;
@@ -39,8 +44,16 @@ pub enum TrustError {
         /// Why.
         why: String,
     },
-    /// No pinned key, or more than one, starts with the given id.
-    #[error("{matches} pinned keys match `{id}`")]
+    /// A file holds no authority to trust.
+    #[error("{} holds nobody to trust: {why}", path.display())]
+    NotAnAuthority {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Nothing that is trusted, or more than one thing, starts with the given id.
+    #[error("{matches} pinned keys and authorities match `{id}`")]
     NoSuchKey {
         /// What was asked for.
         id: String,
@@ -77,15 +90,16 @@ impl Trust {
         Ok(key)
     }
 
-    /// Takes back the one pinned key whose id starts with `id` (with or without `sha256:`).
-    pub fn unpin(&self, id: &str) -> Result<PublicKey, TrustError> {
+    /// Takes back the one pinned key or authority whose id starts with `id` (with or without `sha256:`).
+    pub fn unpin(&self, id: &str) -> Result<Digest, TrustError> {
         let wanted = id.strip_prefix("sha256:").unwrap_or(id);
-        let mut hits: Vec<_> =
-            self.files()?.into_iter().filter(|(_, key)| key.key_id().hex().starts_with(wanted)).collect();
+        let keys = self.files()?.into_iter().map(|(path, key)| (path, key.key_id()));
+        let mut hits: Vec<(PathBuf, Digest)> = keys.filter(|(_, id)| id.hex().starts_with(wanted)).collect();
+        hits.extend(self.records_like(wanted)?);
         match (hits.pop(), hits.len()) {
-            (Some((path, key)), 0) => {
+            (Some((path, found)), 0) => {
                 fs::remove_file(&path).map_err(|source| TrustError::Io { path, source })?;
-                Ok(key)
+                Ok(found)
             }
             (hit, more) => Err(TrustError::NoSuchKey { id: id.to_owned(), matches: more + usize::from(hit.is_some()) }),
         }

@@ -4,17 +4,21 @@
 //! unknown members pass, as DSSE says. Invariant: [`Verified`] has no other constructor than a checked signature. Page:
 //! `spec/signing.md`.
 
+mod written;
+
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use serde::{Deserialize, Serialize};
+use base64::engine::general_purpose::STANDARD;
 use writ_core::Digest;
-use writ_core::json::{self, FormatError};
+use writ_core::json::{self, FormatError, Value};
 
 use crate::custody::Signs;
 use crate::keys::{KeyError, PublicKey};
+use written::{Document, Written, base64};
 
 /// Most signatures in one envelope.
 const MAX_SIGNATURES: usize = 64;
+/// Most certificates above a signer's.
+const MAX_CHAIN: usize = 7;
 
 /// A signed payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,22 +32,35 @@ pub struct Envelope {
 struct Signature {
     keyid: String,
     sig: Vec<u8>,
+    /// The signer's certificate and those above it, each as PEM.
+    chain: Vec<Vec<u8>>,
+    /// A Sigstore bundle over the payload, in canonical form.
+    bundle: Option<String>,
 }
 
-/// An envelope as it is written: the bytes in it still base64.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Document {
-    payload_type: String,
-    payload: String,
-    signatures: Vec<Written>,
+impl Signature {
+    const fn of_key(keyid: String, sig: Vec<u8>) -> Self {
+        Self { keyid, sig, chain: Vec::new(), bundle: None }
+    }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Written {
-    #[serde(default)]
-    keyid: String,
-    sig: String,
+/// What a signature says of whose it is, beside a key's id. Nothing of it is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof<'a> {
+    /// By a key: whoever has its public half can check it.
+    Key,
+    /// By the key of a certificate, over what DSSE says.
+    X509 {
+        /// The signature.
+        signature: &'a [u8],
+        /// The signer's certificate and those above it, as PEM.
+        chain: &'a [Vec<u8>],
+    },
+    /// By a key that Sigstore vouched for, over the payload's own bytes.
+    Keyless {
+        /// The bundle, in canonical form.
+        bundle: &'a str,
+    },
 }
 
 /// Why bytes are no envelope.
@@ -55,6 +72,9 @@ pub enum EnvelopeError {
     /// No signatures, or too many.
     #[error("`signatures` is not an array of 1 to {MAX_SIGNATURES} objects")]
     Signatures,
+    /// Certificates above one that is not there, or too many.
+    #[error("`intermediates` without `certificate`, or more than {MAX_CHAIN} of them")]
+    Chain,
     /// A payload or signature that is no base64 any more: whoever signs writes nothing else.
     #[error("`{member}` is not padded base64: the envelope was tampered with")]
     Base64 {
@@ -129,9 +149,45 @@ impl Envelope {
     /// Signs `payload` with every key.
     pub fn sign<S: Signs + ?Sized>(payload_type: &str, payload: &[u8], keys: &[&S]) -> Result<Self, KeyError> {
         let message = pae(payload_type, payload);
-        let one = |key: &&S| Ok(Signature { keyid: key.public().key_id().to_string(), sig: key.sign(&message)? });
+        let one = |key: &&S| Ok(Signature::of_key(key.public().key_id().to_string(), key.sign(&message)?));
         let signatures = keys.iter().map(one).collect::<Result<_, KeyError>>()?;
         Ok(Self { payload_type: payload_type.to_owned(), payload: payload.to_vec(), signatures })
+    }
+
+    /// Signs `payload` with the key of a certificate; `chain` is that and those above it, as PEM. Whether they belong together is
+    /// the caller's to know.
+    pub fn sign_certified<S: Signs + ?Sized>(
+        payload_type: &str,
+        payload: &[u8],
+        key: &S,
+        chain: &[String],
+    ) -> Result<Self, KeyError> {
+        let mut envelope = Self::sign(payload_type, payload, &[key])?;
+        for signature in &mut envelope.signatures {
+            signature.chain = chain.iter().map(|pem| pem.clone().into_bytes()).collect();
+        }
+        Ok(envelope)
+    }
+
+    /// Puts a payload and a Sigstore bundle over its bytes into one envelope. `signature` is the bundle's own.
+    pub fn around_bundle(payload_type: &str, payload: &[u8], bundle: &Value, signature: Vec<u8>) -> Self {
+        let signature =
+            Signature { bundle: Some(json::canonical(bundle)), ..Signature::of_key(String::new(), signature) };
+        Self { payload_type: payload_type.to_owned(), payload: payload.to_vec(), signatures: vec![signature] }
+    }
+
+    /// What each signature says of whose it is. Nothing of it is checked.
+    pub fn proofs(&self) -> impl Iterator<Item = Proof<'_>> {
+        self.signatures.iter().map(|one| match (&one.bundle, one.chain.as_slice()) {
+            (Some(bundle), _) => Proof::Keyless { bundle },
+            (None, []) => Proof::Key,
+            (None, chain) => Proof::X509 { signature: &one.sig, chain },
+        })
+    }
+
+    /// The bytes that signatures are over.
+    pub fn message(&self) -> Vec<u8> {
+        pae(&self.payload_type, &self.payload)
     }
 
     /// Reads an envelope; base64 in either alphabet, padded.
@@ -141,18 +197,16 @@ impl Envelope {
         if signatures.is_empty() || signatures.len() > MAX_SIGNATURES {
             return Err(EnvelopeError::Signatures);
         }
-        let one = |Written { keyid, sig }| Ok(Signature { keyid, sig: base64(&sig, "sig")? });
-        let signatures = signatures.into_iter().map(one).collect::<Result<_, EnvelopeError>>()?;
+        let signatures = signatures.into_iter().map(Written::read).collect::<Result<_, EnvelopeError>>()?;
         Ok(Self { payload_type, payload, signatures })
     }
 
     /// The envelope as JSON with a final newline.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let one = |one: &Signature| Written { keyid: one.keyid.clone(), sig: STANDARD.encode(&one.sig) };
         let document = Document {
             payload_type: self.payload_type.clone(),
             payload: STANDARD.encode(&self.payload),
-            signatures: self.signatures.iter().map(one).collect(),
+            signatures: self.signatures.iter().map(Written::of).collect(),
         };
         (json::pretty(&json::to_value(&document)) + "\n").into_bytes()
     }
@@ -208,11 +262,6 @@ impl Envelope {
 
 fn names(keyid: &str, id: Digest) -> bool {
     keyid.strip_prefix("sha256:").unwrap_or(keyid) == id.hex()
-}
-
-fn base64(text: &str, name: &'static str) -> Result<Vec<u8>, EnvelopeError> {
-    let engine = if text.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
-    engine.decode(text).map_err(|_not_base64| EnvelopeError::Base64 { member: name })
 }
 
 #[cfg(test)]
@@ -273,7 +322,7 @@ mod tests {
         let go = Envelope {
             payload_type: "t".to_owned(),
             payload: b"p".to_vec(),
-            signatures: vec![Signature { keyid: String::new(), sig: key.sign(&pae_go("t", b"p")).unwrap() }],
+            signatures: vec![Signature::of_key(String::new(), key.sign(&pae_go("t", b"p")).unwrap())],
         };
         assert_eq!(go.verify_legacy_go(&keys).unwrap().into_payload(), LegacyGo(b"p".to_vec()));
         assert!(go.verify(&keys).is_err());
