@@ -16,4 +16,5 @@ pub mod merkle;
 pub mod passphrase;
 pub mod registry;
 pub mod row;
+pub mod session_tree;
 pub mod tally;
