@@ -21,6 +21,7 @@ pub mod notary;
 pub mod run;
 pub mod session;
 pub mod setup;
+pub mod turns;
 pub mod verify;
 
 pub use home::{Asker, Environment, Home, NoStateDir};

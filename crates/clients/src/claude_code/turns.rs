@@ -62,12 +62,7 @@ impl Words {
     }
 }
 
-fn walk(
-    mut reader: impl BufRead,
-    from: u64,
-    longest: u64,
-    take: &mut dyn FnMut(Line<'_>),
-) -> io::Result<(u64, bool)> {
+fn walk(mut reader: impl BufRead, from: u64, longest: u64, take: &mut dyn FnMut(Line<'_>)) -> io::Result<(u64, bool)> {
     let words = Words::new();
     let (mut whole, mut at, mut line) = (0, 0, Vec::new());
     loop {
@@ -78,7 +73,8 @@ fn walk(
         match line.split_last() {
             Some((b'\n', bytes)) => {
                 whole = at;
-                let unread = || Line { bytes, ends: true, end: from + at, prompt: None, spoken: Some(Spoken::Unreadable) };
+                let unread =
+                    || Line { bytes, ends: true, end: from + at, prompt: None, spoken: Some(Spoken::Unreadable) };
                 take(if begun { unread() } else { words.line(bytes, from + at) });
             }
             Some(_) if length == longest => {
@@ -144,7 +140,9 @@ mod tests {
     }
 
     fn user(message: &str, more: &str) -> String {
-        format!(r#"{{"type":"user","message":{{"role":"user","content":{message}}}{more},"timestamp":"2026-01-18T10:30:00.000Z"}}"#)
+        format!(
+            r#"{{"type":"user","message":{{"role":"user","content":{message}}}{more},"timestamp":"2026-01-18T10:30:00.000Z"}}"#
+        )
     }
 
     #[test]

@@ -1,0 +1,2 @@
+//! Turns under signature.
+pub mod work_tree;
