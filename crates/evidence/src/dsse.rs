@@ -97,6 +97,11 @@ impl<T> Verified<T> {
     pub fn into_payload(self) -> T {
         self.payload
     }
+
+    /// What the payload is read as.
+    pub(crate) fn try_map<U, E>(self, read: impl FnOnce(T) -> Result<U, E>) -> Result<Verified<U>, E> {
+        Ok(Verified { payload: read(self.payload)?, signers: self.signers })
+    }
 }
 
 /// `DSSEv1 SP len SP type SP len SP body`, lengths in ASCII decimal.

@@ -9,6 +9,7 @@ pub mod b64url;
 pub mod checkpoint;
 pub mod custody;
 pub mod dsse;
+pub mod intoto;
 pub mod jwt;
 pub mod keys;
 pub mod ledger;

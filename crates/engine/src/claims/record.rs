@@ -4,8 +4,8 @@ use std::fs;
 
 use serde::Serialize;
 use writ_claims::{Code, FileVerdict, Landing, Status};
-use writ_core::{Digest, Event, json};
-use writ_evidence::dsse::Envelope;
+use writ_core::{Digest, Event};
+use writ_evidence::intoto::{self, ResourceDescriptor, Statement};
 
 use super::tests_run::Tests;
 use super::{Judged, NoVerdict, Stopping};
@@ -14,8 +14,6 @@ use crate::session::{Session, SessionError};
 
 /// The statement's predicate.
 pub const PREDICATE_TYPE: &str = "https://github.com/writ-dev/writ/spec/claims/v1";
-/// The envelope's payload.
-pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 /// Most entries of a list on record; how many there are is always on record.
 const MOST: usize = 200;
 /// Longest file whose digest goes into a statement.
@@ -106,10 +104,11 @@ pub fn append(
     stopping: &Stopping,
     claim: &Claim,
 ) -> Result<(), SessionError> {
-    let statement = json::to_canonical(&statement(stopping, claim));
+    let subject = stopping.judged.as_ref().map(|judged| subjects(stopping, judged)).unwrap_or_default();
+    let statement = Statement::new(subject, PREDICATE_TYPE, claim);
     session.take_custody()?;
     let key = session.signer()?;
-    let envelope = Envelope::sign(PAYLOAD_TYPE, statement.as_bytes(), &[&key])?.to_bytes();
+    let envelope = intoto::sign(&statement, &[&key])?.to_bytes();
     let digest = Digest::of(&envelope);
     session.keep(&format!("claims/{}.json", digest.hex()), &envelope)?;
     let detail = Detail { who: Who::of(input), standing: "observed", claim, statement: digest };
@@ -129,51 +128,17 @@ struct Detail<'a> {
     statement: Digest,
 }
 
-/// An in-toto statement.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Statement<'a> {
-    #[serde(rename = "_type")]
-    kind: &'static str,
-    subject: Vec<Subject>,
-    predicate_type: &'static str,
-    predicate: &'a Claim,
-}
-
-#[derive(Serialize)]
-struct Subject {
-    name: String,
-    digest: Digests,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Digests {
-    GitCommit(String),
-    Sha256(String),
-}
-
 /// The commit, and the claimed files that landed, with their digests.
-fn statement<'a>(stopping: &Stopping, claim: &'a Claim) -> Statement<'a> {
-    Statement {
-        kind: "https://in-toto.io/Statement/v1",
-        subject: stopping.judged.as_ref().map(|judged| subjects(stopping, judged)).unwrap_or_default(),
-        predicate_type: PREDICATE_TYPE,
-        predicate: claim,
-    }
-}
-
-fn subjects(stopping: &Stopping, judged: &Judged) -> Vec<Subject> {
+fn subjects(stopping: &Stopping, judged: &Judged) -> Vec<ResourceDescriptor> {
     let head = judged.after.head();
-    let head = head.map(|head| Subject { name: "HEAD".to_owned(), digest: Digests::GitCommit(head.to_owned()) });
-    let mut out: Vec<Subject> = head.into_iter().collect();
+    let head = head.map(|head| ResourceDescriptor::new("HEAD", "gitCommit", head));
+    let mut out: Vec<ResourceDescriptor> = head.into_iter().collect();
     let landed = judged.verdict.files.iter().filter(|file| file.landing == Landing::Landed);
     for file in landed.take(MOST) {
         let path = judged.root.join(&file.claimed);
         let small = fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= MAX_SUBJECT);
         if let Some(bytes) = small.then(|| fs::read(&path).ok()).flatten() {
-            let digest = Digests::Sha256(Digest::of(&bytes).hex());
-            out.push(Subject { name: file.claimed.clone(), digest });
+            out.push(ResourceDescriptor::sha256(file.claimed.clone(), Digest::of(&bytes)));
         }
     }
     debug_assert!(!stopping.claim.files.is_empty() || out.len() <= 1, "only claimed files are subjects");

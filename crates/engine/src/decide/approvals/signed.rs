@@ -8,7 +8,8 @@
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp};
-use writ_evidence::dsse::Envelope;
+use writ_evidence::dsse::{Envelope, VerifyError};
+use writ_evidence::intoto::{self, ResourceDescriptor, Statement, StatementError};
 use writ_evidence::keys::{KeyError, PublicKey, SigningKey};
 use writ_evidence::row::Row;
 
@@ -17,8 +18,6 @@ use crate::session::state::{Action, Given};
 
 /// What the statement is about.
 pub const PREDICATE_TYPE: &str = "https://github.com/writ-dev/writ/spec/approval/v1";
-const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
-const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 
 /// How a human showed that they are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,28 +39,6 @@ impl Presence {
     }
 }
 
-/// An in-toto statement.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Statement<'a> {
-    #[serde(rename = "_type")]
-    kind: &'static str,
-    subject: [Subject<'a>; 1],
-    predicate_type: &'static str,
-    predicate: Predicate<'a>,
-}
-
-#[derive(Serialize)]
-struct Subject<'a> {
-    name: &'a str,
-    digest: Sha256,
-}
-
-#[derive(Serialize)]
-struct Sha256 {
-    sha256: String,
-}
-
 /// What a human said.
 #[derive(Serialize)]
 struct Predicate<'a> {
@@ -76,14 +53,7 @@ struct Predicate<'a> {
 
 /// The same as it is read.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Read {
-    predicate_type: String,
-    predicate: ReadPredicate,
-}
-
-#[derive(Deserialize)]
-struct ReadPredicate {
     action: Value,
     #[serde(default)]
     uses: crate::session::state::Uses,
@@ -110,10 +80,9 @@ pub fn sign(
     place: &Place,
     key: &SigningKey,
 ) -> Result<Value, KeyError> {
-    let subject = [Subject { name: action.tool, digest: Sha256 { sha256: action.digest().hex() } }];
+    let subject = vec![ResourceDescriptor::sha256(action.tool, action.digest())];
     let predicate = Predicate { action, given, presence, at: place.at, follows: place.follows };
-    let statement = Statement { kind: STATEMENT, subject, predicate_type: PREDICATE_TYPE, predicate };
-    let envelope = Envelope::sign(PAYLOAD_TYPE, json::to_canonical(&statement).as_bytes(), &[key])?;
+    let envelope = intoto::sign(&Statement::new(subject, PREDICATE_TYPE, predicate), &[key])?;
     Ok(json::parse(&envelope.to_bytes()).unwrap_or(Value::Null))
 }
 
@@ -155,10 +124,11 @@ pub fn check(row: &Row, keys: &[PublicKey]) -> Result<Checked, NotGood> {
     let signed = row.detail.get("signed").ok_or_else(|| otherwise("it is not signed"))?;
     let envelope = Envelope::parse(json::canonical(signed).as_bytes());
     let envelope = envelope.map_err(|error| NotGood::Otherwise(error.to_string()))?;
-    let said: Read = json::from_slice(envelope.payload()).map_err(|error| NotGood::Otherwise(error.to_string()))?;
-    let predicate = &said.predicate;
-    let same = said.predicate_type == PREDICATE_TYPE
-        && envelope.payload_type() == PAYLOAD_TYPE
+    // Looked at before its signatures are: what says something else than its row is wrong whoever signed it.
+    let said: Result<Statement<Read>, StatementError> = envelope.unchecked_statement();
+    let said = said.map_err(|error| NotGood::Otherwise(error.to_string()))?;
+    let predicate = said.predicate();
+    let same = said.predicate_type() == PREDICATE_TYPE
         && Digest::of(json::canonical(&predicate.action).as_bytes()) == grant.action
         && Given { uses: predicate.uses, until: predicate.until } == grant.given();
     if !same {
@@ -172,7 +142,7 @@ pub fn check(row: &Row, keys: &[PublicKey]) -> Result<Checked, NotGood> {
             let (presence, files) = (predicate.presence, files(&predicate.action));
             Ok(Checked { grant, presence, signers: verified.signers().to_vec(), files })
         }
-        Err(writ_evidence::dsse::VerifyError::NoSignature { .. }) => Err(NotGood::UnknownKey),
-        Err(error @ writ_evidence::dsse::VerifyError::Wrong { .. }) => Err(NotGood::Otherwise(error.to_string())),
+        Err(VerifyError::NoSignature { .. }) => Err(NotGood::UnknownKey),
+        Err(error @ VerifyError::Wrong { .. }) => Err(NotGood::Otherwise(error.to_string())),
     }
 }
