@@ -67,14 +67,14 @@ pub fn limited(transcript: &Path) -> Result<Vec<Figure>> {
 }
 
 /// A repository with a policy, and an empty state folder.
-struct Bench {
+pub struct Bench {
     folder: TempDir,
     writ: PathBuf,
     transcript: PathBuf,
 }
 
 impl Bench {
-    fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let mut bench = Self::under(&document(20), Path::new(""))?;
         bench.transcript = bench.repository().join("transcript.jsonl");
         Ok(bench)
@@ -93,26 +93,44 @@ impl Bench {
         Ok(bench)
     }
 
-    fn repository(&self) -> PathBuf {
+    pub fn repository(&self) -> PathBuf {
         self.folder.path().join("repository")
     }
 
-    fn state(&self) -> PathBuf {
+    pub fn state(&self) -> PathBuf {
         self.folder.path().join("state")
     }
 
     fn command(&self, program: &Path) -> Command {
+        let mut command = self.surrounded(program);
+        command.arg("hook");
+        command
+    }
+
+    /// The measured program with other words.
+    pub fn command_of(&self, words: &[&str]) -> Command {
+        let mut command = self.surrounded(&self.writ);
+        command.args(words);
+        command
+    }
+
+    fn surrounded(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.arg("hook").current_dir(self.repository()).env_clear();
+        command.current_dir(self.repository()).env_clear();
         command.env("HOME", self.folder.path()).env("XDG_STATE_HOME", self.state()).env("WRIT_STATE_DIR", self.state());
         command
     }
 
     fn payload(&self, number: usize) -> String {
+        self.payload_of("bench", number)
+    }
+
+    /// A call of a session.
+    pub fn payload_of(&self, session: &str, number: usize) -> String {
         let repository = self.repository();
         let (repository, transcript) = (repository.display(), self.transcript.display());
         format!(
-            r#"{{"session_id":"bench","transcript_path":"{transcript}","cwd":"{repository}",
+            r#"{{"session_id":"{session}","transcript_path":"{transcript}","cwd":"{repository}",
 "permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Write",
 "tool_input":{{"file_path":"{repository}/src/dir0/module.rs","content":"pub fn answer() -> u32 {{ 42 }}\n"}},
 "tool_use_id":"toolu_{number:024}"}}"#

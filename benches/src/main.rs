@@ -14,6 +14,7 @@ mod ledger;
 mod limits;
 mod mcp;
 mod measure;
+mod notary;
 mod policy;
 mod serve;
 mod shell;
@@ -27,7 +28,7 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 12] = [
+const GROUPS: [Group; 13] = [
     ("hook", hook::run),
     ("confined", confined::run),
     ("claims", claims::run),
@@ -39,6 +40,7 @@ const GROUPS: [Group; 12] = [
     ("ledger", ledger::run),
     ("limits", limits::run),
     ("mcp", mcp::run),
+    ("notary", notary::run),
     ("serve", serve::run),
 ];
 

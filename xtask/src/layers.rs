@@ -13,7 +13,7 @@ use crate::metadata::{Metadata, Package};
 use crate::run::say;
 
 /// Each room and the rooms it may use. Every room may use `core`; `engine`, `service` and `cli` compose the others.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: [(&str, &[&str]); 17] = [
     ("core", &[]),
     ("shell", &[]),
     ("policy", &["shell"]),
@@ -26,6 +26,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ("verifier", &["evidence"]),
     ("sandbox", &["policy"]),
     ("egress", &["policy"]),
+    ("evaluators", &["policy"]),
     ("clients", &[]),
     ("engine", BELOW_ENGINE),
     ("service", BELOW_SERVICE),
@@ -44,6 +45,7 @@ const BELOW_ENGINE: &[&str] = &[
     "verifier",
     "sandbox",
     "egress",
+    "evaluators",
     "clients",
 ];
 const BELOW_SERVICE: &[&str] = &[
@@ -58,6 +60,7 @@ const BELOW_SERVICE: &[&str] = &[
     "verifier",
     "sandbox",
     "egress",
+    "evaluators",
     "clients",
     "engine",
 ];
@@ -73,6 +76,7 @@ const BELOW_CLI: &[&str] = &[
     "verifier",
     "sandbox",
     "egress",
+    "evaluators",
     "clients",
     "engine",
     "service",

@@ -41,6 +41,9 @@ pub trait Transcripts {
 
     /// What the client notes of the subagent whose transcript this is.
     fn note(&self, path: &Path) -> AgentNote;
+
+    /// The files beside a transcript that [`note`](Self::note) reads, whether they are there or not.
+    fn beside(&self, path: &Path) -> Vec<PathBuf>;
 }
 
 /// A session's transcripts.

@@ -5,6 +5,7 @@
 //! before it leaves. Format pages: `spec/ledger.md`, `spec/verify.md`.
 
 pub mod attest;
+pub mod bundle;
 mod claim_settings;
 pub mod claims;
 pub mod confine;

@@ -233,10 +233,17 @@ pub enum Command {
     /// Run, look at and end the process that answers hooks with a key that they cannot reach.
     #[command(subcommand)]
     Notary(NotaryCommand),
+    /// Write a session's record into one file that can be verified elsewhere.
+    #[command(
+        after_help = "Examples:\n  writ export -o run.tar                  the newest session of this repository\n  writ export 7c0f… -o run.tar --transcripts   \
+        with its transcripts, their secrets masked\n  writ verify run.tar --trust k.pem       checks it, on any machine\n\nThe last line is the \
+        bundle's digest. Exit codes: 0 made, 1 could not do it."
+    )]
+    Export(ExportArgs),
     /// Verify a session: policy, rows, checkpoints, decisions, coverage.
     #[command(
         after_help = "Examples:\n  writ verify                         the newest session of this repository\n  writ verify 7c0f…                   \
-        a session by its id\n  writ verify ./evidence --key k.pem   a folder someone gave you, under a key you know\n\nExit codes: 0 verified, \
+        a session by its id\n  writ verify ./evidence --key k.pem   a folder someone gave you, under a key you know\n  writ verify run.tar --trust k.pem    a bundle that `writ export` made\n\nExit codes: 0 verified, \
         1 a file cannot be read, 3 not verified, or with exceptions, 4 no evidence there, or none any more."
     )]
     Verify(VerifyArgs),
@@ -338,11 +345,28 @@ pub enum LedgerCommand {
 }
 
 #[derive(ClapArgs, Debug)]
+pub struct ExportArgs {
+    /// The session; the newest of this repository when left out.
+    pub session: Option<String>,
+    /// Where the bundle is written; `SESSION.tar` here when left out.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Take the text of the transcripts along, with secrets masked; without it, their digests.
+    #[arg(long)]
+    pub transcripts: bool,
+    /// Replace a file that is there.
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub format: FormatArgs,
+}
+
+#[derive(ClapArgs, Debug)]
 pub struct VerifyArgs {
-    /// A session id or a folder of evidence; the newest session of this repository when left out.
+    /// A session id, a folder of evidence or a bundle; the newest session of this repository when left out.
     pub target: Option<String>,
     /// The public key the checkpoints must be signed with, PEM.
-    #[arg(long)]
+    #[arg(long, visible_alias = "trust", value_name = "PEM")]
     pub key: Option<PathBuf>,
     /// The client's transcript, when it is not where the session says.
     #[arg(long)]

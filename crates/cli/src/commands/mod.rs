@@ -13,6 +13,7 @@ mod demo;
 mod doctor;
 mod evaluate;
 pub mod exec;
+pub mod export;
 pub mod hook;
 mod identity;
 mod init;
@@ -81,6 +82,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args),
         Command::Claims(args) => claims::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Agentflow(command) => agentflow::run(&command),
         Command::Completions { shell } => {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde::Serialize;
 use writ_core::SessionId;
-use writ_engine::governing;
-use writ_engine::verify::{self, Options, Outcome, Report};
+use writ_engine::bundle::BundleError;
+use writ_engine::verify::{self, BundleVerifyError, Options, Outcome, Report};
+use writ_engine::{Home, governing};
 
 use crate::args::{Format, VerifyArgs};
 use crate::commands::keys::public_key;
@@ -21,14 +22,11 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
         key: args.key.as_deref().map(public_key).transpose()?,
         transcript: args.transcript.clone(),
         progress: Some(output::progress),
+        ..Options::default()
     };
     let report = match args.target.as_deref() {
         Some(folder) if Path::new(folder).is_dir() => verify::folder(Path::new(folder), &home, &options),
-        Some(name) if Path::new(name).exists() => {
-            let why =
-                format!("{name} is no folder: give the folder of evidence, or `writ ledger verify` the ledger alone");
-            return Err(Failure::could_not(why));
-        }
+        Some(name) if Path::new(name).exists() => return of_bundle(Path::new(name), &home, &options, args),
         Some(name) => {
             let (store, id) = (store(&home)?, SessionId::new(name));
             if !store.exists(&id) && !store.is_known(&id) {
@@ -46,10 +44,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
         }
     };
     match report {
-        Ok(report) => {
-            show(&report, args.format.format);
-            if report.verified() || args.allow_absent && report.holds() { Ok(()) } else { Err(Failure::No) }
-        }
+        Ok(report) => answer(&report, args),
         Err(error) => {
             if let (verify::VerifyError::Lost { session, .. }, Format::Json) = (&error, args.format.format) {
                 output::print_json(&Lost { verified: false, status: "lost", session });
@@ -57,6 +52,40 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
             Err(failure(error))
         }
     }
+}
+
+fn answer(report: &Report, args: &VerifyArgs) -> Result<(), Failure> {
+    show(report, args.format.format);
+    if report.verified() || args.allow_absent && report.holds() { Ok(()) } else { Err(Failure::No) }
+}
+
+/// Verifies a bundle, which is laid out where temporary files are.
+fn of_bundle(path: &Path, home: &Home, options: &Options, args: &VerifyArgs) -> Result<(), Failure> {
+    let room = tempfile::tempdir()?;
+    match verify::bundle(path, room.path(), home, options) {
+        Ok(report) => answer(&report, args),
+        Err(BundleVerifyError::Verify(error)) => Err(failure(error)),
+        Err(BundleVerifyError::Bundle(error @ BundleError::Broken { .. })) => {
+            let why = error.to_string();
+            match args.format.format {
+                Format::Json => output::print_json(&Broken { verified: false, status: "broken", why: &why }),
+                Format::Human => output::line(output::bad(output::plain(&format!("NOT VERIFIED: {why}")))),
+            }
+            Err(Failure::No)
+        }
+        Err(BundleVerifyError::Bundle(error @ (BundleError::NotOne { .. } | BundleError::Manifest { .. }))) => {
+            Err(Failure::malformed(error))
+        }
+        Err(BundleVerifyError::Bundle(error)) => Err(Failure::could_not(error)),
+    }
+}
+
+/// What there is to say of a bundle that is not what its manifest says.
+#[derive(Serialize)]
+struct Broken<'a> {
+    verified: bool,
+    status: &'static str,
+    why: &'a str,
 }
 
 /// What there is to say of a record that is gone.

@@ -190,6 +190,10 @@ impl Transcripts for ClaudeCode {
     fn note(&self, path: &Path) -> AgentNote {
         usage::note(path)
     }
+
+    fn beside(&self, path: &Path) -> Vec<PathBuf> {
+        vec![usage::note_file(path)]
+    }
 }
 
 /// The events that Writ listens to, in the order in which [`settings::install`] writes them.

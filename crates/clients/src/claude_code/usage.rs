@@ -6,7 +6,7 @@
 //! `spec/clients/claude-code.md`.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memchr::memmem::{self, Finder};
 use serde::Deserialize;
@@ -166,9 +166,14 @@ struct Meta {
     tool_use_id: Loose<String>,
 }
 
+/// Where the client's note of a subagent lies.
+pub fn note_file(path: &Path) -> PathBuf {
+    path.with_extension("meta.json")
+}
+
 /// What lies beside a subagent's transcript.
 pub fn note(path: &Path) -> AgentNote {
-    let bytes = regular_file::read(&path.with_extension("meta.json"), NOTE_LIMIT).unwrap_or_default();
+    let bytes = regular_file::read(&note_file(path), NOTE_LIMIT).unwrap_or_default();
     let meta: Meta = json::from_slice_with(&bytes, Limits::FOREIGN).unwrap_or_default();
     AgentNote { kind: meta.agent_type.0, call: meta.tool_use_id.0 }
 }

@@ -17,6 +17,7 @@ use writ_evidence::tally::Tally;
 
 use super::read::Stretches;
 use super::report::{self, Phase, Standing, Unobserved};
+use super::sources::Sources;
 use crate::confine::supervise::CONFINED;
 use crate::decide::call::RUN;
 use crate::session::rows::event;
@@ -192,8 +193,13 @@ impl Pass<'_> {
 }
 
 /// Compares. `client` is the session's, or the name of one that nobody here knows. Returns the phase and the unobserved calls.
-pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen: Seen) -> (Phase, Unobserved) {
-    let mut paths: Vec<PathBuf> = std::mem::take(&mut seen.mains).into_iter().collect();
+pub fn check(
+    path: Option<&Path>,
+    client: Result<&dyn Client, String>,
+    mut seen: Seen,
+    sources: &Sources,
+) -> (Phase, Unobserved) {
+    let mut paths: Vec<PathBuf> = std::mem::take(&mut seen.mains).iter().map(|main| sources.main(main)).collect();
     paths.extend(path.filter(|path| paths.iter().all(|main| main != path)).map(Path::to_owned));
     let findings = std::mem::take(&mut seen.ran_though_denied);
     let unobserved = Unobserved::default();
@@ -207,6 +213,9 @@ pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen:
         Err(name) if name == COMMAND => return without("what was run is no agent's client".to_owned(), &findings),
         Err(name) => return without(format!("the session's client `{name}` is not known here"), &findings),
     };
+    if sources.withheld() {
+        return without("the bundle holds the transcripts' digests, not their text".to_owned(), &findings);
+    }
     let Some(path) = paths.first().map(PathBuf::as_path) else {
         return without("the session names no transcript".to_owned(), &findings);
     };
@@ -239,7 +248,7 @@ pub fn check(path: Option<&Path>, client: Result<&dyn Client, String>, mut seen:
         let summary = format!("{} of {calls} calls of the transcript have no row", unobserved.count);
         return failed(summary, &findings, unobserved);
     }
-    if let Some((why, findings)) = seen.read.differs(transcripts, path) {
+    if let Some((why, findings)) = seen.read.differs(transcripts, path, sources) {
         return (phase(report::Outcome::Absent, why.to_owned(), findings), Unobserved::default());
     }
     if untold > 0 {

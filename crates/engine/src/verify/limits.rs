@@ -16,6 +16,7 @@ use writ_policy::{
     Action, Enforce, Enforced, Limit, Measure, Policy, Refused, Tally, Usage, enforce, judge_limits, near, strictest,
 };
 
+use super::Options;
 use super::layers::{OfAgents, Policies};
 use super::policies::{self, Kept};
 use super::report::{LIMITS, Outcome, Phase, Standing};
@@ -190,34 +191,37 @@ impl Used {
         }
     }
 
-    /// What it comes to; `None` where no policy limits anything. `elsewhere` is where the transcript is, when it is not where rows say.
+    /// What it comes to; `None` where no policy limits anything.
     pub fn phase(
         mut self,
         limited: &Limited,
         folder: &Path,
         transcripts: Option<&dyn Transcripts>,
-        elsewhere: Option<&Path>,
+        Options { transcript: elsewhere, sources, .. }: &Options,
     ) -> Option<Phase> {
         if limited.limits.is_empty() && limited.agents.is_empty() {
             return None;
         }
         let (last, began, ended) = (self.last.take()?, self.began?, self.ended?);
-        if let Some(main) = elsewhere {
-            self.mains = vec![main.to_owned()];
+        match elsewhere {
+            Some(main) => self.mains = vec![main.clone()],
+            None => self.mains = self.mains.iter().map(|main| sources.main(main)).collect(),
         }
         let all = limited.limits.iter().chain(limited.agents.iter().flat_map(|of_agents| &of_agents.limits));
         let told = all.clone().any(|limit| limit.measure.is_told_by_client());
+        // What a bundle does not have nobody can count again: then the rows' word stands.
+        let again = told && !sources.withheld();
         let recorded = last.usage.clone().unwrap_or_default();
-        let counted = if told { self.counted(folder, transcripts, last.prices) } else { Ok(Counted::default()) };
+        let counted = if again { self.counted(folder, transcripts, last.prices) } else { Ok(Counted::default()) };
         let (usage, mut findings, doubt) =
-            reconciled(recorded, counted.as_ref().map(|counted| counted.usage.clone()), told);
+            reconciled(recorded, counted.as_ref().map(|counted| counted.usage.clone()), again);
         let tally = Tally { usage: Some(&usage), ..last.tally(millis_between(began, ended)) };
         let mut verdicts: Vec<(String, Said)> = Vec::new();
         verdicts.extend(limited.limits.iter().map(|limit| (limit.measure.to_string(), verdict(limit, tally))));
         for of_agents in &limited.agents {
             let own = of_agents.own(&last, ended).tally;
             let theirs = counted.as_ref().map(|counted| counted.of(&limited.list, &of_agents.layer));
-            let usage = reconciled(own.usage.cloned().unwrap_or_default(), theirs, told).0;
+            let usage = reconciled(own.usage.cloned().unwrap_or_default(), theirs, again).0;
             let own = Tally { usage: Some(&usage), ..own };
             let agent = &of_agents.agent;
             verdicts.extend(of_agents.limits.iter().map(|limit| {

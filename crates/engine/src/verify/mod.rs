@@ -7,6 +7,7 @@
 
 pub mod agentflow;
 mod approvals;
+mod bundle;
 pub mod claims;
 mod confined;
 mod coverage;
@@ -21,6 +22,7 @@ mod newest;
 mod policies;
 mod read;
 pub mod report;
+mod sources;
 mod verdicts;
 
 use std::io::ErrorKind;
@@ -35,9 +37,11 @@ use writ_store::{Store, StoreError, regular_file};
 use crate::Home;
 use crate::session::rows;
 use crate::session::state::State;
+pub use bundle::{BundleVerifyError, bundle};
 use evidence::Evidence;
 pub use newest::newest;
 pub use report::{Outcome, Phase, Report, Standing, Status};
+pub use sources::Sources;
 
 /// Largest file of checkpoints, key or policy.
 const MAX_FILE: u64 = 64 << 20;
@@ -49,6 +53,8 @@ pub struct Options {
     pub key: Option<PublicKey>,
     /// Where the transcript is, when it is not where the session says.
     pub transcript: Option<PathBuf>,
+    /// Where the transcripts are that rows name.
+    pub sources: Sources,
     /// Told now and then how many of how many bytes are read.
     pub progress: Option<fn(u64, u64)>,
 }
@@ -167,15 +173,16 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let recorded = evidence.genesis().and_then(coverage::recorded_path).map(PathBuf::from);
     let client = evidence.genesis().map_or(Err(String::new()), |genesis| rows::client(&genesis.detail));
     phases.extend(policies::absent(&named, &kept, client.as_ref().ok().copied()));
-    let transcript = options.transcript.clone().or(recorded);
+    let sources = &options.sources;
+    let transcript = options.transcript.clone().or(recorded.map(|main| sources.main(&main)));
     let transcripts = client.as_ref().ok().and_then(|client| client.transcripts());
     // In a run each reading says of which transcript it is.
     let main = transcript.as_deref().unwrap_or(Path::new(""));
-    let lost = transcripts.and_then(|kept| seen.read.lost(kept, main));
+    let lost = transcripts.and_then(|kept| seen.read.lost(kept, main, sources));
     phases.extend(lost);
     let limited = named.last().map(|policy| limits::limited(policy, &kept)).unwrap_or_default();
-    phases.extend(used.phase(&limited, folder, transcripts, options.transcript.as_deref()));
-    let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen);
+    phases.extend(used.phase(&limited, folder, transcripts, options));
+    let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen, sources);
     phases.push(covered);
     Ok(Report { unobserved, ..evidence.report(&checked, phases) })
 }

@@ -11,6 +11,7 @@ use writ_clients::transcript::{MAIN, Transcripts, digest};
 use writ_evidence::tally::Tally;
 
 use super::report::{Outcome, Phase, Standing};
+use super::sources::Sources;
 
 /// Most stretches of transcripts that are read again.
 const MOST_STRETCHES: usize = 1 << 16;
@@ -64,15 +65,21 @@ impl Stretches {
 
     /// Why what was read is not what the transcripts hold now, with findings; nothing where it is. One that is gone is
     /// [told elsewhere](Self::lost).
-    pub fn differs(&self, transcripts: &dyn Transcripts, main: &Path) -> Option<(&'static str, Vec<String>)> {
-        let mut files = Files::new(transcripts, main);
+    pub fn differs(
+        &self,
+        transcripts: &dyn Transcripts,
+        main: &Path,
+        sources: &Sources,
+    ) -> Option<(&'static str, Vec<String>)> {
+        let mut files = Files::new(transcripts, main, sources);
         let mut findings = Tally::new();
         for (index, (row, other, stretch)) in self.read.iter().enumerate() {
             let Stretch { file, from, to, digest: read, rewritten } = stretch;
             if self.again.get(&(other.clone(), file.clone())).is_some_and(|first| index < *first) {
                 continue;
             }
-            let Some(path) = files.path(other.as_deref(), file).filter(|path| path.exists()) else { continue };
+            let there = |path: &PathBuf| path.exists() && !sources.is_masked(path);
+            let Some(path) = files.path(other.as_deref(), file).filter(there) else { continue };
             if *rewritten {
                 findings.apart(format!("row {row}: {file} no longer held what was read of it before"));
             }
@@ -95,11 +102,17 @@ impl Stretches {
     }
 
     /// The transcripts that a stop read and that are gone now, or shorter than what it read: the record does not speak for them.
-    pub fn lost(&self, transcripts: &dyn Transcripts, main: &Path) -> Option<Phase> {
-        let mut files = Files::new(transcripts, main);
+    pub fn lost(&self, transcripts: &dyn Transcripts, main: &Path, sources: &Sources) -> Option<Phase> {
+        if sources.withheld() {
+            return None;
+        }
+        let mut files = Files::new(transcripts, main, sources);
         let mut lost: Vec<(u64, String)> = Vec::new();
         for ((other, file), (end, row)) in &self.ends {
             let path = files.path(other.as_deref(), file);
+            if path.as_deref().is_some_and(|path| sources.is_masked(path)) {
+                continue;
+            }
             match path.as_deref().and_then(|path| path.metadata().ok()) {
                 None => lost.push((*row, format!("{file}: row {row} read {end} bytes of it, and it is gone"))),
                 Some(now) if now.len() < *end => {
@@ -126,21 +139,22 @@ impl Stretches {
 struct Files<'a> {
     transcripts: &'a dyn Transcripts,
     main: &'a Path,
+    sources: &'a Sources,
     known: HashMap<Option<String>, HashMap<String, PathBuf>>,
 }
 
 impl<'a> Files<'a> {
-    fn new(transcripts: &'a dyn Transcripts, main: &'a Path) -> Self {
-        Self { transcripts, main, known: HashMap::new() }
+    fn new(transcripts: &'a dyn Transcripts, main: &'a Path, sources: &'a Sources) -> Self {
+        Self { transcripts, main, sources, known: HashMap::new() }
     }
 
     /// Where a transcript is, of the session's main conversation or of another one.
     fn path(&mut self, other: Option<&str>, file: &str) -> Option<PathBuf> {
-        let main = other.map_or(self.main, Path::new);
+        let main = other.map_or_else(|| self.main.to_owned(), |other| self.sources.main(Path::new(other)));
         if file == MAIN {
-            return Some(main.to_owned());
+            return Some(main);
         }
-        let listed = || self.transcripts.files(main).map(|listed| listed.files).unwrap_or_default();
+        let listed = || self.transcripts.files(&main).map(|listed| listed.files).unwrap_or_default();
         let files = self.known.entry(other.map(str::to_owned)).or_insert_with(|| listed().into_iter().collect());
         files.get(file).cloned()
     }

@@ -35,7 +35,12 @@ impl Layout {
         let git = git_folder(&work).ok_or_else(|| TreeError::NoRepository(folder.to_owned()))?;
         let common = pointed(&git.join("commondir"), "", &git).unwrap_or_else(|| git.clone());
         let own = config(&common.join("config"));
-        if own.last("core.worktree").is_some() || own.last("core.bare").is_some_and(is_true) {
+        // A submodule's settings name its own work tree.
+        let elsewhere = |tree: &str| {
+            let (tree, work) = (git.join(tree).canonicalize().ok(), work.canonicalize().ok());
+            tree.is_none() || tree != work
+        };
+        if own.last("core.worktree").is_some_and(elsewhere) || own.last("core.bare").is_some_and(is_true) {
             return Err(TreeError::Kind(
                 "the repository's work tree is elsewhere: `core.worktree` or `core.bare` is set",
             ));

@@ -1,0 +1,74 @@
+//! `writ export`: a session's record as one file.
+
+use std::fs;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use writ_engine::bundle::{self, ExportOptions, Exported};
+
+use crate::args::{ExportArgs, Format};
+use crate::commands::session_lookup::{session, store};
+use crate::environment;
+use crate::exit::Failure;
+use crate::output;
+
+/// Writes the bundle beside its place first, so that what stands there is whole.
+pub fn run(args: &ExportArgs) -> Result<(), Failure> {
+    let store = store(&environment::home())?;
+    let id = session(&store, args.session.as_deref())?;
+    let to = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.tar", id.file_name())));
+    if to.exists() && !args.force {
+        let why = format!("{} is there already: give another `-o`, or `--force` to replace it", to.display());
+        return Err(Failure::could_not(why));
+    }
+    let folder = to.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let at = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(at)?;
+    let scratch = tempfile::tempdir_in(folder).map_err(at)?;
+    let options = ExportOptions { transcripts: args.transcripts, progress: Some(output::progress) };
+    let mut out = BufWriter::new(&mut file);
+    let made = bundle::export(&store, &id, options, scratch.path(), &mut out).map_err(Failure::could_not)?;
+    out.flush().map_err(at)?;
+    drop(out);
+    file.as_file().sync_all().map_err(at)?;
+    match if args.force { file.persist(&to) } else { file.persist_noclobber(&to) } {
+        Ok(_file) => {}
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
+            return Err(Failure::could_not(format!("{} is there already", to.display())));
+        }
+        Err(error) => return Err(at(error.error)),
+    }
+    let bytes = fs::metadata(&to).map_err(at)?.len();
+    show(&to, bytes, &made, args.format.format);
+    Ok(())
+}
+
+/// What was made.
+#[derive(Serialize)]
+struct Made<'a> {
+    file: &'a Path,
+    digest: String,
+    bytes: u64,
+    files: usize,
+    masked: u64,
+}
+
+fn show(to: &Path, bytes: u64, made: &Exported, format: Format) {
+    let Exported { digest, files, masked, .. } = made;
+    match format {
+        Format::Json => {
+            output::print_json(&Made { file: to, digest: digest.to_string(), bytes, files: *files, masked: *masked });
+        }
+        Format::Human => {
+            if *masked > 0 {
+                output::note(format!("{masked} lines of transcripts had a secret, which is masked"));
+            }
+            output::note(format!(
+                "{}: {files} files, {bytes} bytes; `writ verify {0} --trust KEY.pem` checks it",
+                to.display()
+            ));
+            output::line(digest);
+        }
+    }
+}

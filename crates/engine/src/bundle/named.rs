@@ -1,0 +1,63 @@
+//! Which files of a bundle nobody names: a row has to, or a file that is named itself.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use writ_core::{Digest, regular_file};
+
+use super::{Entry, TRANSCRIPTS};
+
+/// Files that need no naming: they are checked as a whole.
+const KNOWN: [&str; 3] = ["ledger.jsonl", "checkpoints", "ledger.pub"];
+/// Hexadecimal digits of a digest.
+const DIGITS: usize = 64;
+
+/// The paths of files that neither the ledger nor a file that it leads to names by digest.
+pub fn unnamed<'a>(folder: &Path, files: &'a [Entry]) -> io::Result<Vec<&'a str>> {
+    let transcript = |path: &str| path.strip_prefix(TRANSCRIPTS).is_some_and(|rest| rest.starts_with('/'));
+    let mut left: HashMap<Digest, Vec<&str>> = HashMap::new();
+    for file in files.iter().filter(|file| !KNOWN.contains(&file.path.as_str()) && !transcript(&file.path)) {
+        left.entry(file.sha256.0).or_default().push(&file.path);
+    }
+    let mut to_read = vec!["ledger.jsonl"];
+    while let Some(path) = to_read.pop() {
+        let mut found = HashSet::new();
+        each_digest(regular_file::open(&folder.join(path))?, &mut |digest| {
+            if left.contains_key(&digest) {
+                found.insert(digest);
+            }
+        })?;
+        to_read.extend(found.iter().filter_map(|digest| left.remove(digest)).flatten());
+    }
+    let mut left: Vec<&str> = left.into_values().flatten().collect();
+    left.sort_unstable();
+    Ok(left)
+}
+
+/// Gives every run of exactly so many hexadecimal digits.
+fn each_digest(file: File, take: &mut dyn FnMut(Digest)) -> io::Result<()> {
+    let mut run = String::with_capacity(DIGITS + 1);
+    let mut end = |run: &mut String| {
+        if run.len() == DIGITS {
+            Digest::from_hex(run).into_iter().for_each(&mut *take);
+        }
+        run.clear();
+    };
+    let (mut reader, mut piece) = (BufReader::new(file), vec![0; 1 << 16]);
+    loop {
+        let length = reader.read(&mut piece)?;
+        for byte in piece.get(..length).unwrap_or_default() {
+            match byte {
+                b'0'..=b'9' | b'a'..=b'f' if run.len() <= DIGITS => run.push(char::from(*byte)),
+                b'0'..=b'9' | b'a'..=b'f' => {}
+                _ => end(&mut run),
+            }
+        }
+        if length == 0 {
+            end(&mut run);
+            return Ok(());
+        }
+    }
+}

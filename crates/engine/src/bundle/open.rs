@@ -1,0 +1,180 @@
+//! Opening a bundle: each byte held against what the manifest makes of it, and the files laid out to be verified.
+//!
+//! Owns the reading. Refuses any archive but the one that the manifest makes, and any path that leads out of the folder. Invariant:
+//! nothing is laid out under a name that is not in the manifest, and memory does not grow with the bundle.
+
+use std::fs::{self, File};
+use std::io::{BufReader, Read, Write};
+use std::path::{Component, Path, PathBuf};
+
+use writ_core::json::{self, Limits};
+use writ_core::{Hasher, regular_file};
+
+use super::archive::{BLOCK, END, header, padding, size};
+use super::export::io_error;
+use super::{
+    BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, MAX_SIGNATURE, Manifest, SIGNATURE,
+    VERSION,
+};
+
+/// Read at once.
+const PIECE: usize = 1 << 18;
+
+/// A bundle that is laid out.
+#[derive(Debug)]
+pub struct Opened {
+    /// Where its files are.
+    pub folder: PathBuf,
+    /// What it says it holds.
+    pub manifest: Manifest,
+    /// The manifest's own bytes.
+    pub text: Vec<u8>,
+    /// What signs them, as Base64.
+    pub signature: String,
+}
+
+/// Opens a bundle and lays its files out in `folder`, which is empty.
+pub fn open(path: &Path, folder: &Path, progress: Option<fn(u64, u64)>) -> Result<Opened, BundleError> {
+    let file = regular_file::open(path).map_err(|source| io_error("read", path, source))?;
+    let all = file.metadata().map_err(|source| io_error("read", path, source))?.len();
+    let mut archive = Archive { path, reader: BufReader::with_capacity(PIECE, file), at: 0, all, progress };
+    let (manifest, text) = archive.manifest()?;
+    let signature = archive.signature()?;
+    for entry in &manifest.files {
+        archive.expect(
+            &header(&entry.path, entry.size)?,
+            "it is not the header of the file that the manifest lists next",
+        )?;
+        archive.lay_out(entry, folder)?;
+        archive.expect(padding(entry.size), "a file is not padded with zeros")?;
+    }
+    archive.expect(&END, "it does not end where its manifest says")?;
+    if archive.at != all {
+        return Err(archive.broken("something follows its end"));
+    }
+    Ok(Opened { folder: folder.to_owned(), manifest, text, signature })
+}
+
+/// An archive on its way to its end.
+struct Archive<'a> {
+    path: &'a Path,
+    reader: BufReader<File>,
+    at: u64,
+    all: u64,
+    progress: Option<fn(u64, u64)>,
+}
+
+impl Archive<'_> {
+    fn manifest(&mut self) -> Result<(Manifest, Vec<u8>), BundleError> {
+        let not_one = |why: &str| BundleError::NotOne { path: self.path.to_owned(), why: why.to_owned() };
+        let mut block = [0; BLOCK];
+        if self.all < BLOCK as u64 {
+            return Err(not_one("it is too short"));
+        }
+        self.read(&mut block)?;
+        let size = size(&block).filter(|size| *size <= MAX_MANIFEST);
+        let not_one = |why: &str| BundleError::NotOne { path: self.path.to_owned(), why: why.to_owned() };
+        let size = size.ok_or_else(|| not_one("it does not begin as an archive, or its manifest is too long"))?;
+        if block != header(MANIFEST, size)? {
+            return Err(not_one("it does not begin with a manifest"));
+        }
+        let mut text = vec![0; usize::try_from(size).unwrap_or_default()];
+        self.read(&mut text)?;
+        self.expect(padding(size), "the manifest is not padded with zeros")?;
+        let limits = Limits { bytes: text.len(), ..Limits::FOREIGN };
+        let manifest: Manifest = json::from_slice_with(&text, limits)
+            .map_err(|source| BundleError::Manifest { path: self.path.to_owned(), source })?;
+        self.check(&manifest, &text)?;
+        Ok((manifest, text))
+    }
+
+    fn signature(&mut self) -> Result<String, BundleError> {
+        let mut block = [0; BLOCK];
+        self.read(&mut block)?;
+        let length = size(&block).filter(|length| *length <= MAX_SIGNATURE).unwrap_or_default();
+        if block != header(SIGNATURE, length)? {
+            return Err(self.broken("the manifest's signature does not follow it"));
+        }
+        let mut text = vec![0; usize::try_from(length).unwrap_or_default()];
+        self.read(&mut text)?;
+        self.expect(padding(length), "the signature is not padded with zeros")?;
+        let text = String::from_utf8(text).ok().and_then(|text| Some(text.strip_suffix('\n')?.to_owned()));
+        text.ok_or_else(|| self.broken("the manifest's signature is no text"))
+    }
+
+    fn check(&self, manifest: &Manifest, text: &[u8]) -> Result<(), BundleError> {
+        let not_one = |why: String| Err(BundleError::NotOne { path: self.path.to_owned(), why });
+        if manifest.format != FORMAT {
+            return not_one(format!("its format is `{}`", manifest.format));
+        }
+        if manifest.version != VERSION {
+            return not_one(format!("it is of version {}, and this Writ reads {VERSION}", manifest.version));
+        }
+        if json::to_canonical(manifest).as_bytes() != text {
+            return not_one("its manifest is not in canonical form".to_owned());
+        }
+        let files = &manifest.files;
+        if files.len() > MAX_FILES || files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.size)) > MAX_BYTES {
+            return not_one("it holds more than a bundle may".to_owned());
+        }
+        if !files.is_sorted_by(|one, next| one.path < next.path) {
+            return not_one("its files are not sorted by their paths".to_owned());
+        }
+        match files.iter().find(|file| [MANIFEST, SIGNATURE].contains(&file.path.as_str()) || !is_plain(&file.path)) {
+            Some(file) => not_one(format!("`{}` is no path below it", file.path)),
+            None => Ok(()),
+        }
+    }
+
+    fn lay_out(&mut self, entry: &Entry, folder: &Path) -> Result<(), BundleError> {
+        let to = folder.join(&entry.path);
+        let failed = |source| io_error("write", &to, source);
+        fs::create_dir_all(to.parent().unwrap_or(folder)).map_err(failed)?;
+        let mut file = File::create_new(&to).map_err(failed)?;
+        let (mut left, mut hasher, mut piece) = (entry.size, Hasher::default(), vec![0; PIECE]);
+        while left > 0 {
+            let length = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+            let part = piece.get_mut(..length).unwrap_or_default();
+            self.read(part)?;
+            hasher.update(part);
+            file.write_all(part).map_err(failed)?;
+            left -= length as u64;
+            self.progress.into_iter().for_each(|progress| progress(self.at, self.all));
+        }
+        if Hex(hasher.finish()) == entry.sha256 {
+            return Ok(());
+        }
+        Err(self.broken(&format!("`{}` is not what the manifest says", entry.path)))
+    }
+
+    fn expect(&mut self, bytes: &[u8], why: &str) -> Result<(), BundleError> {
+        let mut found = vec![0; bytes.len()];
+        let at = self.at;
+        self.read(&mut found)?;
+        if found == bytes {
+            return Ok(());
+        }
+        self.at = at;
+        Err(self.broken(why))
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> Result<(), BundleError> {
+        if self.all.saturating_sub(self.at) < bytes.len() as u64 {
+            return Err(self.broken("it ends too early"));
+        }
+        self.reader.read_exact(bytes).map_err(|source| io_error("read", self.path, source))?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn broken(&self, why: &str) -> BundleError {
+        BundleError::Broken { path: self.path.to_owned(), at: self.at, why: why.to_owned() }
+    }
+}
+
+/// Whether a path is names joined by `/`, none of which leads up.
+fn is_plain(path: &str) -> bool {
+    let named = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    let joined = Path::new(path).components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>();
+    named && joined.join("/") == path && !path.contains('\0')
+}

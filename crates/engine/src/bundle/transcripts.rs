@@ -1,0 +1,230 @@
+//! The transcripts that a session's rows name, as a bundle has them: their digests, and where it was asked for their text.
+//!
+//! Owns the masking of secrets in that text, by their shapes and by the names that stand before them. Refuses to touch a transcript.
+//! Invariant: of a line that was masked the bundle holds the digest that the whole line has in a tree, so that the tree can still be made.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use writ_clients::Client;
+use writ_clients::transcript::{MAIN, TranscriptError};
+use writ_core::json::{self, Limits, Object, Value};
+use writ_core::secret::hide;
+use writ_core::{Hasher, regular_file};
+use writ_evidence::merkle::leaf;
+use writ_evidence::row::Row;
+
+use super::export::io_error;
+use super::{BundleError, Hex, Transcript};
+use crate::session::rows;
+
+/// The folder of transcripts in a bundle.
+pub const FOLDER: &str = "transcripts";
+/// Longest line whose secrets are masked; a longer one ends the export.
+const MAX_LINE: u64 = 64 << 20;
+/// Most main conversations of one session.
+const MOST: usize = 1000;
+/// Largest file beside a transcript.
+const MAX_BESIDE: u64 = 1 << 20;
+
+/// Where in a bundle something lies, the file here that it is made from, and how many bytes of it.
+pub type Piece = (String, PathBuf, u64);
+
+/// One transcript.
+pub struct Taken {
+    /// What the manifest says of it.
+    pub transcript: Transcript,
+    /// Its text, where it goes along.
+    pub from: Option<Piece>,
+    /// What the client keeps beside it.
+    pub beside: Vec<Piece>,
+}
+
+/// The main conversations that the rows name, with the client that can read them.
+pub fn mains(ledger: &Path, length: u64) -> Result<Vec<(&'static dyn Client, PathBuf)>, BundleError> {
+    let failed = |source| io_error("read", ledger, source);
+    let mut reader = BufReader::new(regular_file::open(ledger).map_err(failed)?.take(length));
+    let (mut client, mut seen, mut found) = (None, BTreeSet::new(), Vec::new());
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+        let row = Row::parse(line.strip_suffix(b"\n").unwrap_or(&line)).ok();
+        line.clear();
+        let Some(detail) = row.map(|row| row.detail) else { continue };
+        if client.is_none() {
+            client = Some(rows::client(&detail).ok());
+        }
+        let read = detail.get("transcripts").and_then(|read| read.get(MAIN));
+        let named = [detail.get("transcript"), read].into_iter().flatten().filter_map(Value::as_str);
+        for main in named {
+            if seen.len() < MOST && seen.insert(main.to_owned()) {
+                found.push(PathBuf::from(main));
+            }
+        }
+    }
+    // What no client can read is no transcript.
+    let Some(client) = client.flatten() else { return Ok(Vec::new()) };
+    Ok(found.into_iter().map(|main| (client, main)).collect())
+}
+
+/// Takes the transcripts of one conversation; `scratch` is where masked text is put, and without it no text is taken.
+pub fn take(
+    number: usize,
+    client: &dyn Client,
+    main: &Path,
+    scratch: Option<&Path>,
+) -> Result<Vec<Taken>, BundleError> {
+    let Some(kept) = client.transcripts().filter(|_| main.exists()) else { return Ok(Vec::new()) };
+    let listing = kept.files(main)?;
+    if listing.unread > 0 {
+        return Err(TranscriptError::TooMany { path: main.to_owned(), unread: listing.unread }.into());
+    }
+    let top = main.parent().unwrap_or(Path::new("/"));
+    let mut taken = Vec::new();
+    for (index, (name, path)) in listing.files.into_iter().enumerate() {
+        let place = |path: &Path| Some(format!("{FOLDER}/{number}/{}", path.strip_prefix(top).ok()?.to_str()?));
+        let masked = scratch.map(|scratch| scratch.join(format!("{number}-{index}")));
+        let Copied { size, digest, lines, written } = read(&path, masked.as_deref())?;
+        let at = scratch.and_then(|_| place(&path));
+        let from = match (&at, masked) {
+            (Some(at), Some(masked)) if !lines.is_empty() => Some((at.clone(), masked, written)),
+            (Some(at), _) => Some((at.clone(), path.clone(), size)),
+            (None, _) => None,
+        };
+        let mut beside = Vec::new();
+        for (part, other) in kept.beside(&path).into_iter().enumerate() {
+            let (Some(scratch), Some(at)) = (scratch, place(&other)) else { continue };
+            let copy = scratch.join(format!("{number}-{index}-{part}"));
+            if let Some(size) = masked_whole(&other, &copy)? {
+                beside.push((at, copy, size));
+            }
+        }
+        let main = main.to_string_lossy().into_owned();
+        taken.push(Taken {
+            transcript: Transcript { main, name, size, sha256: digest, path: at, masked: lines },
+            from,
+            beside,
+        });
+    }
+    Ok(taken)
+}
+
+/// A transcript that was read.
+struct Copied {
+    size: u64,
+    digest: Hex,
+    lines: Vec<(u64, Hex)>,
+    written: u64,
+}
+
+/// Reads whole lines, and writes them with their secrets masked.
+fn read(path: &Path, to: Option<&Path>) -> Result<Copied, BundleError> {
+    let failed = |source| io_error("read", path, source);
+    let mut reader = BufReader::new(regular_file::open(path).map_err(failed)?);
+    let mut out = to.map(|to| File::create_new(to).map(BufWriter::new)).transpose().map_err(failed)?;
+    let (mut size, mut written, mut lines, mut hasher) = (0, 0, Vec::new(), Hasher::default());
+    let mut line = Vec::new();
+    for number in 0.. {
+        line.clear();
+        let length = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).map_err(failed)? as u64;
+        if line.last() != Some(&b'\n') {
+            if length == MAX_LINE {
+                return Err(failed(io::Error::new(ErrorKind::FileTooLarge, "a line of it is too long")));
+            }
+            break;
+        }
+        hasher.update(&line);
+        size += length;
+        let Some(out) = &mut out else { continue };
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let shown = masked(text);
+        if let Some(shown) = &shown {
+            lines.push((number, Hex(leaf(text))));
+            line = [shown.as_bytes(), b"\n"].concat();
+        }
+        written += line.len() as u64;
+        out.write_all(&line).map_err(failed)?;
+    }
+    out.map(|mut out| out.flush()).transpose().map_err(failed)?;
+    Ok(Copied { size, digest: Hex(hasher.finish()), lines, written })
+}
+
+/// A small file with its secrets masked; `None` where there is none.
+fn masked_whole(path: &Path, to: &Path) -> Result<Option<u64>, BundleError> {
+    let bytes = match regular_file::read(path, MAX_BESIDE) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        bytes => bytes.map_err(|source| io_error("read", path, source))?,
+    };
+    let bytes = masked(&bytes).map_or(bytes, String::into_bytes);
+    std::fs::write(to, &bytes).map_err(|source| io_error("write", to, source))?;
+    Ok(Some(bytes.len() as u64))
+}
+
+/// A line without its secrets, where it has some.
+fn masked(line: &[u8]) -> Option<String> {
+    match json::parse_with(line, Limits::FOREIGN) {
+        Ok(value) => {
+            let shown = hidden(&value);
+            (shown != value).then(|| json::to_compact(&shown))
+        }
+        Err(_no_json) => {
+            let text = String::from_utf8_lossy(line);
+            let shown = hide(&text);
+            (shown != *text).then_some(shown)
+        }
+    }
+}
+
+/// The same value with each text hidden.
+fn hidden(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(hide(text)),
+        Value::Array(items) => Value::Array(items.iter().map(hidden).collect()),
+        Value::Object(members) => {
+            let mut out = Object::new();
+            for (name, value) in members.iter() {
+                // What stands beside such a name is a secret, whatever its shape.
+                let value = match value.as_str() {
+                    Some(text) => by_name(name, text),
+                    None => hidden(value),
+                };
+                out.push(hide(name), value);
+            }
+            Value::Object(out)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// A member's text: hidden by itself, and as the value of its name.
+fn by_name(name: &str, text: &str) -> Value {
+    let pair = format!("{name}={text}");
+    let secret = !text.is_empty() && !text.contains(char::is_whitespace) && hide(&pair) != pair && hide(text) == text;
+    Value::String(if secret {
+        hide(&pair).trim_start_matches(name).trim_start_matches('=').to_owned()
+    } else {
+        hide(text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_masked_and_the_rest_stays_byte_for_byte() {
+        let plain = br#"{"type":"user","message":{"content":"run the tests"},"n":12345678901234567890}"#;
+        assert_eq!(masked(plain), None);
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        for line in [
+            format!(r#"{{"content":"export GITHUB_TOKEN={token}"}}"#),
+            format!(r#"{{"a":[{{"b":"{token}"}}]}}"#),
+            format!("no json {token}"),
+            r#"{"password":"hunter2hunter2"}"#.to_owned(),
+        ] {
+            let shown = masked(line.as_bytes()).unwrap();
+            assert!(!shown.contains(&token) && !shown.contains("hunter2") && shown.contains("[secret]"), "{shown}");
+        }
+    }
+}

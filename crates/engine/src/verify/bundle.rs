@@ -1,0 +1,104 @@
+//! A bundle: its files as its manifest lists them, each named by the record, and then the record itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use writ_clients::transcript::MAIN;
+use writ_core::regular_file;
+use writ_evidence::keys::PublicKey;
+
+use super::report::{Outcome, Phase, Report, Standing, Status};
+use super::sources::Sources;
+use super::{Options, VerifyError, verify};
+use crate::Home;
+use crate::bundle::{self, BundleError, Manifest, Opened};
+use crate::session::PUBLIC_KEY;
+
+/// Why there is nothing to verify in a bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleVerifyError {
+    /// The bundle.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// The record in it.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+}
+
+/// Verifies a bundle, which is laid out in `room`, an empty folder.
+pub fn bundle(path: &Path, room: &Path, home: &Home, options: &Options) -> Result<Report, BundleVerifyError> {
+    let Opened { folder, manifest, text, signature } = bundle::open(path, room, options.progress)?;
+    let options = Options { sources: sources(&folder, &manifest), ..options.clone() };
+    let mut report = verify(&folder, home, &options, None)?;
+    let phase = phase(&folder, &manifest, is_signed(&folder, &text, &signature), &report)
+        .map_err(|source| VerifyError::Io { path: path.to_owned(), source })?;
+    if phase.outcome == Outcome::Failed {
+        report.status = Status::Broken;
+    }
+    report.phases.insert(0, phase);
+    Ok(report)
+}
+
+fn sources(folder: &Path, manifest: &Manifest) -> Sources {
+    let (mut mains, mut masked) = (BTreeMap::new(), BTreeSet::new());
+    if manifest.transcripts.iter().all(|transcript| transcript.path.is_none()) {
+        return if manifest.transcripts.is_empty() { Sources::Moved { mains, masked } } else { Sources::Withheld };
+    }
+    for transcript in &manifest.transcripts {
+        let Some(at) = transcript.path.as_ref().map(|path| folder.join(path)) else { continue };
+        if !transcript.masked.is_empty() {
+            masked.insert(at.clone());
+        }
+        if transcript.name == MAIN {
+            mains.insert(PathBuf::from(&transcript.main), at);
+        }
+    }
+    Sources::Moved { mains, masked }
+}
+
+/// Whether the key that the bundle brings signed its manifest. Whether that is the right key is asked of the record.
+fn is_signed(folder: &Path, manifest: &[u8], signature: &str) -> bool {
+    let key = regular_file::text(&folder.join(PUBLIC_KEY), 1 << 16).ok().and_then(|pem| PublicKey::from_pem(&pem).ok());
+    let signature = BASE64.decode(signature).ok();
+    let words = bundle::signed_words(manifest);
+    key.zip(signature).is_some_and(|(key, signature)| key.verify(words.as_bytes(), &signature).is_ok())
+}
+
+fn phase(folder: &Path, manifest: &Manifest, signed: bool, report: &Report) -> std::io::Result<Phase> {
+    let Manifest { files, transcripts, session, .. } = manifest;
+    let mut findings: Vec<String> = bundle::unnamed(folder, files)?
+        .into_iter()
+        .map(|path| format!("`{path}`: neither a row nor a file that rows lead to names it"))
+        .collect();
+    if !signed {
+        findings.push("the key of the session's machine did not sign the manifest".to_owned());
+    }
+    if report.session.as_ref() != Some(session) {
+        findings.push(format!("the manifest says it is of session `{session}`, and the record is not"));
+    }
+    let (mut texts, mut lines) = (BTreeSet::new(), 0);
+    for transcript in transcripts {
+        let Some(path) = &transcript.path else { continue };
+        lines += transcript.masked.len();
+        texts.insert(path.as_str());
+        let file = files.iter().find(|file| file.path == *path);
+        let as_it_was = file.is_some_and(|file| file.size == transcript.size && file.sha256 == transcript.sha256);
+        if file.is_none() || transcript.masked.is_empty() && !as_it_was {
+            findings.push(format!("`{path}` is not the transcript that the manifest says"));
+        }
+    }
+    let outcome = if findings.is_empty() { Outcome::Passed } else { Outcome::Failed };
+    let told = match (texts.len(), transcripts.len(), lines) {
+        (_, 0, _) => "no transcript".to_owned(),
+        (0, all, _) => format!("the digests of {all} transcripts"),
+        (some, _, 0) => format!("the text of {some} transcripts"),
+        (some, _, masked) => format!("the text of {some} transcripts, {masked} lines of it masked"),
+    };
+    let summary = match outcome {
+        Outcome::Passed => format!("{} files, each as listed and named by the record; {told}", files.len()),
+        Outcome::Failed | Outcome::Absent => "it is not what the record and its key speak for".to_owned(),
+    };
+    Ok(Phase { name: "bundle", outcome, standing: Standing::Observed, summary, findings })
+}

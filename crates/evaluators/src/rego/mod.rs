@@ -1,0 +1,203 @@
+//! Rego: a module of the policy, run over what a session attests. Its `deny` has to stay empty.
+//!
+//! Owns the running, which a process of its own does ([`child`]), and the words for what is wrong with a module. Refuses what asks the
+//! world or the clock: a verification has to come out the same whenever it is made. Invariant: an error, a module without `deny`, and a
+//! pattern that matches nothing are no pass.
+
+pub mod child;
+mod glob;
+mod read;
+
+use std::path::Path;
+
+use regorus::{Engine, Value};
+use serde::{Deserialize, Serialize};
+use writ_core::{Digest, json};
+
+use crate::input::Input;
+use crate::{Judgement, Status};
+use read::{What, calls, reads};
+
+/// Most reasons of one rule that are told.
+const MOST: usize = 50;
+/// The one function of the library that does not come out the same each time.
+const RANDOM: &str = "rand.intn";
+/// Longest reason that is told, in characters.
+const LONGEST: usize = 500;
+
+/// What is run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// What errors name it: a file, or the policy and the pointer of the module in it.
+    pub place: String,
+    /// The module.
+    pub module: String,
+    /// The document that rules read as `input`.
+    pub input: String,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// What the rule denies; empty of one that holds.
+    pub denied: Vec<String>,
+    /// Why it could not be run.
+    pub error: Option<String>,
+}
+
+/// Has a module judge what a session attests; `writ` at `program` is the process that runs it. `place` is what errors name it.
+pub fn judge(program: &Path, place: &str, module: &str, input: &Input) -> Judgement {
+    let (rule, shown) = (Digest::of(module.as_bytes()), Digest::of(input.text.as_bytes()));
+    let reads = reads(module);
+    for read in &reads {
+        let What::Pattern(pattern) = &read.what else { continue };
+        let why = if !input.patterns.contains(pattern) {
+            "it is not among the policy's `attestationsFrom`: add it there"
+        } else if input.empty.contains(pattern) {
+            "no attestation of the session matches it, and a rule that saw nothing passes nothing"
+        } else {
+            continue;
+        };
+        return Judgement::failed(format!("{place}:{}: `{pattern}`: {why}", read.line), rule, shown);
+    }
+    let job = Job { place: place.to_owned(), module: module.to_owned(), input: input.text.clone() };
+    let Said { denied, error } = child::ask(program, &job);
+    let reasons: Vec<String> = error.into_iter().chain(denied).collect();
+    let status = if reasons.is_empty() { Status::Pass } else { Status::Fail };
+    let document = json::parse_with(input.text.as_bytes(), json::Limits::FOREIGN).unwrap_or_default();
+    let mut notes: Vec<String> = Vec::new();
+    for read in &reads {
+        let Some(missing) = read.missing(&document) else { continue };
+        let note = format!("{place}:{}: `{missing}` is not there, and what rests on it says nothing", read.line);
+        if notes.len() < MOST && !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    Judgement { status, reasons, notes, rule, shown }
+}
+
+/// Runs a module here, in this process: whoever calls it bounds its time and memory.
+pub fn run(job: &Job) -> Said {
+    match denied(job) {
+        Ok(denied) => Said { denied, error: None },
+        Err(error) => Said { denied: Vec::new(), error: Some(error) },
+    }
+}
+
+fn denied(job: &Job) -> Result<Vec<String>, String> {
+    if let Some(line) = calls(&job.module, RANDOM) {
+        let remedy = remedy(&format!("could not find function {RANDOM}")).unwrap_or_default();
+        return Err(format!("{}:{line}: {remedy}", job.place));
+    }
+    let mut engine = Engine::new();
+    // A builtin that fails would else be undefined, and the rule it stands in would say nothing.
+    engine.set_strict_builtin_errors(true);
+    let globs = Box::new(|words: Vec<Value>| Ok(glob_match(&words)?));
+    engine.add_extension("glob.match".to_owned(), 3, globs).map_err(|error| error.to_string())?;
+    let told = |error: &dyn std::fmt::Display| explained(&job.place, &error.to_string());
+    let package = engine.add_policy(job.place.clone(), job.module.clone()).or_else(|error| {
+        // Modules of before Rego 1.0 leave `if` and `contains` out.
+        let older = error.to_string().contains("keyword is required") && !job.module.contains("rego.v1");
+        if !older {
+            return Err(told(&error));
+        }
+        engine.set_rego_v0(true);
+        engine.add_policy(job.place.clone(), job.module.clone()).map_err(|error| told(&error))
+    })?;
+    engine.set_input(Value::from_json_str(&job.input).map_err(|error| format!("its input cannot be read: {error}"))?);
+    let denied = engine.eval_rule(format!("{package}.deny")).map_err(|error| told(&error))?;
+    Ok(messages(&denied))
+}
+
+/// What a `deny` holds, each as a text.
+fn messages(denied: &Value) -> Vec<String> {
+    let one = |value: &Value| {
+        let text = match value {
+            Value::String(text) => text.to_string(),
+            Value::Object(members) => match members.get(&Value::from("msg")) {
+                Some(Value::String(text)) => text.to_string(),
+                _ => value.to_string(),
+            },
+            other => other.to_string(),
+        };
+        text.chars().take(LONGEST).collect()
+    };
+    match denied {
+        Value::Undefined | Value::Bool(false) => Vec::new(),
+        Value::Bool(true) => vec!["`deny` is true".to_owned()],
+        Value::Set(all) => all.iter().take(MOST).map(one).collect(),
+        Value::Array(all) => all.iter().take(MOST).map(one).collect(),
+        Value::Object(all) => {
+            all.iter().take(MOST).map(|(name, value)| format!("{}: {}", one(name), one(value))).collect()
+        }
+        other => vec![one(other)],
+    }
+}
+
+/// Why a builtin of ours cannot answer.
+#[derive(Debug, thiserror::Error)]
+#[error("`glob.match`: {0}")]
+struct BadGlob(String);
+
+fn glob_match(words: &[Value]) -> Result<Value, BadGlob> {
+    let bad = |why: &str| BadGlob(why.to_owned());
+    let [Value::String(pattern), delimiters, Value::String(text)] = words else {
+        return Err(bad("it takes a pattern, delimiters and a text"));
+    };
+    let single = |value: &Value| match value {
+        Value::String(text) if text.chars().count() == 1 => text.chars().next(),
+        _ => None,
+    };
+    let delimiters = match delimiters {
+        Value::Null => None,
+        Value::Array(list) => {
+            let list: Option<Vec<char>> = list.iter().map(single).collect();
+            Some(list.ok_or_else(|| bad("its delimiters are single characters"))?)
+        }
+        _ => return Err(bad("its delimiters are a list, or null")),
+    };
+    glob::matches(pattern, delimiters.as_deref(), text).map(Value::from).map_err(BadGlob)
+}
+
+/// An error of the library in a line: the place, what is wrong, and for what people often write, what to write instead.
+fn explained(place: &str, error: &str) -> String {
+    let at = error.lines().find_map(|line| line.strip_prefix("--> "));
+    let position = at.and_then(|at| {
+        let mut parts = at.rsplitn(3, ':');
+        let (column, line) = (parts.next()?, parts.next()?);
+        Some(format!("{place}:{line}:{column}"))
+    });
+    let what = error.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(error.trim());
+    if what.contains("not a valid rule path") {
+        return format!("{place}: it has no rule `deny`: write `deny contains msg if {{ … }}`");
+    }
+    let remedy = remedy(what).map(|remedy| format!(": {remedy}")).unwrap_or_default();
+    format!("{}: {what}{remedy}", position.as_deref().unwrap_or(place))
+}
+
+fn remedy(what: &str) -> Option<String> {
+    if let Some(name) = what.split("could not find function ").nth(1).map(str::trim) {
+        return Some(match name {
+            "range" => "Rego has no `range`: write `numbers.range(from, to)`, and `to` is among them".to_owned(),
+            "time.now_ns" | "rand.intn" | "http.send" | "opa.runtime" | "uuid.rfc4122" | "net.lookup_ip_addr" => {
+                format!(
+                    "`{name}` asks the world or the clock, and a verification comes out the same whenever it is made"
+                )
+            }
+            _ if name.starts_with("time.") => {
+                "functions of time are not there: compare texts of RFC 3339, or pass the clock in `input`".to_owned()
+            }
+            _ => "it is no function that is known here".to_owned(),
+        });
+    }
+    if what.contains("`difference` expects set argument") {
+        return Some("`-` wants a set on both sides: make one of a list with `{x | some x in list}`".to_owned());
+    }
+    if what.contains("format verb") {
+        return Some("write `%v` for any value, or `%.2f` without a width for a number".to_owned());
+    }
+    if what.contains("keyword is required") {
+        return Some("write `deny contains msg if { … }`".to_owned());
+    }
+    None
+}

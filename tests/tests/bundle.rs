@@ -1,0 +1,297 @@
+//! A session's record as one file: verified elsewhere by Writ and by a verifier that shares nothing with it, and what both refuse.
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
+mod workplace;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+use workplace::{SESSION, Workplace};
+use writ_core::Digest;
+use writ_evidence::keys::SigningKey;
+
+/// A token as a provider makes them, in two parts so that nobody takes it for one.
+const TOKEN: (&str, &str) = ("ghp_", "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6");
+
+/// A session with a denied and an allowed call, its transcript and that of a subagent, sealed.
+fn recorded(name: &str) -> Workplace {
+    let place = Workplace::new(name);
+    let transcript = place.folder.join("repository/none.jsonl");
+    let token = format!("{}{}", TOKEN.0, TOKEN.1);
+    let input = json!({"file_path": place.folder.join("repository/src/module.rs"), "content": "text"});
+    let calls = json!({"type": "assistant", "message": {"id": "m1", "model": "claude-sonnet-4-5", "usage": {"input_tokens": 3, "output_tokens": 5},
+        "content": [{"type": "tool_use", "id": "none", "name": "Write", "input": {}}, {"type": "tool_use", "id": "one", "name": "Write", "input": input}]}});
+    let said = json!({"type": "user", "message": {"content": format!("log in with GITHUB_TOKEN={token}")}});
+    let lines = format!("{}\n{said}\n{calls}\n", json!({"type": "user", "message": {"content": "write"}}));
+    place.start();
+    place.answer(&place.payload("UserPromptSubmit", r#","prompt":"write""#));
+    place.answer(&place.write_call("none", ".env"));
+    place.allowed("one");
+    fs::write(&transcript, lines).unwrap();
+    let agents = transcript.with_extension("").join("subagents");
+    fs::create_dir_all(&agents).unwrap();
+    fs::write(agents.join("agent-a1.jsonl"), "{\"type\":\"user\",\"agentId\":\"a1\"}\n").unwrap();
+    fs::write(agents.join("agent-a1.meta.json"), "{\"agentType\":\"Explore\"}").unwrap();
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    place
+}
+
+fn export(place: &Workplace, name: &str, more: &[&str]) -> PathBuf {
+    let to = place.folder.join(name);
+    let output = place.writ(&[&["export", SESSION, "-o", to.to_str().unwrap()], more].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said.lines().last().unwrap(), Digest::of(&fs::read(&to).unwrap()).to_string());
+    to
+}
+
+/// The key as whoever verifies got it.
+fn key(place: &Workplace) -> PathBuf {
+    let to = place.folder.join("trusted.pem");
+    fs::copy(place.session().join("ledger.pub"), &to).unwrap();
+    to
+}
+
+/// Writ on another machine: the exit code and what it says.
+fn writ(place: &Workplace, bundle: &Path, key: &Path) -> (i32, String) {
+    let mut command = place.command(&["verify", bundle.to_str().unwrap(), "--trust", key.to_str().unwrap()]);
+    let output = command.env("WRIT_STATE_DIR", place.folder.join("auditor")).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+/// The verifier that is not Writ.
+fn python(bundle: &Path, key: &Path) -> (i32, String) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../verifiers/python/bundle.py");
+    let output = Command::new("/usr/bin/python3").arg(script).arg(bundle).arg("--trust").arg(key).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+/// The files of a bundle, its manifest among them.
+fn files(bundle: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut archive = tar::Archive::new(fs::File::open(bundle).unwrap());
+    let read = |entry: std::io::Result<tar::Entry<'_, fs::File>>| {
+        let mut entry = entry.unwrap();
+        let (path, mut bytes) = (entry.path().unwrap().to_str().unwrap().to_owned(), Vec::new());
+        entry.read_to_end(&mut bytes).unwrap();
+        (path, bytes)
+    };
+    archive.entries().unwrap().map(read).collect()
+}
+
+/// A bundle of these files, whose manifest lists them as they are now, signed by whoever has the machine's key.
+fn packed(place: &Workplace, name: &str, mut files: BTreeMap<String, Vec<u8>>) -> PathBuf {
+    files.remove("bundle.sig");
+    let mut manifest: Value = serde_json::from_slice(&files.remove("bundle.json").unwrap()).unwrap();
+    let listed = |(path, bytes): (&String, &Vec<u8>)| json!({"path": path, "size": bytes.len(), "sha256": Digest::of(bytes).hex()});
+    manifest["files"] = files.iter().map(listed).collect();
+    let mut archive = tar::Builder::new(Vec::new());
+    let text = serde_json::to_vec(&manifest).unwrap();
+    let key = SigningKey::from_pem(&fs::read_to_string(place.folder.join("state/keys/ledger.pem")).unwrap()).unwrap();
+    let words = format!("writ/bundle/v1\n{}\n", Digest::of(&text).hex());
+    let signature = (BASE64.encode(key.sign(words.as_bytes()).unwrap()) + "\n").into_bytes();
+    let first = [("bundle.json".to_owned(), text), ("bundle.sig".to_owned(), signature)];
+    for (path, bytes) in first.into_iter().chain(files) {
+        let mut header = tar::Header::new_ustar();
+        header.set_path(&path).unwrap();
+        header.set_entry_type(tar::EntryType::Regular);
+        header.set_mode(0o644);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
+        header.set_size(bytes.len() as u64);
+        header.set_cksum();
+        archive.append(&header, bytes.as_slice()).unwrap();
+    }
+    let to = place.folder.join(name);
+    fs::write(&to, archive.into_inner().unwrap()).unwrap();
+    to
+}
+
+#[test]
+fn a_bundle_is_verified_elsewhere_by_both() {
+    let place = recorded("bundle-good");
+    let key = key(&place);
+    for (name, more) in [("digests.tar", [].as_slice()), ("texts.tar", &["--transcripts"])] {
+        let bundle = export(&place, name, more);
+        let (code, said) = writ(&place, &bundle, &key);
+        assert!(code == 0 && said.trim_end().ends_with("verified"), "{code} {said}");
+        let (code, said) = python(&bundle, &key);
+        assert!(code == 0 && said.starts_with("verified"), "{code} {said}");
+        // Whoever exports it again has the same bytes, and `tar` reads them.
+        let again = export(&place, &format!("again-{name}"), more);
+        assert_eq!(fs::read(&bundle).unwrap(), fs::read(again).unwrap());
+        assert!(Command::new("tar").arg("tf").arg(&bundle).output().unwrap().status.success());
+        assert_eq!(packed(&place, "repacked.tar", files(&bundle)), place.folder.join("repacked.tar"));
+        assert_eq!(fs::read(&bundle).unwrap(), fs::read(place.folder.join("repacked.tar")).unwrap());
+    }
+    // Nobody gave a key, or another one.
+    let bundle = place.folder.join("digests.tar");
+    place.writ(&["keys", "generate", place.folder.join("other").to_str().unwrap()]);
+    let other = place.folder.join("other.pub");
+    assert_eq!((writ(&place, &bundle, &other).0, python(&bundle, &other).0), (3, 3));
+}
+
+#[test]
+fn transcripts_go_along_when_asked_for_with_their_secrets_masked() {
+    let place = recorded("bundle-texts");
+    let token = format!("{}{}", TOKEN.0, TOKEN.1);
+    let holds = |bundle: &Path| String::from_utf8_lossy(&fs::read(bundle).unwrap()).contains(&token);
+    let digests = export(&place, "digests.tar", &[]);
+    assert!(!files(&digests).keys().any(|path| path.starts_with("transcripts/")) && !holds(&digests));
+    let texts = export(&place, "texts.tar", &["--transcripts"]);
+    let inside = files(&texts);
+    assert!(!holds(&texts));
+    let names: Vec<&String> = inside.keys().filter(|path| path.starts_with("transcripts/")).collect();
+    let agent = "transcripts/0/none/subagents/agent-a1";
+    assert_eq!(names, ["transcripts/0/none.jsonl", &format!("{agent}.jsonl"), &format!("{agent}.meta.json")]);
+    let text = String::from_utf8(inside["transcripts/0/none.jsonl"].clone()).unwrap();
+    let here = fs::read_to_string(place.folder.join("repository/none.jsonl")).unwrap();
+    let [first, second, third] =
+        [0, 1, 2].map(|line| (text.lines().nth(line).unwrap(), here.lines().nth(line).unwrap()));
+    assert!(first.0 == first.1 && third.0 == third.1 && second.0.contains("[secret]"), "{text}");
+    let manifest: Value = serde_json::from_slice(&inside["bundle.json"]).unwrap();
+    let leaf = Digest::of(&[b"\0", second.1.as_bytes()].concat()).hex();
+    let main = manifest["transcripts"].as_array().unwrap().iter().find(|told| told["name"] == "main").unwrap();
+    assert_eq!(main["masked"], json!([[1, leaf]]));
+    // What the transcript tells is checked there: every call of it is on record.
+    let (_, said) = writ(&place, &texts, &key(&place));
+    assert!(said.contains("all 2 calls of the transcript are on record"), "{said}");
+    let (_, said) = writ(&place, &digests, &key(&place));
+    assert!(said.contains("the bundle holds the transcripts' digests, not their text"), "{said}");
+}
+
+#[test]
+fn whatever_byte_is_changed_both_refuse() {
+    let place = recorded("bundle-bytes");
+    let key = key(&place);
+    let bundle = export(&place, "whole.tar", &["--transcripts"]);
+    let bytes = fs::read(&bundle).unwrap();
+    let folder = place.folder.join("broken");
+    fs::create_dir(&folder).unwrap();
+    // A step that meets every part of each file and each header in time.
+    let places: Vec<usize> = (0..bytes.len()).step_by(211).chain([0, 124, 511, 512, bytes.len() - 1]).collect();
+    for at in &places {
+        let mut other = bytes.clone();
+        other[*at] ^= 1 << (at % 8);
+        fs::write(folder.join(format!("{at}.tar")), other).unwrap();
+    }
+    for (name, other) in [
+        ("cut.tar", bytes[..bytes.len() - 512].to_vec()),
+        ("longer.tar", [bytes.as_slice(), &[0; 512]].concat()),
+        ("empty.tar", Vec::new()),
+    ] {
+        fs::write(folder.join(name), other).unwrap();
+    }
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let (code, said) = writ(&place, &path, &key);
+        assert!(matches!(code, 3 | 4), "{}: {code} {said}", path.display());
+        assert!(!said.contains("panicked"), "{said}");
+    }
+    let script = format!(
+        "import os,sys\nsys.path.insert(0, sys.argv[1])\nimport bundle\nkey = bundle.Key.pem(open(sys.argv[2],'rb').read())\n\
+         for name in os.listdir(sys.argv[3]):\n    try: bundle.verify(os.path.join(sys.argv[3], name), key)\n    \
+         except (bundle.Broken, bundle.NoBundle, KeyError, TypeError, ValueError): continue\n    print(name)\n"
+    );
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../verifiers/python");
+    let mut judge = Command::new("/usr/bin/python3");
+    let output = judge.args(["-c", &script]).arg(scripts).arg(&key).arg(&folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "these were accepted");
+}
+
+#[test]
+fn a_bundle_that_somebody_packed_anew_is_refused_by_both() {
+    let place = recorded("bundle-anew");
+    let key = key(&place);
+    let whole = files(&export(&place, "whole.tar", &["--transcripts"]));
+    let other = recorded("bundle-other");
+    let strange = files(&export(&other, "other.tar", &[]));
+    let policy = whole.keys().find(|path| path.starts_with("policies/")).unwrap().clone();
+    let text = |files: &BTreeMap<String, Vec<u8>>, path: &str| String::from_utf8(files[path].clone()).unwrap();
+    type Change<'a> = &'a dyn Fn(&mut BTreeMap<String, Vec<u8>>);
+    let changes: [(&str, Change<'_>); 12] = [
+        ("a row edited", &|files| {
+            let ledger = text(files, "ledger.jsonl").replacen("DENIED", "APPROVED", 1);
+            files.insert("ledger.jsonl".to_owned(), ledger.into_bytes());
+        }),
+        ("the last row gone", &|files| {
+            let ledger = text(files, "ledger.jsonl");
+            let kept = ledger.trim_end().rfind('\n').unwrap() + 1;
+            files.insert("ledger.jsonl".to_owned(), ledger[..kept].into());
+        }),
+        ("two rows swapped", &|files| {
+            let ledger = text(files, "ledger.jsonl");
+            let mut lines: Vec<&str> = ledger.lines().collect();
+            lines.swap(1, 2);
+            files.insert("ledger.jsonl".to_owned(), (lines.join("\n") + "\n").into_bytes());
+        }),
+        ("no rows", &|files| drop(files.insert("ledger.jsonl".to_owned(), Vec::new()))),
+        ("no checkpoints", &|files| drop(files.remove("checkpoints"))),
+        ("checkpoints of another session", &|files| {
+            files.insert("checkpoints".to_owned(), strange["checkpoints"].clone());
+        }),
+        ("no key", &|files| drop(files.remove("ledger.pub"))),
+        ("another's key", &|files| drop(files.insert("ledger.pub".to_owned(), strange["ledger.pub"].clone()))),
+        ("the policy gone", &|files| drop(files.remove(&policy))),
+        ("another policy under its name", &|files| {
+            let looser = text(files, &policy).replace("**/.env", "none");
+            files.insert(policy.clone(), looser.into_bytes());
+        }),
+        ("a file that nobody names", &|files| {
+            let bytes = b"{}".to_vec();
+            files.insert(format!("claims/{}.json", Digest::of(&bytes).hex()), bytes);
+        }),
+        ("another transcript", &|files| {
+            let path = "transcripts/0/none/subagents/agent-a1.jsonl";
+            files.insert(path.to_owned(), b"{\"type\":\"user\"}\n".to_vec());
+        }),
+    ];
+    let good = packed(&place, "good.tar", whole.clone());
+    assert_eq!((writ(&place, &good, &key).0, python(&good, &key).0), (0, 0));
+    for (what, change) in changes {
+        let mut files = whole.clone();
+        change(&mut files);
+        let bundle = packed(&place, "anew.tar", files);
+        let (writ, python) = (writ(&place, &bundle, &key), python(&bundle, &key));
+        assert!(matches!(writ.0, 3 | 4), "{what}: {} {}", writ.0, writ.1);
+        assert!(matches!(python.0, 3 | 4), "{what}: {} {}", python.0, python.1);
+    }
+    // A record that is whole, of a machine that nobody here trusts.
+    let bundle = packed(&place, "strange.tar", strange);
+    assert_eq!((writ(&place, &bundle, &key).0, python(&bundle, &key).0), (3, 3));
+}
+
+#[test]
+fn what_is_no_bundle_is_told_with_a_remedy() {
+    let place = recorded("bundle-none");
+    let key = key(&place);
+    let bundle = export(&place, "whole.tar", &[]);
+    let there = place.writ(&["export", SESSION, "-o", bundle.to_str().unwrap()]);
+    let said = String::from_utf8(there.stderr).unwrap();
+    assert!(there.status.code() == Some(1) && said.contains("--force"), "{said}");
+    let text = place.folder.join("text");
+    fs::write(&text, "x".repeat(4096)).unwrap();
+    let (code, said) = writ(&place, &text, &key);
+    assert!(code == 4 && said.contains("`writ export` makes one"), "{code} {said}");
+    let missing = place.writ(&["export", "nobody"]);
+    assert_eq!(missing.status.code(), Some(1));
+    // A path that leads out of the folder.
+    let mut inside = files(&bundle);
+    inside.insert("a/b".to_owned(), Vec::new());
+    let path = packed(&place, "out.tar", inside);
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(3).position(|window| window == b"a/b").unwrap();
+    bytes[at..at + 3].copy_from_slice(b"../");
+    fs::write(&path, bytes).unwrap();
+    let (code, said) = writ(&place, &path, &key);
+    assert!(code == 4 && said.contains("is no path below it"), "{code} {said}");
+}

@@ -1,0 +1,428 @@
+#!/usr/bin/env python3
+"""bundle.py FILE --trust KEY.pem: does a session's record hold? Exit code 0 when all holds, 3 when it does not, 4 when it is no bundle.
+
+Python's own library and `cryptography`, written from the pages in `spec/` alone: bundle.md (the archive and its names), ledger.md (rows and
+their chain), checkpoint.md (signed trees), notary.md (keys that were introduced), signing.md (envelopes). What it does not do: judge each
+call again (`writ verify` does), and look at transcripts that were left out. Nothing is laid out on the disk, and the ledger is read row by row."""
+import argparse, base64, hashlib, json, re, struct, sys
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+BLOCK, MAX_MANIFEST, MAX_LINE, MAX_SMALL = 512, 16 << 20, 60_000, 64 << 20
+ALONE = ("ledger.jsonl", "checkpoints", "ledger.pub")
+DECISIONS = {"APPROVED", "DENIED", "ASKED", "COMPLETED", "FAILED", "HALLUCINATED", "CHECKPOINT"}
+ROW = ("sequence", "timestamp", "callId", "toolName", "decision", "denialReason", "resultHash", "detail", "prevHash", "entryHash")
+SEALED = ("prevHash", "sequence", "callId", "toolName", "decision", "denialReason", "resultHash", "timestamp")
+
+
+class Broken(Exception):
+    """The record does not hold, and why."""
+
+
+class NoBundle(Exception):
+    """It is no bundle, and why."""
+
+
+def must(condition, why):
+    if not condition:
+        raise Broken(why)
+
+
+def sha(data):
+    return hashlib.sha256(data).digest()
+
+
+def strict(data, why):
+    def pairs(members):
+        must(len(dict(members)) == len(members), f"{why}: a member twice")
+        return dict(members)
+
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_constant=lambda word: must(False, f"{why}: {word}"))
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise Broken(f"{why}: {error}") from None
+
+
+def canonical(value):
+    """RFC 8785 for texts, whole numbers, lists and objects."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{canonical(key)}:{canonical(value[key])}" for key in sorted(value, key=lambda key: key.encode("utf-16-be"))) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    must(value is None or isinstance(value, (str, bool, int)), "a number that is not whole")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def b64(text, why):
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        raise Broken(f"{why}: no Base64") from None
+    must(base64.b64encode(data).decode() == text, f"{why}: Base64 that is not canonical")
+    return data
+
+
+# ---- Keys -------------------------------------------------------------------------------------------------------------------------------
+
+class Key:
+    """A public key, and its id: the SHA-256 of its SubjectPublicKeyInfo."""
+
+    def __init__(self, key):
+        self.key = key
+        self.der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        self.id = "sha256:" + sha(self.der).hex()
+
+    @staticmethod
+    def pem(data):
+        return Key(serialization.load_pem_public_key(data))
+
+    @staticmethod
+    def spki(data):
+        return Key(serialization.load_der_public_key(data))
+
+    def verifies(self, signature, message):
+        try:
+            if isinstance(self.key, ed25519.Ed25519PublicKey):
+                self.key.verify(signature, message)
+            else:
+                self.key.verify(signature, message, ec.ECDSA(hashes.SHA256()))
+            return True
+        except InvalidSignature:
+            return False
+
+    def raw(self):
+        return self.key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+
+
+# ---- The archive ------------------------------------------------------------------------------------------------------------------------
+
+def header(path, size):
+    """The only header that a bundle has for a file of this path and size."""
+    data, prefix = path.encode(), b""
+    if len(data) > 100:
+        cuts = [at for at, byte in enumerate(data) if byte == 0x2F and at <= 155 and len(data) - at - 1 <= 100]
+        must(cuts, f"`{path}` is too long a path")
+        prefix, data = data[:cuts[-1]], data[cuts[-1] + 1:]
+    head = data.ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + b"%011o\0" % size + b"00000000000\0"
+    rest = b"0" + bytes(100) + b"ustar\0" + b"00" + bytes(80) + prefix.ljust(155, b"\0") + bytes(12)
+    return head + b"%07o\0" % (sum(head) + sum(rest) + 8 * 0x20) + rest
+
+
+class Bundle:
+    """The files of a bundle, each read from its place in the archive."""
+
+    def __init__(self, path):
+        self.file = open(path, "rb")
+        first = self.file.read(BLOCK)
+        size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else -1
+        if not 0 <= size <= MAX_MANIFEST or first != header("bundle.json", size):
+            raise NoBundle("it does not begin with a manifest")
+        text = self.file.read(size)
+        self.manifest = strict(text, "the manifest")
+        self.check_manifest(text)
+        self.skip_padding(size)
+        self.text, first = text, self.file.read(BLOCK)
+        size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else 0
+        must(size < 1024 and first == header("bundle.sig", size), "the manifest's signature does not follow it")
+        self.signature = self.file.read(size)
+        self.skip_padding(size)
+        self.places, self.digests = {}, {}
+        for entry in self.manifest["files"]:
+            self.take(entry)
+        must(self.file.read(2 * BLOCK + 1) == bytes(2 * BLOCK), "the archive does not end where its manifest says")
+
+    def check_manifest(self, text):
+        manifest = self.manifest
+        if not isinstance(manifest, dict) or manifest.get("format") != "writ-bundle" or manifest.get("version") != 1:
+            raise NoBundle("its manifest is of another format or version")
+        must(canonical(manifest).encode() == text, "the manifest is not in canonical form")
+        must(set(manifest) == {"format", "version", "session", "files", "transcripts"}, "the manifest has other members")
+        paths = [entry["path"] for entry in manifest["files"]]
+        must(paths == sorted(set(paths), key=str.encode), "the files are not sorted by their paths")
+        plain = all(part not in ("", ".", "..") for path in paths for part in path.split("/"))
+        must(plain and not {"bundle.json", "bundle.sig"} & set(paths), "a path leads elsewhere")
+
+    def take(self, entry):
+        must(set(entry) == {"path", "size", "sha256"}, "an entry has other members")
+        path, size, told = entry["path"], entry["size"], entry["sha256"]
+        must(self.file.read(BLOCK) == header(path, size), f"the header of `{path}` is another")
+        self.places[path] = (self.file.tell(), size)
+        digest = hashlib.sha256()
+        for piece in self.pieces(path):
+            digest.update(piece)
+        must(digest.hexdigest() == told, f"`{path}` is not what the manifest says")
+        self.digests[path] = told
+        self.skip_padding(size)
+
+    def skip_padding(self, size):
+        length = -size % BLOCK
+        must(self.file.read(length) == bytes(length), "a file is not padded with zeros")
+
+    def pieces(self, path):
+        at, left = self.places[path]
+        while left:
+            self.file.seek(at)
+            piece = self.file.read(min(left, 1 << 18))
+            must(piece, "the archive ends too early")
+            yield piece
+            at, left = at + len(piece), left - len(piece)
+        self.file.seek(at)
+
+    def read(self, path):
+        must(path in self.places, f"`{path}` is missing")
+        must(self.places[path][1] <= MAX_SMALL, f"`{path}` is too long")
+        return b"".join(self.pieces(path))
+
+    def lines(self, path):
+        rest = b""
+        for piece in self.pieces(path):
+            *whole, rest = (rest + piece).split(b"\n")
+            yield from whole
+            must(len(rest) <= MAX_LINE, "a line of the ledger is too long")
+        must(rest == b"", "the last row has no end")
+
+    def unnamed(self):
+        """Files that neither the ledger nor a file that it leads to names."""
+        left = {path for path in self.places if path not in ALONE and not path.startswith("transcripts/")}
+        reading = ["ledger.jsonl"]
+        while reading:
+            found, tail = set(), b""
+            for piece in self.pieces(reading.pop()):
+                found.update(word.decode() for word in re.findall(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", tail + piece))
+                tail = (tail + piece)[-65:]
+            named = {path for path in left if self.digests[path] in found}
+            left -= named
+            reading.extend(named)
+        return sorted(left)
+
+
+# ---- Rows -------------------------------------------------------------------------------------------------------------------------------
+
+DECODER = json.JSONDecoder()
+
+
+def parts(line):
+    """A row's members as they are written, in their order."""
+    text, at, out = line.decode("utf-8"), 0, {}
+    for name in ROW:
+        lead = ("{" if at == 0 else ",") + f'"{name}":'
+        must(text.startswith(lead, at), f"`{name}` is not where it belongs")
+        start = at + len(lead)
+        _, at = DECODER.raw_decode(text, start)
+        out[name] = text[start:at]
+    must(text[at:] == "}", "something follows the last member")
+    return out
+
+
+class Ledger:
+    """Rows one after the other: the chain, the tree over them, and the key that signs from each on."""
+
+    def __init__(self, session_name, key):
+        self.origin, self.key, self.ledger_key = f"writ/session/{session_name}", key, key
+        self.count, self.seal, self.stack = 0, "0" * 64, []
+        self.roots, self.signers, self.state = {}, {}, {}
+        self.stops, self.last_act, self.ended = [], -1, False
+        self.policies, self.envelopes, self.genesis = set(), [], None
+
+    def take(self, line, sizes):
+        if self.count in sizes:
+            self.roots[self.count], self.signers[self.count] = self.root(), self.key
+        must(len(line) <= MAX_LINE, "it is too long")
+        try:
+            raw = parts(line)
+            row = {name: strict(text.encode(), name) for name, text in raw.items()}
+        except (ValueError, UnicodeDecodeError, RecursionError) as error:
+            raise Broken(str(error)) from None
+        detail = "null" if row["detail"] is None else f'"{sha(raw["detail"].encode()).hex()}"'
+        seal = sha(("[" + ",".join([raw[name] for name in SEALED] + [detail]) + "]").encode()).hex()
+        must(row["entryHash"] == seal, "its seal is another: the row was edited")
+        must(row["prevHash"] == self.seal, "it is not sealed to the row before")
+        must(row["sequence"] == self.count and row["decision"] in DECISIONS, "it is out of order")
+        self.seal, detail = seal, row["detail"] or {}
+        if self.count == 0:
+            self.genesis = detail
+            must(detail.get("key") == self.ledger_key.id, "it names another key than the one that is trusted")
+        self.custody(detail, row)
+        self.follow(detail)
+        self.push(sha(b"\0" + line))
+
+    def custody(self, detail, row):
+        told = detail.get("custody")
+        if not isinstance(told, dict):
+            return
+        new = Key.spki(b64(told["key"], "a key")) if "key" in told else self.ledger_key
+        before = self.key.id if self.count else "-"
+        words = ["writ/custody/v1", self.origin, str(self.count), "sha256:" + row["prevHash"], told["kept"], new.id, told.get("before", before)]
+        if "signature" in told:
+            must(self.ledger_key.verifies(b64(told["signature"], "a signature"), ("\n".join(words) + "\n").encode()), "nobody introduced its key")
+        else:
+            must(new.id == self.ledger_key.id, "nobody introduced its key")
+        self.key = new
+
+    def follow(self, detail):
+        event, state = detail.get("event"), detail.get("state") or {}
+        if event == "stop":
+            self.stops.append(self.count)
+        elif event in ("prompt", "tool-call"):
+            self.last_act = self.count
+        self.ended |= event in ("session-end", "run-ended")
+        policy = state.get("policy")
+        if isinstance(policy, dict):
+            self.policies.add(policy["file"])
+
+    def push(self, leaf):
+        size, node = self.count, leaf
+        while size & 1:
+            node, size = sha(b"\1" + self.stack.pop() + node), size >> 1
+        self.stack.append(node)
+        self.count += 1
+
+    def root(self):
+        if not self.stack:
+            return sha(b"")
+        node = self.stack[-1]
+        for left in reversed(self.stack[:-1]):
+            node = sha(b"\1" + left + node)
+        return node
+
+
+# ---- Checkpoints ------------------------------------------------------------------------------------------------------------------------
+
+def notes(data):
+    """The signed notes of the file, with the bytes that each signs."""
+    out, text = [], data.decode("utf-8")
+    while text:
+        body, found, rest = text.partition("\n\n")
+        must(found, "a checkpoint is cut off")
+        signature, found, text = rest.partition("\n")
+        must(found, "a checkpoint is cut off")
+        lines = body.split("\n")
+        must(3 <= len(lines) <= 4, "a checkpoint has other lines")
+        must(re.fullmatch(r"0|[1-9][0-9]*", lines[1]), "a checkpoint's size is no number")
+        must(len(lines) < 4 or lines[3].startswith("custody "), "a checkpoint has another extension")
+        mark, name, code = (signature.split(" ") + ["", ""])[:3]
+        must(signature == f"{mark} {name} {code}" and mark == "\u2014", "a checkpoint's signature line is another")
+        out.append((name, lines[0], int(lines[1]), b64(lines[2], "a root"), b64(code, "a signature"), (body + "\n").encode()))
+    return out
+
+
+def check_notes(signed, ledger):
+    covered = 0
+    for name, origin, size, root, code, body in signed:
+        must(name == origin == ledger.origin, f"a checkpoint is of `{origin}`")
+        must(size >= covered, "a checkpoint takes rows back")
+        must(ledger.roots.get(size) == root, f"the checkpoint over {size} rows has another root: history was rewritten")
+        key = ledger.signers[size]
+        must(code[:4] == sha(origin.encode() + b"\n\x01" + key.raw())[:4], f"the checkpoint over {size} rows is signed by another key")
+        must(key.verifies(code[4:], body), f"the checkpoint over {size} rows is not signed")
+        covered = size
+    return covered
+
+
+# ---- Envelopes --------------------------------------------------------------------------------------------------------------------------
+
+def pae(kind, payload):
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+def statement(data, keys, why):
+    """The statement of an envelope that one of the keys signed."""
+    envelope = strict(data, why)
+    kind, payload = envelope["payloadType"].encode(), b64(envelope["payload"], why)
+    signed = any(key.verifies(b64(one["sig"], why), pae(kind, payload)) for one in envelope["signatures"] for key in keys)
+    must(signed, f"{why}: no key of the session signed it")
+    return strict(payload, why)
+
+
+# ---- All of it --------------------------------------------------------------------------------------------------------------------------
+
+def folder_name(session):
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", session):
+        return session
+    return re.sub(r"[^A-Za-z0-9_-]", "", session)[:32] + "." + sha(session.encode()).hex()[:16]
+
+
+def verify(path, trusted):
+    bundle = Bundle(path)
+    unnamed = bundle.unnamed()
+    must(not unnamed, f"no row names {', '.join(unnamed)}")
+    brought = Key.pem(bundle.read("ledger.pub"))
+    must(brought.id == trusted.id, "it brings another key than the one that is trusted")
+    words = f"writ/bundle/v1\n{sha(bundle.text).hex()}\n".encode()
+    code = bundle.signature.decode("ascii").removesuffix("\n")
+    must(bundle.signature.endswith(b"\n") and trusted.verifies(b64(code, "the signature"), words), "the manifest is not signed by the trusted key")
+    signed = notes(bundle.read("checkpoints")) if "checkpoints" in bundle.places else []
+    must(signed, "no checkpoint: nobody signed for it")
+    name = signed[0][1].removeprefix("writ/session/")
+    ledger, sizes = Ledger(name, trusted), {note[2] for note in signed}
+    keys = {trusted.id: trusted}
+    for line in bundle.lines("ledger.jsonl"):
+        try:
+            ledger.take(line, sizes)
+        except (Broken, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Broken(f"row {ledger.count}: {error}") from None
+        keys[ledger.key.id] = ledger.key
+    must(ledger.count, "it has no rows")
+    ledger.roots[ledger.count], ledger.signers[ledger.count] = ledger.root(), ledger.key
+    session = ledger.genesis.get("session")
+    must(session == bundle.manifest["session"], "the manifest is of another session")
+    must(folder_name(session) == name, "the checkpoints are of another session")
+    covered = check_notes(signed, ledger)
+    tail(ledger, covered)
+    for digest in sorted(ledger.policies):
+        must(f"policies/{digest.removeprefix('sha256:')}" in bundle.places, f"the policy {digest} is missing")
+    check_named(bundle, list(keys.values()))
+    return ledger, covered
+
+
+def tail(ledger, covered):
+    if covered >= ledger.count:
+        return
+    must(not ledger.ended, f"rows from {covered} on are not signed for, though the session ended")
+    late = [stop for stop in ledger.stops if stop >= covered and ledger.last_act > stop]
+    must(not late, f"rows from {covered} on are not signed for, though the agent stopped at row {late[:1]} and went on")
+
+
+def check_named(bundle, keys):
+    """What lies under its digest is it; what is signed is signed by a key of the session."""
+    for path, digest in bundle.digests.items():
+        folder, _, name = path.rpartition("/")
+        if path in ALONE or folder.startswith("transcripts"):
+            continue
+        stem = name.removesuffix(".json")
+        must(not re.fullmatch("[0-9a-f]{64}", stem) or stem == digest, f"`{path}` is not what its name says")
+        if folder == "claims":
+            statement(bundle.read(path), keys, path)
+    for entry in bundle.manifest["transcripts"]:
+        kept = entry.get("path")
+        if kept is not None and not entry.get("masked"):
+            must(bundle.digests.get(kept) == entry["sha256"], f"`{kept}` is not the transcript that the manifest says")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("file")
+    parser.add_argument("--trust", required=True, metavar="KEY.pem", help="the public key that signs on the machine of the session")
+    args = parser.parse_args()
+    try:
+        with open(args.trust, "rb") as file:
+            trusted = Key.pem(file.read())
+        ledger, covered = verify(args.file, trusted)
+    except NoBundle as error:
+        print(f"error: {args.file} is no bundle: {error}", file=sys.stderr)
+        return 4
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except (Broken, KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
+        print(f"NOT VERIFIED: {error}")
+        return 3
+    until = "" if covered >= ledger.count else f" up to row {covered - 1}: the session is still open"
+    print(f"verified{until} ({ledger.count} rows, key {trusted.id}; calls were not judged again)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
