@@ -86,6 +86,10 @@ impl Client for ClaudeCode {
         Some("CLAUDE_CODE_SESSION_ID")
     }
 
+    fn provider(&self) -> Option<&'static str> {
+        Some("anthropic")
+    }
+
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         Some(self)
     }

@@ -106,7 +106,17 @@ impl Status {
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 7] = [APPROVALS, "beginning", CUSTODY, "enforcement", "false claims", LIMITS, "transcripts"];
+const EXCEPTIONS: [&str; 10] =
+    [APPROVALS, "beginning", CUSTODY, "enforcement", "false claims", LIMITS, MATERIALS, BINDING, "transcripts", TURNS];
+
+/// The phase that holds attestations of turns against rows.
+pub const TURNS: &str = "turns";
+
+/// The phase that holds them against transcripts.
+pub const BINDING: &str = "session binding";
+
+/// The phase that looks at what a policy binds attestations to.
+pub const MATERIALS: &str = "materials";
 
 /// The phase that holds humans' words against their signatures.
 pub const APPROVALS: &str = "approvals";

@@ -50,7 +50,7 @@ fn the_hash_is_gits_own() {
             assert_eq!((found.hash, found.algorithm, found.filtered), (oracle(root), format, false), "{what}");
         };
         check("an empty repository");
-        for path in ["a", "a.b/c", "a/../a-b", "sub/deep/er/file", "ä ö", "sub/.hidden"] {
+        for path in ["a", "a.b/c", "a-b", "sub/deep/er/file", "ä ö", "sub/.hidden"] {
             write(root, path, path);
         }
         fs::create_dir_all(root.join("empty/folder")).unwrap();
@@ -105,7 +105,7 @@ fn repositories_inside_count_as_their_commits() {
     git(root, &["submodule", "--quiet", "deinit", "-f", "module"]);
     assert_eq!(hash(root).hash, oracle(root), "one that is not checked out");
     let tree = folder.path().join("../").join(format!("{}-tree", folder.path().file_name().unwrap().to_str().unwrap()));
-    git(root, &["worktree", "add", "--quiet", tree.to_str().unwrap()]);
+    git(root, &["worktree", "add", "--quiet", "-b", "other", tree.to_str().unwrap()]);
     write(&tree, "more", "more");
     let found = hash(&tree);
     git(&tree, &["add", "-A"]);
