@@ -38,6 +38,7 @@ mod session_lookup;
 mod shell;
 mod status;
 mod token;
+mod turn_statements;
 mod verify;
 mod why;
 

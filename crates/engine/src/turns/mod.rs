@@ -8,6 +8,7 @@ pub mod attest;
 pub mod gathered;
 pub mod predicate;
 pub mod reading;
+pub mod shown;
 pub mod work_tree;
 
 use writ_core::json::Value;
