@@ -4,7 +4,7 @@
 Python's own library and `cryptography`, written from the pages in `spec/` alone: bundle.md (the archive and its names), ledger.md (rows and
 their chain), checkpoint.md (signed trees), notary.md (keys that were introduced), signing.md (envelopes). What it does not do: judge each
 call again (`writ verify` does), and look at transcripts that were left out. Nothing is laid out on the disk, and the ledger is read row by row."""
-import argparse, base64, hashlib, json, re, struct, sys
+import argparse, base64, hashlib, json, re, sys
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
@@ -64,8 +64,6 @@ def b64(text, why):
     return data
 
 
-# ---- Keys -------------------------------------------------------------------------------------------------------------------------------
-
 class Key:
     """A public key, and its id: the SHA-256 of its SubjectPublicKeyInfo."""
 
@@ -95,8 +93,6 @@ class Key:
     def raw(self):
         return self.key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
 
-
-# ---- The archive ------------------------------------------------------------------------------------------------------------------------
 
 def header(path, size):
     """The only header that a bundle has for a file of this path and size."""
@@ -198,8 +194,6 @@ class Bundle:
         return sorted(left)
 
 
-# ---- Rows -------------------------------------------------------------------------------------------------------------------------------
-
 DECODER = json.JSONDecoder()
 
 
@@ -224,7 +218,7 @@ class Ledger:
         self.count, self.seal, self.stack = 0, "0" * 64, []
         self.roots, self.signers, self.state = {}, {}, {}
         self.stops, self.last_act, self.ended = [], -1, False
-        self.policies, self.envelopes, self.genesis = set(), [], None
+        self.policies, self.genesis, self.first = set(), None, None
 
     def take(self, line, sizes):
         if self.count in sizes:
@@ -242,7 +236,7 @@ class Ledger:
         must(row["sequence"] == self.count and row["decision"] in DECISIONS, "it is out of order")
         self.seal, detail = seal, row["detail"] or {}
         if self.count == 0:
-            self.genesis = detail
+            self.genesis, self.first = detail, seal
             must(detail.get("key") == self.ledger_key.id, "it names another key than the one that is trusted")
         self.custody(detail, row)
         self.follow(detail)
@@ -287,8 +281,6 @@ class Ledger:
         return node
 
 
-# ---- Checkpoints ------------------------------------------------------------------------------------------------------------------------
-
 def notes(data):
     """The signed notes of the file, with the bytes that each signs."""
     out, text = [], data.decode("utf-8")
@@ -320,8 +312,6 @@ def check_notes(signed, ledger):
     return covered
 
 
-# ---- Envelopes --------------------------------------------------------------------------------------------------------------------------
-
 def pae(kind, payload):
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
@@ -334,8 +324,6 @@ def statement(data, keys, why):
     must(signed, f"{why}: no key of the session signed it")
     return strict(payload, why)
 
-
-# ---- All of it --------------------------------------------------------------------------------------------------------------------------
 
 def folder_name(session):
     if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", session):
@@ -372,7 +360,7 @@ def verify(path, trusted):
     tail(ledger, covered)
     for digest in sorted(ledger.policies):
         must(f"policies/{digest.removeprefix('sha256:')}" in bundle.places, f"the policy {digest} is missing")
-    check_named(bundle, list(keys.values()))
+    check_named(bundle, list(keys.values()), (f"agentflow:run:{session}", ledger.first))
     return ledger, covered
 
 
@@ -384,20 +372,39 @@ def tail(ledger, covered):
     must(not late, f"rows from {covered} on are not signed for, though the agent stopped at row {late[:1]} and went on")
 
 
-def check_named(bundle, keys):
-    """What lies under its digest is it; what is signed is signed by a key of the session."""
+def check_named(bundle, keys, run):
+    """What lies under its digest is it; what is signed is signed by a key of the session, and about it."""
     for path, digest in bundle.digests.items():
         folder, _, name = path.rpartition("/")
         if path in ALONE or folder.startswith("transcripts"):
             continue
         stem = name.removesuffix(".json")
-        must(not re.fullmatch("[0-9a-f]{64}", stem) or stem == digest, f"`{path}` is not what its name says")
-        if folder == "claims":
-            statement(bundle.read(path), keys, path)
+        by_digest = re.fullmatch("[0-9a-f]{64}", stem)
+        must(not by_digest or stem == digest, f"`{path}` is not what its name says")
+        if folder in ("claims", "statements") or folder == "attestations" and not by_digest:
+            signed = statement(bundle.read(path), keys, path)
+            about = [subject.get("digest", {}).get("sha256") for subject in signed["subject"] if subject["name"] == run[0]]
+            must(folder == "claims" or about == [run[1]], f"{path}: it is about another run")
+            bound((signed["predicate"] or {}).get("sessionBinding"), path)
     for entry in bundle.manifest["transcripts"]:
         kept = entry.get("path")
         if kept is not None and not entry.get("masked"):
             must(bundle.digests.get(kept) == entry["sha256"], f"`{kept}` is not the transcript that the manifest says")
+
+
+def bound(binding, why):
+    """The turn is the last leaf of the tree whose root it names (turns.md, "The tree")."""
+    if binding is None:
+        return
+    must(binding["algorithm"] in ("sha256", "sha512"), f"{why}: another hash")
+    hashed = lambda data: hashlib.new(binding["algorithm"], data).digest()
+    node, last, steps = hashed(b"\0" + canonical(binding["leaf"]).encode()), binding["treeSize"] - 1, binding["merkleProof"]
+    must(binding["turnIndex"] == last and binding["leaf"]["previousTurnHash"] == binding["previousTurnHash"], f"{why}: another place")
+    # The last leaf has one sibling for each one in the binary form of its index, on its left.
+    must(len(steps) == bin(last).count("1"), f"{why}: a proof of another length")
+    for step in steps:
+        node = hashed(b"\1" + bytes.fromhex(step) + node)
+    must(node.hex() == binding["merkleRoot"], f"{why}: the proof leads to another root")
 
 
 def main():
@@ -415,7 +422,7 @@ def main():
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except (Broken, KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
+    except (Broken, KeyError, TypeError, ValueError, AttributeError) as error:
         print(f"NOT VERIFIED: {error}")
         return 3
     until = "" if covered >= ledger.count else f" up to row {covered - 1}: the session is still open"

@@ -78,6 +78,11 @@ pub trait Client: Sync {
         None
     }
 
+    /// Whose models it asks, where that is one company's alone.
+    fn provider(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Its transcripts; `None` where it keeps none that can be read.
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         None

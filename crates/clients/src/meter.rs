@@ -27,13 +27,23 @@ pub struct Meter {
     mains: BTreeMap<String, Conversation>,
     /// What each agent used: [`MAIN`], or a subagent by its id.
     agents: BTreeMap<String, AgentUse>,
-    /// The last messages, newest last.
-    growing: Vec<Growing>,
+    #[serde(flatten)]
+    messages: Messages,
     /// Lines about usage that cannot be read, and subagents that are not.
     unread: u64,
+}
+
+/// The messages that were counted, each once by its id (R18).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Messages {
+    /// The last messages, newest last.
+    growing: Vec<Growing>,
     /// Every message that was counted.
     #[serde(skip)]
     counted: Vec<[u8; NAME]>,
+    /// For looking one up, while a reading lasts.
+    #[serde(skip)]
+    known: Known,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +77,8 @@ impl AgentUse {
         self.used.iter().fold(Tokens::default(), |sum, (_, tokens)| sum.plus(*tokens))
     }
 
-    fn add(&mut self, rate: &Rate, tokens: Tokens) {
+    /// Adds more.
+    pub fn add(&mut self, rate: &Rate, tokens: Tokens) {
         match self.used.iter_mut().find(|(known, _)| known == rate) {
             Some((_, sum)) => *sum = sum.plus(tokens),
             None => self.used.push((rate.clone(), tokens)),
@@ -85,10 +96,17 @@ struct Growing {
 }
 
 /// Looks names up in a reading: few of them by going through the list, many in a set that is made for it.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Known {
     looked: usize,
     set: Option<HashSet<[u8; NAME]>>,
+}
+
+impl PartialEq for Known {
+    /// It is no part of the count.
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
 }
 
 impl Known {
@@ -124,21 +142,56 @@ pub fn plain_model(model: &str) -> &str {
     }
 }
 
+impl Messages {
+    /// Counts a message. Returns what it used that was not counted yet: whose it is, at which rate, how much.
+    pub fn count(&mut self, agent: &str, id: &str, rate: &Rate, tokens: Tokens) -> Option<(String, Rate, Tokens)> {
+        if let Some(told) = self.growing.iter_mut().rev().find(|told| told.id == id) {
+            let more = tokens.beyond(told.tokens);
+            if more.is_nothing() {
+                return None;
+            }
+            told.tokens = told.tokens.most(tokens);
+            return Some((told.agent.clone(), told.rate.clone(), more));
+        }
+        let name = name(id);
+        if self.known.holds(&self.counted, name) {
+            return None;
+        }
+        self.known.add(name);
+        self.counted.push(name);
+        if self.growing.len() >= GROWING {
+            self.growing.remove(0);
+        }
+        self.growing.push(Growing { id: id.to_owned(), agent: agent.to_owned(), rate: rate.clone(), tokens });
+        Some((agent.to_owned(), rate.clone(), tokens))
+    }
+
+    /// What stands for every message that was counted; kept beside the rest.
+    pub fn counted_names(&self) -> &[u8] {
+        self.counted.as_flattened()
+    }
+
+    /// Takes [`Messages::counted_names`] back. Returns whether it could be that.
+    pub fn name_counted(&mut self, bytes: &[u8]) -> bool {
+        let (names, rest) = bytes.as_chunks::<NAME>();
+        self.counted = names.to_vec();
+        rest.is_empty()
+    }
+}
+
 impl Meter {
     /// Reads what was kept; what does not read is as if nothing was.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let end = bytes.iter().position(|&byte| byte == b'\n')?;
         let mut meter: Self = json::from_slice(bytes.get(..end)?).ok()?;
-        let (names, rest) = bytes.get(end + 1..)?.as_chunks::<NAME>();
-        meter.counted = names.to_vec();
-        rest.is_empty().then_some(meter)
+        meter.messages.name_counted(bytes.get(end + 1..)?).then_some(meter)
     }
 
     /// As it is kept: a line of JSON, then a name for each message that was counted.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = json::to_compact(self).into_bytes();
         bytes.push(b'\n');
-        bytes.extend(self.counted.as_flattened());
+        bytes.extend(self.messages.counted_names());
         bytes
     }
 
@@ -147,11 +200,11 @@ impl Meter {
         let Listing { files, unread } = transcripts.files(main)?;
         let key = main.to_string_lossy().into_owned();
         let mut talk = self.mains.remove(&key).unwrap_or_default();
-        let mut known = Known::default();
+        self.messages.known = Known::default();
         let mut result = Ok(unread > 0 && self.unread < unread);
         self.unread = self.unread.max(unread);
         for (agent, path) in files {
-            match self.read_one(transcripts, &path, &agent, &mut talk, &mut known) {
+            match self.read_one(transcripts, &path, &agent, &mut talk) {
                 Ok(new) => result = result.map(|before| before || new),
                 // What can be read of the others is; that this one cannot is told.
                 Err(error) => result = Err(error),
@@ -167,7 +220,6 @@ impl Meter {
         path: &Path,
         agent: &str,
         talk: &mut Conversation,
-        known: &mut Known,
     ) -> Result<bool, TranscriptError> {
         let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
         let before = talk.files.get(agent);
@@ -182,7 +234,7 @@ impl Meter {
         };
         let mut stated = None;
         let reach = transcripts.usage(path, from, &mut |spoken| match spoken {
-            Spoken::Message { id, rate, tokens } => self.message(agent, &id, &rate, tokens, known),
+            Spoken::Message { id, rate, tokens } => self.message(agent, &id, &rate, tokens),
             Spoken::Total(models) => stated = Some(models),
             Spoken::Unreadable => self.unread += 1,
         })?;
@@ -202,28 +254,10 @@ impl Meter {
         Ok(new)
     }
 
-    fn message(&mut self, agent: &str, id: &str, rate: &Rate, tokens: Tokens, known: &mut Known) {
-        let name = name(id);
-        if let Some(told) = self.growing.iter_mut().rev().find(|told| told.id == id) {
-            let more = tokens.beyond(told.tokens);
-            if more.is_nothing() {
-                return;
-            }
-            told.tokens = told.tokens.most(tokens);
-            let (agent, rate) = (told.agent.clone(), told.rate.clone());
+    fn message(&mut self, agent: &str, id: &str, rate: &Rate, tokens: Tokens) {
+        if let Some((agent, rate, more)) = self.messages.count(agent, id, rate, tokens) {
             self.agents.entry(agent).or_default().add(&rate, more);
-            return;
         }
-        if known.holds(&self.counted, name) {
-            return;
-        }
-        known.add(name);
-        self.counted.push(name);
-        self.agents.entry(agent.to_owned()).or_default().add(rate, tokens);
-        if self.growing.len() >= GROWING {
-            self.growing.remove(0);
-        }
-        self.growing.push(Growing { id: id.to_owned(), agent: agent.to_owned(), rate: rate.clone(), tokens });
     }
 
     /// What each agent used; what the client says beyond all messages is the main agent's, for no message tells of it: summaries,

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use writ_core::{Digest, Hasher, Outcome, regular_file};
+use writ_core::{Digest, Hasher, Outcome, Timestamp, regular_file};
 
 use crate::usage::{AgentNote, Spoken};
 use crate::work::Work;
@@ -29,6 +29,9 @@ pub trait Transcripts {
 
     /// Tells what one transcript says of usage from byte `from` on, where a line begins, in the order of its lines.
     fn usage(&self, path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reach, TranscriptError>;
+
+    /// Tells one transcript line by line from byte `from` on, where a line begins: its bytes, and what turns are made of.
+    fn lines(&self, path: &Path, from: u64, take: &mut dyn FnMut(Line<'_>)) -> Result<Reach, TranscriptError>;
 
     /// Whether a transcript tells, near its end, of a call: a client writes what the model said a little after it asks its hooks.
     fn tells_of(&self, path: &Path, call: &str) -> bool;
@@ -65,6 +68,21 @@ pub enum Told<'a> {
     },
     /// A line, or a part of it, that cannot be read.
     Unreadable,
+}
+
+/// A line of a transcript, or a part of one that is longer than is held.
+#[derive(Debug)]
+pub struct Line<'a> {
+    /// Its bytes, without the line feed.
+    pub bytes: &'a [u8],
+    /// Whether the line ends here. One that never does is not read: whatever was told of it is void.
+    pub ends: bool,
+    /// Behind its line feed, in bytes; of a part, behind that.
+    pub end: u64,
+    /// It is a human's prompt, or a subagent's order, with its moment: a turn begins (R22).
+    pub prompt: Option<Option<Timestamp>>,
+    /// What it tells of usage.
+    pub spoken: Option<Spoken>,
 }
 
 /// How far a transcript was read.

@@ -23,6 +23,7 @@ pub mod run;
 pub mod session;
 pub mod setup;
 pub mod steps;
+pub mod turns;
 pub mod verify;
 
 pub use home::{Asker, Environment, Home, NoStateDir};

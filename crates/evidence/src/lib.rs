@@ -17,5 +17,6 @@ pub mod merkle;
 pub mod passphrase;
 pub mod registry;
 pub mod row;
+pub mod session_tree;
 pub mod signer;
 pub mod tally;

@@ -1,50 +1,173 @@
-//! RFC 6962 Merkle trees over ledger rows: leaf `SHA-256(0x00 ‖ row)`, node `SHA-256(0x01 ‖ left ‖ right)`.
+//! RFC 6962 Merkle trees: leaf `H(0x00 ‖ entry)`, node `H(0x01 ‖ left ‖ right)`.
 //!
-//! [`Tree`] takes leaves one by one and keeps only the roots of its full subtrees. Proofs are checked as RFC 9162 §2.1 says.
-//! Page: `spec/checkpoint.md`.
+//! [`TreeOf`] takes leaves one by one and keeps only the roots of its full subtrees. Proofs are checked as RFC 9162 §2.1 says. Every
+//! function is the same for each [`NodeHash`]; ledgers have SHA-256, sessions that or SHA-512. Pages: `spec/checkpoint.md`,
+//! `spec/turns.md`.
 
+use std::fmt;
+
+use ring::digest::{Algorithm, Context, SHA256, SHA512, digest};
 use writ_core::Digest;
 
+/// A hash that a tree is made of.
+pub trait NodeHash: Copy + Eq + fmt::Debug {
+    /// The function.
+    const FUNCTION: &'static Algorithm;
+    /// Its name, as policies and statements write it.
+    const NAME: &'static str;
+
+    /// Takes what the function gave; `None` for another length.
+    fn new(bytes: &[u8]) -> Option<Self>;
+
+    /// Its bytes.
+    fn bytes(&self) -> &[u8];
+
+    /// In lower-case hexadecimal, without a prefix.
+    fn hex(&self) -> String {
+        self.bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Reads [`NodeHash::hex`].
+    fn from_hex(text: &str) -> Option<Self> {
+        let digit = |byte: &u8| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        };
+        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
+        let bytes: Option<Vec<u8>> = pairs.iter().map(|[high, low]| Some((digit(high)? << 4) | digit(low)?)).collect();
+        Self::new(&bytes?)
+    }
+
+    /// As many zero bytes.
+    fn zero() -> Self;
+}
+
+impl NodeHash for Digest {
+    const FUNCTION: &'static Algorithm = &SHA256;
+    const NAME: &'static str = "sha256";
+
+    fn new(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self::from_bytes)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.as_bytes()
+    }
+
+    fn zero() -> Self {
+        Self::ZERO
+    }
+}
+
+/// A SHA-512 digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest512([u8; 64]);
+
+impl NodeHash for Digest512 {
+    const FUNCTION: &'static Algorithm = &SHA512;
+    const NAME: &'static str = "sha512";
+
+    fn new(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn zero() -> Self {
+        Self([0; 64])
+    }
+}
+
+/// What the function gives. Its length is that of the hash, so nothing is ever left out.
+fn made<H: NodeHash>(given: &ring::digest::Digest) -> H {
+    H::new(given.as_ref()).unwrap_or_else(H::zero)
+}
+
 /// A leaf's hash.
-pub fn leaf(entry: &[u8]) -> Digest {
+pub fn leaf<H: NodeHash>(entry: &[u8]) -> H {
     leaf_in(entry, &mut Vec::with_capacity(entry.len() + 1))
 }
 
 /// The same with scratch space: one call into the library is faster than feeding it in pieces.
-pub(crate) fn leaf_in(entry: &[u8], room: &mut Vec<u8>) -> Digest {
+pub(crate) fn leaf_in<H: NodeHash>(entry: &[u8], room: &mut Vec<u8>) -> H {
     room.clear();
     room.push(0);
     room.extend_from_slice(entry);
-    Digest::of(room)
+    made(&digest(H::FUNCTION, room))
+}
+
+/// A leaf whose entry comes in pieces.
+#[derive(Clone)]
+pub struct LeafHasher(Context);
+
+impl LeafHasher {
+    /// Before the first piece.
+    pub fn new<H: NodeHash>() -> Self {
+        let mut context = Context::new(H::FUNCTION);
+        context.update(&[0]);
+        Self(context)
+    }
+
+    /// Adds a piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The leaf. `H` is the hash that it was begun with.
+    pub fn finish<H: NodeHash>(self) -> H {
+        made(&self.0.finish())
+    }
 }
 
 /// An inner node's hash.
-pub fn node(left: Digest, right: Digest) -> Digest {
-    let mut block = [1u8; 65];
-    let (front, to_right) = block.split_at_mut(33);
-    if let Some(to_left) = front.get_mut(1..) {
-        to_left.copy_from_slice(left.as_bytes());
+pub fn node<H: NodeHash>(left: H, right: H) -> H {
+    let mut room = [1u8; 129];
+    let (left, right) = (left.bytes(), right.bytes());
+    let length = 1 + left.len() + right.len();
+    for (to, from) in room.iter_mut().skip(1).zip(left.iter().chain(right)) {
+        *to = *from;
     }
-    to_right.copy_from_slice(right.as_bytes());
-    Digest::of(&block)
+    made(&digest(H::FUNCTION, room.get(..length).unwrap_or_default()))
 }
+
+/// A tree of SHA-256.
+pub type Tree = TreeOf<Digest>;
 
 /// A tree that only grows. Memory is logarithmic in its size.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tree {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeOf<H> {
     size: u64,
     /// Roots of full subtrees, largest first: one for each set bit of `size`.
-    roots: Vec<Digest>,
+    roots: Vec<H>,
 }
 
-impl Tree {
+impl<H> Default for TreeOf<H> {
+    fn default() -> Self {
+        Self { size: 0, roots: Vec::new() }
+    }
+}
+
+impl<H: NodeHash> TreeOf<H> {
+    /// The tree of a size whose full subtrees have these roots, largest first; `None` where that is none.
+    pub fn resume(size: u64, roots: Vec<H>) -> Option<Self> {
+        (size.count_ones() as usize == roots.len()).then_some(Self { size, roots })
+    }
+
+    /// The roots of its full subtrees, largest first.
+    pub fn roots(&self) -> &[H] {
+        &self.roots
+    }
+
     /// Adds an entry.
     pub fn push(&mut self, entry: &[u8]) {
         self.push_leaf(leaf(entry));
     }
 
     /// Adds an entry that is hashed already.
-    pub fn push_leaf(&mut self, leaf: Digest) {
+    pub fn push_leaf(&mut self, leaf: H) {
         let mut hash = leaf;
         let mut size = self.size;
         while size & 1 == 1 {
@@ -63,15 +186,20 @@ impl Tree {
     }
 
     /// The root; the hash of nothing for the empty tree.
-    pub fn root(&self) -> Digest {
+    pub fn root(&self) -> H {
         let mut roots = self.roots.iter().rev().copied();
-        let Some(last) = roots.next() else { return Digest::of(b"") };
+        let Some(last) = roots.next() else { return made(&digest(H::FUNCTION, b"")) };
         roots.fold(last, |right, left| node(left, right))
+    }
+
+    /// The inclusion proof that the next leaf will have right after it was added: what stands to its left.
+    pub fn proof_of_next(&self) -> Vec<H> {
+        self.roots.iter().rev().copied().collect()
     }
 }
 
 /// The proof that the leaf at `index` is in the tree over `leaves`: sibling hashes from the leaf up (RFC 6962 §2.1.1).
-pub fn inclusion_proof(leaves: &[Digest], index: usize) -> Option<Vec<Digest>> {
+pub fn inclusion_proof<H: NodeHash>(leaves: &[H], index: usize) -> Option<Vec<H>> {
     if index >= leaves.len() {
         return None;
     }
@@ -94,7 +222,7 @@ pub fn inclusion_proof(leaves: &[Digest], index: usize) -> Option<Vec<Digest>> {
 }
 
 /// Checks an inclusion proof (RFC 9162 §2.1.3.2).
-pub fn verify_inclusion(leaf: Digest, index: u64, size: u64, proof: &[Digest], root: Digest) -> bool {
+pub fn verify_inclusion<H: NodeHash>(leaf: H, index: u64, size: u64, proof: &[H], root: H) -> bool {
     if index >= size {
         return false;
     }
@@ -120,7 +248,7 @@ pub fn verify_inclusion(leaf: Digest, index: u64, size: u64, proof: &[Digest], r
 
 /// The proof that the tree over the first `size` leaves is a beginning of the tree over all of them (RFC 6962 §2.1.2).
 /// `None` unless `1 ≤ size ≤ leaves.len()`.
-pub fn consistency_proof(leaves: &[Digest], size: usize) -> Option<Vec<Digest>> {
+pub fn consistency_proof<H: NodeHash>(leaves: &[H], size: usize) -> Option<Vec<H>> {
     if size == 0 || size > leaves.len() {
         return None;
     }
@@ -148,7 +276,7 @@ pub fn consistency_proof(leaves: &[Digest], size: usize) -> Option<Vec<Digest>> 
 }
 
 /// Checks a consistency proof from the tree of `old` entries to that of `new` (RFC 9162 §2.1.4.2).
-pub fn verify_consistency((old, old_root): (u64, Digest), (new, new_root): (u64, Digest), proof: &[Digest]) -> bool {
+pub fn verify_consistency<H: NodeHash>((old, old_root): (u64, H), (new, new_root): (u64, H), proof: &[H]) -> bool {
     if old == 0 || old > new {
         return false;
     }
@@ -185,8 +313,8 @@ pub fn verify_consistency((old, old_root): (u64, Digest), (new, new_root): (u64,
 }
 
 /// The root over `leaves`.
-pub fn root_of(leaves: &[Digest]) -> Digest {
-    let mut tree = Tree::default();
+pub fn root_of<H: NodeHash>(leaves: &[H]) -> H {
+    let mut tree = TreeOf::default();
     leaves.iter().for_each(|&leaf| tree.push_leaf(leaf));
     tree.root()
 }
@@ -305,6 +433,52 @@ mod tests {
             }
             assert!(inclusion_proof(&all[..size], size).is_none());
         }
+    }
+
+    /// The same tree with SHA-512, against the RFC's own words.
+    #[test]
+    fn trees_of_sha512_have_proofs_too() {
+        fn recursive(leaves: &[Digest512]) -> Digest512 {
+            match leaves {
+                [] => made(&digest(&SHA512, b"")),
+                [leaf] => *leaf,
+                more => {
+                    let (left, right) = more.split_at(more.len().next_power_of_two() / 2);
+                    node(recursive(left), recursive(right))
+                }
+            }
+        }
+        let all: Vec<Digest512> = (0..20u32).map(|number| leaf(&number.to_le_bytes())).collect();
+        for size in 0..=all.len() {
+            let root = recursive(&all[..size]);
+            assert_eq!(root_of(&all[..size]), root, "{size}");
+            for at in 0..size {
+                let proof = inclusion_proof(&all[..size], at).unwrap();
+                assert!(verify_inclusion(all[at], at as u64, size as u64, &proof, root));
+                assert!(!verify_inclusion(all[at], at as u64, size as u64, &proof, all[0]) || size == 1);
+            }
+        }
+        assert_eq!(Digest512::from_hex(&all[3].hex()), Some(all[3]));
+        for bad in ["", "00", &all[3].hex()[1..], &all[3].hex().to_uppercase()] {
+            assert_eq!(Digest512::from_hex(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_proof_of_a_leaf_is_known_before_it_is_added() {
+        let all = leaves(40);
+        let mut tree = Tree::default();
+        for (at, leaf) in all.iter().enumerate() {
+            let proof = tree.proof_of_next();
+            assert_eq!(Some(&proof), inclusion_proof(&all[..=at], at).as_ref());
+            let again = Tree::resume(tree.size(), tree.roots().to_vec()).unwrap();
+            assert_eq!(again, tree);
+            tree.push_leaf(*leaf);
+            let mut pieces = LeafHasher::new::<Digest>();
+            at.to_le_bytes().chunks(3).for_each(|piece| pieces.update(piece));
+            assert_eq!(pieces.finish::<Digest>(), *leaf);
+        }
+        assert_eq!(Tree::resume(3, vec![all[0]]), None);
     }
 
     /// The empty tree is the hash of nothing (RFC 6962 §2.1).

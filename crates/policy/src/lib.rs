@@ -51,7 +51,7 @@ pub use policy::Policy;
 pub use protect::{POLICY_NAMES, PROGRAM, Protected, Setting};
 pub use reach::Reach;
 pub use references::{Child, Functionary, Named, Reference};
-pub use repository::Index;
+pub use repository::{Config, Entry as IndexEntry, Index, Stat as IndexStat, each as each_index_entry};
 pub use survey::survey;
 pub use url::read_host;
 pub use world::{Entry, Lexical, Resolved, World, fold};

@@ -6,9 +6,9 @@
 use std::io::Read;
 use std::time::Duration;
 
+use axum::http::uri::PathAndQuery;
 use prost::Message;
 use tonic::client::Grpc;
-use axum::http::uri::PathAndQuery;
 use tonic::transport::{ClientTlsConfig, Endpoint};
 use tonic_prost::ProstCodec;
 use writ_evaluators::{Status, ai, grpc};

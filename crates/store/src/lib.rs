@@ -332,6 +332,11 @@ impl Known {
     }
 }
 
+/// Puts a copy for others under a path outside the state folder, unless something is there. Returns whether it did. Durable on return.
+pub fn publish(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
+    durable::create(path, bytes)
+}
+
 /// Where the beginnings of sessions are kept, apart from the sessions.
 const BEGUN: &str = "begun";
 /// Where the last checkpoint of each session is kept.

@@ -70,8 +70,14 @@ pub enum AttestationCommand {
         #[arg(long, value_name = "TEXT")]
         because: Option<String>,
     },
-    /// List the attestations that were issued here, the newest first.
+    /// List the attestations that were issued here, the newest first, or those of a session's turns. Each is told by its type.
+    #[command(
+        after_help = "Examples:\n  writ attestation list              verdicts that were attested here, and the turns of the newest session\n  \
+        writ attestation list SESSION      the turns of that session alone"
+    )]
     List {
+        /// A session: only its turns are listed.
+        session: Option<String>,
         /// How many to show at most.
         #[arg(long, value_name = "NUMBER", default_value_t = 50)]
         most: usize,
@@ -92,12 +98,31 @@ pub enum AttestationCommand {
         #[command(flatten)]
         instance: InstanceArgs,
     },
-    /// Print an attestation that was issued here.
+    /// Print an attestation: a verdict's document, or what the statement of a turn says.
+    #[command(
+        after_help = "Examples:\n  writ attestation show 0123456789abcdef0123456789abcdef\n  writ attestation show turn-1.json\n  writ attestation \
+        show turn-1.json --session SESSION\n\nExit codes: 0 shown, 1 there is none, or it is not what its row names."
+    )]
     Show {
-        /// Its id: 32 hexadecimal digits.
+        /// A verdict's id, 32 hexadecimal digits, or the name of a turn's file.
         id: String,
+        /// The session whose turn it is. The newest one here when left out.
+        #[arg(long)]
+        session: Option<String>,
         #[command(flatten)]
         instance: InstanceArgs,
+    },
+    /// Copy the signed statements of a session's turns into a folder, for others to verify.
+    #[command(
+        after_help = "Example:\n  writ attestation export --to proof\n\nNothing that is there is written over. Exit codes: 0 copied, 1 a \
+        statement is gone or changed, or cannot be written."
+    )]
+    Export {
+        /// The session. The newest one here when left out.
+        session: Option<String>,
+        /// The folder; it is made.
+        #[arg(long, value_name = "FOLDER")]
+        to: PathBuf,
     },
 }
 

@@ -89,7 +89,7 @@ fn begun(run: &Run, started: &Started<'_>, governing: &Governing, cwd: &std::pat
     output::line(format!("evidence  {}", output::plain(&started.evidence)));
     if let Some(directory) = &started.attestation_dir {
         output::line(format!(
-            "          {} (`attestationDir`: nothing is written there yet)",
+            "          {} (`attestationDir`: each turn leaves a statement there)",
             output::plain(directory)
         ));
     }

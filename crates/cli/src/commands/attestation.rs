@@ -9,13 +9,15 @@ use writ_core::{Digest, Timestamp};
 use writ_engine::attest::archive::Archive;
 use writ_engine::attest::attested::{self, Action, Place, Terms};
 use writ_engine::attest::subject::Subject;
-use writ_evidence::attestation::{Attestation, Failure as Unverified, FailureCode};
+use writ_engine::turns::shown::Shown;
+use writ_evidence::attestation::{Attestation, Failure as Unverified, FailureCode, VERSION};
 use writ_evidence::registry::KeyState;
 use writ_store::instance::Record;
 use writ_verifier::{Mode, Outcome, Refusal, Verified};
 
 use super::attest;
 use super::relying_party::{self, AttestationUse, RelyingParty};
+use super::turn_statements;
 use crate::args::{AttestationCommand, Format, GateArgs, InstanceArgs};
 use crate::exit::Failure;
 use crate::{environment, input, output};
@@ -49,9 +51,15 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
             output::line(format!("{} registry version {accepted} taken, {discarded} discarded", output::good("✓")));
             Ok(())
         }
-        AttestationCommand::List { most, format, instance } => list(*most, format.format, instance),
+        AttestationCommand::List { session, most, format, instance } => {
+            list(session.as_deref(), *most, format.format, instance)
+        }
+        AttestationCommand::Export { session, to } => turn_statements::export(session.as_deref(), to),
         AttestationCommand::Prune { ended, dry_run, instance } => prune(*ended, *dry_run, instance),
-        AttestationCommand::Show { id, instance } => {
+        AttestationCommand::Show { id, session, .. } if session.is_some() || id.contains('.') => {
+            turn_statements::show(id, session.as_deref())
+        }
+        AttestationCommand::Show { id, instance, .. } => {
             let found = attest::existing(instance)?.find(id).map_err(Failure::could_not)?;
             let found = found.ok_or_else(|| Failure::could_not(format!("no attestation `{id}` was issued here")))?;
             output::document(&found.document);
@@ -80,9 +88,12 @@ fn archive(args: &InstanceArgs) -> Result<Option<Archive>, Failure> {
     Archive::open(state, args.database.as_deref()).map(Some).map_err(Failure::could_not)
 }
 
-fn list(most: usize, format: Format, instance: &InstanceArgs) -> Result<(), Failure> {
+fn list(session: Option<&str>, most: usize, format: Format, instance: &InstanceArgs) -> Result<(), Failure> {
     let mut found: Vec<Attestation> = Vec::new();
-    if let Some(mut archive) = archive(instance)? {
+    let turns = turn_statements::of(session)?;
+    if session.is_none()
+        && let Some(mut archive) = archive(instance)?
+    {
         let mut see = |record: Record| {
             found.extend(Attestation::parse(record.document.as_bytes()));
             true
@@ -96,6 +107,7 @@ fn list(most: usize, format: Format, instance: &InstanceArgs) -> Result<(), Fail
         |attestation: &Attestation| attestation.input().get("source").and_then(Value::as_str).unwrap_or("-").to_owned();
     if format == Format::Json {
         let row = |attestation| Listed {
+            kind: VERSION,
             id: Attestation::id(attestation),
             timestamp: attestation.timestamp(),
             expires_at: attestation.expires_at(),
@@ -103,10 +115,11 @@ fn list(most: usize, format: Format, instance: &InstanceArgs) -> Result<(), Fail
             risk_assessment: verdict(attestation),
             key_id: attestation.key_id(),
         };
-        output::print_json(&found.iter().map(row).collect::<Vec<_>>());
+        let verdicts = found.iter().map(row).map(Either::Verdict);
+        output::print_json(&verdicts.chain(turns.iter().map(Either::Turn)).collect::<Vec<_>>());
         return Ok(());
     }
-    if found.is_empty() {
+    if found.is_empty() && turns.is_empty() {
         output::line("nothing was attested here");
     }
     for attestation in &found {
@@ -115,7 +128,19 @@ fn list(most: usize, format: Format, instance: &InstanceArgs) -> Result<(), Fail
             format!("{id}  {at}  {:<9} {:<8} {}", source(attestation), verdict(attestation), attestation.key_id());
         output::line(output::plain(&line));
     }
+    for turn in &turns {
+        let (name, at, agent) = (&turn.name, turn.timestamp, &turn.agent);
+        output::line(output::plain(&format!("{name:<32}  {at}  turn      {agent:<8} row {}", turn.row)));
+    }
     Ok(())
+}
+
+/// An attestation of either kind.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Either<'a> {
+    Verdict(Listed<'a>),
+    Turn(&'a Shown),
 }
 
 fn prune(ended: i64, dry_run: bool, instance: &InstanceArgs) -> Result<(), Failure> {
@@ -291,6 +316,8 @@ fn warn(outcome: &Outcome) {
 /// An attestation in a list.
 #[derive(Serialize)]
 struct Listed<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
     id: &'a str,
     timestamp: Timestamp,
     expires_at: Option<Timestamp>,

@@ -41,6 +41,7 @@ mod status;
 mod step;
 mod token;
 mod trusted;
+mod turn_statements;
 mod verify;
 mod why;
 

@@ -14,7 +14,7 @@ use crate::program::{Needs, Program};
 use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Places, Settings, SettingsError};
 use crate::shell_calls::ShellCalls;
-use crate::transcript::{Listing, Reach, Told, TranscriptError, Transcripts};
+use crate::transcript::{Line, Listing, Reach, Told, TranscriptError, Transcripts};
 use crate::usage::{AgentNote, Spoken};
 use crate::work::Work;
 use crate::{Client, Hints, PayloadError};
@@ -28,6 +28,7 @@ pub mod servers;
 pub mod settings;
 mod shell_calls;
 pub mod transcript;
+mod turns;
 mod usage;
 pub mod version;
 pub mod work;
@@ -83,6 +84,10 @@ impl Client for ClaudeCode {
 
     fn session_variable(&self) -> Option<&'static str> {
         Some("CLAUDE_CODE_SESSION_ID")
+    }
+
+    fn provider(&self) -> Option<&'static str> {
+        Some("anthropic")
     }
 
     fn transcripts(&self) -> Option<&dyn Transcripts> {
@@ -172,6 +177,10 @@ impl Transcripts for ClaudeCode {
 
     fn usage(&self, path: &Path, from: u64, take: &mut dyn FnMut(Spoken)) -> Result<Reach, TranscriptError> {
         usage::read(path, from, take)
+    }
+
+    fn lines(&self, path: &Path, from: u64, take: &mut dyn FnMut(Line<'_>)) -> Result<Reach, TranscriptError> {
+        turns::read(path, from, take)
     }
 
     fn tells_of(&self, path: &Path, call: &str) -> bool {

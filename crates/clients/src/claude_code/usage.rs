@@ -60,7 +60,8 @@ fn walk(mut reader: impl BufRead, take: &mut dyn FnMut(Spoken)) -> io::Result<(u
     }
 }
 
-fn told(entry: &Value) -> Option<Spoken> {
+/// What a line tells of usage.
+pub(super) fn told(entry: &Value) -> Option<Spoken> {
     match entry.get("type").and_then(Value::as_str) {
         Some("assistant") => {
             let message = entry.get("message")?;

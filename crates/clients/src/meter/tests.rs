@@ -91,7 +91,7 @@ fn what_comes_late_is_caught_up_with_and_what_is_kept_comes_out_the_same() {
     assert_eq!((note.kind.as_deref(), note.call.as_deref()), (Some("worker"), Some("t1")));
     for cut in 0..kept.to_bytes().len() {
         let read = Meter::from_bytes(&kept.to_bytes()[..cut]);
-        assert!(read.is_none_or(|read| read.counted.len() < kept.counted.len()), "{cut}");
+        assert!(read.is_none_or(|read| read.messages.counted.len() < kept.messages.counted.len()), "{cut}");
     }
 }
 

@@ -18,6 +18,7 @@ use writ_store::Store;
 use super::archive::{END, header, padding};
 use super::transcripts::{self, Taken};
 use super::{BundleError, Entry, FORMAT, Hex, MANIFEST, Manifest, SIGNATURE, VERSION, signed_words};
+use crate::turns;
 
 /// What lies beside the ledger under a name of its own.
 const SINGLE: [&str; 2] = ["checkpoints", "ledger.pub"];
@@ -122,7 +123,8 @@ fn by_digest(folder: &Path, sources: &mut BTreeMap<String, Source>) -> Result<()
             let Ok(name) = entry.file_name().into_string() else { continue };
             let found = entry.metadata().map_err(|source| io_error("read", &entry.path(), source))?;
             let stem = name.strip_suffix(".json").unwrap_or(&name);
-            if found.is_file() && Digest::from_hex(stem).is_ok() {
+            // A turn's statement has its own name, and a row that names its digest.
+            if found.is_file() && (Digest::from_hex(stem).is_ok() || kind == turns::FOLDER) {
                 sources.insert(format!("{kind}/{name}"), Source { from: entry.path(), size: found.len() });
             }
         }

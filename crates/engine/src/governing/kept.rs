@@ -4,7 +4,7 @@
 //! is what was accepted, layer for layer. Page: `spec/layers.md`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
@@ -46,6 +46,30 @@ pub struct PolicyRef {
     /// Whether it limits what the session may use: only then is that looked at when no call is judged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub limited: bool,
+    /// Whether it asks for attestations of turns: only then is that looked at when a turn ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attests: bool,
+}
+
+/// Whether a policy asks for attestations of turns: it says where they go, or rests something on them.
+pub fn asks_for_turns(policy: &Policy) -> bool {
+    let asks = ["attestationDir", "attestationsFrom", "evaluators", "materialsFrom", "requiredAttestations"];
+    asks.iter().any(|name| policy.document().get(name).is_some())
+}
+
+/// The folder that the policy at a path names for attestations; `None` where that holds the policy itself.
+pub fn attestations(policy: &Path, wanted: &str) -> Option<PathBuf> {
+    let root = policy.parent()?;
+    let mut out = root.to_owned();
+    for part in Path::new(wanted).components() {
+        match part {
+            Component::Normal(part) => out.push(part),
+            Component::CurDir => {}
+            Component::ParentDir => drop(out.pop()),
+            Component::RootDir | Component::Prefix(_) => out = PathBuf::from("/"),
+        }
+    }
+    (!root.starts_with(&out)).then_some(out)
 }
 
 impl PolicyRef {
@@ -61,6 +85,7 @@ impl PolicyRef {
             layers: (!governing.layers.is_empty()).then(|| Digest::of(&layers::to_bytes(&governing.list()))),
             own: false,
             limited: governing.policies(Caller::Untold).iter().any(|policy| !policy.limits().is_empty()),
+            attests: asks_for_turns(&governing.policy),
         }
     }
 

@@ -7,8 +7,10 @@ use writ_core::json::{self, Value};
 use writ_policy::{Protected, Setting};
 
 use super::find::{NAMES, repository};
+use super::kept;
 use super::layers::{self, LayerRef};
 use super::lock::Lock;
+use super::open::Governing;
 use crate::Home;
 
 /// The setting of a decision made at `now`, on this machine, under the policy at `policy`.
@@ -20,6 +22,13 @@ pub fn setting(home: &Home, policy: &Path, now: Timestamp) -> Setting {
 pub fn transcript(path: Option<&str>, known: &[Protected]) -> Option<Protected> {
     let path = path.filter(|path| path.starts_with('/') && !known.iter().any(|protected| protected.path == *path))?;
     Some(Protected { path: path.to_owned(), what: "a transcript of the client".to_owned(), secret: false })
+}
+
+/// Where copies of attestations go, so that the agent does not put others there. A folder that holds the policy itself gets none.
+pub fn attestations(governing: &Governing) -> Option<Protected> {
+    let wanted = governing.policy.document().get("attestationDir").and_then(Value::as_str)?;
+    let place = kept::attestations(&governing.path, wanted)?;
+    Some(Protected { path: place.to_str()?.to_owned(), what: "attestations of this session".to_owned(), secret: false })
 }
 
 /// The setting, under a policy with layers: their files are as much the policy as its own.

@@ -65,7 +65,11 @@ fn untold(policy: &Policy, client: Option<&dyn Client>) -> Vec<String> {
         let mut parts = pointer.split('/').skip(1);
         parts.try_fold(document, |at, part| at.get(part)).is_some()
     };
-    ["/claims", "/limits/maxTurns", "/sublayouts"].iter().filter(there).map(|pointer| (*pointer).to_owned()).collect()
+    ["/attestationDir", "/claims", "/limits/maxTurns", "/materialsFrom", "/sublayouts"]
+        .iter()
+        .filter(there)
+        .map(|pointer| (*pointer).to_owned())
+        .collect()
 }
 
 /// What each client gives nothing to hold with, beyond what nobody enforces: its name, and the fields.

@@ -22,6 +22,7 @@ use crate::session::process::{self, ClientProcess};
 use crate::session::rows::{IdentityRef, RESUMED, STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
 use crate::setup::watch;
+use crate::turns::attest as turns;
 
 /// Most lines that a message at the end has.
 const TOLD: usize = 8;
@@ -98,6 +99,7 @@ pub fn record(
     let identity = if tells { identity::of_event(session, input)? } else { None };
     let draft = session.event(name, Happened { who, about, transcripts, used, identity });
     session.append(draft)?;
+    turns::attest(session, input, prepared.tree)?;
     if unhooked::ends_turn(event) {
         seal::seal(session)?;
     }

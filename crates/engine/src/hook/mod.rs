@@ -23,6 +23,8 @@ use crate::decide::call;
 use crate::governing::in_force;
 use crate::session::rows::UNREADABLE;
 use crate::session::{self, Session, SessionError, Within, unhooked};
+use crate::turns::attest as turns;
+use crate::turns::work_tree::WorkTree;
 use crate::{Home, claims, governing, identity};
 
 /// A run that a hook is asked in: its session is that of all clients in it.
@@ -215,6 +217,7 @@ fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -
 struct Prepared {
     claims: claims::Prepared,
     news: Option<unhooked::Prepared>,
+    tree: Option<Result<WorkTree, String>>,
 }
 
 impl Prepared {
@@ -243,7 +246,8 @@ impl Prepared {
             }
         }
         let claims = claims::prepare(input, home, store, id, only.as_deref());
-        Self { claims, news: unhooked::prepare(input, store, id) }
+        let tree = turns::prepare(input, store, id, home.user.as_deref());
+        Self { claims, news: unhooked::prepare(input, store, id), tree }
     }
 }
 

@@ -34,7 +34,7 @@ const MAX_WHY: usize = 160;
 const PATIENCE: (Duration, u32) = (Duration::from_millis(10), 30);
 
 /// Where a session keeps a table of prices.
-fn prices_file(digest: Digest) -> String {
+pub fn prices_file(digest: Digest) -> String {
     format!("prices/{}.json", digest.hex())
 }
 

@@ -88,6 +88,7 @@ impl<'a> Session<'a> {
         let state = State { pending, ..State::fresh(Some(PolicyRef { own, ..PolicyRef::to(&governing) })) };
         let mut setting = protect::setting(home, &governing.path, now);
         setting.protected.extend(protect::transcript(input.transcript.as_deref(), &setting.protected));
+        setting.protected.extend(protect::attestations(&governing));
         let mut session = Self {
             store,
             id: id.clone(),

@@ -338,6 +338,7 @@ mod tests {
             layers: Some(digest),
             own: false,
             limited: true,
+            attests: true,
         };
         let (now, until) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_123));
         let mut state = State::fresh(Some(policy));

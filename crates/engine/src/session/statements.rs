@@ -3,24 +3,23 @@
 //! Owns their keeping: each lies under the digest of its envelope, and a row names it. Refuses a name that no file can have. Invariant: a
 //! statement that a row names is on disk before the row is, signed by the key that is in force there. Page: `spec/statements.md`.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::Path;
-
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use serde::{Deserialize, Serialize};
+use writ_core::Digest;
 use writ_core::json::{self, Value};
-use writ_core::{Digest, SessionId};
 use writ_evidence::intoto::{self, ResourceDescriptor, Statement};
 use writ_evidence::row::Row;
+use writ_policy::Policy;
 
 use super::rows::event;
 use super::{Session, SessionError};
+use crate::governing::kept::attestations;
 
 /// The event of the row that names one.
 pub const ATTESTED: &str = "attested";
 /// Where they lie in a session's folder.
 pub const FOLDER: &str = "statements";
+/// What the name of a session's subject begins with.
+pub const RUN: &str = "agentflow:run:";
 /// Longest envelope.
 pub const MAX_ENVELOPE: u64 = 16 << 20;
 /// Longest name.
@@ -75,9 +74,9 @@ pub fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.starts_with('.') && name.chars().all(plain)
 }
 
-/// The subject that ties a statement to its session.
-pub fn subject_of(id: &SessionId) -> ResourceDescriptor {
-    ResourceDescriptor::sha256(format!("agentflow:run:{id}"), Digest::of(id.as_str().as_bytes()))
+/// The subject that ties a statement to its session: no other has a first row with this seal.
+pub fn subject_of(session: &str, genesis: Digest) -> ResourceDescriptor {
+    ResourceDescriptor::sha256(format!("{RUN}{session}"), genesis)
 }
 
 /// What the row says.
@@ -103,28 +102,30 @@ pub fn keep<P: Serialize>(
     let kind = statement.predicate_type().to_owned();
     let mut attested = Attested { name: name.to_owned(), kind, digest, standing, uncopied: None };
     session.keep(&attested.file(), &envelope)?;
-    attested.uncopied = copy(session, name, &envelope).err().map(|error| error.to_string());
+    attested.uncopied = publish(session, &format!("{name}.json"), &envelope);
     let draft = session.event(ATTESTED, Detail { attested: &attested, more });
     session.append(draft)?;
     Ok(attested)
 }
 
-/// Puts a copy where the policy wants one, for people and other tools. Nothing is followed out of the policy's folder, and nothing that
-/// is there is replaced.
-fn copy(session: &mut Session<'_>, name: &str, envelope: &[u8]) -> io::Result<()> {
-    let Ok(in_force) = session.policy() else { return Ok(()) };
-    let accepted = &in_force.accepted;
-    let folder = accepted.policy.document().get("attestationDir").and_then(Value::as_str);
-    let (Some(folder), Some(root)) = (folder.map(Path::new), accepted.path.parent()) else { return Ok(()) };
-    let below = if folder.is_absolute() { folder.strip_prefix(root).map_err(io::Error::other)? } else { folder };
-    fs::create_dir_all(root.join(below))?;
-    let top = File::open(root)?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let place = below.join(format!("{name}.json"));
-    let opened =
-        openat2(&top, &place, flags, Mode::from_raw_mode(0o644), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS);
-    let mut file = File::from(opened?);
-    file.write_all(envelope)
+/// Puts a copy where the policy wants it, for people and other tools. Returns why not.
+pub fn publish(session: &Session<'_>, name: &str, bytes: &[u8]) -> Option<String> {
+    let accepted = &session.policy().ok()?.accepted;
+    let wanted = folder(&accepted.policy)?;
+    let Some(place) = attestations(&accepted.path, wanted) else {
+        return Some("`attestationDir` is not below the policy's folder".to_owned());
+    };
+    let path = place.join(session.id.file_name()).join(name);
+    match writ_store::publish(&path, bytes) {
+        Ok(true) => None,
+        Ok(false) => Some(format!("{} is there already", path.display())),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// The folder that a policy names for attestations, as it is written.
+pub fn folder(policy: &Policy) -> Option<&str> {
+    policy.document().get("attestationDir").and_then(Value::as_str)
 }
 
 #[cfg(test)]

@@ -144,7 +144,8 @@ pub fn run(store: &Store, id: &SessionId, home: &Home, step: &Step) -> Result<Ra
     let status = status.map_err(|source| StepError::Run { program: hide(&program.to_string_lossy()), source })?;
     let finished = Timestamp::now();
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    let mut subject = vec![subject_of(id)];
+    let genesis = store.first_row(id).map_err(SessionError::from)?.ok_or(SessionError::Vanished)?;
+    let mut subject = vec![subject_of(id.as_str(), genesis.entry_hash)];
     subject.extend(described(&step.cwd, &step.products)?);
     let link = Link {
         name: step.name.clone(),

@@ -19,21 +19,25 @@ mod identities;
 mod key;
 mod layers;
 mod limits;
+mod materials;
 mod newest;
 mod policies;
 mod read;
 pub mod report;
 mod sources;
 mod statements;
+mod turns;
 mod verdicts;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use writ_clients::transcript::Transcripts;
 use writ_core::SessionId;
 use writ_core::json::Value;
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
+use writ_policy::Policy;
 use writ_store::{Store, StoreError, regular_file};
 
 use crate::Home;
@@ -148,8 +152,8 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut identities = identities::Identities::of(folder);
     let mut seen = coverage::Seen::of(evidence.len());
     let mut used = limits::Used::default();
-    let session = evidence.genesis().and_then(session_id);
-    let mut statements = statements::Statements::of(folder, session);
+    let mut statements = statements::Statements::of(folder);
+    let mut turns = turns::Turns::of(folder, evidence.id());
     let checked = evidence.read(true, &mut |row, key| {
         let state = State::from_detail(&row.detail);
         if let Some(state) = &state {
@@ -163,6 +167,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
         seen.row(row);
         used.row(row, state.as_ref());
         identities.row(row, state.as_ref());
+        turns.row(row, state.as_ref(), key);
         replay.row(row, state);
     })?;
     if checked.is_empty() {
@@ -198,9 +203,33 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(lost);
     let limited = named.last().map(|policy| limits::limited(policy, &kept)).unwrap_or_default();
     phases.extend(used.phase(&limited, folder, transcripts, options));
+    let policy = named.last().and_then(|named| Some((named.root(), policies::document(named, &kept).ok()?)));
+    phases.extend(attested(&mut turns, policy.as_ref(), transcripts, transcript.as_deref(), home, sources));
     let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen, sources);
     phases.push(covered);
     Ok(Report { unobserved, ..evidence.report(&checked, phases) })
+}
+
+/// The phases on attestations of turns, and on what the policy binds them to.
+fn attested(
+    turns: &mut turns::Turns<'_>,
+    policy: Option<&(&Path, Policy)>,
+    transcripts: Option<&dyn Transcripts>,
+    main: Option<&Path>,
+    home: &Home,
+    sources: &Sources,
+) -> Vec<Phase> {
+    let order = policy.map(|(_, policy)| materials::order(policy)).unwrap_or_default();
+    let mut phases: Vec<Phase> = turns.phase(order).into_iter().collect();
+    // Where lines are masked or left out, their tree cannot be made again; proofs and roots were checked with the turns.
+    if sources.is_whole() {
+        phases.extend(turns.binding(transcripts, main));
+    }
+    phases.extend(policy.and_then(|(root, policy)| {
+        let here = materials::Here { root, home: home.user.as_deref(), main, transcripts };
+        materials::check(policy, &here, turns)
+    }));
+    phases
 }
 
 /// The id in the genesis row.

@@ -106,8 +106,19 @@ impl Status {
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 8] =
-    [APPROVALS, "beginning", CUSTODY, "enforcement", EVALUATORS, "false claims", LIMITS, "transcripts"];
+const EXCEPTIONS: [&str; 11] = [
+    APPROVALS,
+    "beginning",
+    CUSTODY,
+    "enforcement",
+    EVALUATORS,
+    "false claims",
+    LIMITS,
+    MATERIALS,
+    BINDING,
+    "transcripts",
+    TURNS,
+];
 
 /// The phases that fail where the record holds and the session was not as its policy wants.
 pub const WANTED: [&str; 3] = [LIMITS, REQUIRED, EVALUATORS];
@@ -117,6 +128,15 @@ pub const REQUIRED: &str = "required";
 
 /// The phases of what evaluators say.
 pub const EVALUATORS: &str = "evaluators";
+
+/// The phase that holds attestations of turns against rows.
+pub const TURNS: &str = "turns";
+
+/// The phase that holds them against transcripts.
+pub const BINDING: &str = "session binding";
+
+/// The phase that looks at what a policy binds attestations to.
+pub const MATERIALS: &str = "materials";
 
 /// The phase that holds humans' words against their signatures.
 pub const APPROVALS: &str = "approvals";

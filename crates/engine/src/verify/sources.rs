@@ -36,6 +36,15 @@ impl Sources {
         matches!(self, Self::Withheld)
     }
 
+    /// Whether every line is there as it was.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Self::Here => true,
+            Self::Moved { masked, .. } => masked.is_empty(),
+            Self::Withheld => false,
+        }
+    }
+
     /// Whether a file is a copy with masked lines.
     pub fn is_masked(&self, path: &Path) -> bool {
         match self {

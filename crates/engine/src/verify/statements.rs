@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use writ_core::json::{self, Value};
-use writ_core::{Digest, SessionId, regular_file};
+use writ_core::{Digest, regular_file};
 use writ_evaluators::input::Statement as Named;
 use writ_evidence::dsse::Envelope;
 use writ_evidence::intoto::Statement;
@@ -16,17 +16,29 @@ use writ_evidence::row::Row;
 use writ_evidence::tally::{Tally, listed};
 
 use super::report::{Outcome, Phase, REQUIRED, Standing};
+use super::session_id;
 use crate::session::statements::{Attested, MAX_ENVELOPE, Word, is_name, subject_of};
 use crate::steps::{LINK, Link};
+use crate::turns;
+use crate::turns::predicate::PREDICATE_TYPE;
 
 /// Most statements that a report tells one by one.
 const MOST: usize = 20;
 
+/// One that counts.
+struct Good {
+    row: u64,
+    attested: Attested,
+    /// Where it lies in the folder.
+    file: String,
+}
+
 /// The statements on record, checked one by one.
 pub struct Statements {
     folder: PathBuf,
-    session: Option<SessionId>,
-    good: Vec<(u64, Attested)>,
+    session: Option<String>,
+    genesis: Digest,
+    good: Vec<Good>,
     names: HashSet<String>,
     told: Vec<String>,
     count: u64,
@@ -34,14 +46,35 @@ pub struct Statements {
 }
 
 impl Statements {
-    /// Statements that lie in `folder`, about the session of that id.
-    pub fn of(folder: &Path, session: Option<SessionId>) -> Self {
-        let (good, names, told) = (Vec::new(), HashSet::new(), Vec::new());
-        Self { folder: folder.to_owned(), session, good, names, told, count: 0, wrong: Tally::new() }
+    /// Statements that lie in `folder`.
+    pub fn of(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            session: None,
+            genesis: Digest::ZERO,
+            good: Vec::new(),
+            names: HashSet::new(),
+            told: Vec::new(),
+            count: 0,
+            wrong: Tally::new(),
+        }
     }
 
     /// Takes the next row, and the key that signs there.
     pub fn row(&mut self, row: &Row, key: Option<&PublicKey>) {
+        if row.sequence == 0 {
+            self.session = session_id(row).map(|id| id.to_string());
+            self.genesis = row.entry_hash;
+        }
+        // Those of turns have a phase of their own, which checks them.
+        if let Some(Ok(turn)) = turns::attest::Named::of(row) {
+            let file = format!("{}/{}", turns::FOLDER, turn.name);
+            let name = turn.name.trim_end_matches(".json").to_owned();
+            let kind = PREDICATE_TYPE.to_owned();
+            let attested =
+                Attested { name, kind, digest: turn.attestation, standing: Word::Observed, uncopied: turn.unpublished };
+            self.good.push(Good { row: row.sequence, attested, file });
+        }
         let Some(attested) = Attested::of(row) else { return };
         self.count += 1;
         match attested.and_then(|attested| self.check(&attested, key).map(|_statement| attested)) {
@@ -51,7 +84,8 @@ impl Statements {
                     self.told.push(format!("row {}: `{}` {}{standing}", row.sequence, attested.name, attested.kind));
                 }
                 self.names.insert(attested.name.clone());
-                self.good.push((row.sequence, attested));
+                let file = attested.file();
+                self.good.push(Good { row: row.sequence, attested, file });
             }
             Err(why) => self.wrong.add(row.sequence, &why),
         }
@@ -62,21 +96,21 @@ impl Statements {
         if !is_name(name) {
             return Err("its statement has a name that none can have".to_owned());
         }
-        let envelope = self.envelope(attested)?;
+        let envelope = self.envelope(attested, &attested.file())?;
         let keys: Vec<PublicKey> = key.cloned().into_iter().collect();
         let statement: Statement<Value> = envelope
             .verify_statement_of(&attested.kind, &keys)
             .map_err(|error| format!("the statement `{name}`: {error}"))?
             .into_payload();
-        let about = self.session.as_ref().map(subject_of);
+        let about = self.session.as_ref().map(|session| subject_of(session, self.genesis));
         if about.is_none_or(|about| !statement.subject().contains(&about)) {
             return Err(format!("the statement `{name}` is about another session"));
         }
         Ok(statement)
     }
 
-    fn envelope(&self, attested: &Attested) -> Result<Envelope, String> {
-        let path = self.folder.join(attested.file());
+    fn envelope(&self, attested: &Attested, file: &str) -> Result<Envelope, String> {
+        let path = self.folder.join(file);
         let bytes = regular_file::read(&path, MAX_ENVELOPE)
             .map_err(|error| format!("the statement `{}` is not there: {error}", attested.name))?;
         if Digest::of(&bytes) != attested.digest {
@@ -128,13 +162,10 @@ impl Statements {
     /// How the newest statement of a name is known, where it speaks for the step.
     fn newest(&self, name: &str) -> Result<Word, String> {
         let remedy = format!("`writ step run {name} -- COMMAND` makes it");
-        let (row, attested) = self
-            .good
-            .iter()
-            .rfind(|(_, attested)| attested.name == name)
-            .ok_or_else(|| format!("`{name}`: no statement: {remedy}"))?;
+        let newest = self.good.iter().rfind(|good| good.attested.name == name);
+        let Good { row, attested, file } = newest.ok_or_else(|| format!("`{name}`: no statement: {remedy}"))?;
         if attested.kind == LINK {
-            let link = self.envelope(attested)?.unchecked_statement::<Link>();
+            let link = self.envelope(attested, file)?.unchecked_statement::<Link>();
             let code = link.map_err(|error| format!("`{name}`: {error}"))?.into_predicate().byproducts.return_value;
             if code != 0 {
                 return Err(format!("`{name}`: the step of row {row} ended with {code}: {remedy} again"));
@@ -148,8 +179,8 @@ impl Statements {
         if self.wrong.total() > 0 {
             return Err("not every statement is what was recorded".to_owned());
         }
-        let document = |(_, attested): &(u64, Attested)| {
-            let envelope = self.envelope(attested)?;
+        let document = |Good { attested, file, .. }: &Good| {
+            let envelope = self.envelope(attested, file)?;
             let document =
                 json::parse_with(envelope.payload(), json::Limits::FOREIGN).map_err(|error| error.to_string())?;
             Ok(Named { name: attested.name.clone(), document })

@@ -21,56 +21,94 @@ pub struct Tracked {
     pub id: Id,
 }
 
+/// An entry as the index has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// From the work tree's root; any bytes but a zero.
+    pub path: &'a [u8],
+    /// The object's name, in full.
+    pub id: &'a [u8],
+    /// 0o100644 and the like.
+    pub mode: u32,
+    /// The file as it was when it was last added.
+    pub stat: Stat,
+    /// 0; more while a merge is not resolved.
+    pub stage: u16,
+    /// Its file is left out of the work tree.
+    pub skipped: bool,
+}
+
+/// What the index remembers of a file, cut to 32 bits each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// When its inode changed: seconds, nanoseconds.
+    pub changed: (u32, u32),
+    /// When its content did.
+    pub modified: (u32, u32),
+    /// Its inode.
+    pub inode: u32,
+    /// Its length.
+    pub size: u32,
+}
+
+/// Takes each entry of an index whose object names have so many bytes. `None` for what is damaged, and for one that leans on another.
+pub fn each(bytes: &[u8], hash: usize, take: &mut dyn FnMut(Entry<'_>)) -> Option<()> {
+    let mut reader = Reader { bytes };
+    if reader.take(4)? != b"DIRC" {
+        return None;
+    }
+    let version = reader.number()?;
+    let count = reader.number()?;
+    if !(2..=4).contains(&version) || count > MAX_ENTRIES {
+        return None;
+    }
+    let mut path: Vec<u8> = Vec::new();
+    for _ in 0..count {
+        let start = reader.bytes.len();
+        let changed = (reader.number()?, reader.number()?);
+        let modified = (reader.number()?, reader.number()?);
+        let (_device, inode, mode) = (reader.number()?, reader.number()?, reader.number()?);
+        let (_user, _group, size) = (reader.number()?, reader.number()?, reader.number()?);
+        let id = reader.take(hash)?;
+        let flags = reader.short()?;
+        let mut more = 0;
+        if flags & 0x4000 != 0 {
+            if version < 3 {
+                return None;
+            }
+            more = reader.short()?;
+        }
+        if version == 4 {
+            let cut = reader.offset()?;
+            path.truncate(path.len().checked_sub(cut)?);
+            path.extend_from_slice(reader.text()?);
+        } else {
+            path.clear();
+            path.extend_from_slice(reader.text()?);
+            // Entries are padded to eight bytes; one of the zeros has ended the path.
+            let used = start - reader.bytes.len() - 1;
+            reader.take((8 - used % 8) - 1)?;
+        }
+        // A folder of its own in a sparse index hides what is below it.
+        if mode == 0o40000 {
+            return None;
+        }
+        let stat = Stat { changed, modified, inode, size };
+        take(Entry { path: &path, id, mode, stat, stage: (flags >> 12) & 3, skipped: more & 0x4000 != 0 });
+    }
+    // A part of the entries is in another file.
+    let split = reader.bytes.windows(4).take(4096).any(|sign| sign == b"link");
+    (!split).then_some(())
+}
+
 impl Index {
     /// Reads an index whose object names have so many bytes. `None` for what is damaged, and for one that leans on another.
     pub fn parse(bytes: &[u8], hash: usize) -> Option<Self> {
-        let mut reader = Reader { bytes };
-        if reader.take(4)? != b"DIRC" {
-            return None;
-        }
-        let version = reader.number()?;
-        let count = reader.number()?;
-        if !(2..=4).contains(&version) || count > MAX_ENTRIES {
-            return None;
-        }
         let mut entries = Vec::new();
-        let mut before: Vec<u8> = Vec::new();
-        for _ in 0..count {
-            let start = reader.bytes.len();
-            reader.take(24)?;
-            let mode = reader.number()?;
-            reader.take(12)?;
-            let id = Id::new(reader.take(hash)?);
-            let flags = reader.short()?;
-            if flags & 0x4000 != 0 {
-                if version < 3 {
-                    return None;
-                }
-                reader.short()?;
-            }
-            let path = if version == 4 {
-                let cut = reader.offset()?;
-                let kept = before.len().checked_sub(cut)?;
-                let mut path = before.get(..kept)?.to_vec();
-                path.extend_from_slice(reader.text()?);
-                path
-            } else {
-                let path = reader.text()?.to_vec();
-                // Entries are padded to eight bytes; one of the zeros has ended the path.
-                let used = start - reader.bytes.len() - 1;
-                reader.take((8 - used % 8) - 1)?;
-                path
-            };
-            // A folder of its own in a sparse index hides what is below it.
-            if mode == 0o40000 {
-                return None;
-            }
-            entries.push(Tracked { path: String::from_utf8_lossy(&path).into_owned(), id });
-            before = path;
-        }
-        // A part of the entries is in another file.
-        let split = reader.bytes.windows(4).take(4096).any(|sign| sign == b"link");
-        (!split).then_some(Self { entries })
+        each(bytes, hash, &mut |entry| {
+            entries.push(Tracked { path: String::from_utf8_lossy(entry.path).into_owned(), id: Id::new(entry.id) });
+        })?;
+        Some(Self { entries })
     }
 
     /// The content of a tracked file.

@@ -12,7 +12,7 @@ mod remotes;
 mod revisions;
 
 pub use config::Config;
-pub use index::Index;
+pub use index::{Entry, Index, Stat, each};
 pub use objects::{Id, Kind};
 pub use pathspec::Pathspecs;
 

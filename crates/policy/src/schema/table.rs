@@ -324,7 +324,7 @@ pub const ROOT: &[Field] = &[
     enforced(field("requiredAttestations", NAMES, "Steps that must leave an attestation.")),
     enforced(field("attestationDir", Kind::Name, "Where attestations go.")),
     enforced(field("attestationsFrom", NAMES, "Which attestations rules may see.")),
-    field("materialsFrom", Kind::Object(MATERIALS), "What attestations are bound to."),
+    enforced(field("materialsFrom", Kind::Object(MATERIALS), "What attestations are bound to.")),
     enforced(field("evaluators", Kind::Object(EVALUATORS), "Checks at or after the end.")),
     field("functionaries", Kind::List(&Kind::Object(FUNCTIONARY)), "Who may sign this policy."),
     enforced(field("sublayouts", Kind::List(&Kind::Object(SUBLAYOUT)), "Policies of sub-agents, by their type.")),
