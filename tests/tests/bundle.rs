@@ -196,14 +196,12 @@ fn whatever_byte_is_changed_both_refuse() {
         assert!(matches!(code, 3 | 4), "{}: {code} {said}", path.display());
         assert!(!said.contains("panicked"), "{said}");
     }
-    let script = format!(
-        "import os,sys\nsys.path.insert(0, sys.argv[1])\nimport bundle\nkey = bundle.Key.pem(open(sys.argv[2],'rb').read())\n\
+    let script = "import os,sys\nsys.path.insert(0, sys.argv[1])\nimport bundle\nkey = bundle.Key.pem(open(sys.argv[2],'rb').read())\n\
          for name in os.listdir(sys.argv[3]):\n    try: bundle.verify(os.path.join(sys.argv[3], name), key)\n    \
-         except (bundle.Broken, bundle.NoBundle, KeyError, TypeError, ValueError): continue\n    print(name)\n"
-    );
+         except (bundle.Broken, bundle.NoBundle, KeyError, TypeError, ValueError): continue\n    print(name)\n";
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../verifiers/python");
     let mut judge = Command::new("/usr/bin/python3");
-    let output = judge.args(["-c", &script]).arg(scripts).arg(&key).arg(&folder).output().unwrap();
+    let output = judge.args(["-c", script]).arg(scripts).arg(&key).arg(&folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "these were accepted");
 }

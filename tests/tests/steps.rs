@@ -8,6 +8,7 @@ mod workplace;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -17,7 +18,8 @@ use workplace::{SESSION, Workplace};
 /// A session under a policy: a prompt, an allowed call, a stop.
 fn recorded(name: &str, more: &Value) -> Workplace {
     let place = Workplace::new(name);
-    let mut policy = json!({"version": "1.0", "name": "wants", "files": {"allow": ["src/**", "out/**"], "deny": ["**/.env"]}});
+    let mut policy =
+        json!({"version": "1.0", "name": "wants", "files": {"allow": ["src/**", "out/**"], "deny": ["**/.env"]}});
     policy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     fs::write(place.folder.join("repository/.aflock"), policy.to_string()).unwrap();
     place.start();
@@ -60,7 +62,10 @@ fn a_step_that_the_policy_wants_has_to_have_run_and_ended_well() {
     assert!(code == 7 && said.contains("ended with 7"), "{code} {said}");
     seal(&place);
     let (code, failed) = report(&place, &[], &[]);
-    assert!(code == 3 && phase(&failed, "required")["findings"][0].as_str().unwrap().contains("ended with 7"), "{failed}");
+    assert!(
+        code == 3 && phase(&failed, "required")["findings"][0].as_str().unwrap().contains("ended with 7"),
+        "{failed}"
+    );
     fs::create_dir_all(place.folder.join("repository/out")).unwrap();
     let line = "cp src/module.rs out/built 2>/dev/null || echo made > out/built";
     let (code, said) = step(&place, &["quality-check", "-m", ".aflock", "-p", "out", "--", "sh", "-c", line]);
@@ -71,10 +76,12 @@ fn a_step_that_the_policy_wants_has_to_have_run_and_ended_well() {
     assert_eq!(phase(&good, "required")["outcome"], "passed");
     // The statement is an in-toto link about this run and its products.
     let folder = place.session().join("statements");
-    let links: Vec<Value> = fs::read_dir(&folder).unwrap().map(|entry| statement(&fs::read(entry.unwrap().path()).unwrap())).collect();
+    let links: Vec<Value> =
+        fs::read_dir(&folder).unwrap().map(|entry| statement(&fs::read(entry.unwrap().path()).unwrap())).collect();
     let link = links.iter().find(|link| link["predicate"]["byproducts"]["return-value"] == 0).unwrap();
     assert_eq!(link["predicateType"], "https://in-toto.io/attestation/link/v0.3");
-    let subjects: Vec<&str> = link["subject"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let subjects: Vec<&str> =
+        link["subject"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(subjects, [format!("agentflow:run:{SESSION}").as_str(), "out/built"]);
     assert!(link["predicate"]["materials"].as_array().unwrap().iter().any(|one| one["name"] == ".aflock"), "{link}");
     // A changed or missing statement is noticed.
@@ -110,7 +117,9 @@ fn an_agent_runs_no_denied_program_as_a_step() {
 
 /// Rego over the turns of the session.
 fn rule(body: &str) -> Value {
-    let module = format!("package agentflow\nimport rego.v1\nturns := [t | some t in input.attestationsFrom[\"turn-*\"]]\n{body}");
+    let module = format!(
+        "package agentflow\nimport rego.v1\nturns := [t | some t in input.attestationsFrom[\"turn-*\"]]\n{body}"
+    );
     json!({"attestationsFrom": ["turn-*"], "evaluators": {"rego": [{"name": "rule", "policy": module}]}})
 }
 
@@ -121,10 +130,22 @@ fn rules_judge_the_turns_that_the_session_attests() {
     assert_eq!(phase(&passed, "evaluators")["outcome"], "passed", "{passed}");
     assert!(matches!(code, 0 | 3) && passed["status"] == "verified", "{passed}");
     for (name, body, told) in [
-        ("rego-denied", "deny contains msg if { some t in turns; msg := sprintf(\"turn %d\", [t.predicate.turn]) }", "turn 1"),
+        (
+            "rego-denied",
+            "deny contains msg if { some t in turns; msg := sprintf(\"turn %d\", [t.predicate.turn]) }",
+            "turn 1",
+        ),
         ("rego-error", "deny contains msg if {\n some i in range(1, 2)\n msg := \"x\"\n}", "numbers.range"),
-        ("rego-endless", "deny contains msg if { count([1 | some i in numbers.range(1, 100000); some j in numbers.range(1, 100000)]) > 1; msg := \"x\" }", "10 s"),
-        ("rego-bomb", "deny contains msg if { x := [concat(\"\", [y | some i in numbers.range(1, 3000000); y := \"0123456789abcdef0123456789abcdef0123456789abcdef\"]) | some k in numbers.range(1, 100)]; count(x) > 1; msg := \"x\" }", ""),
+        (
+            "rego-endless",
+            "deny contains msg if { count([1 | some i in numbers.range(1, 100000); some j in numbers.range(1, 100000)]) > 1; msg := \"x\" }",
+            "10 s",
+        ),
+        (
+            "rego-bomb",
+            "deny contains msg if { x := [concat(\"\", [y | some i in numbers.range(1, 3000000); y := \"0123456789abcdef0123456789abcdef0123456789abcdef\"]) | some k in numbers.range(1, 100)]; count(x) > 1; msg := \"x\" }",
+            "",
+        ),
     ] {
         let place = recorded(name, &rule(body));
         let (code, failed) = report(&place, &[], &[]);
@@ -145,14 +166,17 @@ fn model(answer: &'static str) -> (String, thread::JoinHandle<String>) {
             let length = stream.read(&mut piece).unwrap();
             request.push_str(&String::from_utf8_lossy(&piece[..length]));
             let whole = request.split_once("\r\n\r\n").is_some_and(|(head, body)| {
-                let told = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ").map(str::to_owned));
+                let told = head
+                    .lines()
+                    .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ").map(str::to_owned));
                 told.is_some_and(|told| body.len() >= told.parse().unwrap())
             });
             if whole || length == 0 {
                 break;
             }
         }
-        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}", answer.len()).unwrap();
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}", answer.len())
+            .unwrap();
         request
     });
     (url, served)
@@ -171,11 +195,17 @@ fn models_are_asked_only_when_the_verifier_wants_it() {
     assert_eq!(phase(&passed, "evaluators")["outcome"], "passed", "{passed}");
     assert!(!passed.to_string().contains("k-of-the-verifier"));
     let request = served.join().unwrap();
-    assert!(request.starts_with("POST /v1/messages ") && request.contains("turn-*") && request.contains("PASS if a turn"), "{request}");
+    assert!(
+        request.starts_with("POST /v1/messages ") && request.contains("turn-*") && request.contains("PASS if a turn"),
+        "{request}"
+    );
     let chat = r#"{"choices":[{"message":{"content":"{\"status\":\"FAIL\",\"reason\":\"none is\"}"},"finish_reason":"stop"}]}"#;
     let (url, served) = model(chat);
     let (code, failed) = report(&place, &["--evaluators"], &[("WRIT_EVALUATOR_URL", url.as_str())]);
-    assert!(code == 3 && failed["status"] == "breached" && phase(&failed, "evaluators").to_string().contains("none is"), "{failed}");
+    assert!(
+        code == 3 && failed["status"] == "breached" && phase(&failed, "evaluators").to_string().contains("none is"),
+        "{failed}"
+    );
     assert!(served.join().unwrap().contains("claude-sonnet-4-20250514"));
     let (code, nowhere) = report(&place, &["--evaluators"], &[]);
     assert!(code == 3 && phase(&nowhere, "evaluators").to_string().contains("ANTHROPIC_API_KEY"), "{nowhere}");
@@ -201,9 +231,28 @@ print(port, flush=True)
 sys.stdin.read()
 ";
 
+/// Python with what a service is made with: in an environment of its own, made once.
+fn python() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("grpc-peer");
+    let python = folder.join("bin/python3");
+    if Command::new(&python)
+        .args(["-c", "import grpc, grpc_tools.protoc"])
+        .output()
+        .is_ok_and(|ran| ran.status.success())
+    {
+        return python;
+    }
+    let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder).status();
+    assert!(made.is_ok_and(|status| status.success()), "python3 makes no virtual environment: install python3-venv");
+    let install = ["install", "--quiet", "--disable-pip-version-check", "grpcio==1.85.1", "grpcio-tools==1.85.1"];
+    let installed = Command::new(folder.join("bin/pip")).args(install).status();
+    assert!(installed.is_ok_and(|status| status.success()), "pip does not install grpcio and grpcio-tools");
+    python
+}
+
 #[test]
 fn a_service_in_another_language_judges_too() {
-    let python = std::env::var("WRIT_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let python = python();
     for (word, outcome) in [("PASS", "passed"), ("FAIL", "failed"), ("maybe", "failed")] {
         let out = std::env::temp_dir().join(format!("writ-grpc-{}-{word}", std::process::id()));
         fs::create_dir_all(&out).unwrap();
@@ -215,7 +264,8 @@ fn a_service_in_another_language_judges_too() {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(service.stdout.take().unwrap()), &mut port).unwrap();
         assert!(!port.is_empty(), "the service did not start: are grpcio and grpcio-tools there?");
         let endpoint = format!("127.0.0.1:{}", port.trim());
-        let policy = json!({"attestationsFrom": ["turn-*"], "evaluators": {"grpc": [{"name": "custom", "endpoint": endpoint}]}});
+        let policy =
+            json!({"attestationsFrom": ["turn-*"], "evaluators": {"grpc": [{"name": "custom", "endpoint": endpoint}]}});
         let place = recorded(&format!("service-{word}"), &policy);
         let (_, said) = report(&place, &["--evaluators"], &[]);
         assert_eq!(phase(&said, "evaluators")["outcome"], outcome, "{said}");

@@ -17,7 +17,7 @@ use writ_store::Store;
 
 use super::archive::{END, header, padding};
 use super::transcripts::{self, Taken};
-use super::{BundleError, Entry, FORMAT, Hex, MANIFEST, Manifest, SIGNATURE, VERSION, signed_words};
+use super::{BundleError, Entry, FORMAT, Hex, MANIFEST, Manifest, SIGNATURE, VERSION, io_error, signed_words};
 use crate::turns;
 
 /// What lies beside the ledger under a name of its own.
@@ -201,8 +201,4 @@ impl<W: Write> Counted<'_, W> {
         self.bytes += bytes.len() as u64;
         Ok(())
     }
-}
-
-pub(super) fn io_error(what: &'static str, path: &Path, source: io::Error) -> BundleError {
-    BundleError::Io { what, path: path.to_owned(), source }
 }

@@ -11,7 +11,7 @@ mod open;
 mod transcripts;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::Digest;
@@ -183,4 +183,8 @@ pub enum BundleError {
     /// The store.
     #[error(transparent)]
     Store(#[from] writ_store::StoreError),
+}
+
+fn io_error(what: &'static str, path: &Path, source: io::Error) -> BundleError {
+    BundleError::Io { what, path: path.to_owned(), source }
 }

@@ -11,10 +11,9 @@ use writ_core::json::{self, Limits};
 use writ_core::{Hasher, regular_file};
 
 use super::archive::{BLOCK, END, header, padding, size};
-use super::export::io_error;
 use super::{
     BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, MAX_SIGNATURE, Manifest, SIGNATURE,
-    VERSION,
+    VERSION, io_error,
 };
 
 /// Read at once.

@@ -16,8 +16,7 @@ use writ_core::{Hasher, regular_file};
 use writ_evidence::merkle::leaf;
 use writ_evidence::row::Row;
 
-use super::export::io_error;
-use super::{BundleError, Hex, Transcript};
+use super::{BundleError, Hex, Transcript, io_error};
 use crate::session::rows;
 
 /// The folder of transcripts in a bundle.
