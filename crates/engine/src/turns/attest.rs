@@ -47,6 +47,7 @@ pub struct Named {
     /// The file's name.
     pub name: String,
     /// Digest of the file.
+    #[serde(rename = "statement")]
     pub attestation: Digest,
     /// The rows that it speaks for.
     pub rows: [u64; 2],
