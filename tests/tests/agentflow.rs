@@ -105,11 +105,11 @@ fn another_policy_than_the_runs_fails() {
 #[test]
 fn exceptions_fail_unless_they_are_allowed() {
     let place = Workplace::new("agentflow-absent");
-    policy(&place, &PLAIN.replace("\"limits\"", "\"requiredAttestations\":[\"built\"],\"limits\""));
+    policy(&place, &PLAIN.replace("\"limits\"", r#""evaluators":{"ai":[{"name":"q","prompt":"PASS if"}]},"limits""#));
     let run = start(&place);
     session(&place, "one");
     let (code, text) = verify(&place, &["--run-id", &run]);
-    assert!(code == 3 && text.contains("`requiredAttestations`"), "{text}");
+    assert!(code == 3 && text.contains("were not asked"), "{text}");
     assert_eq!(verify(&place, &["--run-id", &run, "--allow-absent"]).0, 0);
 }
 

@@ -248,12 +248,13 @@ fn a_record_that_begins_in_the_middle_is_told() {
 
 #[test]
 fn a_field_that_nothing_enforces_is_an_exception() {
-    let policy = r#"{"version":"1.0","name":"x","files":{"deny":["**/.env"]},"attestationDir":"x"}"#;
+    let policy =
+        r#"{"version":"1.0","name":"x","files":{"deny":["**/.env"]},"enforce":{"calls":false,"atLeast":"full"}}"#;
     let place = Workplace::new("states-absent");
     fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
     whole(&place);
     let (code, last) = verify(&place, &[SESSION]);
-    assert_eq!((code, last.as_str()), (3, "verified, except: nothing in this session enforced `attestationDir`"));
+    assert_eq!((code, last.as_str()), (3, "verified, except: nothing in this session enforced `/enforce/atLeast`"));
     assert_eq!(verify(&place, &[SESSION, "--allow-absent"]).0, 0);
     let told = report(&place, &[SESSION]);
     assert_eq!((&told["verified"], &told["status"]), (&Value::Bool(false), &Value::from("verified")));

@@ -16,23 +16,14 @@ DECISIONS = {"APPROVED", "DENIED", "ASKED", "COMPLETED", "FAILED", "HALLUCINATED
 ROW = ("sequence", "timestamp", "callId", "toolName", "decision", "denialReason", "resultHash", "detail", "prevHash", "entryHash")
 SEALED = ("prevHash", "sequence", "callId", "toolName", "decision", "denialReason", "resultHash", "timestamp")
 
-
-class Broken(Exception):
-    """The record does not hold, and why."""
-
-
-class NoBundle(Exception):
-    """It is no bundle, and why."""
-
+class Broken(Exception): """The record does not hold, and why."""
+class NoBundle(Exception): """It is no bundle, and why."""
 
 def must(condition, why):
     if not condition:
         raise Broken(why)
 
-
-def sha(data):
-    return hashlib.sha256(data).digest()
-
+def sha(data): return hashlib.sha256(data).digest()
 
 def strict(data, why):
     def pairs(members):
@@ -44,7 +35,6 @@ def strict(data, why):
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise Broken(f"{why}: {error}") from None
 
-
 def canonical(value):
     """RFC 8785 for texts, whole numbers, lists and objects."""
     if isinstance(value, dict):
@@ -54,7 +44,6 @@ def canonical(value):
     must(value is None or isinstance(value, (str, bool, int)), "a number that is not whole")
     return json.dumps(value, ensure_ascii=False)
 
-
 def b64(text, why):
     try:
         data = base64.b64decode(text, validate=True)
@@ -62,7 +51,6 @@ def b64(text, why):
         raise Broken(f"{why}: no Base64") from None
     must(base64.b64encode(data).decode() == text, f"{why}: Base64 that is not canonical")
     return data
-
 
 class Key:
     """A public key, and its id: the SHA-256 of its SubjectPublicKeyInfo."""
@@ -73,26 +61,14 @@ class Key:
         self.id = "sha256:" + sha(self.der).hex()
 
     @staticmethod
-    def pem(data):
-        return Key(serialization.load_pem_public_key(data))
-
-    @staticmethod
-    def spki(data):
-        return Key(serialization.load_der_public_key(data))
+    def pem(data): return Key(serialization.load_pem_public_key(data))
 
     def verifies(self, signature, message):
         try:
-            if isinstance(self.key, ed25519.Ed25519PublicKey):
-                self.key.verify(signature, message)
-            else:
-                self.key.verify(signature, message, ec.ECDSA(hashes.SHA256()))
+            self.key.verify(signature, message, *([] if isinstance(self.key, ed25519.Ed25519PublicKey) else [ec.ECDSA(hashes.SHA256())]))
             return True
         except InvalidSignature:
             return False
-
-    def raw(self):
-        return self.key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-
 
 def header(path, size):
     """The only header that a bundle has for a file of this path and size."""
@@ -104,7 +80,6 @@ def header(path, size):
     head = data.ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + b"%011o\0" % size + b"00000000000\0"
     rest = b"0" + bytes(100) + b"ustar\0" + b"00" + bytes(80) + prefix.ljust(155, b"\0") + bytes(12)
     return head + b"%07o\0" % (sum(head) + sum(rest) + 8 * 0x20) + rest
-
 
 class Bundle:
     """The files of a bundle, each read from its place in the archive."""
@@ -193,9 +168,7 @@ class Bundle:
             reading.extend(named)
         return sorted(left)
 
-
 DECODER = json.JSONDecoder()
-
 
 def parts(line):
     """A row's members as they are written, in their order."""
@@ -208,7 +181,6 @@ def parts(line):
         out[name] = text[start:at]
     must(text[at:] == "}", "something follows the last member")
     return out
-
 
 class Ledger:
     """Rows one after the other: the chain, the tree over them, and the key that signs from each on."""
@@ -246,7 +218,7 @@ class Ledger:
         told = detail.get("custody")
         if not isinstance(told, dict):
             return
-        new = Key.spki(b64(told["key"], "a key")) if "key" in told else self.ledger_key
+        new = Key(serialization.load_der_public_key(b64(told["key"], "a key"))) if "key" in told else self.ledger_key
         words = ["writ/custody/v1", self.origin, str(self.count), "sha256:" + row["prevHash"], told["kept"], new.id, told.get("before", "-")]
         if "signature" in told:
             must(self.ledger_key.verifies(b64(told["signature"], "a signature"), ("\n".join(words) + "\n").encode()), "nobody introduced its key")
@@ -280,7 +252,6 @@ class Ledger:
             node = sha(b"\1" + left + node)
         return node
 
-
 def notes(data):
     """The signed notes of the file, with the bytes that each signs."""
     out, text = [], data.decode("utf-8")
@@ -298,7 +269,6 @@ def notes(data):
         out.append((name, lines[0], int(lines[1]), b64(lines[2], "a root"), b64(code, "a signature"), (body + "\n").encode()))
     return out
 
-
 def check_notes(signed, ledger):
     covered = 0
     for name, origin, size, root, code, body in signed:
@@ -306,30 +276,24 @@ def check_notes(signed, ledger):
         must(size >= covered, "a checkpoint takes rows back")
         must(ledger.roots.get(size) == root, f"the checkpoint over {size} rows has another root: history was rewritten")
         key = ledger.signers[size]
-        must(code[:4] == sha(origin.encode() + b"\n\x01" + key.raw())[:4], f"the checkpoint over {size} rows is signed by another key")
+        must(code[:4] == sha(origin.encode() + b"\n\x01" + key.key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw))[:4], f"the checkpoint over {size} rows is signed by another key")
         must(key.verifies(code[4:], body), f"the checkpoint over {size} rows is not signed")
         covered = size
     return covered
-
-
-def pae(kind, payload):
-    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
-
 
 def statement(data, keys, why):
     """The statement of an envelope that one of the keys signed."""
     envelope = strict(data, why)
     kind, payload = envelope["payloadType"].encode(), b64(envelope["payload"], why)
-    signed = any(key.verifies(b64(one["sig"], why), pae(kind, payload)) for one in envelope["signatures"] for key in keys)
+    words = b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+    signed = any(key.verifies(b64(one["sig"], why), words) for one in envelope["signatures"] for key in keys)
     must(signed, f"{why}: no key of the session signed it")
     return strict(payload, why)
-
 
 def folder_name(session):
     if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", session):
         return session
     return re.sub(r"[^A-Za-z0-9_-]", "", session)[:32] + "." + sha(session.encode()).hex()[:16]
-
 
 def verify(path, trusted):
     bundle = Bundle(path)
@@ -363,14 +327,12 @@ def verify(path, trusted):
     check_named(bundle, list(keys.values()), (f"agentflow:run:{session}", ledger.first))
     return ledger, covered
 
-
 def tail(ledger, covered):
     if covered >= ledger.count:
         return
     must(not ledger.ended, f"rows from {covered} on are not signed for, though the session ended")
     late = [stop for stop in ledger.stops if stop >= covered and ledger.last_act > stop]
     must(not late, f"rows from {covered} on are not signed for, though the agent stopped at row {late[:1]} and went on")
-
 
 def check_named(bundle, keys, run):
     """What lies under its digest is it; what is signed is signed by a key of the session, and about it."""
@@ -391,7 +353,6 @@ def check_named(bundle, keys, run):
         if kept is not None and not entry.get("masked"):
             must(bundle.digests.get(kept) == entry["sha256"], f"`{kept}` is not the transcript that the manifest says")
 
-
 def bound(binding, why):
     """The turn is the last leaf of the tree whose root it names (turns.md, "The tree")."""
     if binding is None:
@@ -405,7 +366,6 @@ def bound(binding, why):
     for step in steps:
         node = hashed(b"\1" + bytes.fromhex(step) + node)
     must(node.hex() == binding["merkleRoot"], f"{why}: the proof leads to another root")
-
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -428,7 +388,6 @@ def main():
     until = "" if covered >= ledger.count else f" up to row {covered - 1}: the session is still open"
     print(f"verified{until} ({ledger.count} rows, key {trusted.id}; calls were not judged again)")
     return 0
-
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,6 +11,7 @@ use writ_clients::claude_code::ClaudeCode;
 use writ_core::Reply;
 use writ_core::json::{self, Object, Value};
 use writ_core::{SessionId, Verdict};
+use writ_engine::steps::{self, Step};
 use writ_engine::{Home, hook, verify};
 
 use crate::args::DemoArgs;
@@ -24,6 +25,12 @@ const POLICY: &str = include_str!("../../../../examples/feature-search.aflock");
 const SCRIPT: &str = include_str!("../../../../examples/demo-script.jsonl");
 /// The session's id.
 const SESSION: &str = "demo";
+
+/// What its policy wants attested, and how this demo makes it.
+const STEPS: [(&str, &[&str]); 2] = [
+    ("task-complete", &["grep", "-q", "search", "src/search.ts"]),
+    ("quality-check", &["git", "diff", "--quiet", "--", "package.json"]),
+];
 
 /// The repository's files before the agent comes.
 const FILES: [(&str, &str); 5] = [
@@ -97,7 +104,8 @@ impl Demo {
             fs::create_dir_all(path.parent().unwrap_or(&repository))?;
             fs::write(path, text)?;
         }
-        let home = Home { state: Some(state.clone()), user: Some(folder.to_owned()), ..Home::default() };
+        let program = std::env::current_exe().ok();
+        let home = Home { state: Some(state.clone()), user: Some(folder.to_owned()), program, ..Home::default() };
         let demo = Self { repository, state, transcript: folder.join("transcript.jsonl"), home };
         demo.bash("git init -q -b main && git config user.name demo && git config user.email demo@example.invalid && git add . && git commit -q -m start")?;
         Ok(demo)
@@ -113,7 +121,24 @@ impl Demo {
             self.call(&call, &format!("toolu_demo_{index:02}"))?;
         }
         self.hook("Stop", &[("stop_hook_active", Value::from(false))])?;
+        output::line(format!("\n{} what the policy's `requiredAttestations` name", output::bold("attest")));
+        STEPS.into_iter().try_for_each(|(name, command)| self.step(name, command))?;
         self.hook("SessionEnd", &[("reason", Value::from("other"))])?;
+        Ok(())
+    }
+
+    /// A step that the policy wants.
+    fn step(&self, name: &str, command: &[&str]) -> Result<(), Failure> {
+        let store = writ_store::Store::open(self.state.clone()).map_err(Failure::could_not)?;
+        let step = Step {
+            name: name.to_owned(),
+            command: command.iter().map(Into::into).collect(),
+            materials: vec!["src".into()],
+            products: Vec::new(),
+            cwd: self.repository.clone(),
+        };
+        let ran = steps::run(&store, &SessionId::new(SESSION), &self.home, &step).map_err(Failure::could_not)?;
+        output::line(format!("  {:<14} `{}` ended with {}", name, command.join(" "), ran.code));
         Ok(())
     }
 
