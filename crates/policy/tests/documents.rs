@@ -72,9 +72,7 @@ fn the_whole_schema_is_accepted() {
     let policy = Policy::parse(example, "/w").unwrap();
     assert_eq!(policy.name(), "feature-search-implementation");
     let pending = policy.not_enforced();
-    for field in ["/functionaries"] {
-        assert!(pending.iter().any(|known| known == field), "{field} is ignored in silence");
-    }
+    assert!(pending.iter().any(|known| known == "/functionaries"), "it is ignored in silence");
     assert!(
         !pending.iter().any(|known| ["/tools", "/files", "/domains", "/expires", "/limits"].contains(&known.as_str()))
     );
