@@ -79,10 +79,10 @@ fn rate(bench: &Bench, home: &Home) -> Result<Duration> {
 fn over_socket(bench: &Bench, home: &Home, session: &str, number: usize) -> Result<Duration> {
     let payload = bench.payload_of(session, number);
     let start = Instant::now();
-    match ask(home, "claude-code", &bench.repository(), payload.as_bytes()) {
+    match ask(home, writ_clients::DEFAULT, &bench.repository(), payload.as_bytes()) {
         Asked::Told(told) => {
             let took = start.elapsed();
-            allowed(&String::from_utf8_lossy(&told.text))?;
+            allowed(&writ_clients::DEFAULT.render(&told))?;
             Ok(took)
         }
         Asked::NotThere(why) => bail!("the notary does not answer here: {why}"),

@@ -48,12 +48,17 @@ fn name(place: &Workplace) -> String {
 }
 
 fn approvals(place: &Workplace) -> Value {
+    verified(place).unwrap()
+}
+
+/// The phase of approvals, once decisions come out the same; `None` where nobody gave a word.
+fn verified(place: &Workplace) -> Option<Value> {
     place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
     let output = place.writ(&["verify", SESSION, "--format", "json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let found = |name: &str| report["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == name).cloned();
     assert_eq!(found("decisions").unwrap()["outcome"], "passed", "{report}");
-    found("approvals").unwrap()
+    found("approvals")
 }
 
 #[test]
@@ -68,6 +73,7 @@ fn what_waits_is_listed_and_answered_from_another_terminal() {
     assert!(first["cwd"].as_str().unwrap().ends_with("/repository") && first["ageSeconds"].as_i64().unwrap() < 60);
     assert_eq!(first["rules"][0], "ask `Bash:make*`, /tools/requireApproval/0");
     let text = String::from_utf8(place.writ(&["approvals"]).stdout).unwrap();
+    assert!(text.contains("says      make all && cat src/notes"), "{text}");
     assert!(text.contains("programs  make") && text.contains("s ago") && text.contains("session"), "{text}");
     // From anywhere: the call's name says which session it is of.
     let (id, other) = (first["id"].as_str().unwrap(), second["id"].as_str().unwrap());
@@ -176,6 +182,124 @@ fn nothing_below_a_client_of_any_name_approves() {
     assert!(done, "a human is beside it: {said}");
     assert!(is(&bash(&place, "2", "make all"), "allow"));
     approvals(&place);
+}
+
+/// Clients that an agent makes up do not push the real one out of the record, and where more run than are named, nobody can tell.
+#[test]
+fn clients_that_are_made_up_hide_none() {
+    let place = place("made-up");
+    let client = place.folder.join("agent");
+    symlink("/bin/bash", &client).unwrap();
+    let call = r#","tool_name":"Bash","tool_input":{"command":"make all"},"tool_use_id":"1""#;
+    fs::write(place.folder.join("start"), place.payload("SessionStart", r#","source":"startup""#)).unwrap();
+    fs::write(place.folder.join("resume"), place.payload("SessionStart", r#","source":"resume""#)).unwrap();
+    fs::write(place.folder.join("call"), place.payload("PreToolUse", call)).unwrap();
+    let writ = place.command(&[]);
+    let writ = writ.get_program().to_str().unwrap();
+    // Shells that end, and shells that go on.
+    for (shell, others) in [("sh ../other", 6), ("sh ../lasting", 6)] {
+        drop(fs::remove_dir_all(place.folder.join("state")));
+        fs::write(place.folder.join("other"), format!("{writ} hook < ../resume\nexit 0\n")).unwrap();
+        fs::write(place.folder.join("lasting"), format!("{writ} hook < ../resume\nsleep 6\n")).unwrap();
+        let line = format!(
+            "sleep 0.2; {writ} hook < ../start > /dev/null; for i in $(seq {others}); do {shell} > /dev/null & sleep 0.3; done; \
+             {writ} hook < ../call; id=$({writ} approvals --format json | sed -n 's/.*\"id\": \"\\(.*\\)\".*/\\1/p'); \
+             script -qefc \"{writ} approve $id\" /dev/null; true"
+        );
+        let mut command = Command::new(&client);
+        command.args(["-c", &line]).current_dir(place.folder.join("repository")).env_clear().env("PATH", PATH);
+        command.env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(is(&text, "ask") && text.contains("the client of this session runs this"), "{shell}: {text}");
+    }
+    // More ran at once than are named: a terminal shows nothing.
+    let (done, said) = at_a_terminal(&place, &[], &format!("approve {}", name(&place)), "");
+    assert!(!done && said.contains("not every client of this session is on record"), "{said}");
+    assert!(at_a_terminal(&place, &[], "keys approval", "correct horse\ncorrect horse\n").1.contains("cannot tell"));
+    assert_eq!(verified(&place), None);
+}
+
+/// A session that an agent makes up does not make its own processes older than every session.
+#[test]
+fn a_decoy_session_sets_no_passphrase() {
+    let place = place("decoy");
+    place.start();
+    assert!(is(&bash(&place, "1", "make all"), "ask"));
+    let writ = place.command(&[]);
+    let writ = writ.get_program().to_str().unwrap();
+    let decoy = place.payload("SessionStart", r#","source":"startup""#).replace(SESSION, "decoy");
+    fs::write(place.folder.join("decoy"), decoy).unwrap();
+    let typed = "(sleep 1; echo correct horse; sleep 1; echo correct horse)";
+    let line = format!(
+        "sleep 0.3; {writ} hook < ../decoy > /dev/null; sleep 0.3; {typed} | script -qefc '{writ} keys approval' ../said > /dev/null"
+    );
+    let mut command = Command::new("setsid");
+    command.args(["-f", "sh", "-c", &format!("{line}; touch ../over")]).current_dir(place.folder.join("repository"));
+    command.env_clear().env("PATH", PATH).env("HOME", &place.folder);
+    command.env("WRIT_STATE_DIR", place.folder.join("state")).stdin(Stdio::null()).status().unwrap();
+    for _ in 0..100 {
+        if place.folder.join("over").exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let said = fs::read_to_string(place.folder.join("said")).unwrap();
+    assert!(said.contains("cannot tell that a human is here"), "{said}");
+    assert!(!place.folder.join("state/keys/approval.json").exists());
+    // The twin: this process is older than all of them. A passphrase that is wrong is on record.
+    assert!(at_a_terminal(&place, &[], "keys approval", "correct horse\ncorrect horse\n").0);
+    let (done, said) = at_a_terminal(&place, &[], &format!("approve {}", name(&place)), "wrong horse\n");
+    assert!(!done && said.contains("not the approval passphrase"), "{said}");
+    let ledger = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap();
+    assert!(ledger.contains(r#""event":"wrong-passphrase""#));
+    assert_eq!(verified(&place), None);
+}
+
+/// What is put over a file of `/proc` is not believed.
+#[test]
+fn a_file_over_proc_shows_no_human() {
+    let place = place("over-proc");
+    let client = place.folder.join("claude");
+    symlink("/bin/bash", &client).unwrap();
+    assert!(is(&bash(&place, "1", "make all"), "ask"));
+    let writ = place.command(&[]);
+    let writ = writ.get_program().to_str().unwrap();
+    let name = name(&place);
+    let line = format!(
+        "exec unshare -Urm sh -c 'mount --bind /proc/1/stat /proc/$$/stat && exec script -qefc \"{writ} approve {name}\" /dev/null'"
+    );
+    let mut command = Command::new(&client);
+    command.args(["-c", &line]).current_dir(place.folder.join("repository")).env_clear().env("PATH", PATH);
+    command.env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(text.contains("cannot be looked at"), "{text}");
+    assert!(is(&bash(&place, "2", "make all"), "ask"));
+}
+
+/// An approval is for the folder that is there, and not for another that a link leads to later.
+#[test]
+fn a_link_that_leads_elsewhere_asks_anew() {
+    let place = place("linked");
+    let repository = place.folder.join("repository");
+    for name in ["a", "b"] {
+        fs::create_dir(repository.join(name)).unwrap();
+    }
+    symlink("a", repository.join("link")).unwrap();
+    let call = |id: &str| {
+        let members = format!(r#","tool_name":"Bash","tool_input":{{"command":"make all"}},"tool_use_id":"{id}""#);
+        let payload = place.payload("PreToolUse", &members);
+        place.answer(&payload.replace(r#"/repository","permission"#, r#"/repository/link","permission"#))
+    };
+    assert!(is(&call("1"), "ask"));
+    assert!(at_a_terminal(&place, &[], &format!("approve {}", name(&place)), "").0);
+    fs::remove_file(repository.join("link")).unwrap();
+    symlink("b", repository.join("link")).unwrap();
+    assert!(is(&call("2"), "ask"), "it is another folder");
+    fs::remove_file(repository.join("link")).unwrap();
+    symlink("a", repository.join("link")).unwrap();
+    assert!(is(&call("3"), "allow"));
 }
 
 /// Another user has neither the record nor the key: not to approve, not to write the rows, not with a key of their own.

@@ -197,3 +197,29 @@ fn parts_that_are_changed_or_gone_are_found() {
     fs::write(&file, good).unwrap();
     assert_eq!(phase(&place, "identity")["outcome"], "passed");
 }
+
+/// In a user namespace of its own an agent is root, names the machine and mounts what it likes: what the kernel tells there is its own word.
+#[test]
+fn what_an_agent_makes_in_its_own_namespaces_is_not_observed() {
+    let asks = json!({"allowedEnvironments": ["host:build-7"], "standing": "observed"});
+    let place = place("namespaces", &asks, &json!({}));
+    place.start();
+    assert!(is(&call(&place, "1", "ls", ""), "deny"), "the twin: it is another machine");
+    let payload = place.payload("PreToolUse", r#","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"2""#);
+    fs::write(place.folder.join("call"), payload).unwrap();
+    let writ = place.command(&[]);
+    let line = format!("hostname build-7 && {} hook < ../call", writ.get_program().display());
+    let mut inside = Command::new("unshare");
+    inside.args(["--user", "--map-root-user", "--mount", "--uts", "sh", "-c", &line]);
+    inside.current_dir(place.folder.join("repository"));
+    inside.envs(writ.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = inside.output().unwrap();
+    let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(is(&answer, "deny"), "{answer} {}", String::from_utf8_lossy(&output.stderr));
+    let shown = identities(&place);
+    assert_eq!(shown[0]["parts"]["environment"]["host"], "build-7", "{shown:?}");
+    assert_eq!(shown[0]["standing"]["environment.host"], "reported");
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    assert_eq!(phase(&place, "identity")["outcome"], "passed");
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed");
+}

@@ -1,8 +1,9 @@
 //! The process's surroundings, read once: the only place that looks at environment variables.
 
+use std::env;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{env, fs};
 
 use nix::unistd::geteuid;
 use writ_clients::claude_code::settings::SHELL_VARIABLE;
@@ -27,7 +28,7 @@ pub fn home() -> Home {
             .or_else(|| user.as_ref().map(|dir| dir.join(".local/state/writ"))),
     };
     let claims = claims(user.as_deref(), state.as_deref());
-    let program = env::current_exe().ok();
+    let program = program();
     let project = absolute("CLAUDE_PROJECT_DIR");
     let folders = CLIENTS
         .into_iter()
@@ -114,25 +115,23 @@ fn is_one(name: &str) -> bool {
     env::var_os(name).is_some_and(|text| text == "1")
 }
 
-/// Whether an agent's client is above this process: what runs below it is not a human's own terminal, whatever terminal it
-/// has made for itself. A process that was detached from its client is not found out.
-pub fn below_agent() -> bool {
-    is_one("CLAUDECODE") || below_client()
+/// This program's file. A copy in memory has none; its first word tells which it is a copy of.
+fn program() -> Option<PathBuf> {
+    let own = env::current_exe().ok()?;
+    if !is_copy(&own) {
+        return Some(own);
+    }
+    env::args_os().next().map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Whether a client's process is above this one, whatever the environment says and whatever this program is called.
-pub fn below_client() -> bool {
-    let mut process = "self".to_owned();
-    for _ in 0..64 {
-        let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
-        let Some((front, rest)) = stat.rsplit_once(')') else { return false };
-        if front.split_once('(').is_some_and(|(_, name)| name == "claude") {
-            return true;
-        }
-        let Some(parent) = rest.split_whitespace().nth(1).filter(|parent| *parent != "0") else { return false };
-        process = parent.to_owned();
-    }
-    false
+/// Whether a program is a copy in memory.
+pub fn is_copy(program: &Path) -> bool {
+    program.as_os_str().as_bytes().starts_with(writ_sandbox::COPY.as_bytes())
+}
+
+/// Whether the environment says that an agent's client started this.
+pub fn says_agent() -> bool {
+    is_one("CLAUDECODE")
 }
 
 /// The client that started this process as a server, and its session, where it says so.

@@ -7,12 +7,14 @@
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use std::io::{BufRead, IsTerminal, Write};
 
-use writ_core::Timestamp;
+use writ_core::{SessionId, Timestamp};
 use writ_engine::Home;
-use writ_engine::decide::approvals::Presence;
+use writ_engine::decide::approvals::{self, Presence};
 use writ_engine::decide::passphrase;
+use writ_engine::procfs;
 use writ_engine::session::namespace;
-use writ_engine::session::process::{ClientProcess, Process, ancestors};
+use writ_engine::session::process::{self, ClientProcess, Process};
+use writ_store::Store;
 
 use crate::environment;
 use crate::exit::Failure;
@@ -22,8 +24,6 @@ use crate::output;
 const TICKS: i64 = 100;
 /// How much older than the session something has to be, in milliseconds: the kernel's clock is no finer.
 const MARGIN: i64 = 20;
-/// The first process namespace of a machine.
-const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 /// Programs that start others for nobody in particular: a process below them may have been the agent's.
 const SERVERS: [&str; 22] = [
     "systemd",
@@ -52,18 +52,30 @@ const SERVERS: [&str; 22] = [
 
 /// The session that a word is given about.
 pub struct SessionStart {
+    /// Its id, where it is about one.
+    pub session: Option<SessionId>,
     /// When it began.
     pub began: Timestamp,
     /// The process namespace it began in.
     pub namespace: Option<String>,
-    /// The clients' processes that it was seen to be of.
+    /// The clients' processes that it, and every other session that may still run, was seen to be of.
     pub clients: Vec<ClientProcess>,
+    /// Not every client is named.
+    pub crowded: bool,
+}
+
+impl SessionStart {
+    /// That of a session which begins now.
+    pub fn now() -> Self {
+        Self { session: None, began: Timestamp::now(), namespace: namespace(), clients: Vec::new(), crowded: false }
+    }
 }
 
 /// Makes sure that a human outside the client gives this word, and says how that is known.
 pub fn human(what: &str, about: &SessionStart, home: &Home) -> Result<Presence, Failure> {
-    if environment::below_agent() {
-        return refuse(&format!("an agent's client runs this: {what} from a terminal of your own"));
+    not_agent(what)?;
+    if environment::says_agent() {
+        return agent(what);
     }
     if below_its_client(about) {
         return refuse(&format!("the client of this session runs this: {what} from a terminal of your own"));
@@ -75,6 +87,11 @@ pub fn human(what: &str, about: &SessionStart, home: &Home) -> Result<Presence, 
         return if kept.is(&secret("approval passphrase: ")?) {
             Ok(Presence::Passphrase)
         } else {
+            if let Some(id) = &about.session {
+                let store =
+                    Store::open(home.state().map_err(Failure::could_not)?.to_owned()).map_err(Failure::could_not)?;
+                approvals::wrong_passphrase(&store, id, home).map_err(Failure::could_not)?;
+            }
             refuse("that is not the approval passphrase")
         };
     }
@@ -88,12 +105,27 @@ pub fn human(what: &str, about: &SessionStart, home: &Home) -> Result<Presence, 
     }
 }
 
-/// Refuses what changes the binding of an agent to whatever a client started, under any name that this program is given.
+/// Refuses what changes the binding of an agent to whatever a client started, under any name that this program is given. A process that
+/// was detached from its client is not found out.
 pub fn not_agent(what: &str) -> Result<(), Failure> {
-    if environment::below_client() {
-        return refuse(&format!("an agent's client runs this: {what} from a terminal of your own"));
+    match process::ancestors(std::process::id()) {
+        Some(above) if above.iter().any(Process::is_client) => agent(what),
+        Some(_) => Ok(()),
+        None => {
+            refuse(&format!("the processes above this one cannot be looked at, so an agent's may be: {what} elsewhere"))
+        }
     }
-    Ok(())
+}
+
+/// Whether an agent's client is above this process, or may be: what runs below it is not a human's own terminal, whatever terminal it has
+/// made for itself.
+pub fn below_agent() -> bool {
+    let above = process::ancestors(std::process::id());
+    environment::says_agent() || above.is_none_or(|above| above.iter().any(Process::is_client))
+}
+
+fn agent<T>(what: &str) -> Result<T, Failure> {
+    refuse(&format!("an agent's client runs this: {what} from a terminal of your own"))
 }
 
 /// Sets the approval passphrase, or another one.
@@ -136,7 +168,7 @@ fn secret(prompt: &str) -> Result<String, Failure> {
 
 /// Whether one of the processes above is a client that was seen in the session. One that cannot be seen is found below.
 fn below_its_client(about: &SessionStart) -> bool {
-    let above = ancestors().unwrap_or_default();
+    let above = process::ancestors(std::process::id()).unwrap_or_default();
     above.iter().any(|process| about.clients.iter().any(|client| client.is(process)))
 }
 
@@ -146,11 +178,16 @@ fn why_not_human(about: &SessionStart) -> Option<String> {
     if here.is_none() {
         return Some("this system does not show the processes above this one".to_owned());
     }
-    let first = here.as_deref() == Some(FIRST_NAMESPACE);
+    if about.crowded {
+        return Some("not every client of this session is on record".to_owned());
+    }
+    let first = here.as_deref().is_some_and(procfs::is_first);
     if !first && about.namespace.is_some() && about.namespace != here {
         return Some("this process has a process namespace of its own".to_owned());
     }
-    let Some(above) = ancestors() else { return Some("the processes above this one cannot be looked at".to_owned()) };
+    let Some(above) = process::ancestors(std::process::id()) else {
+        return Some("the processes above this one cannot be looked at".to_owned());
+    };
     let now = Timestamp::now().millis();
     let own = above.first().map_or(0, |process| process.started);
     let older = |process: &Process| {
@@ -172,11 +209,10 @@ mod tests {
 
     #[test]
     fn what_is_above_is_older_than_a_session_that_begins_now() {
-        let clients = Vec::new;
-        let long_ago = SessionStart { began: Timestamp::from_millis(0), namespace: namespace(), clients: clients() };
+        let long_ago = SessionStart { began: Timestamp::from_millis(0), ..SessionStart::now() };
         assert!(why_not_human(&long_ago).is_some(), "nothing here is older than the epoch");
-        let elsewhere =
-            SessionStart { began: Timestamp::now(), namespace: Some("pid:[1]".to_owned()), clients: clients() };
-        assert!(namespace().as_deref() == Some(FIRST_NAMESPACE) || why_not_human(&elsewhere).is_some());
+        let elsewhere = SessionStart { namespace: Some("pid:[1]".to_owned()), ..SessionStart::now() };
+        assert!(namespace().is_some_and(|own| procfs::is_first(&own)) || why_not_human(&elsewhere).is_some());
+        assert!(why_not_human(&SessionStart { crowded: true, ..SessionStart::now() }).is_some());
     }
 }

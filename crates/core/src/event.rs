@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use crate::json::Value;
 use crate::{SessionId, ToolCall, Verdict, secret};
 
@@ -209,11 +211,12 @@ impl EventKind {
 }
 
 /// An answer to one event.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// What the client is to do.
     pub reply: Reply,
-    /// Before a call: the input it runs with, in place of the model's.
+    /// Before a call: the input it runs with, in place of the model's. Whoever asked another process works it out again.
+    #[serde(skip)]
     pub input: Option<Value>,
     /// Shown to the user, not to the model.
     pub message: Option<String>,
@@ -222,7 +225,8 @@ pub struct Answer {
 }
 
 /// What the client is to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reply {
     /// Nothing; go on.
     Silent,
@@ -247,7 +251,7 @@ pub enum Reply {
     /// Tell the model something.
     Context {
         /// The event that is answered.
-        event: &'static str,
+        event: String,
         /// What to tell.
         text: String,
     },

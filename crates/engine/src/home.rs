@@ -53,6 +53,8 @@ pub enum Asker {
     This,
     /// One at the other end of a socket, as the kernel tells.
     Process(u32),
+    /// The client itself, as the kernel tells: it posts its hooks.
+    Client(u32),
     /// One that nothing tells of.
     Unknown,
 }
@@ -62,7 +64,7 @@ impl Asker {
     pub fn id(self) -> Option<u32> {
         match self {
             Self::This => Some(std::process::id()),
-            Self::Process(id) => Some(id),
+            Self::Process(id) | Self::Client(id) => Some(id),
             Self::Unknown => None,
         }
     }

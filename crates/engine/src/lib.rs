@@ -19,6 +19,7 @@ pub mod keeper;
 pub mod limits;
 pub mod mcp;
 pub mod notary;
+pub mod procfs;
 pub mod run;
 pub mod session;
 pub mod setup;

@@ -26,6 +26,16 @@ pub enum StoreError {
         /// The path.
         path: PathBuf,
     },
+    /// The state folder is another user's, who could put another record in its place.
+    #[error("the state folder {} belongs to user {owner}, and you are {own}: set WRIT_STATE_DIR to a folder of your own", path.display())]
+    NotOwn {
+        /// The folder.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who runs this.
+        own: u32,
+    },
     /// Other processes held the ledger for the whole time this one was ready to wait.
     #[error("{} was in use for {} ms: look for a hanging `writ` process, then try again", path.display(), waited.as_millis())]
     Busy {

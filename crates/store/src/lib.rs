@@ -15,10 +15,11 @@ mod tail;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Loose, Value};
 use writ_core::{SessionId, Timestamp};
@@ -61,8 +62,20 @@ impl Store {
         self.is_known(id) && !self.exists(id)
     }
 
+    /// Refuses to write to a state folder that another user owns. Root, whom nobody keeps from anything, may.
+    fn is_own(&self) -> Result<(), StoreError> {
+        let (own, found) = (geteuid(), self.root.metadata());
+        match found {
+            Ok(found) if found.uid() != own.as_raw() && !own.is_root() => {
+                Err(StoreError::NotOwn { path: self.root.clone(), owner: found.uid(), own: own.as_raw() })
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// Opens a session's ledger, creating folder and file when they are not there. Nothing is locked yet.
     pub fn session(&self, id: &SessionId) -> Result<Session, StoreError> {
+        self.is_own()?;
         Session::open(self.clone(), id)
     }
 
@@ -204,6 +217,7 @@ impl Store {
     }
 
     fn to_lock(&self, name: &str) -> Result<(PathBuf, File), StoreError> {
+        self.is_own()?;
         let path = self.root.join(name);
         if let Some(folder) = path.parent() {
             durable::make_folder(folder)?;

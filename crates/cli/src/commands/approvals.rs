@@ -73,6 +73,8 @@ struct Listed<'a> {
     programs: &'a [String],
     paths: &'a [String],
     hosts: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
     unresolved: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     loss: Option<&'a str>,
@@ -94,6 +96,7 @@ impl<'a> Listed<'a> {
             programs: &call.shown.programs,
             paths: &call.shown.paths,
             hosts: &call.shown.hosts,
+            text: call.text.as_deref(),
             unresolved: &call.shown.unresolved,
             loss: call.shown.loss.as_deref(),
             action: call.action.to_string(),
@@ -114,7 +117,7 @@ fn age(call: &Waiting, now: Timestamp) -> String {
     }
 }
 
-/// What a call would do, and which rules want a human's yes. Its text is on no record (R8): the client shows that.
+/// What a call says and would do, and which rules want a human's yes. Its text, secrets masked, is on no record (R8).
 pub fn show(session: &SessionId, call: &Waiting, now: Timestamp) {
     output::line(format!("{}  {}  {}", output::bold(call.name()), output::plain(&call.tool), age(call, now)));
     let unresolved: Vec<String> = call.shown.unresolved.iter().map(|kind| format!("{kind} is not known")).collect();
@@ -124,7 +127,9 @@ pub fn show(session: &SessionId, call: &Waiting, now: Timestamp) {
         None => agent.id.clone(),
     });
     let (folder, agent, session) = (vec![call.cwd.clone()], agent.collect(), vec![session.as_str().to_owned()]);
+    let text: Vec<String> = call.text.iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
     let lists = [
+        ("says", &text),
         ("programs", &call.shown.programs),
         ("paths", &call.shown.paths),
         ("hosts", &call.shown.hosts),

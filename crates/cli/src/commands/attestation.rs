@@ -20,7 +20,7 @@ use super::relying_party::{self, AttestationUse, RelyingParty};
 use super::turn_statements;
 use crate::args::{AttestationCommand, Format, GateArgs, InstanceArgs};
 use crate::exit::Failure;
-use crate::{environment, input, output};
+use crate::{environment, human_check, input, output};
 
 /// Runs one of the attestation commands.
 pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
@@ -70,7 +70,7 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
 
 /// What takes a protection away is no agent's.
 fn for_people(what: &str) -> Result<(), Failure> {
-    if environment::below_agent() {
+    if human_check::below_agent() {
         return Err(Failure::could_not(format!(
             "an agent's client runs this, and a human {what}: use a terminal of your own"
         )));

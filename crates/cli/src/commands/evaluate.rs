@@ -13,7 +13,7 @@ use super::attest::{self, Attester};
 use super::sarif::{self, Place, target};
 use crate::args::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 use crate::exit::Failure;
-use crate::{environment, input, output};
+use crate::{environment, human_check, input, output};
 
 /// Longest line of a batch.
 const MAX_LINE: u64 = 64 << 20;
@@ -48,7 +48,7 @@ pub fn run(command: &EvaluateCommand) -> Result<(), Failure> {
             let mut bytes = input::bytes(file)?;
             let mut plan_file = None;
             if attest::is_plan_file(&bytes) {
-                if how.attest.attest && environment::below_agent() {
+                if how.attest.attest && human_check::below_agent() {
                     return Err(Failure::could_not(
                         "an agent's client runs this: a plan file is attested from a terminal of your own, or in CI",
                     ));

@@ -118,13 +118,12 @@ fn answer(client: &'static dyn Client) -> String {
         return ask(&supervisor.to_string_lossy(), client, &cwd.to_string_lossy(), zsh, bytes);
     }
     let home = Home { zsh, ..environment::home() };
-    match notary::ask(&home, client.name(), &cwd, bytes) {
-        Asked::Told(told) => return print_told(told).unwrap_or_else(|error| refuse(client, NOTARY, bytes, &error)),
+    let answer = match notary::ask(&home, client, &cwd, bytes) {
+        Asked::Told(answer) => answer,
         // It may have decided: another decision beside it would be a second row of one call.
         Asked::Broken(error) => return refuse(client, NOTARY, bytes, &error),
-        Asked::NotThere(_) => {}
-    }
-    let answer = hook::answer(bytes, client, &home, &cwd);
+        Asked::NotThere(_) => hook::answer(bytes, client, &home, &cwd),
+    };
     answer.notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "{}", visible::line(note))));
     client.render(&answer)
 }

@@ -46,8 +46,7 @@ fn show(one: &Shown, explain: bool) {
         output::line(format!("{name:<8} {}{how}", output::plain(value)));
     };
     part("model", "model", parts.model.as_deref().unwrap_or("unknown"));
-    let observed = one.document.standing.get("environment.container") == Some(&Standing::Observed);
-    let seen = Seen { environment: parts.environment.clone(), container_observed: observed };
+    let seen = Seen::recorded(&parts.environment, &one.document.standing);
     for (at, (name, known)) in seen.names().into_iter().enumerate() {
         let how = if known == Standing::Observed { "observed" } else { "reported" };
         let how = if explain { format!("  {}", output::dim(how)) } else { String::new() };

@@ -44,17 +44,7 @@ pub fn run(command: KeysCommand) -> Result<(), Failure> {
             Ok(())
         }
         KeysCommand::Approval => {
-            // Older than the newest session of all: whoever began before that is none of its processes.
-            let store = session_lookup::store(&home)?;
-            let newest = store.sessions().map_err(Failure::could_not)?.into_iter().next();
-            let about = match newest {
-                Some(id) => session_lookup::session_start(&store, &id)?,
-                None => human_check::SessionStart {
-                    began: Timestamp::now(),
-                    namespace: writ_engine::session::namespace(),
-                    clients: Vec::new(),
-                },
-            };
+            let about = session_lookup::every_start(&session_lookup::store(&home)?)?;
             human_check::set_passphrase(&about, &home)
         }
         KeysCommand::List(args) => list(&home, &trust, &args),

@@ -1,16 +1,15 @@
 //! `writ mcp pins`: what servers' tools were when they were first seen, and a human's yes to what they are now.
 
-use writ_core::Timestamp;
 use writ_core::json;
 use writ_engine::governing::in_force;
 use writ_engine::mcp::pins::{Pin, Pins};
 use writ_engine::session::state::short;
 
-use super::session_lookup::{session_start, store};
+use super::session_lookup::{every_start, store};
 use crate::args::{Format, FormatArgs, McpPinsArgs, McpPinsCommand};
 use crate::environment;
 use crate::exit::Failure;
-use crate::human_check::{self, SessionStart};
+use crate::human_check;
 use crate::output;
 
 /// Lists them, or accepts what has changed.
@@ -62,14 +61,7 @@ fn show(name: &str, pin: &Pin) {
 fn accept(server: &str, tool: Option<&str>) -> Result<(), Failure> {
     let home = environment::home();
     let (store, repository) = (store(&home)?, in_force::repository(&environment::cwd()?));
-    // Older than the newest session of all: whoever began before that is none of its processes.
-    let newest = store.sessions().map_err(Failure::could_not)?.into_iter().next();
-    let about = match newest {
-        Some(id) => session_start(&store, &id)?,
-        None => {
-            SessionStart { began: Timestamp::now(), namespace: writ_engine::session::namespace(), clients: Vec::new() }
-        }
-    };
+    let about = every_start(&store)?;
     human_check::human("accept a server's tools", &about, &home)?;
     let accepted = Pins::accept(&store, repository, server, tool).map_err(Failure::could_not)?;
     for name in &accepted {

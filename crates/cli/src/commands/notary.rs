@@ -36,18 +36,23 @@ pub fn run(command: NotaryCommand) -> Result<(), Failure> {
 fn serve(home: Home, args: &NotaryRunArgs) -> Result<(), Failure> {
     human_check::not_agent("run the notary")?;
     let custody = Custody::parse(&args.custody).unwrap_or_default();
-    let socket = socket(&home)?;
     if let Some(of) = &args.of {
         return serve_other(home, args, of);
+    }
+    let socket = socket(&home)?;
+    if custody == Custody::ProcessMemory {
+        begin_closed()?;
     }
     let listener = args.http.map(listen).transpose()?;
     let notary = Arc::new(Notary::open(home, custody).map_err(Failure::could_not)?);
     if let Some(listener) = listener {
         let (address, token) = (listener.local_addr()?, notary.token().map_err(Failure::could_not)?);
         let answering = Arc::clone(&notary);
-        let answers = Box::new(move |client: &'static dyn Client, payload: &[u8]| answering.posted(client, payload));
+        let answers = Box::new(move |client: &'static dyn Client, payload: &[u8], process: Option<u32>| {
+            answering.posted(client, payload, process)
+        });
         thread::Builder::new().name("http".to_owned()).spawn(move || {
-            if let Err(error) = writ_service::notary::serve(listener, &token, answers) {
+            if let Err(error) = writ_service::notary::serve(listener, &token, geteuid().as_raw(), answers) {
                 output::note(format!("{} no more hooks over HTTP: {error}", output::bad("error:")));
             }
         })?;
@@ -57,17 +62,33 @@ fn serve(home: Home, args: &NotaryRunArgs) -> Result<(), Failure> {
     notary.serve().map_err(Failure::could_not)
 }
 
+/// Begins this program anew where its own user could look into it, so that nobody had a way in before it has a key.
+fn begin_closed() -> Result<(), Failure> {
+    // Root is kept from nothing.
+    if geteuid().is_root() || !writ_sandbox::is_open_to_others() {
+        return Ok(());
+    }
+    let program = std::env::current_exe()?;
+    if environment::is_copy(&program) {
+        return Err(Failure::could_not("the kernel lets others of this user look into this process"));
+    }
+    let error = writ_sandbox::begin_closed(&program);
+    Err(Failure::could_not(format!("cannot begin anew from memory (`sysctl vm.memfd_noexec`): {error}")))
+}
+
 /// Serves another user, as a user of its own.
 fn serve_other(home: Home, args: &NotaryRunArgs, of: &str) -> Result<(), Failure> {
     if !geteuid().is_root() {
         return Err(Failure::could_not("only root can make a notary that is another user: see `writ notary install`"));
     }
-    let (of, _) = account(of)?;
+    let (of, group) = account(of)?;
+    let groups = groups(of, group)?;
     let (uid, gid) = account(&args.user)?;
     let socket = args.socket.clone().unwrap_or_else(|| PathBuf::from(format!("/run/writ/{of}.sock")));
     let state = args.state.clone().unwrap_or_else(|| PathBuf::from(format!("/var/lib/writ/{of}")));
     let home = Home { state: Some(state), ..home };
-    let notary = Notary::open_for(home, &Other { uid, gid, of, socket: socket.clone() }).map_err(Failure::could_not)?;
+    let notary =
+        Notary::open_for(home, &Other { uid, gid, of, groups, socket: socket.clone() }).map_err(Failure::could_not)?;
     output::line(format!("notary answers user {of} at {} (custody: {})", socket.display(), Custody::OtherUser));
     Arc::new(notary).serve().map_err(Failure::could_not)
 }
@@ -82,6 +103,23 @@ fn account(user: &str) -> Result<(u32, u32), Failure> {
     });
     let number = || user.parse().ok().map(|number| (number, number));
     found.or_else(number).ok_or_else(|| Failure::could_not(format!("there is no user `{user}` in /etc/passwd")))
+}
+
+/// The groups of a user, by `/etc/group` alone.
+fn groups(uid: u32, own: u32) -> Result<Vec<u32>, Failure> {
+    let accounts = fs::read_to_string("/etc/passwd")?;
+    let name = accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
+    });
+    let lines = fs::read_to_string("/etc/group")?;
+    let member = |line: &str| {
+        let mut fields = line.split(':').skip(2);
+        let (id, members) = (fields.next()?.parse().ok()?, fields.next()?);
+        members.split(',').any(|member| Some(member) == name).then_some(id)
+    };
+    Ok(std::iter::once(own).chain(lines.lines().filter_map(member)).collect())
 }
 
 /// The unit of a notary for each user that it is started for.

@@ -9,14 +9,14 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use writ_core::{Digest, Timestamp, Verdict};
+use writ_core::{Digest, Verdict};
+use writ_engine::Home;
 use writ_engine::decide::approvals::{self, Presence, Word};
 use writ_engine::decide::call::DecidedRun;
 use writ_engine::run::learn::Learnt;
 use writ_engine::run::{Run, RunError, Wish, exchange};
 use writ_engine::session::state::short;
 use writ_engine::setup::watch;
-use writ_engine::{Home, session};
 
 use crate::args::RunArgs;
 use crate::environment;
@@ -142,7 +142,7 @@ fn decide(run: &Run<'_>, home: &Home) -> Result<DecidedRun, RunError> {
         return Ok(decided);
     }
     say(&decided.why);
-    let began = SessionStart { began: Timestamp::now(), namespace: session::namespace(), clients: Vec::new() };
+    let began = SessionStart::now();
     match human_check::human("let this run", &began, home) {
         Ok(presence) if approve(run, decided.action, presence, home) => run.decide(),
         Ok(_) | Err(_) => Ok(decided),

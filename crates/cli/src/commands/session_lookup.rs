@@ -2,6 +2,8 @@
 
 use writ_core::json::Value;
 use writ_core::{SessionId, Timestamp};
+use writ_engine::session::process;
+use writ_engine::session::rows::{SEEN, SESSION_END, event};
 use writ_engine::session::state::State;
 use writ_engine::verify::{self, VerifyError};
 use writ_engine::{Home, governing};
@@ -37,12 +39,61 @@ pub fn session(store: &Store, named: Option<&str>) -> Result<SessionId, Failure>
 
 /// What a human's word about a session is held against.
 pub fn session_start(store: &Store, id: &SessionId) -> Result<SessionStart, Failure> {
+    let mut about = began(store, id)?;
+    if process::running(&about.clients).is_empty() {
+        // Whoever posted its hooks may have done so for a client above it.
+        store.each_row(id, |row| about.crowded |= event(&row) == SEEN).map_err(Failure::could_not)?;
+    }
+    for other in may_run(store)? {
+        about.clients.extend(began(store, &other)?.clients);
+    }
+    Ok(about)
+}
+
+/// What a human's word about the whole machine is held against: a process of no session that may still run is to give it, so what shows a
+/// human has to be older than the oldest of them.
+pub fn every_start(store: &Store) -> Result<SessionStart, Failure> {
+    let mut about = SessionStart::now();
+    for id in may_run(store)? {
+        let one = began(store, &id)?;
+        about.crowded |= one.crowded;
+        if one.began < about.began {
+            (about.began, about.namespace) = (one.began, one.namespace);
+        }
+        about.clients.extend(one.clients);
+    }
+    Ok(about)
+}
+
+/// How long a session without an end may have processes that its client left, in milliseconds.
+const LEFT: i64 = 24 * 60 * 60 * 1000;
+
+/// The sessions that may still have processes: a client runs or none was seen, or there was no end and the last row is of today. None has
+/// outlived the machine's start.
+fn may_run(store: &Store) -> Result<Vec<SessionId>, Failure> {
+    let (now, started) = (Timestamp::now().millis(), process::machine_started().unwrap_or_default());
+    let mut out = Vec::new();
+    for id in store.sessions().map_err(Failure::could_not)? {
+        let Some(row) = store.last_row(&id).map_err(Failure::could_not)? else { continue };
+        let of_client = State::from_detail(&row.detail).is_none_or(|state| {
+            state.crowded || state.clients.is_empty() || !process::running(&state.clients).is_empty()
+        });
+        let left = event(&row) != SESSION_END && now.saturating_sub(row.timestamp.millis()) < LEFT;
+        if row.timestamp.millis() >= started && (of_client || left) {
+            out.push(id);
+        }
+    }
+    Ok(out)
+}
+
+fn began(store: &Store, id: &SessionId) -> Result<SessionStart, Failure> {
     let genesis = store.first_row(id).map_err(Failure::could_not)?;
     let began = genesis.as_ref().map_or_else(Timestamp::now, |row| row.timestamp);
     let namespace = genesis.as_ref().and_then(|row| row.detail.get("namespace")).and_then(Value::as_str);
     let last = store.last_row(id).map_err(Failure::could_not)?;
-    let clients = last.and_then(|row| State::from_detail(&row.detail)).map(|state| state.clients).unwrap_or_default();
-    Ok(SessionStart { began, namespace: namespace.map(str::to_owned), clients })
+    let state = last.and_then(|row| State::from_detail(&row.detail));
+    let (clients, crowded) = state.map(|state| (state.clients, state.crowded)).unwrap_or_default();
+    Ok(SessionStart { session: Some(id.clone()), began, namespace: namespace.map(str::to_owned), clients, crowded })
 }
 
 /// The code that goes with a record that cannot be verified.

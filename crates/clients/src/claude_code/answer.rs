@@ -38,7 +38,7 @@ pub fn to_json(answer: &Answer) -> String {
             out.reason = Some(bounded(reason));
         }
         Reply::Context { event, text } => {
-            let context = Context { hook_event_name: event, additional_context: bounded(text) };
+            let context = Context { hook_event_name: event.clone(), additional_context: bounded(text) };
             out.hook_specific_output = Some(Specific::Context(context));
         }
     }
@@ -87,7 +87,7 @@ struct Permission {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Context {
-    hook_event_name: &'static str,
+    hook_event_name: String,
     additional_context: String,
 }
 
@@ -118,7 +118,7 @@ mod tests {
             to_json(&Answer::refuse(None, "no").with_message("look")),
             r#"{"systemMessage":"look","decision":"block","reason":"no"}"#
         );
-        let context = Reply::Context { event: "SessionStart", text: "hi".to_owned() };
+        let context = Reply::Context { event: "SessionStart".to_owned(), text: "hi".to_owned() };
         assert_eq!(
             to_json(&Answer::from(context)),
             r#"{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"hi"}}"#

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{collections::BTreeMap, fs};
 
 use serde::{Deserialize, Serialize};
+use writ_clients::Client;
 use writ_clients::program::Needs;
 use writ_core::json::{self, Value};
 use writ_core::{Answer, Custody, Decision, Digest, SessionId, ToolCall, ToolKind};
@@ -21,6 +22,7 @@ use super::plan::{self, Ground, Said};
 use super::secrets::{self, Source};
 use super::trust::{self, TrustPlace};
 use super::{bare, client, copy, limits, network, strength};
+use crate::Home;
 use crate::governing;
 use crate::session::{Session, SessionError};
 
@@ -369,13 +371,18 @@ impl Prepared {
 
 /// The answer to a call that runs in a sandbox: the same, with a line that has Writ run the model's.
 pub fn answer(session: &Session<'_>, call: &ToolCall, id: &str, answer: Answer) -> Answer {
+    let input = session.client.and_then(|client| wrapped_input(client, call, (&session.id, id), session.home));
+    Answer { input, ..answer }
+}
+
+/// The input of a call, with a line that has Writ run the model's, by the session and the id of the call. `None` for what is no shell call.
+pub fn wrapped_input(client: &dyn Client, call: &ToolCall, of: (&SessionId, &str), home: &Home) -> Option<Value> {
     let (ToolKind::Shell { command }, Some(client), Some(program)) =
-        (&call.kind, session.client.and_then(|client| client.shell_calls()), session.home.program.as_deref())
+        (&call.kind, client.shell_calls(), home.program.as_deref())
     else {
-        return answer;
+        return None;
     };
-    let line = wrapped(program, session.id.as_str(), id, command);
-    Answer { input: Some(client.with_line(&call.input, &line)), ..answer }
+    Some(client.with_line(&call.input, &wrapped(program, of.0.as_str(), of.1, &command.to_string())))
 }
 
 /// The line that runs another in a sandbox. Where that ended well, the shell goes on in the folder it ended in: Writ writes its name

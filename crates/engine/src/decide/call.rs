@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use serde::Serialize;
 use writ_clients::shell_calls::ShellCalls;
@@ -85,7 +87,8 @@ fn record(
     whole: Option<&Whole<'_>>,
 ) -> Result<Recorded, SessionError> {
     let ToolUse { id, call } = used;
-    let (tool, cwd) = (mask_id(&call.tool), mask_id(&input.cwd));
+    let folder = resolved(&input.cwd);
+    let (tool, cwd) = (mask_id(&call.tool), mask_id(&folder));
     let digest = call.digest();
     let caller = Caller::of(input.agent.as_ref());
     if let Some(test) = test_due(session, call, caller, whole) {
@@ -152,7 +155,16 @@ fn record(
     draft.tool_name = Some(tool.into_owned());
     draft.denial_reason = denial(&decision);
     session.append(draft)?;
+    if decision.verdict == Verdict::Ask {
+        approvals::text::keep(&session.store.folder(&session.id), action, call);
+    }
     Ok(Recorded { decision, sandbox, action, policy })
+}
+
+/// The folder that a path leads to now: an approval is for what is there, not for a link that leads elsewhere later.
+fn resolved(cwd: &str) -> Cow<'_, str> {
+    let found = Path::new(cwd).is_absolute().then(|| fs::canonicalize(cwd).ok()).flatten();
+    found.and_then(|path| path.into_os_string().into_string().ok()).map_or(Cow::Borrowed(cwd), Cow::Owned)
 }
 
 /// What a self-test of the sandbox came to, where one is due before the call.

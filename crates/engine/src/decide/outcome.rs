@@ -47,7 +47,17 @@ pub fn and_custody(decision: Decision, wanted: Custody, kept: Custody) -> Decisi
         rule: CUSTODY.to_owned(),
         matched: Matched { subject: Subject::Policy, text: String::new(), span: None },
         message: format!("the policy wants the record's key in custody `{wanted}`, and here it is in `{kept}`"),
-        instead: format!("a human runs `writ notary run --custody {wanted}` (spec/notary.md)"),
+        instead: match wanted {
+            Custody::OtherUser => {
+                "root runs `writ notary install --for USER`, which says how (spec/notary.md)".to_owned()
+            }
+            Custody::Pkcs11 => {
+                "no key is kept so yet: only `other-user`, which is more, lets calls run (spec/notary.md)".to_owned()
+            }
+            Custody::File | Custody::ProcessMemory => {
+                format!("a human runs `writ notary run --custody {wanted}` (spec/notary.md)")
+            }
+        },
     });
     Decision::from_reasons(reasons)
 }

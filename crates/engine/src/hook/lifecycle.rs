@@ -11,15 +11,17 @@ use writ_policy::{Action, Enforce, Policy};
 
 use super::Prepared;
 use super::stops::{self, Checked};
+use crate::Asker;
 use crate::claims;
 use crate::confine::layers;
+use crate::decide::approvals::text;
 use crate::governing::layers::{Caller, LayerRef};
 use crate::governing::{Governing, unenforced};
 use crate::identity;
 use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
 use crate::session::process::{self, ClientProcess};
-use crate::session::rows::{IdentityRef, RESUMED, STARTED, Who};
+use crate::session::rows::{IdentityRef, RESUMED, SEEN, STARTED, Who};
 use crate::session::{Session, SessionError, seal, unhooked};
 use crate::setup::watch;
 use crate::turns::attest as turns;
@@ -106,6 +108,7 @@ pub fn record(
     // A run goes on until its own end.
     if matches!(event, EventKind::SessionEnd { .. }) && session.within.is_none() {
         layers::remove(session.store, &session.id);
+        text::forget_all(&session.store.folder(&session.id));
     }
     let started = name == STARTED;
     last_word(session, input, started, answer)
@@ -119,6 +122,27 @@ fn start<'a>(session: &mut Session<'_>, input: &'a Event, source: Option<&'a str
     let process = if session.within.is_none() { process::client(session.home.asker) } else { None };
     process.iter().for_each(|process| session.state.see_client(process.clone()));
     (if began { STARTED } else { RESUMED }, About::Start { source, transcript, process })
+}
+
+#[derive(Serialize)]
+struct Seen {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<ClientProcess>,
+}
+
+/// Notes the client of calls that are posted, for it posts none when it starts; or that it is not known.
+pub fn see(session: &mut Session<'_>) -> Result<(), SessionError> {
+    let posted = matches!(session.home.asker, Asker::Client(_) | Asker::Unknown);
+    if !posted || session.within.is_some() || session.state.crowded || !session.state.clients.is_empty() {
+        return Ok(());
+    }
+    let process = process::client(session.home.asker);
+    match &process {
+        Some(process) => session.state.see_client(process.clone()),
+        None => session.state.crowded = true,
+    }
+    let draft = session.event(SEEN, Seen { process });
+    session.append_unflushed(draft).map(drop)
 }
 
 /// What is said once the row is there.

@@ -168,26 +168,21 @@ fn failed(event: &EventKind, error: &SessionError) -> Answer {
     }
 }
 
+/// Whether an event's session is on record, or a policy governs where it happens, or should.
+pub fn is_governed(input: &Event, home: &Home) -> Result<bool, SessionError> {
+    let cwd = Path::new(&input.cwd);
+    let Ok(state) = home.state() else { return Ok(governing::find(cwd).is_some()) };
+    let store = Store::open(state.to_owned())?;
+    let known = store.exists(&input.session) || store.is_known(&input.session);
+    Ok(known || governing::find(cwd).is_some() || in_force::is_lost(&store, cwd))
+}
+
 fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -> Result<Answer, SessionError> {
     if matches!(input.kind, EventKind::Other(_)) {
         return Ok(Reply::Silent.into());
     }
     let id = &input.session;
-    let known = match home.state() {
-        Ok(state) => {
-            let store = Store::open(state.to_owned())?;
-            store.exists(id) || store.is_known(id)
-        }
-        Err(_) => false,
-    };
-    let cwd = Path::new(&input.cwd);
-    let lost = || {
-        home.state()
-            .ok()
-            .and_then(|state| Store::open(state.to_owned()).ok())
-            .is_some_and(|store| in_force::is_lost(&store, cwd))
-    };
-    if !known && governing::find(cwd).is_none() && !lost() {
+    if !is_governed(input, home)? {
         return Ok(ungoverned(input, home).unwrap_or_else(|error| {
             let mut answer = Answer::from(Reply::Silent);
             answer.notes.push(format!("writ: claims are not checked: {error}"));
@@ -200,6 +195,7 @@ fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
     (session.within, session.redefined) = (within.cloned(), redefined);
     session.take_custody()?;
+    lifecycle::see(&mut session)?;
     if matches!(input.kind, EventKind::PreToolUse(_)) {
         // A call is judged under it anyway; the notice then needs no look of its own.
         let _looked = session.policy().is_ok();

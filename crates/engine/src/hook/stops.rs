@@ -117,5 +117,5 @@ pub fn warn(session: &mut Session<'_>, input: &Event, event: &'static str) -> Re
     let draft = session.event(NEAR, Near { who: Who::of(input), limits: &limits });
     session.append(draft)?;
     let text = format!("writ: {}. Finish what matters most, and say what is left undone.", said.join(". "));
-    Ok(Answer::from(Reply::Context { event, text: text.clone() }).with_message(text))
+    Ok(Answer::from(Reply::Context { event: event.to_owned(), text: text.clone() }).with_message(text))
 }

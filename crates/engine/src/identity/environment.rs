@@ -1,19 +1,26 @@
 //! Where an agent runs: machine, user, container, pod.
 //!
 //! Reads what the kernel shows of the process that asks, and the files that container engines and Kubernetes put beside it. Each part has
-//! its standing: what the kernel tells is observed; what a file tells, which whoever is root there may write, is reported.
+//! its standing: what the kernel tells, and that process could not have made so, is observed; the rest, as what a file tells, is reported.
 //! Refuses to guess: a part that nothing tells is absent. Page: `spec/identity.md`.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Asker;
+use crate::procfs::Proc;
 
 /// Largest file that is read here.
 const MAX: u64 = 1 << 20;
+/// What a document puts before the names of an environment's members.
+pub const MEMBER: &str = "environment.";
+/// The right to mount, among a process's: `CAP_SYS_ADMIN`.
+const MOUNTS: u64 = 1 << 21;
 /// Hexadecimal digits of a container's id.
 const ID: usize = 64;
 /// What Kubernetes mounts into a pod's containers.
@@ -60,94 +67,116 @@ pub struct Environment {
 }
 
 /// An environment, and how each of its parts is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The parts.
     pub environment: Environment,
-    /// Whether the kernel tells the container's id.
-    pub container_observed: bool,
+    /// How those are known that are not reported, by member.
+    standing: BTreeMap<String, Standing>,
 }
 
 impl Seen {
-    /// The members that are known, each with its standing.
-    pub fn members(&self) -> Vec<(&'static str, Standing)> {
-        let Environment { host, uid, user, container, image, image_digest, pod, pod_uid } = &self.environment;
-        [
-            ("host", host.is_some(), Standing::Observed),
-            ("uid", uid.is_some(), Standing::Observed),
-            ("user", user.is_some(), Standing::Observed),
-            ("container", container.is_some(), self.container_standing()),
-            ("image", image.is_some(), Standing::Reported),
-            ("imageDigest", image_digest.is_some(), Standing::Reported),
-            ("pod", pod.is_some(), Standing::Reported),
-            ("podUid", pod_uid.is_some(), Standing::Observed),
-        ]
-        .into_iter()
-        .filter_map(|(name, is_known, standing)| is_known.then_some((name, standing)))
-        .collect()
+    /// An environment as a document tells of it, with the standing of its members: `environment.host`.
+    pub fn recorded(environment: &Environment, standing: &BTreeMap<String, Standing>) -> Self {
+        let member = |(name, known): (&String, &Standing)| Some((name.strip_prefix(MEMBER)?.to_owned(), *known));
+        Self { environment: environment.clone(), standing: standing.iter().filter_map(member).collect() }
     }
 
-    const fn container_standing(&self) -> Standing {
-        if self.container_observed { Standing::Observed } else { Standing::Reported }
+    /// The members that are known, each with its standing.
+    pub fn members(&self) -> Vec<(&'static str, Standing)> {
+        self.parts().into_iter().filter_map(|(member, _, value)| value.map(|_| (member, self.known(member)))).collect()
     }
 
     /// What a policy's patterns are held against, and how each is known.
     pub fn names(&self) -> Vec<(String, Standing)> {
-        let Environment { host, uid, user, container, image, image_digest, pod, pod_uid } = &self.environment;
-        let named = |kind: &str, value: &Option<String>, standing| {
-            value.as_ref().map(|value| (format!("{kind}:{value}"), standing))
+        let named = |(member, kind, value): (&str, &str, Option<String>)| {
+            value.map(|value| (format!("{kind}:{value}"), self.known(member)))
         };
+        self.parts().into_iter().filter_map(named).collect()
+    }
+
+    fn known(&self, member: &str) -> Standing {
+        self.standing.get(member).copied().unwrap_or(Standing::Reported)
+    }
+
+    /// Each member, what patterns call it, and its value.
+    fn parts(&self) -> [(&'static str, &'static str, Option<String>); 8] {
+        let Environment { host, uid, user, container, image, image_digest, pod, pod_uid } = self.environment.clone();
         [
-            named("host", host, Standing::Observed),
-            uid.map(|uid| (format!("uid:{uid}"), Standing::Observed)),
-            named("user", user, Standing::Observed),
-            named("container", container, self.container_standing()),
-            named("container", image, Standing::Reported),
-            named("image", image_digest, Standing::Reported),
-            named("pod", pod, Standing::Reported),
-            named("pod-uid", pod_uid, Standing::Observed),
+            ("host", "host", host),
+            ("uid", "uid", uid.map(|uid| uid.to_string())),
+            ("user", "user", user),
+            ("container", "container", container),
+            ("image", "container", image),
+            ("imageDigest", "image", image_digest),
+            ("pod", "pod", pod),
+            ("podUid", "pod-uid", pod_uid),
         ]
-        .into_iter()
-        .flatten()
-        .collect()
     }
 }
 
-/// What the environment of a process is. `root` is the file system's.
-pub fn see(root: &Path, asker: Asker) -> Seen {
-    let read = |path: &str| text(&root.join(path));
-    let of_process = |name: &str| match asker {
-        Asker::This => read(&format!("proc/self/{name}")),
-        Asker::Process(id) => read(&format!("proc/{id}/{name}")),
-        Asker::Unknown => None,
+/// What the environment of a process is.
+pub fn see(asker: Asker) -> Seen {
+    let proc = asker.id().and_then(|id| Some((id, Proc::open().ok()?)));
+    let of_process = |name: &str| {
+        let (id, proc) = proc.as_ref()?;
+        proc.text(format!("{id}/{name}")).ok()
     };
+    // In a user namespace of its own whoever asks is root, names the machine and mounts what it likes.
+    let genuine = proc.as_ref().is_some_and(|(id, proc)| proc.is_in_first_users(*id));
+    look(Path::new("/"), &of_process, genuine)
+}
+
+/// The same below a root, with a process's own files; `genuine` where what the kernel tells of it is not of its own making.
+fn look(root: &Path, of_process: &dyn Fn(&str) -> Option<String>, genuine: bool) -> Seen {
+    let read = |path: &str| text(&root.join(path));
     let host = read("proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-    let uid = of_process("status").and_then(|status| {
-        let line = status.lines().find_map(|line| line.strip_prefix("Uid:").map(str::to_owned))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    });
+    let status = of_process("status").unwrap_or_default();
+    let after = |name: &str| status.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
+    let uid: Option<u32> = after("Uid:").and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
     let user = uid.and_then(|uid| account(&read("etc/passwd")?, uid));
     let mounts = of_process("mountinfo").unwrap_or_default();
-    let kernel = container_of(&mounts).or_else(|| of_process("cgroup").and_then(|groups| id_in(&groups)));
+    // Who may mount could have mounted that.
+    let rights = after("CapEff:").and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
+    let mounted = standing(genuine && rights.is_none_or(|rights| rights & MOUNTS == 0));
+    let by_group = || {
+        let groups = of_process("cgroup")?;
+        Some((id_in(&groups)?, standing(genuine && uid.is_some_and(|uid| !is_own_group(root, &groups, uid)))))
+    };
+    let kernel = container_of(&mounts).map(|id| (id, mounted)).or_else(by_group);
     let engine = read("run/.containerenv").unwrap_or_default();
     let said = |name: &str| {
         let line = engine.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))?;
         Some(line.trim().trim_matches('"').to_owned()).filter(|value| !value.is_empty())
     };
-    let container_observed = kernel.is_some();
+    let (container, container_standing) = kernel.map_or((None, Standing::Reported), |(id, known)| (Some(id), known));
     let space = read(NAMESPACE).map(|space| space.trim().to_owned()).filter(|space| !space.is_empty());
     let pod = space.and_then(|space| Some(format!("{space}/{}", host.as_deref()?)));
     let environment = Environment {
         uid,
         user,
-        container: kernel.or_else(|| said("id")),
+        container: container.or_else(|| said("id")),
         image: said("image"),
         image_digest: said("imageid").map(|id| if id.starts_with("sha256:") { id } else { format!("sha256:{id}") }),
         pod,
         pod_uid: pod_of(&mounts),
         host,
     };
-    Seen { environment, container_observed }
+    let kernel = standing(genuine);
+    let known =
+        [("host", kernel), ("uid", kernel), ("user", kernel), ("container", container_standing), ("podUid", mounted)];
+    Seen { environment, standing: known.into_iter().map(|(member, known)| (member.to_owned(), known)).collect() }
+}
+
+const fn standing(observed: bool) -> Standing {
+    if observed { Standing::Observed } else { Standing::Reported }
+}
+
+/// Whether a user could have made and named the control group that it is in. Root can make any.
+fn is_own_group(root: &Path, groups: &str, uid: u32) -> bool {
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"));
+    let found = path.and_then(|path| fs::symlink_metadata(root.join("sys/fs/cgroup").join(path)).ok());
+    uid == 0 || found.is_none_or(|found| found.uid() == uid)
 }
 
 /// A small file's text. The kernel's files have no size, so that what is read has the bound.
@@ -206,12 +235,13 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        see(root.path(), Asker::This)
+        let of_process = |name: &str| text(&root.path().join("proc/self").join(name));
+        look(root.path(), &of_process, true)
     }
 
     #[test]
     fn a_machine_tells_its_name_and_user() {
-        let here = see(Path::new("/"), Asker::This);
+        let here = see(Asker::This);
         assert!(here.environment.host.is_some() && here.environment.uid.is_some());
         let seen = lab(&[
             ("proc/sys/kernel/hostname", "build-7\n"),
@@ -230,15 +260,40 @@ mod tests {
         assert_eq!(seen.names(), [(format!("container:{CONTAINER}"), Standing::Observed)]);
         let elsewhere = line.replace(" /etc/hostname ", " /work ");
         assert!(lab(&[("proc/self/mountinfo", &elsewhere)]).names().is_empty(), "a path of the agent's own making");
-        let cgroup = format!("0::/system.slice/docker-{CONTAINER}.scope\n");
-        assert!(lab(&[("proc/self/cgroup", &cgroup)]).container_observed);
+        // Who may mount could have mounted it.
+        let seen = lab(&[("proc/self/mountinfo", &line), ("proc/self/status", "CapEff:\t0000000000200000\n")]);
+        assert_eq!(seen.names(), [(format!("container:{CONTAINER}"), Standing::Reported)]);
+        let group = format!("system.slice/docker-{CONTAINER}.scope");
+        let (cgroup, made) = (format!("0::/{group}\n"), format!("sys/fs/cgroup/{group}/cgroup.type"));
+        let own = rustix::process::geteuid().as_raw();
+        for (uid, known) in [(own.max(1) + 1, Standing::Observed), (own, Standing::Reported), (0, Standing::Reported)] {
+            let status = format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n");
+            let files = [("proc/self/cgroup", cgroup.as_str()), ("proc/self/status", &status), (&made, "domain\n")];
+            let container = lab(&files).members().into_iter().find(|(name, _)| *name == "container");
+            assert_eq!(container, Some(("container", known)), "{uid}");
+        }
         let told =
             format!("engine=\"podman\"\nid=\"{CONTAINER}\"\nimage=\"ghcr.io/org/agent:1\"\nimageid=\"{CONTAINER}\"\n");
         let seen = lab(&[("run/.containerenv", &told)]);
-        assert!(!seen.container_observed);
         assert!(seen.names().iter().all(|(_, standing)| *standing == Standing::Reported), "{seen:?}");
         assert!(seen.names().contains(&("container:ghcr.io/org/agent:1".to_owned(), Standing::Reported)));
         assert!(seen.names().contains(&(format!("image:sha256:{CONTAINER}"), Standing::Reported)));
+    }
+
+    #[test]
+    fn in_a_user_namespace_of_its_own_everything_is_reported() {
+        let files = [("proc/sys/kernel/hostname", "build-7\n"), ("proc/self/status", "Uid:\t0\t0\t0\t0\n")];
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            fs::create_dir_all(root.path().join(path).parent().unwrap()).unwrap();
+            fs::write(root.path().join(path), text).unwrap();
+        }
+        let of_process = |name: &str| text(&root.path().join("proc/self").join(name));
+        let seen = look(root.path(), &of_process, false);
+        assert_eq!(
+            seen.names(),
+            [("host:build-7".to_owned(), Standing::Reported), ("uid:0".to_owned(), Standing::Reported)]
+        );
     }
 
     #[test]

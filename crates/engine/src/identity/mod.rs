@@ -9,7 +9,6 @@ mod model;
 pub mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use writ_core::json::{self, Value};
@@ -20,7 +19,7 @@ use crate::governing::in_force::InForce;
 use crate::governing::layers::Caller;
 use crate::session::rows::IdentityRef;
 use crate::session::{Session, SessionError};
-use environment::{Environment, Seen, Standing};
+use environment::{Environment, MEMBER, Seen, Standing};
 
 /// The tools that clients have, by their canonical names.
 const TOOLS: [&str; 8] = ["Bash", "Edit", "Read", "Search", "Task", "WebFetch", "WebSearch", "Write"];
@@ -106,7 +105,7 @@ pub fn of_call(session: &mut Session<'_>, input: &Event) -> Result<(), SessionEr
     if !asks {
         return Ok(());
     }
-    let seen = environment::see(Path::new("/"), session.home.asker);
+    let seen = environment::see(session.home.asker);
     session.named = identify(session, input, &seen)?;
     let named = session.named.and_then(|named| read(session, named.document));
     let of = |wanted| {
@@ -120,7 +119,7 @@ pub fn of_call(session: &mut Session<'_>, input: &Event) -> Result<(), SessionEr
 
 /// Who the agent of an event is, kept, as the event's row is to name it; `None` where no policy is in force.
 pub fn of_event(session: &Session<'_>, input: &Event) -> Result<Option<IdentityRef>, SessionError> {
-    identify(session, input, &environment::see(Path::new("/"), session.home.asker))
+    identify(session, input, &environment::see(session.home.asker))
 }
 
 fn read(session: &Session<'_>, document: Digest) -> Option<Document> {
@@ -164,7 +163,7 @@ fn document(
         standing.insert("model".to_owned(), Standing::Reported);
     }
     for (name, known) in seen.members() {
-        standing.insert(format!("environment.{name}"), known);
+        standing.insert(format!("{MEMBER}{name}"), known);
     }
     for name in ["tools", "policyDigest", "parentIdentity"] {
         standing.insert(name.to_owned(), Standing::Observed);

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use rustix::net::UCred;
 use serde::{Deserialize, Serialize};
+use writ_clients::Client;
 use writ_core::json;
-use writ_core::{Custody, Digest};
+use writ_core::{Answer, Custody, Digest};
 
-use super::Surroundings;
-use super::door;
 use super::tokens::{self, Request};
+use super::{Surroundings, confirm, door};
 use crate::Home;
-use crate::hook::wire::{Told, field, put};
+use crate::hook::wire::{MAX_BYTES, field, put};
 
 /// What every question begins with; a notary of another form of question does not answer.
-pub const MARK: &[u8; 14] = b"writ-notary-1\n";
+pub const MARK: &[u8; 14] = b"writ-notary-2\n";
 /// Asks for an answer to a hook call.
 pub const HOOK: u8 = b'h';
 /// Asks how the notary stands.
@@ -31,6 +31,8 @@ pub const ANSWERED: u8 = b'a';
 pub const NOT_HERE: u8 = b'n';
 /// How long a hook waits; its client waits longer.
 const PATIENCE: Duration = Duration::from_secs(23);
+/// How long at a prompt: it decides by itself where no answer comes, for a prompt is not let pass unjudged.
+const AT_A_PROMPT: Duration = Duration::from_secs(8);
 /// Longest request about tokens, and longest answer.
 pub const MAX_TOKEN: u32 = 256 << 10;
 /// Longest status, and longest reason.
@@ -39,8 +41,8 @@ const MAX_STATUS: u32 = 64 << 10;
 /// What came of asking.
 #[derive(Debug)]
 pub enum Asked {
-    /// The notary answered.
-    Told(Told),
+    /// The notary answered, and the record bears it out.
+    Told(Answer),
     /// There is none for this hook, and why: it decides by itself.
     NotThere(String),
     /// It may have decided, and its answer did not come.
@@ -48,9 +50,9 @@ pub enum Asked {
 }
 
 /// Asks the notary of a state folder for the answer to one hook call.
-pub fn ask(home: &Home, client: &str, cwd: &Path, payload: &[u8]) -> Asked {
-    let mut stream = match reach(home) {
-        Ok((stream, _)) => stream,
+pub fn ask(home: &Home, client: &dyn Client, cwd: &Path, payload: &[u8]) -> Asked {
+    let (mut stream, of_other) = match reach(home) {
+        Ok((stream, _, of_other)) => (stream, of_other),
         Err(error) => return Asked::NotThere(error.to_string()),
     };
     let mut bytes = [MARK.as_slice(), &[HOOK]].concat();
@@ -58,23 +60,39 @@ pub fn ask(home: &Home, client: &str, cwd: &Path, payload: &[u8]) -> Asked {
         return Asked::NotThere("a path in its environment is no text".to_owned());
     };
     let surroundings = json::to_canonical(&surroundings);
-    let fields = [client.as_bytes(), surroundings.as_bytes(), payload];
+    let fields = [client.name().as_bytes(), surroundings.as_bytes(), payload];
     if let Err(error) = fields.into_iter().try_for_each(|field| put(&mut bytes, field)) {
         return Asked::NotThere(error.to_string());
     }
-    match exchange(&mut stream, &bytes) {
-        Ok(true) => Told::read(&mut stream).map_or_else(Asked::Broken, Asked::Told),
-        Ok(false) => Asked::NotThere(reason(&mut stream)),
+    let prompt = confirm::is_prompt(payload, client);
+    let patience = if prompt { AT_A_PROMPT } else { PATIENCE };
+    let told = match exchange(&mut stream, &bytes, patience) {
+        Ok(true) => answer(&mut stream),
+        Ok(false) => return Asked::NotThere(reason(&mut stream)),
+        Err(error) => Err(error),
+    };
+    match told {
+        Ok(answer) if of_other => Asked::Told(answer),
+        Ok(answer) => confirm::confirm(answer, payload, client, home).map_or_else(
+            |error| Asked::Broken(io::Error::other(format!("what it answered does not count: {error}"))),
+            Asked::Told,
+        ),
+        Err(error) if prompt => Asked::NotThere(error.to_string()),
         Err(error) => Asked::Broken(error),
     }
 }
 
-/// Reaches the notary of another user, where there is one for this user, else that of the state folder.
-fn reach(home: &Home) -> io::Result<(UnixStream, UCred)> {
-    if let Some(reached) = home.notary.as_deref().and_then(|path| door::connect_other(path).ok()) {
-        return Ok(reached);
+fn answer(stream: &mut UnixStream) -> io::Result<Answer> {
+    json::from_slice(&field(stream, MAX_BYTES)?).map_err(io::Error::other)
+}
+
+/// Reaches the notary of another user, where there is one for this user, else that of the state folder; and which it is.
+fn reach(home: &Home) -> io::Result<(UnixStream, UCred, bool)> {
+    if let Some((stream, peer)) = home.notary.as_deref().and_then(|path| door::connect_other(path).ok()) {
+        return Ok((stream, peer, true));
     }
-    door::connect(&door::socket(home.state().map_err(io::Error::other)?))
+    let (stream, peer) = door::connect(&door::socket(home.state().map_err(io::Error::other)?))?;
+    Ok((stream, peer, false))
 }
 
 /// How a notary stands.
@@ -99,8 +117,8 @@ pub struct Status {
 
 /// Asks a notary how it stands.
 pub fn status(home: &Home) -> io::Result<Status> {
-    let (mut stream, peer) = reach(home)?;
-    if !exchange(&mut stream, &[MARK.as_slice(), &[STATUS]].concat())? {
+    let (mut stream, peer, _) = reach(home)?;
+    if !exchange(&mut stream, &[MARK.as_slice(), &[STATUS]].concat(), PATIENCE)? {
         return Err(io::Error::new(ErrorKind::PermissionDenied, reason(&mut stream)));
     }
     let text = field(&mut stream, MAX_STATUS)?;
@@ -110,19 +128,19 @@ pub fn status(home: &Home) -> io::Result<Status> {
 
 /// Asks a notary about tokens.
 pub fn token(home: &Home, request: &Request) -> io::Result<tokens::Told> {
-    let (mut stream, _) = reach(home)?;
+    let (mut stream, ..) = reach(home)?;
     let mut bytes = [MARK.as_slice(), &[TOKEN]].concat();
     put(&mut bytes, json::to_canonical(request).as_bytes())?;
-    if !exchange(&mut stream, &bytes)? {
+    if !exchange(&mut stream, &bytes, PATIENCE)? {
         return Err(io::Error::new(ErrorKind::PermissionDenied, reason(&mut stream)));
     }
     json::from_slice(&field(&mut stream, MAX_TOKEN)?).map_err(io::Error::other)
 }
 
 /// Puts a whole question and says whether it is answered.
-fn exchange(stream: &mut UnixStream, bytes: &[u8]) -> io::Result<bool> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn exchange(stream: &mut UnixStream, bytes: &[u8], patience: Duration) -> io::Result<bool> {
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     // Whoever does not answer here may say so, and go, before it has read everything: what it said counts then.
     let written = stream.write_all(bytes);
     let mut first = [0];

@@ -16,6 +16,8 @@ use rustix::net::UCred;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
+use crate::Asker;
+
 /// The socket's name in the state folder.
 pub const SOCKET: &str = "notary.sock";
 /// The lock of the one notary of a state folder.
@@ -104,6 +106,12 @@ pub fn stranger(stream: &UnixStream, of: Option<u32>) -> Option<String> {
     };
     let other = ["mnt", "pid", "user"].into_iter().find(|space| same(space) != Some(true))?;
     Some(format!("it is in another `{other}` namespace than the notary"))
+}
+
+/// The process at the other end, as it was when it connected.
+pub fn asker(stream: &UnixStream) -> io::Result<Asker> {
+    let process = socket_peercred(stream)?.pid.as_raw_nonzero().get();
+    Ok(u32::try_from(process).map_or(Asker::Unknown, Asker::Process))
 }
 
 /// Uses a socket's address. One that is too long is reached through its folder.

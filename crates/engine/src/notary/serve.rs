@@ -8,29 +8,31 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use rustix::fs::{Gid, Uid, chown};
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::set_name;
 use writ_clients::Client;
 use writ_core::json;
-use writ_core::{Custody, Timestamp};
+use writ_core::regular_file::{self, Reader};
+use writ_core::{Answer, Custody, Reply, Timestamp};
 use writ_evidence::keys;
 use writ_store::{Store, StoreError};
 
 use super::ask::{self, ANSWERED, HOOK, MARK, NOT_HERE, STATUS, Status};
 use super::tokens::Tokens;
 use super::{Surroundings, door};
-use crate::hook::wire::{MAX_BYTES, Told, field, put};
+use crate::hook::wire::{MAX_BYTES, field, put};
 use crate::keeper::{Keeper, KeeperError};
+use crate::procfs::Proc;
 use crate::{Asker, Home, NoStateDir, hook};
 
-/// Calls that are answered at a time; the others wait in the socket's queue, in their order.
-const WORKERS: usize = 32;
-/// How long whoever asks may take to say what.
+/// Most connections at a time; one more is closed, and its hook denies.
+const CONNECTIONS: usize = 512;
+/// How long whoever asks may take to say what, in all, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The file that holds the token of hooks over HTTP.
 pub const TOKEN: &str = "notary.token";
@@ -67,6 +69,9 @@ pub enum NotaryError {
         /// Whose hooks ask.
         of: u32,
     },
+    /// Another process could read the key.
+    #[error("another process traces this one: a key here would be known to it")]
+    Traced,
     /// Nothing keeps a key so.
     #[error("there is no notary in custody `{custody}` yet")]
     Custody {
@@ -96,6 +101,8 @@ pub struct Other {
     pub gid: u32,
     /// The user whose hooks ask.
     pub of: u32,
+    /// That user's groups.
+    pub groups: Vec<u32>,
     /// Where they ask.
     pub socket: PathBuf,
 }
@@ -109,9 +116,19 @@ fn take(home: &Home) -> Result<(PathBuf, File), NotaryError> {
     }
 }
 
-/// Closes the process to others of the same user.
+/// Closes the process to others of the same user, and makes room for all connections.
 fn close() -> Result<(), NotaryError> {
     writ_sandbox::close_to_others().map_err(io("close the process to others"))?;
+    // Begun from a copy in memory, it is listed under that one's name. A name is for people alone.
+    set_name(c"writ").unwrap_or_default();
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files).map_err(|error| io("have files open")(error.into()))?;
+    let status = Proc::open().and_then(|proc| proc.text(format!("{}/status", std::process::id())));
+    let status = status.map_err(io("see whether it is traced"))?;
+    if status.lines().find_map(|line| line.strip_prefix("TracerPid:")).is_none_or(|tracer| tracer.trim() != "0") {
+        return Err(NotaryError::Traced);
+    }
     let no_core = Rlimit { current: Some(0), maximum: Some(0) };
     setrlimit(Resource::Core, no_core).map_err(|error| io("forbid core files")(error.into()))
 }
@@ -167,6 +184,8 @@ impl Notary {
         let listener = door::bind_for(&other.socket, other.of).map_err(io("listen"))?;
         writ_sandbox::become_reader(other.uid, other.gid).map_err(io("become the notary's user"))?;
         close()?;
+        // It may read every file, and is to read none but what its user may.
+        regular_file::read_only_for(Reader { uid: other.of, groups: other.groups.clone(), own: state.clone() });
         let key = Store::open(state.clone())?.ledger_key()?;
         home.keeper = Some(Arc::new(Keeper::of_other_user(key)));
         let (since, answered, socket) = (Timestamp::now(), AtomicU64::new(0), other.socket.clone());
@@ -188,58 +207,69 @@ impl Notary {
         Ok(token)
     }
 
-    /// Answers a hook that did not say where it runs: with what the notary's own environment says.
-    pub fn posted(&self, client: &'static dyn Client, payload: &[u8]) -> String {
-        let home = Home { asker: Asker::Unknown, ..self.home.clone() };
-        let answer = hook::answer(payload, client, &home, Path::new("/"));
+    /// Answers a hook that did not say where it runs: with what the notary's own environment says. `process` is the one that posted it, where that is known.
+    pub fn posted(&self, client: &'static dyn Client, payload: &[u8], process: Option<u32>) -> String {
+        let home = Home { asker: process.map_or(Asker::Unknown, Asker::Client), ..self.home.clone() };
         self.answered.fetch_add(1, Ordering::Relaxed);
-        client.render(&answer)
+        if let Err(error) = client.parse(payload) {
+            // Where it happens is not known either, so that nothing shows that no policy governs there.
+            let answer = hook::answer(payload, client, &home, Path::new("/"));
+            let silent = answer.reply == Reply::Silent;
+            let why = format!("writ denies what it cannot read: {error}");
+            let answer = if silent { Answer::refuse(client.hints(payload).event.as_deref(), &why) } else { answer };
+            return client.render(&answer);
+        }
+        client.render(&hook::answer(payload, client, &home, Path::new("/")))
     }
 
-    /// Answers until the process ends.
+    /// Answers until the process ends: each connection in a thread of its own, so that a slow one keeps nobody waiting.
     pub fn serve(self: Arc<Self>) -> Result<(), NotaryError> {
-        let start = |number: usize| {
-            let notary = Arc::clone(&self);
-            let work = move || notary.work();
-            thread::Builder::new().name(format!("notary-{number}")).spawn(work).map_err(io("start a thread"))
-        };
-        let workers = (0..WORKERS).map(start).collect::<Result<Vec<_>, _>>()?;
-        workers.into_iter().for_each(|worker| drop(worker.join()));
-        Ok(())
-    }
-
-    fn work(&self) {
+        let open = Arc::new(AtomicUsize::new(0));
         loop {
-            match self.listener.accept() {
-                // Whoever asked and is gone wants no answer.
-                Ok((stream, _)) => drop(self.answer(stream)),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => thread::sleep(Duration::from_millis(10)),
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => {
+                    thread::sleep(Duration::from_millis(10));
+                    continue;
+                }
+            };
+            if open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
+                open.fetch_sub(1, Ordering::Relaxed);
+                continue;
             }
+            let (notary, open) = (Arc::clone(&self), Arc::clone(&open));
+            let work = move || {
+                // Whoever asked and is gone wants no answer.
+                drop(notary.answer(stream));
+                open.fetch_sub(1, Ordering::Relaxed);
+            };
+            thread::Builder::new().name("notary".to_owned()).spawn(work).map_err(io("start a thread"))?;
         }
     }
 
-    fn answer(&self, mut stream: UnixStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
+    fn answer(&self, stream: UnixStream) -> io::Result<()> {
         stream.set_write_timeout(Some(PATIENCE))?;
-        if let Some(why) = door::stranger(&stream, self.of) {
-            return not_here(&mut stream, &why);
+        let mut stream = Question { stream, until: Instant::now() + PATIENCE };
+        if let Some(why) = door::stranger(&stream.stream, self.of) {
+            return not_here(&mut stream.stream, &why);
         }
         let mut begin = [0; MARK.len() + 1];
         stream.read_exact(&mut begin)?;
         let Some((kind, mark)) = begin.split_last() else { return Ok(()) };
         match (mark == MARK, *kind) {
             (true, HOOK) => self.hook(&mut stream),
-            (true, STATUS) => self.status(&mut stream),
+            (true, STATUS) => self.status(&mut stream.stream),
             (true, ask::TOKEN) => self.token_asked(&mut stream),
-            (true | false, _) => not_here(&mut stream, "the notary is of another version"),
+            (true | false, _) => not_here(&mut stream.stream, "the notary is of another version"),
         }
     }
 
-    fn hook(&self, stream: &mut UnixStream) -> io::Result<()> {
-        let client = String::from_utf8(field(stream, MAX_NAME)?).map_err(io::Error::other)?;
-        let surroundings = field(stream, MAX_SURROUNDINGS)?;
-        let payload = field(stream, MAX_BYTES)?;
+    fn hook(&self, question: &mut Question) -> io::Result<()> {
+        let client = String::from_utf8(field(question, MAX_NAME)?).map_err(io::Error::other)?;
+        let surroundings = field(question, MAX_SURROUNDINGS)?;
+        let payload = field(question, MAX_BYTES)?;
+        let stream = &mut question.stream;
         let Some(client) = writ_clients::named(&client) else {
             return not_here(stream, "the notary does not know this client");
         };
@@ -248,21 +278,20 @@ impl Notary {
             Err(error) => return not_here(stream, &format!("surroundings cannot be read: {error}")),
         };
         let cwd = surroundings.cwd.clone();
-        let asker = socket_peercred(&*stream)?.pid.as_raw_nonzero().get();
-        let asker = u32::try_from(asker).map_or(Asker::Unknown, Asker::Process);
+        let asker = door::asker(stream)?;
         let home = Home { asker, ..surroundings.home(&self.home) };
         let answer = hook::answer(&payload, client, &home, &cwd);
-        let told = Told { text: client.render(&answer).into_bytes(), notes: answer.notes.join("\n").into_bytes() };
         let mut bytes = vec![ANSWERED];
-        told.put(&mut bytes)?;
+        put(&mut bytes, json::to_canonical(&answer).as_bytes())?;
         self.answered.fetch_add(1, Ordering::Relaxed);
         stream.write_all(&bytes)
     }
 
-    fn token_asked(&self, stream: &mut UnixStream) -> io::Result<()> {
-        let request = field(stream, ask::MAX_TOKEN)?;
+    fn token_asked(&self, question: &mut Question) -> io::Result<()> {
+        let request = field(question, ask::MAX_TOKEN)?;
+        let stream = &mut question.stream;
         let told = match json::from_slice(&request) {
-            Ok(request) => self.tokens.answer(request, &self.home),
+            Ok(request) => self.tokens.answer(request, &self.home, door::asker(stream)?),
             Err(error) => return not_here(stream, &format!("what is asked about tokens cannot be read: {error}")),
         };
         let mut bytes = vec![ANSWERED];
@@ -290,6 +319,23 @@ impl Drop for Notary {
     fn drop(&mut self) {
         // A name that nobody answers is as good as none.
         fs::remove_file(&self.socket).unwrap_or_default();
+    }
+}
+
+/// A question that is being put. All of it has to be there in time, however it is cut into pieces.
+struct Question {
+    stream: UnixStream,
+    until: Instant,
+}
+
+impl Read for Question {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(bytes)
     }
 }
 

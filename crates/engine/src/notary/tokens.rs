@@ -6,21 +6,25 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use writ_core::json::Value;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::jwt::{self, Claims, ISSUER, TokenError, TokenKey};
 use writ_evidence::keys::KeyError;
-use writ_policy::Measure;
+use writ_evidence::row::{Row, RowDecision};
+use writ_policy::{Measure, Policy};
 use writ_store::{Store, StoreError};
 
-use crate::Home;
 use crate::governing::layers::Caller;
 use crate::home::NoStateDir;
 use crate::identity::TRUST_DOMAIN;
-use crate::identity::shown::{ShownError, shown};
-use crate::session::{Session, SessionError};
+use crate::identity::shown::{Shown, ShownError, shown};
+use crate::session::rows::{RESUMED, SESSION_END, STARTED, event};
+use crate::session::{Session, SessionError, millis_between, process};
+use crate::{Asker, Home};
 
 /// How long a token lasts where no limit of wall time is shorter, in seconds.
 const LIFE: i64 = 3600;
@@ -97,6 +101,15 @@ pub enum TokensError {
     /// The agent is another now.
     #[error("the agent's identity is another now: ask for a new one")]
     Identity,
+    /// The session is over.
+    #[error("the session has ended")]
+    Ended,
+    /// The session's wall time is used up.
+    #[error("the session has run for as long as its policy lets it")]
+    TimeUsed,
+    /// The agent itself asks for what a human may.
+    #[error("an agent's client runs this: revoke tokens from a terminal of your own")]
+    Agent,
     /// No row names it.
     #[error("no row of this session says who that agent is")]
     Unknown,
@@ -141,8 +154,8 @@ impl Tokens {
         Ok(Self { key: TokenKey::generate()?, revoked: Mutex::default() })
     }
 
-    /// Answers a request.
-    pub fn answer(&self, request: Request, home: &Home) -> Told {
+    /// Answers a request of a process.
+    pub fn answer(&self, request: Request, home: &Home, asker: Asker) -> Told {
         let now = Timestamp::now();
         let answered = match request {
             Request::Issue { session, agent } => self.issue(&session, agent.as_deref().unwrap_or("main"), home, now),
@@ -153,7 +166,7 @@ impl Tokens {
                 let checked = self.check(&session, &token, home, now);
                 checked.and_then(|(_, agent)| self.issue(&session, &agent, home, now))
             }
-            Request::Revoke { session } => self.revoke(&session, home, now),
+            Request::Revoke { session } => self.revoke(&session, home, now, asker),
             Request::Key => Ok(Told { key: Some(self.key.public().to_pem()), ..Told::default() }),
         };
         answered.unwrap_or_else(|error| Told { refused: Some(error.to_string()), ..Told::default() })
@@ -166,12 +179,9 @@ impl Tokens {
         let mut session = Session::resume(&store, id, home, now)?;
         session.take_custody()?;
         let seconds = now.millis().div_euclid(1000);
-        let caller = if agent == "main" { Caller::Main } else { Caller::typed(named.kind.as_deref()) };
         let in_force = session.policy().map_err(|_blocked| TokensError::Unknown)?;
-        let policies = in_force.policies(caller);
-        let walls = policies.iter().flat_map(|policy| policy.limits());
-        let wall = walls.filter(|limit| limit.measure == Measure::WallTime).map(|limit| limit.value).min();
-        let life = wall.and_then(|wall| i64::try_from(wall).ok()).map_or(LIFE, |wall| wall.min(LIFE));
+        let policies = in_force.policies(caller(&named));
+        let life = life(&session, &policies)?;
         let denied = policies.iter().filter_map(|policy| policy.document().get("tools")?.get("deny")?.as_array());
         let mut denied: Vec<String> = denied.flatten().filter_map(Value::as_str).map(str::to_owned).collect();
         denied.sort();
@@ -211,17 +221,51 @@ impl Tokens {
             return Err(TokensError::Policy);
         }
         let agent = agents.into_iter().find(|agent| agent.hash == claims.identity_hash);
-        Ok((claims, agent.ok_or(TokensError::Identity)?.agent))
+        let agent = agent.ok_or(TokensError::Identity)?;
+        let session = Session::resume(&store, id, home, now)?;
+        let in_force = session.policy().map_err(|_blocked| TokensError::Unknown)?;
+        life(&session, &in_force.policies(caller(&agent)))?;
+        Ok((claims, agent.agent))
     }
 
-    fn revoke(&self, id: &SessionId, home: &Home, now: Timestamp) -> Result<Told, TokensError> {
+    fn revoke(&self, id: &SessionId, home: &Home, now: Timestamp, asker: Asker) -> Result<Told, TokensError> {
         let store = Store::open(home.state()?.to_owned())?;
         let mut session = Session::resume(&store, id, home, now)?;
+        if process::is_below(asker, &session.state.clients) {
+            return Err(TokensError::Agent);
+        }
         session.take_custody()?;
         let draft = session.event(REVOKED, Nothing {});
         session.append(draft)?;
-        let until = now.millis().div_euclid(1000);
+        drop(session);
+        let now = Timestamp::now().millis();
+        let until = now.div_euclid(1000);
         self.revoked.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), until);
+        // Tokens tell whole seconds: the next one is issued in another than the last that is revoked.
+        let rest = u64::try_from(1000 - now.rem_euclid(1000)).unwrap_or_default();
+        thread::sleep(Duration::from_millis(rest));
         Ok(Told::default())
     }
+}
+
+/// Who an agent is to its policies.
+fn caller(shown: &Shown) -> Caller<'_> {
+    if shown.agent == "main" { Caller::Main } else { Caller::typed(shown.kind.as_deref()) }
+}
+
+/// How many seconds a token that is issued now may last: as long as the session has by its wall-time limits, and not over its end.
+fn life(session: &Session<'_>, policies: &[&Policy]) -> Result<i64, TokensError> {
+    let tells = |row: &Row| {
+        row.decision != RowDecision::Checkpoint || matches!(event(row), SESSION_END | STARTED | RESUMED | "prompt")
+    };
+    let last = session.store.last_row_where(&session.id, tells)?;
+    if last.is_some_and(|row| event(&row) == SESSION_END) {
+        return Err(TokensError::Ended);
+    }
+    let raised = session.state.raised.get(&Measure::WallTime).copied().unwrap_or_default();
+    let walls = policies.iter().flat_map(|policy| policy.limits());
+    let walls = walls.filter(|limit| limit.measure == Measure::WallTime).map(|limit| limit.value.max(raised));
+    let Some(most) = walls.min() else { return Ok(LIFE) };
+    let left = most.saturating_sub(millis_between(session.began, session.now).div_ceil(1000));
+    if left == 0 { Err(TokensError::TimeUsed) } else { Ok(i64::try_from(left).unwrap_or(LIFE).min(LIFE)) }
 }

@@ -1,13 +1,12 @@
 //! The processes above this one, and which of them is the agent's client.
 //!
-//! Reads what the kernel says in `/proc`, and nothing else: something put in its place has a size, or says another number. A
-//! process is its number and the moment it started, so that a number that is given out again is another process.
-
-use std::fs;
+//! Reads what the kernel says in `/proc`, and nothing else. A process is its number and the moment it started, so that a number that is
+//! given out again is another process.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Asker;
+use crate::procfs::Proc;
 
 /// Most processes between this one and the first.
 const MOST: usize = 64;
@@ -27,6 +26,13 @@ pub struct Process {
     pub started: i64,
 }
 
+impl Process {
+    /// Whether it is a client's by its name. One under another name is known by the session that it began ([`ClientProcess`]).
+    pub fn is_client(&self) -> bool {
+        self.name == "claude"
+    }
+}
+
 /// A client's process, as rows name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientProcess {
@@ -43,47 +49,71 @@ impl ClientProcess {
     }
 }
 
-/// This process and those above it, up to the first; `None` where one of them cannot be seen.
-pub fn ancestors() -> Option<Vec<Process>> {
+/// A process and those above it, up to the first; `None` where one of them cannot be seen.
+pub fn ancestors(of: u32) -> Option<Vec<Process>> {
+    let proc = Proc::open().ok()?;
     let mut out: Vec<Process> = Vec::new();
-    let mut next = std::process::id();
+    let mut next = of;
     while next != 0 {
         if out.len() >= MOST {
             return None;
         }
-        let process = process(next)?;
+        let process = process(&proc, next)?;
         next = process.parent;
         out.push(process);
     }
     Some(out)
 }
 
+/// Whether a process is below a client, by the client's name or as one of some known ones. One whose ancestors cannot be seen may be.
+pub fn is_below(asker: Asker, clients: &[ClientProcess]) -> bool {
+    let above = asker.id().and_then(ancestors);
+    let of_client = |process: &Process| process.is_client() || clients.iter().any(|client| client.is(process));
+    above.is_none_or(|above| above.iter().any(of_client))
+}
+
 /// The client that started a hook or server: the process above, past the shell that it is started through. `None` where that is
 /// not to be seen, or is the machine's first.
 pub fn client(asker: Asker) -> Option<ClientProcess> {
-    let above = process(process(asker.id()?)?.parent)?;
-    let found = if is_made_for_a_line(&above) { process(above.parent)? } else { above };
+    let proc = Proc::open().ok()?;
+    let found = match asker {
+        Asker::Client(id) => process(&proc, id)?,
+        Asker::This | Asker::Process(_) | Asker::Unknown => {
+            let above = process(&proc, process(&proc, asker.id()?)?.parent)?;
+            if is_made_for_a_line(&proc, &above) { process(&proc, above.parent)? } else { above }
+        }
+    };
     // Looked at again: it is the same as long as it started then.
-    let same = process(found.id).is_some_and(|again| again.started == found.started);
+    let same = process(&proc, found.id).is_some_and(|again| again.started == found.started);
     (same && found.id != 1).then_some(ClientProcess { id: found.id, started: found.started })
 }
 
+/// Those of some processes that still run. Where that cannot be seen, all of them may.
+pub fn running(clients: &[ClientProcess]) -> Vec<ClientProcess> {
+    let Ok(proc) = Proc::open() else { return clients.to_vec() };
+    let runs = |client: &&ClientProcess| process(&proc, client.id).is_some_and(|process| client.is(&process));
+    clients.iter().filter(runs).cloned().collect()
+}
+
+/// When the machine started, in milliseconds since 1970, as its clock says now.
+pub fn machine_started() -> Option<i64> {
+    let stat = Proc::open().ok()?.text("stat").ok()?;
+    let seconds: i64 = stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    seconds.checked_mul(1000)
+}
+
 /// Whether it is a shell that runs one line: `sh -c LINE`.
-fn is_made_for_a_line(process: &Process) -> bool {
-    let arguments = fs::read(format!("/proc/{}/cmdline", process.id)).unwrap_or_default();
+fn is_made_for_a_line(proc: &Proc, process: &Process) -> bool {
+    let arguments = proc.read(format!("{}/cmdline", process.id)).unwrap_or_default();
     let line =
         arguments.split(|&byte| byte == 0).skip(1).take(2).any(|word| word.starts_with(b"-") && word.ends_with(b"c"));
     line && SHELLS.contains(&process.name.as_str())
 }
 
 /// What the kernel says of a process.
-pub fn process(id: u32) -> Option<Process> {
-    let path = format!("/proc/{id}/stat");
-    let found = fs::symlink_metadata(&path).ok()?;
-    if !found.is_file() || found.len() != 0 {
-        return None;
-    }
-    let stat = fs::read_to_string(&path).ok()?;
+fn process(proc: &Proc, id: u32) -> Option<Process> {
+    // A name may be no text.
+    let stat = String::from_utf8_lossy(&proc.read(format!("{id}/stat")).ok()?).into_owned();
     let (front, rest) = stat.rsplit_once(')')?;
     let (number, name) = front.split_once('(')?;
     let mut rest = rest.split_whitespace();
@@ -98,7 +128,7 @@ mod tests {
 
     #[test]
     fn each_process_is_the_one_befores_parent() {
-        let above = ancestors().unwrap();
+        let above = ancestors(std::process::id()).unwrap();
         assert_eq!(above.first().unwrap().id, std::process::id());
         assert!(above.windows(2).all(|pair| pair[0].parent == pair[1].id));
         assert!(

@@ -24,6 +24,10 @@ pub const UNREADABLE: &str = "unreadable-payload";
 pub const STARTED: &str = "client-started";
 /// The event of the row of a client that goes on with a session.
 pub const RESUMED: &str = "session-resumed";
+/// The event of the row of a session's end.
+pub const SESSION_END: &str = "session-end";
+/// The event of the row of a client that was seen to make calls, and to tell of no beginning.
+pub const SEEN: &str = "client-seen";
 /// What made the session of a run begin.
 pub const BEGAN: &str = "run";
 /// The event of the row that ends a run.

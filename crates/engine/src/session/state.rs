@@ -12,7 +12,7 @@ use writ_core::{Custody, Digest, Timestamp};
 use writ_policy::{Measure, Raised, Refused, Tally, Usage};
 
 use super::agents::Agents;
-use super::process::ClientProcess;
+use super::process::{self, ClientProcess};
 use crate::governing::in_force::PolicyRef;
 
 /// Most words of humans that may be open at once.
@@ -142,9 +142,12 @@ pub struct State {
     /// How often agents were sent back to work because of a false DONE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
-    /// The processes of the clients that were last seen to begin or go on with it.
+    /// The processes of the clients that were seen to begin or go on with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<ClientProcess>,
+    /// Not all of them are named: more ran at once, or one could not be seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub crowded: bool,
     /// What became of the policy's files, as the human was last told: the digest of what the row says of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
@@ -255,6 +258,7 @@ impl State {
             grants: BTreeMap::new(),
             blocks: None,
             clients: Vec::new(),
+            crowded: false,
             told: None,
             pending: false,
             tested: None,
@@ -270,13 +274,20 @@ impl State {
         }
     }
 
-    /// Notes the process of a client that begins or goes on with the session.
+    /// Notes the process of a client that begins or goes on with the session. One that runs is never forgotten for another: whoever makes up
+    /// clients must not push the real one out.
     pub fn see_client(&mut self, client: ClientProcess) {
-        self.clients.retain(|known| *known != client);
-        if self.clients.len() >= MAX_CLIENTS {
-            self.clients.remove(0);
+        if self.clients.contains(&client) {
+            return;
         }
-        self.clients.push(client);
+        if self.clients.len() >= MAX_CLIENTS {
+            self.clients = process::running(&self.clients);
+        }
+        if self.clients.len() >= MAX_CLIENTS {
+            self.crowded = true;
+        } else {
+            self.clients.push(client);
+        }
     }
 
     /// How policy is called, for people.
@@ -354,7 +365,8 @@ mod tests {
         (state.taint, state.relabelled) = (Some(digest), true);
         (state.blocks, state.pending) = (Some(Blocks { total: counts, agents: digest }), true);
         state.told = Some(digest.to_string());
-        (0..9).for_each(|id| state.see_client(ClientProcess { id: 4_194_304 - id, started: 4_000_000_000_000 }));
+        let known = |id: u32| ClientProcess { id: 4_194_304 - id, started: 4_000_000_000_000 };
+        (state.clients, state.crowded) = ((0..3).map(known).collect(), true);
         let text = json::to_canonical(&state);
         assert!(text.len() <= 5 << 9, "{}: {text}", text.len());
         let why = Some("w".repeat(160));

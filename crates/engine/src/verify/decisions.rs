@@ -24,7 +24,8 @@ use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::in_force::PolicyRef;
 use crate::governing::protect;
 use crate::session::observed::Observed;
-use crate::session::rows::{self, CUSTODY, PRICED, RESUMED, STARTED, UNREADABLE, event};
+use crate::session::process::ClientProcess;
+use crate::session::rows::{self, CUSTODY, PRICED, RESUMED, SEEN, STARTED, UNREADABLE, event};
 use crate::session::shown::Rules;
 use crate::session::state::{Action, State};
 use crate::session::{agents, millis_between, taint};
@@ -155,11 +156,7 @@ impl<'a> Replay<'a> {
             }
             (RowDecision::Denied, UNREADABLE) => expected.denied += 1,
             (RowDecision::Checkpoint, "prompt") => expected.turns += 1,
-            (RowDecision::Checkpoint, STARTED | RESUMED) => {
-                let process = row.detail.get("process").map(json::from_value).transpose();
-                let process = process.map_err(|_error| "the client's process does not read")?;
-                process.into_iter().for_each(|process| expected.see_client(process));
-            }
+            (RowDecision::Checkpoint, STARTED | RESUMED | SEEN) => Self::seen(row, after, &mut expected)?,
             (RowDecision::Checkpoint, TESTED) => {
                 let outcome = tested::Outcome::of(&row.detail).ok_or("it does not say what its self-test came to")?;
                 expected.tested = Some(outcome.result());
@@ -183,6 +180,19 @@ impl<'a> Replay<'a> {
             _ => {}
         }
         if expected == *after { Ok(()) } else { Err(STATE.to_owned()) }
+    }
+
+    /// Takes the clients that are named after a row: those before, but for some that ran no more, and the one that it tells of.
+    fn seen(row: &Row, after: &State, expected: &mut State) -> Result<(), String> {
+        let process = row.detail.get("process").map(json::from_value::<ClientProcess>).transpose();
+        let process = process.map_err(|_error| "the client's process does not read")?;
+        let known = |client: &ClientProcess| expected.clients.contains(client) || process.as_ref() == Some(client);
+        let named = process.as_ref().is_none_or(|process| after.crowded || after.clients.contains(process));
+        if !named || !after.clients.iter().all(known) || expected.crowded && !after.crowded {
+            return Err(STATE.to_owned());
+        }
+        (expected.clients, expected.crowded) = (after.clients.clone(), after.crowded);
+        Ok(())
     }
 
     fn decide_again(&mut self, row: &Row, before: &State, expected: &mut State) -> Result<(), String> {

@@ -153,8 +153,7 @@ fn agrees(row: &Row, document: &Document) -> Result<(), String> {
     let Some(facts) = row.detail.get("facts") else { return Ok(()) };
     let facts: Facts = json::from_value(facts).map_err(|error| format!("its facts do not read: {error}"))?;
     let Some(known) = facts.agent() else { return Ok(()) };
-    let observed = document.standing.get("environment.container") == Some(&environment::Standing::Observed);
-    let seen = Seen { environment: document.parts.environment.clone(), container_observed: observed };
+    let seen = Seen::recorded(&document.parts.environment, &document.standing);
     let of = |wanted| -> Vec<String> {
         seen.names().into_iter().filter(|(_, standing)| *standing == wanted).map(|(name, _)| name).collect()
     };

@@ -42,7 +42,7 @@ use crate::message::{self, Failure, Message};
 use crate::sys::process::{Child, Forked, clone};
 use crate::sys::signal::{Ignored, Mask};
 use alone::Closed;
-pub use alone::{become_reader, close_to_others, detach};
+pub use alone::{COPY, become_reader, begin_closed, close_to_others, detach, is_open_to_others};
 use connected::Sockets;
 pub use connected::{Asked, Connected};
 pub use environment::dropped;

@@ -8,6 +8,7 @@ mod accept;
 pub mod keys;
 pub mod pending;
 pub mod signed;
+pub mod text;
 
 use std::path::PathBuf;
 
@@ -45,6 +46,8 @@ pub const GRANT: &str = "grant";
 pub const REFUSAL: &str = "refusal";
 /// The event of the row of a word that was taken back.
 pub const REVOKED: &str = "grant-revoked";
+/// The event of the row of a passphrase that was not the right one.
+pub const WRONG_PASSPHRASE: &str = "wrong-passphrase";
 /// The event of the row of a word that was found to be nobody's.
 pub const VOID: &str = "grant-void";
 
@@ -289,7 +292,18 @@ pub fn answer(
     let (event, rule) = if word.yes { (GRANT, APPROVED) } else { (REFUSAL, REFUSED) };
     let draft = session.event(event, Granted { grant: &grant, signed, attestation, rule });
     session.append(draft)?;
+    text::forget(&store.folder(id), grant.action);
     Ok((call, grant))
+}
+
+#[derive(Serialize)]
+struct Nothing {}
+
+/// Records that somebody gave a passphrase for this session that is not the right one.
+pub fn wrong_passphrase(store: &Store, id: &SessionId, home: &Home) -> Result<(), SessionError> {
+    let mut session = Session::resume(store, id, home, Timestamp::now())?;
+    let draft = session.event(WRONG_PASSPHRASE, Nothing {});
+    session.append(draft).map(drop)
 }
 
 fn is_pinned(key: &PublicKey, home: &Home) -> Result<bool, TrustError> {

@@ -47,6 +47,8 @@ pub struct Waiting {
     pub policy: Option<Digest>,
     /// Digests of the files of all layers that were judged too.
     pub layers: Vec<Digest>,
+    /// What it says, secrets masked, where that was kept.
+    pub text: Option<String>,
     call: Option<String>,
 }
 
@@ -121,6 +123,8 @@ pub fn waiting(store: &Store, id: &SessionId, now: Timestamp) -> Result<Vec<Wait
     let mut open = VecDeque::new();
     store.each_row(id, |row| take(&mut open, row, id, policy))?;
     open.retain(|call: &Waiting| is_young(call.asked, now));
+    let folder = store.folder(id);
+    open.iter_mut().for_each(|call| call.text = super::text::of(&folder, call.action));
     Ok(open.into())
 }
 
@@ -173,6 +177,7 @@ fn request(row: Row, id: &SessionId, action: Digest, policy: Option<&dyn Rules>)
         policy: State::from_detail(detail)?.policy.map(|policy| policy.file),
         layers: layers.iter().map(|layer| digest(layer.get("file"))).collect::<Option<_>>()?,
         tool: row.tool_name?,
+        text: None,
         call: row.call_id,
     };
     (call.action(id).digest() == action).then_some(call)

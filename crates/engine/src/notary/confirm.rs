@@ -1,0 +1,84 @@
+//! Whether the record bears a notary's answer out.
+//!
+//! Owns the hook's own look at the ledger after it was answered: whoever listens at a socket of this user may be no notary. Refuses an answer
+//! that lets a call run without a row that says so. Invariant: what the call runs with is worked out from that row here, and never taken over.
+//! Page: `spec/notary.md`.
+
+use writ_clients::Client;
+use writ_core::secret::mask_id;
+use writ_core::{Answer, Event, EventKind, Reply, ToolUse, Verdict};
+use writ_evidence::row::{Row, RowDecision};
+use writ_store::Store;
+
+use crate::confine::order;
+use crate::session::SessionError;
+use crate::{Home, hook};
+
+/// Why an answer does not count.
+#[derive(Debug, thiserror::Error)]
+pub enum Unconfirmed {
+    /// It is about a payload that cannot be read, and stops nothing.
+    #[error("it lets pass what cannot be read")]
+    Unreadable,
+    /// It decides where no policy governs.
+    #[error("it decides where no policy governs")]
+    Ungoverned,
+    /// There is no row of the call.
+    #[error("the call is not on record")]
+    NoRow,
+    /// The row says otherwise.
+    #[error("row {row} says `{decision}`")]
+    Otherwise {
+        /// The row.
+        row: u64,
+        /// What it says.
+        decision: RowDecision,
+    },
+    /// The record.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The folder.
+    #[error(transparent)]
+    Store(#[from] writ_store::StoreError),
+}
+
+/// The answer, with what the call is to run with, where the record bears it out.
+pub fn confirm(answer: Answer, payload: &[u8], client: &dyn Client, home: &Home) -> Result<Answer, Unconfirmed> {
+    let lets = !matches!(answer.reply, Reply::Decided { verdict: Verdict::Deny, .. } | Reply::Block { .. });
+    let Ok(input) = client.parse(payload) else {
+        return if lets { Err(Unconfirmed::Unreadable) } else { Ok(answer) };
+    };
+    let input = input.masked();
+    let EventKind::PreToolUse(used) = &input.kind else { return Ok(answer) };
+    if !lets {
+        return Ok(answer);
+    }
+    if !hook::is_governed(&input, home)? {
+        return if answer.reply == Reply::Silent { Ok(answer) } else { Err(Unconfirmed::Ungoverned) };
+    }
+    let row = row(&input, used, home)?.ok_or(Unconfirmed::NoRow)?;
+    let asks = matches!(answer.reply, Reply::Decided { verdict: Verdict::Ask, .. });
+    if row.decision != RowDecision::Approved && !(asks && row.decision == RowDecision::Asked) {
+        return Err(Unconfirmed::Otherwise { row: row.sequence, decision: row.decision });
+    }
+    let wraps = order::granted(&row.detail).is_some();
+    let with = if wraps { order::wrapped_input(client, &used.call, (&input.session, &used.id), home) } else { None };
+    Ok(Answer { input: with, ..answer })
+}
+
+/// The newest row that decides this call.
+fn row(input: &Event, used: &ToolUse, home: &Home) -> Result<Option<Row>, SessionError> {
+    let store = Store::open(home.state()?.to_owned())?;
+    let (id, digest) = (mask_id(&used.id), used.call.digest().to_string());
+    let decides = |row: &Row| {
+        let decided = matches!(row.decision, RowDecision::Approved | RowDecision::Asked | RowDecision::Denied);
+        let same = row.detail.get("input").and_then(writ_core::json::Value::as_str) == Some(digest.as_str());
+        decided && same && row.call_id.as_deref() == Some(&*id)
+    };
+    Ok(store.last_row_where(&input.session, decides)?)
+}
+
+/// Whether a payload is about something that stops nothing when nobody answers in time: then the hook decides by itself.
+pub fn is_prompt(payload: &[u8], client: &dyn Client) -> bool {
+    client.hints(payload).event.as_deref() == Some("UserPromptSubmit")
+}
