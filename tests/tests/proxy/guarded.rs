@@ -76,6 +76,61 @@ fn what_writ_runs_itself_obeys_the_policy_and_is_on_record() {
     assert!(place.writ(&["verify"]).status.success(), "{}", place.said(&["verify"]));
 }
 
+/// What Writ ran it says itself; what the agent says is signed as the agent's word, and as none of Writ's own types.
+#[test]
+fn steps_are_attested_and_the_agents_word_is_called_its_own() {
+    let policy = json!({ "version": "1.0", "name": "p", "tools": { "deny": ["Bash:curl *"] },
+        "requiredAttestations": ["build", "review"] });
+    let place = Place::new("guarded-steps", &policy);
+    let mut client = place.start(&["mcp", "serve", "--guarded"]);
+    client.begin();
+    let build =
+        |command: &str| json!({ "name": "build", "command": command, "materials": ["src"], "products": ["out.txt"] });
+    let made = result(&mut client, "attest_step", build("cp src/a.txt out.txt")).unwrap();
+    assert_eq!((&made["attested"]["standing"], &made["ran"]["exitCode"]), (&json!("observed"), &json!(0)), "{made}");
+    for (command, why) in [("curl https://a.example", "/tools/deny/0"), ("rm out.txt", "out.txt")] {
+        let refused = result(&mut client, "attest_step", build(command)).unwrap_err();
+        assert!(refused.contains(why), "{command}: {refused}");
+    }
+    let review = |kind: &str, name: &str| {
+        json!({ "name": name, "predicateType": kind, "products": ["src/a.txt"],
+            "predicate": { "verdict": "fine", "note": "token ghp_0123456789abcdefghijklmnopqrstuvwxyzAB" } })
+    };
+    let own = "https://github.com/writ-dev/writ/spec/claims/v1";
+    for (kind, name, why) in [
+        ("https://in-toto.io/attestation/link/v0.3", "build", "a type of what Writ sees itself"),
+        ("https://agentflow.dev/attestation/turn/v0.1", "review", "a type of what Writ sees itself"),
+        (own, "review", "a type of what Writ sees itself"),
+        ("HTTPS://GitHub.com/writ-dev/writ/x", "review", "a type of what Writ sees itself"),
+        ("review", "review", "an absolute URI"),
+        ("https://example.com/review/v1", "other", "it names build, review"),
+        ("https://example.com/review/v1", "turn-1", "no name of a step"),
+    ] {
+        let refused = result(&mut client, "sign_attestation", review(kind, name)).unwrap_err();
+        assert!(refused.contains(why), "{kind} {name}: {refused}");
+    }
+    let missing = place.said(&["verify"]);
+    assert!(missing.contains("`review`: no statement"), "{missing}");
+    let said = result(&mut client, "sign_attestation", review("https://example.com/review/v1", "review")).unwrap();
+    assert_eq!(said["attested"]["standing"], "reported by the agent", "{said}");
+    result(&mut client, "attest_step", build("cp src/a.txt out.txt")).unwrap();
+    assert_eq!(client.end(), Some(0));
+    let report = place.said(&["verify"]);
+    assert!(report.contains("1 of them the agent's own word") && report.contains("`review`"), "{report}");
+    // Of this client no transcript is read, which the report says.
+    assert!(place.writ(&["verify", "--allow-absent"]).status.success(), "{report}");
+    let mut grep = std::process::Command::new("grep");
+    let mut leaked = leaked_in(grep.args(["-rl", "ghp_0123"]).arg(place.repository().parent().unwrap()));
+    leaked.retain(|path| path.contains("statements"));
+    assert!(leaked.is_empty(), "{leaked:?}");
+}
+
+/// The files that `grep` finds.
+fn leaked_in(grep: &mut std::process::Command) -> Vec<String> {
+    let output = grep.output().unwrap();
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
 /// With `enforce: calls` the line runs in its sandbox: what no rule can see from outside is refused by the kernel.
 #[test]
 fn a_line_is_confined_where_the_policy_wants_that() {

@@ -195,7 +195,7 @@ impl Gate {
     }
 
     /// Begins the session that is the proxy's own, where calls belong to it.
-    fn begin(&self) {
+    pub fn begin(&self) {
         let begins = |store: &Store| self.session(store).1 == self.own && !store.exists(&self.own);
         if self.store().as_ref().is_some_and(begins) {
             let source = Some("startup".to_owned());
@@ -235,6 +235,13 @@ impl Gate {
     /// What the notary that runs here says to a wish for a token; `None` where none answers.
     pub fn token(&self) -> Option<Told> {
         ask::token(&self.home, &Request::Issue { session: self.session_id(), agent: None }).ok()
+    }
+
+    /// Where the session's statements are made; `None` without a state folder.
+    pub fn of_session(&self) -> Option<(Store, SessionId, &Home)> {
+        let store = self.store()?;
+        let (_, session) = self.session(&store);
+        Some((store, session, &self.home))
     }
 
     /// Ends the session that is the proxy's own, if it began.

@@ -3,6 +3,8 @@
 //! Owns the statement, an in-toto link. Refuses to say of a step what Writ did not see. Invariant: the statement is made after the command
 //! ended, by the process that ran it. Page: `spec/statements.md`.
 
+mod reported;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -21,6 +23,8 @@ use writ_store::Store;
 use crate::Home;
 use crate::session::statements::{self, Attested, Word, subject_of};
 use crate::session::{Session, SessionError};
+
+pub use reported::{Reported, ReportedError, sign};
 
 /// The predicate of a step.
 pub const LINK: &str = "https://in-toto.io/attestation/link/v0.3";
@@ -124,41 +128,74 @@ fn is_turn(name: &str) -> bool {
 
 /// Runs a step of a session, and attests it.
 pub fn run(store: &Store, id: &SessionId, home: &Home, step: &Step) -> Result<Ran, StepError> {
-    if !statements::is_name(&step.name) || is_turn(&step.name) {
-        return Err(StepError::Name { name: step.name.clone() });
-    }
-    // What would not be attested in the end is not run.
-    let session = Session::resume(store, id, home, Timestamp::now())?;
-    let notary = session.state.custody.is_some() && home.keeper.is_none();
-    drop(session);
-    if notary {
-        return Err(StepError::Notary);
-    }
-    let mut materials = described(&step.cwd, &step.materials)?;
-    materials.extend(head(&step.cwd));
+    let begun = Begun::of(store, id, home, step)?;
     let Some((program, arguments)) = step.command.split_first() else {
         return Err(StepError::Run { program: String::new(), source: io::ErrorKind::InvalidInput.into() });
     };
-    let started = Timestamp::now();
     let status = Command::new(program).args(arguments).current_dir(&step.cwd).status();
     let status = status.map_err(|source| StepError::Run { program: hide(&program.to_string_lossy()), source })?;
-    let finished = Timestamp::now();
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    Ok(Ran { code, attested: begun.ended(code)? })
+}
+
+/// A step whose command is about to run: what goes in is known.
+pub struct Begun<'a> {
+    store: &'a Store,
+    id: &'a SessionId,
+    home: &'a Home,
+    step: &'a Step,
+    materials: Vec<ResourceDescriptor>,
+    started: Timestamp,
+}
+
+impl<'a> Begun<'a> {
+    /// Looks at what goes in. What would not be attested in the end does not begin.
+    pub fn of(store: &'a Store, id: &'a SessionId, home: &'a Home, step: &'a Step) -> Result<Self, StepError> {
+        may_attest(store, id, home, &step.name)?;
+        let mut materials = described(&step.cwd, &step.materials)?;
+        materials.extend(head(&step.cwd));
+        Ok(Self { store, id, home, step, materials, started: Timestamp::now() })
+    }
+
+    /// Attests it: its command has ended with this code.
+    pub fn ended(self, code: i32) -> Result<Attested, StepError> {
+        let Self { store, id, home, step, materials, started } = self;
+        let finished = Timestamp::now();
+        let link = Link {
+            name: step.name.clone(),
+            command: step.command.iter().map(|word| hide(&word.to_string_lossy())).collect(),
+            materials,
+            byproducts: Byproducts { return_value: code, started, finished },
+            environment: BTreeMap::new(),
+        };
+        let subject = subjects(store, id, &step.cwd, &step.products)?;
+        let mut session = Session::resume(store, id, home, finished)?;
+        let (statement, detail) = (Statement::new(subject, LINK, link), Ended { step: &step.name, code });
+        Ok(statements::keep(&mut session, &step.name, Word::Observed, &statement, detail)?)
+    }
+}
+
+/// Refuses a name that no statement of a step can have, and a session for which another process signs.
+fn may_attest(store: &Store, id: &SessionId, home: &Home, name: &str) -> Result<(), StepError> {
+    if !statements::is_name(name) || is_turn(name) {
+        return Err(StepError::Name { name: name.to_owned() });
+    }
+    let session = Session::resume(store, id, home, Timestamp::now())?;
+    let notary = session.state.custody.is_some() && home.keeper.is_none();
+    if notary { Err(StepError::Notary) } else { Ok(()) }
+}
+
+/// What a statement is about: the session, and files.
+fn subjects(
+    store: &Store,
+    id: &SessionId,
+    cwd: &Path,
+    products: &[PathBuf],
+) -> Result<Vec<ResourceDescriptor>, StepError> {
     let genesis = store.first_row(id).map_err(SessionError::from)?.ok_or(SessionError::Vanished)?;
     let mut subject = vec![subject_of(id.as_str(), genesis.entry_hash)];
-    subject.extend(described(&step.cwd, &step.products)?);
-    let link = Link {
-        name: step.name.clone(),
-        command: step.command.iter().map(|word| hide(&word.to_string_lossy())).collect(),
-        materials,
-        byproducts: Byproducts { return_value: code, started, finished },
-        environment: BTreeMap::new(),
-    };
-    let mut session = Session::resume(store, id, home, finished)?;
-    let detail = Ended { step: &step.name, code };
-    let attested =
-        statements::keep(&mut session, &step.name, Word::Observed, &Statement::new(subject, LINK, link), detail)?;
-    Ok(Ran { code, attested })
+    subject.extend(described(cwd, products)?);
+    Ok(subject)
 }
 
 /// What the row says beside the statement's name.

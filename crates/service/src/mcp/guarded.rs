@@ -4,6 +4,7 @@
 //! `Write`, and a line is run in a sandbox where the policy wants that. Invariant: the file that is touched is the one that was
 //! judged, whatever becomes of its name in between. Page: `spec/mcp.md`.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -17,9 +18,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
-use writ_core::json::{Object, Value};
+use writ_core::json::{self, Object, Value};
 use writ_core::{ToolCall, ToolKind};
 use writ_engine::mcp::{Gate, Passed, Ruling};
+use writ_engine::steps::{self, Begun, Reported, Step};
 
 use super::arguments::{Refusal, text, text_of};
 
@@ -27,25 +29,101 @@ use super::arguments::{Refusal, text, text_of};
 const MOST: u64 = 1 << 20;
 /// How long a line may take when nobody says, and at most.
 const SECONDS: [f64; 2] = [120.0, 600.0];
+/// The code of a step whose time was up, as `timeout(1)` has it.
+const TIMED_OUT: i32 = 124;
 /// How long is waited for what a line left running with its streams open.
 const AFTER: Duration = Duration::from_millis(500);
 
 /// Runs a shell line.
 pub fn bash(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
-    let line = text(arguments, "command")?;
-    let [usual, most] = SECONDS;
-    let seconds = match arguments.get("timeout_seconds") {
-        None | Some(Value::Null) => usual,
-        Some(Value::Number(number)) if *number > 0.0 => number.min(most),
-        Some(_) => return Err(Refusal("`timeout_seconds` is not a positive number".to_owned())),
+    let line = Line::of(gate, arguments)?;
+    let passed = line.decided(gate)?;
+    finish(gate, &passed, line.run(&passed))
+}
+
+/// Runs a shell line as a step, and attests it: Writ sees what goes in, how it ends and what comes out.
+pub fn attest_step(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
+    let line = Line::of(gate, arguments)?;
+    let files = |name: &str| paths(arguments, name);
+    let command = ["bash", "-c", line.text].map(OsString::from).to_vec();
+    let name = text(arguments, "name")?.to_owned();
+    let (materials, products) = (files("materials")?, files("products")?);
+    let step = Step { name, command, materials, products, cwd: line.cwd.clone() };
+    let passed = line.decided(gate)?;
+    let told = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
+    let ran = || {
+        let (store, session, home) = gate.of_session().ok_or_else(|| io::Error::other("there is no state folder"))?;
+        let begun = Begun::of(&store, &session, home, &step).map_err(|error| told(&error))?;
+        let ran = line.run(&passed)?;
+        let code = ran.get("exitCode").and_then(Value::as_f64).map_or(TIMED_OUT, |code| code as i32);
+        let attested = begun.ended(code).map_err(|error| told(&error))?;
+        Ok(object([("attested", json::to_value(&attested)), ("ran", ran)]))
     };
-    let mut input = Object::new();
-    input.push("command", Value::from(line));
+    finish(gate, &passed, ran())
+}
+
+/// Signs what the agent says of a step that the policy names, as the agent's word.
+pub fn sign_attestation(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
+    let Some((store, session, home)) = gate.of_session().filter(|_| gate.is_governed()) else {
+        return Err(Refusal("no policy governs this folder, so no step is named here".to_owned()));
+    };
     let cwd = folder(gate, arguments)?;
-    let call = ToolCall::new("Bash", Value::Object(input), cwd.to_string_lossy().into_owned());
-    let passed = decided(gate, call)?;
-    let granted = passed.input.as_ref().and_then(|input| input.get("command")).and_then(Value::as_str);
-    finish(gate, &passed, run(granted.unwrap_or(line), &cwd, Duration::from_secs_f64(seconds)))
+    let predicate = match arguments.get("predicate") {
+        Some(predicate @ Value::Object(_)) => predicate,
+        _ => return Err(Refusal("`predicate` is not an object".to_owned())),
+    };
+    let said = Reported {
+        name: text(arguments, "name")?,
+        kind: text(arguments, "predicateType")?,
+        predicate,
+        products: paths(arguments, "products")?,
+        cwd: &cwd,
+    };
+    gate.begin();
+    let attested = steps::sign(&store, &session, home, &said).map_err(|error| Refusal(error.to_string()))?;
+    Ok(object([("attested", json::to_value(&attested))]))
+}
+
+/// Files that an argument lists.
+fn paths(arguments: &Object, name: &str) -> Result<Vec<PathBuf>, Refusal> {
+    let wrong = || Refusal(format!("`{name}` is not a list of paths"));
+    let items = match arguments.get(name) {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(items) => items.as_array().ok_or_else(wrong)?,
+    };
+    items.iter().map(|item| item.as_str().map(PathBuf::from).ok_or_else(wrong)).collect()
+}
+
+/// A shell line that is to be run.
+struct Line<'a> {
+    text: &'a str,
+    cwd: PathBuf,
+    time: Duration,
+}
+
+impl<'a> Line<'a> {
+    fn of(gate: &Gate, arguments: &'a Object) -> Result<Self, Refusal> {
+        let [usual, most] = SECONDS;
+        let seconds = match arguments.get("timeout_seconds") {
+            None | Some(Value::Null) => usual,
+            Some(Value::Number(number)) if *number > 0.0 => number.min(most),
+            Some(_) => return Err(Refusal("`timeout_seconds` is not a positive number".to_owned())),
+        };
+        let (text, cwd) = (text(arguments, "command")?, folder(gate, arguments)?);
+        Ok(Self { text, cwd, time: Duration::from_secs_f64(seconds) })
+    }
+
+    fn decided(&self, gate: &Gate) -> Result<Box<Passed>, Refusal> {
+        let mut input = Object::new();
+        input.push("command", Value::from(self.text));
+        decided(gate, ToolCall::new("Bash", Value::Object(input), self.cwd.to_string_lossy().into_owned()))
+    }
+
+    /// In a sandbox where the decision says so.
+    fn run(&self, passed: &Passed) -> io::Result<Value> {
+        let granted = passed.input.as_ref().and_then(|input| input.get("command")).and_then(Value::as_str);
+        run(granted.unwrap_or(self.text), &self.cwd, self.time)
+    }
 }
 
 /// Reads a file.

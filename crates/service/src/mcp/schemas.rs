@@ -22,6 +22,10 @@ pub const BASH: &str = "bash";
 pub const READ_FILE: &str = "read_file";
 /// Writes a file.
 pub const WRITE_FILE: &str = "write_file";
+/// Runs a step and attests it.
+pub const ATTEST_STEP: &str = "attest_step";
+/// Signs what the agent says of a step.
+pub const SIGN_ATTESTATION: &str = "sign_attestation";
 /// Asks for a human's yes.
 pub const REQUEST_APPROVAL: &str = "request_approval";
 /// Says what a call would come to.
@@ -123,6 +127,24 @@ pub fn session_tools() -> Vec<Tool> {
     let path = plain("string", "The file, absolute or from this server's folder");
     let file = json!({ "path": path });
     let written = json!({ "path": path, "content": plain("string", "All of the file") });
+    let files = |about: &str| json!({ "type": "array", "items": { "type": "string" }, "description": about });
+    let name = plain("string", "The step's name, as the policy's `requiredAttestations` has it");
+    let products = files("Files and folders that come of it, from the folder");
+    let step = json!({
+        "name": name,
+        "command": plain("string", "The line, as bash takes it"),
+        "materials": files("Files and folders that go in, from the folder"),
+        "products": products,
+        "cwd": cwd,
+        "timeout_seconds": plain("number", "How long it may take: 120 when left out, 600 at most"),
+    });
+    let said = json!({
+        "name": name,
+        "predicateType": plain("string", "What kind of statement it is, a URI; none of Writ's own types"),
+        "predicate": plain("object", "What you say of the step"),
+        "products": products,
+        "cwd": cwd,
+    });
     vec![
         tool(BASH, "Run a shell command", "Runs a shell command that the policy allows, and records it.")
             .input(&line, &["command"])
@@ -132,6 +154,20 @@ pub fn session_tools() -> Vec<Tool> {
         tool(WRITE_FILE, "Write a file", "Writes a whole file that the policy lets be written, and records that.")
             .input(&written, &["path", "content"])
             .acts(),
+        tool(
+            ATTEST_STEP,
+            "Run and attest a step",
+            "Runs a command that the policy allows as a step, and signs how it ended.",
+        )
+        .input(&step, &["name", "command"])
+        .acts(),
+        tool(
+            SIGN_ATTESTATION,
+            "Sign a statement",
+            "Signs what you say of a step that the policy names, marked as your own word.",
+        )
+        .input(&said, &["name", "predicateType", "predicate"])
+        .acts(),
         tool(REQUEST_APPROVAL, "Ask for approval", "Asks for a human's yes to exactly this action in this session.")
             .input(&call, &["tool"]),
         tool(CHECK_TOOL, "Check a call", "Says what the policy would say of a call. Nothing is run or recorded.")

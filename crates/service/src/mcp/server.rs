@@ -108,6 +108,8 @@ impl Inner {
             schemas::BASH => guarded::bash(gate, arguments),
             schemas::READ_FILE => guarded::read_file(gate, arguments),
             schemas::WRITE_FILE => guarded::write_file(gate, arguments),
+            schemas::ATTEST_STEP => guarded::attest_step(gate, arguments),
+            schemas::SIGN_ATTESTATION => guarded::sign_attestation(gate, arguments),
             schemas::REQUEST_APPROVAL => guarded::request_approval(gate, arguments),
             schemas::CHECK_TOOL => session::check(gate, arguments),
             schemas::GET_POLICY => session::policy(gate),

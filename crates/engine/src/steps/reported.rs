@@ -1,0 +1,123 @@
+//! What an agent says of a step that its policy names.
+//!
+//! Owns the way from an agent's words to a signed statement that calls them the agent's. Refuses a step that no policy names, and the types of
+//! what Writ itself sees: nobody is to take one for the other. Invariant: such a statement is `reported by the agent`, in the record and
+//! wherever it is told of. Page: `spec/statements.md`.
+
+use std::path::{Path, PathBuf};
+
+use writ_core::json::{self, Object, Value};
+use writ_core::secret::hide;
+use writ_core::{SessionId, Timestamp};
+use writ_evidence::intoto::Statement;
+use writ_store::Store;
+
+use super::{LINK, StepError, may_attest, subjects};
+use crate::Home;
+use crate::session::Session;
+use crate::session::statements::{self, Attested, Word};
+use crate::turns::predicate::PREDICATE_TYPE;
+
+/// Largest predicate, as canonical JSON, in bytes.
+const MAX: usize = 1 << 20;
+/// Longest name of a type.
+const MAX_TYPE: usize = 512;
+/// How the types of what Writ sees begin.
+const OWN: &str = "https://github.com/writ-dev/writ/";
+
+/// What an agent says.
+#[derive(Clone, Debug)]
+pub struct Reported<'a> {
+    /// The step that it says it of.
+    pub name: &'a str,
+    /// The type of its predicate, a URI.
+    pub kind: &'a str,
+    /// The predicate.
+    pub predicate: &'a Value,
+    /// Files that it is about; their digests Writ takes itself.
+    pub products: Vec<PathBuf>,
+    /// The folder that paths are told from.
+    pub cwd: &'a Path,
+}
+
+/// Why it is not signed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportedError {
+    /// No policy asks for it.
+    #[error("the policy names no step `{name}` in `requiredAttestations`{}", named(known))]
+    NotWanted {
+        /// The step.
+        name: String,
+        /// Those that it names.
+        known: Vec<String>,
+    },
+    /// The type.
+    #[error("`{kind}` is a type of what Writ sees itself: name another, or have Writ run the step with `attest_step`")]
+    OwnType {
+        /// It.
+        kind: String,
+    },
+    /// The type.
+    #[error("`{kind}` is no type of a predicate: write an absolute URI of at most {MAX_TYPE} characters")]
+    Type {
+        /// It.
+        kind: String,
+    },
+    /// The predicate.
+    #[error("the predicate has {bytes} bytes, and may have {MAX}")]
+    TooLarge {
+        /// Of its canonical JSON.
+        bytes: usize,
+    },
+    /// The step.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// The policy.
+    #[error("no policy is in force")]
+    NoPolicy,
+}
+
+fn named(known: &[String]) -> String {
+    if known.is_empty() { ", and no other".to_owned() } else { format!(": it names {}", known.join(", ")) }
+}
+
+/// Signs what an agent says, as the agent's word, and records it. Durable on return.
+pub fn sign(store: &Store, id: &SessionId, home: &Home, said: &Reported<'_>) -> Result<Attested, ReportedError> {
+    let Reported { name, kind, predicate, .. } = said;
+    let own = [LINK, PREDICATE_TYPE].contains(kind) || kind.to_ascii_lowercase().starts_with(OWN);
+    if own || kind.to_ascii_lowercase().starts_with("https://in-toto.io/attestation/link/") {
+        return Err(ReportedError::OwnType { kind: (*kind).to_owned() });
+    }
+    let plain = |c: char| c.is_ascii_graphic();
+    if kind.len() > MAX_TYPE || !kind.chars().all(plain) || !kind.contains(':') {
+        return Err(ReportedError::Type { kind: kind.chars().take(MAX_TYPE).collect() });
+    }
+    let predicate = masked(predicate);
+    let bytes = json::to_canonical(&predicate).len();
+    if bytes > MAX {
+        return Err(ReportedError::TooLarge { bytes });
+    }
+    may_attest(store, id, home, name)?;
+    let mut session = Session::resume(store, id, home, Timestamp::now()).map_err(StepError::from)?;
+    let in_force = session.policy().map_err(|_blocked| ReportedError::NoPolicy)?;
+    let wanted = in_force.accepted.policy.document().get("requiredAttestations").and_then(Value::as_array);
+    let known: Vec<String> = wanted.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    if !known.iter().any(|known| known == name) {
+        return Err(ReportedError::NotWanted { name: (*name).to_owned(), known });
+    }
+    let subject = subjects(store, id, said.cwd, &said.products)?;
+    let statement = Statement::new(subject, *kind, predicate);
+    Ok(statements::keep(&mut session, name, Word::Reported, &statement, Object::new()).map_err(StepError::from)?)
+}
+
+/// The same without secrets (R8).
+fn masked(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::from(hide(text)),
+        Value::Array(items) => Value::Array(items.iter().map(masked).collect()),
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(name, value)| (name.to_owned(), masked(value))).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
