@@ -129,6 +129,11 @@ pub fn is_copy(program: &Path) -> bool {
     program.as_os_str().as_bytes().starts_with(writ_sandbox::COPY.as_bytes())
 }
 
+/// The PIN of a PKCS#11 token.
+pub fn pin() -> Option<String> {
+    env::var("WRIT_PKCS11_PIN").ok().filter(|pin| !pin.is_empty())
+}
+
 /// Whether the environment says that an agent's client started this.
 pub fn says_agent() -> bool {
     is_one("CLAUDECODE")

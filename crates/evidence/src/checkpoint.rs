@@ -1,7 +1,7 @@
 //! C2SP checkpoints: a tree's size and root in a signed note.
 //!
-//! Format: c2sp.org/tlog-checkpoint inside c2sp.org/signed-note, Ed25519 signatures only. Refuses a note that is not byte
-//! for byte what [`Checkpoint::sign`] writes. Page: `spec/checkpoint.md`.
+//! Format: c2sp.org/tlog-checkpoint inside c2sp.org/signed-note, with a signature by Ed25519, or by ECDSA on P-256 where a token keeps
+//! the key. Refuses a note that is not byte for byte what [`Checkpoint::sign`] writes. Page: `spec/checkpoint.md`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,6 +12,8 @@ use crate::keys::{Algorithm, KeyError, PublicKey};
 
 /// The note's algorithm byte for Ed25519.
 const ED25519: u8 = 1;
+/// The one for ECDSA.
+const ECDSA: u8 = 2;
 
 /// Largest note.
 pub const MAX_NOTE: usize = 4096;
@@ -49,11 +51,8 @@ pub fn origin(session: &SessionId) -> String {
 }
 
 impl Checkpoint {
-    /// The signed note. Only an Ed25519 key can sign one.
+    /// The signed note.
     pub fn sign<S: Signs + ?Sized>(&self, key: &S) -> Result<String, KeyError> {
-        if key.public().algorithm() != Algorithm::Ed25519 {
-            return Err(KeyError::Unsupported);
-        }
         let body = self.body();
         let mut blob = key_hash(&self.origin, key.public()).to_vec();
         blob.extend(key.sign(body.as_bytes())?);
@@ -115,18 +114,29 @@ impl Checkpoint {
 pub fn vkey(origin: &str, key: &PublicKey) -> String {
     let hash = key_hash(origin, key);
     let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{origin}+{hex}+{}", STANDARD.encode([&[ED25519], key.raw()].concat()))
+    let typed = match key.algorithm() {
+        Algorithm::Ed25519 => [&[ED25519], key.raw()].concat(),
+        Algorithm::P256 => [&[ECDSA], key.to_der().as_slice()].concat(),
+    };
+    format!("{origin}+{hex}+{}", STANDARD.encode(typed))
 }
 
-/// Reads a verifier key: the name it stands for, and the Ed25519 key.
+/// Reads a verifier key: the name it stands for, and the key.
 pub fn parse_vkey(text: &str) -> Result<(String, PublicKey), NoteError> {
     let mut parts = text.splitn(3, '+');
     let (Some(name), Some(hash), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(NoteError::Malformed);
     };
     let key = decode(key)?;
-    let Some((&ED25519, raw)) = key.split_first() else { return Err(NoteError::Malformed) };
-    let key = PublicKey::new(Algorithm::Ed25519, raw.to_vec()).map_err(|_bad| NoteError::Malformed)?;
+    let key = match key.split_first() {
+        Some((&ED25519, raw)) => PublicKey::new(Algorithm::Ed25519, raw.to_vec()),
+        Some((&ECDSA, der)) => PublicKey::from_der(der).and_then(|key| match key.algorithm() {
+            Algorithm::P256 => Ok(key),
+            Algorithm::Ed25519 => Err(KeyError::Unsupported),
+        }),
+        Some(_) | None => Err(KeyError::Unsupported),
+    };
+    let key = key.map_err(|_bad| NoteError::Malformed)?;
     let good = is_name(name) && vkey(name, &key) == text && !hash.is_empty();
     if good { Ok((name.to_owned(), key)) } else { Err(NoteError::Malformed) }
 }
@@ -137,7 +147,11 @@ fn is_name(name: &str) -> bool {
 }
 
 fn key_hash(origin: &str, key: &PublicKey) -> [u8; 4] {
-    let digest = Digest::of(&[origin.as_bytes(), b"\n", &[ED25519], key.raw()].concat());
+    let digest = match key.algorithm() {
+        Algorithm::Ed25519 => Digest::of(&[origin.as_bytes(), b"\n", &[ED25519], key.raw()].concat()),
+        // As the registry of note signatures has it for ECDSA: of the key alone.
+        Algorithm::P256 => Digest::of(&key.to_der()),
+    };
     let mut id = [0u8; 4];
     for (to, from) in id.iter_mut().zip(digest.as_bytes()) {
         *to = *from;
@@ -224,6 +238,24 @@ mod tests {
         ] {
             assert_eq!(Checkpoint::read(&bad), Err(NoteError::Malformed), "{bad}");
         }
-        assert_eq!(checkpoint.sign(&SigningKey::generate(Algorithm::P256).unwrap()), Err(KeyError::Unsupported));
+    }
+
+    #[test]
+    fn a_key_on_p256_signs_too() {
+        let (checkpoint, _) = sample();
+        let key = SigningKey::generate(Algorithm::P256).unwrap();
+        let note = checkpoint.sign(&key).unwrap();
+        assert_eq!(Checkpoint::verify(&note, key.public()), Ok(checkpoint.clone()));
+        let other = SigningKey::generate(Algorithm::P256).unwrap();
+        assert_eq!(Checkpoint::verify(&note, other.public()), Err(NoteError::OtherKey));
+        for at in 0..note.len() {
+            let mut bent = note.clone().into_bytes();
+            bent[at] ^= 1;
+            let refused =
+                std::str::from_utf8(&bent).map_or(true, |text| Checkpoint::verify(text, key.public()).is_err());
+            assert!(refused, "byte {at}");
+        }
+        let text = vkey(&checkpoint.origin, key.public());
+        assert_eq!(parse_vkey(&text), Ok((checkpoint.origin, key.public().clone())));
     }
 }

@@ -54,6 +54,12 @@ pub enum KeyError {
     /// The random number generator or the signing itself failed.
     #[error("the cryptographic library failed")]
     Library,
+    /// What keeps the key does not sign.
+    #[error("the key's keeper does not sign: {why}")]
+    Keeper {
+        /// Why.
+        why: String,
+    },
 }
 
 /// How to make the wanted form out of the others that are around.

@@ -31,7 +31,7 @@ pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 pub use identity::IdentityArgs;
 pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
-pub use notary::{NotaryCommand, NotaryRunArgs};
+pub use notary::{NotaryCommand, NotaryRunArgs, Pkcs11Args};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, TrustedArgs, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
 pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};

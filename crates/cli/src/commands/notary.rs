@@ -10,13 +10,14 @@ use std::{fs, thread};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use writ_clients::Client;
-use writ_core::Custody;
+use writ_core::{Custody, regular_file};
 use writ_engine::Home;
+use writ_engine::keeper::Place;
 use writ_engine::notary::ask::{self, Status};
 use writ_engine::notary::door;
-use writ_engine::notary::serve::{Notary, Other, TOKEN};
+use writ_engine::notary::serve::{Key, Notary, Other, TOKEN};
 
-use crate::args::{Format, NotaryCommand, NotaryRunArgs};
+use crate::args::{Format, NotaryCommand, NotaryRunArgs, Pkcs11Args};
 use crate::environment;
 use crate::exit::Failure;
 use crate::human_check;
@@ -40,11 +41,16 @@ fn serve(home: Home, args: &NotaryRunArgs) -> Result<(), Failure> {
         return serve_other(home, args, of);
     }
     let socket = socket(&home)?;
-    if custody == Custody::ProcessMemory {
+    if custody != Custody::File {
         begin_closed()?;
     }
     let listener = args.http.map(listen).transpose()?;
-    let notary = Arc::new(Notary::open(home, custody).map_err(Failure::could_not)?);
+    let key = match custody {
+        Custody::File => Key::File,
+        Custody::Pkcs11 => token_key(&args.token)?,
+        Custody::ProcessMemory | Custody::OtherUser => Key::Memory,
+    };
+    let notary = Arc::new(Notary::open(home, key).map_err(Failure::could_not)?);
     if let Some(listener) = listener {
         let (address, token) = (listener.local_addr()?, notary.token().map_err(Failure::could_not)?);
         let answering = Arc::clone(&notary);
@@ -60,6 +66,23 @@ fn serve(home: Home, args: &NotaryRunArgs) -> Result<(), Failure> {
     }
     output::line(format!("notary answers at {} (custody: {custody})", socket.display()));
     notary.serve().map_err(Failure::could_not)
+}
+
+/// Longest PIN.
+const MAX_PIN: u64 = 1024;
+
+/// The key that these words name, and its PIN.
+pub fn token_key(args: &Pkcs11Args) -> Result<Key, Failure> {
+    let missing = |what: &str| Failure::Usage(format!("`pkcs11` wants {what}: see `writ notary run --help`"));
+    let module = args.module.clone().ok_or_else(|| missing("`--module FILE`, the library of the token's vendor"))?;
+    let token = args.token.clone().ok_or_else(|| missing("`--token LABEL`"))?;
+    let pin = match &args.pin_file {
+        Some(file) => regular_file::text(file, MAX_PIN)
+            .map_err(|error| Failure::could_not(format!("cannot read {}: {error}", file.display())))?,
+        None => environment::pin().ok_or_else(|| missing("a PIN, in `WRIT_PKCS11_PIN` or `--pin-file FILE`"))?,
+    };
+    let place = Place { module: environment::cwd()?.join(module), token, key: args.key.clone() };
+    Ok(Key::Token { place, pin: pin.trim_end_matches(['\n', '\r']).to_owned() })
 }
 
 /// Begins this program anew where its own user could look into it, so that nobody had a way in before it has a key.

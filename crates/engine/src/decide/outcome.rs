@@ -51,10 +51,7 @@ pub fn and_custody(decision: Decision, wanted: Custody, kept: Custody) -> Decisi
             Custody::OtherUser => {
                 "root runs `writ notary install --for USER`, which says how (spec/notary.md)".to_owned()
             }
-            Custody::Pkcs11 => {
-                "no key is kept so yet: only `other-user`, which is more, lets calls run (spec/notary.md)".to_owned()
-            }
-            Custody::File | Custody::ProcessMemory => {
+            Custody::File | Custody::ProcessMemory | Custody::Pkcs11 => {
                 format!("a human runs `writ notary run --custody {wanted}` (spec/notary.md)")
             }
         },

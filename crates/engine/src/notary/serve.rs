@@ -18,7 +18,7 @@ use rustix::thread::set_name;
 use writ_clients::Client;
 use writ_core::json;
 use writ_core::regular_file::{self, Reader};
-use writ_core::{Answer, Custody, Reply, Timestamp};
+use writ_core::{Answer, Reply, Timestamp};
 use writ_evidence::keys;
 use writ_store::{Store, StoreError};
 
@@ -26,7 +26,7 @@ use super::ask::{self, ANSWERED, HOOK, MARK, NOT_HERE, STATUS, Status};
 use super::tokens::Tokens;
 use super::{Surroundings, door};
 use crate::hook::wire::{MAX_BYTES, field, put};
-use crate::keeper::{Keeper, KeeperError};
+use crate::keeper::{Keeper, KeeperError, Place, TokenKey};
 use crate::procfs::Proc;
 use crate::{Asker, Home, NoStateDir, hook};
 
@@ -72,12 +72,6 @@ pub enum NotaryError {
     /// Another process could read the key.
     #[error("another process traces this one: a key here would be known to it")]
     Traced,
-    /// Nothing keeps a key so.
-    #[error("there is no notary in custody `{custody}` yet")]
-    Custody {
-        /// How.
-        custody: Custody,
-    },
     /// The system does not let it.
     #[error("cannot {what}: {source}")]
     Io {
@@ -90,6 +84,21 @@ pub enum NotaryError {
 
 fn io(what: &'static str) -> impl FnOnce(io::Error) -> NotaryError {
     move |source| NotaryError::Io { what, source }
+}
+
+/// Where a notary's key is. It is not shown: a PIN is in it.
+pub enum Key {
+    /// In the machine's file.
+    File,
+    /// In the memory of its process: a new one.
+    Memory,
+    /// In a token.
+    Token {
+        /// Where.
+        place: Place,
+        /// What the token asks for.
+        pin: String,
+    },
 }
 
 /// A notary that is one user and for another.
@@ -150,13 +159,16 @@ pub struct Notary {
 
 impl Notary {
     /// Takes the state folder, closes the process to others of the same user, makes its key, and listens.
-    pub fn open(mut home: Home, custody: Custody) -> Result<Self, NotaryError> {
+    pub fn open(mut home: Home, key: Key) -> Result<Self, NotaryError> {
         let (state, lock) = take(&home)?;
         close()?;
-        home.keeper = match custody {
-            Custody::File => None,
-            Custody::ProcessMemory => Some(Arc::new(Keeper::in_memory()?)),
-            Custody::Pkcs11 | Custody::OtherUser => return Err(NotaryError::Custody { custody }),
+        home.keeper = match key {
+            Key::File => None,
+            Key::Memory => Some(Arc::new(Keeper::in_memory()?)),
+            Key::Token { place, pin } => {
+                let key = TokenKey::open(place, pin, &home.search).map_err(KeeperError::from)?;
+                Some(Arc::new(Keeper::in_token(key)))
+            }
         };
         let socket = door::socket(&state);
         let listener = door::bind(&socket).map_err(io("listen"))?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Custody, Digest};
-use writ_evidence::checkpoint::origin;
+use writ_evidence::checkpoint::{Checkpoint, origin};
 use writ_evidence::custody::{Bytes, Introduction, Kept, Signs};
 use writ_evidence::keys::{KeyError, PublicKey, SigningKey};
 
@@ -134,7 +134,17 @@ impl Session<'_> {
     fn beside(&self) -> Option<[u64; 2]> {
         let keeper = self.home.keeper.as_ref().filter(|keeper| keeper.custody() < Custody::OtherUser)?;
         let last = self.guard.last()?;
-        Some([keeper.beside(&self.id, last.sequence, last.entry_hash)?, last.sequence])
+        let first = keeper.beside(&self.id, last.sequence, last.entry_hash)?;
+        // A key that outlives its process has signed for rows of one before this.
+        let first = if keeper.outlives() { first.max(self.signed_for(keeper)) } else { first };
+        (first <= last.sequence).then_some([first, last.sequence])
+    }
+
+    /// How many rows a key's last checkpoint covers.
+    fn signed_for(&self, keeper: &Keeper) -> u64 {
+        let head = self.store.head(&self.id).ok().flatten();
+        let head = head.and_then(|note| Checkpoint::verify(std::str::from_utf8(&note).ok()?, keeper.public()).ok());
+        head.map_or(0, |checkpoint| checkpoint.size)
     }
 
     /// Remembers that this process wrote the last row.

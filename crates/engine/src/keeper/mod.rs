@@ -1,7 +1,9 @@
 //! What keeps the key that signs, in a process that has one of its own.
 //!
 //! Owns the key of a notary, and what that notary wrote. Refuses to give a key away. Invariant: a key that lives in memory was never
-//! anywhere else, and ends with its process.
+//! anywhere else, and ends with its process; one in a token never was in this one.
+
+pub mod token;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,6 +13,8 @@ use writ_core::{Custody, Digest, SessionId};
 use writ_evidence::custody::Signs;
 use writ_evidence::keys::{self, KeyError, PublicKey, SigningKey};
 use writ_sandbox::Locked;
+
+pub use token::{Place, TokenError, TokenKey};
 
 /// A key that signs, what keeps it, and the last row of each session that its process wrote.
 pub struct Keeper {
@@ -29,6 +33,9 @@ pub enum KeeperError {
     /// The key.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The token that keeps it.
+    #[error(transparent)]
+    Token(#[from] TokenError),
 }
 
 /// A key in a page that is neither swapped out nor dumped.
@@ -55,6 +62,11 @@ impl Keeper {
         Ok(Self::of(Custody::ProcessMemory, Box::new(MemoryKey { seed, public })))
     }
 
+    /// A key that a token keeps.
+    pub fn in_token(key: TokenKey) -> Self {
+        Self::of(Custody::Pkcs11, Box::new(key))
+    }
+
     /// The machine's own key, of a notary that is another user than those who ask it.
     pub fn of_other_user(key: SigningKey) -> Self {
         Self::of(Custody::OtherUser, Box::new(key))
@@ -67,6 +79,11 @@ impl Keeper {
     /// What keeps it.
     pub const fn custody(&self) -> Custody {
         self.custody
+    }
+
+    /// Whether the key is still there when its process has ended.
+    pub fn outlives(&self) -> bool {
+        self.custody >= Custody::Pkcs11
     }
 
     /// The key's id.
