@@ -1,12 +1,12 @@
 //! What an agent asks for, in words that fit every client.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 use crate::json::{self, Value};
 
 /// One tool call as the agent put it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The tool's name as the client spells it.
     pub tool: String,
@@ -20,7 +20,7 @@ pub struct ToolCall {
 
 /// What a tool does, whatever its client calls it, with the members of its input that say to what. Written as JSON it is the `does`
 /// of `spec/clients/generic.md`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolKind {
     /// Hands a line to a shell.
@@ -77,7 +77,7 @@ pub enum ToolKind {
 }
 
 /// What a search looks for, and where; without a folder in the working directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Search {
     /// Files by their contents.
     #[serde(rename = "search-contents")]

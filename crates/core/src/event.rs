@@ -42,7 +42,7 @@ pub struct Agent {
 }
 
 /// A tool call with its id.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
     /// The call's id, the same in the transcript.
     pub id: String,
@@ -51,7 +51,7 @@ pub struct ToolUse {
 }
 
 /// One of the calls of a model's turn, also those that no other event told of. Name and input are as the model wrote them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BatchCall {
     /// The call.
     pub call: ToolUse,
@@ -61,7 +61,8 @@ pub struct BatchCall {
 }
 
 /// What became of a call.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// It ran and gave a result.
     Completed,
@@ -78,7 +79,8 @@ pub enum Outcome {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum EventKind {
     /// A tool is about to run; the answer may stop it.
     PreToolUse(ToolUse),

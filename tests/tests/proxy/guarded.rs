@@ -131,6 +131,58 @@ fn leaked_in(grep: &mut std::process::Command) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
+/// A notary that is killed, at the latest, when the test ends.
+struct Notary(std::process::Child);
+
+impl Notary {
+    fn run(place: &Place) -> Self {
+        let mut command = place.command(&crate::place::binary());
+        let mut child = command.args(["notary", "run"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.as_mut().unwrap()), &mut line).unwrap();
+        assert!(line.contains("notary answers"), "{line}");
+        Self(child)
+    }
+}
+
+impl Drop for Notary {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// What Writ runs for an agent is decided and signed by the notary, as hooks are: a policy that wants its custody is open, and nothing is
+/// signed by another key in between.
+#[test]
+fn the_notary_decides_what_writ_runs() {
+    let policy =
+        json!({ "version": "1.0", "name": "p", "custody": "process-memory", "files": { "deny": ["secrets/**"] } });
+    let place = Place::new("guarded-notary", &policy);
+    let mut client = place.start(&["mcp", "serve", "--guarded"]);
+    client.begin();
+    let line = json!({ "command": "cat src/a.txt" });
+    let closed = result(&mut client, "bash", line.clone()).unwrap_err();
+    assert!(closed.contains("/custody"), "{closed}");
+    assert_eq!(client.end(), Some(0));
+    let notary = Notary::run(&place);
+    let mut client = place.start(&["mcp", "serve", "--guarded"]);
+    client.begin();
+    assert_eq!(result(&mut client, "bash", line).unwrap()["stdout"], "in src\n");
+    let denied = result(&mut client, "read_file", json!({ "path": "secrets/key" })).unwrap_err();
+    assert!(denied.contains("/files/deny/0"), "{denied}");
+    assert_eq!(result(&mut client, "get_token", json!({})).unwrap()["available"], true);
+    let step = json!({ "name": "s", "command": "true" });
+    let refused = result(&mut client, "attest_step", step).unwrap_err();
+    assert!(refused.contains("a notary signs for this session"), "{refused}");
+    assert_eq!(client.end(), Some(0));
+    let report = place.said(&["verify", "--allow-absent"]);
+    assert!(report.contains("`process-memory`") && !report.contains("custody broke"), "{report}");
+    assert!(!report.contains("other processes") && report.contains("3 decisions"), "{report}");
+    assert!(place.writ(&["verify", "--allow-absent"]).status.success(), "{report}");
+    drop(notary);
+}
+
 /// With `enforce: calls` the line runs in its sandbox: what no rule can see from outside is refused by the kernel.
 #[test]
 fn a_line_is_confined_where_the_policy_wants_that() {

@@ -173,7 +173,7 @@ pub fn refusal(answer: &Value) -> (String, String) {
     (text(&answer["error"]["data"]["verdict"]), text(&answer["error"]["message"]))
 }
 
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     let named = std::env::var_os("WRIT_BIN").map(PathBuf::from);
     let beside = std::env::current_exe().ok().and_then(|test| Some(test.parent()?.parent()?.join("writ")));
     let found = named.or(beside).filter(|path| path.is_file());

@@ -25,8 +25,8 @@ use crate::governing::layers::Caller;
 use crate::governing::{Governing, GoverningError, Trust, in_force};
 use crate::identity::TRUST_DOMAIN;
 use crate::identity::shown::{Shown, ShownError, shown};
-use crate::notary::ask;
 use crate::notary::tokens::{Request, Told};
+use crate::notary::{Asked, ask};
 use crate::session::Session;
 use crate::session::state::State;
 use crate::{Home, governing, hook};
@@ -146,7 +146,7 @@ impl Gate {
         let id = id.map_or_else(|| format!("{}-{number}", self.own.as_str()), str::to_owned);
         let used = ToolUse { id, call };
         let event = self.event(client, &session, EventKind::PreToolUse(used.clone()));
-        let Answer { reply, input, .. } = hook::event(event, &self.home, redefined);
+        let Answer { reply, input, .. } = self.deal(event, redefined);
         match reply {
             Reply::Silent | Reply::Context { .. } | Reply::Decided { verdict: Verdict::Allow, .. } => {
                 Ruling::Pass(Box::new(Passed { session, client, used, input, hooked: false }))
@@ -279,7 +279,21 @@ impl Gate {
     }
 
     fn tell(&self, client: &'static str, session: &SessionId, kind: EventKind) -> Answer {
-        hook::event(self.event(client, session, kind), &self.home, false)
+        self.deal(self.event(client, session, kind), false)
+    }
+
+    /// Has the notary that runs here deal with an event, as a hook has; without one it is dealt with here.
+    fn deal(&self, event: Event, redefined: bool) -> Answer {
+        match ask::event(&self.home, &event, redefined) {
+            Asked::Told(answer) => answer,
+            // It may have decided: another decision beside it would be a second row of one call.
+            Asked::Broken(error) => {
+                let why =
+                    format!("writ denies: the notary, which may have recorded this call, cannot be asked ({error})");
+                Answer::refuse(Some(event.kind.name()), &why)
+            }
+            Asked::NotThere(_) => hook::event(event, &self.home, redefined),
+        }
     }
 
     fn is_redefined(&self, store: &Store, tool: &str) -> bool {

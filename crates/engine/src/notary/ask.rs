@@ -10,7 +10,7 @@ use rustix::net::UCred;
 use serde::{Deserialize, Serialize};
 use writ_clients::Client;
 use writ_core::json;
-use writ_core::{Answer, Custody, Digest};
+use writ_core::{Answer, Custody, Digest, Event, EventKind, SessionId};
 
 use super::tokens::{self, Request};
 use super::{Surroundings, confirm, door};
@@ -21,6 +21,8 @@ use crate::hook::wire::{MAX_BYTES, field, put};
 pub const MARK: &[u8; 14] = b"writ-notary-2\n";
 /// Asks for an answer to a hook call.
 pub const HOOK: u8 = b'h';
+/// Asks for an answer to an event that is no hook's: of a call that stands between an agent and a server.
+pub const EVENT: u8 = b'e';
 /// Asks how the notary stands.
 pub const STATUS: u8 = b's';
 /// Asks about tokens.
@@ -51,20 +53,89 @@ pub enum Asked {
 
 /// Asks the notary of a state folder for the answer to one hook call.
 pub fn ask(home: &Home, client: &dyn Client, cwd: &Path, payload: &[u8]) -> Asked {
+    let prompt = confirm::is_prompt(payload, client);
+    let fields = |surroundings: &[u8]| question(HOOK, [client.name().as_bytes(), surroundings, payload]);
+    put_question(home, cwd, fields, prompt, |answer| confirm::confirm(answer, payload, client, home))
+}
+
+/// An event as it is asked about.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Happened {
+    /// The session.
+    pub session: SessionId,
+    /// The client's own id of it.
+    pub client_session: Option<SessionId>,
+    /// The folder.
+    pub cwd: String,
+    /// What happens.
+    pub kind: EventKind,
+    /// Whether the server changed the tool since a human let it in.
+    pub redefined: bool,
+}
+
+impl Happened {
+    /// The event, of a client.
+    pub fn event(self, client: &dyn Client) -> (Event, bool) {
+        let Self { session, client_session, cwd, kind, redefined } = self;
+        let event = Event {
+            client: client.name(),
+            session,
+            client_session,
+            transcript: None,
+            cwd,
+            agent: None,
+            permission_mode: None,
+            prompt_id: None,
+            kind,
+        };
+        (event, redefined)
+    }
+}
+
+/// Asks it about an event of no hook's; one that the notary does not know the client of is not its.
+pub fn event(home: &Home, input: &Event, redefined: bool) -> Asked {
+    let Some(client) = writ_clients::named(input.client) else {
+        return Asked::NotThere("its client is not known".to_owned());
+    };
+    let happened = Happened {
+        session: input.session.clone(),
+        client_session: input.client_session.clone(),
+        cwd: input.cwd.clone(),
+        kind: input.kind.clone(),
+        redefined,
+    };
+    let happened = json::to_canonical(&happened);
+    let fields = |surroundings: &[u8]| question(EVENT, [client.name().as_bytes(), surroundings, happened.as_bytes()]);
+    let masked = input.clone().masked();
+    put_question(home, Path::new(&input.cwd), fields, false, |answer| confirm::of_event(answer, &masked, client, home))
+}
+
+fn question(kind: u8, fields: [&[u8]; 3]) -> io::Result<Vec<u8>> {
+    let mut bytes = [MARK.as_slice(), &[kind]].concat();
+    fields.into_iter().try_for_each(|field| put(&mut bytes, field))?;
+    Ok(bytes)
+}
+
+/// Puts a question and takes its answer, as far as the record bears that out.
+fn put_question(
+    home: &Home,
+    cwd: &Path,
+    question: impl FnOnce(&[u8]) -> io::Result<Vec<u8>>,
+    prompt: bool,
+    confirm: impl FnOnce(Answer) -> Result<Answer, confirm::Unconfirmed>,
+) -> Asked {
     let (mut stream, of_other) = match reach(home) {
         Ok((stream, _, of_other)) => (stream, of_other),
         Err(error) => return Asked::NotThere(error.to_string()),
     };
-    let mut bytes = [MARK.as_slice(), &[HOOK]].concat();
     let Some(surroundings) = Surroundings::of(home, cwd) else {
         return Asked::NotThere("a path in its environment is no text".to_owned());
     };
-    let surroundings = json::to_canonical(&surroundings);
-    let fields = [client.name().as_bytes(), surroundings.as_bytes(), payload];
-    if let Err(error) = fields.into_iter().try_for_each(|field| put(&mut bytes, field)) {
-        return Asked::NotThere(error.to_string());
-    }
-    let prompt = confirm::is_prompt(payload, client);
+    let bytes = match question(json::to_canonical(&surroundings).as_bytes()) {
+        Ok(bytes) => bytes,
+        Err(error) => return Asked::NotThere(error.to_string()),
+    };
     let patience = if prompt { AT_A_PROMPT } else { PATIENCE };
     let told = match exchange(&mut stream, &bytes, patience) {
         Ok(true) => answer(&mut stream),
@@ -73,7 +144,7 @@ pub fn ask(home: &Home, client: &dyn Client, cwd: &Path, payload: &[u8]) -> Aske
     };
     match told {
         Ok(answer) if of_other => Asked::Told(answer),
-        Ok(answer) => confirm::confirm(answer, payload, client, home).map_or_else(
+        Ok(answer) => confirm(answer).map_or_else(
             |error| Asked::Broken(io::Error::other(format!("what it answered does not count: {error}"))),
             Asked::Told,
         ),

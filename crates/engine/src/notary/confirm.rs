@@ -44,19 +44,27 @@ pub enum Unconfirmed {
 
 /// The answer, with what the call is to run with, where the record bears it out.
 pub fn confirm(answer: Answer, payload: &[u8], client: &dyn Client, home: &Home) -> Result<Answer, Unconfirmed> {
-    let lets = !matches!(answer.reply, Reply::Decided { verdict: Verdict::Deny, .. } | Reply::Block { .. });
-    let Ok(input) = client.parse(payload) else {
-        return if lets { Err(Unconfirmed::Unreadable) } else { Ok(answer) };
-    };
-    let input = input.masked();
+    match client.parse(payload) {
+        Ok(input) => of_event(answer, &input.masked(), client, home),
+        Err(_) if lets_run(&answer) => Err(Unconfirmed::Unreadable),
+        Err(_) => Ok(answer),
+    }
+}
+
+const fn lets_run(answer: &Answer) -> bool {
+    !matches!(answer.reply, Reply::Decided { verdict: Verdict::Deny, .. } | Reply::Block { .. })
+}
+
+/// The same of an event that is read already.
+pub fn of_event(answer: Answer, input: &Event, client: &dyn Client, home: &Home) -> Result<Answer, Unconfirmed> {
     let EventKind::PreToolUse(used) = &input.kind else { return Ok(answer) };
-    if !lets {
+    if !lets_run(&answer) {
         return Ok(answer);
     }
-    if !hook::is_governed(&input, home)? {
+    if !hook::is_governed(input, home)? {
         return if answer.reply == Reply::Silent { Ok(answer) } else { Err(Unconfirmed::Ungoverned) };
     }
-    let row = row(&input, used, home)?.ok_or(Unconfirmed::NoRow)?;
+    let row = row(input, used, home)?.ok_or(Unconfirmed::NoRow)?;
     let asks = matches!(answer.reply, Reply::Decided { verdict: Verdict::Ask, .. });
     if row.decision != RowDecision::Approved && !(asks && row.decision == RowDecision::Asked) {
         return Err(Unconfirmed::Otherwise { row: row.sequence, decision: row.decision });

@@ -22,7 +22,7 @@ use writ_core::{Answer, Reply, Timestamp};
 use writ_evidence::keys;
 use writ_store::{Store, StoreError};
 
-use super::ask::{self, ANSWERED, HOOK, MARK, NOT_HERE, STATUS, Status};
+use super::ask::{self, ANSWERED, EVENT, HOOK, Happened, MARK, NOT_HERE, STATUS, Status};
 use super::tokens::Tokens;
 use super::{Surroundings, door};
 use crate::hook::wire::{MAX_BYTES, field, put};
@@ -270,14 +270,14 @@ impl Notary {
         stream.read_exact(&mut begin)?;
         let Some((kind, mark)) = begin.split_last() else { return Ok(()) };
         match (mark == MARK, *kind) {
-            (true, HOOK) => self.hook(&mut stream),
+            (true, HOOK | EVENT) => self.hook(&mut stream, *kind),
             (true, STATUS) => self.status(&mut stream.stream),
             (true, ask::TOKEN) => self.token_asked(&mut stream),
             (true | false, _) => not_here(&mut stream.stream, "the notary is of another version"),
         }
     }
 
-    fn hook(&self, question: &mut Question) -> io::Result<()> {
+    fn hook(&self, question: &mut Question, kind: u8) -> io::Result<()> {
         let client = String::from_utf8(field(question, MAX_NAME)?).map_err(io::Error::other)?;
         let surroundings = field(question, MAX_SURROUNDINGS)?;
         let payload = field(question, MAX_BYTES)?;
@@ -292,7 +292,16 @@ impl Notary {
         let cwd = surroundings.cwd.clone();
         let asker = door::asker(stream)?;
         let home = Home { asker, ..surroundings.home(&self.home) };
-        let answer = hook::answer(&payload, client, &home, &cwd);
+        let answer = if kind == EVENT {
+            let happened: Happened = match json::from_slice(&payload) {
+                Ok(happened) => happened,
+                Err(error) => return not_here(stream, &format!("what happened cannot be read: {error}")),
+            };
+            let (event, redefined) = happened.event(client);
+            hook::event(event, &home, redefined)
+        } else {
+            hook::answer(&payload, client, &home, &cwd)
+        };
         let mut bytes = vec![ANSWERED];
         put(&mut bytes, json::to_canonical(&answer).as_bytes())?;
         self.answered.fetch_add(1, Ordering::Relaxed);
