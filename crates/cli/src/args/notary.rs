@@ -60,7 +60,7 @@ pub enum NotaryCommand {
         writ notary run --custody pkcs11 --module /usr/lib/softhsm/libsofthsm2.so --token writ --pin-file PIN\n\nHooks of the same \
         user and state folder find it by themselves. Where none runs, they decide by themselves. Page: spec/notary.md."
     )]
-    Run(NotaryRunArgs),
+    Run(Box<NotaryRunArgs>),
     /// Print the systemd unit and the user of a notary that is a user of its own, and what to do with them.
     #[command(after_help = "Example:\n  writ notary install --for alice | less")]
     Install {

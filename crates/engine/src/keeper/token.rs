@@ -86,7 +86,10 @@ impl TokenKey {
     pub fn open(place: Place, pin: String, search: &[PathBuf]) -> Result<Self, TokenError> {
         let tool = search.iter().map(|folder| folder.join(TOOL)).find(|path| path.is_absolute() && path.is_file());
         let tool = tool.ok_or(TokenError::NoTool)?;
-        if place.key.is_empty() || place.key.len() % 2 != 0 || !place.key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if place.key.is_empty()
+            || !place.key.len().is_multiple_of(2)
+            || !place.key.bytes().all(|byte| byte.is_ascii_hexdigit())
+        {
             return Err(TokenError::Id { key: place.key });
         }
         if !place.module.is_file() {
