@@ -11,6 +11,7 @@ mod workplace;
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -114,6 +115,15 @@ fn a_key_of_ones_own_signs() {
     assert!(phase["findings"][0].as_str().unwrap().contains("signed by the pinned key"), "{phase}");
 }
 
+/// What a shell line says and does that a client runs, under the name that this client has.
+fn below(place: &Workplace, client: &Path, line: &str) -> String {
+    let mut command = Command::new(client);
+    command.args(["-c", line]).current_dir(place.folder.join("repository")).env_clear();
+    command.env("PATH", PATH).env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
 /// Everything that an agent can start is below its client, or was not there before the session.
 #[test]
 fn nothing_below_the_client_approves() {
@@ -135,11 +145,7 @@ fn nothing_below_the_client_approves() {
         format!("script -qefc 'exec -a human {writ} approve {name}' /dev/null"),
         format!("echo | {writ} deny {name}"),
     ] {
-        let mut command = Command::new(&client);
-        command.args(["-c", &format!("{line}; true")]).current_dir(place.folder.join("repository")).env_clear();
-        command.env("PATH", PATH).env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let text = below(&place, &client, &format!("{line}; true"));
         assert!(!text.contains("may run"), "{line}: {text}");
         assert!(is(&bash(&place, "again", "make all"), "ask"), "{line}: {text}");
     }
@@ -172,11 +178,7 @@ fn nothing_below_a_client_of_any_name_approves() {
          id=$({writ} approvals --format json | sed -n 's/.*\"id\": \"\\(.*\\)\".*/\\1/p'); \
          script -qefc \"{writ} approve $id\" /dev/null; true"
     );
-    let mut command = Command::new(&client);
-    command.args(["-c", &line]).current_dir(place.folder.join("repository")).env_clear().env("PATH", PATH);
-    command.env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let text = below(&place, &client, &line);
     assert!(is(&text, "ask") && text.contains("the client of this session runs this"), "{text}");
     let (done, said) = at_a_terminal(&place, &[], &format!("approve {}", name(&place)), "");
     assert!(done, "a human is beside it: {said}");
@@ -206,11 +208,7 @@ fn clients_that_are_made_up_hide_none() {
              {writ} hook < ../call; id=$({writ} approvals --format json | sed -n 's/.*\"id\": \"\\(.*\\)\".*/\\1/p'); \
              script -qefc \"{writ} approve $id\" /dev/null; true"
         );
-        let mut command = Command::new(&client);
-        command.args(["-c", &line]).current_dir(place.folder.join("repository")).env_clear().env("PATH", PATH);
-        command.env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let text = below(&place, &client, &line);
         assert!(is(&text, "ask") && text.contains("the client of this session runs this"), "{shell}: {text}");
     }
     // More ran at once than are named: a terminal shows nothing.
@@ -269,11 +267,7 @@ fn a_file_over_proc_shows_no_human() {
     let line = format!(
         "exec unshare -Urm sh -c 'mount --bind /proc/1/stat /proc/$$/stat && exec script -qefc \"{writ} approve {name}\" /dev/null'"
     );
-    let mut command = Command::new(&client);
-    command.args(["-c", &line]).current_dir(place.folder.join("repository")).env_clear().env("PATH", PATH);
-    command.env("HOME", &place.folder).env("WRIT_STATE_DIR", place.folder.join("state"));
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let text = below(&place, &client, &line);
     assert!(text.contains("cannot be looked at"), "{text}");
     assert!(is(&bash(&place, "2", "make all"), "ask"));
 }

@@ -23,7 +23,16 @@ const TOKEN: (&str, &str) = ("ghp_", "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6");
 
 /// A session with a denied and an allowed call, its transcript and that of a subagent, sealed.
 fn recorded(name: &str) -> Workplace {
+    recorded_under(name, &json!({}))
+}
+
+/// The same under a policy with more members.
+fn recorded_under(name: &str, more: &Value) -> Workplace {
     let place = Workplace::new(name);
+    let policy = place.folder.join("repository/.aflock");
+    let mut document: Value = serde_json::from_slice(&fs::read(&policy).unwrap()).unwrap();
+    document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    fs::write(policy, document.to_string()).unwrap();
     let transcript = place.folder.join("repository/none.jsonl");
     let token = format!("{}{}", TOKEN.0, TOKEN.1);
     let input = json!({"file_path": place.folder.join("repository/src/module.rs"), "content": "text"});
@@ -266,6 +275,61 @@ fn a_bundle_that_somebody_packed_anew_is_refused_by_both() {
     // A record that is whole, of a machine that nobody here trusts.
     let bundle = packed(&place, "strange.tar", strange);
     assert_eq!((writ(&place, &bundle, &key).0, python(&bundle, &key).0), (3, 3));
+}
+
+/// What rows name is in a bundle, all of it, and nothing else that lies about: also where a policy has turns attested and steps run.
+#[test]
+fn a_bundle_has_what_rows_name_and_nothing_else() {
+    let more = json!({"attestationDir": "./attestations", "requiredAttestations": ["qc"]});
+    let place = recorded_under("bundle-named", &more);
+    let step = place.command(&["step", "run", "qc", "--", "true"]).env("PATH", "/usr/bin:/bin").output().unwrap();
+    assert!(step.status.success(), "{}", String::from_utf8_lossy(&step.stderr));
+    let (session, key) = (place.session(), key(&place));
+    let stray = session.join("identities").join(format!("{}.json", "0".repeat(64)));
+    fs::write(&stray, "{}").unwrap();
+    fs::write(session.join("attestations/turn-9.json"), "{}").unwrap();
+    let good = export(&place, "named.tar", &["--transcripts"]);
+    let names: Vec<String> = files(&good).into_keys().collect();
+    assert!(!names.iter().any(|name| name.contains("0000000000") || name.contains("turn-9")), "{names:?}");
+    for kind in ["attestations/turn-", "statements/", "identities/", "policies/", "prices/"] {
+        assert!(names.iter().any(|name| name.starts_with(kind)), "{kind}: {names:?}");
+    }
+    let (own, other) = (writ(&place, &good, &key), python(&good, &key));
+    assert!(own.1.contains("\nverified") && other.0 == 0, "{} {}", own.1, other.1);
+    // The same record with one of them gone, or in another's place, exported as if nothing were.
+    let file = |kind: &str| {
+        let named = |path: &PathBuf| *path != stray && !path.ends_with("turn-9.json");
+        fs::read_dir(session.join(kind)).unwrap().map(|entry| entry.unwrap().path()).find(named).unwrap()
+    };
+    for kind in ["statements", "attestations", "identities", "policies"] {
+        let path = file(kind);
+        let bytes = fs::read(&path).unwrap();
+        for gone in [true, false] {
+            if gone {
+                fs::remove_file(&path).unwrap()
+            } else {
+                fs::write(&path, "{}").unwrap()
+            }
+            let bad = export(&place, &format!("bad-{kind}-{gone}.tar"), &["--transcripts"]);
+            let (own, other) = (writ(&place, &bad, &key), python(&bad, &key));
+            assert!(own.0 == 3 && own.1.contains("NOT VERIFIED"), "{kind}: {}", own.1);
+            assert!(other.0 == 3 && other.1.contains("NOT VERIFIED"), "{kind}: {}", other.1);
+            fs::write(&path, &bytes).unwrap();
+        }
+    }
+}
+
+/// A path in a bundle paints no terminal, of either verifier.
+#[test]
+fn a_path_that_would_paint_the_terminal_is_made_visible() {
+    let place = recorded("bundle-paint");
+    let key = key(&place);
+    let mut painted = files(&export(&place, "good.tar", &[]));
+    painted.insert("claims/\u{1b}[2K\rverified".to_owned(), b"x".to_vec());
+    let bad = packed(&place, "painted.tar", painted);
+    for (code, said) in [writ(&place, &bad, &key), python(&bad, &key)] {
+        assert!(code != 0 && !said.contains('\u{1b}') && !said.contains('\r'), "{code} {said:?}");
+    }
 }
 
 #[test]

@@ -165,6 +165,17 @@ fn what_cannot_sign_makes_no_notary() {
     let mut other = token.command(PIN, &[]);
     let output = other.env("WRIT_PKCS11_PIN", "").output().unwrap();
     assert!(output.status.code() == Some(2) && text(&output).contains("WRIT_PKCS11_PIN"), "{}", text(&output));
+    let file = token.place.folder.join("pin");
+    fs::write(&file, PIN).unwrap();
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    refused(PIN, &["--pin-file", file.to_str().unwrap()], "can be read by others");
+    // A helper that somebody else could have put there is not given the PIN.
+    let own = token.place.folder.join("bin");
+    fs::create_dir(&own).unwrap();
+    fs::copy("/usr/bin/pkcs11-tool", own.join("pkcs11-tool")).unwrap();
+    fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let output = token.command(PIN, &[]).env("PATH", &own).output().unwrap();
+    assert!(text(&output).contains("is not root's alone"), "{}", text(&output));
     let mut lost = token.command(PIN, &[]);
     let output = lost.env("PATH", "/nowhere").output().unwrap();
     assert!(text(&output).contains("install OpenSC"), "{}", text(&output));

@@ -145,6 +145,13 @@ fn functionaries_of_a_certificate_are_whole_names() {
         policy(&place, &format!(r#","functionaries":[{{"type":"x509","issuer":"{issuer}","subject":"{subject}"}}]"#));
         sign(&place, "one");
         assert_eq!(word(&place), expected, "{issuer} {subject}");
+        let (code, why) = said(&place, &["policy", "verify", ".aflock.signed"]);
+        let trusted = expected == "trusted";
+        assert_eq!(
+            (code, why.contains("none of the functionaries")),
+            (Some(if trusted { 0 } else { 3 }), !trusted),
+            "{why}"
+        );
     }
     // One of several is enough; a key of the same person is not.
     let either = format!(

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 BLOCK, MAX_MANIFEST, MAX_LINE, MAX_SMALL = 512, 16 << 20, 60_000, 64 << 20
 ALONE = ("ledger.jsonl", "checkpoints", "ledger.pub")
+LINK = "https://in-toto.io/attestation/link/v0.3"
 DECISIONS = {"APPROVED", "DENIED", "ASKED", "COMPLETED", "FAILED", "HALLUCINATED", "CHECKPOINT"}
 ROW = ("sequence", "timestamp", "callId", "toolName", "decision", "denialReason", "resultHash", "detail", "prevHash", "entryHash")
 SEALED = ("prevHash", "sequence", "callId", "toolName", "decision", "denialReason", "resultHash", "timestamp")
@@ -20,8 +21,7 @@ class Broken(Exception): """The record does not hold, and why."""
 class NoBundle(Exception): """It is no bundle, and why."""
 
 def must(condition, why):
-    if not condition:
-        raise Broken(why)
+    if not condition: raise Broken(why)
 
 def sha(data): return hashlib.sha256(data).digest()
 
@@ -93,8 +93,7 @@ class Bundle:
         self.file = open(path, "rb")
         first = self.file.read(BLOCK)
         size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else -1
-        if not 0 <= size <= MAX_MANIFEST or first != header("bundle.json", size):
-            raise NoBundle("it does not begin with a manifest")
+        if not 0 <= size <= MAX_MANIFEST or first != header("bundle.json", size): raise NoBundle("it does not begin with a manifest")
         text = self.file.read(size)
         self.manifest = strict(text, "the manifest")
         self.check_manifest(text)
@@ -105,8 +104,7 @@ class Bundle:
         self.signature = self.file.read(size)
         self.skip_padding(size)
         self.places, self.digests = {}, {}
-        for entry in self.manifest["files"]:
-            self.take(entry)
+        for entry in self.manifest["files"]: self.take(entry)
         must(self.file.read(2 * BLOCK + 1) == bytes(2 * BLOCK), "the archive does not end where its manifest says")
 
     def check_manifest(self, text):
@@ -126,8 +124,7 @@ class Bundle:
         must(self.file.read(BLOCK) == header(path, size), f"the header of `{path}` is another")
         self.places[path] = (self.file.tell(), size)
         digest = hashlib.sha256()
-        for piece in self.pieces(path):
-            digest.update(piece)
+        for piece in self.pieces(path): digest.update(piece)
         must(digest.hexdigest() == told, f"`{path}` is not what the manifest says")
         self.digests[path] = told
         self.skip_padding(size)
@@ -195,7 +192,7 @@ class Ledger:
         self.count, self.seal, self.stack = 0, "0" * 64, []
         self.roots, self.signers, self.state = {}, {}, {}
         self.stops, self.last_act, self.ended = [], -1, False
-        self.policies, self.genesis, self.first = set(), None, None
+        self.named, self.genesis, self.first = {}, None, None
 
     def take(self, line, sizes):
         if self.count in sizes:
@@ -216,13 +213,12 @@ class Ledger:
             self.genesis, self.first = detail, seal
             must(detail.get("key") == self.ledger_key.id, "it names another key than the one that is trusted")
         self.custody(detail, row)
-        self.follow(detail)
+        self.follow(detail, row)
         self.push(sha(b"\0" + line))
 
     def custody(self, detail, row):
         told = detail.get("custody")
-        if not isinstance(told, dict):
-            return
+        if not isinstance(told, dict): return
         new = Key(serialization.load_der_public_key(b64(told["key"], "a key"))) if "key" in told else self.ledger_key
         words = ["writ/custody/v1", self.origin, str(self.count), "sha256:" + row["prevHash"], told["kept"], new.id, told.get("before", "-")]
         if "signature" in told:
@@ -231,16 +227,18 @@ class Ledger:
             must(new.id == self.ledger_key.id, "nobody introduced its key")
         self.key = new
 
-    def follow(self, detail):
+    def follow(self, detail, row):
         event, state = detail.get("event"), detail.get("state") or {}
-        if event == "stop":
-            self.stops.append(self.count)
-        elif event in ("prompt", "tool-call"):
-            self.last_act = self.count
+        if event == "stop": self.stops.append(self.count)
+        elif event in ("prompt", "tool-call"): self.last_act = self.count
         self.ended |= event in ("session-end", "run-ended")
-        policy = state.get("policy")
-        if isinstance(policy, dict):
-            self.policies.add(policy["file"])
+        for place, digest in (("policies/{}", (state.get("policy") or {}).get("file")), ("identities/{}.json", (detail.get("identity") or {}).get("document"))):
+            if digest: self.named[place.format(digest[7:])] = (digest[7:], None)
+        if event == "attested":
+            told = detail["attested"]
+            must(f"statements/{told['digest'][7:]}.json" not in self.named, "it names a statement a second time")
+            self.named[f"statements/{told['digest'][7:]}.json"] = (told["digest"][7:], (told["name"], row["prevHash"]))
+        elif event == "turn-attested": self.named["attestations/" + detail["name"]] = (detail["statement"][7:], None)
 
     def push(self, leaf):
         size, node = self.count, leaf
@@ -250,11 +248,9 @@ class Ledger:
         self.count += 1
 
     def root(self):
-        if not self.stack:
-            return sha(b"")
+        if not self.stack: return sha(b"")
         node = self.stack[-1]
-        for left in reversed(self.stack[:-1]):
-            node = sha(b"\1" + left + node)
+        for left in reversed(self.stack[:-1]): node = sha(b"\1" + left + node)
         return node
 
 def notes(data):
@@ -296,8 +292,7 @@ def statement(data, keys, why):
     return strict(payload, why)
 
 def folder_name(session):
-    if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", session):
-        return session
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", session): return session
     return re.sub(r"[^A-Za-z0-9_-]", "", session)[:32] + "." + sha(session.encode()).hex()[:16]
 
 def verify(path, trusted):
@@ -327,24 +322,22 @@ def verify(path, trusted):
     must(folder_name(session) == name, "the checkpoints are of another session")
     covered = check_notes(signed, ledger)
     tail(ledger, covered)
-    for digest in sorted(ledger.policies):
-        must(f"policies/{digest.removeprefix('sha256:')}" in bundle.places, f"the policy {digest} is missing")
-    check_named(bundle, list(keys.values()), (f"agentflow:run:{session}", ledger.first))
+    for place, (digest, _) in sorted(ledger.named.items()):
+        must(bundle.digests.get(place) == digest, f"`{place}`, which a row names, is missing or another")
+    check_named(bundle, list(keys.values()), (f"agentflow:run:{session}", ledger.first), ledger.named)
     return ledger, covered
 
 def tail(ledger, covered):
-    if covered >= ledger.count:
-        return
+    if covered >= ledger.count: return
     must(not ledger.ended, f"rows from {covered} on are not signed for, though the session ended")
     late = [stop for stop in ledger.stops if stop >= covered and ledger.last_act > stop]
     must(not late, f"rows from {covered} on are not signed for, though the agent stopped at row {late[:1]} and went on")
 
-def check_named(bundle, keys, run):
+def check_named(bundle, keys, run, named):
     """What lies under its digest is it; what is signed is signed by a key of the session, and about it."""
     for path, digest in bundle.digests.items():
         folder, _, name = path.rpartition("/")
-        if path in ALONE or folder.startswith("transcripts"):
-            continue
+        if path in ALONE or folder.startswith("transcripts"): continue
         stem = name.removesuffix(".json")
         by_digest = re.fullmatch("[0-9a-f]{64}", stem)
         must(not by_digest or stem == digest, f"`{path}` is not what its name says")
@@ -352,6 +345,10 @@ def check_named(bundle, keys, run):
             signed = statement(bundle.read(path), keys, path)
             about = [subject.get("digest", {}).get("sha256") for subject in signed["subject"] if subject["name"] == run[0]]
             must(folder == "claims" or about == [run[1]], f"{path}: it is about another run")
+            if folder == "statements":
+                step, before = named[path][1]
+                own = {"name": f"agentflow:step:{step}", "digest": {"sha256": before}} in signed["subject"]
+                must(signed["predicate"]["name"] == step if signed["predicateType"] == LINK else own, f"{path}: it is of another step or place")
             bound((signed["predicate"] or {}).get("sessionBinding"), path)
     for entry in bundle.manifest["transcripts"]:
         kept = entry.get("path")
@@ -360,8 +357,7 @@ def check_named(bundle, keys, run):
 
 def bound(binding, why):
     """The turn is the last leaf of the tree whose root it names (turns.md, "The tree")."""
-    if binding is None:
-        return
+    if binding is None: return
     must(binding["algorithm"] in ("sha256", "sha512"), f"{why}: another hash")
     hashed = lambda data: hashlib.new(binding["algorithm"], data).digest()
     node, last, steps = hashed(b"\0" + canonical(binding["leaf"]).encode()), binding["treeSize"] - 1, binding["merkleProof"]
@@ -371,6 +367,10 @@ def bound(binding, why):
     for step in steps:
         node = hashed(b"\1" + bytes.fromhex(step) + node)
     must(node.hex() == binding["merkleRoot"], f"{why}: the proof leads to another root")
+
+def shown(text):
+    """Without what would paint a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -382,13 +382,13 @@ def main():
             trusted = Key.pem(file.read())
         ledger, covered = verify(args.file, trusted)
     except NoBundle as error:
-        print(f"error: {args.file} is no bundle: {error}", file=sys.stderr)
+        print(f"error: {args.file} is no bundle: {shown(error)}", file=sys.stderr)
         return 4
     except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {shown(error)}", file=sys.stderr)
         return 1
     except (Broken, KeyError, TypeError, ValueError, AttributeError) as error:
-        print(f"NOT VERIFIED: {error}")
+        print(f"NOT VERIFIED: {shown(error)}")
         return 3
     until = "" if covered >= ledger.count else f" up to row {covered - 1}: the session is still open"
     print(f"verified{until} ({ledger.count} rows, key {trusted.id}; calls were not judged again)")

@@ -92,9 +92,14 @@ pub fn judge(endpoint: &Endpoint, ai: &Ai, input: &Input, send: &Send<'_>) -> Ju
         );
         return Judgement::failed(why, rule, shown);
     }
-    match send(&request(endpoint, ai, input)).and_then(|answer| read(endpoint.form, &answer)) {
+    // An endpoint may say back what it was sent.
+    let without_key = |text: String| match endpoint.key.as_deref().filter(|key| !key.is_empty()) {
+        Some(key) => text.replace(key, "[secret]"),
+        None => text,
+    };
+    match send(&request(endpoint, ai, input)).and_then(|answer| read(endpoint.form, &answer)).map_err(without_key) {
         Ok(Answer { status, reason }) => {
-            let reason = secret::hide(&reason).chars().take(LONGEST).collect();
+            let reason = secret::hide(&without_key(reason)).chars().take(LONGEST).collect();
             Judgement { status, reasons: vec![reason], notes: vec![format!("judged by {}", ai.model)], rule, shown }
         }
         Err(why) => Judgement::failed(why, rule, shown),
@@ -215,6 +220,10 @@ mod tests {
                 assert_eq!(answered(form, bad, ended).status, Status::Fail, "{bad}");
             }
             assert_eq!(answered(form, good, "max_tokens").status, Status::Fail);
+            let echoed = answered(form, "{\"status\":\"FAIL\",\"reason\":\"you sent k-secret\"}", ended);
+            assert_eq!(echoed.reasons, ["you sent [secret]"]);
+            let refused = judge(&endpoint(form), &ai(), &input("{}"), &|_| Err("k-secret is bad".to_owned()));
+            assert_eq!(refused.reasons, ["[secret] is bad"]);
             let refused = judge(&endpoint(form), &ai(), &input("{}"), &|_| Err("no connection".to_owned()));
             assert_eq!((refused.status, refused.reasons), (Status::Fail, vec!["no connection".to_owned()]));
         }

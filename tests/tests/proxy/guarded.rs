@@ -79,7 +79,7 @@ fn what_writ_runs_itself_obeys_the_policy_and_is_on_record() {
 /// What Writ ran it says itself; what the agent says is signed as the agent's word, and as none of Writ's own types.
 #[test]
 fn steps_are_attested_and_the_agents_word_is_called_its_own() {
-    let policy = json!({ "version": "1.0", "name": "p", "tools": { "deny": ["Bash:curl *"] },
+    let policy = json!({ "version": "1.0", "name": "p", "tools": { "deny": ["Bash:curl *"] }, "files": { "deny": ["secrets/**"] },
         "requiredAttestations": ["build", "review"] });
     let place = Place::new("guarded-steps", &policy);
     let mut client = place.start(&["mcp", "serve", "--guarded"]);
@@ -100,6 +100,7 @@ fn steps_are_attested_and_the_agents_word_is_called_its_own() {
     for (kind, name, why) in [
         ("https://in-toto.io/attestation/link/v0.3", "build", "a type of what Writ sees itself"),
         ("https://agentflow.dev/attestation/turn/v0.1", "review", "a type of what Writ sees itself"),
+        ("HTTPS://AgentFlow.dev/attestation/turn/v0.2", "review", "a type of what Writ sees itself"),
         (own, "review", "a type of what Writ sees itself"),
         ("HTTPS://GitHub.com/writ-dev/writ/x", "review", "a type of what Writ sees itself"),
         ("review", "review", "an absolute URI"),
@@ -111,6 +112,28 @@ fn steps_are_attested_and_the_agents_word_is_called_its_own() {
     }
     let missing = place.said(&["verify"]);
     assert!(missing.contains("`review`: no statement"), "{missing}");
+    // A digest tells of a file: what the agent may not read, no statement is about.
+    for place in ["secrets/key", "secrets", "."] {
+        let mut step = build("cp src/a.txt out.txt");
+        step["materials"] = json!([place]);
+        assert!(result(&mut client, "attest_step", step).unwrap_err().contains("/files/deny/0"), "{place}");
+        let mut said = review("https://example.com/review/v1", "review");
+        said["products"] = json!([place]);
+        assert!(result(&mut client, "sign_attestation", said).unwrap_err().contains("/files/deny/0"), "{place}");
+    }
+    // What the command puts in a product's place is judged again: a program may do what its line does not tell.
+    let swap =
+        "import os; os.path.lexists('out.txt') and os.remove('out.txt'); os.symlink('secr' + 'ets/key', 'out.txt')";
+    fs::write(place.repository().join("src/swap.py"), swap).unwrap();
+    let refused = result(&mut client, "attest_step", build("python3 src/swap.py")).unwrap_err();
+    assert!(refused.contains("/files/deny/0"), "{refused}");
+    assert!(place.repository().join("out.txt").is_symlink(), "it ran");
+    fs::remove_file(place.repository().join("out.txt")).unwrap();
+    // The agent's word makes no step good that Writ saw fail.
+    result(&mut client, "attest_step", build("cp src/a.txt out.txt; exit 7")).unwrap();
+    result(&mut client, "sign_attestation", review("https://example.com/review/v1", "build")).unwrap();
+    let failed = place.said(&["verify"]);
+    assert!(failed.contains("`build`: the step of row") && failed.contains("ended with 7"), "{failed}");
     let said = result(&mut client, "sign_attestation", review("https://example.com/review/v1", "review")).unwrap();
     assert_eq!(said["attested"]["standing"], "reported by the agent", "{said}");
     result(&mut client, "attest_step", build("cp src/a.txt out.txt")).unwrap();

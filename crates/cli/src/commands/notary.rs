@@ -1,6 +1,6 @@
 //! `writ notary`: the process that answers hooks.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -77,12 +77,20 @@ pub fn token_key(args: &Pkcs11Args) -> Result<Key, Failure> {
     let module = args.module.clone().ok_or_else(|| missing("`--module FILE`, the library of the token's vendor"))?;
     let token = args.token.clone().ok_or_else(|| missing("`--token LABEL`"))?;
     let pin = match &args.pin_file {
-        Some(file) => regular_file::text(file, MAX_PIN)
-            .map_err(|error| Failure::could_not(format!("cannot read {}: {error}", file.display())))?,
+        Some(file) => pin(file)?,
         None => environment::pin().ok_or_else(|| missing("a PIN, in `WRIT_PKCS11_PIN` or `--pin-file FILE`"))?,
     };
     let place = Place { module: environment::cwd()?.join(module), token, key: args.key.clone() };
     Ok(Key::Token { place, pin: pin.trim_end_matches(['\n', '\r']).to_owned() })
+}
+
+/// The PIN in a file that nobody else reads.
+fn pin(file: &Path) -> Result<String, Failure> {
+    let failed = |error: io::Error| Failure::could_not(format!("cannot read {}: {error}", file.display()));
+    if file.metadata().map_err(failed)?.mode() & 0o077 != 0 {
+        return Err(Failure::could_not(format!("{0} can be read by others: `chmod 600 {0}`", file.display())));
+    }
+    regular_file::text(file, MAX_PIN).map_err(failed)
 }
 
 /// Begins this program anew where its own user could look into it, so that nobody had a way in before it has a key.

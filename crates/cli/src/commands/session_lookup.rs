@@ -44,9 +44,9 @@ pub fn session_start(store: &Store, id: &SessionId) -> Result<SessionStart, Fail
         // Whoever posted its hooks may have done so for a client above it.
         store.each_row(id, |row| about.crowded |= event(&row) == SEEN).map_err(Failure::could_not)?;
     }
-    for other in may_run(store)? {
-        about.clients.extend(began(store, &other)?.clients);
-    }
+    // Another session whose record cannot be read keeps nobody from answering this one.
+    let others = may_run(store)?.into_iter().filter_map(|other| began(store, &other).ok());
+    about.clients.extend(others.flat_map(|other| other.clients));
     Ok(about)
 }
 
@@ -68,22 +68,25 @@ pub fn every_start(store: &Store) -> Result<SessionStart, Failure> {
 /// How long a session without an end may have processes that its client left, in milliseconds.
 const LEFT: i64 = 24 * 60 * 60 * 1000;
 
-/// The sessions that may still have processes: a client runs or none was seen, or there was no end and the last row is of today. None has
-/// outlived the machine's start.
+/// The sessions that may still have processes: a client runs or none was seen, or there was no end and the last row is of today. None but
+/// those of which one runs has outlived the machine's start. One that cannot be read may be any.
 fn may_run(store: &Store) -> Result<Vec<SessionId>, Failure> {
     let (now, started) = (Timestamp::now().millis(), process::machine_started().unwrap_or_default());
-    let mut out = Vec::new();
-    for id in store.sessions().map_err(Failure::could_not)? {
-        let Some(row) = store.last_row(&id).map_err(Failure::could_not)? else { continue };
-        let of_client = State::from_detail(&row.detail).is_none_or(|state| {
-            state.crowded || state.clients.is_empty() || !process::running(&state.clients).is_empty()
-        });
+    let may = |id: &SessionId| {
+        let row = match store.last_row(id) {
+            Ok(Some(row)) => row,
+            Ok(None) => return false,
+            Err(_) => return true,
+        };
+        let state = State::from_detail(&row.detail);
+        let runs = state.as_ref().is_some_and(|state| !process::running(&state.clients).is_empty());
+        let unknown = state.is_none_or(|state| state.crowded || state.clients.is_empty());
         let left = event(&row) != SESSION_END && now.saturating_sub(row.timestamp.millis()) < LEFT;
-        if row.timestamp.millis() >= started && (of_client || left) {
-            out.push(id);
-        }
-    }
-    Ok(out)
+        runs || (unknown || left) && row.timestamp.millis() >= started
+    };
+    let mut all = store.sessions().map_err(Failure::could_not)?;
+    all.retain(may);
+    Ok(all)
 }
 
 fn began(store: &Store, id: &SessionId) -> Result<SessionStart, Failure> {

@@ -39,6 +39,7 @@ fn one(args: &StepRunArgs) -> Result<(), Failure> {
         StepError::Name { .. } => Failure::Usage(error.to_string()),
         StepError::Io { .. }
         | StepError::TooMany { .. }
+        | StepError::Link { .. }
         | StepError::Run { .. }
         | StepError::Notary
         | StepError::Session(_) => Failure::could_not(error),

@@ -16,6 +16,7 @@ use writ_evidence::keys::SigningKey;
 use writ_store::Store;
 
 use super::archive::{END, header, padding};
+use super::named;
 use super::transcripts::{self, Taken};
 use super::{BundleError, Entry, FORMAT, Hex, MANIFEST, Manifest, SIGNATURE, VERSION, io_error, signed_words};
 use crate::turns;
@@ -84,7 +85,10 @@ pub fn export(
             told.push(transcript);
         }
     }
-    let files = sources.iter().map(|(path, source)| listed(path, source)).collect::<Result<Vec<_>, _>>()?;
+    let mut files = sources.iter().map(|(path, source)| listed(path, source)).collect::<Result<Vec<_>, _>>()?;
+    let unnamed = named::unnamed(&folder, &files).map_err(|source| io_error("read", &folder, source))?;
+    let unnamed: Vec<String> = unnamed.into_iter().map(str::to_owned).collect();
+    files.retain(|file| !unnamed.contains(&file.path));
     let masked = told.iter().map(|transcript| transcript.masked.len() as u64).sum();
     let manifest =
         Manifest { format: FORMAT.to_owned(), version: VERSION, session: id.to_string(), files, transcripts: told };
@@ -110,7 +114,7 @@ fn at_one_moment(folder: &Path) -> Result<BTreeMap<String, Source>, BundleError>
     Ok(sources)
 }
 
-/// What rows name by digest, and nothing else that may lie there.
+/// What may be named by digest. A crash, or somebody, may have left more there than rows lead to.
 fn by_digest(folder: &Path, sources: &mut BTreeMap<String, Source>) -> Result<(), BundleError> {
     for kind in BY_DIGEST {
         let inside = folder.join(kind);

@@ -1,8 +1,8 @@
-//! Which files of a bundle nobody names: a row has to, or a file that is named itself.
+//! Which files of a record nobody names: a row has to, or a file that is named itself. Those are in no bundle, and in one they break it.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Take};
 use std::path::Path;
 
 use writ_core::{Digest, regular_file};
@@ -21,10 +21,13 @@ pub fn unnamed<'a>(folder: &Path, files: &'a [Entry]) -> io::Result<Vec<&'a str>
     for file in files.iter().filter(|file| !KNOWN.contains(&file.path.as_str()) && !transcript(&file.path)) {
         left.entry(file.sha256.0).or_default().push(&file.path);
     }
+    // What was written since is not in the bundle.
+    let sizes: HashMap<&str, u64> = files.iter().map(|file| (file.path.as_str(), file.size)).collect();
     let mut to_read = vec!["ledger.jsonl"];
     while let Some(path) = to_read.pop() {
         let mut found = HashSet::new();
-        each_digest(regular_file::open(&folder.join(path))?, &mut |digest| {
+        let file = regular_file::open(&folder.join(path))?.take(sizes.get(path).copied().unwrap_or_default());
+        each_digest(file, &mut |digest| {
             if left.contains_key(&digest) {
                 found.insert(digest);
             }
@@ -37,7 +40,7 @@ pub fn unnamed<'a>(folder: &Path, files: &'a [Entry]) -> io::Result<Vec<&'a str>
 }
 
 /// Gives every run of exactly so many hexadecimal digits.
-fn each_digest(file: File, take: &mut dyn FnMut(Digest)) -> io::Result<()> {
+fn each_digest(file: Take<File>, take: &mut dyn FnMut(Digest)) -> io::Result<()> {
     let mut run = String::with_capacity(DIGITS + 1);
     let mut end = |run: &mut String| {
         if run.len() == DIGITS {

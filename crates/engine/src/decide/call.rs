@@ -155,9 +155,7 @@ fn record(
     draft.tool_name = Some(tool.into_owned());
     draft.denial_reason = denial(&decision);
     session.append(draft)?;
-    if decision.verdict == Verdict::Ask {
-        approvals::text::keep(&session.store.folder(&session.id), action, call);
-    }
+    approvals::text::keep_asked(session, decision.verdict, action, call);
     Ok(Recorded { decision, sandbox, action, policy })
 }
 

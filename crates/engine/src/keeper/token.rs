@@ -4,7 +4,9 @@
 //! that is none of ECDSA on P-256, a signature that does not hold, and a helper that takes too long. Invariant: the private half is never in
 //! a process of Writ's; the PIN is in no argument. Page: `spec/notary.md`.
 
+use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -43,6 +45,12 @@ pub enum TokenError {
     /// The helper.
     #[error("`{TOOL}` is not in PATH: install OpenSC (on Debian `apt-get install opensc`)")]
     NoTool,
+    /// Others could put something else in the helper's place.
+    #[error("`{TOOL}` is not root's alone: {} is another user's, or others can write to it", path.display())]
+    Open {
+        /// It, or a folder above.
+        path: PathBuf,
+    },
     /// The vendor's library.
     #[error("there is no PKCS#11 module {}", path.display())]
     NoModule {
@@ -84,8 +92,13 @@ pub struct TokenKey {
 impl TokenKey {
     /// Finds it, and has it sign once: a PIN that is wrong is found out now.
     pub fn open(place: Place, pin: String, search: &[PathBuf]) -> Result<Self, TokenError> {
-        let tool = search.iter().map(|folder| folder.join(TOOL)).find(|path| path.is_absolute() && path.is_file());
-        let tool = tool.ok_or(TokenError::NoTool)?;
+        let found = search.iter().map(|folder| folder.join(TOOL)).find(|path| path.is_absolute() && path.is_file());
+        let tool = found.and_then(|path| fs::canonicalize(path).ok()).ok_or(TokenError::NoTool)?;
+        // It is given the PIN: what anybody but root could put there is none.
+        let open = |path: &&Path| path.symlink_metadata().is_ok_and(|at| at.uid() != 0 || at.mode() & 0o022 != 0);
+        if let Some(open) = tool.ancestors().find(open) {
+            return Err(TokenError::Open { path: open.to_owned() });
+        }
         if place.key.is_empty()
             || !place.key.len().is_multiple_of(2)
             || !place.key.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -26,7 +26,7 @@ use super::ask::{self, ANSWERED, EVENT, HOOK, Happened, MARK, NOT_HERE, STATUS, 
 use super::tokens::Tokens;
 use super::{Surroundings, door};
 use crate::hook::wire::{MAX_BYTES, field, put};
-use crate::keeper::{Keeper, KeeperError, Place, TokenKey};
+use crate::keeper::{self, Keeper, KeeperError, TokenKey};
 use crate::procfs::Proc;
 use crate::{Asker, Home, NoStateDir, hook};
 
@@ -95,7 +95,7 @@ pub enum Key {
     /// In a token.
     Token {
         /// Where.
-        place: Place,
+        place: keeper::Place,
         /// What the token asks for.
         pin: String,
     },
@@ -246,17 +246,15 @@ impl Notary {
                     continue;
                 }
             };
-            if open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
-                open.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            let (notary, open) = (Arc::clone(&self), Arc::clone(&open));
+            let Some(place) = Place::take(&open) else { continue };
+            let notary = Arc::clone(&self);
             let work = move || {
                 // Whoever asked and is gone wants no answer.
                 drop(notary.answer(stream));
-                open.fetch_sub(1, Ordering::Relaxed);
+                drop(place);
             };
-            thread::Builder::new().name("notary".to_owned()).spawn(work).map_err(io("start a thread"))?;
+            // Without a thread the connection is closed, and its hook denies; the next may have one again.
+            drop(thread::Builder::new().name("notary".to_owned()).spawn(work));
         }
     }
 
@@ -340,6 +338,23 @@ impl Drop for Notary {
     fn drop(&mut self) {
         // A name that nobody answers is as good as none.
         fs::remove_file(&self.socket).unwrap_or_default();
+    }
+}
+
+/// One of the connections that are open; it ends when this is dropped, in a thread that panics too.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    /// None where there are as many as there may be.
+    fn take(open: &Arc<AtomicUsize>) -> Option<Self> {
+        let place = Self(Arc::clone(open));
+        (open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -14,7 +14,6 @@ use writ_core::json::Value;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::jwt::{self, Claims, ISSUER, TokenError, TokenKey};
 use writ_evidence::keys::KeyError;
-use writ_evidence::row::{Row, RowDecision};
 use writ_policy::{Measure, Policy};
 use writ_store::{Store, StoreError};
 
@@ -22,7 +21,6 @@ use crate::governing::layers::Caller;
 use crate::home::NoStateDir;
 use crate::identity::TRUST_DOMAIN;
 use crate::identity::shown::{Shown, ShownError, shown};
-use crate::session::rows::{RESUMED, SESSION_END, STARTED, event};
 use crate::session::{Session, SessionError, millis_between, process};
 use crate::{Asker, Home};
 
@@ -255,11 +253,7 @@ fn caller(shown: &Shown) -> Caller<'_> {
 
 /// How many seconds a token that is issued now may last: as long as the session has by its wall-time limits, and not over its end.
 fn life(session: &Session<'_>, policies: &[&Policy]) -> Result<i64, TokensError> {
-    let tells = |row: &Row| {
-        row.decision != RowDecision::Checkpoint || matches!(event(row), SESSION_END | STARTED | RESUMED | "prompt")
-    };
-    let last = session.store.last_row_where(&session.id, tells)?;
-    if last.is_some_and(|row| event(&row) == SESSION_END) {
+    if session.is_over()? {
         return Err(TokensError::Ended);
     }
     let raised = session.state.raised.get(&Measure::WallTime).copied().unwrap_or_default();

@@ -32,6 +32,7 @@ use crate::confine::record::Recorder;
 use crate::confine::supervise::{Ran, SuperviseError, supervise};
 use crate::confine::{copy, layers};
 use crate::copy::CopyError;
+use crate::decide::approvals;
 use crate::decide::call::{self, DecidedRun};
 use crate::governing::{self, in_force};
 use crate::hook::Inside;
@@ -269,6 +270,7 @@ impl<'a> Run<'a> {
         seal::seal(&mut session)?;
         // A copy waits for its human; caches and temporary files wait for nobody.
         layers::remove(&self.store, &self.session);
+        approvals::text::forget_all(&self.store.folder(&self.session));
         Ok(session.state.calls + session.state.asked)
     }
 }

@@ -34,7 +34,7 @@ use crate::Home;
 use crate::governing::in_force::InForce;
 use crate::governing::{Governing, GoverningError, layers};
 use crate::home::NoStateDir;
-use rows::IdentityRef;
+use rows::{ENDED, IdentityRef, RESUMED, SESSION_END, STARTED};
 use state::{State, StateError};
 
 pub use open::PUBLIC_KEY;
@@ -134,6 +134,16 @@ impl<'a> Session<'a> {
             result_hash: None,
             detail: json::to_value(&detail),
         }
+    }
+
+    /// Whether the session has ended, and nobody has gone on with it since.
+    pub fn is_over(&self) -> Result<bool, SessionError> {
+        let goes_on = |row: &Row| {
+            row.decision != RowDecision::Checkpoint
+                || matches!(rows::event(row), SESSION_END | ENDED | STARTED | RESUMED | "prompt")
+        };
+        let last = self.store.last_row_where(&self.id, goes_on)?;
+        Ok(last.is_some_and(|row| matches!(rows::event(&row), SESSION_END | ENDED)))
     }
 
     /// Appends a row that carries the state on; names and ids of calls go without their tokens (R8). Durable on return.

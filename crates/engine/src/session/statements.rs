@@ -11,7 +11,7 @@ use writ_evidence::row::Row;
 use writ_policy::Policy;
 
 use super::rows::event;
-use super::{Session, SessionError};
+use super::{Session, SessionError, seal};
 use crate::governing::kept::attestations;
 
 /// The event of the row that names one.
@@ -20,6 +20,8 @@ pub const ATTESTED: &str = "attested";
 pub const FOLDER: &str = "statements";
 /// What the name of a session's subject begins with.
 pub const RUN: &str = "agentflow:run:";
+/// What the name of a step's subject begins with.
+pub const STEP: &str = "agentflow:step:";
 /// Longest envelope.
 pub const MAX_ENVELOPE: u64 = 16 << 20;
 /// Longest name.
@@ -79,6 +81,11 @@ pub fn subject_of(session: &str, genesis: Digest) -> ResourceDescriptor {
     ResourceDescriptor::sha256(format!("{RUN}{session}"), genesis)
 }
 
+/// The subject that ties what an agent says to its step and to its place in the record: the seal of the row before.
+pub fn place_of(name: &str, before: Digest) -> ResourceDescriptor {
+    ResourceDescriptor::sha256(format!("{STEP}{name}"), before)
+}
+
 /// What the row says.
 #[derive(Serialize)]
 struct Detail<'a, T> {
@@ -87,7 +94,7 @@ struct Detail<'a, T> {
     more: T,
 }
 
-/// Signs a statement, keeps it, and appends the row that names it. Durable on return. `more` is what else the row says.
+/// Signs a statement, keeps it, appends the row that names it, and seals. Durable on return. `more` is what else the row says.
 pub fn keep<P: Serialize>(
     session: &mut Session<'_>,
     name: &str,
@@ -105,6 +112,8 @@ pub fn keep<P: Serialize>(
     attested.uncopied = publish(session, &format!("{name}.json"), &envelope);
     let draft = session.event(ATTESTED, Detail { attested: &attested, more });
     session.append(draft)?;
+    // Whether an end of a turn comes after it is not known, and what is not sealed can be cut off.
+    seal::seal(session)?;
     Ok(attested)
 }
 

@@ -74,6 +74,12 @@ pub enum StepError {
         /// Why.
         source: io::Error,
     },
+    /// A link, which is not followed.
+    #[error("{} is a symbolic link: name what it leads to", path.display())]
+    Link {
+        /// Which.
+        path: PathBuf,
+    },
     /// Too many files.
     #[error("{} has more than {MAX_FILES} files, or nests too deep: name what matters", path.display())]
     TooMany {
@@ -120,10 +126,9 @@ pub struct Byproducts {
     finished: Timestamp,
 }
 
-/// Whether a name is one of turns: `turn-1`, `research-turn-2`.
+/// Whether a name is one of turns, of some agent: `turn-1`, `turn-1-part-2`, `research-turn-2`.
 fn is_turn(name: &str) -> bool {
-    let number = name.rsplit_once("turn-").map(|(_, number)| number);
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    name.starts_with("turn-") || name.contains("-turn-")
 }
 
 /// Runs a step of a session, and attests it.
@@ -217,7 +222,10 @@ fn described(cwd: &Path, named: &[PathBuf]) -> Result<Vec<ResourceDescriptor>, S
     let mut out = BTreeMap::new();
     for path in named {
         let at = cwd.join(path);
-        let found = fs::metadata(&at).map_err(|source| StepError::Io { path: at.clone(), source })?;
+        let found = fs::symlink_metadata(&at).map_err(|source| StepError::Io { path: at.clone(), source })?;
+        if found.is_symlink() {
+            return Err(StepError::Link { path: at });
+        }
         if found.is_dir() {
             below(&at, path, 0, &mut out)?;
         } else {

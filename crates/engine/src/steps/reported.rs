@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 
 use writ_core::json::{self, Object, Value};
 use writ_core::secret::hide;
-use writ_core::{SessionId, Timestamp};
+use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::intoto::Statement;
 use writ_store::Store;
 
-use super::{LINK, StepError, may_attest, subjects};
+use super::{StepError, may_attest, subjects};
 use crate::Home;
 use crate::session::Session;
 use crate::session::statements::{self, Attested, Word};
-use crate::turns::predicate::PREDICATE_TYPE;
 
 /// Largest predicate, as canonical JSON, in bytes.
 const MAX: usize = 1 << 20;
 /// Longest name of a type.
 const MAX_TYPE: usize = 512;
-/// How the types of what Writ sees begin.
-const OWN: &str = "https://github.com/writ-dev/writ/";
+/// How the types of what Writ sees begin, in small letters: its own, links, turns.
+const OWN: [&str; 3] =
+    ["https://github.com/writ-dev/writ/", "https://in-toto.io/attestation/link/", "https://agentflow.dev/attestation/"];
 
 /// What an agent says.
 #[derive(Clone, Debug)]
@@ -84,8 +84,8 @@ fn named(known: &[String]) -> String {
 /// Signs what an agent says, as the agent's word, and records it. Durable on return.
 pub fn sign(store: &Store, id: &SessionId, home: &Home, said: &Reported<'_>) -> Result<Attested, ReportedError> {
     let Reported { name, kind, predicate, .. } = said;
-    let own = [LINK, PREDICATE_TYPE].contains(kind) || kind.to_ascii_lowercase().starts_with(OWN);
-    if own || kind.to_ascii_lowercase().starts_with("https://in-toto.io/attestation/link/") {
+    let small = kind.to_ascii_lowercase();
+    if OWN.iter().any(|own| small.starts_with(own)) {
         return Err(ReportedError::OwnType { kind: (*kind).to_owned() });
     }
     let plain = |c: char| c.is_ascii_graphic();
@@ -105,7 +105,10 @@ pub fn sign(store: &Store, id: &SessionId, home: &Home, said: &Reported<'_>) -> 
     if !known.iter().any(|known| known == name) {
         return Err(ReportedError::NotWanted { name: (*name).to_owned(), known });
     }
-    let subject = subjects(store, id, said.cwd, &said.products)?;
+    let mut subject = subjects(store, id, said.cwd, &said.products)?;
+    session.take_custody().map_err(StepError::from)?;
+    let before = session.ledger().last().map_or(Digest::ZERO, |row| row.entry_hash);
+    subject.push(statements::place_of(name, before));
     let statement = Statement::new(subject, *kind, predicate);
     Ok(statements::keep(&mut session, name, Word::Reported, &statement, Object::new()).map_err(StepError::from)?)
 }
@@ -119,5 +122,17 @@ fn masked(value: &Value) -> Value {
             Value::Object(members.iter().map(|(name, value)| (name.to_owned(), masked(value))).collect())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OWN;
+    use crate::steps::LINK;
+    use crate::turns::predicate::PREDICATE_TYPE;
+
+    #[test]
+    fn what_writ_sees_has_none_of_the_agents_types() {
+        assert!([LINK, PREDICATE_TYPE].iter().all(|kind| OWN.iter().any(|own| kind.starts_with(own))));
     }
 }

@@ -59,6 +59,9 @@ pub struct Named {
     /// Why the copy for others could not be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unpublished: Option<String>,
+    /// Digest of the prices that it counts money with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Digest>,
 }
 
 impl Named {
@@ -247,6 +250,7 @@ impl<'i, H: NodeHash> Maker<'i, H> {
         let before = self.last.as_ref().map_or_else(Cumulative::begin, |last| last.cumulative);
         let cumulative = before.with(&metrics, part.is_none(), told.allowed);
         let prices = self.prices.as_ref().ok().map(|prices| (prices.digest(), prices.to_bytes()));
+        let priced = prices.as_ref().map(|(digest, _)| *digest);
         let late = pending.is_some_and(|pending| pending.closed);
         let model = pending.and_then(|pending| pending.model.clone());
         let lines = pending.map(|pending| Lines {
@@ -266,7 +270,7 @@ impl<'i, H: NodeHash> Maker<'i, H> {
             metrics,
             told_late: pending.map(|pending| pending.told_late).filter(|told| *told != Default::default()),
             cumulative,
-            prices: prices.as_ref().map(|(digest, _)| *digest),
+            prices: priced,
             agent: agent_of(
                 session.client,
                 &session.store.folder(&session.id),
@@ -300,8 +304,9 @@ impl<'i, H: NodeHash> Maker<'i, H> {
         session.keep(&format!("{FOLDER}/{name}"), &bytes)?;
         let unpublished = publish(session, &name, &bytes);
         let attestation = Digest::of(&bytes);
+        let (name_of_file, rows) = (name.clone(), [first, end]);
         let named =
-            Named { turn, part, name: name.clone(), attestation, rows: [first, end], to, cumulative, unpublished };
+            Named { turn, part, name: name_of_file, attestation, rows, to, cumulative, unpublished, prices: priced };
         let draft = session.event(TURN, Detail { who: Who::of(self.input), named: named.clone() });
         session.append(draft)?;
         self.used.insert(name);

@@ -17,7 +17,7 @@ use writ_evidence::tally::{Tally, listed};
 
 use super::report::{Outcome, Phase, REQUIRED, Standing};
 use super::session_id;
-use crate::session::statements::{Attested, MAX_ENVELOPE, Word, is_name, subject_of};
+use crate::session::statements::{Attested, MAX_ENVELOPE, Word, is_name, place_of, subject_of};
 use crate::steps::{LINK, Link};
 use crate::turns;
 use crate::turns::predicate::PREDICATE_TYPE;
@@ -77,7 +77,7 @@ impl Statements {
         }
         let Some(attested) = Attested::of(row) else { return };
         self.count += 1;
-        match attested.and_then(|attested| self.check(&attested, key).map(|_statement| attested)) {
+        match attested.and_then(|attested| self.check(&attested, row.prev_hash, key).map(|_statement| attested)) {
             Ok(attested) => {
                 if self.told.len() < MOST {
                     let standing = if attested.standing == Word::Reported { ", reported by the agent" } else { "" };
@@ -91,7 +91,8 @@ impl Statements {
         }
     }
 
-    fn check(&self, attested: &Attested, key: Option<&PublicKey>) -> Result<Statement<Value>, String> {
+    /// Checks the statement that a row names, which follows the row with the seal `before`.
+    fn check(&self, attested: &Attested, before: Digest, key: Option<&PublicKey>) -> Result<Statement<Value>, String> {
         let name = &attested.name;
         if !is_name(name) {
             return Err("its statement has a name that none can have".to_owned());
@@ -105,6 +106,16 @@ impl Statements {
         let about = self.session.as_ref().map(|session| subject_of(session, self.genesis));
         if about.is_none_or(|about| !statement.subject().contains(&about)) {
             return Err(format!("the statement `{name}` is about another session"));
+        }
+        let own = match attested.kind.as_str() {
+            LINK => statement.predicate().get("name").and_then(Value::as_str) == Some(name),
+            _ => statement.subject().contains(&place_of(name, before)),
+        };
+        if !own {
+            return Err(format!("the statement `{name}` is of another step, or was made elsewhere in the record"));
+        }
+        if self.good.iter().any(|good| good.attested.digest == attested.digest) {
+            return Err(format!("the statement `{name}` is named twice"));
         }
         Ok(statement)
     }
@@ -159,10 +170,13 @@ impl Statements {
         Some(Phase { name: REQUIRED, outcome, standing, summary, findings })
     }
 
-    /// How the newest statement of a name is known, where it speaks for the step.
+    /// How the newest statement of a name is known, where it speaks for the step. What Writ saw speaks before what the agent says: its word
+    /// makes no step good that failed.
     fn newest(&self, name: &str) -> Result<Word, String> {
         let remedy = format!("`writ step run {name} -- COMMAND` makes it");
-        let newest = self.good.iter().rfind(|good| good.attested.name == name);
+        let named = |good: &&Good| good.attested.name == name;
+        let seen = self.good.iter().rfind(|good| named(good) && good.attested.standing == Word::Observed);
+        let newest = seen.or_else(|| self.good.iter().rfind(named));
         let Good { row, attested, file } = newest.ok_or_else(|| format!("`{name}`: no statement: {remedy}"))?;
         if attested.kind == LINK {
             let link = self.envelope(attested, file)?.unchecked_statement::<Link>();

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
 use writ_core::json::{self, Object, Value};
-use writ_core::{ToolCall, ToolKind};
+use writ_core::{Search, ToolCall, ToolKind};
 use writ_engine::mcp::{Gate, Passed, Ruling};
 use writ_engine::steps::{self, Begun, Reported, Step};
 
@@ -49,12 +49,15 @@ pub fn attest_step(gate: &Gate, arguments: &Object) -> Result<Value, Refusal> {
     let name = text(arguments, "name")?.to_owned();
     let (materials, products) = (files("materials")?, files("products")?);
     let step = Step { name, command, materials, products, cwd: line.cwd.clone() };
+    readable(gate, &step.cwd, step.materials.iter().chain(&step.products))?;
     let passed = line.decided(gate)?;
     let told = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
     let ran = || {
         let (store, session, home) = gate.of_session().ok_or_else(|| io::Error::other("there is no state folder"))?;
         let begun = Begun::of(&store, &session, home, &step).map_err(|error| told(&error))?;
         let ran = line.run(&passed)?;
+        // What came of it may lead elsewhere than what was there before.
+        readable(gate, &step.cwd, &step.products).map_err(|Refusal(why)| io::Error::other(why))?;
         let code = ran.get("exitCode").and_then(Value::as_f64).map_or(TIMED_OUT, |code| code as i32);
         let attested = begun.ended(code).map_err(|error| told(&error))?;
         Ok(object([("attested", json::to_value(&attested)), ("ran", ran)]))
@@ -79,9 +82,35 @@ pub fn sign_attestation(gate: &Gate, arguments: &Object) -> Result<Value, Refusa
         products: paths(arguments, "products")?,
         cwd: &cwd,
     };
+    readable(gate, &cwd, &said.products)?;
     gate.begin();
     let attested = steps::sign(&store, &session, home, &said).map_err(|error| Refusal(error.to_string()))?;
     Ok(object([("attested", json::to_value(&attested))]))
+}
+
+/// Has each file and folder decided as one that is read: its digest tells of it. One that is not there yet is judged by its name.
+fn readable<'p>(gate: &Gate, cwd: &Path, paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), Refusal> {
+    for written in paths {
+        let path = cwd.join(written);
+        let real = fs::canonicalize(&path).unwrap_or(path);
+        let (written, at) = (written.to_string_lossy().into_owned(), real.to_string_lossy().into_owned());
+        let call = if real.is_dir() {
+            let mut input = Object::new();
+            input.push("path", Value::from(at.as_str()));
+            let kind = ToolKind::Search(Search::Contents { path: Some(at), glob: None, file_type: None });
+            ToolCall {
+                tool: "Grep".to_owned(),
+                kind,
+                input: Value::Object(input),
+                cwd: cwd.to_string_lossy().into_owned(),
+            }
+        } else {
+            file_call(gate, "Read", ToolKind::Read { paths: vec![written, at] }, &real, None)
+        };
+        let passed = decided(gate, call)?;
+        finish(gate, &passed, Ok(Value::Null))?;
+    }
+    Ok(())
 }
 
 /// Files that an argument lists.

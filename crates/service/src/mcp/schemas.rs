@@ -127,6 +127,39 @@ pub fn session_tools() -> Vec<Tool> {
     let path = plain("string", "The file, absolute or from this server's folder");
     let file = json!({ "path": path });
     let written = json!({ "path": path, "content": plain("string", "All of the file") });
+    vec![
+        tool(BASH, "Run a shell command", "Runs a shell command that the policy allows, and records it.")
+            .input(&line, &["command"])
+            .acts(),
+        tool(READ_FILE, "Read a file", "Reads a text file that the policy lets be read, and records that.")
+            .input(&file, &["path"]),
+        tool(WRITE_FILE, "Write a file", "Writes a whole file that the policy lets be written, and records that.")
+            .input(&written, &["path", "content"])
+            .acts(),
+        tool(REQUEST_APPROVAL, "Ask for approval", "Asks for a human's yes to exactly this action in this session.")
+            .input(&call, &["tool"]),
+        tool(CHECK_TOOL, "Check a call", "Says what the policy would say of a call. Nothing is run or recorded.")
+            .input(&call, &["tool"]),
+        tool(GET_POLICY, "Show the policy", "Shows the policy that governs here.").input(&json!({}), &[]),
+        tool(GET_SESSION, "Show the session", "Shows what this session has come to so far.").input(&json!({}), &[]),
+        tool(
+            GET_IDENTITY,
+            "Show the identity",
+            "Shows who the agents of this session are: model, environment, tools, policy, and how each is known.",
+        )
+        .input(&json!({}), &[]),
+        tool(GET_TOKEN, "Get a token", "Gives a token that says who this agent is, where a notary runs.")
+            .input(&json!({}), &[]),
+    ]
+    .into_iter()
+    .chain(step_tools(&cwd))
+    .map(|shape| shape.0)
+    .collect()
+}
+
+/// Those that sign something of a step.
+fn step_tools(cwd: &Value) -> [Shape; 2] {
+    let plain = |kind: &str, about: &str| json!({ "type": kind, "description": about });
     let files = |about: &str| json!({ "type": "array", "items": { "type": "string" }, "description": about });
     let name = plain("string", "The step's name, as the policy's `requiredAttestations` has it");
     let products = files("Files and folders that come of it, from the folder");
@@ -145,15 +178,7 @@ pub fn session_tools() -> Vec<Tool> {
         "products": products,
         "cwd": cwd,
     });
-    vec![
-        tool(BASH, "Run a shell command", "Runs a shell command that the policy allows, and records it.")
-            .input(&line, &["command"])
-            .acts(),
-        tool(READ_FILE, "Read a file", "Reads a text file that the policy lets be read, and records that.")
-            .input(&file, &["path"]),
-        tool(WRITE_FILE, "Write a file", "Writes a whole file that the policy lets be written, and records that.")
-            .input(&written, &["path", "content"])
-            .acts(),
+    [
         tool(
             ATTEST_STEP,
             "Run and attest a step",
@@ -168,24 +193,7 @@ pub fn session_tools() -> Vec<Tool> {
         )
         .input(&said, &["name", "predicateType", "predicate"])
         .acts(),
-        tool(REQUEST_APPROVAL, "Ask for approval", "Asks for a human's yes to exactly this action in this session.")
-            .input(&call, &["tool"]),
-        tool(CHECK_TOOL, "Check a call", "Says what the policy would say of a call. Nothing is run or recorded.")
-            .input(&call, &["tool"]),
-        tool(GET_POLICY, "Show the policy", "Shows the policy that governs here.").input(&json!({}), &[]),
-        tool(GET_SESSION, "Show the session", "Shows what this session has come to so far.").input(&json!({}), &[]),
-        tool(
-            GET_IDENTITY,
-            "Show the identity",
-            "Shows who the agents of this session are: model, environment, tools, policy, and how each is known.",
-        )
-        .input(&json!({}), &[]),
-        tool(GET_TOKEN, "Get a token", "Gives a token that says who this agent is, where a notary runs.")
-            .input(&json!({}), &[]),
     ]
-    .into_iter()
-    .map(|shape| shape.0)
-    .collect()
 }
 
 struct Shape(Tool);

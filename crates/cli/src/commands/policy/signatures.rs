@@ -141,13 +141,17 @@ fn trusted(file: &Path, bytes: &[u8]) -> Result<Result<Vec<String>, String>, Fai
         Err(GoverningError::Envelope { why, .. }) => return Ok(Err(why)),
         Err(error) => return Err(report(error)),
     };
+    // Whom the policy itself lets sign is known once it is read whole; one that cannot be is asked about by `writ policy check`.
+    let opened = governing::open(&std::path::absolute(file)?, None, &trust).map(|governing| governing.signed);
+    let signed = if matches!(opened, Ok(Signed::NoFunctionary)) { Signed::NoFunctionary } else { signed };
     Ok(match signed {
         Signed::UnknownKey(reasons) if reasons.is_empty() => {
             let keys = trust.keys().map_err(Failure::could_not)?.len();
             Err(format!("no signature by any of the {keys} keys it was checked with"))
         }
         Signed::UnknownKey(reasons) => Err(reasons.join("; ")),
-        Signed::Plain | Signed::NoFunctionary => Err("it is no signed policy".to_owned()),
+        Signed::NoFunctionary => Err("it is signed by none of the functionaries that it names".to_owned()),
+        Signed::Plain => Err("it is no signed policy".to_owned()),
         Signed::By(_) | Signed::Accepted(_) => Ok(signed.signers().unwrap_or_default()),
     })
 }

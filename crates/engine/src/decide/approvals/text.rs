@@ -10,8 +10,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use writ_core::secret::hide;
-use writ_core::{Digest, ToolCall, ToolKind, json};
+use writ_core::{Digest, ToolCall, ToolKind, Verdict, json};
 use writ_store::regular_file;
+
+use crate::session::Session;
 
 /// Most texts that are kept: twice as many as calls of a session wait.
 const MOST: usize = 128;
@@ -22,9 +24,11 @@ const LONGEST: usize = 2000;
 /// Longest text that is read, in bytes.
 const MAX: u64 = 16 << 10;
 
-/// Keeps what a call says. It is a help: where it cannot be kept, the call waits without.
-pub fn keep(session: &Path, action: Digest, call: &ToolCall) {
-    write(&session.join(FOLDER), action, &said(call)).unwrap_or_default();
+/// Keeps what a call says that waits from now on. It is a help: where it cannot be kept, the call waits without.
+pub fn keep_asked(session: &Session<'_>, verdict: Verdict, action: Digest, call: &ToolCall) {
+    if verdict == Verdict::Ask {
+        write(&session.store.folder(&session.id).join(FOLDER), action, &said(call)).unwrap_or_default();
+    }
 }
 
 /// What a call says.
