@@ -96,13 +96,23 @@ fn files(bundle: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// A bundle of these files, whose manifest lists them as they are now, signed by whoever has the machine's key.
-fn packed(place: &Workplace, name: &str, mut files: BTreeMap<String, Vec<u8>>) -> PathBuf {
+fn packed(place: &Workplace, name: &str, files: BTreeMap<String, Vec<u8>>) -> PathBuf {
+    packed_as(place, name, files, &|manifest| serde_json::to_vec(manifest).unwrap())
+}
+
+/// The same with a manifest that is changed before it is signed.
+fn packed_as(
+    place: &Workplace,
+    name: &str,
+    mut files: BTreeMap<String, Vec<u8>>,
+    written: &dyn Fn(&mut Value) -> Vec<u8>,
+) -> PathBuf {
     files.remove("bundle.sig");
     let mut manifest: Value = serde_json::from_slice(&files.remove("bundle.json").unwrap()).unwrap();
     let listed = |(path, bytes): (&String, &Vec<u8>)| json!({"path": path, "size": bytes.len(), "sha256": Digest::of(bytes).hex()});
     manifest["files"] = files.iter().map(listed).collect();
     let mut archive = tar::Builder::new(Vec::new());
-    let text = serde_json::to_vec(&manifest).unwrap();
+    let text = written(&mut manifest);
     let key = SigningKey::from_pem(&fs::read_to_string(place.folder.join("state/keys/ledger.pem")).unwrap()).unwrap();
     let words = format!("writ/bundle/v1\n{}\n", Digest::of(&text).hex());
     let signature = (BASE64.encode(key.sign(words.as_bytes()).unwrap()) + "\n").into_bytes();
@@ -169,7 +179,7 @@ fn transcripts_go_along_when_asked_for_with_their_secrets_masked() {
     let manifest: Value = serde_json::from_slice(&inside["bundle.json"]).unwrap();
     let leaf = Digest::of(&[b"\0", second.1.as_bytes()].concat()).hex();
     let main = manifest["transcripts"].as_array().unwrap().iter().find(|told| told["name"] == "main").unwrap();
-    assert_eq!(main["masked"], json!([[1, leaf]]));
+    assert_eq!(main["masked"], json!([[1, leaf, second.1.len()]]));
     // What the transcript tells is checked there: every call of it is on record.
     let (_, said) = writ(&place, &texts, &key(&place));
     assert!(said.contains("all 2 calls of the transcript are on record"), "{said}");
@@ -296,6 +306,21 @@ fn a_bundle_has_what_rows_name_and_nothing_else() {
     }
     let (own, other) = (writ(&place, &good, &key), python(&good, &key));
     assert!(own.1.contains("\nverified") && other.0 == 0, "{} {}", own.1, other.1);
+    // Turns are held against the transcript although a line of it is masked, by the hash that the line had.
+    let bound = "1 statements are where the transcripts have their turns";
+    assert!(own.1.contains(bound), "{}", own.1);
+    let masked = |manifest: &mut Value, at: usize, to: Value| {
+        let main = |told: &&mut Value| told["name"] == "main";
+        manifest["transcripts"].as_array_mut().unwrap().iter_mut().find(main).unwrap()["masked"][0][at] = to;
+        serde_json::to_vec(manifest).unwrap()
+    };
+    for (at, to) in [(1, json!("0".repeat(64))), (2, json!(1))] {
+        let other = packed_as(&place, "hash.tar", files(&good), &|manifest| masked(manifest, at, to.clone()));
+        let (code, said) = writ(&place, &other, &key);
+        assert!(code == 3 && !said.contains(bound), "{code} {said}");
+    }
+    let (_, said) = writ(&place, &export(&place, "digests.tar", &[]), &key);
+    assert!(said.contains("bound transcripts") && said.contains("proofs and roots were checked"), "{said}");
     // The same record with one of them gone, or in another's place, exported as if nothing were.
     let file = |kind: &str| {
         let named = |path: &PathBuf| *path != stray && !path.ends_with("turn-9.json");
@@ -316,6 +341,60 @@ fn a_bundle_has_what_rows_name_and_nothing_else() {
             assert!(other.0 == 3 && other.1.contains("NOT VERIFIED"), "{kind}: {}", other.1);
             fs::write(&path, &bytes).unwrap();
         }
+    }
+}
+
+/// What a manifest may say is the same for both, and so is their exit code.
+#[test]
+fn a_manifest_has_one_form_for_both() {
+    let place = recorded("bundle-manifest");
+    let key = key(&place);
+    let whole = files(&export(&place, "whole.tar", &["--transcripts"]));
+    type Change<'a> = &'a dyn Fn(&mut Value);
+    let changes: [(&str, i32, Change<'_>); 25] = [
+        ("nothing", 0, &|_| {}),
+        ("another format", 4, &|told| told["format"] = json!("tar")),
+        ("version 2", 4, &|told| told["version"] = json!(2)),
+        ("a version that is no number", 4, &|told| told["version"] = json!(true)),
+        ("no version", 4, &|told| drop(told.as_object_mut().unwrap().remove("version"))),
+        ("no session", 3, &|told| told["session"] = json!(null)),
+        ("another session", 3, &|told| told["session"] = json!("x")),
+        ("an unknown member", 3, &|told| told["more"] = json!(1)),
+        ("transcripts that are no list", 3, &|told| told["transcripts"] = json!({})),
+        ("a transcript that is a text", 3, &|told| told["transcripts"][0] = json!("x")),
+        ("an unknown member of a transcript", 3, &|told| told["transcripts"][0]["more"] = json!(1)),
+        ("no name", 3, &|told| drop(told["transcripts"][0].as_object_mut().unwrap().remove("name"))),
+        ("a name that is no text", 3, &|told| told["transcripts"][0]["name"] = json!(1)),
+        ("a size below zero", 3, &|told| told["transcripts"][0]["size"] = json!(-1)),
+        ("a size with a part", 3, &|told| told["transcripts"][0]["size"] = json!(1.5)),
+        ("a size that no reader has exactly", 3, &|told| told["transcripts"][0]["size"] = json!(1_u64 << 60)),
+        ("an upper-case digest", 3, &|told| told["transcripts"][0]["sha256"] = json!("A".repeat(64))),
+        ("a path elsewhere", 3, &|told| told["transcripts"][0]["path"] = json!("ledger.jsonl")),
+        ("a path up", 3, &|told| told["transcripts"][0]["path"] = json!("transcripts/../ledger.jsonl")),
+        ("a path of nothing", 3, &|told| told["transcripts"][0]["path"] = json!("transcripts/none")),
+        ("a path of null", 3, &|told| told["transcripts"][0]["path"] = json!(null)),
+        ("masked lines that are none", 3, &|told| told["transcripts"][0]["masked"] = json!([])),
+        ("masked lines of another form", 3, &|told| told["transcripts"][0]["masked"] = json!([[1, "0".repeat(64)]])),
+        ("a file's size as a text", 3, &|told| told["files"][0]["size"] = json!("1")),
+        ("files the other way round", 3, &|told| told["files"].as_array_mut().unwrap().reverse()),
+    ];
+    for (what, code, change) in changes {
+        let bundle = packed_as(&place, "other.tar", whole.clone(), &|manifest| {
+            change(manifest);
+            serde_json::to_vec(manifest).unwrap()
+        });
+        let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
+        assert_eq!((own.0, other.0), (code, code), "{what}: {} {}", own.1, other.1);
+    }
+    for (what, code, from, to) in [
+        ("spaces", 3, ":", ": "),
+        ("a member twice", 4, "{", "{\"format\":\"writ-bundle\","),
+        ("no JSON", 4, "{", "["),
+    ] {
+        let written = |manifest: &mut Value| serde_json::to_string(manifest).unwrap().replacen(from, to, 1).into_bytes();
+        let bundle = packed_as(&place, "text.tar", whole.clone(), &written);
+        let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
+        assert_eq!((own.0, other.0), (code, code), "{what}: {} {}", own.1, other.1);
     }
 }
 
@@ -355,5 +434,5 @@ fn what_is_no_bundle_is_told_with_a_remedy() {
     bytes[at..at + 3].copy_from_slice(b"../");
     fs::write(&path, bytes).unwrap();
     let (code, said) = writ(&place, &path, &key);
-    assert!(code == 4 && said.contains("is no path below it"), "{code} {said}");
+    assert!(code == 3 && said.contains("is no path below it"), "{code} {said}");
 }

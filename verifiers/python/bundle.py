@@ -24,31 +24,37 @@ def must(condition, why):
     if not condition: raise Broken(why)
 
 def sha(data): return hashlib.sha256(data).digest()
+def is_text(value): return isinstance(value, str)
+def is_count(value): return type(value) is int and 0 <= value < 1 << 53
+def is_hex(value): return is_text(value) and re.fullmatch("[0-9a-f]{64}", value)
+def is_hidden(value): return isinstance(value, list) and len(value) == 3 and is_count(value[0]) and is_hex(value[1]) and is_count(value[2])
+def is_list(value, of): return isinstance(value, list) and value and all(map(of, value))
+
+FILE = {"path": is_text, "size": is_count, "sha256": is_hex}
+TRANSCRIPT = {"main": is_text, "name": is_text, "size": is_count, "sha256": is_hex, "path": is_text, "masked": lambda value: is_list(value, is_hidden)}
+
+def typed(value, members, optional=()):
+    must(isinstance(value, dict) and set(value) | set(optional) == set(members), "the manifest has other members")
+    must(all(members[name](value[name]) for name in value), "a member of the manifest is of another type")
 
 def strict(data, why):
     def pairs(members):
         must(len(dict(members)) == len(members), f"{why}: a member twice")
         return dict(members)
-
-    try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_constant=lambda word: must(False, f"{why}: {word}"))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise Broken(f"{why}: {error}") from None
+    try: return json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_constant=lambda word: must(False, f"{why}: {word}"))
+    except (UnicodeDecodeError, ValueError, RecursionError) as error: raise Broken(f"{why}: {error}") from None
 
 def canonical(value):
     """RFC 8785 for texts, whole numbers, lists and objects."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{canonical(key)}:{canonical(value[key])}" for key in sorted(value, key=lambda key: key.encode("utf-16-be"))) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(canonical, value)) + "]"
+    if isinstance(value, list): return "[" + ",".join(map(canonical, value)) + "]"
     must(value is None or isinstance(value, (str, bool, int)), "a number that is not whole")
     return json.dumps(value, ensure_ascii=False)
 
 def b64(text, why):
-    try:
-        data = base64.b64decode(text, validate=True)
-    except ValueError:
-        raise Broken(f"{why}: no Base64") from None
+    try: data = base64.b64decode(text, validate=True)
+    except ValueError: raise Broken(f"{why}: no Base64") from None
     must(base64.b64encode(data).decode() == text, f"{why}: Base64 that is not canonical")
     return data
 
@@ -69,11 +75,9 @@ class Key:
         return sha(origin.encode() + b"\n\x01" + self.key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw))[:4]
 
     def verifies(self, signature, message):
-        try:
-            self.key.verify(signature, message, *([] if isinstance(self.key, ed25519.Ed25519PublicKey) else [ec.ECDSA(hashes.SHA256())]))
-            return True
-        except InvalidSignature:
-            return False
+        try: self.key.verify(signature, message, *([] if isinstance(self.key, ed25519.Ed25519PublicKey) else [ec.ECDSA(hashes.SHA256())]))
+        except InvalidSignature: return False
+        return True
 
 def header(path, size):
     """The only header that a bundle has for a file of this path and size."""
@@ -95,12 +99,13 @@ class Bundle:
         size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else -1
         if not 0 <= size <= MAX_MANIFEST or first != header("bundle.json", size): raise NoBundle("it does not begin with a manifest")
         text = self.file.read(size)
-        self.manifest = strict(text, "the manifest")
+        try: self.manifest = strict(text, "the manifest")
+        except Broken as error: raise NoBundle(error) from None
         self.check_manifest(text)
         self.skip_padding(size)
         self.text, first = text, self.file.read(BLOCK)
         size = int(first[124:135], 8) if re.fullmatch(rb"[0-7]{11}", first[124:135]) else 0
-        must(size < 1024 and first == header("bundle.sig", size), "the manifest's signature does not follow it")
+        must(size <= 1024 and first == header("bundle.sig", size), "the manifest's signature does not follow it")
         self.signature = self.file.read(size)
         self.skip_padding(size)
         self.places, self.digests = {}, {}
@@ -109,17 +114,23 @@ class Bundle:
 
     def check_manifest(self, text):
         manifest = self.manifest
-        if not isinstance(manifest, dict) or manifest.get("format") != "writ-bundle" or manifest.get("version") != 1:
+        told = manifest if isinstance(manifest, dict) else {}
+        if told.get("format") != "writ-bundle" or not is_count(told.get("version")) or told["version"] != 1:
             raise NoBundle("its manifest is of another format or version")
+        listing = lambda value: isinstance(value, list)
+        typed(manifest, {"format": is_text, "version": is_count, "session": is_text, "files": listing, "transcripts": listing})
+        for entry in manifest["files"]: typed(entry, FILE)
+        for entry in manifest["transcripts"]:
+            typed(entry, TRANSCRIPT, ("path", "masked"))
+            must(entry.get("path", "transcripts/").startswith("transcripts/") and ("path" in entry or "masked" not in entry), "a transcript lies elsewhere")
         must(canonical(manifest).encode() == text, "the manifest is not in canonical form")
-        must(set(manifest) == {"format", "version", "session", "files", "transcripts"}, "the manifest has other members")
-        paths = [entry["path"] for entry in manifest["files"]]
+        paths, held = [entry["path"] for entry in manifest["files"]], sum(entry["size"] for entry in manifest["files"])
+        must(len(paths) <= 100_000 and held <= 16 << 30, "it holds more than a bundle may")
         must(paths == sorted(set(paths), key=str.encode), "the files are not sorted by their paths")
-        plain = all(part not in ("", ".", "..") for path in paths for part in path.split("/"))
+        plain = all(part not in ("", ".", "..") and "\0" not in part for path in paths for part in path.split("/"))
         must(plain and not {"bundle.json", "bundle.sig"} & set(paths), "a path leads elsewhere")
 
     def take(self, entry):
-        must(set(entry) == {"path", "size", "sha256"}, "an entry has other members")
         path, size, told = entry["path"], entry["size"], entry["sha256"]
         must(self.file.read(BLOCK) == header(path, size), f"the header of `{path}` is another")
         self.places[path] = (self.file.tell(), size)
@@ -201,8 +212,7 @@ class Ledger:
         try:
             raw = parts(line)
             row = {name: strict(text.encode(), name) for name, text in raw.items()}
-        except (ValueError, UnicodeDecodeError, RecursionError) as error:
-            raise Broken(str(error)) from None
+        except (ValueError, UnicodeDecodeError, RecursionError) as error: raise Broken(str(error)) from None
         detail = "null" if row["detail"] is None else f'"{sha(raw["detail"].encode()).hex()}"'
         seal = sha(("[" + ",".join([raw[name] for name in SEALED] + [detail]) + "]").encode()).hex()
         must(row["entryHash"] == seal, "its seal is another: the row was edited")
@@ -223,8 +233,7 @@ class Ledger:
         words = ["writ/custody/v1", self.origin, str(self.count), "sha256:" + row["prevHash"], told["kept"], new.id, told.get("before", "-")]
         if "signature" in told:
             must(self.ledger_key.verifies(b64(told["signature"], "a signature"), ("\n".join(words) + "\n").encode()), "nobody introduced its key")
-        else:
-            must(new.id == self.ledger_key.id, "nobody introduced its key")
+        else: must(new.id == self.ledger_key.id, "nobody introduced its key")
         self.key = new
 
     def follow(self, detail, row):
@@ -242,8 +251,7 @@ class Ledger:
 
     def push(self, leaf):
         size, node = self.count, leaf
-        while size & 1:
-            node, size = sha(b"\1" + self.stack.pop() + node), size >> 1
+        while size & 1: node, size = sha(b"\1" + self.stack.pop() + node), size >> 1
         self.stack.append(node)
         self.count += 1
 
@@ -258,9 +266,8 @@ def notes(data):
     out, text = [], data.decode("utf-8")
     while text:
         body, found, rest = text.partition("\n\n")
-        must(found, "a checkpoint is cut off")
-        signature, found, text = rest.partition("\n")
-        must(found, "a checkpoint is cut off")
+        signature, ended, text = rest.partition("\n")
+        must(found and ended, "a checkpoint is cut off")
         lines = body.split("\n")
         must(3 <= len(lines) <= 4, "a checkpoint has other lines")
         must(re.fullmatch(r"0|[1-9][0-9]*", lines[1]), "a checkpoint's size is no number")
@@ -310,10 +317,8 @@ def verify(path, trusted):
     ledger, sizes = Ledger(name, trusted), {note[2] for note in signed}
     keys = {trusted.id: trusted}
     for line in bundle.lines("ledger.jsonl"):
-        try:
-            ledger.take(line, sizes)
-        except (Broken, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Broken(f"row {ledger.count}: {error}") from None
+        try: ledger.take(line, sizes)
+        except (Broken, KeyError, TypeError, ValueError, AttributeError) as error: raise Broken(f"row {ledger.count}: {error}") from None
         keys[ledger.key.id] = ledger.key
     must(ledger.count, "it has no rows")
     ledger.roots[ledger.count], ledger.signers[ledger.count] = ledger.root(), ledger.key
@@ -352,8 +357,9 @@ def check_named(bundle, keys, run, named):
             bound((signed["predicate"] or {}).get("sessionBinding"), path)
     for entry in bundle.manifest["transcripts"]:
         kept = entry.get("path")
-        if kept is not None and not entry.get("masked"):
-            must(bundle.digests.get(kept) == entry["sha256"], f"`{kept}` is not the transcript that the manifest says")
+        whole = lambda: (bundle.digests[kept], bundle.places[kept][1]) == (entry["sha256"], entry["size"])
+        same = kept is None or kept in bundle.digests and ("masked" in entry or whole())
+        must(same, f"`{kept}` is not the transcript that the manifest says")
 
 def bound(binding, why):
     """The turn is the last leaf of the tree whose root it names (turns.md, "The tree")."""
@@ -364,13 +370,16 @@ def bound(binding, why):
     must(binding["turnIndex"] == last and binding["leaf"]["previousTurnHash"] == binding["previousTurnHash"], f"{why}: another place")
     # The last leaf has one sibling for each one in the binary form of its index, on its left.
     must(len(steps) == bin(last).count("1"), f"{why}: a proof of another length")
-    for step in steps:
-        node = hashed(b"\1" + bytes.fromhex(step) + node)
+    for step in steps: node = hashed(b"\1" + bytes.fromhex(step) + node)
     must(node.hex() == binding["merkleRoot"], f"{why}: the proof leads to another root")
 
 def shown(text):
     """Without what would paint a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+def said(code, text, to=sys.stdout):
+    print(text, file=to)
+    return code
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -378,21 +387,13 @@ def main():
     parser.add_argument("--trust", required=True, metavar="KEY.pem", help="the public key that signs on the machine of the session")
     args = parser.parse_args()
     try:
-        with open(args.trust, "rb") as file:
-            trusted = Key.pem(file.read())
+        trusted = Key.pem(open(args.trust, "rb").read())
         ledger, covered = verify(args.file, trusted)
-    except NoBundle as error:
-        print(f"error: {args.file} is no bundle: {shown(error)}", file=sys.stderr)
-        return 4
-    except OSError as error:
-        print(f"error: {shown(error)}", file=sys.stderr)
-        return 1
-    except (Broken, KeyError, TypeError, ValueError, AttributeError) as error:
-        print(f"NOT VERIFIED: {shown(error)}")
-        return 3
+    except NoBundle as error: return said(4, f"error: {args.file} is no bundle: {shown(error)}", sys.stderr)
+    except OSError as error: return said(1, f"error: {shown(error)}", sys.stderr)
+    except (Broken, KeyError, TypeError, ValueError, AttributeError) as error: return said(3, f"NOT VERIFIED: {shown(error)}")
     until = "" if covered >= ledger.count else f" up to row {covered - 1}: the session is still open"
-    print(f"verified{until} ({ledger.count} rows, key {trusted.id}; calls were not judged again)")
-    return 0
+    return said(0, f"verified{until} ({ledger.count} rows, key {trusted.id}; calls were not judged again)")
 
 if __name__ == "__main__":
     sys.exit(main())

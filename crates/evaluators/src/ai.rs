@@ -82,28 +82,36 @@ struct Body<'a> {
     messages: Vec<Message<'a>>,
 }
 
-/// Asks a model.
-pub fn judge(endpoint: &Endpoint, ai: &Ai, input: &Input, send: &Send<'_>) -> Judgement {
+/// Asks a model; or why it could not be asked.
+pub fn judge(endpoint: &Endpoint, ai: &Ai, input: &Input, send: &Send<'_>) -> Result<Judgement, String> {
     let (rule, shown) = (Digest::of(ai.prompt.as_bytes()), Digest::of(input.text.as_bytes()));
     if input.text.len() > MAX_SHOWN {
         let why = format!(
             "what the session attests has {} bytes, and a model is shown {MAX_SHOWN}: name fewer in `attestationsFrom`",
             input.text.len()
         );
-        return Judgement::failed(why, rule, shown);
+        return Ok(Judgement::failed(why, rule, shown));
     }
     // An endpoint may say back what it was sent.
     let without_key = |text: String| match endpoint.key.as_deref().filter(|key| !key.is_empty()) {
         Some(key) => text.replace(key, "[secret]"),
         None => text,
     };
-    match send(&request(endpoint, ai, input)).and_then(|answer| read(endpoint.form, &answer)).map_err(without_key) {
-        Ok(Answer { status, reason }) => {
+    let answer = send(&request(endpoint, ai, input)).map_err(without_key)?;
+    Ok(match read(endpoint.form, &answer).map_err(without_key) {
+        Ok((Answer { status, reason }, by)) => {
             let reason = secret::hide(&without_key(reason)).chars().take(LONGEST).collect();
-            Judgement { status, reasons: vec![reason], notes: vec![format!("judged by {}", ai.model)], rule, shown }
+            let by = by
+                .filter(|by| *by != ai.model)
+                .map(|by| secret::hide(&without_key(by)).chars().take(LONGEST).collect());
+            let note = match by {
+                Some::<String>(by) => format!("asked of {}, judged by {by}", ai.model),
+                None => format!("judged by {}", ai.model),
+            };
+            Judgement { status, reasons: vec![reason], notes: vec![note], rule, shown }
         }
         Err(why) => Judgement::failed(why, rule, shown),
-    }
+    })
 }
 
 /// The request.
@@ -139,32 +147,49 @@ struct Answer {
     reason: String,
 }
 
-/// The judgement in an endpoint's answer.
-fn read(form: Form, bytes: &[u8]) -> Result<Answer, String> {
+/// The judgement in an endpoint's answer, and the model that the endpoint says it is of.
+fn read(form: Form, bytes: &[u8]) -> Result<(Answer, Option<String>), String> {
     let answer =
         json::parse_with(bytes, json::Limits::FOREIGN).map_err(|error| format!("its answer is no JSON: {error}"))?;
     let (text, ended) = match form {
         Form::Messages => (messages_text(&answer), answer.get("stop_reason").and_then(Value::as_str)),
         Form::ChatCompletions => {
             let choice = answer.get("choices").and_then(Value::as_array).and_then(<[Value]>::first);
-            let text = choice.and_then(|choice| choice.get("message")?.get("content")?.as_str()).map(str::to_owned);
-            (text, choice.and_then(|choice| choice.get("finish_reason")?.as_str()))
+            let message = choice.and_then(|choice| choice.get("message"));
+            (message.and_then(completion_text), choice.and_then(|choice| choice.get("finish_reason")?.as_str()))
         }
     };
-    let text = text.ok_or("its answer holds no text")?;
+    let text = text.ok_or("its answer is no text, or not one alone")?;
     if !matches!(ended, Some("end_turn" | "stop" | "stop_sequence")) {
         return Err(format!("its answer did not come to its end (`{}`)", secret::hide(ended.unwrap_or("not said"))));
     }
-    json::from_slice(text.trim().as_bytes())
-        .map_err(|error| format!("it did not answer with a status and a reason alone: {error}"))
+    let judged = json::from_slice(text.trim().as_bytes())
+        .map_err(|error| format!("it did not answer with a status and a reason alone: {error}"))?;
+    Ok((judged, answer.get("model").and_then(Value::as_str).map(str::to_owned)))
 }
 
-/// The one text of a message.
+/// The one text of a message; what a model thought beside it is no answer, and a call of a tool is not one either.
 fn messages_text(answer: &Value) -> Option<String> {
-    let blocks = answer.get("content").and_then(Value::as_array)?;
-    let mut texts = blocks.iter().filter(|block| block.get("type").and_then(Value::as_str) == Some("text"));
-    let text = texts.next()?.get("text").and_then(Value::as_str)?;
-    texts.next().is_none().then(|| text.to_owned())
+    let mut found = None;
+    for block in answer.get("content").and_then(Value::as_array)? {
+        match block.get("type").and_then(Value::as_str)? {
+            "text" if found.is_none() => found = Some(block.get("text").and_then(Value::as_str)?),
+            "thinking" | "redacted_thinking" => {}
+            _ => return None,
+        }
+    }
+    found.map(str::to_owned)
+}
+
+/// The text of a completion that neither refuses nor calls a tool.
+fn completion_text(message: &Value) -> Option<String> {
+    let nothing = |name: &str| match message.get(name) {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(_) => false,
+    };
+    let plain = ["refusal", "tool_calls", "function_call"].into_iter().all(nothing);
+    message.get("content").and_then(Value::as_str).filter(|_| plain).map(str::to_owned)
 }
 
 /// Reads bytes as an answer of either form; for fuzzing.
@@ -196,7 +221,7 @@ mod tests {
                 format!(r#"{{"choices":[{{"message":{{"content":{text}}},"finish_reason":"{ended}"}}]}}"#)
             }
         };
-        judge(&endpoint(form), &ai(), &input("{}"), &|_| Ok(body.clone().into_bytes()))
+        judge(&endpoint(form), &ai(), &input("{}"), &|_| Ok(body.clone().into_bytes())).unwrap()
     }
 
     #[test]
@@ -222,10 +247,41 @@ mod tests {
             assert_eq!(answered(form, good, "max_tokens").status, Status::Fail);
             let echoed = answered(form, "{\"status\":\"FAIL\",\"reason\":\"you sent k-secret\"}", ended);
             assert_eq!(echoed.reasons, ["you sent [secret]"]);
+            // One that could not be asked has judged nothing.
             let refused = judge(&endpoint(form), &ai(), &input("{}"), &|_| Err("k-secret is bad".to_owned()));
-            assert_eq!(refused.reasons, ["[secret] is bad"]);
-            let refused = judge(&endpoint(form), &ai(), &input("{}"), &|_| Err("no connection".to_owned()));
-            assert_eq!((refused.status, refused.reasons), (Status::Fail, vec!["no connection".to_owned()]));
+            assert_eq!(refused, Err("[secret] is bad".to_owned()));
+        }
+    }
+
+    #[test]
+    fn only_a_text_alone_is_an_answer_and_the_model_that_gave_it_is_named() {
+        let text = r#"{\"status\":\"PASS\",\"reason\":\"x\"}"#;
+        let block = format!(r#"{{"type":"text","text":"{text}"}}"#);
+        let judged = |form, body: String| {
+            judge(&endpoint(form), &ai(), &input("{}"), &|_| Ok(body.clone().into_bytes())).unwrap()
+        };
+        for (status, content) in [
+            (Status::Pass, format!(r#"{{"type":"thinking","thinking":"hm"}},{block}"#)),
+            (Status::Fail, format!("{block},{block}")),
+            (Status::Fail, format!(r#"{block},{{"type":"tool_use","name":"x"}}"#)),
+            (Status::Fail, format!(r#"{{"text":"{text}"}}"#)),
+        ] {
+            let body = format!(r#"{{"content":[{content}],"stop_reason":"end_turn","model":"m-2"}}"#);
+            let judgement = judged(Form::Messages, body);
+            assert_eq!(judgement.status, status, "{content}");
+            assert!(status == Status::Fail || judgement.notes == ["asked of m-1, judged by m-2"], "{judgement:?}");
+        }
+        for (status, more) in [
+            (Status::Pass, r#","refusal":null,"tool_calls":[]"#),
+            (Status::Fail, r#","refusal":"I cannot""#),
+            (Status::Fail, r#","tool_calls":[{"id":"1"}]"#),
+            (Status::Fail, r#","function_call":{"name":"x"}"#),
+        ] {
+            let message = format!(r#"{{"content":"{text}"{more}}}"#);
+            let body = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"stop"}}],"model":"m-1"}}"#);
+            let judgement = judged(Form::ChatCompletions, body);
+            assert_eq!(judgement.status, status, "{more}");
+            assert!(status == Status::Fail || judgement.notes == ["judged by m-1"], "{judgement:?}");
         }
     }
 
@@ -240,7 +296,7 @@ mod tests {
             assert!(request.headers.iter().any(|(_, value)| value.contains("k-secret")));
         }
         let much = input(&"x".repeat(MAX_SHOWN + 1));
-        let judgement = judge(&endpoint(Form::Messages), &ai(), &much, &|_| panic!("nothing is sent"));
+        let judgement = judge(&endpoint(Form::Messages), &ai(), &much, &|_| panic!("nothing is sent")).unwrap();
         assert!(judgement.status == Status::Fail && judgement.reasons[0].contains("name fewer"), "{judgement:?}");
     }
 }

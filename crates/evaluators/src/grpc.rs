@@ -35,16 +35,16 @@ pub struct Answer {
 /// Asks a service and gives what it said, or why there is nothing.
 pub type Call<'a> = dyn Fn(&Request<'_>) -> Result<Answer, String> + 'a;
 
-/// Asks a service.
-pub fn judge(grpc: &Grpc, input: &Input, call: &Call<'_>) -> Judgement {
+/// Asks a service; or why it could not be asked.
+pub fn judge(grpc: &Grpc, input: &Input, call: &Call<'_>) -> Result<Judgement, String> {
     let (rule, shown) = (Digest::of(grpc.endpoint.as_bytes()), Digest::of(input.text.as_bytes()));
-    match call(&Request { endpoint: &grpc.endpoint, name: &grpc.name, input: &input.text }) {
-        Ok(Answer { status: Some(status), reason }) => {
+    let answer = call(&Request { endpoint: &grpc.endpoint, name: &grpc.name, input: &input.text })?;
+    Ok(match answer {
+        Answer { status: Some(status), reason } => {
             let reason = secret::hide(&reason).chars().take(LONGEST).collect();
             let notes = vec![format!("judged by {}", grpc.endpoint)];
             Judgement { status, reasons: vec![reason], notes, rule, shown }
         }
-        Ok(Answer { status: None, .. }) => Judgement::failed("it answered neither PASS nor FAIL", rule, shown),
-        Err(why) => Judgement::failed(why, rule, shown),
-    }
+        Answer { status: None, .. } => Judgement::failed("it answered neither PASS nor FAIL", rule, shown),
+    })
 }

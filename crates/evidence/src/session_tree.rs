@@ -181,6 +181,12 @@ impl<H: NodeHash> SessionTree<H> {
         }
     }
 
+    /// Takes a line of which only its hash in the tree is known.
+    pub fn hidden_line(&mut self, hash: H) {
+        self.line = None;
+        self.open.lines.push_leaf(hash);
+    }
+
     /// Forgets a line that never came to its end.
     pub fn abandon(&mut self) {
         self.line = None;

@@ -356,7 +356,7 @@ pub enum LedgerCommand {
 pub struct ExportArgs {
     /// The session; the newest of this repository when left out.
     pub session: Option<String>,
-    /// Where the bundle is written; `SESSION.tar` here when left out.
+    /// Where the bundle is written, `-` for standard output; `SESSION.tar` here when left out.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Take the text of the transcripts along, with secrets masked; without it, their digests.

@@ -59,9 +59,15 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
         AttestationCommand::Show { id, session, .. } if session.is_some() || id.contains('.') => {
             turn_statements::show(id, session.as_deref())
         }
+        // An id that a service issues has no such part.
+        AttestationCommand::Show { id, .. } if id.starts_with("turn-") || id.contains("-turn-") => {
+            turn_statements::show(&format!("{id}.json"), None)
+        }
         AttestationCommand::Show { id, instance, .. } => {
             let found = attest::existing(instance)?.find(id).map_err(Failure::could_not)?;
-            let found = found.ok_or_else(|| Failure::could_not(format!("no attestation `{id}` was issued here")))?;
+            let found = found.ok_or_else(|| {
+                Failure::could_not(format!("no attestation `{id}` was issued here; `writ attestation list` shows them"))
+            })?;
             output::document(&found.document);
             Ok(())
         }

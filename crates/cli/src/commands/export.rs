@@ -1,11 +1,13 @@
 //! `writ export`: a session's record as one file.
 
 use std::fs;
-use std::io::{BufWriter, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 use serde::Serialize;
+use writ_core::SessionId;
 use writ_engine::bundle::{self, ExportOptions, Exported};
+use writ_store::Store;
 
 use crate::args::{ExportArgs, Format};
 use crate::commands::session_lookup::{session, store};
@@ -13,11 +15,37 @@ use crate::environment;
 use crate::exit::Failure;
 use crate::output;
 
-/// Writes the bundle beside its place first, so that what stands there is whole.
 pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     let store = store(&environment::home())?;
     let id = session(&store, args.session.as_deref())?;
-    let to = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.tar", id.file_name())));
+    match &args.output {
+        Some(to) if to == Path::new("-") => to_stdout(&store, &id, args),
+        Some(to) => to_file(&store, &id, args, to),
+        None => to_file(&store, &id, args, Path::new(&format!("{}.tar", id.file_name()))),
+    }
+}
+
+fn to_stdout(store: &Store, id: &SessionId, args: &ExportArgs) -> Result<(), Failure> {
+    let out = std::io::stdout().lock();
+    if out.is_terminal() {
+        return Err(Failure::could_not(
+            "a bundle is no text for a terminal: give `-o FILE`, or lead it into a program",
+        ));
+    }
+    let scratch = tempfile::tempdir().map_err(Failure::could_not)?;
+    let mut out = BufWriter::new(out);
+    let made = bundle::export(store, id, options(args), scratch.path(), &mut out).map_err(Failure::could_not)?;
+    out.flush().map_err(Failure::could_not)?;
+    output::note(format!("{} files, {} bytes, {}", made.files, made.bytes, made.digest));
+    Ok(())
+}
+
+const fn options(args: &ExportArgs) -> ExportOptions {
+    ExportOptions { transcripts: args.transcripts, progress: Some(output::progress) }
+}
+
+/// Writes the bundle beside its place first, so that what stands there is whole.
+fn to_file(store: &Store, id: &SessionId, args: &ExportArgs, to: &Path) -> Result<(), Failure> {
     if to.exists() && !args.force {
         let why = format!("{} is there already: give another `-o`, or `--force` to replace it", to.display());
         return Err(Failure::could_not(why));
@@ -26,21 +54,20 @@ pub fn run(args: &ExportArgs) -> Result<(), Failure> {
     let at = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(at)?;
     let scratch = tempfile::tempdir_in(folder).map_err(at)?;
-    let options = ExportOptions { transcripts: args.transcripts, progress: Some(output::progress) };
     let mut out = BufWriter::new(&mut file);
-    let made = bundle::export(&store, &id, options, scratch.path(), &mut out).map_err(Failure::could_not)?;
+    let made = bundle::export(store, id, options(args), scratch.path(), &mut out).map_err(Failure::could_not)?;
     out.flush().map_err(at)?;
     drop(out);
     file.as_file().sync_all().map_err(at)?;
-    match if args.force { file.persist(&to) } else { file.persist_noclobber(&to) } {
+    match if args.force { file.persist(to) } else { file.persist_noclobber(to) } {
         Ok(_file) => {}
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
             return Err(Failure::could_not(format!("{} is there already", to.display())));
         }
         Err(error) => return Err(at(error.error)),
     }
-    let bytes = fs::metadata(&to).map_err(at)?.len();
-    show(&to, bytes, &made, args.format.format);
+    let bytes = fs::metadata(to).map_err(at)?.len();
+    show(to, bytes, &made, args.format.format);
     Ok(())
 }
 

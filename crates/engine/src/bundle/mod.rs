@@ -37,6 +37,8 @@ const MAX_SIGNATURE: u64 = 1024;
 const MAX_MANIFEST: u64 = 16 << 20;
 /// Most files of a bundle.
 const MAX_FILES: usize = 100_000;
+/// Numbers of a manifest are below this: every reader of JSON has them exactly.
+const MAX_NUMBER: u64 = 1 << 53;
 /// Most bytes of all of them.
 const MAX_BYTES: u64 = 16 << 30;
 
@@ -107,9 +109,10 @@ pub struct Transcript {
     /// Where its text is in the bundle, if it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Lines whose secrets are masked in the bundle, from 0, each with the digest that the line has as a leaf of a tree.
+    /// Lines whose secrets are masked in the bundle, from 0, each with the digest that the line has as a leaf of a tree, and its length in
+    /// bytes, both as it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub masked: Vec<(u64, Hex)>,
+    pub masked: Vec<(u64, Hex, u64)>,
 }
 
 /// Why there is no bundle, or none that can be read.

@@ -7,13 +7,13 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
-use writ_core::json::{self, Limits};
-use writ_core::{Hasher, regular_file};
+use writ_core::json::{self, Limits, Value};
+use writ_core::{Hasher, regular_file, visible};
 
 use super::archive::{BLOCK, END, header, padding, size};
 use super::{
-    BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, MAX_SIGNATURE, Manifest, SIGNATURE,
-    VERSION, io_error,
+    BundleError, Entry, FORMAT, Hex, MANIFEST, MAX_BYTES, MAX_FILES, MAX_MANIFEST, MAX_NUMBER, MAX_SIGNATURE, Manifest,
+    SIGNATURE, TRANSCRIPTS, Transcript, VERSION, io_error,
 };
 
 /// Read at once.
@@ -81,8 +81,18 @@ impl Archive<'_> {
         self.read(&mut text)?;
         self.expect(padding(size), "the manifest is not padded with zeros")?;
         let limits = Limits { bytes: text.len(), ..Limits::FOREIGN };
-        let manifest: Manifest = json::from_slice_with(&text, limits)
-            .map_err(|source| BundleError::Manifest { path: self.path.to_owned(), source })?;
+        let value = json::parse_with(&text, limits)
+            .map_err(|source| BundleError::Manifest { path: self.path.to_owned(), source: source.into() })?;
+        let format = value.get("format").and_then(Value::as_str).unwrap_or_default();
+        if format != FORMAT {
+            return Err(not_one(&format!("its format is `{}`", visible::line(format))));
+        }
+        let version = value.get("version").and_then(Value::as_u64);
+        if version != Some(VERSION.into()) {
+            return Err(not_one(&format!("it is of another version than {VERSION}, which this Writ reads")));
+        }
+        let manifest: Manifest =
+            json::from_slice_with(&text, limits).map_err(|error| self.broken(&format!("its manifest: {error}")))?;
         self.check(&manifest, &text)?;
         Ok((manifest, text))
     }
@@ -102,27 +112,31 @@ impl Archive<'_> {
     }
 
     fn check(&self, manifest: &Manifest, text: &[u8]) -> Result<(), BundleError> {
-        let not_one = |why: String| Err(BundleError::NotOne { path: self.path.to_owned(), why });
-        if manifest.format != FORMAT {
-            return not_one(format!("its format is `{}`", manifest.format));
-        }
-        if manifest.version != VERSION {
-            return not_one(format!("it is of version {}, and this Writ reads {VERSION}", manifest.version));
-        }
-        if json::to_canonical(manifest).as_bytes() != text {
-            return not_one("its manifest is not in canonical form".to_owned());
-        }
-        let files = &manifest.files;
-        if files.len() > MAX_FILES || files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.size)) > MAX_BYTES {
-            return not_one("it holds more than a bundle may".to_owned());
-        }
-        if !files.is_sorted_by(|one, next| one.path < next.path) {
-            return not_one("its files are not sorted by their paths".to_owned());
-        }
-        match files.iter().find(|file| [MANIFEST, SIGNATURE].contains(&file.path.as_str()) || !is_plain(&file.path)) {
-            Some(file) => not_one(format!("`{}` is no path below it", file.path)),
-            None => Ok(()),
-        }
+        let Manifest { files, transcripts, .. } = manifest;
+        let held = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.size));
+        let elsewhere = |transcript: &&Transcript| match &transcript.path {
+            Some(path) => !path.strip_prefix(TRANSCRIPTS).is_some_and(|rest| rest.starts_with('/')),
+            None => !transcript.masked.is_empty(),
+        };
+        let countable = |transcript: &Transcript| {
+            let lines = transcript.masked.iter().flat_map(|(line, _, length)| [*line, *length]);
+            lines.chain([transcript.size]).all(|number| number < MAX_NUMBER)
+        };
+        let reserved = |file: &&Entry| [MANIFEST, SIGNATURE].contains(&file.path.as_str()) || !is_plain(&file.path);
+        let why = if json::to_canonical(manifest).as_bytes() != text {
+            "its manifest is not in canonical form".to_owned()
+        } else if files.len() > MAX_FILES || held > MAX_BYTES || !transcripts.iter().all(countable) {
+            "it holds more than a bundle may".to_owned()
+        } else if !files.is_sorted_by(|one, next| one.path < next.path) {
+            "its files are not sorted by their paths".to_owned()
+        } else if let Some(file) = files.iter().find(reserved) {
+            format!("`{}` is no path below it", visible::line(&file.path))
+        } else if let Some(transcript) = transcripts.iter().find(elsewhere) {
+            format!("a transcript lies at `{}`", visible::line(transcript.path.as_deref().unwrap_or("no path")))
+        } else {
+            return Ok(());
+        };
+        Err(self.broken(&why))
     }
 
     fn lay_out(&mut self, entry: &Entry, folder: &Path) -> Result<(), BundleError> {

@@ -113,7 +113,7 @@ pub fn take(
 struct Copied {
     size: u64,
     digest: Hex,
-    lines: Vec<(u64, Hex)>,
+    lines: Vec<(u64, Hex, u64)>,
     written: u64,
 }
 
@@ -139,7 +139,7 @@ fn read(path: &Path, to: Option<&Path>) -> Result<Copied, BundleError> {
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let shown = masked(text);
         if let Some(shown) = &shown {
-            lines.push((number, Hex(leaf(text))));
+            lines.push((number, Hex(leaf(text)), text.len() as u64));
             line = [shown.as_bytes(), b"\n"].concat();
         }
         written += line.len() as u64;

@@ -95,6 +95,11 @@ impl<H: NodeHash> Reader<H> {
 
     /// Takes the next line.
     pub fn line(&mut self, line: &Line<'_>) {
+        self.line_or(line, None);
+    }
+
+    /// Takes the next line; where its secrets are masked, the hash that it had in the tree stands for it.
+    pub fn line_or(&mut self, line: &Line<'_>, hash: Option<H>) {
         if let Some(moment) = line.prompt.filter(|_| line.ends) {
             if self.attested {
                 self.told_late = metrics(self.used.tokens());
@@ -105,7 +110,11 @@ impl<H: NodeHash> Reader<H> {
             }
             self.tree.begin(moment);
         }
-        self.tree.line(line.bytes, line.ends);
+        match hash {
+            Some(hash) if line.ends => self.tree.hidden_line(hash),
+            Some(_) => {}
+            None => self.tree.line(line.bytes, line.ends),
+        }
         match &line.spoken {
             Some(Spoken::Message { id, rate, tokens }) => self.message(id, rate, *tokens),
             Some(Spoken::Unreadable) => self.unread += 1,

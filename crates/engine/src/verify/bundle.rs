@@ -10,7 +10,7 @@ use writ_core::regular_file;
 use writ_evidence::keys::PublicKey;
 
 use super::report::{Outcome, Phase, Report, Standing, Status};
-use super::sources::Sources;
+use super::sources::{Hidden, Sources};
 use super::{Options, VerifyError, verify};
 use crate::Home;
 use crate::bundle::{self, BundleError, Manifest, Opened};
@@ -42,14 +42,16 @@ pub fn bundle(path: &Path, room: &Path, home: &Home, options: &Options) -> Resul
 }
 
 fn sources(folder: &Path, manifest: &Manifest) -> Sources {
-    let (mut mains, mut masked) = (BTreeMap::new(), BTreeSet::new());
+    let (mut mains, mut masked) = (BTreeMap::new(), BTreeMap::new());
     if manifest.transcripts.iter().all(|transcript| transcript.path.is_none()) {
         return if manifest.transcripts.is_empty() { Sources::Moved { mains, masked } } else { Sources::Withheld };
     }
     for transcript in &manifest.transcripts {
         let Some(at) = transcript.path.as_ref().map(|path| folder.join(path)) else { continue };
         if !transcript.masked.is_empty() {
-            masked.insert(at.clone());
+            let lines =
+                transcript.masked.iter().map(|(line, hash, length)| (*line, Hidden { hash: hash.0, length: *length }));
+            masked.insert(at.clone(), lines.collect());
         }
         if transcript.name == MAIN {
             mains.insert(PathBuf::from(&transcript.main), at);

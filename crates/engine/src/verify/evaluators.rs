@@ -62,12 +62,12 @@ pub fn phases(
     };
     let models = named.ai.iter().map(|one| {
         let judged = match &judges.endpoint {
-            Ok(endpoint) => Ok(ai::judge(endpoint, one, &shown, &judges.send)),
+            Ok(endpoint) => ai::judge(endpoint, one, &shown, &judges.send),
             Err(why) => Err(why.clone()),
         };
         (one.name.as_str(), judged)
     });
-    let services = named.grpc.iter().map(|one| (one.name.as_str(), Ok(grpc::judge(one, &shown, &judges.call))));
+    let services = named.grpc.iter().map(|one| (one.name.as_str(), grpc::judge(one, &shown, &judges.call)));
     phases.push(of_all(models.chain(services).collect(), Standing::Reported, "models and services"));
     phases
 }

@@ -221,10 +221,7 @@ fn attested(
 ) -> Vec<Phase> {
     let order = policy.map(|(_, policy)| materials::order(policy)).unwrap_or_default();
     let mut phases: Vec<Phase> = turns.phase(order).into_iter().collect();
-    // Where lines are masked or left out, their tree cannot be made again; proofs and roots were checked with the turns.
-    if sources.is_whole() {
-        phases.extend(turns.binding(transcripts, main));
-    }
+    phases.extend(turns.binding(transcripts, main, sources));
     phases.extend(policy.and_then(|(root, policy)| {
         let here = materials::Here { root, home: home.user.as_deref(), main, transcripts };
         materials::check(policy, &here, turns)

@@ -1,7 +1,9 @@
 //! Where the transcripts are that rows name: where they were written, or in a bundle, or in nobody's hands.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use writ_core::Digest;
 
 /// Where transcripts are looked for.
 #[derive(Clone, Debug, Default)]
@@ -14,10 +16,19 @@ pub enum Sources {
         /// Where the file of each main conversation is now.
         mains: BTreeMap<PathBuf, PathBuf>,
         /// Files with masked lines, whose bytes are not those that stops read.
-        masked: BTreeSet<PathBuf>,
+        masked: BTreeMap<PathBuf, BTreeMap<u64, Hidden>>,
     },
     /// A bundle holds their digests alone.
     Withheld,
+}
+
+/// A line whose secrets are masked, as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// Its hash as a leaf of a tree.
+    pub hash: Digest,
+    /// Its length in bytes, without its line feed.
+    pub length: u64,
 }
 
 impl Sources {
@@ -36,20 +47,16 @@ impl Sources {
         matches!(self, Self::Withheld)
     }
 
-    /// Whether every line is there as it was.
-    pub fn is_whole(&self) -> bool {
-        match self {
-            Self::Here => true,
-            Self::Moved { masked, .. } => masked.is_empty(),
-            Self::Withheld => false,
-        }
-    }
-
     /// Whether a file is a copy with masked lines.
     pub fn is_masked(&self, path: &Path) -> bool {
+        self.hidden(path).is_some()
+    }
+
+    /// The masked lines of a file, by their numbers from 0.
+    pub fn hidden(&self, path: &Path) -> Option<&BTreeMap<u64, Hidden>> {
         match self {
-            Self::Here | Self::Withheld => false,
-            Self::Moved { masked, .. } => masked.contains(path),
+            Self::Here | Self::Withheld => None,
+            Self::Moved { masked, .. } => masked.get(path),
         }
     }
 }

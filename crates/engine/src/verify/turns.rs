@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use writ_clients::Client;
-use writ_clients::transcript::{MAIN, Transcripts};
+use writ_clients::transcript::{Line, MAIN, Transcripts};
 use writ_core::{Agent, Digest, SessionId};
 use writ_evidence::dsse::Envelope;
 use writ_evidence::keys::PublicKey;
@@ -18,7 +18,8 @@ use writ_evidence::row::Row;
 use writ_evidence::session_tree::Binding;
 use writ_evidence::tally::{Tally, listed};
 
-use super::report::{BINDING, Outcome, Phase, Standing, TURNS};
+use super::report::{BINDING, LEFT_OUT, Outcome, Phase, Standing, TURNS};
+use super::sources::{Hidden, Sources};
 use crate::limits::meter::prices_of;
 use crate::session::state::State;
 use crate::turns::FOLDER;
@@ -291,9 +292,25 @@ impl<'a> Turns<'a> {
     }
 
     /// One phase on their place in the session's tree, held against the transcripts as they are.
-    pub fn binding(&self, transcripts: Option<&dyn Transcripts>, main: Option<&Path>) -> Option<Phase> {
+    pub fn binding(
+        &self,
+        transcripts: Option<&dyn Transcripts>,
+        main: Option<&Path>,
+        sources: &Sources,
+    ) -> Option<Phase> {
         if self.count == 0 {
             return None;
+        }
+        if sources.withheld() {
+            let summary =
+                "the transcripts are not in the bundle; proofs and roots were checked with the turns".to_owned();
+            return Some(Phase {
+                name: LEFT_OUT,
+                outcome: Outcome::Absent,
+                standing: Standing::Reported,
+                summary,
+                findings: Vec::new(),
+            });
         }
         let mut found = Found::default();
         let listed =
@@ -311,9 +328,14 @@ impl<'a> Turns<'a> {
             };
             let sha512 = own.checked.first().is_some_and(|one| one.binding.algorithm == Digest512::NAME);
             if sha512 {
-                own.reread::<Digest512>(self.folder, kept, path, agent, &mut found);
+                if sources.is_masked(path) {
+                    found.doubts.apart(format!("{agent}: a bundle keeps no SHA-512 of lines that it masks"));
+                    continue;
+                }
+                own.reread::<Digest512>(self.folder, kept, path, agent, &|_| None, &mut found);
             } else {
-                own.reread::<Digest>(self.folder, kept, path, agent, &mut found);
+                let hidden = |line| sources.hidden(path)?.get(&line).copied();
+                own.reread::<Digest>(self.folder, kept, path, agent, &hidden, &mut found);
             }
         }
         let (outcome, summary) = match (found.wrong.total(), found.doubts.total()) {
@@ -392,7 +414,15 @@ impl OfAgent {
     }
 
     /// Reads the transcript again and holds each statement against it.
-    fn reread<H: NodeHash>(&self, folder: &Path, kept: &dyn Transcripts, path: &Path, agent: &str, found: &mut Found) {
+    fn reread<H: NodeHash>(
+        &self,
+        folder: &Path,
+        kept: &dyn Transcripts,
+        path: &Path,
+        agent: &str,
+        hidden: &dyn Fn(u64) -> Option<Hidden>,
+        found: &mut Found,
+    ) {
         // What stood in a transcript before it was rewritten nobody can read again.
         let begin = self.checked.iter().rposition(|one| one.rewritten).unwrap_or(0);
         if begin > 0 {
@@ -400,8 +430,20 @@ impl OfAgent {
         }
         let mut marks = self.checked.iter().skip(begin).peekable();
         let mut reader = Reader::<H>::default();
+        // Masked lines have other lengths than those that statements count.
+        let (mut number, mut length, mut longer, mut shorter) = (0, 0_u64, 0_u64, 0_u64);
         let read = kept.lines(path, 0, &mut |line| {
-            reader.line(&line);
+            length += line.bytes.len() as u64;
+            let masked = hidden(number);
+            if line.ends {
+                if let Some(masked) = masked {
+                    longer += masked.length.saturating_sub(length);
+                    shorter += length.saturating_sub(masked.length);
+                }
+                (number, length) = (number + 1, 0);
+            }
+            let line = Line { end: (line.end + longer).saturating_sub(shorter), ..line };
+            reader.line_or(&line, masked.and_then(|masked| H::new(masked.hash.as_bytes())));
             while let Some(one) = marks.next_if(|one| line.ends && one.to == line.end) {
                 match reader.take() {
                     Some(pending) => one.compare(folder, agent, &pending, found),

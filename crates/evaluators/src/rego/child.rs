@@ -33,7 +33,7 @@ const STACK: usize = 64 << 20;
 pub fn ask(program: &Path, job: &Job) -> Said {
     match asked(program, job) {
         Ok(said) => said,
-        Err(why) => Said { denied: Vec::new(), error: Some(format!("{}: {why}", job.place)) },
+        Err(why) => Said { error: Some(format!("{}: {why}", job.place)), ..Said::default() },
     }
 }
 

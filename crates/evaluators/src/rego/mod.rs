@@ -8,6 +8,7 @@ pub mod child;
 mod glob;
 mod read;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use regorus::{Engine, Value};
@@ -16,12 +17,14 @@ use writ_core::{Digest, json};
 
 use crate::input::Input;
 use crate::{Judgement, Status};
-use read::{What, calls, reads};
+use read::{Read, Seen, seen};
 
 /// Most reasons of one rule that are told.
 const MOST: usize = 50;
 /// The one function of the library that does not come out the same each time.
 const RANDOM: &str = "rand.intn";
+/// Most places of the document that a module may read by name.
+const MOST_READS: usize = 1000;
 /// Longest reason that is told, in characters.
 const LONGEST: usize = 500;
 
@@ -43,26 +46,32 @@ pub struct Said {
     pub denied: Vec<String>,
     /// Why it could not be run.
     pub error: Option<String>,
+    /// What it reads of the document.
+    pub reads: BTreeSet<Read>,
 }
 
 /// Has a module judge what a session attests; `writ` at `program` is the process that runs it. `place` is what errors name it.
 pub fn judge(program: &Path, place: &str, module: &str, input: &Input) -> Judgement {
     let (rule, shown) = (Digest::of(module.as_bytes()), Digest::of(input.text.as_bytes()));
-    let reads = reads(module);
+    let job = Job { place: place.to_owned(), module: module.to_owned(), input: input.text.clone() };
+    let Said { denied, error, reads } = child::ask(program, &job);
+    let mut reasons: Vec<String> = error.into_iter().collect();
     for read in &reads {
-        let What::Pattern(pattern) = &read.what else { continue };
-        let why = if !input.patterns.contains(pattern) {
+        let Some(pattern) = read.pattern() else { continue };
+        let why = if !input.patterns.iter().any(|listed| listed == pattern) {
             "it is not among the policy's `attestationsFrom`: add it there"
-        } else if input.empty.contains(pattern) {
+        } else if input.empty.iter().any(|empty| empty == pattern) {
             "no attestation of the session matches it, and a rule that saw nothing passes nothing"
         } else {
             continue;
         };
-        return Judgement::failed(format!("{place}:{}: `{pattern}`: {why}", read.line), rule, shown);
+        let reason = format!("{place}:{}: `{pattern}`: {why}", read.line);
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
     }
-    let job = Job { place: place.to_owned(), module: module.to_owned(), input: input.text.clone() };
-    let Said { denied, error } = child::ask(program, &job);
-    let reasons: Vec<String> = error.into_iter().chain(denied).collect();
+    reasons.extend(denied);
+    reasons.truncate(MOST);
     let status = if reasons.is_empty() { Status::Pass } else { Status::Fail };
     let document = json::parse_with(input.text.as_bytes(), json::Limits::FOREIGN).unwrap_or_default();
     let mut notes: Vec<String> = Vec::new();
@@ -78,17 +87,14 @@ pub fn judge(program: &Path, place: &str, module: &str, input: &Input) -> Judgem
 
 /// Runs a module here, in this process: whoever calls it bounds its time and memory.
 pub fn run(job: &Job) -> Said {
-    match denied(job) {
-        Ok(denied) => Said { denied, error: None },
-        Err(error) => Said { denied: Vec::new(), error: Some(error) },
+    let mut reads = BTreeSet::new();
+    match denied(job, &mut reads) {
+        Ok(denied) => Said { denied, error: None, reads },
+        Err(error) => Said { denied: Vec::new(), error: Some(error), reads },
     }
 }
 
-fn denied(job: &Job) -> Result<Vec<String>, String> {
-    if let Some(line) = calls(&job.module, RANDOM) {
-        let remedy = remedy(&format!("could not find function {RANDOM}")).unwrap_or_default();
-        return Err(format!("{}:{line}: {remedy}", job.place));
-    }
+fn denied(job: &Job, reads: &mut BTreeSet<Read>) -> Result<Vec<String>, String> {
     let mut engine = Engine::new();
     // A builtin that fails would else be undefined, and the rule it stands in would say nothing.
     engine.set_strict_builtin_errors(true);
@@ -104,6 +110,19 @@ fn denied(job: &Job) -> Result<Vec<String>, String> {
         engine.set_rego_v0(true);
         engine.add_policy(job.place.clone(), job.module.clone()).map_err(|error| told(&error))
     })?;
+    let Some(module) = engine.get_modules().first() else { return Err(format!("{}: it holds no module", job.place)) };
+    let Seen { reads: read, calls, denies } = seen(module);
+    if read.len() > MOST_READS {
+        return Err(format!("{}: it reads more than {MOST_READS} places of its input", job.place));
+    }
+    *reads = read;
+    if let Some(line) = calls.get(RANDOM) {
+        let remedy = remedy(&format!("could not find function {RANDOM}")).unwrap_or_default();
+        return Err(format!("{}:{line}: {remedy}", job.place));
+    }
+    if !denies {
+        return Err(no_deny(&job.place));
+    }
     engine.set_input(Value::from_json_str(&job.input).map_err(|error| format!("its input cannot be read: {error}"))?);
     let denied = engine.eval_rule(format!("{package}.deny")).map_err(|error| told(&error))?;
     Ok(messages(&denied))
@@ -169,10 +188,14 @@ fn explained(place: &str, error: &str) -> String {
     });
     let what = error.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(error.trim());
     if what.contains("not a valid rule path") {
-        return format!("{place}: it has no rule `deny`: write `deny contains msg if {{ … }}`");
+        return no_deny(place);
     }
     let remedy = remedy(what).map(|remedy| format!(": {remedy}")).unwrap_or_default();
     format!("{}: {what}{remedy}", position.as_deref().unwrap_or(place))
+}
+
+fn no_deny(place: &str) -> String {
+    format!("{place}: it has no rule `deny`: write `deny contains msg if {{ … }}`")
 }
 
 fn remedy(what: &str) -> Option<String> {

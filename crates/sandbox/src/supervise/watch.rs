@@ -55,19 +55,23 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Waits for the end of the command, and of its children where they may stay.
     pub fn until_end(&self, session: Session) -> Result<Result<End, Failure>, Errno> {
-        let mut end = None;
+        let (mut end, mut hung_up) = (None, false);
         loop {
             let mut sources = [
-                PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
                 PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
                 PollFd::from_borrowed_fd(self.sandbox.handle().as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
             ];
-            match poll(&mut sources, self.remaining().as_ref()) {
+            // A socket whose other end is closed is always ready: asked on, it would take a processor until the sandbox is gone.
+            let asked = if hung_up { &mut sources[..2] } else { &mut sources[..] };
+            match poll(asked, self.remaining().as_ref()) {
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error),
                 Ok(_) => {}
             }
-            let [told, signaled, gone] = sources.map(|source| !source.revents().is_empty());
+            let [signaled, gone, told] = sources.map(|source| source.revents());
+            hung_up |= told.contains(PollFlags::HUP);
+            let [signaled, gone, told] = [signaled, gone, told].map(|events| !events.is_empty());
             if signaled {
                 while let Some(arrived) = signal::next(self.signals)? {
                     self.forward(arrived, session);
