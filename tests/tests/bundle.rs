@@ -386,12 +386,11 @@ fn a_manifest_has_one_form_for_both() {
         let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
         assert_eq!((own.0, other.0), (code, code), "{what}: {} {}", own.1, other.1);
     }
-    for (what, code, from, to) in [
-        ("spaces", 3, ":", ": "),
-        ("a member twice", 4, "{", "{\"format\":\"writ-bundle\","),
-        ("no JSON", 4, "{", "["),
-    ] {
-        let written = |manifest: &mut Value| serde_json::to_string(manifest).unwrap().replacen(from, to, 1).into_bytes();
+    for (what, code, from, to) in
+        [("spaces", 3, ":", ": "), ("a member twice", 4, "{", "{\"format\":\"writ-bundle\","), ("no JSON", 4, "{", "[")]
+    {
+        let written =
+            |manifest: &mut Value| serde_json::to_string(manifest).unwrap().replacen(from, to, 1).into_bytes();
         let bundle = packed_as(&place, "text.tar", whole.clone(), &written);
         let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
         assert_eq!((own.0, other.0), (code, code), "{what}: {} {}", own.1, other.1);

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
+mod grpc;
+#[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
@@ -247,28 +249,9 @@ print(port, flush=True)
 sys.stdin.read()
 ";
 
-/// Python with what a service is made with: in an environment of its own, made once.
-fn python() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("grpc-peer");
-    let python = folder.join("bin/python3");
-    if Command::new(&python)
-        .args(["-c", "import grpc, grpc_tools.protoc"])
-        .output()
-        .is_ok_and(|ran| ran.status.success())
-    {
-        return python;
-    }
-    let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder).status();
-    assert!(made.is_ok_and(|status| status.success()), "python3 makes no virtual environment: install python3-venv");
-    let install = ["install", "--quiet", "--disable-pip-version-check", "grpcio==1.85.1", "grpcio-tools==1.85.1"];
-    let installed = Command::new(folder.join("bin/pip")).args(install).status();
-    assert!(installed.is_ok_and(|status| status.success()), "pip does not install grpcio and grpcio-tools");
-    python
-}
-
 #[test]
 fn a_service_in_another_language_judges_too() {
-    let python = python();
+    let python = grpc::python();
     for (word, outcome) in [("PASS", "passed"), ("FAIL", "failed"), ("maybe", "failed")] {
         let out = std::env::temp_dir().join(format!("writ-grpc-{}-{word}", std::process::id()));
         fs::create_dir_all(&out).unwrap();

@@ -11,7 +11,7 @@ use writ_clients::settings::is_bash;
 use writ_clients::{CLIENTS, Client};
 use writ_core::SessionId;
 use writ_engine::claims::ClaimSettings;
-use writ_engine::{Asker, Environment, Home};
+use writ_engine::{Asker, Environment, Home, Workload};
 use writ_evaluators::ai::{Endpoint, Form};
 use writ_service::http::Otlp;
 
@@ -48,9 +48,16 @@ pub fn home() -> Home {
         asker: Asker::This,
         notary: absolute("WRIT_NOTARY").or_else(|| Some(PathBuf::from(format!("/run/writ/{}.sock", geteuid())))),
         keeper: None,
+        workload: workload(),
         claims,
         zsh: false,
     }
+}
+
+/// The Workload API, where the client was started with one.
+fn workload() -> Option<Workload> {
+    let address = env::var("SPIFFE_ENDPOINT_SOCKET").ok().filter(|address| !address.is_empty())?;
+    Some(Workload { address, fetch: writ_service::workload::fetch })
 }
 
 /// Endings of the names of variables that hold secrets.

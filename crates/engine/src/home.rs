@@ -7,12 +7,35 @@ use std::sync::Arc;
 
 use writ_clients::settings::Places;
 use writ_clients::{CLIENTS, Client};
+use writ_core::{Digest, Timestamp};
 
 use crate::claim_settings::ClaimSettings;
 use crate::keeper::Keeper;
 
 /// Reads the variables of the process that asks.
 pub type Environment = fn() -> Vec<(OsString, OsString)>;
+
+/// Where a Workload API is, and how it is asked.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// As `SPIFFE_ENDPOINT_SOCKET` has it: `unix:///run/spire/agent.sock`.
+    pub address: String,
+    /// Asks it once.
+    pub fetch: fn(&str) -> Result<Svid, String>,
+}
+
+/// What it gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Svid {
+    /// The SPIFFE id of the first SVID.
+    pub id: String,
+    /// SHA-256 of its certificate's DER.
+    pub certificate: Digest,
+    /// When that ends.
+    pub expires: Timestamp,
+    /// The user at the socket's other end, as the kernel tells; `None` of one over TCP.
+    pub peer: Option<u32>,
+}
 
 /// Folders the caller took from its environment. The engine itself never reads environment variables.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +62,8 @@ pub struct Home {
     pub notary: Option<PathBuf>,
     /// The key of this process, where it has one: a notary. Else the machine's, in its file.
     pub keeper: Option<Arc<Keeper>>,
+    /// The Workload API that gives this process its identity, where there is one.
+    pub workload: Option<Workload>,
     /// What is enforced of claims.
     pub claims: ClaimSettings,
     /// Whether the client runs its shell lines with zsh, as far as the environment says.

@@ -27,4 +27,4 @@ pub mod steps;
 pub mod turns;
 pub mod verify;
 
-pub use home::{Asker, Environment, Home, NoStateDir};
+pub use home::{Asker, Environment, Home, NoStateDir, Svid, Workload};

@@ -3,7 +3,6 @@
 //! Owns the connections, each with its limits on time and size. Refuses to repeat a request and to judge an answer. Page:
 //! `spec/evaluators.md`.
 
-use std::error::Error;
 use std::io::Read;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use tonic_prost::ProstCodec;
 use writ_evaluators::{Status, ai, grpc};
 
 use crate::network::{agent, authorities};
+use crate::workload;
 
 /// How long a model may think.
 const MODEL_TIME: Duration = Duration::from_secs(120);
@@ -86,9 +86,8 @@ async fn asked(request: &grpc::Request<'_>) -> Result<EvaluateResponse, String> 
     if address.starts_with("https://") {
         endpoint = endpoint.tls_config(ClientTlsConfig::new().with_native_roots()).map_err(|error| failed(&error))?;
     }
-    // What went wrong stands in the cause of the library's error.
-    let unreachable = |error: tonic::transport::Error| failed(error.source().map_or(&error, |cause| cause));
-    let channel = endpoint.connect_timeout(SERVICE_TIME).connect().await.map_err(unreachable)?;
+    let connected = endpoint.connect_timeout(SERVICE_TIME).connect().await;
+    let channel = connected.map_err(|error| failed(&workload::told(&error)))?;
     let mut client = Grpc::new(channel).max_decoding_message_size(MAX_MESSAGE);
     client.ready().await.map_err(|error| failed(&error))?;
     let message = EvaluateRequest { name: request.name.to_owned(), input: request.input.to_owned() };

@@ -9,6 +9,7 @@ pub mod mcp;
 mod network;
 pub mod notary;
 mod policies;
+pub mod workload;
 
 pub use network::Network;
 pub use policies::Policies;

@@ -3,6 +3,7 @@
 use writ_core::json;
 use writ_engine::identity::environment::{Seen, Standing};
 use writ_engine::identity::shown::{Shown, shown};
+use writ_engine::identity::workload::Told;
 
 use crate::args::{Format, IdentityArgs};
 use crate::commands::session_lookup::{session, store};
@@ -29,12 +30,28 @@ pub fn run(args: &IdentityArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What the Workload API says.
+fn svid(row: u64, told: &Told) {
+    match told {
+        Told::Svid { id, certificate, expires, standing } => {
+            let how = if *standing == Standing::Observed { "observed" } else { "reported" };
+            let id = output::plain(id);
+            output::line(format!("workload {id}, until {expires}  {}", output::dim(format!("{how}, row {row}"))));
+            output::line(format!("         certificate {certificate}"));
+        }
+        Told::Nothing { error } => {
+            output::line(format!("workload unknown: {}  {}", output::plain(error), output::dim(format!("row {row}"))));
+        }
+    }
+}
+
 fn show(one: &Shown, explain: bool) {
     let kind = one.kind.as_deref().map(|kind| format!(" ({})", output::plain(kind))).unwrap_or_default();
     output::line("");
     output::line(format!("agent    {}{kind}, as of row {}", output::bold(output::plain(&one.agent)), one.row));
     output::line(format!("identity {}", one.hash));
     output::line(format!("spiffe   {}", output::plain(&one.spiffe)));
+    one.workload.iter().for_each(|(row, told)| svid(*row, told));
     let parts = &one.document.parts;
     let standing = |name: &str| match one.document.standing.get(name) {
         Some(Standing::Observed) => "observed",

@@ -18,6 +18,7 @@ use crate::decide::approvals::text;
 use crate::governing::layers::{Caller, LayerRef};
 use crate::governing::{Governing, unenforced};
 use crate::identity;
+use crate::identity::workload::Told;
 use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
 use crate::session::process::{self, ClientProcess};
@@ -48,7 +49,7 @@ pub fn record(
     }
     let who = Who::of(input);
     let (name, about) = match event {
-        EventKind::SessionStart { source } => start(session, input, source.as_deref()),
+        EventKind::SessionStart { source } => start(session, input, source.as_deref(), prepared.workload),
         EventKind::UserPromptSubmit { prompt } => {
             let observed = match stops::check(session, input, Action::Prompt)? {
                 Checked::Refuses(answer) => return Ok(answer),
@@ -115,13 +116,18 @@ pub fn record(
 }
 
 /// A client that begins or goes on. In a run its session begins later than the record, and is one of several.
-fn start<'a>(session: &mut Session<'_>, input: &'a Event, source: Option<&'a str>) -> (&'static str, About<'a>) {
+fn start<'a>(
+    session: &mut Session<'_>,
+    input: &'a Event,
+    source: Option<&'a str>,
+    workload: Option<Told>,
+) -> (&'static str, About<'a>) {
     let began = session.fresh || session.within.is_some() && starts(source);
     let transcript = session.within.as_ref().and(input.transcript.as_deref());
     // A client in a run is held by its sandbox; what is above this process then is a human's.
     let process = if session.within.is_none() { process::client(session.home.asker) } else { None };
     process.iter().for_each(|process| session.state.see_client(process.clone()));
-    (if began { STARTED } else { RESUMED }, About::Start { source, transcript, process })
+    (if began { STARTED } else { RESUMED }, About::Start { source, transcript, process, workload })
 }
 
 #[derive(Serialize)]
@@ -198,6 +204,9 @@ enum About<'a> {
         /// The client's process, as the kernel shows it.
         #[serde(skip_serializing_if = "Option::is_none")]
         process: Option<ClientProcess>,
+        /// What the Workload API says that its processes are.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        workload: Option<Told>,
     },
     Prompt {
         prompt: Digest,

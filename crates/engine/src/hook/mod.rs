@@ -21,6 +21,7 @@ use writ_store::{Store, StoreError};
 use crate::confine::{keeper, left};
 use crate::decide::call;
 use crate::governing::in_force;
+use crate::identity::workload::{self, Told};
 use crate::session::rows::UNREADABLE;
 use crate::session::{self, Session, SessionError, Within, unhooked};
 use crate::turns::attest as turns;
@@ -214,6 +215,7 @@ struct Prepared {
     claims: claims::Prepared,
     news: Option<unhooked::Prepared>,
     tree: Option<Result<WorkTree, String>>,
+    workload: Option<Told>,
 }
 
 impl Prepared {
@@ -243,7 +245,9 @@ impl Prepared {
         }
         let claims = claims::prepare(input, home, store, id, only.as_deref());
         let tree = turns::prepare(input, store, id, home.user.as_deref());
-        Self { claims, news: unhooked::prepare(input, store, id), tree }
+        let starts = matches!(input.kind, EventKind::SessionStart { .. });
+        let workload = home.workload.as_ref().filter(|_| starts).map(|workload| workload::ask(workload, home.asker));
+        Self { claims, news: unhooked::prepare(input, store, id), tree, workload }
     }
 }
 

@@ -95,6 +95,11 @@ impl Seen {
         self.parts().into_iter().filter_map(named).collect()
     }
 
+    /// Whether the kernel tells of the process itself, and not of a namespace that it made.
+    pub fn is_genuine(&self) -> bool {
+        self.known("uid") == Standing::Observed
+    }
+
     fn known(&self, member: &str) -> Standing {
         self.standing.get(member).copied().unwrap_or(Standing::Reported)
     }

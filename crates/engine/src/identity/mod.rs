@@ -7,6 +7,7 @@
 pub mod environment;
 mod model;
 pub mod shown;
+pub mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 

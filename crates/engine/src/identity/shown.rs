@@ -1,10 +1,12 @@
 //! The identities that a session has on record, as people and scripts are shown them.
 
 use serde::Serialize;
+use writ_clients::transcript::MAIN;
 use writ_core::json::Value;
 use writ_core::{Digest, SessionId};
 use writ_store::{Store, StoreError, regular_file};
 
+use super::workload::{self, Told};
 use super::{Document, file_name};
 use crate::session::rows::IdentityRef;
 
@@ -27,6 +29,9 @@ pub struct Shown {
     pub spiffe: String,
     /// The row that names it.
     pub row: u64,
+    /// What a Workload API says of the client's processes, and the row that has it; the main agent's alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<(u64, Told)>,
     /// Its parts and how each is known.
     #[serde(flatten)]
     pub document: Document,
@@ -53,7 +58,7 @@ pub fn shown(store: &Store, id: &SessionId, domain: &str) -> Result<Vec<Shown>, 
         let Some(named) = IdentityRef::of(&row.detail) else { return };
         let agent = row.detail.get("agent");
         let text = |name: &str| agent.and_then(|agent| agent.get(name)).and_then(Value::as_str).map(str::to_owned);
-        let name = text("id").unwrap_or_else(|| "main".to_owned());
+        let name = text("id").unwrap_or_else(|| MAIN.to_owned());
         if let Some(known) = newest.iter_mut().find(|(known, ..)| *known == name) {
             (known.2, known.3) = (named, row.sequence);
         } else if newest.len() < MOST {
@@ -61,12 +66,14 @@ pub fn shown(store: &Store, id: &SessionId, domain: &str) -> Result<Vec<Shown>, 
         }
     })?;
     let folder = store.folder(id);
+    let workload = workload::recorded(store, id)?;
     let one = |(agent, kind, named, row): (String, Option<String>, IdentityRef, u64)| {
         let bytes = regular_file::read(&folder.join(file_name(named.document)), MAX).ok();
         let document = bytes.and_then(|bytes| Document::parse(&bytes, named.document));
         let document = document.filter(|document| document.parts.hash() == named.hash);
         let document = document.ok_or(ShownError::Document { row })?;
-        Ok(Shown { agent, kind, hash: named.hash, spiffe: document.parts.spiffe(domain), row, document })
+        let workload = if agent == MAIN { workload.clone() } else { None };
+        Ok(Shown { agent, kind, hash: named.hash, spiffe: document.parts.spiffe(domain), row, workload, document })
     };
     newest.into_iter().map(one).collect()
 }

@@ -69,6 +69,7 @@ impl Surroundings {
             zsh: self.zsh,
             // What the notary itself was started with is nobody else's.
             environment: None,
+            workload: None,
             ..notary.clone()
         }
     }

@@ -16,7 +16,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 use writ_claims::{Limits, Snapshot};
 use writ_core::secret::hide;
-use writ_core::{Digest, Hasher, SessionId, Timestamp};
+use writ_core::{Digest, Hasher, SessionId, Timestamp, visible};
 use writ_evidence::intoto::{ResourceDescriptor, Statement};
 use writ_store::Store;
 
@@ -114,6 +114,17 @@ pub struct Link {
     /// What came of it beside its products.
     pub byproducts: Byproducts,
     environment: BTreeMap<String, String>,
+}
+
+/// Most of a command that is shown, in characters.
+const MAX_SHOWN: usize = 200;
+
+impl Link {
+    /// The command on one line, its secrets hidden.
+    pub fn shown(&self) -> String {
+        let line = hide(&self.command.join(" "));
+        visible::line(&line).chars().take(MAX_SHOWN).collect()
+    }
 }
 
 /// What came of a step beside its products.

@@ -151,15 +151,20 @@ impl Statements {
         if wanted.is_empty() {
             return None;
         }
-        let (mut findings, mut reported) = (Vec::new(), 0);
+        let (mut findings, mut missing, mut reported) = (Vec::new(), 0, 0);
         for name in &wanted {
             match self.newest(name) {
-                Ok(Word::Observed) => {}
-                Ok(Word::Reported) => reported += 1,
-                Err(why) => findings.push(why),
+                Ok((word, how)) => {
+                    reported += usize::from(word == Word::Reported);
+                    findings.push(how);
+                }
+                Err(why) => {
+                    missing += 1;
+                    findings.push(why);
+                }
             }
         }
-        let (outcome, summary) = match (findings.len(), reported) {
+        let (outcome, summary) = match (missing, reported) {
             (0, 0) => (Outcome::Passed, format!("all {} are there", wanted.len())),
             (0, some) => {
                 (Outcome::Passed, format!("all {} are there, {some} of them the agent's own word", wanted.len()))
@@ -170,9 +175,9 @@ impl Statements {
         Some(Phase { name: REQUIRED, outcome, standing, summary, findings })
     }
 
-    /// How the newest statement of a name is known, where it speaks for the step. What Writ saw speaks before what the agent says: its word
+    /// How the newest statement of a name is known, and what it says, where it speaks for the step. What Writ saw speaks before what the agent says: its word
     /// makes no step good that failed.
-    fn newest(&self, name: &str) -> Result<Word, String> {
+    fn newest(&self, name: &str) -> Result<(Word, String), String> {
         let remedy = format!("`writ step run {name} -- COMMAND` makes it");
         let named = |good: &&Good| good.attested.name == name;
         let seen = self.good.iter().rfind(|good| named(good) && good.attested.standing == Word::Observed);
@@ -180,12 +185,15 @@ impl Statements {
         let Good { row, attested, file } = newest.ok_or_else(|| format!("`{name}`: no statement: {remedy}"))?;
         if attested.kind == LINK {
             let link = self.envelope(attested, file)?.unchecked_statement::<Link>();
-            let code = link.map_err(|error| format!("`{name}`: {error}"))?.into_predicate().byproducts.return_value;
+            let link = link.map_err(|error| format!("`{name}`: {error}"))?.into_predicate();
+            let code = link.byproducts.return_value;
             if code != 0 {
                 return Err(format!("`{name}`: the step of row {row} ended with {code}: {remedy} again"));
             }
+            return Ok((attested.standing, format!("`{name}`: row {row}, `{}` ended with 0", link.shown())));
         }
-        Ok(attested.standing)
+        let how = if attested.standing == Word::Reported { ", reported by the agent" } else { "" };
+        Ok((attested.standing, format!("`{name}`: row {row}, {}{how}", attested.kind)))
     }
 
     /// The statements by their names, as evaluators are shown them.

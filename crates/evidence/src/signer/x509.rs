@@ -114,6 +114,11 @@ pub enum X509Error {
     },
 }
 
+/// When a certificate ends, in seconds since 1970.
+pub fn not_after(der: &[u8]) -> Result<u64, X509Error> {
+    Ok(read(&CertificateDer::from(der))?.tbs_certificate.validity.not_after.to_unix_duration().as_secs())
+}
+
 /// A certificate authority that is trusted.
 #[derive(Clone, Debug)]
 pub struct Root {
