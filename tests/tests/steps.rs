@@ -19,7 +19,15 @@ use workplace::{SESSION, Workplace};
 
 /// A session under a policy: a prompt, an allowed call, a stop.
 fn recorded(name: &str, more: &Value) -> Workplace {
+    recorded_with(name, more, &[])
+}
+
+/// The same with files in the repository.
+fn recorded_with(name: &str, more: &Value, files: &[(&str, &str)]) -> Workplace {
     let place = Workplace::new(name);
+    for (file, text) in files {
+        fs::write(place.folder.join("repository").join(file), text).unwrap();
+    }
     let mut policy =
         json!({"version": "1.0", "name": "wants", "files": {"allow": ["src/**", "out/**"], "deny": ["**/.env"]}});
     policy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -171,6 +179,39 @@ fn rules_judge_the_turns_that_the_session_attests() {
         assert!(code == 3 && failed["status"] == "breached" && found["outcome"] == "failed", "{name}: {failed}");
         assert!(found["findings"].to_string().contains(told), "{name}: {found}");
     }
+}
+
+/// A rule in a file of its own is the policy's: as it was when the policy was accepted, and out of the agent's reach.
+#[test]
+fn a_rule_in_a_file_is_kept_with_the_policy() {
+    let named = json!({"files": {"allow": ["**"]}, "attestationsFrom": ["turn-*"],
+        "evaluators": {"rego": [{"name": "rule", "policy": "./few.rego"}]}});
+    let module = "package p\nimport rego.v1\ndeny contains \"many\" if count(input.attestationsFrom[\"turn-*\"]) > 3\n";
+    let place = recorded_with("rego-file", &named, &[("few.rego", module)]);
+    let write = place.answer(&place.write_call("two", "few.rego"));
+    assert!(write.contains(r#""deny""#) && write.contains("a rule of the policy"), "{write}");
+    fs::remove_file(place.folder.join("repository/few.rego")).unwrap();
+    let (_, good) = report(&place, &[], &[]);
+    assert_eq!(
+        (phase(&good, "evaluators")["outcome"].as_str(), good["status"].as_str()),
+        (Some("passed"), Some("verified")),
+        "{good}"
+    );
+    // What is kept of it cannot be another.
+    let kept = fs::read_dir(place.session().join("policies")).unwrap().map(|entry| entry.unwrap().path());
+    let kept = kept.into_iter().find(|path| fs::read_to_string(path).unwrap() == module).unwrap();
+    fs::write(&kept, module.replace("> 3", "> 9")).unwrap();
+    let (_, changed) = report(&place, &[], &[]);
+    assert_ne!(changed["status"], "verified", "{changed}");
+    // One that denies, with its own place; and one that was not there.
+    let place = recorded_with("rego-file-denies", &named, &[("few.rego", &module.replace("> 3", "> 0"))]);
+    assert_eq!(report(&place, &[], &[]).1["status"], "breached");
+    let place = recorded_with(
+        "rego-file-error",
+        &named,
+        &[("few.rego", "package p\nimport rego.v1\ndeny contains 1 if range(1, 2)\n")],
+    );
+    assert!(phase(&report(&place, &[], &[]).1, "evaluators").to_string().contains("./few.rego:3:"));
 }
 
 /// A server that gives one answer to whoever posts, and tells what it was sent.

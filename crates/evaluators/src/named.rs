@@ -16,6 +16,14 @@ pub struct Rego {
     pub policy: String,
 }
 
+impl Rego {
+    /// The path of its file, from the policy's folder, where it is not written out.
+    pub fn file(&self) -> Option<&str> {
+        let text = self.policy.trim();
+        (!text.contains('\n') && text.ends_with(".rego")).then_some(text)
+    }
+}
+
 /// A judgement by a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ai {

@@ -4,7 +4,7 @@
 //! is what was accepted, layer for layer. Page: `spec/layers.md`.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
@@ -59,17 +59,8 @@ pub fn asks_for_turns(policy: &Policy) -> bool {
 
 /// The folder that the policy at a path names for attestations; `None` where that holds the policy itself.
 pub fn attestations(policy: &Path, wanted: &str) -> Option<PathBuf> {
-    let root = policy.parent()?;
-    let mut out = root.to_owned();
-    for part in Path::new(wanted).components() {
-        match part {
-            Component::Normal(part) => out.push(part),
-            Component::CurDir => {}
-            Component::ParentDir => drop(out.pop()),
-            Component::RootDir | Component::Prefix(_) => out = PathBuf::from("/"),
-        }
-    }
-    (!root.starts_with(&out)).then_some(out)
+    let out = open::beside(policy, wanted);
+    (!policy.parent()?.starts_with(&out)).then_some(out)
 }
 
 impl PolicyRef {

@@ -7,6 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use writ_core::Digest;
+use writ_evaluators::named::Named;
 use writ_policy::{Enforce, Limit, Policy, PolicyError, strictest};
 use writ_store::regular_file;
 
@@ -48,7 +49,28 @@ pub struct Layered {
     pub signed: Signed,
 }
 
+/// A path as a policy writes it, from the policy's folder, without `.` and `..`.
+pub fn beside(policy: &Path, wanted: &str) -> PathBuf {
+    let mut out = policy.parent().unwrap_or(Path::new("/")).to_owned();
+    for part in Path::new(wanted).components() {
+        match part {
+            Component::Normal(part) => out.push(part),
+            Component::CurDir => {}
+            Component::ParentDir => drop(out.pop()),
+            Component::RootDir | Component::Prefix(_) => out = PathBuf::from("/"),
+        }
+    }
+    out
+}
+
 impl Governing {
+    /// The rules that it names in files of their own: as they are named, and where they are.
+    pub fn rules(&self) -> Vec<(String, PathBuf)> {
+        let named = Named::of(self.policy.document()).rego;
+        let files = named.iter().filter_map(writ_evaluators::named::Rego::file);
+        files.map(|file| (file.to_owned(), beside(&self.path, file))).collect()
+    }
+
     /// The list of its layers.
     pub fn list(&self) -> Vec<LayerRef> {
         self.layers.iter().map(|layer| layer.at.clone()).collect()

@@ -1,6 +1,7 @@
 //! What the agent may not touch, whatever its policy says (R19).
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use writ_core::Timestamp;
 use writ_core::json::{self, Value};
@@ -29,6 +30,17 @@ pub fn attestations(governing: &Governing) -> Option<Protected> {
     let wanted = governing.policy.document().get("attestationDir").and_then(Value::as_str)?;
     let place = kept::attestations(&governing.path, wanted)?;
     Some(Protected { path: place.to_str()?.to_owned(), what: "attestations of this session".to_owned(), secret: false })
+}
+
+/// The policy's rules in files of their own: they are as much the policy as its file.
+pub fn rules(governing: &Governing) -> impl Iterator<Item = Protected> {
+    // What a link leads to is as much the rule as the link.
+    let mut places: BTreeSet<PathBuf> = governing.rules().into_iter().map(|(_, path)| path).collect();
+    places.extend(places.clone().iter().filter_map(|path| path.canonicalize().ok()));
+    let file = |path: PathBuf| {
+        Some(Protected { path: path.to_str()?.to_owned(), what: "a rule of the policy".to_owned(), secret: false })
+    };
+    places.into_iter().filter_map(file)
 }
 
 /// The setting, under a policy with layers: their files are as much the policy as its own.

@@ -19,6 +19,7 @@ pub mod unhooked;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -28,7 +29,7 @@ use writ_core::secret::mask_id;
 use writ_core::{Digest, SessionId, Timestamp};
 use writ_evidence::row::{Draft, Row, RowDecision};
 use writ_policy::{Held, Known, Setting, Taint, Tally};
-use writ_store::{LedgerGuard, Store, StoreError};
+use writ_store::{LedgerGuard, Store, StoreError, regular_file};
 
 use crate::Home;
 use crate::governing::in_force::InForce;
@@ -36,6 +37,11 @@ use crate::governing::{Governing, GoverningError, layers};
 use crate::home::NoStateDir;
 use rows::{ENDED, IdentityRef, RESUMED, SESSION_END, STARTED};
 use state::{State, StateError};
+
+/// Rules that a policy names in files of their own, by those names, and the digests of their texts.
+pub type Rules = BTreeMap<String, Digest>;
+/// Largest of them, in bytes.
+pub const MAX_RULE: u64 = 1 << 20;
 
 pub use open::PUBLIC_KEY;
 pub use policy::{Wanted, confined_repository, kept_policy, stands};
@@ -175,8 +181,9 @@ impl<'a> Session<'a> {
         draft
     }
 
-    /// Keeps a policy and its layers in the session's folder, each under its digest, and the list of them.
-    pub fn keep_policy(&self, governing: &Governing) -> Result<(), SessionError> {
+    /// Keeps a policy and its layers in the session's folder, each under its digest, and the list of them. Gives the rules that it names
+    /// in files of their own, which are kept so too: one that cannot be read is left out, and no verification can ask it.
+    pub fn keep_policy(&self, governing: &Governing) -> Result<Rules, SessionError> {
         for layer in &governing.layers {
             self.keep_file(layer.at.file, &layer.bytes)?;
         }
@@ -184,7 +191,15 @@ impl<'a> Session<'a> {
             let list = layers::to_bytes(&governing.list());
             self.guard.keep(&layers::file_name(Digest::of(&list)), &list)?;
         }
-        self.keep_file(governing.file, &governing.bytes)
+        self.keep_file(governing.file, &governing.bytes)?;
+        let mut rules = Rules::new();
+        for (file, path) in governing.rules() {
+            let Ok(bytes) = regular_file::read(&path, MAX_RULE) else { continue };
+            let digest = Digest::of(&bytes);
+            self.keep_file(digest, &bytes)?;
+            rules.insert(file, digest);
+        }
+        Ok(rules)
     }
 
     /// Keeps a policy's file in the session's folder, under its digest.

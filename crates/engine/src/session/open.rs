@@ -14,7 +14,7 @@ use writ_store::{LedgerGuard, Store};
 use super::custody::Named;
 use super::policy::{Wanted, first_policy, named_policy};
 use super::state::{State, StateError};
-use super::{Session, SessionError, UNGOVERNED, namespace, rows, taint};
+use super::{Rules, Session, SessionError, UNGOVERNED, namespace, rows, taint};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
 use crate::governing::{Governing, NAMES, Trust, kept, protect};
@@ -89,6 +89,7 @@ impl<'a> Session<'a> {
         let mut setting = protect::setting(home, &governing.path, now);
         setting.protected.extend(protect::transcript(input.transcript.as_deref(), &setting.protected));
         setting.protected.extend(protect::attestations(&governing));
+        setting.protected.extend(protect::rules(&governing));
         let mut session = Self {
             store,
             id: id.clone(),
@@ -109,8 +110,8 @@ impl<'a> Session<'a> {
             in_force: OnceCell::new(),
         };
         session.state.custody = session.held();
-        session.keep_policy(&governing)?;
-        let governed = Governed::of(input, &session, &governing);
+        let rules = session.keep_policy(&governing)?;
+        let governed = Governed::of(input, &session, &governing, rules);
         let draft =
             session.event("session-start", GovernedGenesis { genesis: Genesis::of(input, &session)?, governed });
         session.begin(draft, &input.cwd)?;
@@ -238,6 +239,9 @@ struct Governed<'a> {
     /// Where the session's processes live: a human's word from elsewhere needs more than a terminal.
     namespace: Option<String>,
     hooks: Vec<watch::Hooks>,
+    /// The policy's rules in files of their own.
+    #[serde(skip_serializing_if = "Rules::is_empty")]
+    rules: Rules,
 }
 
 #[derive(Serialize)]
@@ -266,8 +270,9 @@ impl<'a> Genesis<'a> {
 }
 
 impl<'a> Governed<'a> {
-    fn of(input: &'a Event, session: &Session<'_>, governing: &'a Governing) -> Self {
+    fn of(input: &'a Event, session: &Session<'_>, governing: &'a Governing, rules: Rules) -> Self {
         Self {
+            rules,
             transcript: input.transcript.as_deref(),
             began: began(&input.kind),
             signers: governing.signed.signers(),

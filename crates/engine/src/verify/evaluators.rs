@@ -46,7 +46,7 @@ pub fn phases(
     };
     let mut phases = Vec::new();
     if !named.rego.is_empty() {
-        let judged = named.rego.iter().map(|rule| (rule.name.as_str(), rego(rule, path, program, &shown)));
+        let judged = named.rego.iter().map(|rule| (rule.name.as_str(), rego(rule, path, program, &shown, statements)));
         phases.push(of_all(judged.collect(), Standing::Observed, "rules"));
     }
     let others = named.ai.len() + named.grpc.len();
@@ -75,16 +75,13 @@ pub fn phases(
 /// What came of one evaluator; `Err` where it could not be asked.
 type Judged = Result<Judgement, String>;
 
-fn rego(rule: &Rego, path: &Path, program: Option<&Path>, shown: &input::Input) -> Judged {
+fn rego(rule: &Rego, path: &Path, program: Option<&Path>, shown: &input::Input, statements: &Statements) -> Judged {
     let program = program.ok_or("it is not known where Writ's own program is")?;
-    if !rule.policy.trim_start().starts_with("package") && rule.policy.trim().ends_with(".rego") {
-        return Err(format!(
-            "`{}` is a file, which the record does not hold: write the rule into the policy",
-            rule.policy
-        ));
-    }
-    let place = format!("{}#{}", path.display(), rule.pointer);
-    Ok(rego::judge(program, &place, &rule.policy, shown))
+    let Some(file) = rule.file() else {
+        let place = format!("{}#{}", path.display(), rule.pointer);
+        return Ok(rego::judge(program, &place, &rule.policy, shown));
+    };
+    Ok(rego::judge(program, file, &statements.rule(file)?, shown))
 }
 
 fn of_all(judged: Vec<(&str, Judged)>, standing: Standing, what: &str) -> Phase {

@@ -17,7 +17,9 @@ use writ_evidence::tally::{Tally, listed};
 
 use super::report::{Outcome, Phase, REQUIRED, Standing};
 use super::session_id;
+use crate::session::rows::event;
 use crate::session::statements::{Attested, MAX_ENVELOPE, Word, is_name, place_of, subject_of};
+use crate::session::{MAX_RULE, Rules};
 use crate::steps::{LINK, Link};
 use crate::turns;
 use crate::turns::predicate::PREDICATE_TYPE;
@@ -43,6 +45,8 @@ pub struct Statements {
     told: Vec<String>,
     count: u64,
     wrong: Tally,
+    /// The policy's rules in files of their own, as the newest row that names a policy has them.
+    rules: Rules,
 }
 
 impl Statements {
@@ -57,6 +61,7 @@ impl Statements {
             told: Vec::new(),
             count: 0,
             wrong: Tally::new(),
+            rules: Rules::new(),
         }
     }
 
@@ -65,6 +70,9 @@ impl Statements {
         if row.sequence == 0 {
             self.session = session_id(row).map(|id| id.to_string());
             self.genesis = row.entry_hash;
+        }
+        if row.sequence == 0 || event(row) == "policy-accepted" {
+            self.rules = row.detail.get("rules").and_then(|rules| json::from_value(rules).ok()).unwrap_or_default();
         }
         // Those of turns have a phase of their own, which checks them.
         if let Some(Ok(turn)) = turns::attest::Named::of(row) {
@@ -194,6 +202,19 @@ impl Statements {
         }
         let how = if attested.standing == Word::Reported { ", reported by the agent" } else { "" };
         Ok((attested.standing, format!("`{name}`: row {row}, {}{how}", attested.kind)))
+    }
+
+    /// The text of a rule that the policy names as a file, as it was when the policy was accepted.
+    pub fn rule(&self, file: &str) -> Result<String, String> {
+        let digest = self.rules.get(file).ok_or_else(|| {
+            format!("`{file}` could not be read when the policy was accepted, and the record does not hold it")
+        })?;
+        let kept = self.folder.join("policies").join(digest.hex());
+        let bytes = regular_file::read(&kept, MAX_RULE).map_err(|error| format!("`{file}`: {error}"))?;
+        if Digest::of(&bytes) != *digest {
+            return Err(format!("`{file}` was changed where the session keeps it"));
+        }
+        String::from_utf8(bytes).map_err(|_no_text| format!("`{file}` is no text"))
     }
 
     /// The statements by their names, as evaluators are shown them.

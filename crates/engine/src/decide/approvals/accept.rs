@@ -8,13 +8,16 @@ use super::ApprovalError;
 use crate::Home;
 use crate::governing::in_force::{self, PolicyRef};
 use crate::governing::{self, Governing, Trust, kept};
-use crate::session::{Session, SessionError};
+use crate::session::{Rules, Session, SessionError};
 
 /// What the row of an accepted policy says.
 #[derive(Serialize)]
 struct Accepted {
     /// Digest of the file that was accepted before.
     from: Digest,
+    /// Its rules in files of their own.
+    #[serde(skip_serializing_if = "Rules::is_empty")]
+    rules: Rules,
 }
 
 /// Accepts the policy as it stands now for a running session.
@@ -23,7 +26,7 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, A
     let policy = session.state.policy.clone().ok_or(SessionError::Ungoverned)?;
     let path = policy.path;
     let governing = governing::open(&path, None, &Trust::open(home.state.as_deref())).map_err(SessionError::from)?;
-    session.keep_policy(&governing)?;
+    let rules = session.keep_policy(&governing)?;
     let repository = in_force::repository(policy_root(&governing));
     let whole = kept::whole(&governing);
     store.keep_accepted(repository, Digest::of(&whole), &whole)?;
@@ -34,7 +37,7 @@ pub fn accept(store: &Store, id: &SessionId, home: &Home) -> Result<Governing, A
     session.state.forget_limits();
     session.state.relabel();
     (session.state.told, session.state.pending) = (None, false);
-    let draft = session.event("policy-accepted", Accepted { from: policy.file });
+    let draft = session.event("policy-accepted", Accepted { from: policy.file, rules });
     session.append(draft)?;
     Ok(governing)
 }
