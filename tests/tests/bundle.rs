@@ -16,7 +16,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use workplace::{SESSION, Workplace};
 use writ_core::Digest;
-use writ_evidence::keys::SigningKey;
+use writ_evidence::dsse::Envelope;
+use writ_evidence::keys::{PublicKey, SigningKey};
 
 /// A token as a provider makes them, in two parts so that nobody takes it for one.
 const TOKEN: (&str, &str) = ("ghp_", "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6");
@@ -342,6 +343,124 @@ fn a_bundle_has_what_rows_name_and_nothing_else() {
             fs::write(&path, &bytes).unwrap();
         }
     }
+}
+
+/// A statement that somebody else signed is theirs in the record, and no other's: for both verifiers.
+#[test]
+fn what_somebody_else_signed_is_taken_as_theirs() {
+    let place = recorded_under("bundle-imported", &json!({"requiredAttestations": ["build"]}));
+    let key = key(&place);
+    let other = SigningKey::generate(writ_evidence::keys::Algorithm::P256).unwrap();
+    fs::write(place.folder.join("ci.pub"), other.public().to_pem()).unwrap();
+    fs::copy(place.session().join("ledger.pub"), place.folder.join("strange.pub")).unwrap();
+    let collection = json!({"_type": "https://in-toto.io/Statement/v0.1", "subject": [{"name": "app", "digest": {"sha256": "00"}}],
+        "predicateType": "https://witness.testifysec.com/attestation-collection/v0.1",
+        "predicate": {"name": "build", "attestations": [{"type": "https://witness.dev/attestations/git/v0.1", "attestation": {}}]}});
+    let action = json!({"_type": "https://in-toto.io/Statement/v1", "subject": [{"name": "session:x/action:y", "digest": {"sha256": "00"}}],
+        "predicateType": "https://aflock.ai/attestations/action/v0.1", "predicate": {"action": "Bash", "decision": "allow"}});
+    let enveloped = |statement: &Value, legacy: bool| {
+        let (kind, body) = ("application/vnd.in-toto+json", statement.to_string().into_bytes());
+        let mut words = format!("DSSEv1 {} {kind} {} ", kind.len(), body.len()).into_bytes();
+        if legacy {
+            let length = |part: &[u8]| (part.len() as u64).to_le_bytes();
+            words = [b"DSSEv1", length(kind.as_bytes()).as_slice(), kind.as_bytes(), &length(&body)].concat();
+        }
+        words.extend(&body);
+        let signature = BASE64.encode(other.sign(&words).unwrap());
+        json!({"payloadType": kind, "payload": BASE64.encode(&body), "signatures": [{"keyid": "", "sig": signature}]})
+            .to_string()
+    };
+    fs::write(place.folder.join("build.json"), enveloped(&collection, false)).unwrap();
+    fs::write(place.folder.join("action.json"), enveloped(&action, true)).unwrap();
+    let import = |file: &str, key: &str, more: &[&str]| {
+        let (file, key) = (place.folder.join(file), place.folder.join(key));
+        let args = ["attestation", "import", file.to_str().unwrap(), "--key", key.to_str().unwrap()];
+        let output = place.writ(&[&args[..], more].concat());
+        (output.status.code().unwrap(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    for (what, code, said) in [
+        ("another key", import("build.json", "strange.pub", &[]), "none of the given keys signed it"),
+        ("no name", import("action.json", "ci.pub", &[]), "give it one with `--name`"),
+        ("a turn's name", import("build.json", "ci.pub", &["--name", "turn-1"]), "no name of a step"),
+    ]
+    .map(|(what, (code, said), want)| (what, code, (said, want)))
+    {
+        assert!(code != 0 && said.0.contains(said.1), "{what}: {code} {}", said.0);
+    }
+    let (code, said) = import("build.json", "ci.pub", &[]);
+    assert!(code == 0 && said.contains("`build`") && said.contains("imported, signed by"), "{code} {said}");
+    let (code, said) = import("action.json", "ci.pub", &["--name", "action"]);
+    assert!(code == 0 && said.contains("which is not DSSE's"), "{code} {said}");
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    let good = export(&place, "imported.tar", &["--transcripts"]);
+    let (own, theirs) = (writ(&place, &good, &key), python(&good, &key));
+    assert!(own.1.contains("imported, signed by") && own.1.contains("\nverified"), "{} {}", own.0, own.1);
+    assert_eq!(theirs.0, 0, "{}", theirs.1);
+    // Neither takes it where the row's key is not the one that signed.
+    let statements = fs::read_dir(place.session().join("statements")).unwrap().map(|entry| entry.unwrap().path());
+    for path in statements {
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, String::from_utf8(bytes.clone()).unwrap().replace("signatures", "signatures ")).unwrap();
+        let bad = export(&place, &format!("bad-{}.tar", path.file_stem().unwrap().to_str().unwrap()), &[]);
+        assert_eq!((writ(&place, &bad, &key).0, python(&bad, &key).0), (3, 3));
+        fs::write(&path, bytes).unwrap();
+    }
+}
+
+/// What a verification came to, for others: signed by the verifier's own key.
+#[test]
+fn a_verification_can_be_summed_up_and_signed() {
+    let place = recorded("bundle-vsa");
+    let key = key(&place);
+    let bundle = export(&place, "whole.tar", &["--transcripts"]);
+    let signer = place.folder.join("auditor");
+    place.writ(&["keys", "generate", signer.to_str().unwrap()]);
+    let public = PublicKey::from_pem(&fs::read_to_string(place.folder.join("auditor.pub")).unwrap()).unwrap();
+    let pem = [signer.clone(), place.folder.join("auditor.pem")].into_iter().find(|path| path.exists()).unwrap();
+    let summed = |target: &str, name: &str| {
+        let to = place.folder.join(name);
+        let args = [
+            "verify",
+            target,
+            "--trust",
+            key.to_str().unwrap(),
+            "--vsa",
+            to.to_str().unwrap(),
+            "--vsa-key",
+            pem.to_str().unwrap(),
+        ];
+        let code = place.writ(&args).status.code().unwrap();
+        let envelope = Envelope::parse(&fs::read(&to).unwrap()).unwrap();
+        let payload = envelope.verify(std::slice::from_ref(&public)).unwrap().into_payload();
+        (code, serde_json::from_slice::<Value>(&payload).unwrap())
+    };
+    let (code, passed) = summed(bundle.to_str().unwrap(), "passed.json");
+    assert_eq!(
+        (code, passed["predicateType"].as_str()),
+        (0, Some("https://slsa.dev/verification_summary/v1")),
+        "{passed}"
+    );
+    let predicate = &passed["predicate"];
+    assert_eq!(
+        (&predicate["verificationResult"], &predicate["verifiedLevels"]),
+        (&json!("PASSED"), &json!(["WRIT_SESSION_VERIFIED"]))
+    );
+    let digest = json!({"sha256": Digest::of(&fs::read(&bundle).unwrap()).hex()});
+    assert_eq!(predicate["inputAttestations"], json!([{"uri": "whole.tar", "digest": digest}]));
+    assert_eq!(
+        (&passed["subject"][1]["digest"], &passed["subject"][0]["name"]),
+        (&digest, &json!(format!("agentflow:run:{SESSION}")))
+    );
+    assert!(predicate["policy"]["digest"]["sha256"].is_string() && predicate["timeVerified"].is_string(), "{passed}");
+    let text = predicate.to_string();
+    assert!(!text.contains(place.folder.to_str().unwrap()), "no machine's paths: {text}");
+    // What is not verified is summed up as failed.
+    let ledger = place.session().join("ledger.jsonl");
+    let rows = fs::read_to_string(&ledger).unwrap();
+    fs::write(&ledger, rows.replacen("DENIED", "APPROVED", 1)).unwrap();
+    let (code, failed) = summed(SESSION, "failed.json");
+    assert_eq!((code, &failed["predicate"]["verificationResult"]), (3, &json!("FAILED")), "{failed}");
+    assert!(place.writ(&["verify", SESSION, "--vsa", "x.json"]).status.code() == Some(2), "a summary wants a key");
 }
 
 /// What a manifest may say is the same for both, and so is their exit code.

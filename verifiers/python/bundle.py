@@ -182,7 +182,6 @@ class Bundle:
         return sorted(left)
 
 DECODER = json.JSONDecoder()
-
 def parts(line):
     """A row's members as they are written, in their order."""
     text, at, out = line.decode("utf-8"), 0, {}
@@ -246,7 +245,7 @@ class Ledger:
         if event == "attested":
             told = detail["attested"]
             must(f"statements/{told['digest'][7:]}.json" not in self.named, "it names a statement a second time")
-            self.named[f"statements/{told['digest'][7:]}.json"] = (told["digest"][7:], (told["name"], row["prevHash"]))
+            self.named[f"statements/{told['digest'][7:]}.json"] = (told["digest"][7:], (told["name"], row["prevHash"], detail.get("imported")))
         elif event == "turn-attested": self.named["attestations/" + detail["name"]] = (detail["statement"][7:], None)
 
     def push(self, leaf):
@@ -289,11 +288,12 @@ def check_notes(signed, ledger):
         covered = size
     return covered
 
-def statement(data, keys, why):
-    """The statement of an envelope that one of the keys signed."""
+def statement(data, keys, why, go=False):
+    """The statement of an envelope that one of the keys signed, as DSSE says or as the Go aflock does."""
     envelope = strict(data, why)
     kind, payload = envelope["payloadType"].encode(), b64(envelope["payload"], why)
     words = b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+    if go: words = b"DSSEv1" + b"".join(len(part).to_bytes(8, "little") + part for part in (kind, payload))
     signed = any(key.verifies(b64(one["sig"], why), words) for one in envelope["signatures"] for key in keys)
     must(signed, f"{why}: no key of the session signed it")
     return strict(payload, why)
@@ -347,16 +347,18 @@ def check_named(bundle, keys, run, named):
         by_digest = re.fullmatch("[0-9a-f]{64}", stem)
         must(not by_digest or stem == digest, f"`{path}` is not what its name says")
         if folder in ("claims", "statements") or folder == "attestations" and not by_digest:
-            signed = statement(bundle.read(path), keys, path)
+            other = folder == "statements" and named[path][1][2]
+            by = [Key(serialization.load_der_public_key(b64(other["key"], path)))] if other else keys
+            signed = statement(bundle.read(path), by, path, bool(other) and other["encoding"] == "go-aflock")
+            if other: continue
             about = [subject.get("digest", {}).get("sha256") for subject in signed["subject"] if subject["name"] == run[0]]
             must(folder == "claims" or about == [run[1]], f"{path}: it is about another run")
             if folder == "statements":
-                step, before = named[path][1]
+                step, before, _ = named[path][1]
                 own = {"name": f"agentflow:step:{step}", "digest": {"sha256": before}} in signed["subject"]
                 must(signed["predicate"]["name"] == step if signed["predicateType"] == LINK else own, f"{path}: it is of another step or place")
             bound((signed["predicate"] or {}).get("sessionBinding"), path)
-    for entry in bundle.manifest["transcripts"]:
-        kept = entry.get("path")
+    for entry, kept in ((entry, entry.get("path")) for entry in bundle.manifest["transcripts"]):
         whole = lambda: (bundle.digests[kept], bundle.places[kept][1]) == (entry["sha256"], entry["size"])
         same = kept is None or kept in bundle.digests and ("masked" in entry or whole())
         must(same, f"`{kept}` is not the transcript that the manifest says")
@@ -373,9 +375,7 @@ def bound(binding, why):
     for step in steps: node = hashed(b"\1" + bytes.fromhex(step) + node)
     must(node.hex() == binding["merkleRoot"], f"{why}: the proof leads to another root")
 
-def shown(text):
-    """Without what would paint a terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+def shown(text): return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 def said(code, text, to=sys.stdout):
     print(text, file=to)

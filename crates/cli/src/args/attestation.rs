@@ -112,6 +112,24 @@ pub enum AttestationCommand {
         #[command(flatten)]
         instance: InstanceArgs,
     },
+    /// Take a statement that somebody else signed into a session's record: of witness, of the Go aflock, of any in-toto tool.
+    #[command(
+        after_help = "Examples:\n  writ attestation import build.json --key ci.pub\n  writ attestation import scan.json --key ci.pub --name \
+        security-scan\n\nIt is the key's word, and counts as reported. Exit codes: 0 taken, 1 it cannot be, 4 it is no signed statement."
+    )]
+    Import {
+        /// The DSSE envelope; `-` for standard input.
+        file: PathBuf,
+        /// The public key that signed it, PEM; may be given more than once.
+        #[arg(long, value_name = "PEM", required = true)]
+        key: Vec<PathBuf>,
+        /// The step that it is of; the name of its collection when left out.
+        #[arg(long)]
+        name: Option<String>,
+        /// The session. The newest one here when left out.
+        #[arg(long)]
+        session: Option<String>,
+    },
     /// Copy the signed statements of a session's turns into a folder, for others to verify.
     #[command(
         after_help = "Example:\n  writ attestation export --to proof\n\nNothing that is there is written over. Exit codes: 0 copied, 1 a \

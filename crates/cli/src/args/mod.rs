@@ -387,6 +387,12 @@ pub struct VerifyArgs {
     /// Chat Completions, with `WRIT_EVALUATOR_KEY`), else at Anthropic's, with `ANTHROPIC_API_KEY`.
     #[arg(long)]
     pub evaluators: bool,
+    /// Write what it comes to as a SLSA Verification Summary Attestation, in a signed envelope.
+    #[arg(long, value_name = "FILE", requires = "vsa_key")]
+    pub vsa: Option<PathBuf>,
+    /// The private key that signs it, PEM (`writ keys generate` makes one).
+    #[arg(long, value_name = "PEM", requires = "vsa")]
+    pub vsa_key: Option<PathBuf>,
     #[command(flatten)]
     pub format: FormatArgs,
 }

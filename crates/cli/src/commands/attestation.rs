@@ -54,6 +54,9 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
         AttestationCommand::List { session, most, format, instance } => {
             list(session.as_deref(), *most, format.format, instance)
         }
+        AttestationCommand::Import { file, key, name, session } => {
+            turn_statements::import(file, key, name.as_deref(), session.as_deref())
+        }
         AttestationCommand::Export { session, to } => turn_statements::export(session.as_deref(), to),
         AttestationCommand::Prune { ended, dry_run, instance } => prune(*ended, *dry_run, instance),
         AttestationCommand::Show { id, session, .. } if session.is_some() || id.contains('.') => {

@@ -1,14 +1,17 @@
 //! The statements of a session's turns: listed, shown, copied.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use writ_engine::session::statements::Attested;
+use writ_engine::steps::imported::{self, ImportError};
 use writ_engine::turns::shown::{self, Shown};
 use writ_evidence::dsse::Envelope;
 use writ_store::Store;
 
+use super::keys::public_key;
 use super::session_lookup;
 use crate::exit::Failure;
-use crate::{environment, output};
+use crate::{environment, input, output};
 
 /// Those of a session, or of the newest one here; none where there is no session here and none is named.
 pub fn of(session: Option<&str>) -> Result<Vec<Shown>, Failure> {
@@ -38,6 +41,27 @@ pub fn show(name: &str, session: Option<&str>) -> Result<(), Failure> {
     let store = session_lookup::store(&environment::home())?;
     let envelope = Envelope::parse(&bytes(&store, one)?).map_err(Failure::malformed)?;
     output::document(&String::from_utf8_lossy(envelope.payload()));
+    Ok(())
+}
+
+/// Takes a statement of somebody else's into a session's record.
+pub fn import(file: &Path, keys: &[PathBuf], name: Option<&str>, session: Option<&str>) -> Result<(), Failure> {
+    let home = environment::home();
+    let store = session_lookup::store(&home)?;
+    let id = session_lookup::session(&store, session)?;
+    let keys = keys.iter().map(|key| public_key(key)).collect::<Result<Vec<_>, _>>()?;
+    let bytes = input::bytes(file)?;
+    let taken = imported::import(&store, &id, &home, &bytes, &keys, name);
+    let (attested, imported) = taken.map_err(|error| {
+        let why = format!("{}: {error}", file.display());
+        match error {
+            ImportError::Step(_) => Failure::could_not(why),
+            _ => Failure::malformed(why),
+        }
+    })?;
+    let Attested { name, kind, digest, .. } = &attested;
+    output::line(format!("{} `{}` {}", output::good("✓"), output::plain(name), output::plain(kind)));
+    output::line(format!("  {}, {digest}", imported.told()));
     Ok(())
 }
 

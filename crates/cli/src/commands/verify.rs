@@ -1,20 +1,27 @@
 //! `writ verify`: the whole record, checked again.
 
+use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use serde::Serialize;
-use writ_core::SessionId;
+use writ_core::{Digest, Hasher, SessionId, Timestamp, regular_file};
 use writ_engine::bundle::BundleError;
+use writ_engine::verify::summary::summary;
 use writ_engine::verify::{self, BundleVerifyError, Judges, Options, Outcome, Report};
 use writ_engine::{Home, governing};
+use writ_evidence::intoto;
 use writ_service::evaluators;
 
 use crate::args::{Format, VerifyArgs};
-use crate::commands::keys::public_key;
+use crate::commands::keys::{public_key, signing_key};
 use crate::commands::session_lookup::{failure, store};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
+
+/// The file of a session's rows.
+const LEDGER: &str = "ledger.jsonl";
 
 /// Verifies a session or a folder of evidence.
 pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
@@ -26,8 +33,10 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
         progress: Some(output::progress),
         ..Options::default()
     };
-    let report = match args.target.as_deref() {
-        Some(folder) if Path::new(folder).is_dir() => verify::folder(Path::new(folder), &home, &options),
+    let (report, ledger) = match args.target.as_deref() {
+        Some(folder) if Path::new(folder).is_dir() => {
+            (verify::folder(Path::new(folder), &home, &options), Path::new(folder).join(LEDGER))
+        }
         Some(name) if Path::new(name).exists() => return of_bundle(Path::new(name), &home, &options, args),
         Some(name) => {
             let (store, id) = (store(&home)?, SessionId::new(name));
@@ -36,17 +45,17 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
                     "no session `{name}` is on record, and no such folder is there"
                 )));
             }
-            verify::session(&store, &id, &home, &options)
+            (verify::session(&store, &id, &home, &options), store.folder(&id).join(LEDGER))
         }
         None => {
             let store = store(&home)?;
             let cwd = environment::cwd()?;
-            verify::newest(&store, governing::repository(&cwd))
-                .and_then(|id| verify::session(&store, &id, &home, &options))
+            let id = verify::newest(&store, governing::repository(&cwd)).map_err(failure)?;
+            (verify::session(&store, &id, &home, &options), store.folder(&id).join(LEDGER))
         }
     };
     match report {
-        Ok(report) => answer(&report, args),
+        Ok(report) => answer(&report, args, &ledger),
         Err(error) => {
             if let (verify::VerifyError::Lost { session, .. }, Format::Json) = (&error, args.format.format) {
                 output::print_json(&Lost { verified: false, status: "lost", session });
@@ -61,16 +70,41 @@ fn judges() -> Judges {
     Judges { endpoint: environment::evaluator(), send: evaluators::send, call: evaluators::call }
 }
 
-fn answer(report: &Report, args: &VerifyArgs) -> Result<(), Failure> {
+fn answer(report: &Report, args: &VerifyArgs, evidence: &Path) -> Result<(), Failure> {
     show(report, args.format.format);
+    if let (Some(to), Some(key)) = (&args.vsa, &args.vsa_key) {
+        summarise(report, evidence, to, key)?;
+    }
     if report.verified() || args.allow_absent && report.holds() { Ok(()) } else { Err(Failure::No) }
+}
+
+/// Writes a signed summary of what the evidence came to.
+fn summarise(report: &Report, evidence: &Path, to: &Path, key: &Path) -> Result<(), Failure> {
+    let key = signing_key(key)?;
+    let at = |error: std::io::Error| Failure::could_not(format!("{}: {error}", evidence.display()));
+    let digest = digest(evidence).map_err(at)?;
+    let name = evidence.file_name().unwrap_or_default().to_string_lossy();
+    let statement = summary(report, (&name, digest), key.public().key_id(), Timestamp::now());
+    let statement = statement.ok_or_else(|| Failure::could_not("there is no session to sum up"))?;
+    let envelope = intoto::sign(&statement, &[&key]).map_err(Failure::could_not)?;
+    fs::write(to, envelope.to_bytes()).map_err(|error| Failure::could_not(format!("{}: {error}", to.display())))
+}
+
+fn digest(path: &Path) -> std::io::Result<Digest> {
+    let (mut file, mut hasher, mut piece) = (regular_file::open(path)?, Hasher::default(), vec![0; 1 << 18]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hasher.finish()),
+            length => hasher.update(piece.get(..length).unwrap_or_default()),
+        }
+    }
 }
 
 /// Verifies a bundle, which is laid out where temporary files are.
 fn of_bundle(path: &Path, home: &Home, options: &Options, args: &VerifyArgs) -> Result<(), Failure> {
     let room = tempfile::tempdir()?;
     match verify::bundle(path, room.path(), home, options) {
-        Ok(report) => answer(&report, args),
+        Ok(report) => answer(&report, args, path),
         Err(BundleVerifyError::Verify(error)) => Err(failure(error)),
         Err(BundleVerifyError::Bundle(error @ BundleError::Broken { .. })) => {
             let why = error.to_string();

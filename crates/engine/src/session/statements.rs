@@ -107,9 +107,20 @@ pub fn keep<P: Serialize>(
     let envelope = intoto::sign(statement, &[&key])?.to_bytes();
     let digest = Digest::of(&envelope);
     let kind = statement.predicate_type().to_owned();
-    let mut attested = Attested { name: name.to_owned(), kind, digest, standing, uncopied: None };
-    session.keep(&attested.file(), &envelope)?;
-    attested.uncopied = publish(session, &format!("{name}.json"), &envelope);
+    let attested = Attested { name: name.to_owned(), kind, digest, standing, uncopied: None };
+    record(session, attested, &envelope, more)
+}
+
+/// Keeps a signed statement, appends the row that names it, and seals. Durable on return. `more` is what else the row says.
+pub fn record(
+    session: &mut Session<'_>,
+    mut attested: Attested,
+    envelope: &[u8],
+    more: impl Serialize,
+) -> Result<Attested, SessionError> {
+    session.take_custody()?;
+    session.keep(&attested.file(), envelope)?;
+    attested.uncopied = publish(session, &format!("{}.json", attested.name), envelope);
     let draft = session.event(ATTESTED, Detail { attested: &attested, more });
     session.append(draft)?;
     // Whether an end of a turn comes after it is not known, and what is not sealed can be cut off.

@@ -3,6 +3,7 @@
 //! Owns the statement, an in-toto link. Refuses to say of a step what Writ did not see. Invariant: the statement is made after the command
 //! ended, by the process that ran it. Page: `spec/statements.md`.
 
+pub mod imported;
 mod reported;
 
 use std::collections::BTreeMap;

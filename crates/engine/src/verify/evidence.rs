@@ -240,6 +240,8 @@ impl Evidence {
         let open = (checked.report.covered < checked.report.rows).then_some(checked.report.covered);
         Report {
             session: self.id(),
+            run: self.genesis().map(|genesis| genesis.entry_hash),
+            policy: None,
             rows: checked.report.rows,
             status,
             key: self.used.id().map(|id| id.to_string()),

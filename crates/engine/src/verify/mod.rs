@@ -26,6 +26,7 @@ mod read;
 pub mod report;
 mod sources;
 mod statements;
+pub mod summary;
 mod turns;
 mod verdicts;
 
@@ -207,7 +208,8 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(attested(&mut turns, policy.as_ref(), transcripts, transcript.as_deref(), home, sources));
     let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen, sources);
     phases.push(covered);
-    Ok(Report { unobserved, ..evidence.report(&checked, phases) })
+    let policy = named.last().map(|named| (named.name.clone(), named.file));
+    Ok(Report { unobserved, policy, ..evidence.report(&checked, phases) })
 }
 
 /// The phases on attestations of turns, and on what the policy binds them to.

@@ -1,6 +1,7 @@
 //! What verification found, in an order that people read: one phase a question.
 
 use serde::{Serialize, Serializer};
+use writ_core::Digest;
 use writ_core::json;
 
 /// How a claim is known.
@@ -166,6 +167,10 @@ pub struct Unobserved {
 pub struct Report {
     /// The session's id, when the genesis row could be read.
     pub session: Option<String>,
+    /// The seal of its first row, which no other session has.
+    pub run: Option<Digest>,
+    /// Name and file of the policy that governed last.
+    pub policy: Option<(String, Digest)>,
     /// How many rows there are.
     pub rows: u64,
     /// What it is worth.

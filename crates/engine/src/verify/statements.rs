@@ -20,6 +20,7 @@ use super::session_id;
 use crate::session::rows::event;
 use crate::session::statements::{Attested, MAX_ENVELOPE, Word, is_name, place_of, subject_of};
 use crate::session::{MAX_RULE, Rules};
+use crate::steps::imported::Imported;
 use crate::steps::{LINK, Link};
 use crate::turns;
 use crate::turns::predicate::PREDICATE_TYPE;
@@ -85,10 +86,19 @@ impl Statements {
         }
         let Some(attested) = Attested::of(row) else { return };
         self.count += 1;
-        match attested.and_then(|attested| self.check(&attested, row.prev_hash, key).map(|_statement| attested)) {
+        let imported = Imported::of(row);
+        let checked = attested.and_then(|attested| match &imported {
+            Some(imported) => self.check_imported(&attested, imported).map(|()| attested),
+            None => self.check(&attested, row.prev_hash, key).map(|_statement| attested),
+        });
+        match checked {
             Ok(attested) => {
                 if self.told.len() < MOST {
-                    let standing = if attested.standing == Word::Reported { ", reported by the agent" } else { "" };
+                    let standing = match (&imported, attested.standing) {
+                        (Some(imported), _) => format!(", {}", imported.told()),
+                        (None, Word::Reported) => ", reported by the agent".to_owned(),
+                        (None, Word::Observed) => String::new(),
+                    };
                     self.told.push(format!("row {}: `{}` {}{standing}", row.sequence, attested.name, attested.kind));
                 }
                 self.names.insert(attested.name.clone());
@@ -122,10 +132,29 @@ impl Statements {
         if !own {
             return Err(format!("the statement `{name}` is of another step, or was made elsewhere in the record"));
         }
-        if self.good.iter().any(|good| good.attested.digest == attested.digest) {
-            return Err(format!("the statement `{name}` is named twice"));
-        }
+        self.once(attested)?;
         Ok(statement)
+    }
+
+    /// Checks a statement of somebody else's: it is about what they say, and signed by the key that its row names.
+    fn check_imported(&self, attested: &Attested, imported: &Imported) -> Result<(), String> {
+        let name = &attested.name;
+        if !is_name(name) || attested.standing != Word::Reported {
+            return Err("its statement is not as one of somebody else's is".to_owned());
+        }
+        let envelope = self.envelope(attested, &attested.file())?;
+        let statement = imported.check(&envelope).map_err(|error| format!("the statement `{name}`: {error}"))?;
+        if statement.predicate_type() != attested.kind {
+            return Err(format!("the statement `{name}` is of another type than its row says"));
+        }
+        self.once(attested)
+    }
+
+    fn once(&self, attested: &Attested) -> Result<(), String> {
+        if self.good.iter().any(|good| good.attested.digest == attested.digest) {
+            return Err(format!("the statement `{}` is named twice", attested.name));
+        }
+        Ok(())
     }
 
     fn envelope(&self, attested: &Attested, file: &str) -> Result<Envelope, String> {

@@ -1,0 +1,142 @@
+//! A statement that somebody else signed, taken into a session's record as it is: of witness, of the Go aflock, of any in-toto tool.
+//!
+//! Owns which of them are read, and what their row says. Refuses one that none of the given keys signed. Invariant: the record tells whose
+//! key it is and in which encoding it was signed, and that the statement is that key's word, not Writ's. Page: `spec/statements.md`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+use writ_core::json::{self, Value};
+use writ_core::{Digest, SessionId, Timestamp};
+use writ_evidence::dsse::{Envelope, EnvelopeError};
+use writ_evidence::intoto::{Statement, StatementError};
+use writ_evidence::keys::PublicKey;
+use writ_evidence::row::Row;
+use writ_store::Store;
+
+use super::{StepError, may_attest};
+use crate::Home;
+use crate::session::Session;
+use crate::session::statements::{self, Attested, Word};
+
+/// How the types of collections begin, whose predicate names the step (`name`).
+const COLLECTIONS: [&str; 2] =
+    ["https://witness.testifysec.com/attestation-collection/", "https://aflock.ai/attestation-collection/"];
+
+/// How an envelope was signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Encoding {
+    /// As DSSE says.
+    #[serde(rename = "dsse")]
+    Dsse,
+    /// As the Go aflock does, with lengths in little-endian bytes (R2).
+    #[serde(rename = "go-aflock")]
+    GoAflock,
+}
+
+/// What a row says of whose statement it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// The public key that signed, SubjectPublicKeyInfo in DER, as Base64.
+    pub key: String,
+    /// How.
+    pub encoding: Encoding,
+}
+
+/// Why a statement is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It is no envelope.
+    #[error("it is no DSSE envelope: {0}")]
+    Envelope(#[from] EnvelopeError),
+    /// The statement in it.
+    #[error(transparent)]
+    Statement(#[from] StatementError),
+    /// Nobody known signed it.
+    #[error("none of the given keys signed it: give the signer's public key with `--key`")]
+    Signature,
+    /// It has no name.
+    #[error("`{kind}` names no step: give it one with `--name`")]
+    Nameless {
+        /// The type of its predicate.
+        kind: String,
+    },
+    /// Its size.
+    #[error("it has {bytes} bytes, and may have {}", statements::MAX_ENVELOPE)]
+    TooLarge {
+        /// How many.
+        bytes: usize,
+    },
+    /// The step.
+    #[error(transparent)]
+    Step(#[from] StepError),
+}
+
+impl Imported {
+    /// What a row says, where it names a statement of somebody else's.
+    pub fn of(row: &Row) -> Option<Self> {
+        json::from_value(row.detail.get("imported")?).ok()
+    }
+
+    /// The key, where it is one.
+    pub fn key(&self) -> Option<PublicKey> {
+        PublicKey::from_der(&BASE64.decode(&self.key).ok()?).ok()
+    }
+
+    /// The statement in an envelope, where that key signed it so.
+    pub fn check(&self, envelope: &Envelope) -> Result<Statement<Value>, StatementError> {
+        let keys: Vec<PublicKey> = self.key().into_iter().collect();
+        let verified = match self.encoding {
+            Encoding::Dsse => envelope.verify_statement(&keys),
+            Encoding::GoAflock => envelope.verify_legacy_go_statement(&keys),
+        };
+        Ok(verified?.into_payload())
+    }
+
+    /// For reports: `imported, signed by sha256:…`.
+    pub fn told(&self) -> String {
+        let key = self.key().map_or_else(|| "a key that cannot be read".to_owned(), |key| key.key_id().to_string());
+        let how =
+            if self.encoding == Encoding::GoAflock { ", in the Go aflock's encoding, which is not DSSE's" } else { "" };
+        format!("imported, signed by {key}{how}")
+    }
+}
+
+/// Takes a statement into a session's record. Durable on return.
+pub fn import(
+    store: &Store,
+    id: &SessionId,
+    home: &Home,
+    bytes: &[u8],
+    keys: &[PublicKey],
+    name: Option<&str>,
+) -> Result<(Attested, Imported), ImportError> {
+    if bytes.len() as u64 > statements::MAX_ENVELOPE {
+        return Err(ImportError::TooLarge { bytes: bytes.len() });
+    }
+    let envelope = Envelope::parse(bytes)?;
+    let of_key = |key: &PublicKey| {
+        let key = BASE64.encode(key.to_der());
+        [Encoding::Dsse, Encoding::GoAflock].map(|encoding| Imported { key: key.clone(), encoding })
+    };
+    // What it says is looked at before who signed it: an error in it is the better message.
+    let unchecked: Statement<Value> = envelope.unchecked_statement()?;
+    let imported = keys.iter().flat_map(of_key).find(|imported| imported.check(&envelope).is_ok());
+    let imported = imported.ok_or(ImportError::Signature)?;
+    let kind = unchecked.predicate_type().to_owned();
+    let own = COLLECTIONS.iter().any(|collection| kind.starts_with(collection));
+    let own = own.then(|| unchecked.predicate().get("name").and_then(Value::as_str)).flatten();
+    let name = name.or(own).ok_or_else(|| ImportError::Nameless { kind: kind.clone() })?.to_owned();
+    may_attest(store, id, home, &name)?;
+    let mut session = Session::resume(store, id, home, Timestamp::now()).map_err(StepError::from)?;
+    let attested = Attested { name, kind, digest: Digest::of(bytes), standing: Word::Reported, uncopied: None };
+    let more = More { imported: &imported };
+    let attested = statements::record(&mut session, attested, bytes, more).map_err(StepError::from)?;
+    Ok((attested, imported))
+}
+
+/// What the row says beside the statement's name.
+#[derive(Serialize)]
+struct More<'a> {
+    imported: &'a Imported,
+}
