@@ -3,6 +3,7 @@
 //! Owns what needs an asynchronous runtime. Decides, evaluates, signs and keeps nothing itself: that is the engine's. Invariant: what
 //! was answered is durable. Page: `spec/attestation.md`.
 
+pub mod archivista;
 pub mod evaluators;
 pub mod http;
 pub mod mcp;

@@ -130,6 +130,49 @@ pub enum AttestationCommand {
         #[arg(long)]
         session: Option<String>,
     },
+    /// Store a session's signed statements, of turns and steps, in an Archivista.
+    #[command(
+        after_help = "Example:\n  writ attestation push --to https://archivista.example.org\n\nFor people: an agent may not run it. Exit codes: 0 \
+        stored, 1 one is gone or changed, or the store did not take it as it is."
+    )]
+    Push {
+        /// The session. The newest one here when left out.
+        session: Option<String>,
+        /// The store's address.
+        #[arg(long, value_name = "URL")]
+        to: String,
+        #[command(flatten)]
+        format: FormatArgs,
+    },
+    /// Fetch a signed statement from an Archivista by its git object id. What it says is not checked: `import` does.
+    #[command(
+        after_help = "Example:\n  writ attestation fetch 2cf8d83d… --from https://archivista.example.org -o build.json\n\nFor people: an agent \
+        may not run it. Exit codes: 0 fetched, 1 it is not there, or is another."
+    )]
+    Fetch {
+        /// The git object id, 64 hexadecimal digits.
+        gitoid: String,
+        /// The store's address.
+        #[arg(long, value_name = "URL")]
+        from: String,
+        /// Where it is written; standard output when left out.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// List the signed statements that an Archivista has about something with a digest.
+    #[command(
+        after_help = "Example:\n  writ attestation search 9f86d081884c7d65… --at https://archivista.example.org\n\nFor people: an agent may not \
+        run it. Exit codes: 0 asked, 1 the store does not answer."
+    )]
+    Search {
+        /// The digest of a statement's subject, in hexadecimal.
+        digest: String,
+        /// The store's address.
+        #[arg(long, value_name = "URL")]
+        at: String,
+        #[command(flatten)]
+        format: FormatArgs,
+    },
     /// Copy the signed statements of a session's turns into a folder, for others to verify.
     #[command(
         after_help = "Example:\n  writ attestation export --to proof\n\nNothing that is there is written over. Exit codes: 0 copied, 1 a \

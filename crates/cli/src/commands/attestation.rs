@@ -17,7 +17,7 @@ use writ_verifier::{Mode, Outcome, Refusal, Verified};
 
 use super::attest;
 use super::relying_party::{self, AttestationUse, RelyingParty};
-use super::turn_statements;
+use super::{archivista, turn_statements};
 use crate::args::{AttestationCommand, Format, GateArgs, InstanceArgs};
 use crate::exit::Failure;
 use crate::{environment, human_check, input, output};
@@ -56,6 +56,18 @@ pub fn run(command: &AttestationCommand) -> Result<(), Failure> {
         }
         AttestationCommand::Import { file, key, name, session } => {
             turn_statements::import(file, key, name.as_deref(), session.as_deref())
+        }
+        AttestationCommand::Push { session, to, format } => {
+            for_people("sends statements to a store")?;
+            archivista::push(session.as_deref(), to, format.format)
+        }
+        AttestationCommand::Fetch { gitoid, from, output } => {
+            for_people("fetches statements from a store")?;
+            archivista::fetch(gitoid, from, output.as_deref())
+        }
+        AttestationCommand::Search { digest, at, format } => {
+            for_people("asks a store")?;
+            archivista::search(digest, at, format.format)
         }
         AttestationCommand::Export { session, to } => turn_statements::export(session.as_deref(), to),
         AttestationCommand::Prune { ended, dry_run, instance } => prune(*ended, *dry_run, instance),

@@ -3,6 +3,7 @@
 mod agentflow;
 mod approvals;
 mod approve;
+mod archivista;
 mod attest;
 mod attestation;
 mod claim;
