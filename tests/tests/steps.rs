@@ -10,12 +10,13 @@ mod workplace;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use workplace::{SESSION, Workplace};
+use writ_core::Timestamp;
 
 /// A session under a policy: a prompt, an allowed call, a stop.
 fn recorded(name: &str, more: &Value) -> Workplace {
@@ -179,6 +180,24 @@ fn rules_judge_the_turns_that_the_session_attests() {
         assert!(code == 3 && failed["status"] == "breached" && found["outcome"] == "failed", "{name}: {failed}");
         assert!(found["findings"].to_string().contains(told), "{name}: {found}");
     }
+}
+
+/// A policy has to be in force as long as the session goes on; that it expires later takes nothing from the record.
+#[test]
+fn a_session_ends_before_its_policy_does() {
+    let soon = Timestamp::from_millis(Timestamp::now().millis() + 4000);
+    let place = recorded("expiry", &json!({"expires": soon.to_string()}));
+    let (_, good) = report(&place, &[], &[]);
+    let found = phase(&good, "expiry");
+    assert!(found["outcome"] == "passed" && found["summary"].to_string().contains("expires on"), "{found}");
+    thread::sleep(Duration::from_millis(u64::try_from(soon.millis() - Timestamp::now().millis()).unwrap_or(0) + 50));
+    let (_, past) = report(&place, &[], &[]);
+    let found = phase(&past, "expiry");
+    assert!(found["outcome"] == "passed" && found["summary"].to_string().contains("expired since"), "{found}");
+    place.answer(&place.payload("UserPromptSubmit", r#","prompt":"more""#));
+    place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    let (code, late) = report(&place, &[], &[]);
+    assert!(code == 3 && late["status"] == "breached" && phase(&late, "expiry")["outcome"] == "failed", "{late}");
 }
 
 /// A rule in a file of its own is the policy's: as it was when the policy was accepted, and out of the agent's reach.

@@ -155,7 +155,9 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut used = limits::Used::default();
     let mut statements = statements::Statements::of(folder);
     let mut turns = turns::Turns::of(folder, evidence.id());
+    let mut last = None;
     let checked = evidence.read(true, &mut |row, key| {
+        last = Some(row.timestamp);
         let state = State::from_detail(&row.detail);
         if let Some(state) = &state {
             named.row(state, row.timestamp);
@@ -187,6 +189,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
         named.last().and_then(|named| Some((&named.path, policies::document(named, &kept).ok()?)))
     {
         let document = policy.document();
+        phases.extend(policies::expiry(&policy, last));
         phases.extend(statements.required(document));
         phases.extend(evaluators::phases(document, path, home.program.as_deref(), &statements, options));
     }

@@ -8,7 +8,7 @@ use writ_clients::Client;
 use writ_core::{Digest, Timestamp};
 use writ_policy::{Limit, Policy, strictest};
 
-use super::report::{Outcome, Phase, Standing};
+use super::report::{EXPIRY, Outcome, Phase, Standing};
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
 use crate::governing::kept;
@@ -27,6 +27,20 @@ pub struct Kept {
     lists: HashMap<Digest, Vec<u8>>,
     /// Files whose name is not the digest of their bytes.
     changed: Vec<String>,
+}
+
+/// Whether the policy that governed last was in force as long as the session went on; nothing where it never ends. One that has expired
+/// since then was good for the session.
+pub fn expiry(policy: &Policy, last: Option<Timestamp>) -> Option<Phase> {
+    let ((at, text), last) = policy.expires().zip(last)?;
+    let (outcome, summary) = if last > at {
+        (Outcome::Failed, format!("the policy expired on {text}, and the session went on until {last}"))
+    } else if Timestamp::now() > at {
+        (Outcome::Passed, format!("the policy was in force until the session's last row; it expired since, on {text}"))
+    } else {
+        (Outcome::Passed, format!("the policy expires on {text}"))
+    };
+    Some(Phase { name: EXPIRY, outcome, standing: Standing::Observed, summary, findings: Vec::new() })
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ const EXCEPTIONS: [&str; 11] = [
 ];
 
 /// The phases that fail where the record holds and the session was not as its policy wants.
-pub const WANTED: [&str; 3] = [LIMITS, REQUIRED, EVALUATORS];
+pub const WANTED: [&str; 4] = [LIMITS, REQUIRED, EVALUATORS, EXPIRY];
 
 /// The phase of the statements that a policy wants.
 pub const REQUIRED: &str = "required";
@@ -143,6 +143,9 @@ pub const MATERIALS: &str = "materials";
 
 /// The phase that holds humans' words against their signatures.
 pub const APPROVALS: &str = "approvals";
+
+/// The phase that asks whether the policy was still in force.
+pub const EXPIRY: &str = "expiry";
 
 /// The phase that holds what was used against the policy's limits.
 pub const LIMITS: &str = "limits";
