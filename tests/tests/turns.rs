@@ -274,12 +274,12 @@ fn what_is_told_late_and_what_a_crash_left_open_is_said() {
     talk.passes();
 }
 
-#[test]
-fn sub_agents_have_statements_of_their_own() {
+/// A session in whose first turn two sub-agents of a type were started, under a policy that binds their sessions so.
+fn with_agents(name: &str, bound: &Value) -> Talk {
     let worker = json!({"version": "1.0", "name": "worker", "files": {"allow": ["src/**"]}});
     let more = json!({"sublayouts": [{"name": "research", "policy": worker, "attestationPrefix": "research-"}],
-        "materialsFrom": {"sublayoutSessions": {"research": {"spawnedAtTurn": 1}}}});
-    let talk = Talk::new("turns-agents", &more);
+        "materialsFrom": {"sublayoutSessions": {"research": bound}}});
+    let talk = Talk::new(name, &more);
     talk.asks("prompt 1");
     let spawn = r#","tool_name":"Agent","tool_input":{"subagent_type":"research","prompt":"go","description":"d"},"tool_use_id":"spawn""#;
     talk.event("PreToolUse", spawn);
@@ -309,6 +309,12 @@ fn sub_agents_have_statements_of_their_own() {
         &json!({"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "spawn", "content": "ok"}]}}),
     );
     talk.stops();
+    talk
+}
+
+#[test]
+fn sub_agents_have_statements_of_their_own() {
+    let talk = with_agents("turns-agents", &json!({"spawnedAtTurn": 1}));
     assert_eq!(talk.names(), ["research-b2-turn-1.json", "research-turn-1.json", "turn-1.json"]);
     let sub = talk.statement("research-turn-1.json");
     assert_eq!(
@@ -320,6 +326,17 @@ fn sub_agents_have_statements_of_their_own() {
     talk.passes();
     let (_, report) = talk.verify();
     assert_eq!(phase(&report, "materials")["outcome"], "passed", "{report:#}");
+    // Another turn, a turn that is none, another root.
+    for (name, bound) in
+        [("turn", json!({"spawnedAtTurn": 2})), ("root", json!({"spawnedAtTurn": 1, "merkleRoot": "0".repeat(64)}))]
+    {
+        let (code, report) = with_agents(&format!("turns-agents-{name}"), &bound).verify();
+        assert_eq!(
+            (code, phase(&report, "materials")["outcome"].as_str()),
+            (Some(3), Some("failed")),
+            "{name}: {report:#}"
+        );
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use writ_core::{Digest, Hasher, SessionId, Timestamp, regular_file};
@@ -50,8 +50,10 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
         None => {
             let store = store(&home)?;
             let cwd = environment::cwd()?;
-            let id = verify::newest(&store, governing::repository(&cwd)).map_err(failure)?;
-            (verify::session(&store, &id, &home, &options), store.folder(&id).join(LEDGER))
+            match verify::newest(&store, governing::repository(&cwd)) {
+                Ok(id) => (verify::session(&store, &id, &home, &options), store.folder(&id).join(LEDGER)),
+                Err(error) => (Err(error), PathBuf::new()),
+            }
         }
     };
     match report {
