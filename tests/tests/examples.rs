@@ -1,5 +1,4 @@
 //! The examples run to their end, and come out as they say.
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
