@@ -113,3 +113,105 @@ fn a_post_hoc_limit_of_one_type_is_held_against_the_end() {
     assert_eq!(limits["outcome"], "failed", "{limits:#}");
     assert!(limits["summary"].as_str().unwrap().contains("`Explore`: 2 of 1 tool call"), "{limits:#}");
 }
+
+/// A task that an agent gives a sub-agent of a type.
+fn task(place: &Workplace, id: &str, kind: &str, agent: Option<(&str, &str)>) -> String {
+    let agent = agent.map_or_else(String::new, |(id, kind)| format!(r#","agent_id":"{id}","agent_type":"{kind}""#));
+    let input = json!({"subagent_type": kind, "prompt": "look", "description": "look"});
+    let members = format!(r#","tool_name":"Agent","tool_input":{input},"tool_use_id":"{id}"{agent}"#);
+    place.answer(&place.payload("PreToolUse", &members))
+}
+
+#[test]
+fn a_type_is_given_exactly_so_many_tasks() {
+    for (name, own, beside) in [
+        ("own-turns", json!({"maxTurns": {"value": 3}}), Value::Null),
+        ("own-turns-beside", json!({}), json!({"maxTurns": {"value": 3}})),
+    ] {
+        let place = place(name, &own, &beside);
+        let given = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for worker in 0..16 {
+                let (place, given) = (&place, &given);
+                scope.spawn(move || {
+                    let answer = task(place, &format!("t{worker}"), "Explore", None);
+                    given.fetch_add(u32::from(!denied(&answer)), Ordering::SeqCst);
+                });
+            }
+        });
+        assert_eq!(given.load(Ordering::SeqCst), 3);
+        let answer = task(&place, "late", "Explore", None);
+        assert!(answer.contains("explorer:/limits/maxTurns") && answer.contains("--agent Explore"), "{answer}");
+        assert!(!denied(&task(&place, "plan", "Plan", None)), "another type is not held by it");
+        assert!(denied(&task(&place, "any", "", None)), "who may be one is held by it");
+        assert!(!denied(&call(&place, "goes-on", Some(("a1", "Explore")))), "its last turn goes on");
+        assert_eq!(phase(&place, "decisions")["outcome"], "passed", "{:#}", phase(&place, "decisions"));
+        let limits = phase(&place, "limits");
+        assert!(limits["summary"].as_str().unwrap().contains("`Explore`: 3 of 3 turns (reached)"), "{limits:#}");
+        let check = place.command(&["policy", "check"]).stdin(Stdio::null()).output().unwrap();
+        assert!(!String::from_utf8_lossy(&check.stdout).contains("maxTurns"), "{check:?}");
+    }
+}
+
+#[test]
+fn tasks_of_a_post_hoc_limit_are_held_against_the_end() {
+    let place = place("own-turns-after", &json!({"maxTurns": 1}), &Value::Null);
+    for number in 0..2 {
+        assert!(!denied(&task(&place, &format!("t{number}"), "Explore", None)));
+    }
+    let limits = phase(&place, "limits");
+    assert_eq!(limits["outcome"], "failed", "{limits:#}");
+    assert!(limits["summary"].as_str().unwrap().contains("`Explore`: 2 of 1 turn"), "{limits:#}");
+}
+
+#[test]
+fn a_sub_agent_gives_no_task_to_one_that_is_held_by_less() {
+    let place = Workplace::new("own-nested");
+    let deep = json!({"name": "Deep", "policy": {"version": "1.0", "name": "deep"}});
+    let explorer = json!({"version": "1.0", "name": "explorer", "tools": {"deny": ["Write"]}, "sublayouts": [deep]});
+    let policy = json!({"version": "1.0", "name": "root", "sublayouts": [{"name": "Explore", "policy": explorer}]});
+    fs::write(place.folder.join("repository/.aflock"), policy.to_string()).unwrap();
+    place.start();
+    let explore = Some(("a1", "Explore"));
+    let answer = task(&place, "t1", "general-purpose", explore);
+    assert!(denied(&answer) && answer.contains("writ:sub-agent"), "{answer}");
+    assert!(denied(&task(&place, "t2", "", explore)), "whose type is not told may be held by none");
+    assert!(!denied(&task(&place, "t3", "Explore", explore)));
+    assert!(!denied(&task(&place, "t4", "Deep", explore)), "its policy's own sublayouts are held by both");
+    assert!(denied(&task(&place, "t5", "Explore", Some(("d1", "Deep")))));
+    assert!(!denied(&task(&place, "t6", "general-purpose", None)), "the main agent may");
+    assert!(!denied(&task(&place, "t7", "general-purpose", Some(("p1", "Plan")))), "nothing holds a `Plan`");
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed", "{:#}", phase(&place, "decisions"));
+}
+
+#[test]
+fn agents_of_a_type_are_told_once_that_its_limit_is_near() {
+    let own = json!({"maxToolCalls": {"value": 5, "enforcement": "fail-fast"}, "maxTurns": {"value": 5}});
+    let place = place("own-near", &own, &Value::Null);
+    let batch = |id: &str, agent: Option<(&str, &str)>| {
+        let agent = agent.map_or_else(String::new, |(id, kind)| format!(r#","agent_id":"{id}","agent_type":"{kind}""#));
+        let call =
+            json!([{"tool_name": "Bash", "tool_input": {"command": "true"}, "tool_use_id": id, "tool_response": ""}]);
+        place.answer(&place.payload("PostToolBatch", &format!(r#","tool_calls":{call}{agent}"#)))
+    };
+    let explore = Some(("a1", "Explore"));
+    for number in 0..3 {
+        let id = format!("c{number}");
+        assert!(!denied(&call(&place, &id, explore)));
+        assert!(!batch(&id, explore).contains("are used"), "three of five is not near");
+    }
+    assert!(!denied(&call(&place, "c3", explore)));
+    assert!(!batch("m", None).contains("are used"), "the main agent is told of its own");
+    assert!(!batch("p", Some(("b1", "Plan"))).contains("are used"));
+    let told = batch("c3", explore);
+    assert!(told.contains("sub-agents of type `Explore`: 4 of 5 tool calls are used (maxToolCalls)"), "{told}");
+    assert!(told.contains("then they are refused"), "{told}");
+    assert!(!batch("c3", explore).contains("are used"), "once");
+    for number in 0..4 {
+        assert!(!denied(&task(&place, &format!("t{number}"), "Explore", None)));
+    }
+    let told = batch("t3", None);
+    assert!(told.contains("sub-agents of type `Explore`: 4 of 5 turns are used (maxTurns)"), "{told}");
+    let decisions = phase(&place, "decisions");
+    assert_eq!(decisions["outcome"], "passed", "{decisions:#}");
+}

@@ -141,3 +141,43 @@ fn what_is_only_observed_counts() {
     assert!(rows.contains(r#""observed":"deny""#), "{rows}");
     assert!(verify(&place).1.lines().last().unwrap().starts_with("verified, except"), "{}", verify(&place).1);
 }
+
+/// Rules of a sub-agent's own policy know what the others took in, who are not held by them.
+#[test]
+fn a_sub_agents_own_rules_know_what_others_read() {
+    let child = r#"{"version":"1.0","name":"explorer","dataFlow":{"classify":{"secret":["**/.env"],"public":["WebFetch"]},
+        "flowRules":[{"deny":"secret->public"}]}}"#;
+    let place = place("flow-child", &format!(r#""sublayouts":[{{"name":"Explore","policy":{child}}}]"#));
+    fs::write(place.folder.join("repository/.env"), "KEY=open-sesame").unwrap();
+    assert_eq!(bash(&place, "1", "ls"), "allow");
+    assert_eq!(call(&place, "2", "WebFetch", FETCH, AGENT), "allow", "nobody read what is secret");
+    assert_eq!(bash(&place, "3", "cat .env"), "allow");
+    assert_eq!(call(&place, "4", "WebFetch", FETCH, AGENT), "deny");
+    assert_eq!(call(&place, "5", "WebFetch", FETCH, ""), "allow", "the rule is the sub-agent's alone");
+    stop(&place);
+    let (code, text) = verify(&place);
+    assert!(code == 0 && text.lines().last() == Some("verified"), "{text}");
+    let (code, text) = changed(&place, r#""takes":{"secret":true}"#, r#""takes":{}"#);
+    assert!(code == 3 && text.contains("broken"), "{text}");
+}
+
+/// A file that labels in another way than the accepted one gave no labels to what was before.
+#[test]
+fn a_file_that_changed_its_labels_asks() {
+    let place = place("flow-changed", r#""tools":{"deny":["Task"]}"#);
+    fs::write(place.folder.join("repository/.env"), "KEY=open-sesame").unwrap();
+    assert_eq!(bash(&place, "1", "cat .env"), "allow");
+    let now = |more: &str| {
+        let text = format!(r#"{{"version":"1.0","name":"x","tools":{{"deny":["Task"]}}{more}}}"#);
+        fs::write(place.folder.join("repository/.aflock"), text).unwrap();
+    };
+    now(r#","expires":"2099-01-01T00:00:00Z""#);
+    assert_eq!(call(&place, "2", "WebFetch", FETCH, ""), "allow", "another change labels nothing");
+    now(&format!(",{FLOW}"));
+    assert_eq!(call(&place, "3", "WebFetch", FETCH, ""), "ask");
+    assert_eq!(bash(&place, "4", "cat .env"), "allow");
+    assert_eq!(call(&place, "5", "WebFetch", FETCH, ""), "deny");
+    stop(&place);
+    let (_, text) = verify(&place);
+    assert!(text.contains("decisions come out the same"), "{text}");
+}

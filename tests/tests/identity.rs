@@ -8,7 +8,8 @@
 mod workplace;
 
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use workplace::{SESSION, Workplace};
@@ -220,6 +221,132 @@ fn what_an_agent_makes_in_its_own_namespaces_is_not_observed() {
     assert_eq!(shown[0]["parts"]["environment"]["host"], "build-7", "{shown:?}");
     assert_eq!(shown[0]["standing"]["environment.host"], "reported");
     place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+    assert_eq!(phase(&place, "identity")["outcome"], "passed");
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed");
+}
+
+/// An agent that a sub-agent started has that one as its parent, by its client's note and the row of the call.
+#[test]
+fn a_nested_agents_identity_chains_through_the_one_that_started_it() {
+    let deep = json!({"name": "deep", "policy": {"version": "1.0", "name": "deep", "tools": {"deny": ["WebFetch"]}}});
+    let child = json!({"version": "1.0", "name": "child", "tools": {"deny": ["Write"]}, "sublayouts": [deep]});
+    let more = json!({"sublayouts": [{"name": "worker", "policy": child}]});
+    let place = place("nested", &json!({"allowedModels": ["claude-*"]}), &more);
+    says(&transcript(&place), OPUS, "1");
+    call(&place, "1", "ls", "");
+    let beside = |agent: &str| place.folder.join(format!("repository/none/subagents/agent-{agent}.jsonl"));
+    let start = |id: &str, kind: &str, agent: &str| {
+        let input = json!({"subagent_type": kind, "prompt": "x", "description": "x"});
+        let members = format!(r#","tool_name":"Agent","tool_input":{input},"tool_use_id":"{id}"{agent}"#);
+        place.answer(&place.payload("PreToolUse", &members))
+    };
+    let note = |agent: &str, kind: &str, call: &str, depth: u64| {
+        let note = json!({"agentType": kind, "toolUseId": call, "spawnDepth": depth});
+        fs::write(beside(agent).with_extension("meta.json"), note.to_string()).unwrap();
+    };
+    says(&transcript(&place), OPUS, "t1");
+    assert!(!is(&start("t1", "worker", ""), "deny"));
+    says(&beside("a1"), OPUS, "t2");
+    note("a1", "worker", "t1", 1);
+    let worker = r#","agent_id":"a1","agent_type":"worker""#;
+    let told = start("t2", "deep", worker);
+    assert!(!is(&told, "deny"), "{told}");
+    says(&beside("b1"), OPUS, "3");
+    note("b1", "deep", "t2", 2);
+    assert!(!is(&call(&place, "3", "ls", r#","agent_id":"b1","agent_type":"deep""#), "deny"));
+    let all = identities(&place);
+    let of = |agent: &str| all.iter().find(|one| one["agent"] == agent).unwrap().clone();
+    let (main, worker, deep) = (of("main"), of("a1"), of("b1"));
+    assert_eq!(worker["parts"]["parentIdentity"], main["hash"]);
+    assert_eq!(deep["parts"]["parentIdentity"], worker["hash"]);
+    assert_eq!(
+        (&worker["standing"]["parentIdentity"], &deep["standing"]["parentIdentity"]),
+        (&json!("observed"), &json!("reported"))
+    );
+    let tools = |one: &Value| one["parts"]["tools"].as_array().unwrap().clone();
+    assert!(tools(&main).contains(&json!("Write")) && !tools(&worker).contains(&json!("Write")));
+    assert!(!tools(&deep).contains(&json!("Write")) && !tools(&deep).contains(&json!("WebFetch")));
+    assert_eq!(phase(&place, "identity")["outcome"], "passed", "{}", phase(&place, "identity"));
+    assert_eq!(phase(&place, "decisions")["outcome"], "passed");
+    // A note that names a call which nobody made leads to the main agent, and says that it is no more than told.
+    says(&beside("c1"), OPUS, "4");
+    note("c1", "deep", "none", 2);
+    call(&place, "4", "ls", r#","agent_id":"c1","agent_type":"deep""#);
+    let all = identities(&place);
+    let lost = all.iter().find(|one| one["agent"] == "c1").unwrap();
+    assert_eq!(
+        (&lost["parts"]["parentIdentity"], &lost["standing"]["parentIdentity"]),
+        (&main["hash"], &json!("reported"))
+    );
+    assert_eq!(phase(&place, "identity")["outcome"], "passed");
+}
+
+/// An engine that speaks Docker's API over a Unix socket says what the container was made from, once, when the client starts.
+#[test]
+fn an_engine_tells_the_image_of_a_container() {
+    let place = place("image", &json!({"allowedEnvironments": ["container:ghcr.io/org/*"]}), &json!({}));
+    let id = "3f9a1c02".repeat(8);
+    let containers = place.folder.join(format!("containers/{id}"));
+    fs::create_dir_all(&containers).unwrap();
+    fs::write(containers.join("hostname"), "made\n").unwrap();
+    let socket = place.folder.join("engine.sock");
+    let script = r#"
+import http.server, json, os, socketserver, sys
+class Engine(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        open(sys.argv[3], 'a').write(self.path + '\n')
+        found = self.path == '/containers/%s/json' % sys.argv[2]
+        body = json.dumps({'Id': sys.argv[2], 'Image': 'sha256:' + sys.argv[2], 'Config': {'Image': 'ghcr.io/org/agent:1'}} if found else {'message': 'no such container'}).encode()
+        self.send_response(200 if found else 404)
+        self.send_header('Content-Type', 'application/json'); self.send_header('Content-Length', str(len(body)))
+        self.end_headers(); self.wfile.write(body)
+    def address_string(self): return ''
+    def log_message(self, *words): pass
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer): daemon_threads = True
+server = Server(sys.argv[1], Engine)
+print('ready', flush=True)
+server.serve_forever()
+"#;
+    let asked = place.folder.join("asked");
+    let mut engine = Command::new("python3");
+    let mut engine =
+        engine.args(["-c", script]).args([&socket]).arg(&id).arg(&asked).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(engine.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    // In a mount namespace whose `/etc/hostname` is the container's, as an engine mounts it.
+    let inside = |payload: String| {
+        let hook = place.command(&["hook"]);
+        let line = format!(
+            "mount --bind {}/hostname /etc/hostname && exec {} hook",
+            containers.display(),
+            hook.get_program().to_string_lossy()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-Urm", "sh", "-c", &line]).current_dir(place.folder.join("repository"));
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("DOCKER_HOST", format!("unix://{}", socket.display()));
+        command.envs(hook.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), payload.as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let members = r#","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"1""#;
+    inside(place.payload("SessionStart", r#","source":"startup""#));
+    let answer = inside(place.payload("PreToolUse", members));
+    assert!(!is(&answer, "deny"), "{answer}");
+    engine.kill().unwrap();
+    engine.wait().unwrap();
+    assert_eq!(fs::read_to_string(&asked).unwrap(), format!("/containers/{id}/json\n"), "once");
+    let answer = inside(place.payload("PreToolUse", &members.replace("\"1\"", "\"2\"")));
+    assert!(!is(&answer, "deny"), "what was told at the start counts: {answer}");
+    let [main] = identities(&place).try_into().unwrap();
+    let environment = &main["parts"]["environment"];
+    assert_eq!(environment["image"], "ghcr.io/org/agent:1", "{main}");
+    assert_eq!(environment["imageDigest"], format!("sha256:{id}"));
+    assert_eq!(main["standing"]["environment.image"], "reported", "who may mount may have mounted that");
+    // Outside of it the image is not its own.
+    assert!(is(&call(&place, "3", "ls", ""), "deny"));
     assert_eq!(phase(&place, "identity")["outcome"], "passed");
     assert_eq!(phase(&place, "decisions")["outcome"], "passed");
 }

@@ -135,7 +135,9 @@ fn a_sublayout_of_no_agent_is_told() {
     fs::create_dir_all(file(&place, ".claude/agents/team")).unwrap();
     put(&place, ".claude/agents/team/research.md", "---\ndescription: looks\nname: research-agent\n---\nLook.");
     let child = |name: &str| {
-        format!(r#"{{"name":"{name}","policy":{{"version":"1.0","name":"c","limits":{{"maxTurns":2}}}}}}"#)
+        format!(
+            r#"{{"name":"{name}","policy":{{"version":"1.0","name":"c","grants":{{"secrets":{{"deny":["aws-sm:x"]}}}}}}}}"#
+        )
     };
     let children = ["Explore", "research-agent", "reserch-agent"].map(child).join(",");
     root(&place, &format!(r#","sublayouts":[{children}]"#));
@@ -143,7 +145,7 @@ fn a_sublayout_of_no_agent_is_told() {
     assert_eq!(code, Some(0), "{text}");
     let told: Vec<&str> = text.lines().filter(|line| line.contains("no sub-agent of type")).collect();
     assert!(told.len() == 1 && told[0].contains("`reserch-agent`"), "{text}");
-    assert!(text.contains("c-2:/limits/maxTurns: not enforced yet"), "{text}");
+    assert!(text.contains("c-2:/grants/secrets/deny/0: not enforced yet"), "{text}");
 }
 
 #[test]

@@ -724,3 +724,122 @@ except jwt.InvalidAudienceError:
         std::process::Command::new("/usr/bin/python3").args(["-c", script, issued, &key, SESSION]).output().unwrap();
     assert!(text(&output).contains("agreed"), "{}", text(&output));
 }
+
+/// The rows about statements.
+fn attested(place: &Workplace) -> Vec<serde_json::Value> {
+    let ledger = fs::read_to_string(place.session().join("ledger.jsonl")).unwrap();
+    let rows = ledger.lines().map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["detail"].clone());
+    rows.filter(|detail| detail["event"] == "attested").collect()
+}
+
+fn step(place: &Workplace, words: &[&str]) -> std::process::Output {
+    let mut command = place.command(&[&["step", "run"], words].concat());
+    command.env("PATH", "/usr/bin:/bin").stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap()
+}
+
+/// What the notary did not see it does not sign as seen: what goes in and comes out it looks at itself, how the command ended it is told.
+#[test]
+fn a_step_is_signed_by_the_notary_and_says_whose_word_it_is() {
+    let place = Workplace::new("notary-steps");
+    let policy = r#"{"version":"1.0","name":"kept","custody":"process-memory","requiredAttestations":["qc"]}"#;
+    fs::write(place.folder.join("repository/.aflock"), policy).unwrap();
+    let notary = Notary::run(&place, &[]);
+    place.start();
+    place.allowed("one");
+    stop(&place);
+    fs::write(place.folder.join("repository/in"), "before").unwrap();
+    let line = "echo after > in; echo made > out; exit 3";
+    let failed = step(&place, &["qc", "-m", "in", "-p", "out", "--", "sh", "-c", line]);
+    assert_eq!(failed.status.code(), Some(3), "{}", text(&failed));
+    let verified = place.writ(&["verify", SESSION]);
+    assert!(text(&verified).contains("ended with 3") && text(&verified).contains("breached"), "{}", text(&verified));
+    let ran = step(&place, &["qc", "-m", "in", "-p", "out", "--", "true"]);
+    assert!(ran.status.success(), "{}", text(&ran));
+    let verified = place.writ(&["verify", SESSION]);
+    assert!(verified.status.success(), "{}", text(&verified));
+    assert!(text(&verified).contains("1 of them as the processes tell that ran them"), "{}", text(&verified));
+    assert!(!text(&verified).contains("other processes") && !text(&verified).contains("custody broke"));
+    let rows = attested(&place);
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        assert_eq!(row["attested"]["standing"], "reported by the process that ran it");
+    }
+    let name = rows[0]["attested"]["digest"].as_str().unwrap().trim_start_matches("sha256:");
+    let file = place.session().join(format!("statements/{name}.json"));
+    let envelope: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let payload = envelope["payload"].as_str().unwrap();
+    let mut decode = std::process::Command::new("base64");
+    let mut child = decode.arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(child.stdin.as_mut().unwrap(), payload.as_bytes()).unwrap();
+    let statement = child.wait_with_output().unwrap().stdout;
+    let statement: serde_json::Value = serde_json::from_slice(&statement).unwrap();
+    let byproducts = &statement["predicate"]["byproducts"];
+    assert_eq!(byproducts["standing"], "reported by the process that ran it", "{statement}");
+    // SHA-256 of `before`: it was looked at before the command changed it.
+    let materials = statement["predicate"]["materials"].to_string();
+    assert!(materials.contains(&sha256("before")), "{materials}");
+    assert!(statement["subject"].to_string().contains(&sha256("made\n")), "{statement}");
+    // A row that calls it observed is found.
+    let ledger = place.session().join("ledger.jsonl");
+    let good = fs::read_to_string(&ledger).unwrap();
+    fs::write(&ledger, good.replace("reported by the process that ran it", "observed")).unwrap();
+    assert_eq!(place.writ(&["verify", SESSION]).status.code(), Some(3));
+    fs::write(&ledger, good).unwrap();
+    // A notary that is gone by the end attests nothing, and one that is not there runs nothing.
+    let process = notary.0.id();
+    let killed = step(&place, &["qc", "--", "sh", "-c", &format!("kill -9 {process}; touch ran")]);
+    assert!(text(&killed).contains("does not answer") && !killed.status.success(), "{}", text(&killed));
+    assert!(place.folder.join("repository/ran").exists());
+    let none = step(&place, &["qc", "--", "touch", "never"]);
+    assert!(text(&none).contains("writ notary run") && !none.status.success(), "{}", text(&none));
+    assert!(!place.folder.join("repository/never").exists());
+    assert_eq!(attested(&place).len(), 2);
+    drop(notary);
+}
+
+fn sha256(content: &str) -> String {
+    let mut child =
+        std::process::Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(child.stdin.as_mut().unwrap(), content.as_bytes()).unwrap();
+    let said = child.wait_with_output().unwrap().stdout;
+    String::from_utf8(said).unwrap().split(' ').next().unwrap().to_owned()
+}
+
+/// What another program tells of a step is not taken, and what it sends is read within limits.
+#[test]
+fn another_program_tells_the_notary_of_no_step() {
+    let place = Workplace::new("notary-forged");
+    let _notary = Notary::run(&place, &[]);
+    place.start();
+    place.allowed("one");
+    let request = format!(
+        r#"{{"step":{{"session":"{SESSION}","name":"qc","command":["cargo","test"],"materials":[],"products":[],"cwd":"/"}}}}"#
+    );
+    let ask = |request: &str| {
+        let script = r#"
+import socket, struct, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.settimeout(20)
+body = sys.argv[2].encode()
+s.sendall(b'writ-notary-2\np' + struct.pack('>I', len(body)) + body)
+answer = b''
+while True:
+    piece = s.recv(65536)
+    if not piece: break
+    answer += piece
+    if len(answer) > 5 and len(answer) >= 5 + struct.unpack('>I', answer[1:5])[0]: break
+print(answer[:1] + answer[5:])
+"#;
+        let socket = place.folder.join("state/notary.sock");
+        let mut command = std::process::Command::new("python3");
+        let output = command.args(["-c", script]).arg(socket).arg(request).output().unwrap();
+        text(&output)
+    };
+    let told = ask(&request);
+    assert!(told.contains("only Writ's own program tells the notary of a step"), "{told}");
+    for odd in ["{}", "[]", "{\"step\":{}}", "{\"step\":{\"session\":\"../x\"}}", "\u{1}", "{\"said\":null}"] {
+        let told = ask(odd);
+        assert!(told.contains("cannot be read"), "{odd}: {told}");
+    }
+    assert_eq!(attested(&place).len(), 0);
+    place.allowed("two");
+}

@@ -183,3 +183,46 @@ fn what_cannot_sign_makes_no_notary() {
     let output = token.place.command(&module).env("WRIT_PKCS11_PIN", PIN).env("PATH", "/usr/bin").output().unwrap();
     assert!(text(&output).contains("no PKCS#11 module"), "{}", text(&output));
 }
+
+#[test]
+fn a_policy_is_signed_by_the_token() {
+    let token = Token::new("token-policy");
+    let module = token.module.to_str().unwrap();
+    let sign = |pin: &str, words: &[&str]| {
+        let all = [&["policy", "sign", ".aflock", "--pkcs11", "--module", module, "--token", "writ"], words].concat();
+        let mut command = token.place.command(&all);
+        token.with(command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("WRIT_PKCS11_PIN", pin))
+    };
+    let signed = sign(PIN, &[]);
+    assert!(signed.status.success(), "{}", text(&signed));
+    // As anybody checks it who has the token's public key.
+    let der = token.place.folder.join("key.der");
+    let read = ["--read-object", "--type", "pubkey", "--id", "01", "--output-file", der.to_str().unwrap()];
+    assert!(token.tool(&read).status.success());
+    let pem = token.place.folder.join("key.pem");
+    let mut made = Command::new("openssl");
+    made.args(["pkey", "-pubin", "-inform", "DER", "-in"]).arg(&der).arg("-out").arg(&pem);
+    assert!(made.stderr(Stdio::null()).status().unwrap().success());
+    let verify = |key: &std::path::Path| {
+        let command = token.place.writ(&["policy", "verify", ".aflock.signed", "--key", key.to_str().unwrap()]);
+        command.status.code()
+    };
+    assert_eq!(verify(&pem), Some(0));
+    let other = token.place.folder.join("other.pem");
+    assert!(token.place.writ(&["keys", "generate", other.to_str().unwrap()]).status.success());
+    assert_eq!(verify(&other.with_extension("pem.pub")), Some(3));
+    assert!(token.place.writ(&["keys", "trust", pem.to_str().unwrap()]).status.success());
+    assert_eq!(token.place.writ(&["policy", "verify", ".aflock.signed"]).status.code(), Some(0));
+    for (pin, words, why) in [
+        ("0000", &[] as &[&str], "does not sign"),
+        (PIN, &["--key-id", "02"], "not ECDSA on P-256"),
+        (PIN, &["--key-id", "xx"], "no id of a key"),
+    ] {
+        let refused = sign(pin, &[words, &["--output", "-"]].concat());
+        assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
+        assert!(text(&refused).contains(why), "{}", text(&refused));
+        assert!(!text(&refused).contains(PIN), "{}", text(&refused));
+    }
+    let both = sign(PIN, &["--key", other.to_str().unwrap()]);
+    assert_eq!(both.status.code(), Some(2), "{}", text(&both));
+}

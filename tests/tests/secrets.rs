@@ -158,3 +158,49 @@ fn a_file_holds_a_value_and_a_changed_policy_only_tightens() {
     let (_, said) = lab.run("f=~/tok$(echo ne | rev); cat $f");
     clean(&said);
 }
+
+#[test]
+fn what_grants_refuse_no_program_gets() {
+    let host = Host::start("secrets-refused");
+    let mut policy = host.policy();
+    policy["grants"]["secrets"]["deny"] = json!(["env:DATABASE_*"]);
+    policy["grants"]["apis"] = json!({
+        "allow": [format!("https://{}:{}/open/*", name(), host.port)],
+        "deny": [format!("https://{}/open/admin/*", name())]
+    });
+    let mut lab = host.lab("secrets-refused", &policy);
+    lab.variables.push(("DATABASE_URL".to_owned(), "postgres://u:p4ssw0rd@db/x".to_owned()));
+    lab.variables.push(("DATABASES".to_owned(), "two".to_owned()));
+    // A script, of which no line shows what it reads and asks for.
+    let script = format!(
+        "import os, sys, urllib.request as ask, urllib.error\n\
+         print('there' if 'DATABASE_URL' in os.environ else 'gone', os.environ['DATABASES'])\n\
+         for path in ['/open/x', '/open/admin/x', '/open/./%61dmin/x', '/open//admin/x', '/other']:\n\
+         \x20   try:\n\
+         \x20       print(path, ask.urlopen('https://{}:{}' + path).status)\n\
+         \x20   except urllib.error.HTTPError as error:\n\
+         \x20       print(path, error.code, error.headers['X-Writ-Refused'], error.read().decode())\n",
+        name(),
+        host.port
+    );
+    fs::write(lab.repository().join("ask.py"), script).unwrap();
+    let (code, said) = lab.run("python3 ask.py");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("gone two") && said.contains("/open/x 200"), "{said}");
+    for path in ["/open/admin/x", "/open/./%61dmin/x", "/open//admin/x"] {
+        assert!(said.contains(&format!("{path} 403 api writ: ")), "{said}");
+    }
+    assert!(said.contains("/other 403 api writ: ") && said.contains("is not granted (/grants/apis/allow)"), "{said}");
+    let seen = host.seen();
+    assert!(seen.contains("/open/x") && !seen.contains("admin") && !seen.contains("other"), "{seen}");
+    let words: Vec<Value> =
+        lab.rows("connection").iter().map(|row| row["connection"]["refusal"]["word"].clone()).collect();
+    assert_eq!(words.iter().filter(|word| **word == json!("api")).count(), 4, "{words:?}");
+    assert_eq!(lab.files_with("p4ssw0rd"), [] as [PathBuf; 0]);
+    assert_eq!(lab.phase("sandbox")["outcome"], "passed");
+    let said = String::from_utf8(lab.writ(&["sandbox", "plan"]).stdout).unwrap();
+    assert!(
+        said.contains("the variable DATABASE_*") && said.contains("paths inside TLS that is passed through"),
+        "{said}"
+    );
+}

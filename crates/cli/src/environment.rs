@@ -11,6 +11,7 @@ use writ_clients::settings::is_bash;
 use writ_clients::{CLIENTS, Client};
 use writ_core::SessionId;
 use writ_engine::claims::ClaimSettings;
+use writ_engine::identity::image::SOCKETS;
 use writ_engine::{Asker, Environment, Home, Workload};
 use writ_evaluators::ai::{Endpoint, Form};
 use writ_service::http::Otlp;
@@ -49,9 +50,17 @@ pub fn home() -> Home {
         notary: absolute("WRIT_NOTARY").or_else(|| Some(PathBuf::from(format!("/run/writ/{}.sock", geteuid())))),
         keeper: None,
         workload: workload(),
+        engines: engines(),
         claims,
         zsh: false,
     }
+}
+
+/// Sockets of container engines: those that variables name, then those of the system.
+fn engines() -> Vec<PathBuf> {
+    let named = ["DOCKER_HOST", "CONTAINER_HOST"].into_iter().filter_map(|name| env::var(name).ok());
+    let named = named.filter_map(|address| address.strip_prefix("unix://").map(PathBuf::from));
+    named.chain(SOCKETS.map(PathBuf::from)).filter(|path| path.is_absolute()).collect()
 }
 
 /// The Workload API, where the client was started with one.

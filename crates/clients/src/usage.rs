@@ -139,4 +139,7 @@ pub struct AgentNote {
     /// The call that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// How many agents there are from the main one down to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u64>,
 }

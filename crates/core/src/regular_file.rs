@@ -1,6 +1,6 @@
 //! Reading a file that may be anything: a pipe put where a policy should be would hold the reader up for ever.
 //!
-//! Owns the opening of files that somebody else named. Refuses pipes, sockets, devices, folders, and the kernel's files that have
+//! Owns the opening of files and folders that somebody else named. Refuses pipes, sockets, devices, folders, and the kernel's files that have
 //! content and no size, whose content may never end; and in a process that reads for another user, what that user may not read. Invariant:
 //! nothing here waits for another process.
 
@@ -81,6 +81,19 @@ pub fn open(path: &Path) -> io::Result<File> {
         return Err(not_plain());
     }
     Ok(file)
+}
+
+/// What a folder holds; in a process that reads for another user, one that this user may list.
+pub fn folder(path: &Path) -> io::Result<fs::ReadDir> {
+    if let Some(reader) = READER.get() {
+        let file = File::open(path)?;
+        let found = file.metadata()?;
+        if !reader.may_read(path, &file, &found)? {
+            let why = format!("user {} may not list it", reader.uid);
+            return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+        }
+    }
+    fs::read_dir(path)
 }
 
 /// The bytes of a plain file; an error where there are more than `limit`.

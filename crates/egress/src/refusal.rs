@@ -13,6 +13,8 @@ use crate::address::AddressKind;
 pub enum Refusal {
     #[error("`{host}` is not allowed ({rule})")]
     Host { host: String, rule: String },
+    #[error("what was asked of `{host}` is not granted ({rule})")]
+    Api { host: String, rule: String },
     #[error("the address `{host}` is not allowed: no rule other than `*` names it")]
     Address { host: String },
     #[error("port {port} of `{host}` has no rule")]
@@ -76,6 +78,7 @@ impl Refusal {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Host { .. } => "host",
+            Self::Api { .. } => "api",
             Self::Address { .. } => "address",
             Self::Port { .. } => "port",
             Self::Name(_) => "name",
@@ -119,6 +122,7 @@ impl Refusal {
             Self::Crowded | Self::Ended | Self::Record | Self::Broken => (503, "Service Unavailable"),
             Self::Timeout => (504, "Gateway Timeout"),
             Self::Host { .. }
+            | Self::Api { .. }
             | Self::Address { .. }
             | Self::Port { .. }
             | Self::Private { .. }

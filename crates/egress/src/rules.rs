@@ -1,7 +1,7 @@
 //! What a confined program may reach: a plain value, made from a policy and put on record by its digest.
 //!
 //! Owns ports, private ranges, limits, which hosts are terminated and which secrets go where. Which hosts are allowed at all it
-//! does not decide itself: it asks [`Domains`], as the judge of calls does. Refuses by default: no layer, no host. Page:
+//! does not decide itself: it asks [`Domains`], as the judge of calls does, and which requests [`WebGrants`]. Refuses by default: no layer, no host. Page:
 //! `spec/egress.md`.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use writ_core::{Digest, json};
-use writ_policy::{Domains, HostRule};
+use writ_policy::{Domains, HostRule, WebGrants};
 
 use crate::address::{self, AddressKind, Network};
 use crate::host::{HostName, any};
@@ -37,6 +37,9 @@ pub struct Rules {
     /// Hosts whose TLS ends here although no secret is bound to them, so that their requests can be seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub terminated: Vec<HostRule>,
+    /// What each layer grants of requests: `grants.apis`, `grants.storage`. All of them must let a request pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<WebGrants>,
     /// What is put in where.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretRule>,
@@ -156,6 +159,9 @@ impl Rules {
         if let Some(rule) = self.domains.iter().find_map(|layer| layer.refusal(name, false)) {
             return Err(refused(rule));
         }
+        if let Some(rule) = self.grants.iter().find_map(|layer| layer.denies_host(name, None)) {
+            return Err(refused(rule));
+        }
         let mut allowing = self.domains.iter().filter_map(|layer| layer.allowing(name));
         let named = allowing.clone().find(|rule| !rule.is_everything());
         if host.address().is_some() && named.is_none() {
@@ -164,8 +170,21 @@ impl Rules {
         Ok(named.or_else(|| allowing.next()).map_or_else(|| "/domains".to_owned(), |rule| rule.pointer.clone()))
     }
 
+    /// Whether a request that can be seen may be made.
+    pub fn request(&self, secure: bool, host: &HostName, port: u16, path: &[u8]) -> Result<(), Refusal> {
+        let (scheme, usual) = if secure { ("https", 443) } else { ("http", 80) };
+        // What is no text can be read in different ways.
+        let path = std::str::from_utf8(path).unwrap_or_default();
+        let at = (scheme, host.as_str(), Some(port).filter(|port| *port != usual));
+        let refused = self.grants.iter().find_map(|layer| layer.refusal(at, path));
+        refused.map_or(Ok(()), |rule| Err(Refusal::Api { host: host.to_string(), rule: rule.to_owned() }))
+    }
+
     /// What may be spoken on a port of an allowed host.
     pub fn protocol(&self, host: &HostName, port: u16) -> Result<Protocol, Refusal> {
+        if let Some(rule) = self.grants.iter().find_map(|layer| layer.denies_host(host.as_str(), Some(port))) {
+            return Err(Refusal::Host { host: host.to_string(), rule: rule.to_owned() });
+        }
         let ruled = self.ports.iter().find(|rule| rule.port == port && any(&rule.hosts, host));
         match (ruled, port) {
             (Some(rule), _) => Ok(rule.protocol),

@@ -64,6 +64,8 @@ pub struct Home {
     pub keeper: Option<Arc<Keeper>>,
     /// The Workload API that gives this process its identity, where there is one.
     pub workload: Option<Workload>,
+    /// Sockets of container engines, which tell what a container was made from.
+    pub engines: Vec<PathBuf>,
     /// What is enforced of claims.
     pub claims: ClaimSettings,
     /// Whether the client runs its shell lines with zsh, as far as the environment says.

@@ -23,6 +23,7 @@ pub struct Layer<'a> {
     policy: &'a Policy,
     facts: &'a Facts,
     count: Count<'a>,
+    unseen: bool,
 }
 
 /// What a layer's limits are held against.
@@ -39,18 +40,24 @@ enum Count<'a> {
 impl<'a> Layer<'a> {
     /// The policy that governs. Its rules are named by their pointers alone.
     pub const fn own(policy: &'a Policy, facts: &'a Facts) -> Self {
-        Self { name: None, policy, facts, count: Count::Session }
+        Self { name: None, policy, facts, count: Count::Session, unseen: false }
     }
 
     /// Another one that is asked too. Its rules are named with its own name in front (`changed-policy:/tools/deny/0`).
     pub const fn named(name: &'a str, policy: &'a Policy, facts: &'a Facts) -> Self {
-        Self { name: Some(name), policy, facts, count: Count::Session }
+        Self { name: Some(name), policy, facts, count: Count::Session, unseen: false }
     }
 
     /// Leaves its limits out.
     #[must_use]
     pub const fn uncounted(self) -> Self {
         Self { count: Count::Nothing, ..self }
+    }
+
+    /// Says whether there may have been calls that it gave no labels to, and would have.
+    #[must_use]
+    pub const fn unseen(self, unseen: bool) -> Self {
+        Self { unseen, ..self }
     }
 
     /// Holds other limits against another count than the session's.
@@ -98,8 +105,7 @@ pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally<'_>) -> Decis
         let mut judged = judge_alone(layer.policy, setting, layer.facts, counted).reasons;
         judged.extend(own.iter().flat_map(|own| refusals_of_agents(layer.policy, own, Action::Call)));
         all_name_it &= !judged.is_empty();
-        // A policy of one kind of agent gave no labels to what the others did.
-        let unseen = !matches!(layer.count, Count::Session) && tally.calls + tally.turns > 0;
+        let unseen = layer.unseen && tally.calls + tally.turns > 0;
         let judged = judged.into_iter().chain(flow_refusals(layer.policy, &flow, tally, unseen));
         reasons.extend(judged.map(|reason| named_in(layer.name, reason)));
     }

@@ -282,6 +282,8 @@ pub enum Action {
     Call,
     /// A turn: a human's prompt.
     Prompt,
+    /// A turn of a sub-agent: the task that it is given.
+    Start,
     /// The next request to the model, behind a turn's calls.
     Request,
 }

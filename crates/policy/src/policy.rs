@@ -7,7 +7,7 @@ use crate::domains::Domains;
 use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
 use crate::flow::DataFlow;
-use crate::grants::Grants;
+use crate::grants::{GrantRule, Grants, WebGrants};
 use crate::host_rule::HostRule;
 use crate::identity::Identity;
 use crate::limits::Limit;
@@ -237,6 +237,21 @@ impl Policy {
     /// What has to keep the key that signs the record, at least.
     pub const fn custody(&self) -> Custody {
         self.custody
+    }
+
+    /// What it grants of what has a URL, for what holds a program while it runs.
+    pub fn web_grants(&self) -> WebGrants {
+        self.grants.web()
+    }
+
+    /// Whether it labels what calls take in and let go.
+    pub const fn labels_data(&self) -> bool {
+        self.flow.any()
+    }
+
+    /// The variables that `grants.secrets` denies.
+    pub fn refused_variables(&self) -> Vec<GrantRule> {
+        self.grants.refused_variables()
     }
 
     /// When it expires, and the date as it was written.

@@ -33,15 +33,12 @@ fn there(place: &str, object: &Object, names: &[&str]) -> Vec<String> {
     names.iter().filter(|name| object.get(name).is_some()).map(|name| join(place, name)).collect()
 }
 
-/// What stands beside sub-agents' policies: they have no prompts of their own to count, and who may sign binds where somebody did.
+/// What stands beside sub-agents' policies: who may sign binds where somebody did.
 fn idle_children(children: &Value) -> Vec<String> {
     let children = children.as_array().unwrap_or_default().iter().enumerate();
     let idle = |(at, child): (usize, &Value)| {
         let place = format!("/sublayouts/{at}");
-        let mut idle = child.as_object().map(|child| there(&place, child, &["functionaries"])).unwrap_or_default();
-        let limits = child.get("limits").and_then(Value::as_object);
-        idle.extend(limits.map(|limits| there(&format!("{place}/limits"), limits, &["maxTurns"])).unwrap_or_default());
-        idle
+        child.as_object().map(|child| there(&place, child, &["functionaries"])).unwrap_or_default()
     };
     children.flat_map(idle).collect()
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use writ_evidence::signer::Name;
 
-use super::{FormatArgs, KeyListArgs, LifeCommand};
+use super::{FormatArgs, KeyListArgs, LifeCommand, Pkcs11Args};
 
 #[derive(Subcommand, Debug)]
 pub enum PolicyCommand {
@@ -61,13 +61,14 @@ pub enum PolicyCommand {
     /// Sign a policy: a DSSE envelope over its exact bytes.
     #[command(
         after_help = "Examples:\n  writ policy sign .aflock --key team.pem\n  writ policy sign .aflock --key me.pem --cert chain.pem   the certificate \
-                      of that key first, then those above it\n  cosign sign-blob .aflock --bundle b.json && writ policy sign .aflock --bundle b.json"
+                      of that key first, then those above it\n  cosign sign-blob .aflock --bundle b.json && writ policy sign .aflock --bundle b.json\n  writ policy sign .aflock --pkcs11 \
+                      --module /usr/lib/softhsm/libsofthsm2.so --token writ   a key that a token keeps"
     )]
     Sign {
         /// The plain policy.
         file: PathBuf,
         /// Private key, PKCS#8 PEM (Ed25519 or ECDSA P-256). May be given more than once.
-        #[arg(long, required_unless_present = "bundle")]
+        #[arg(long, required_unless_present_any = ["bundle", "pkcs11"])]
         key: Vec<PathBuf>,
         /// The key's certificate and those above it, PEM: whoever trusts their root trusts the signature.
         #[arg(long, value_name = "CHAIN", conflicts_with = "bundle")]
@@ -75,6 +76,11 @@ pub enum PolicyCommand {
         /// A Sigstore bundle over the policy's bytes, made by another tool, instead of a key.
         #[arg(long, conflicts_with = "key")]
         bundle: Option<PathBuf>,
+        /// Sign with a key that a PKCS#11 token keeps; the PIN is in `WRIT_PKCS11_PIN` or `--pin-file`.
+        #[arg(long, requires_all = ["module", "token"], conflicts_with_all = ["key", "bundle"])]
+        pkcs11: bool,
+        #[command(flatten)]
+        token: Box<Pkcs11Args>,
         /// Where to write the envelope; `FILE.signed` when left out, `-` for stdout.
         #[arg(long, short)]
         output: Option<PathBuf>,

@@ -71,8 +71,13 @@ fn serve(home: Home, args: &NotaryRunArgs) -> Result<(), Failure> {
 /// Longest PIN.
 const MAX_PIN: u64 = 1024;
 
-/// The key that these words name, and its PIN.
+/// The key that these words name.
 pub fn token_key(args: &Pkcs11Args) -> Result<Key, Failure> {
+    token_place(args).map(|(place, pin)| Key::Token { place, pin })
+}
+
+/// Where the key is that these words name, and its PIN.
+pub fn token_place(args: &Pkcs11Args) -> Result<(Place, String), Failure> {
     let missing = |what: &str| Failure::Usage(format!("`pkcs11` wants {what}: see `writ notary run --help`"));
     let module = args.module.clone().ok_or_else(|| missing("`--module FILE`, the library of the token's vendor"))?;
     let token = args.token.clone().ok_or_else(|| missing("`--token LABEL`"))?;
@@ -81,7 +86,7 @@ pub fn token_key(args: &Pkcs11Args) -> Result<Key, Failure> {
         None => environment::pin().ok_or_else(|| missing("a PIN, in `WRIT_PKCS11_PIN` or `--pin-file FILE`"))?,
     };
     let place = Place { module: environment::cwd()?.join(module), token, key: args.key.clone() };
-    Ok(Key::Token { place, pin: pin.trim_end_matches(['\n', '\r']).to_owned() })
+    Ok((place, pin.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
 /// The PIN in a file that nobody else reads.

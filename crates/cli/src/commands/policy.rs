@@ -16,7 +16,7 @@ use writ_engine::setup::agents;
 use writ_policy::Policy;
 
 use crate::args::{Format, FormatArgs, PolicyCommand};
-use crate::commands::approve;
+use crate::commands::{approve, notary};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -31,8 +31,12 @@ pub fn run(command: PolicyCommand) -> Result<(), Failure> {
         }
         PolicyCommand::Show { file, resolved: false, format } => show(&given_or_found(file)?, &format),
         PolicyCommand::Lock { file, check, update } => layers::lock(&given_or_found(file)?, check, &update),
-        PolicyCommand::Sign { file, key, cert, bundle, output } => {
-            signatures::sign(&file, signatures::With::of(key, cert, bundle)?, output)
+        PolicyCommand::Sign { file, key, cert, bundle, pkcs11, token, output } => {
+            let with = match pkcs11 {
+                true => signatures::With::Token(Box::new(notary::token_place(&token)?), cert),
+                false => signatures::With::of(key, cert, bundle)?,
+            };
+            signatures::sign(&file, with, output)
         }
         PolicyCommand::Verify { file, key, format } => signatures::verify(&file, &key, &format),
         PolicyCommand::Schema => {

@@ -100,7 +100,9 @@ fn show(order: &Order, said: &Said) {
     network(order);
     several("secret", order.egress.secrets.iter().map(|secret| in_words(order, secret)));
     several("limit", limits::words(&confinement.limits));
-    several("dropped", confinement.environment.drop.iter().map(|name| format!("the variable {name}")));
+    let refused = order.refused_variables.iter().filter_map(|rule| rule.pattern().strip_prefix("env:"));
+    let dropped = confinement.environment.drop.iter().map(String::as_str).chain(refused);
+    several("dropped", dropped.map(|name| format!("the variable {name}")));
     several("hidden", said.hidden.iter().cloned());
     several("advised", said.advised.iter().cloned());
 }

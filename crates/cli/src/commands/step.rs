@@ -1,7 +1,9 @@
 //! `writ step run`: a command that Writ runs and attests.
 
 use serde::Serialize;
-use writ_engine::steps::{self, Ran, Step, StepError};
+use writ_core::SessionId;
+use writ_engine::notary::attest;
+use writ_engine::steps::{Ran, Step, StepError};
 
 use crate::args::{Format, StepCommand, StepRunArgs};
 use crate::commands::session_lookup::{session, store};
@@ -27,7 +29,11 @@ struct Attested<'a> {
 fn one(args: &StepRunArgs) -> Result<(), Failure> {
     let home = environment::home();
     let store = store(&home)?;
-    let id = session(&store, args.session.as_deref())?;
+    let id = match args.session.as_deref() {
+        // Another user's notary has its record.
+        Some(named) if attest::is_another_users(&home) => SessionId::new(named),
+        named => session(&store, named)?,
+    };
     let step = Step {
         name: args.name.clone(),
         command: args.command.clone(),
@@ -35,13 +41,14 @@ fn one(args: &StepRunArgs) -> Result<(), Failure> {
         products: args.products.clone(),
         cwd: environment::cwd()?,
     };
-    let Ran { code, attested } = steps::run(&store, &id, &home, &step).map_err(|error| match error {
+    let Ran { code, attested } = attest::run(&store, &id, &home, &step).map_err(|error| match error {
         StepError::Name { .. } => Failure::Usage(error.to_string()),
         StepError::Io { .. }
         | StepError::TooMany { .. }
         | StepError::Link { .. }
         | StepError::Run { .. }
-        | StepError::Notary
+        | StepError::Notary(_)
+        | StepError::Refused(_)
         | StepError::Session(_) => Failure::could_not(error),
     })?;
     if args.format.format == Format::Json {

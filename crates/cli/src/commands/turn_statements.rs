@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use writ_engine::notary::attest;
 use writ_engine::session::statements::Attested;
-use writ_engine::steps::imported::{self, ImportError};
+use writ_engine::steps::imported::ImportError;
 use writ_engine::turns::shown::{self, Shown};
 use writ_evidence::dsse::Envelope;
 use writ_store::Store;
@@ -51,7 +52,7 @@ pub fn import(file: &Path, keys: &[PathBuf], name: Option<&str>, session: Option
     let id = session_lookup::session(&store, session)?;
     let keys = keys.iter().map(|key| public_key(key)).collect::<Result<Vec<_>, _>>()?;
     let bytes = input::bytes(file)?;
-    let taken = imported::import(&store, &id, &home, &bytes, &keys, name);
+    let taken = attest::import(&store, &id, &home, &bytes, &keys, name);
     let (attested, imported) = taken.map_err(|error| {
         let why = format!("{}: {error}", file.display());
         match error {

@@ -164,6 +164,7 @@ pub fn model(path: &Path, call: Option<&str>) -> Option<String> {
 struct Meta {
     agent_type: Loose<String>,
     tool_use_id: Loose<String>,
+    spawn_depth: Loose<u64>,
 }
 
 /// Where the client's note of a subagent lies.
@@ -175,7 +176,7 @@ pub fn note_file(path: &Path) -> PathBuf {
 pub fn note(path: &Path) -> AgentNote {
     let bytes = regular_file::read(&note_file(path), NOTE_LIMIT).unwrap_or_default();
     let meta: Meta = json::from_slice_with(&bytes, Limits::FOREIGN).unwrap_or_default();
-    AgentNote { kind: meta.agent_type.0, call: meta.tool_use_id.0 }
+    AgentNote { kind: meta.agent_type.0, call: meta.tool_use_id.0, depth: meta.spawn_depth.0 }
 }
 
 #[cfg(test)]

@@ -85,6 +85,7 @@ async fn ready(connection: &Connection, request: Request, door: &Door) -> Result
         return Err(Refusal::Method(request.method));
     }
     let allowed = destination(connection, &request, door).await?;
+    context.rules.request(door.secure, &allowed.host, allowed.port, request.path())?;
     allowed.meter.ask()?;
     let entry = connection.entry();
     entry.note(|record| record.requests += 1);

@@ -1,7 +1,8 @@
 //! Policies into what the egress proxy lets through.
 //!
 //! Owns how layers join: a port, a range and a port of the loopback are granted where every layer that closes the network grants
-//! them, and every layer's ceilings hold. Which hosts may be reached the proxy asks each layer's `domains` itself.
+//! them, and every layer's ceilings hold. Which hosts may be reached, and what be asked of them, the proxy asks each layer's `domains`
+//! and `grants` itself.
 
 use writ_egress::{Limit, LoopbackPort, Network, PortRule, PrivateRange, Protocol, Rules};
 use writ_policy::sandbox::{self, both};
@@ -18,7 +19,8 @@ pub fn rules(layers: &[&Policy]) -> Result<Rules, String> {
     for other in networks {
         rules = narrowed(rules, granted(other)?);
     }
-    Ok(Rules { domains, ..rules })
+    let grants = layers.iter().map(|policy| policy.web_grants()).filter(|grants| !grants.is_empty()).collect();
+    Ok(Rules { domains, grants, ..rules })
 }
 
 /// What one layer grants and limits.

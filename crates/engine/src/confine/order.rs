@@ -12,7 +12,7 @@ use writ_core::json::{self, Value};
 use writ_core::{Answer, Custody, Decision, Digest, SessionId, ToolCall, ToolKind};
 use writ_egress::{Places, Rules, variables};
 use writ_policy::sandbox::Secret;
-use writ_policy::{Confine, Grant, Held, Policy};
+use writ_policy::{Confine, Grant, GrantRule, Held, Policy};
 use writ_sandbox::{Confinement, Features, HostPath, Level, Network, Reading, Survivors};
 use writ_store::{Store, regular_file};
 
@@ -42,6 +42,9 @@ pub struct Order {
     /// Where the values of its secrets come from, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, Source>,
+    /// Which of the caller's variables are not passed on, beside those that the confinement names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_variables: Vec<GrantRule>,
     /// Where the run's authority is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<TrustPlace>,
@@ -327,8 +330,10 @@ pub fn compose(
         }
     }
     let mut sources = BTreeMap::new();
+    let refused_variables = ground.layers.iter().flat_map(|policy| policy.refused_variables()).collect();
     let Network::Proxied(ports) = &mut confinement.network else {
-        return Ok((Order { confinement, egress, sources, trust: Vec::new(), shared: None }, said));
+        let trust = Vec::new();
+        return Ok((Order { confinement, egress, sources, refused_variables, trust, shared: None }, said));
     };
     for secret in bound {
         let placeholder = placeholders.get(&secret.name).ok_or("a secret has no placeholder")?;
@@ -345,7 +350,7 @@ pub fn compose(
     let shown = (!trust.is_empty()).then(|| (Path::new(trust::AUTHORITY), Path::new(trust::BUNDLE)));
     let set = variables(&Places { proxy: ports.http, trust: shown });
     confinement.environment.set.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
-    Ok((Order { confinement, egress, sources, trust, shared: None }, said))
+    Ok((Order { confinement, egress, sources, refused_variables, trust, shared: None }, said))
 }
 
 impl Prepared {

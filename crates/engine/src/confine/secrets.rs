@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use writ_core::json;
 use writ_egress::{Inject, SecretError, SecretRule, SecretValue, is_placeholder, placeholder};
-use writ_policy::Policy;
 use writ_policy::sandbox::{self, Secret, both};
+use writ_policy::{GrantRule, Policy};
 use writ_store::regular_file;
 
 use crate::Home;
@@ -171,4 +171,13 @@ pub fn carriers(values: &[SecretValue], home: &Home) -> Vec<String> {
     let carries = |text: &OsString| values.iter().any(|value| value.stands_in(text.as_bytes()));
     let variables = home.variables().into_iter().filter(|(_, text)| carries(text));
     variables.filter_map(|(name, _)| name.into_string().ok()).collect()
+}
+
+/// Names of the caller's variables that one of the rules is about.
+pub fn refused(rules: &[GrantRule], home: &Home) -> Vec<String> {
+    if rules.is_empty() {
+        return Vec::new();
+    }
+    let names = home.variables().into_iter().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| rules.iter().any(|rule| rule.names_variable(name))).collect()
 }

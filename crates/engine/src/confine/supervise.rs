@@ -111,7 +111,7 @@ pub fn supervise<T>(
     let features = strength::features(&recorder.store)?;
     let level = features.level().ok_or(StrengthError::Nothing)?;
     let host = Host { features: &features, state: recorder.store.root() };
-    let confinement = without_carriers(order, &recorder.home)?;
+    let confinement = without_secrets(order, &recorder.home)?;
     command.watched = true;
     let seen_to_change = Arc::new(Left::default());
     command.observer = Some(seen_to_change.observer());
@@ -245,13 +245,17 @@ impl Around<'_> {
     }
 }
 
-/// The confinement, without what else of the caller's variables holds a secret's value.
-fn without_carriers<'a>(order: &'a Order, home: &Home) -> Result<Cow<'a, Confinement>, SecretsError> {
-    if order.sources.is_empty() {
+/// The confinement, without those of the caller's variables that a policy refuses, and what else of them holds a secret's value.
+fn without_secrets<'a>(order: &'a Order, home: &Home) -> Result<Cow<'a, Confinement>, SecretsError> {
+    let mut names = secrets::refused(&order.refused_variables, home);
+    if !order.sources.is_empty() {
+        names.extend(secrets::carriers(&secrets::values(&order.sources, home)?, home));
+    }
+    if names.is_empty() {
         return Ok(Cow::Borrowed(&order.confinement));
     }
     let mut confinement = order.confinement.clone();
-    confinement.environment.drop.extend(secrets::carriers(&secrets::values(&order.sources, home)?, home));
+    confinement.environment.drop.extend(names);
     Ok(Cow::Owned(confinement))
 }
 

@@ -16,11 +16,12 @@ use writ_evidence::row::RowDecision;
 use writ_policy::{Enforce, Enforced, Facts, Flow, Grant, Held, Policy, enforce};
 
 use super::outcome::{
-    POLICY_UNUSABLE, and_custody, and_pending, answered, is_limited, row_decision, rules, wanted_custody,
+    POLICY_UNUSABLE, and_custody, and_lost, and_pending, and_turns, answered, is_limited, row_decision, rules,
+    wanted_custody,
 };
 use super::reply::{denial, explain, reply};
 use super::surveyed::{JudgedLayer, Surveyed};
-use super::{approvals, authored};
+use super::{approvals, authored, starts};
 use crate::attest::proofs::Proof;
 use crate::claims::tests_run;
 use crate::confine::order::{self, Prepared, Whole};
@@ -94,7 +95,7 @@ fn record(
     if let Some(test) = test_due(session, call, caller, whole) {
         tested::record(session, test)?;
     }
-    let DecidedCall { mut decision, judged, proofs, policy, mode, sandbox, agents } =
+    let DecidedCall { mut decision, judged, proofs, policy, mode, sandbox, agents, starts } =
         decide(session, call, caller, Some(id), whole);
     let layers: Vec<Digest> = judged.layers.iter().map(|layer| layer.file).collect();
     let action = Action {
@@ -129,6 +130,7 @@ fn record(
     session.state.observed += u64::from(observed.is_some());
     if whole.is_none() {
         count(session, &decision, &agents);
+        agents::start(&mut session.state.agents, starts.iter().map(String::as_str), decision.verdict);
     }
     if decision.verdict != Verdict::Deny {
         taint::take(session, &judged.flow())?;
@@ -328,6 +330,8 @@ struct DecidedCall {
     sandbox: Option<Prepared>,
     /// Layers that count it for agents of one type.
     agents: BTreeSet<String>,
+    /// Layers that count it as a turn of the agents that it gives a task to.
+    starts: BTreeSet<String>,
 }
 
 fn rules_of(policy: Option<&Governing>) -> Option<&dyn Rules> {
@@ -349,12 +353,12 @@ fn decide(
         Err(blocked) => {
             let decision = Decision::from_reasons(vec![blocked_reason(session, blocked)]);
             let (policy, mode) = (None, Enforce::Decide);
-            let agents = BTreeSet::new();
-            return DecidedCall { decision, judged, proofs: Vec::new(), policy, mode, sandbox: None, agents };
+            let (agents, starts) = (BTreeSet::new(), BTreeSet::new());
+            return DecidedCall { decision, judged, proofs: Vec::new(), policy, mode, sandbox: None, agents, starts };
         }
     };
     let speaking = in_force.speaking(caller);
-    let mut surveyed = Surveyed::of(session, call, &speaking);
+    let mut surveyed = Surveyed::of(session, call, &speaking, &in_force.labelling(caller));
     if let Some(id) = id {
         judged.attestation = surveyed.attest(session, id, call);
     }
@@ -375,7 +379,12 @@ fn decide(
         Some(Err(why)) => surveyed.unconfined(why),
     }
     surveyed.settle(held, session, whole.is_some());
-    let decision = surveyed.judge(session);
+    let begun = starts::limited(&in_force.accepted, surveyed.starts().filter(|_| whole.is_none()));
+    let own = begun.iter().map(|(own, policy)| (own.layer, *policy, own.own(&session.state.agents, session.now)));
+    let decision = and_turns(surveyed.judge(session), own);
+    let lost = starts::lost(&in_force.accepted, caller, surveyed.starts().filter(|_| whole.is_none()));
+    let decision = and_lost(decision, lost, surveyed.starts());
+    let starts = begun.iter().map(|(own, _)| own.layer.to_owned()).collect();
     let decision = and_pending(decision, session.state.pending);
     let decision = and_custody(decision, wanted_custody(policies.iter().copied()), session.state.custody());
     let mode = in_force.enforce(caller);
@@ -383,7 +392,8 @@ fn decide(
     let (facts, layers, proofs) = surveyed.recorded();
     (judged.facts, judged.layers) = (facts, layers);
     judged.prefix = in_force.accepted.prefix(caller).map(str::to_owned);
-    DecidedCall { decision, judged, proofs, policy: Some(in_force.accepted.clone()), mode, sandbox, agents }
+    let policy = Some(in_force.accepted.clone());
+    DecidedCall { decision, judged, proofs, policy, mode, sandbox, agents, starts }
 }
 
 /// What an allowed call runs in. Where a human says yes, it may use what the policies leave to them.

@@ -11,6 +11,7 @@ mod own_server;
 pub mod passphrase;
 mod probe;
 mod reply;
+mod starts;
 pub mod surveyed;
 
 use writ_clients::Client;

@@ -4,14 +4,17 @@
 
 use writ_core::{Custody, Decision, Matched, Reason, Subject, Verdict};
 use writ_evidence::row::RowDecision;
-use writ_policy::Policy;
+use writ_policy::{Action, Own, Policy, Tally, judge_limits};
 
+use crate::governing::layers::LayerRef;
 use crate::session::state::Uses;
 
 /// Rule names that are Writ's own: no human has accepted the policy as it is now.
 pub const POLICY_CHANGED: &str = "writ:policy-changed";
 /// The policy cannot be read or verified any more.
 pub const POLICY_UNUSABLE: &str = "writ:policy-unusable";
+/// A sub-agent would be held by less than the one that gives it a task.
+const HELD_LESS: &str = "writ:sub-agent";
 /// What keeps the key is less than a policy wants.
 const CUSTODY: &str = "/custody";
 /// A human said yes to exactly this call.
@@ -55,6 +58,30 @@ pub fn and_custody(decision: Decision, wanted: Custody, kept: Custody) -> Decisi
                 format!("a human runs `writ notary run --custody {wanted}` (spec/notary.md)")
             }
         },
+    });
+    Decision::from_reasons(reasons)
+}
+
+/// What the turns that sub-agents may have make of a decision about a call that gives them a task.
+pub fn and_turns<'a>(decision: Decision, agents: impl IntoIterator<Item = (&'a str, &'a Policy, Own<'a>)>) -> Decision {
+    let refused = judge_limits([], agents, Tally::default(), Action::Start);
+    if refused.reasons.is_empty() {
+        return decision;
+    }
+    Decision::from_reasons(decision.reasons.into_iter().chain(refused.reasons).collect())
+}
+
+/// What the layers that would speak no more make of a decision about a call by which a sub-agent gives another a task: `lost` is one of them.
+pub fn and_lost(decision: Decision, lost: Option<&LayerRef>, kind: Option<&str>) -> Decision {
+    let Some(lost) = lost else { return decision };
+    let (held, kind) = (lost.agent.as_deref().unwrap_or_default(), kind.unwrap_or_default());
+    let mut reasons = decision.reasons;
+    reasons.push(Reason {
+        verdict: Verdict::Deny,
+        rule: HELD_LESS.to_owned(),
+        matched: Matched { subject: Subject::Tool, text: kind.to_owned(), span: None },
+        message: format!("the policy `{}`, which holds this sub-agent, would not hold one of type `{kind}`", lost.name),
+        instead: format!("have the main agent give the task, or make `{kind}` a sublayout of the policy of `{held}`"),
     });
     Decision::from_reasons(reasons)
 }

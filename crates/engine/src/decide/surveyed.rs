@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use writ_consequence::Report;
 use writ_core::{Decision, Digest, ToolCall};
-use writ_policy::{Facts, Held, Layer, Policy, Tally, judge};
+use writ_policy::{Facts, Flow, Held, Layer, Policy, Tally, judge};
 
 use super::look::{CallContext, Looked, look};
 use crate::attest::proofs::Proof;
@@ -35,8 +35,8 @@ pub struct Surveyed<'a> {
 }
 
 impl<'a> Surveyed<'a> {
-    /// Looks at a call with the eyes of each policy.
-    pub fn of(session: &Session<'_>, call: &ToolCall, speaking: &'a [Speaks<'a>]) -> Self {
+    /// Looks at a call with the eyes of each policy; `labelling` are those that have no say in it and label what it takes in and lets go.
+    pub fn of(session: &Session<'_>, call: &ToolCall, speaking: &'a [Speaks<'a>], labelling: &[&Policy]) -> Self {
         let folder = session.store.folder(&session.id);
         // What a confined call writes may be the settings of a repository that it made.
         let confines = speaking.iter().any(|speaks| speaks.policy.confine().is_some());
@@ -60,7 +60,15 @@ impl<'a> Surveyed<'a> {
             out.proofs.extend(proofs);
             out.found.push((speaks, facts));
         }
+        let labels: Vec<Flow> =
+            labelling.iter().map(|policy| look(policy, call, &surroundings).facts.flow().clone()).collect();
+        out.root(|facts| facts.labelled(&Flow::all(&labels)));
         out
+    }
+
+    /// The type of the sub-agent that the call gives a task.
+    pub fn starts(&self) -> Option<&str> {
+        self.found.first().and_then(|(_, facts)| facts.starts())
     }
 
     /// Attests what would be lost, where a policy wants that.

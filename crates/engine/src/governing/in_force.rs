@@ -56,6 +56,8 @@ pub struct Speaks<'a> {
     pub file: Digest,
     /// Of a policy that is about one type of sub-agent alone.
     pub of_agent: Option<OfAgent<'a>>,
+    /// Whether it labels data in another way than the policy did that was accepted.
+    pub relabels: bool,
 }
 
 impl<'a> Speaks<'a> {
@@ -69,7 +71,8 @@ impl<'a> Speaks<'a> {
     where
         'a: 'b,
     {
-        layer(self.name.as_deref(), self.policy, facts, self.of_agent.as_ref().map(|agent| agent.own(agents, now)))
+        let own = self.of_agent.as_ref().map(|agent| agent.own(agents, now));
+        layer(self.name.as_deref(), self.policy, facts, own).unseen(self.relabels)
     }
 }
 
@@ -108,7 +111,13 @@ pub struct Told {
 impl InForce {
     /// The policies that all have to permit somebody's calls: the root, its layers, then what their files were changed to.
     pub fn speaking(&self, caller: Caller<'_>) -> Vec<Speaks<'_>> {
-        let root = Speaks { name: None, policy: &self.accepted.policy, file: self.accepted.file, of_agent: None };
+        let root = Speaks {
+            name: None,
+            policy: &self.accepted.policy,
+            file: self.accepted.file,
+            of_agent: None,
+            relabels: false,
+        };
         let mut out = vec![root];
         let list: Vec<&LayerRef> = self.accepted.layers.iter().map(|layer| &layer.at).collect();
         let applying = layers::applying(&list, caller);
@@ -117,6 +126,7 @@ impl InForce {
             policy: &layer.policy,
             file: layer.at.file,
             of_agent: self.accepted.of_agent(layer, &layer.policy),
+            relabels: false,
         }));
         for changed in self.changes.iter().filter(|changed| changed.layer.is_none_or(|at| applying.contains(&at))) {
             let Some(governing) = changed.change.layer() else { continue };
@@ -126,12 +136,24 @@ impl InForce {
                 policy: &governing.policy,
                 file: governing.file,
                 of_agent: layer.and_then(|layer| self.accepted.of_agent(layer, &governing.policy)),
+                relabels: relabels(layer.map_or(&self.accepted.policy, |layer| &layer.policy), &governing.policy),
             });
         }
         out
     }
 
-    /// The same, the policies alone.
+    /// The policies that have no say in somebody's calls and label data: what a session took in before, their rules have to know later.
+    pub fn labelling(&self, caller: Caller<'_>) -> Vec<&Policy> {
+        let list: Vec<&LayerRef> = self.accepted.layers.iter().map(|layer| &layer.at).collect();
+        let applying = layers::applying(&list, caller);
+        let silent = |at: &usize| !applying.contains(at);
+        let layers = self.accepted.layers.iter().enumerate().filter(|(at, _)| silent(at)).map(|(_, own)| &own.policy);
+        let changed = self.changes.iter().filter(|changed| changed.layer.as_ref().is_some_and(silent));
+        let changed = changed.filter_map(|changed| Some(&changed.change.layer()?.policy));
+        layers.chain(changed).filter(|policy| policy.labels_data()).collect()
+    }
+
+    /// Those that have a say, the policies alone.
     pub fn policies(&self, caller: Caller<'_>) -> Vec<&Policy> {
         self.speaking(caller).into_iter().map(|speaks| speaks.policy).collect()
     }
@@ -165,6 +187,11 @@ impl InForce {
 /// What rules of a changed file are named with.
 fn changed_name(layer: Option<&str>) -> String {
     layer.map_or_else(|| CHANGED.to_owned(), |layer| format!("{CHANGED}:{layer}"))
+}
+
+/// Whether a file that changed labels data in another way than it did: what was taken in before got none of its labels.
+pub fn relabels(accepted: &Policy, changed: &Policy) -> bool {
+    accepted.document().get("dataFlow") != changed.document().get("dataFlow")
 }
 
 /// What a state says was told: another digest for other changes, nothing where there are none.

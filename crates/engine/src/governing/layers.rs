@@ -142,14 +142,27 @@ pub fn applying(list: &[&LayerRef], caller: Caller<'_>) -> Vec<usize> {
     speaks.iter().enumerate().filter_map(|(at, speaks)| speaks.then_some(at)).collect()
 }
 
+/// A layer that speaks on a sub-agent's calls and would not on those of the type that it gives a task to.
+pub fn lost<'a>(list: &[&'a LayerRef], caller: Caller<'_>, kind: &str) -> Option<&'a LayerRef> {
+    if caller == Caller::Main {
+        return None;
+    }
+    let below = applying(list, Caller::SubAgent(kind));
+    let lost = applying(list, caller).into_iter().find(|at| !below.contains(at))?;
+    list.get(lost).copied()
+}
+
 /// The limits of a layer that is about one type of sub-agent, which are held against what those use: its policy's, and those beside where
 /// `above` names it.
 pub fn own_limits(layer: &LayerRef, policy: &Policy, above: Option<&Policy>) -> Vec<Limit> {
     let beside = above.into_iter().flat_map(Policy::references).filter(|named| named.pointer == layer.pointer);
     let beside: Vec<Limit> = beside.filter_map(|named| named.child).flat_map(|child| child.held).collect();
-    let mut limits = strictest(policy.limits().iter().chain(&beside));
-    limits.retain(|limit| layer.agent.is_some() && limit.measure != Measure::Turns);
-    limits
+    if layer.agent.is_some() { strictest(policy.limits().iter().chain(&beside)) } else { Vec::new() }
+}
+
+/// Whether limits count the tasks that agents are given.
+pub fn limits_turns(limits: &[Limit]) -> bool {
+    limits.iter().any(|limit| limit.measure == Measure::Turns)
 }
 
 /// The layers of a list whose limits are counted for the session as a whole: those that speak on every call.

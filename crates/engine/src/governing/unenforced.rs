@@ -5,7 +5,7 @@
 //! where something acts on it. Page: `spec/verify.md`.
 
 use writ_clients::Client;
-use writ_policy::{Measure, Policy};
+use writ_policy::Policy;
 
 use super::layers::LayerRef;
 use super::open::Governing;
@@ -27,9 +27,6 @@ pub fn fields(
     for (at, (layer, policy)) in layers.iter().enumerate() {
         let mut own = idle(policy, Some(at), layer.signed == TRUSTED, &list);
         own.extend(untold(policy, client));
-        // A sub-agent has no prompts of its own to count.
-        let turns = policy.limits().iter().filter(|limit| limit.measure == Measure::Turns);
-        own.extend(turns.filter(|_| layer.agent.is_some()).map(|limit| limit.measure.pointer()));
         own.sort_unstable();
         own.dedup();
         out.extend(own.into_iter().map(|pointer| format!("{}:{pointer}", layer.name)));

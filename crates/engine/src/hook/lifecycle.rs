@@ -18,6 +18,7 @@ use crate::decide::approvals::text;
 use crate::governing::layers::{Caller, LayerRef};
 use crate::governing::{Governing, unenforced};
 use crate::identity;
+use crate::identity::image::{self, Image};
 use crate::identity::workload::Told;
 use crate::limits::meter::{self, Used};
 use crate::session::observed::Observed;
@@ -49,7 +50,12 @@ pub fn record(
     }
     let who = Who::of(input);
     let (name, about) = match event {
-        EventKind::SessionStart { source } => start(session, input, source.as_deref(), prepared.workload),
+        EventKind::SessionStart { source } => {
+            if let Some(image) = &prepared.image {
+                session.keep(image::file_name(), &image::to_bytes(image))?;
+            }
+            start(session, input, source.as_deref(), (prepared.workload, prepared.image))
+        }
         EventKind::UserPromptSubmit { prompt } => {
             let observed = match stops::check(session, input, Action::Prompt)? {
                 Checked::Refuses(answer) => return Ok(answer),
@@ -120,14 +126,14 @@ fn start<'a>(
     session: &mut Session<'_>,
     input: &'a Event,
     source: Option<&'a str>,
-    workload: Option<Told>,
+    (workload, image): (Option<Told>, Option<Image>),
 ) -> (&'static str, About<'a>) {
     let began = session.fresh || session.within.is_some() && starts(source);
     let transcript = session.within.as_ref().and(input.transcript.as_deref());
     // A client in a run is held by its sandbox; what is above this process then is a human's.
     let process = if session.within.is_none() { process::client(session.home.asker) } else { None };
     process.iter().for_each(|process| session.state.see_client(process.clone()));
-    (if began { STARTED } else { RESUMED }, About::Start { source, transcript, process, workload })
+    (if began { STARTED } else { RESUMED }, About::Start { source, transcript, process, workload, image })
 }
 
 #[derive(Serialize)]
@@ -207,6 +213,9 @@ enum About<'a> {
         /// What the Workload API says that its processes are.
         #[serde(skip_serializing_if = "Option::is_none")]
         workload: Option<Told>,
+        /// What an engine tells of its container.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        image: Option<Image>,
     },
     Prompt {
         prompt: Digest,

@@ -21,6 +21,7 @@ use writ_store::{Store, StoreError};
 use crate::confine::{keeper, left};
 use crate::decide::call;
 use crate::governing::in_force;
+use crate::identity::image::{self, Image};
 use crate::identity::workload::{self, Told};
 use crate::session::rows::UNREADABLE;
 use crate::session::{self, Session, SessionError, Within, unhooked};
@@ -216,6 +217,7 @@ struct Prepared {
     news: Option<unhooked::Prepared>,
     tree: Option<Result<WorkTree, String>>,
     workload: Option<Told>,
+    image: Option<Image>,
 }
 
 impl Prepared {
@@ -247,7 +249,8 @@ impl Prepared {
         let tree = turns::prepare(input, store, id, home.user.as_deref());
         let starts = matches!(input.kind, EventKind::SessionStart { .. });
         let workload = home.workload.as_ref().filter(|_| starts).map(|workload| workload::ask(workload, home.asker));
-        Self { claims, news: unhooked::prepare(input, store, id), tree, workload }
+        let image = if starts { image::ask(home) } else { None };
+        Self { claims, news: unhooked::prepare(input, store, id), tree, workload, image }
     }
 }
 

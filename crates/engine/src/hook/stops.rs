@@ -4,12 +4,15 @@
 //! prompts and the next request together stop a session for good. Decides with the policy's own word alone. Invariant: each refusal
 //! has its row before it is answered.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use writ_core::{Answer, Event, Reply, Verdict, visible};
 use writ_evidence::row::RowDecision;
-use writ_policy::{Action, Enforce, Enforced, Measure, Policy, Refused, enforce, judge_limits, near};
+use writ_policy::{Action, Enforce, Enforced, Measure, Policy, Refused, enforce, judge_limits, near, near_of_type};
 
 use crate::decide::outcome::rules;
+use crate::governing::in_force::InForce;
 use crate::governing::layers::Caller;
 use crate::limits::meter;
 use crate::session::rows::{NEAR, PROMPT_REFUSED, TURN_ENDED, Who};
@@ -29,6 +32,9 @@ struct Near<'a> {
     #[serde(flatten)]
     who: Who<'a>,
     limits: &'a [Measure],
+    /// Of sub-agents of one type, by the layers that limit them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    agents: BTreeMap<String, Vec<Measure>>,
 }
 
 /// What is said of something between calls.
@@ -100,6 +106,34 @@ pub fn request(session: &mut Session<'_>, input: &Event) -> Result<Answer, Sessi
     }
 }
 
+/// The limits of sub-agents' own that are near and were not told of, by their layers, with a sentence each. Of its type's calls and use a sub-agent is
+/// told; of its tasks whoever may give it one.
+fn near_of_agents(
+    session: &Session<'_>,
+    in_force: &InForce,
+    caller: Caller<'_>,
+) -> (BTreeMap<String, Vec<Measure>>, Vec<String>) {
+    let known = &session.state.agents;
+    let speaking = in_force.accepted.applying(caller);
+    let (mut found, mut said) = (BTreeMap::new(), Vec::new());
+    for (layer, own) in in_force.accepted.of_agents() {
+        let told = known.get(own.layer).map(|count| count.warned.as_slice()).unwrap_or_default();
+        let speaks = caller != Caller::Main && speaking.iter().any(|speaks| speaks.at.name == layer.at.name);
+        let about = |measure: Measure| match caller {
+            Caller::Main => measure == Measure::Turns,
+            Caller::SubAgent(_) | Caller::Untold => speaks && measure != Measure::Turns,
+        };
+        let near = near_of_type(&own.limits, own.own(known, session.now).tally);
+        let near: Vec<_> = near.into_iter().filter(|(measure, _)| about(*measure) && !told.contains(measure)).collect();
+        if !near.is_empty() {
+            let (limits, texts): (Vec<Measure>, Vec<String>) = near.into_iter().unzip();
+            said.extend(texts.into_iter().map(|text| format!("sub-agents of type `{}`: {text}", own.agent)));
+            found.insert(own.layer.to_owned(), limits);
+        }
+    }
+    (found, said)
+}
+
 /// Tells the agent once of each limit of which four fifths are used.
 pub fn warn(session: &mut Session<'_>, input: &Event, event: &'static str) -> Result<Answer, SessionError> {
     let silent = Answer::from(Reply::Silent);
@@ -109,12 +143,17 @@ pub fn warn(session: &mut Session<'_>, input: &Event, event: &'static str) -> Re
     let Ok(in_force) = session.policy() else { return Ok(silent) };
     let mut found = near(&in_force.accepted.limits(), session.tally());
     found.retain(|(measure, _)| !session.state.warned.contains(measure));
-    if found.is_empty() {
+    let (agents, of_agents) = near_of_agents(session, in_force, Caller::of(input.agent.as_ref()));
+    if found.is_empty() && agents.is_empty() {
         return Ok(silent);
     }
-    let (limits, said): (Vec<Measure>, Vec<String>) = found.into_iter().unzip();
+    let (limits, mut said): (Vec<Measure>, Vec<String>) = found.into_iter().unzip();
+    said.extend(of_agents);
     session.state.warned.extend(&limits);
-    let draft = session.event(NEAR, Near { who: Who::of(input), limits: &limits });
+    for (layer, limits) in &agents {
+        agents::warned(&mut session.state.agents, layer, limits);
+    }
+    let draft = session.event(NEAR, Near { who: Who::of(input), limits: &limits, agents });
     session.append(draft)?;
     let text = format!("writ: {}. Finish what matters most, and say what is left undone.", said.join(". "));
     Ok(Answer::from(Reply::Context { event: event.to_owned(), text: text.clone() }).with_message(text))

@@ -100,6 +100,22 @@ impl Seen {
         self.known("uid") == Standing::Observed
     }
 
+    /// Whether a member is known from the kernel.
+    pub fn is_observed(&self, member: &str) -> bool {
+        self.known(member) == Standing::Observed
+    }
+
+    /// The same with what an engine told of the container.
+    #[must_use]
+    pub fn made_from(mut self, image: Option<String>, digest: Option<String>, standing: Standing) -> Self {
+        let told = [("image", image.is_some()), ("imageDigest", digest.is_some())];
+        let told = told.into_iter().filter(|(_, is_told)| *is_told);
+        self.standing.extend(told.map(|(member, _)| (member.to_owned(), standing)));
+        self.environment.image = image.or(self.environment.image);
+        self.environment.image_digest = digest.or(self.environment.image_digest);
+        self
+    }
+
     fn known(&self, member: &str) -> Standing {
         self.standing.get(member).copied().unwrap_or(Standing::Reported)
     }

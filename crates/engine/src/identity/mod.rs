@@ -4,8 +4,11 @@
 //! Refuses to fill in what nothing tells: an unknown model is `null`. Invariant: the hash is that of the canonical JSON of the
 //! parts, and of nothing else. Page: `spec/identity.md`.
 
+mod answer;
 pub mod environment;
+pub mod image;
 mod model;
+mod parents;
 pub mod shown;
 pub mod workload;
 
@@ -21,6 +24,7 @@ use crate::governing::layers::Caller;
 use crate::session::rows::IdentityRef;
 use crate::session::{Session, SessionError};
 use environment::{Environment, MEMBER, Seen, Standing};
+use image::Image;
 
 /// The tools that clients have, by their canonical names.
 const TOOLS: [&str; 8] = ["Bash", "Edit", "Read", "Search", "Task", "WebFetch", "WebSearch", "Write"];
@@ -106,7 +110,7 @@ pub fn of_call(session: &mut Session<'_>, input: &Event) -> Result<(), SessionEr
     if !asks {
         return Ok(());
     }
-    let seen = environment::see(session.home.asker);
+    let seen = seen(session);
     session.named = identify(session, input, &seen)?;
     let named = session.named.and_then(|named| read(session, named.document));
     let of = |wanted| {
@@ -120,7 +124,18 @@ pub fn of_call(session: &mut Session<'_>, input: &Event) -> Result<(), SessionEr
 
 /// Who the agent of an event is, kept, as the event's row is to name it; `None` where no policy is in force.
 pub fn of_event(session: &Session<'_>, input: &Event) -> Result<Option<IdentityRef>, SessionError> {
-    identify(session, input, &environment::see(session.home.asker))
+    identify(session, input, &seen(session))
+}
+
+/// Where the agent runs, with what an engine told of its container when its client started.
+fn seen(session: &Session<'_>) -> Seen {
+    let seen = environment::see(session.home.asker);
+    match image::kept(&session.store.folder(&session.id), seen.environment.container.as_deref()) {
+        Some(Image { image, image_digest, standing, .. }) => {
+            seen.made_from(image, image_digest.map(|digest| digest.to_string()), standing)
+        }
+        None => seen,
+    }
 }
 
 fn read(session: &Session<'_>, document: Digest) -> Option<Document> {
@@ -130,12 +145,13 @@ fn read(session: &Session<'_>, document: Digest) -> Option<Document> {
 
 fn identify(session: &Session<'_>, input: &Event, seen: &Seen) -> Result<Option<IdentityRef>, SessionError> {
     let Ok(in_force) = session.policy() else { return Ok(None) };
-    let mut named = None;
-    // A sub-agent's parent is the main agent: no client tells which agent started it.
-    for agent in std::iter::once(None).chain(input.agent.as_ref().map(Some)) {
-        let parent = named.map(|named: IdentityRef| named.hash);
+    let (above, standing) = parents::of(session, input);
+    let (mut named, mut parent): (_, Option<Parts>) = (None, None);
+    for agent in std::iter::once(None).chain(above.iter().map(Some)).chain(input.agent.as_ref().map(Some)) {
         let model = model::of_agent(session, input, agent);
-        named = Some(keep(session, &document(in_force, agent, parent, model, seen))?);
+        let document = document(in_force, agent, (parent.as_ref(), standing), model, seen);
+        named = Some(keep(session, &document)?);
+        parent = Some(document.parts);
     }
     Ok(named)
 }
@@ -144,7 +160,7 @@ fn identify(session: &Session<'_>, input: &Event, seen: &Seen) -> Result<Option<
 fn document(
     in_force: &InForce,
     agent: Option<&Agent>,
-    parent: Option<Digest>,
+    (parent, parent_standing): (Option<&Parts>, Standing),
     model: Option<String>,
     seen: &Seen,
 ) -> Document {
@@ -152,12 +168,14 @@ fn document(
     let files: Vec<Digest> = speaking.iter().skip(1).map(|speaks| speaks.file).collect();
     let root = &in_force.accepted;
     let policies: Vec<&Policy> = speaking.iter().map(|speaks| speaks.policy).collect();
+    let mut tools = tools(&in_force.policies(Caller::Main), &policies);
+    tools.retain(|tool| parent.is_none_or(|parent| parent.tools.contains(tool)));
     let parts = Parts {
         model,
         environment: seen.environment.clone(),
-        tools: tools(&in_force.policies(Caller::Main), &policies),
+        tools,
         policy_digest: policy_digest(root.file, &files),
-        parent_identity: parent,
+        parent_identity: parent.map(Parts::hash),
     };
     let mut standing: BTreeMap<String, Standing> = BTreeMap::new();
     if parts.model.is_some() {
@@ -166,8 +184,10 @@ fn document(
     for (name, known) in seen.members() {
         standing.insert(format!("{MEMBER}{name}"), known);
     }
-    for name in ["tools", "policyDigest", "parentIdentity"] {
-        standing.insert(name.to_owned(), Standing::Observed);
+    for (name, known) in
+        [("tools", Standing::Observed), ("policyDigest", Standing::Observed), ("parentIdentity", parent_standing)]
+    {
+        standing.insert(name.to_owned(), known);
     }
     Document { parts, standing }
 }

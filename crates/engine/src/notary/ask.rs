@@ -27,6 +27,8 @@ pub const EVENT: u8 = b'e';
 pub const STATUS: u8 = b's';
 /// Asks about tokens.
 pub const TOKEN: u8 = b't';
+/// Asks for a statement: of a step, of what an agent says, of somebody else.
+pub const ATTEST: u8 = b'p';
 /// What the answer to a question begins with.
 pub const ANSWERED: u8 = b'a';
 /// What is said to whoever is not answered here; why comes after.
@@ -158,7 +160,7 @@ fn answer(stream: &mut UnixStream) -> io::Result<Answer> {
 }
 
 /// Reaches the notary of another user, where there is one for this user, else that of the state folder; and which it is.
-fn reach(home: &Home) -> io::Result<(UnixStream, UCred, bool)> {
+pub(super) fn reach(home: &Home) -> io::Result<(UnixStream, UCred, bool)> {
     if let Some((stream, peer)) = home.notary.as_deref().and_then(|path| door::connect_other(path).ok()) {
         return Ok((stream, peer, true));
     }
@@ -209,7 +211,7 @@ pub fn token(home: &Home, request: &Request) -> io::Result<tokens::Told> {
 }
 
 /// Puts a whole question and says whether it is answered.
-fn exchange(stream: &mut UnixStream, bytes: &[u8], patience: Duration) -> io::Result<bool> {
+pub(super) fn exchange(stream: &mut UnixStream, bytes: &[u8], patience: Duration) -> io::Result<bool> {
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
     // Whoever does not answer here may say so, and go, before it has read everything: what it said counts then.
@@ -224,7 +226,7 @@ fn exchange(stream: &mut UnixStream, bytes: &[u8], patience: Duration) -> io::Re
     }
 }
 
-fn reason(stream: &mut UnixStream) -> String {
+pub(super) fn reason(stream: &mut UnixStream) -> String {
     let text = field(stream, MAX_STATUS).unwrap_or_default();
     String::from_utf8(text).unwrap_or_default()
 }

@@ -5,6 +5,7 @@
 //! Page: `spec/notary.md`.
 
 pub mod ask;
+pub mod attest;
 mod confirm;
 pub mod door;
 pub mod peer;

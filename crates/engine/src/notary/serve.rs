@@ -24,7 +24,7 @@ use writ_store::{Store, StoreError};
 
 use super::ask::{self, ANSWERED, EVENT, HOOK, Happened, MARK, NOT_HERE, STATUS, Status};
 use super::tokens::Tokens;
-use super::{Surroundings, door};
+use super::{Surroundings, attest, door};
 use crate::hook::wire::{MAX_BYTES, field, put};
 use crate::keeper::{self, Keeper, KeeperError, TokenKey};
 use crate::procfs::Proc;
@@ -271,6 +271,10 @@ impl Notary {
             (true, HOOK | EVENT) => self.hook(&mut stream, *kind),
             (true, STATUS) => self.status(&mut stream.stream),
             (true, ask::TOKEN) => self.token_asked(&mut stream),
+            (true, ask::ATTEST) => {
+                let request = field(&mut stream, attest::MAX_REQUEST)?;
+                attest::serve(&request, &mut stream.stream, &self.home, self.of.is_none())
+            }
             (true | false, _) => not_here(&mut stream.stream, "the notary is of another version"),
         }
     }

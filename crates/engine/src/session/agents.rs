@@ -17,6 +17,9 @@ pub type Agents = BTreeMap<String, AgentCount>;
 pub struct AgentCount {
     /// Calls that were allowed or left to a human's word.
     pub calls: u64,
+    /// Tasks that they were given, where that is limited.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub turns: u64,
     /// When the first of their calls was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Timestamp>,
@@ -29,6 +32,14 @@ pub struct AgentCount {
     /// Whether one of their calls was refused because a limit was reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
+    /// Limits of which they were told that four fifths are used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warned: Vec<Measure>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like that")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What they used, at a moment.
@@ -36,6 +47,7 @@ pub fn tally<'a>(agents: &'a Agents, layer: &str, now: Timestamp) -> Tally<'a> {
     let Some(count) = agents.get(layer) else { return Tally::default() };
     Tally {
         calls: count.calls,
+        turns: count.turns,
         millis: count.began.map_or(0, |began| u64::try_from(now.millis().saturating_sub(began.millis())).unwrap_or(0)),
         refused: count.refused.then_some(Refused::Call),
         usage: count.usage.as_ref(),
@@ -60,6 +72,18 @@ pub fn count<'a>(
     }
 }
 
+/// Counts a task that they are given, where the call that gives it may run.
+pub fn start<'a>(agents: &mut Agents, layers: impl IntoIterator<Item = &'a str>, verdict: Verdict) {
+    if verdict != Verdict::Deny {
+        layers.into_iter().for_each(|layer| agents.entry(layer.to_owned()).or_default().turns += 1);
+    }
+}
+
+/// Notes that they were told of limits that are near.
+pub fn warned(agents: &mut Agents, layer: &str, limits: &[Measure]) {
+    agents.entry(layer.to_owned()).or_default().warned.extend(limits);
+}
+
 /// Notes that one of their turns was ended because a limit was reached.
 pub fn refuse<'a>(agents: &mut Agents, layers: impl IntoIterator<Item = &'a str>) {
     layers.into_iter().for_each(|layer| agents.entry(layer.to_owned()).or_default().refused = true);
@@ -70,6 +94,7 @@ pub fn raise<'a>(agents: &mut Agents, layers: impl IntoIterator<Item = &'a str>,
     for layer in layers {
         let count = agents.entry(layer.to_owned()).or_default();
         count.raised.insert(measure, to);
+        count.warned.retain(|warned| *warned != measure);
         count.refused = false;
     }
 }

@@ -108,6 +108,13 @@ pub fn caller(detail: &Value) -> Caller<'_> {
     }
 }
 
+/// The sub-agent of a row.
+pub fn agent(detail: &Value) -> Option<writ_core::Agent> {
+    let agent = detail.get("agent")?;
+    let text = |name: &str| agent.get(name).and_then(Value::as_str).map(str::to_owned);
+    Some(writ_core::Agent { id: text("id")?, kind: text("type") })
+}
+
 /// A detail under the name of its event.
 #[derive(Serialize)]
 pub struct Titled<'a, T> {

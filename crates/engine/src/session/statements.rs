@@ -33,9 +33,23 @@ pub enum Word {
     /// Writ saw it.
     #[serde(rename = "observed")]
     Observed,
+    /// The process that ran it says how it ended; a notary saw what went in and came out.
+    #[serde(rename = "reported by the process that ran it")]
+    Runner,
     /// The agent says so.
     #[serde(rename = "reported by the agent")]
     Reported,
+}
+
+impl Word {
+    /// What reports say of it behind a name; nothing of what Writ saw.
+    pub const fn told(self) -> &'static str {
+        match self {
+            Self::Observed => "",
+            Self::Runner => ", reported by the process that ran it",
+            Self::Reported => ", reported by the agent",
+        }
+    }
 }
 
 /// A statement, as a row names it.

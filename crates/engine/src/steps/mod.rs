@@ -96,10 +96,11 @@ pub enum StepError {
         source: io::Error,
     },
     /// Another process holds the key.
-    #[error(
-        "a notary signs for this session, and signs only what it saw itself: run the step where the file's key signs"
-    )]
-    Notary,
+    #[error("a notary signs for this session, and does not answer ({0}): start it with `writ notary run`")]
+    Notary(String),
+    /// It answers, and does not attest it.
+    #[error("the notary that signs for this session: {0}")]
+    Refused(String),
     /// The session.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -136,6 +137,9 @@ pub struct Byproducts {
     pub return_value: i32,
     started: Timestamp,
     finished: Timestamp,
+    /// Whose word command and exit code are, where Writ did not run it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Word>,
 }
 
 /// Whether a name is one of turns, of some agent: `turn-1`, `turn-1-part-2`, `research-turn-2`.
@@ -146,13 +150,18 @@ fn is_turn(name: &str) -> bool {
 /// Runs a step of a session, and attests it.
 pub fn run(store: &Store, id: &SessionId, home: &Home, step: &Step) -> Result<Ran, StepError> {
     let begun = Begun::of(store, id, home, step)?;
+    let code = execute(step)?;
+    Ok(Ran { code, attested: begun.ended(code)? })
+}
+
+/// Runs a step's command: its exit code.
+pub fn execute(step: &Step) -> Result<i32, StepError> {
     let Some((program, arguments)) = step.command.split_first() else {
         return Err(StepError::Run { program: String::new(), source: io::ErrorKind::InvalidInput.into() });
     };
     let status = Command::new(program).args(arguments).current_dir(&step.cwd).status();
     let status = status.map_err(|source| StepError::Run { program: hide(&program.to_string_lossy()), source })?;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    Ok(Ran { code, attested: begun.ended(code)? })
+    Ok(status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1))
 }
 
 /// A step whose command is about to run: what goes in is known.
@@ -163,6 +172,7 @@ pub struct Begun<'a> {
     step: &'a Step,
     materials: Vec<ResourceDescriptor>,
     started: Timestamp,
+    word: Word,
 }
 
 impl<'a> Begun<'a> {
@@ -171,35 +181,51 @@ impl<'a> Begun<'a> {
         may_attest(store, id, home, &step.name)?;
         let mut materials = described(&step.cwd, &step.materials)?;
         materials.extend(head(&step.cwd));
-        Ok(Self { store, id, home, step, materials, started: Timestamp::now() })
+        Ok(Self { store, id, home, step, materials, started: Timestamp::now(), word: Word::Observed })
+    }
+
+    /// The same of a step that another process runs: how it ends that one tells.
+    pub fn told(store: &'a Store, id: &'a SessionId, home: &'a Home, step: &'a Step) -> Result<Self, StepError> {
+        Self::of(store, id, home, step).map(|begun| Self { word: Word::Runner, ..begun })
     }
 
     /// Attests it: its command has ended with this code.
     pub fn ended(self, code: i32) -> Result<Attested, StepError> {
-        let Self { store, id, home, step, materials, started } = self;
+        let Self { store, id, home, step, materials, started, word } = self;
         let finished = Timestamp::now();
+        let standing = (word != Word::Observed).then_some(word);
         let link = Link {
             name: step.name.clone(),
             command: step.command.iter().map(|word| hide(&word.to_string_lossy())).collect(),
             materials,
-            byproducts: Byproducts { return_value: code, started, finished },
+            byproducts: Byproducts { return_value: code, started, finished, standing },
             environment: BTreeMap::new(),
         };
         let subject = subjects(store, id, &step.cwd, &step.products)?;
         let mut session = Session::resume(store, id, home, finished)?;
         let (statement, detail) = (Statement::new(subject, LINK, link), Ended { step: &step.name, code });
-        Ok(statements::keep(&mut session, &step.name, Word::Observed, &statement, detail)?)
+        Ok(statements::keep(&mut session, &step.name, word, &statement, detail)?)
     }
 }
 
-/// Refuses a name that no statement of a step can have, and a session for which another process signs.
-fn may_attest(store: &Store, id: &SessionId, home: &Home, name: &str) -> Result<(), StepError> {
-    if !statements::is_name(name) || is_turn(name) {
-        return Err(StepError::Name { name: name.to_owned() });
-    }
+/// Refuses a name that no statement of a step can have.
+pub fn named(name: &str) -> Result<(), StepError> {
+    if statements::is_name(name) && !is_turn(name) { Ok(()) } else { Err(StepError::Name { name: name.to_owned() }) }
+}
+
+/// Whether another process, a notary, signs for a session.
+pub fn is_a_notarys(store: &Store, id: &SessionId, home: &Home) -> Result<bool, StepError> {
     let session = Session::resume(store, id, home, Timestamp::now())?;
-    let notary = session.state.custody.is_some() && home.keeper.is_none();
-    if notary { Err(StepError::Notary) } else { Ok(()) }
+    Ok(session.state.custody.is_some() && home.keeper.is_none())
+}
+
+/// The same, and refuses a session for which another process signs.
+fn may_attest(store: &Store, id: &SessionId, home: &Home, name: &str) -> Result<(), StepError> {
+    named(name)?;
+    if is_a_notarys(store, id, home)? {
+        return Err(StepError::Notary("it was not asked".to_owned()));
+    }
+    Ok(())
 }
 
 /// What a statement is about: the session, and files.
@@ -249,7 +275,7 @@ fn described(cwd: &Path, named: &[PathBuf]) -> Result<Vec<ResourceDescriptor>, S
 
 fn below(folder: &Path, name: &Path, depth: usize, out: &mut BTreeMap<String, Digest>) -> Result<(), StepError> {
     let failed = |source| StepError::Io { path: folder.to_owned(), source };
-    for entry in fs::read_dir(folder).map_err(failed)? {
+    for entry in writ_core::regular_file::folder(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if out.len() >= MAX_FILES || depth > MAX_DEPTH {
             return Err(StepError::TooMany { path: folder.to_owned() });

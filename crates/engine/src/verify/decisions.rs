@@ -22,7 +22,8 @@ use crate::decide::approvals::{GRANT, REFUSAL, REVOKED, VOID};
 use crate::decide::call::{CALL, RUN};
 use crate::decide::outcome::{self, POLICY_UNUSABLE};
 use crate::governing::in_force::PolicyRef;
-use crate::governing::protect;
+use crate::governing::layers::LayerRef;
+use crate::governing::{self, protect};
 use crate::session::observed::Observed;
 use crate::session::process::ClientProcess;
 use crate::session::rows::{self, CUSTODY, PRICED, RESUMED, SEEN, STARTED, UNREADABLE, event};
@@ -252,6 +253,11 @@ impl<'a> Replay<'a> {
         if refused && row.detail.get("sandbox").is_some() {
             return Err("it was granted a sandbox that its self-test had refused".to_owned());
         }
+        let list = self.policies.list(&accepted)?;
+        let refs: Vec<&LayerRef> = list.iter().collect();
+        let given = facts.starts().filter(|_| event(row) != RUN);
+        let lost = given.and_then(|kind| governing::layers::lost(&refs, rows::caller(&row.detail), kind));
+        let starts = if event(row) == RUN { Vec::new() } else { self.policies.starting(&accepted, &facts)? };
         let policies = self.policies.all(root, accepted.file, &judged)?;
         if event(row) != RUN && is_untold(&policies, &facts, &judged) {
             return Err("its policy asks who the agent is, and its facts do not tell".to_owned());
@@ -265,7 +271,12 @@ impl<'a> Replay<'a> {
         let tally = before.tally(millis_between(self.began, row.timestamp));
         let unread = tally.unread || self.begins_late;
         let tally = Tally { taint: Some(&self.taint), unread, ..tally };
-        let mut decision = outcome::and_pending(judge(&layers, &setting, tally), before.pending);
+        let begun = starts.iter().filter_map(|(own, file)| {
+            Some((own.layer.as_str(), self.policies.get(root, *file)?, own.own(before, row.timestamp)))
+        });
+        let decision = outcome::and_turns(judge(&layers, &setting, tally), begun);
+        let decision = outcome::and_lost(decision, lost, facts.starts());
+        let mut decision = outcome::and_pending(decision, before.pending);
         decision = outcome::and_custody(decision, wanted, before.custody());
         let action = self.action(row, &accepted, &judged)?;
         if digest(row.detail.get("action")) != Some(action) {
@@ -296,6 +307,8 @@ impl<'a> Replay<'a> {
                 counted.filter(|of_agent| !of_agent.limits.is_empty()).map(|of_agent| of_agent.layer.as_str());
             let counted: BTreeSet<&str> = counted.collect();
             agents::count(&mut expected.agents, counted, decision.verdict, limited, row.timestamp);
+            let begun = starts.iter().map(|(own, _)| own.layer.as_str());
+            agents::start(&mut expected.agents, begun, decision.verdict);
         }
         if decision.verdict != Verdict::Deny {
             take(&mut self.taint, &facts, &judged, expected);

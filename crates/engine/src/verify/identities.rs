@@ -23,12 +23,14 @@ use crate::session::state::State;
 const MOST: usize = 20;
 /// Most documents that are kept while a ledger is read.
 const MOST_KEPT: usize = 10_000;
+/// Most agents above one.
+const MOST_ABOVE: usize = 32;
 
 /// The identities on record, checked one by one.
 pub struct Identities<'a> {
     folder: &'a Path,
     known: HashMap<Digest, Document>,
-    /// The tools of main agents, by their identities.
+    /// The tools of parents, by their identities.
     parents: HashMap<Digest, BTreeSet<String>>,
     rows: u64,
     told: Vec<String>,
@@ -80,7 +82,7 @@ impl<'a> Identities<'a> {
         Ok(())
     }
 
-    /// A sub-agent has a parent, which is a main agent's identity with all of its tools.
+    /// A sub-agent has a parent with all of its tools, and so on up to a main agent.
     fn chained(&mut self, row: &Row, document: &Document) -> Result<(), String> {
         let tools: BTreeSet<String> = document.parts.tools.iter().cloned().collect();
         if tools.len() != document.parts.tools.len() || !document.parts.tools.is_sorted() {
@@ -94,29 +96,40 @@ impl<'a> Identities<'a> {
                 self.parents.insert(document.parts.hash(), tools);
                 Ok(())
             }
-            Some(parent) => {
-                let parents = self.parent(parent)?;
-                let less = tools.is_subset(&parents);
-                less.then_some(()).ok_or_else(|| "a sub-agent has tools that its parent has not".to_owned())
-            }
+            Some(parent) => self.below(&tools, parent, 0),
         }
     }
 
-    /// The tools of a parent: one that a row named, or whose parts were kept for this.
-    fn parent(&mut self, parent: Digest) -> Result<BTreeSet<String>, String> {
-        if !self.parents.contains_key(&parent) {
-            let folder = self.folder.join("identities");
-            let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            for name in names.map(|entry| entry.file_name()).take(MOST_KEPT) {
-                let hex = name.to_str().and_then(|name| name.strip_suffix(".json")).unwrap_or_default();
-                let Ok(digest) = Digest::parse(&format!("sha256:{hex}")) else { continue };
-                let Ok(document) = self.document(digest) else { continue };
-                if document.parts.parent_identity.is_none() {
-                    self.parents.insert(document.parts.hash(), document.parts.tools.into_iter().collect());
-                }
+    /// Tools are among those of a parent, whose own are among its parent's.
+    fn below(&mut self, tools: &BTreeSet<String>, parent: Digest, depth: usize) -> Result<(), String> {
+        if depth > MOST_ABOVE {
+            return Err("there are more agents above it than there can be".to_owned());
+        }
+        if let Some(parents) = self.parents.get(&parent) {
+            return is_less(tools, parents);
+        }
+        let document = self.named(parent)?;
+        let parents: BTreeSet<String> = document.parts.tools.into_iter().collect();
+        is_less(tools, &parents)?;
+        if let Some(above) = document.parts.parent_identity {
+            self.below(&parents, above, depth + 1)?;
+        }
+        self.parents.insert(parent, parents);
+        Ok(())
+    }
+
+    /// The parts of an identity that no row has to name: they were kept for those below it.
+    fn named(&mut self, identity: Digest) -> Result<Document, String> {
+        let names = std::fs::read_dir(self.folder.join("identities")).into_iter().flatten().flatten();
+        for name in names.map(|entry| entry.file_name()).take(MOST_KEPT) {
+            let hex = name.to_str().and_then(|name| name.strip_suffix(".json")).unwrap_or_default();
+            let Ok(digest) = Digest::parse(&format!("sha256:{hex}")) else { continue };
+            let Ok(document) = self.document(digest) else { continue };
+            if document.parts.hash() == identity {
+                return Ok(document);
             }
         }
-        self.parents.get(&parent).cloned().ok_or_else(|| "the parent of its identity is not on record".to_owned())
+        Err("the parent of its identity is not on record".to_owned())
     }
 
     fn document(&mut self, digest: Digest) -> Result<Document, String> {
@@ -146,6 +159,10 @@ impl<'a> Identities<'a> {
         };
         Some(Phase { name: "identity", outcome, standing: Standing::Observed, summary, findings })
     }
+}
+
+fn is_less(tools: &BTreeSet<String>, parents: &BTreeSet<String>) -> Result<(), String> {
+    if tools.is_subset(parents) { Ok(()) } else { Err("a sub-agent has tools that its parent has not".to_owned()) }
 }
 
 /// The facts of a call tell of the agent that its identity tells of.

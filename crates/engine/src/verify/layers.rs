@@ -122,11 +122,21 @@ impl<'a> Policies<'a> {
             return Err("the prefix of its agent's attestations is not the one its policy gives".to_owned());
         }
         let mut judged = Vec::new();
-        for (layer, (_, _, at)) in recorded.into_iter().zip(expected) {
+        let accepted_layers = applying.len();
+        for (number, (layer, (_, _, at))) in recorded.into_iter().zip(expected).enumerate() {
+            let before = at.and_then(|at| list.get(at)).map_or(accepted.file, |layer| layer.file);
+            let relabels = number >= accepted_layers && self.relabels(accepted, before, layer.file)?;
             let of_agent = at.and_then(|at| self.of_agent(accepted, &list, at, layer.file).transpose()).transpose()?;
-            judged.push(Judged { name: layer.name, file: layer.file, facts: layer.facts, of_agent });
+            judged.push(Judged { name: layer.name, file: layer.file, facts: layer.facts, of_agent, relabels });
         }
         Ok(judged)
+    }
+
+    /// Whether a file that changed labels data in another way than it did.
+    fn relabels(&mut self, accepted: &PolicyRef, before: Digest, now: Digest) -> Result<bool, String> {
+        self.load(&accepted.path, before)?;
+        let get = |file| self.get(&accepted.path, file).ok_or("no policy");
+        Ok(in_force::relabels(get(before)?, get(now)?))
     }
 
     /// Of a layer about one type of sub-agent, which may have changed to `file`, what limits those.
@@ -146,6 +156,14 @@ impl<'a> Policies<'a> {
         let policy = self.get(&accepted.path, file).ok_or("no policy")?;
         let limits = layers::own_limits(layer, policy, self.get(&accepted.path, above));
         Ok(Some(OfAgents { agent, layer: layer.name.clone(), limits }))
+    }
+
+    /// Those that limit the turns of the sub-agents that a call gives a task to, by the type that its facts name.
+    pub fn starting(&mut self, accepted: &PolicyRef, facts: &Facts) -> Result<Vec<(OfAgents, Digest)>, String> {
+        let Some(kind) = facts.starts() else { return Ok(Vec::new()) };
+        let mut found = self.of_agents(accepted, Some(Caller::typed(Some(kind))))?;
+        found.retain(|(of_agents, _)| layers::limits_turns(&of_agents.limits));
+        Ok(found)
     }
 
     /// The layers that limit sub-agents of one type, as they were accepted, each with its file; those that speak on somebody's calls,
@@ -199,12 +217,14 @@ pub struct Judged {
     pub facts: Facts,
     /// Of one that is about one type of sub-agent alone.
     pub of_agent: Option<OfAgents>,
+    /// Whether it is a file that changed and labels data in another way than it did.
+    pub relabels: bool,
 }
 
 impl Judged {
     /// It, to be judged again.
     pub fn layer<'a>(&'a self, policy: &'a Policy, state: &'a State, now: Timestamp) -> Layer<'a> {
         let own = self.of_agent.as_ref().map(|of_agent| of_agent.own(state, now));
-        in_force::layer(Some(&self.name), policy, &self.facts, own)
+        in_force::layer(Some(&self.name), policy, &self.facts, own).unseen(self.relabels)
     }
 }

@@ -13,7 +13,8 @@ use writ_core::json::{self, Value};
 use writ_core::{Digest, Timestamp, Verdict};
 use writ_evidence::row::{Row, RowDecision};
 use writ_policy::{
-    Action, Enforce, Enforced, Limit, Measure, Policy, Refused, Tally, Usage, enforce, judge_limits, near, strictest,
+    Action, Enforce, Enforced, Limit, Measure, Policy, Refused, Tally, Usage, enforce, judge_limits, near,
+    near_of_type, strictest,
 };
 
 use super::Options;
@@ -136,8 +137,16 @@ pub fn decide_again(row: &Row, held: &Held<'_>, before: &State, began: Timestamp
         (RowDecision::Checkpoint, NEAR) => {
             let told: Vec<Measure> = row.detail.get("limits").and_then(|limits| json::from_value(limits).ok())?;
             let known = near(&limits(), tally);
-            let right = told.iter().all(|told| known.iter().any(|(measure, _)| measure == told));
+            let mut right = told.iter().all(|told| known.iter().any(|(measure, _)| measure == told));
             expected.warned.extend(told);
+            let of_agents = row.detail.get("agents").map(json::from_value::<BTreeMap<String, Vec<Measure>>>);
+            for (layer, told) in of_agents.transpose().ok()?.unwrap_or_default() {
+                let own = held.raised.iter().find(|of_agents| of_agents.layer == layer);
+                let known = own.map(|own| near_of_type(&own.limits, own.own(before, row.timestamp).tally));
+                let known = known.unwrap_or_default();
+                right &= told.iter().all(|told| known.iter().any(|(measure, _)| measure == told));
+                agents::warned(&mut expected.agents, &layer, &told);
+            }
             if right { Ok(()) } else { Err("a limit is said to be near, and is not".to_owned()) }
         }
         (RowDecision::Checkpoint, RAISED) => match json::from_value::<Raise>(&row.detail) {

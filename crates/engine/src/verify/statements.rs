@@ -94,10 +94,9 @@ impl Statements {
         match checked {
             Ok(attested) => {
                 if self.told.len() < MOST {
-                    let standing = match (&imported, attested.standing) {
-                        (Some(imported), _) => format!(", {}", imported.told()),
-                        (None, Word::Reported) => ", reported by the agent".to_owned(),
-                        (None, Word::Observed) => String::new(),
+                    let standing = match &imported {
+                        Some(imported) => format!(", {}", imported.told()),
+                        None => attested.standing.told().to_owned(),
                     };
                     self.told.push(format!("row {}: `{}` {}{standing}", row.sequence, attested.name, attested.kind));
                 }
@@ -131,6 +130,16 @@ impl Statements {
         };
         if !own {
             return Err(format!("the statement `{name}` is of another step, or was made elsewhere in the record"));
+        }
+        // A step says itself whose word it is; what is no step the agent alone says.
+        let told = statement.predicate().get("byproducts").and_then(|byproducts| byproducts.get("standing"));
+        let word = match (attested.kind.as_str(), told) {
+            (LINK, None) => Some(Word::Observed),
+            (LINK, Some(told)) => json::from_value(told).ok(),
+            _ => Some(Word::Reported),
+        };
+        if word != Some(attested.standing) {
+            return Err(format!("the statement `{name}` is known in another way than its row says"));
         }
         self.once(attested)?;
         Ok(statement)
@@ -188,11 +197,12 @@ impl Statements {
         if wanted.is_empty() {
             return None;
         }
-        let (mut findings, mut missing, mut reported) = (Vec::new(), 0, 0);
+        let (mut findings, mut missing, mut reported, mut ran) = (Vec::new(), 0, 0, 0);
         for name in &wanted {
             match self.newest(name) {
                 Ok((word, how)) => {
                     reported += usize::from(word == Word::Reported);
+                    ran += usize::from(word == Word::Runner);
                     findings.push(how);
                 }
                 Err(why) => {
@@ -201,14 +211,20 @@ impl Statements {
                 }
             }
         }
-        let (outcome, summary) = match (missing, reported) {
-            (0, 0) => (Outcome::Passed, format!("all {} are there", wanted.len())),
-            (0, some) => {
-                (Outcome::Passed, format!("all {} are there, {some} of them the agent's own word", wanted.len()))
-            }
-            (missing, _) => (Outcome::Failed, format!("{missing} of {} are not there", wanted.len())),
+        let mut words = Vec::new();
+        if ran > 0 {
+            words.push(format!("{ran} of them as the processes tell that ran them"));
+        }
+        if reported > 0 {
+            words.push(format!("{reported} of them the agent's own word"));
+        }
+        let (outcome, summary) = if missing > 0 {
+            (Outcome::Failed, format!("{missing} of {} are not there", wanted.len()))
+        } else {
+            let told = words.iter().map(|words| format!(", {words}")).collect::<String>();
+            (Outcome::Passed, format!("all {} are there{told}", wanted.len()))
         };
-        let standing = if reported > 0 { Standing::Reported } else { Standing::Observed };
+        let standing = if words.is_empty() { Standing::Observed } else { Standing::Reported };
         Some(Phase { name: REQUIRED, outcome, standing, summary, findings })
     }
 
@@ -217,8 +233,8 @@ impl Statements {
     fn newest(&self, name: &str) -> Result<(Word, String), String> {
         let remedy = format!("`writ step run {name} -- COMMAND` makes it");
         let named = |good: &&Good| good.attested.name == name;
-        let seen = self.good.iter().rfind(|good| named(good) && good.attested.standing == Word::Observed);
-        let newest = seen.or_else(|| self.good.iter().rfind(named));
+        let of = |word: Word| self.good.iter().rfind(|good| named(good) && good.attested.standing == word);
+        let newest = of(Word::Observed).or_else(|| of(Word::Runner)).or_else(|| of(Word::Reported));
         let Good { row, attested, file } = newest.ok_or_else(|| format!("`{name}`: no statement: {remedy}"))?;
         if attested.kind == LINK {
             let link = self.envelope(attested, file)?.unchecked_statement::<Link>();
@@ -227,9 +243,10 @@ impl Statements {
             if code != 0 {
                 return Err(format!("`{name}`: the step of row {row} ended with {code}: {remedy} again"));
             }
-            return Ok((attested.standing, format!("`{name}`: row {row}, `{}` ended with 0", link.shown())));
+            let how = attested.standing.told();
+            return Ok((attested.standing, format!("`{name}`: row {row}, `{}` ended with 0{how}", link.shown())));
         }
-        let how = if attested.standing == Word::Reported { ", reported by the agent" } else { "" };
+        let how = attested.standing.told();
         Ok((attested.standing, format!("`{name}`: row {row}, {}{how}", attested.kind)))
     }
 

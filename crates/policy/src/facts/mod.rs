@@ -45,6 +45,9 @@ pub struct Facts {
     /// The labels of what it takes in and lets go.
     #[serde(default, skip_serializing_if = "Flow::is_nothing")]
     pub(crate) flow: Flow,
+    /// The type of the sub-agent that it gives a task, empty where it names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) starts: Option<String>,
     /// Why the input cannot be judged at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) malformed: Option<String>,
@@ -327,6 +330,18 @@ impl Facts {
         &self.flow
     }
 
+    /// Adds labels that policies give to it which have no other say in it.
+    #[must_use]
+    pub fn labelled(mut self, flow: &Flow) -> Self {
+        self.flow = Flow::all([&self.flow, flow]);
+        self
+    }
+
+    /// The type of the sub-agent that it gives a task, empty where it names none.
+    pub fn starts(&self) -> Option<&str> {
+        self.starts.as_deref()
+    }
+
     /// Whether it was said why it cannot be confined.
     pub const fn is_unconfined(&self) -> bool {
         self.unconfined.is_some()
@@ -387,7 +402,7 @@ impl Facts {
     pub(crate) fn mask(&mut self) {
         let paths = self.paths.iter_mut().flat_map(|fact| [&mut fact.written, &mut fact.resolved]);
         let texts = self.texts.iter_mut().flat_map(|fact| [&mut fact.name, &mut fact.text]);
-        for text in paths.chain(texts).chain(&mut self.malformed) {
+        for text in paths.chain(texts).chain(&mut self.malformed).chain(&mut self.starts) {
             replace(text, mask);
         }
         for name in [&mut self.tool].into_iter().chain(&mut self.known_as) {

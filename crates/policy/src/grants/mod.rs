@@ -4,6 +4,7 @@
 //! nothing and is told as not enforced. Invariant: a last `*` takes everything behind it, any other stays between slashes.
 //! Page: `spec/grants.md`.
 
+mod kept;
 mod known;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use writ_core::json::Value;
 use crate::glob::Glob;
 use crate::rules::{PathRule, Reading};
 
+pub use kept::{GrantRule, WebGrants};
 pub use known::{is_secret_file, is_secret_variable, keeps_secrets};
 
 /// A kind of resource.

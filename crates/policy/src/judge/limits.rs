@@ -18,7 +18,9 @@ pub fn refusals_of_agents(policy: &Policy, own: &Own<'_>, action: Action) -> Vec
 }
 
 fn refused(policy: &Policy, limits: &[Limit], agent: Option<&str>, tally: Tally<'_>, action: Action) -> Vec<Reason> {
-    let at_once = limits.iter().filter(|limit| !limit.post_hoc);
+    // Who gives a task uses up a turn of the agent that gets it, and nothing else of its.
+    let about = |limit: &&Limit| action != Action::Start || limit.measure == Measure::Turns;
+    let at_once = limits.iter().filter(|limit| !limit.post_hoc).filter(about);
     at_once.filter_map(|limit| refusal(policy, limit, agent, tally, action)).collect()
 }
 
@@ -70,20 +72,29 @@ fn is_reached(measure: Measure, used: u64, most: u64, tally: Tally<'_>, action: 
     let refused = |what| tally.refused == Some(what);
     match (measure, action) {
         (Measure::Spend | Measure::TokensIn | Measure::TokensOut | Measure::WallTime, _) => used >= most,
-        (Measure::ToolCalls, Action::Call | Action::Prompt) => used >= most,
+        (Measure::ToolCalls, Action::Call | Action::Prompt | Action::Start) => used >= most,
         (Measure::ToolCalls, Action::Request) => used >= most && refused(Refused::Call),
-        (Measure::Turns, Action::Prompt) => used >= most,
+        (Measure::Turns, Action::Prompt | Action::Start) => used >= most,
         // A client that goes on behind a prompt that was refused is in the next turn.
         (Measure::Turns, Action::Call | Action::Request) => used > most || used == most && refused(Refused::Prompt),
     }
 }
 
+/// The same of what sub-agents of one type may use.
+pub fn near_of_type(limits: &[Limit], tally: Tally<'_>) -> Vec<(Measure, String)> {
+    found_near(limits, tally, "then they are refused")
+}
+
 /// The limits of a list (from [`strictest`](crate::strictest)) that refuse, or will when the session has ended, of which four fifths are used: each with a sentence.
 pub fn near(limits: &[Limit], tally: Tally<'_>) -> Vec<(Measure, String)> {
+    found_near(limits, tally, "then the session is stopped")
+}
+
+fn found_near(limits: &[Limit], tally: Tally<'_>, stopped: &str) -> Vec<(Measure, String)> {
     let near = |limit: &Limit| {
         let (measure, most) = (limit.measure, tally.limit(limit));
         let used = tally.used(measure).ok().filter(|used| used.saturating_mul(5) >= most.saturating_mul(4))?;
-        let then = if limit.post_hoc { "more than that fails verification" } else { "then the session is stopped" };
+        let then = if limit.post_hoc { "more than that fails verification" } else { stopped };
         Some((measure, format!("{} are used ({measure}); {then}", measure.shown_of(used, most))))
     };
     let mut found: Vec<(Measure, String)> = limits.iter().filter_map(near).collect();

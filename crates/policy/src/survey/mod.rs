@@ -19,7 +19,6 @@ mod touched;
 mod unknown_use;
 mod vault;
 mod walk;
-mod web;
 
 use self::paths::TOO_LONG;
 use std::collections::{HashMap, HashSet};
@@ -121,7 +120,10 @@ impl Survey<'_> {
             }
             ToolKind::Search(search) => return self.search(search),
             ToolKind::Fetch { url } => self.fetch(url),
-            ToolKind::Delegate { subagent } => self.text(Subject::Tool, subagent.clone(), subagent),
+            ToolKind::Delegate { subagent } => {
+                self.facts.starts = Some(subagent.clone());
+                self.text(Subject::Tool, subagent.clone(), subagent);
+            }
             // Its command is one of the client's own, not the shell's.
             ToolKind::Own if matches!(self.call.tool.as_str(), "SlashCommand" | "Skill") => {}
             ToolKind::WebSearch | ToolKind::Own => return self.unrecognised_tool(),

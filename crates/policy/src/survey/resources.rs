@@ -8,10 +8,11 @@ use writ_core::{Span, secret};
 use writ_shell::{Access, Analysis, Command, NetTarget, Part, Word};
 
 use super::Survey;
-use super::web::Web;
+
 use crate::facts::{Host, PathFact, PathKind, ResourceFact};
 use crate::grants::{Kind, Pattern, is_secret_file, is_secret_variable, keeps_secrets};
 use crate::url;
+use crate::web::Web;
 
 /// Schemes of stores, beside those that patterns name.
 const STORES: [&str; 14] =

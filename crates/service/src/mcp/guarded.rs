@@ -21,7 +21,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use writ_core::json::{self, Object, Value};
 use writ_core::{Search, ToolCall, ToolKind};
 use writ_engine::mcp::{Gate, Passed, Ruling};
-use writ_engine::steps::{self, Begun, Reported, Step};
+use writ_engine::notary::attest::{self, Begun};
+use writ_engine::steps::{Reported, Step};
 
 use super::arguments::{Refusal, text, text_of};
 
@@ -84,7 +85,7 @@ pub fn sign_attestation(gate: &Gate, arguments: &Object) -> Result<Value, Refusa
     };
     readable(gate, &cwd, &said.products)?;
     gate.begin();
-    let attested = steps::sign(&store, &session, home, &said).map_err(|error| Refusal(error.to_string()))?;
+    let attested = attest::sign(&store, &session, home, &said).map_err(|error| Refusal(error.to_string()))?;
     Ok(object([("attested", json::to_value(&attested))]))
 }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use writ_core::json;
 use writ_engine::governing::{self, GoverningError, PAYLOAD_TYPE, Signed, Trust, When};
+use writ_engine::keeper::{Place, TokenKey};
+use writ_evidence::custody::Signs;
 use writ_evidence::dsse::{Envelope, EnvelopeError};
 use writ_evidence::intoto::{Bundle, Content};
 use writ_evidence::keys::SigningKey;
@@ -25,6 +27,8 @@ pub enum With {
     Keys(Vec<PathBuf>),
     /// A key and the chain of its certificate.
     Certificate(PathBuf, PathBuf),
+    /// A key in a token, by its place and PIN, and the chain of its certificate.
+    Token(Box<(Place, String)>, Option<PathBuf>),
     /// A bundle that another tool made.
     Bundle(PathBuf),
 }
@@ -56,7 +60,15 @@ pub fn sign(file: &Path, with: With, to: Option<PathBuf>) -> Result<(), Failure>
             let refs: Vec<&SigningKey> = keys.iter().collect();
             Envelope::sign(PAYLOAD_TYPE, &governing.bytes, &refs).map_err(Failure::could_not)?
         }
-        With::Certificate(key, chain) => certified(&governing.bytes, &key, &chain)?,
+        With::Certificate(key, chain) => certified(&governing.bytes, &keys::signing_key(&key)?, &chain)?,
+        With::Token(token, chain) => {
+            let (place, pin) = *token;
+            let key = TokenKey::open(place, pin, &environment::home().search).map_err(Failure::could_not)?;
+            match chain {
+                Some(chain) => certified(&governing.bytes, &key, &chain)?,
+                None => Envelope::sign(PAYLOAD_TYPE, &governing.bytes, &[&key]).map_err(Failure::could_not)?,
+            }
+        }
         With::Bundle(bundle) => around(&governing.bytes, &bundle)?,
     };
     let to = to.unwrap_or_else(|| {
@@ -73,14 +85,13 @@ pub fn sign(file: &Path, with: With, to: Option<PathBuf>) -> Result<(), Failure>
     Ok(())
 }
 
-fn certified(policy: &[u8], key: &Path, file: &Path) -> Result<Envelope, Failure> {
+fn certified(policy: &[u8], key: &dyn Signs, file: &Path) -> Result<Envelope, Failure> {
     let wrong = |why: String| Failure::malformed(format!("{}: {why}", file.display()));
-    let key = keys::signing_key(key)?;
     let chain = Chain::from_pem([input::bytes(file)?.as_slice()]).map_err(|error| wrong(error.to_string()))?;
     if !chain.is_for(key.public()) {
         return Err(wrong("its first certificate is not for that key: put the signer's own first".to_owned()));
     }
-    Envelope::sign_certified(PAYLOAD_TYPE, policy, &key, &chain.to_pem()).map_err(Failure::could_not)
+    Envelope::sign_certified(PAYLOAD_TYPE, policy, key, &chain.to_pem()).map_err(Failure::could_not)
 }
 
 fn around(policy: &[u8], file: &Path) -> Result<Envelope, Failure> {

@@ -113,6 +113,7 @@ pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
     let restricted = ground.layers.iter().any(|policy| policy.domains().any());
     walk.confinement.network = if restricted { Network::Proxied(Ports::default()) } else { Network::Open };
     walk.confinement.environment.pass = Pass::All;
+    walk.said.advised.extend(unseen_requests(ground.layers, restricted));
     let Walk { mut confinement, mut said, .. } = walk;
     for list in
         [&mut confinement.writable, &mut confinement.readable, &mut confinement.masked, &mut confinement.read_only]
@@ -125,6 +126,16 @@ pub fn plan(ground: &Ground<'_>) -> Result<Planned, PlanError> {
         list.dedup();
     }
     Ok(Planned { confinement, said })
+}
+
+/// What of grants of URLs is left to reading command lines.
+fn unseen_requests(layers: &[&Policy], proxied: bool) -> Option<String> {
+    let ruled = layers.iter().any(|policy| !policy.web_grants().is_empty());
+    let unseen = match proxied {
+        true => "paths inside TLS that is passed through",
+        false => "what programs ask hosts for, for no `domains` closes the network",
+    };
+    ruled.then(|| format!("/grants/apis, /grants/storage: {unseen}"))
 }
 
 /// Whether a rule names what may lie anywhere, so that no plan can hold it.

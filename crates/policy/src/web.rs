@@ -5,7 +5,7 @@ use crate::url;
 
 /// A web address as patterns see it.
 #[derive(Clone)]
-pub(super) struct Web {
+pub(crate) struct Web {
     scheme: String,
     host: String,
     /// With `.` and `..` folded.

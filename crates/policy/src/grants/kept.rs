@@ -1,0 +1,249 @@
+//! Rules of `grants` as values that outlive their policy: for what holds a program while it runs.
+//!
+//! Owns their written form, and what they say of a request and of a variable. Refuses to guess: a URL that servers read in different ways
+//! may be any on its host. Invariant: what is held says of a whole URL what the judge of calls says of it. Page: `spec/grants.md`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Grants, Kind, Lists, Pattern};
+use crate::rules::Reading;
+use crate::web::Web;
+
+/// A rule about a variable, or about something that has a URL.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct GrantRule(Pattern);
+
+/// Its form in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    pointer: String,
+    text: String,
+}
+
+impl TryFrom<Written> for GrantRule {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let Written { pointer, text } = written;
+        let kind = if text.starts_with("env:") { Kind::Secrets } else { Kind::Storage };
+        let pattern = Pattern::parse(kind, pointer, &text, "/", Reading::Wide);
+        pattern.map(Self).ok_or_else(|| format!("`{text}` is no pattern of a variable or a URL"))
+    }
+}
+
+impl From<GrantRule> for Written {
+    fn from(rule: GrantRule) -> Self {
+        Self { pointer: rule.0.pointer, text: rule.0.text }
+    }
+}
+
+impl PartialEq for GrantRule {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.0.pointer, &self.0.text) == (&other.0.pointer, &other.0.text)
+    }
+}
+
+impl Eq for GrantRule {}
+
+impl GrantRule {
+    /// The pattern, in the form that it is compared in.
+    pub fn pattern(&self) -> &str {
+        &self.0.text
+    }
+
+    /// Whether it is about a variable of this name.
+    pub fn names_variable(&self, name: &str) -> bool {
+        // A slash ends no segment of a name.
+        self.0.matches(&format!("env:{}", name.replace('/', "_")))
+    }
+}
+
+/// What one policy grants of what has a URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebGrants {
+    #[serde(default, skip_serializing_if = "WebLists::is_empty")]
+    apis: WebLists,
+    #[serde(default, skip_serializing_if = "WebLists::is_empty")]
+    storage: WebLists,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WebLists {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    allow: Option<Vec<GrantRule>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deny: Vec<GrantRule>,
+}
+
+impl WebLists {
+    fn of(lists: &Lists) -> Self {
+        let rules = |patterns: &Vec<Pattern>| patterns.iter().cloned().map(GrantRule).collect();
+        Self { allow: lists.allow.as_ref().map(rules), deny: rules(&lists.deny) }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.allow.is_none() && self.deny.is_empty()
+    }
+
+    fn denying(&self, test: impl Fn(&Pattern) -> bool) -> Option<&str> {
+        self.deny.iter().find(|rule| test(&rule.0)).map(|rule| rule.0.pointer.as_str())
+    }
+
+    /// Whether its list has what passes; `None` where there is no list.
+    fn allows(&self, test: impl Fn(&Pattern) -> bool) -> Option<bool> {
+        self.allow.as_ref().map(|allow| allow.iter().any(|rule| test(&rule.0)))
+    }
+}
+
+impl WebGrants {
+    /// Whether nothing is ruled.
+    pub const fn is_empty(&self) -> bool {
+        self.apis.is_empty() && self.storage.is_empty()
+    }
+
+    /// The pointer of what refuses a request for a path of a host; the path begins with `/` and may have a query.
+    pub fn refusal(&self, (scheme, host, port): (&str, &str, Option<u16>), path: &str) -> Option<&str> {
+        let authority = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let web = path.starts_with('/').then(|| Web::read(&format!("{scheme}://{authority}{path}"))).flatten();
+        let Some(web) = web else { return self.unclear(host, port) };
+        let spellings = web.spellings();
+        let matches = |rule: &Pattern, texts: &[String]| texts.iter().any(|text| rule.matches(text));
+        if let Some(store) = web.store().filter(|_| !self.storage.is_empty()) {
+            let stored = [vec![store], spellings.clone()].concat();
+            let refused = self.storage.denying(|rule| matches(rule, &stored));
+            if refused.is_some() {
+                return refused;
+            }
+            match self.storage.allows(|rule| matches(rule, &stored)) {
+                // What is granted of storage needs no grant as an API.
+                Some(true) => return None,
+                Some(false) => return Some("/grants/storage/allow"),
+                None => {}
+            }
+        }
+        let wide = [spellings.clone(), web.wide()].concat();
+        let allowed = |rule: &Pattern| spellings.iter().all(|text| rule.matches(text));
+        let absent = self.apis.allows(allowed) == Some(false);
+        self.apis.denying(|rule| matches(rule, &wide)).or(absent.then_some("/grants/apis/allow"))
+    }
+
+    /// What refuses a request whose path can be read in different ways: it may be any.
+    fn unclear(&self, host: &str, port: Option<u16>) -> Option<&str> {
+        let starts = starts(host, port);
+        let denied = |rule: &Pattern| starts.iter().any(|start| rule.may_match_below(start));
+        let covered = |rule: &Pattern| starts.iter().all(|start| rule.covers_below(start));
+        let absent = self.apis.allows(covered) == Some(false);
+        self.apis.denying(denied).or(absent.then_some("/grants/apis/allow"))
+    }
+
+    /// The pointer of a rule that denies everything of a host, whatever is asked for there: of a connection that is not read, no other can
+    /// be held.
+    pub fn denies_host(&self, host: &str, port: Option<u16>) -> Option<&str> {
+        let starts = starts(host, port);
+        self.apis.denying(|rule| starts.iter().any(|start| rule.covers_below(start)))
+    }
+}
+
+/// A host in any of the web's schemes, with its port and without.
+fn starts(host: &str, port: Option<u16>) -> Vec<String> {
+    let ports = [None, port];
+    let each = |scheme: &'static str| {
+        ports.iter().map(move |port| match port {
+            Some(port) => format!("{scheme}://{host}:{port}"),
+            None => format!("{scheme}://{host}"),
+        })
+    };
+    ["http", "https"].into_iter().flat_map(each).collect()
+}
+
+impl Grants {
+    /// What is said of requests.
+    pub fn web(&self) -> WebGrants {
+        WebGrants { apis: WebLists::of(&self.apis), storage: WebLists::of(&self.storage) }
+    }
+
+    /// The variables that must not be used.
+    pub fn refused_variables(&self) -> Vec<GrantRule> {
+        let about = |rule: &&Pattern| rule.first().starts_with("env:");
+        self.secrets.deny.iter().filter(about).cloned().map(GrantRule).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use writ_core::json;
+
+    use super::*;
+    use crate::Policy;
+
+    fn grants(grants: &str) -> Policy {
+        Policy::parse(format!(r#"{{"version":"1.0","name":"n","grants":{grants}}}"#).as_bytes(), "/w").unwrap()
+    }
+
+    /// As it comes back from a file.
+    fn kept(policy: &Policy) -> WebGrants {
+        let web = policy.web_grants();
+        let back: WebGrants = json::from_slice(json::to_canonical(&web).as_bytes()).unwrap();
+        assert_eq!(back, web);
+        back
+    }
+
+    #[test]
+    fn requests_are_judged_as_urls_of_calls_are() {
+        let web = kept(&grants(
+            r#"{"apis":{"allow":["https://api.example/v1/*","http://plain.example"],
+                        "deny":["https://api.example/v1/admin/*","https://evil.example/*"]},
+                "storage":{"deny":["s3://bucket/secret/*"]}}"#,
+        ));
+        let ask = |scheme, host, port, path| web.refusal((scheme, host, port), path);
+        assert_eq!(ask("https", "api.example", None, "/v1/messages?key=1"), None);
+        assert_eq!(ask("https", "api.example", None, "/v1/admin/users"), Some("/grants/apis/deny/0"));
+        // Another spelling, scheme or port of what is denied.
+        for (scheme, port, path) in [
+            ("https", None, "/v1/x/../admin/users"),
+            ("https", None, "/v1/%61dmin/users"),
+            ("http", None, "/v1/admin/users"),
+            ("https", Some(8443), "/v1/admin/users"),
+        ] {
+            assert_eq!(ask(scheme, "api.example", port, path), Some("/grants/apis/deny/0"), "{scheme} {port:?} {path}");
+        }
+        // A path that servers read in different ways may be any.
+        for path in ["/v1//admin/users", "/v1%2fadmin", "*", ""] {
+            assert_eq!(ask("https", "api.example", None, path), Some("/grants/apis/deny/0"), "{path}");
+        }
+        assert_eq!(ask("https", "api.example", None, "/v2/x"), Some("/grants/apis/allow"));
+        assert_eq!(ask("https", "api.example", Some(8443), "/v1/x"), Some("/grants/apis/allow"));
+        assert_eq!(ask("http", "api.example", None, "/v1/x"), Some("/grants/apis/allow"));
+        assert_eq!(ask("http", "plain.example", None, "/any/where"), None);
+        assert_eq!(ask("https", "evil.example", None, "/"), Some("/grants/apis/deny/1"));
+        assert_eq!(ask("https", "bucket.s3.amazonaws.com", None, "/secret/x"), Some("/grants/storage/deny/0"));
+        assert_eq!(web.denies_host("evil.example", None), Some("/grants/apis/deny/1"));
+        assert_eq!(web.denies_host("evil.example", Some(8443)), Some("/grants/apis/deny/1"));
+        assert_eq!((web.denies_host("api.example", None), web.denies_host("other.example", None)), (None, None));
+        assert_eq!(WebGrants::default().refusal(("https", "x.example", None), "/"), None);
+    }
+
+    #[test]
+    fn what_is_granted_of_storage_needs_no_grant_as_an_api() {
+        let web = kept(&grants(r#"{"apis":{"allow":[]},"storage":{"allow":["s3://bucket/public/*"]}}"#));
+        assert_eq!(web.refusal(("https", "bucket.s3.amazonaws.com", None), "/public/x"), None);
+        let refused = web.refusal(("https", "bucket.s3.amazonaws.com", None), "/other");
+        assert_eq!(refused, Some("/grants/storage/allow"));
+        assert_eq!(web.refusal(("https", "x.example", None), "/"), Some("/grants/apis/allow"));
+    }
+
+    #[test]
+    fn variables_are_named_by_patterns() {
+        let policy = grants(r#"{"secrets":{"deny":["env:DATABASE_*","env:CI_[A-F]","vault:x/*","file:x"]}}"#);
+        let rules = policy.refused_variables();
+        let back: Vec<GrantRule> = json::from_slice(json::to_canonical(&rules).as_bytes()).unwrap();
+        let named = |name: &str| back.iter().any(|rule| rule.names_variable(name));
+        assert_eq!((rules.len(), &back), (2, &rules));
+        assert!(named("DATABASE_URL") && named("CI_B") && named("DATABASE_a/b"));
+        assert!(!named("DATABASE") && !named("CI_Z") && !named("PATH") && !named("x/y"));
+    }
+}
