@@ -369,3 +369,39 @@ fn a_parent_from_a_registry_is_locked_by_what_its_manifest_says() {
     let (code, text) = said(&place, &["policy", "lock"]);
     assert!(code != Some(0) && text.contains("404"), "a manifest is asked for by its digest: {text}");
 }
+
+/// What acts in the root's policy alone is told where another policy has it, and nothing is plainly verified then; steps that a parent wants
+/// are wanted.
+#[test]
+fn what_a_layer_wants_is_done_or_said() {
+    let verify = |name: &str, more: &str, base: &str| {
+        let place = Workplace::new(name);
+        put(&place, "base.aflock", &format!(r#"{{"version":"1.0","name":"b"{base}}}"#));
+        root(&place, more);
+        place.start();
+        place.answer(
+            &place.payload("PreToolUse", r#","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"1""#),
+        );
+        place.answer(&place.payload("Stop", r#","stop_hook_active":false"#));
+        let (code, text) = said(&place, &["verify", "--allow-absent"]);
+        let told = said(&place, &["policy", "check"]).1;
+        (code, text, told)
+    };
+    let extends = r#","extends":"base.aflock""#;
+    let (code, text, _) = verify("layer-steps", extends, r#","requiredAttestations":["qc"]"#);
+    assert!(code == Some(3) && text.contains("`qc`: no statement") && text.contains("breached"), "{text}");
+    for (name, member) in [
+        ("dir", r#""attestationDir":"./runs""#),
+        ("from", r#""attestationsFrom":["turn-*"]"#),
+        ("git", r#""materialsFrom":{"git":{"branch":"never"}}"#),
+        ("rego", r#""evaluators":{"rego":[{"name":"x","policy":"package agentflow"}]}"#),
+    ] {
+        let field = member.split('"').nth(1).unwrap();
+        let (_, text, told) = verify(&format!("layer-{name}"), extends, &format!(",{member}"));
+        assert!(text.contains(&format!("nothing in this session enforced `b:/{field}`")), "{field}: {text}");
+        assert!(told.contains(&format!("b:/{field}: not enforced yet")), "{field}: {told}");
+        let child = format!(r#","sublayouts":[{{"name":"Explore","policy":{{"version":"1.0","name":"c",{member}}}}}]"#);
+        let (_, text, _) = verify(&format!("layer-{name}-sub"), &child, "");
+        assert!(text.contains(&format!("nothing in this session enforced `c:/{field}`")), "{field}: {text}");
+    }
+}

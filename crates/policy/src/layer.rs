@@ -8,7 +8,7 @@ use writ_core::{Decision, Matched, Reason, Subject, Verdict};
 
 use crate::facts::Facts;
 use crate::flow::Flow;
-use crate::judge::{flow_refusals, judge_alone, refusals, refusals_of_agents};
+use crate::judge::{flow_refusals, judge_alone, missing_tools, refusals, refusals_of_agents};
 use crate::limits::{Action, Own, Tally};
 use crate::policy::Policy;
 use crate::protect::Setting;
@@ -103,6 +103,10 @@ pub fn judge(layers: &[Layer<'_>], setting: &Setting, tally: Tally<'_>) -> Decis
             Count::Own(own) => (None, Some(own)),
         };
         let mut judged = judge_alone(layer.policy, setting, layer.facts, counted).reasons;
+        // A policy of one kind of sub-agent may well take from it what the main agent has to have.
+        let others = layers.iter().filter(|other| !matches!(other.count, Count::Own(_)));
+        let others = others.map(|other| other.policy).filter(|other| !std::ptr::eq(*other, layer.policy));
+        judged.extend(missing_tools(layer.policy, others));
         judged.extend(own.iter().flat_map(|own| refusals_of_agents(layer.policy, own, Action::Call)));
         all_name_it &= !judged.is_empty();
         let unseen = layer.unseen && tally.calls + tally.turns > 0;

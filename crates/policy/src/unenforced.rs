@@ -23,6 +23,8 @@ pub fn members(document: &Value) -> Vec<String> {
         ("consequences", Some(wanted)) if wanted.get("attest").and_then(Value::as_bool) != Some(true) => {
             there("/consequences", wanted, &["attestHashOnly"])
         }
+        // Which attestations rules see matters where there are rules.
+        ("attestationsFrom", _) if document.get("evaluators").is_none() => vec!["/attestationsFrom".to_owned()],
         _ if pending(name) => vec![join("", name)],
         _ => Vec::new(),
     };

@@ -83,6 +83,8 @@ fn the_whole_schema_is_accepted() {
     let deep = [
         (r#""enforce":{"calls":false,"atLeast":"full","limits":{}}"#, "/enforce/atLeast /enforce/limits"),
         (r#""enforce":{"calls":true,"atLeast":"full","limits":{}}"#, ""),
+        (r#""attestationsFrom":["turn-*"]"#, "/attestationsFrom"),
+        (r#""attestationsFrom":["turn-*"],"evaluators":{"rego":[]}"#, ""),
         (r#""consequences":{"deny":4,"attestHashOnly":true}"#, "/consequences/attestHashOnly"),
         (r#""consequences":{"attest":true,"attestHashOnly":true}"#, ""),
         (r#""tools":{"deny":["TodoWrite:x","Bash:x"],"allow":["TodoWrite:x"]}"#, "/tools/deny/0"),

@@ -54,6 +54,13 @@ fn variables_that_are_denied() {
             ("export -p", Deny),
             ("declare -p GH_TOKEN", Deny),
             ("cat /proc/self/environ", Deny),
+            ("make -p", Deny),
+            ("systemctl --user show-environment", Deny),
+            ("ps auxe", Deny),
+            ("ps e -p 1", Deny),
+            ("ps aux", Allow),
+            ("ps -o user= -p 1", Allow),
+            ("make -j 4 all", Allow),
             ("n=GH_TOKEN; echo ${!n}", Deny),
             ("echo ${!n}", Ask),
             ("node -e 'console.log(process.env)'", Ask),
@@ -65,6 +72,20 @@ fn variables_that_are_denied() {
             ("echo $HOME $USER $OTHER", Allow),
             ("env X=1 make", Allow),
             ("ls", Allow),
+        ],
+    );
+}
+
+#[test]
+fn a_range_in_a_url_may_be_any_of_it() {
+    all(
+        r#"{"apis":{"deny":["https://api.x.example/admin/*"]}}"#,
+        &[
+            ("curl 'https://api.x.example/[a-b]dmin/x'", Ask),
+            ("curl 'https://api.x.example/admin/[1-3]'", Deny),
+            ("curl 'https://api.x.example/open/[1-3]'", Allow),
+            ("curl 'https://api.x.example/open?x[]=1'", Allow),
+            ("curl 'http://[::1]/admin/x'", Allow),
         ],
     );
 }

@@ -6,7 +6,7 @@ use writ_core::Money;
 use writ_core::json::{self, Limits, Value};
 use writ_core::{Timestamp, ToolCall, Verdict};
 use writ_policy::{
-    Action, Claims, Enforce, Facts, Layer, Lexical, Policy, Raised, Refused, Setting, Tally, Usage, judge, near,
+    Action, Claims, Enforce, Facts, Layer, Lexical, Own, Policy, Raised, Refused, Setting, Tally, Usage, judge, near,
     refusals, survey,
 };
 
@@ -190,4 +190,20 @@ fn four_fifths_are_near() {
     let said = |calls| near(policy.limits(), Tally { calls, ..Tally::default() });
     assert_eq!((said(7).len(), said(8).len()), (0, 1));
     assert_eq!(said(8)[0].1, "8 of 10 tool calls are used (maxToolCalls); more than that fails verification");
+}
+
+/// A tool that one policy requires is not there where another takes it, unless that is about one kind of sub-agent.
+#[test]
+fn a_tool_that_is_required_is_missed_in_all_layers() {
+    let policy =
+        |more: &str| Policy::parse(format!(r#"{{"version":"1.0","name":"l",{more}}}"#).as_bytes(), ROOT).unwrap();
+    let call = ToolCall::new("Bash", json::parse(br#"{"command":"ls"}"#).unwrap(), ROOT);
+    let (wants, takes) = (policy(r#""identity":{"requiredTools":["Read"]}"#), policy(r#""tools":{"deny":["Read"]}"#));
+    let (one, other) = (facts(&wants, &call), facts(&takes, &call));
+    let decided = |second: Layer<'_>| judge(&[Layer::own(&wants, &one), second], &setting(), Tally::default());
+    let told = decided(Layer::named("child", &takes, &other));
+    assert_eq!((told.verdict, told.reasons[0].rule.as_str()), (Verdict::Deny, "/identity/requiredTools/0"));
+    let own = Own { agent: "x", limits: &[], tally: Tally::default() };
+    assert_eq!(decided(Layer::named("child", &takes, &other).counted(own)).verdict, Verdict::Allow);
+    assert_eq!(judge(&[Layer::own(&wants, &one)], &setting(), Tally::default()).verdict, Verdict::Allow);
 }

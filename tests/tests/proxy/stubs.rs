@@ -124,6 +124,9 @@ fn what_could_mean_two_things_does_not_reach_the_server() {
             -32600,
         ),
         (r#"{"jsonrpc":"2.0","id":7,"method":"Tools/Call","params":{"name":"hidden"}}"#.to_owned(), -32050),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call\u0000","params":{"name":"hidden"}}"#.to_owned(), -32050),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"hidden "}}"#.to_owned(), -32050),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"hidden\u0000x"}}"#.to_owned(), -32050),
         (format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\",\"params\":\r{hidden}\r}}"), -32600),
         (
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"last","arguments":"x"}}"#.to_owned(),

@@ -45,8 +45,8 @@ pub struct Pkcs11Args {
     #[arg(long, value_name = "LABEL")]
     pub token: Option<String>,
     /// The id of the key in it, in hexadecimal; ECDSA on P-256.
-    #[arg(long = "key-id", value_name = "HEX", default_value = "01")]
-    pub key: String,
+    #[arg(long, value_name = "HEX", default_value = "01")]
+    pub key_id: String,
     /// A file with the PIN; else it is in `WRIT_PKCS11_PIN`.
     #[arg(long, value_name = "FILE")]
     pub pin_file: Option<PathBuf>,

@@ -85,7 +85,7 @@ pub fn token_place(args: &Pkcs11Args) -> Result<(Place, String), Failure> {
         Some(file) => pin(file)?,
         None => environment::pin().ok_or_else(|| missing("a PIN, in `WRIT_PKCS11_PIN` or `--pin-file FILE`"))?,
     };
-    let place = Place { module: environment::cwd()?.join(module), token, key: args.key.clone() };
+    let place = Place { module: environment::cwd()?.join(module), token, key: args.key_id.clone() };
     Ok((place, pin.trim_end_matches(['\n', '\r']).to_owned()))
 }
 

@@ -27,6 +27,7 @@ pub fn fields(
     for (at, (layer, policy)) in layers.iter().enumerate() {
         let mut own = idle(policy, Some(at), layer.signed == TRUSTED, &list);
         own.extend(untold(policy, client));
+        own.extend(of_the_root(policy, layer.agent.is_some()));
         own.sort_unstable();
         own.dedup();
         out.extend(own.into_iter().map(|pointer| format!("{}:{pointer}", layer.name)));
@@ -50,6 +51,16 @@ fn idle(policy: &Policy, own: Option<usize>, trusted: bool, list: &[&LayerRef]) 
     };
     let binds = |pointer: &String| pointer == "/functionaries" && trusted || signed(pointer);
     policy.not_enforced().into_iter().filter(|pointer| !binds(pointer)).collect()
+}
+
+/// Members that act in the root's policy alone, or in what speaks on every call as it does.
+const ROOTS: [&str; 4] = ["/attestationDir", "/attestationsFrom", "/evaluators", "/materialsFrom"];
+
+/// What of a layer nothing acts on, for it is read in the root's policy.
+fn of_the_root(policy: &Policy, about_one_type: bool) -> Vec<String> {
+    let steps = ["/requiredAttestations"].into_iter().filter(|_| about_one_type);
+    let there = |pointer: &&str| policy.document().get(pointer.trim_start_matches('/')).is_some();
+    ROOTS.into_iter().chain(steps).filter(there).map(str::to_owned).collect()
 }
 
 /// What a client gives nothing to hold with: one that tells of single calls alone has no turns, no stops and no sub-agents.

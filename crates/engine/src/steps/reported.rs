@@ -100,8 +100,9 @@ pub fn sign(store: &Store, id: &SessionId, home: &Home, said: &Reported<'_>) -> 
     may_attest(store, id, home, name)?;
     let mut session = Session::resume(store, id, home, Timestamp::now()).map_err(StepError::from)?;
     let in_force = session.policy().map_err(|_blocked| ReportedError::NoPolicy)?;
-    let wanted = in_force.accepted.policy.document().get("requiredAttestations").and_then(Value::as_array);
-    let known: Vec<String> = wanted.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let wanted = in_force.accepted.counted().filter_map(|(_, policy)| policy.document().get("requiredAttestations"));
+    let wanted = wanted.filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+    let known: Vec<String> = wanted.map(str::to_owned).collect();
     if !known.iter().any(|known| known == name) {
         return Err(ReportedError::NotWanted { name: (*name).to_owned(), known });
     }

@@ -190,7 +190,9 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     {
         let document = policy.document();
         phases.extend(policies::expiry(&policy, last));
-        phases.extend(statements.required(document));
+        let above: Vec<Policy> = named.last().map(|named| policies::counted(named, &kept)).unwrap_or_default();
+        let all: Vec<&Value> = std::iter::once(document).chain(above.iter().map(Policy::document)).collect();
+        phases.extend(statements.required(&all));
         phases.extend(evaluators::phases(document, path, home.program.as_deref(), &statements, options));
     }
     phases.extend(evidence.beginning());

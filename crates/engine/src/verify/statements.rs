@@ -190,10 +190,15 @@ impl Statements {
         Some(Phase { name: "attestations", outcome, standing: Standing::Observed, summary, findings })
     }
 
-    /// Whether what a policy wants is there; nothing where it wants nothing.
-    pub fn required(&self, policy: &Value) -> Option<Phase> {
-        let wanted: Vec<&str> =
-            policy.get("requiredAttestations")?.as_array()?.iter().filter_map(Value::as_str).collect();
+    /// Whether what policies want is there; nothing where they want nothing.
+    pub fn required(&self, policies: &[&Value]) -> Option<Phase> {
+        let lists = policies.iter().filter_map(|policy| policy.get("requiredAttestations")?.as_array());
+        let mut wanted: Vec<&str> = Vec::new();
+        for name in lists.flatten().filter_map(Value::as_str) {
+            if !wanted.contains(&name) {
+                wanted.push(name);
+            }
+        }
         if wanted.is_empty() {
             return None;
         }

@@ -1,8 +1,27 @@
 //! Who the agent is, against who it has to be (R21).
 
-use writ_core::{Subject, Verdict};
+use writ_core::{Reason, Subject, Verdict};
 
 use super::{Judge, matched};
+use crate::policy::Policy;
+
+/// Tools that a policy requires and another one that is asked too never lets be used.
+pub fn missing_tools<'a>(policy: &Policy, others: impl Iterator<Item = &'a Policy> + Clone) -> Vec<Reason> {
+    let denies = |tool: &str| {
+        let name = tool.split(':').next().unwrap_or(tool).to_owned();
+        others.clone().any(|other| other.never_allows(&name))
+    };
+    let missing = policy.identity().required.iter().filter(|(_, tool)| denies(tool));
+    missing
+        .map(|(pointer, tool)| Reason {
+            verdict: Verdict::Deny,
+            rule: pointer.clone(),
+            matched: matched(Subject::Tool, tool, None),
+            message: format!("the agent must have `{tool}`, and another of its policies never lets it use that"),
+            instead: format!("policies that allow `{tool}`, or do not require it"),
+        })
+        .collect()
+}
 
 impl Judge<'_> {
     pub(super) fn identity(&mut self) {

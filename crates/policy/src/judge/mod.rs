@@ -21,6 +21,7 @@ use crate::protect::{self, Setting};
 use crate::rules::Reading;
 
 pub use flows::flow_refusals;
+pub use identity::missing_tools;
 pub use limits::{near, near_of_type, refusals, refusals_of_agents};
 
 /// Rules that are Writ's own.

@@ -157,6 +157,10 @@ impl Survey<'_> {
                 operands.iter().for_each(|name| self.variable(name, span, true));
             }
             "envsubst" => self.variable("*", span, false),
+            "make" | "gmake" if given(&["-p", "--print-data-base"]) => self.variable("*", span, true),
+            "systemctl" if operands.contains(&"show-environment") => self.variable("*", span, true),
+            // Letters without a dash are options of BSD's: `ps auxe`.
+            "ps" if shows_environments(arguments) => self.variable("*", span, true),
             "vault" => self.vault(arguments, span),
             "aws" if given(&["s3api"]) => self.bucket(&texts, span),
             _ => {}
@@ -246,7 +250,15 @@ impl Survey<'_> {
         }
         let text =
             if text.contains("://") { text.to_owned() } else { format!("https://{}", text.trim_start_matches('/')) };
-        // What is known of it ends at the last whole segment before what is not.
+        // What is known of it ends at the last whole segment before what is not; programs make several URLs of `[a-z]`. Only an address
+        // stands in brackets.
+        let path = text.split_once("://").and_then(|(_, rest)| rest.find('/')).unwrap_or_default();
+        let range = text.get(path..).filter(|_| path > 0).and_then(|rest| rest.find('[')).map(|at| path + at);
+        let query = text.find(['?', '#']).unwrap_or(text.len());
+        let text = match range.filter(|at| *at < query) {
+            Some(at) => format!("{}\u{1}", text.get(..at).unwrap_or_default()),
+            None => text,
+        };
         let (known, open) = match text.split_once('\u{1}') {
             None => (text.as_str(), false),
             Some((known, _)) => (known.rsplit_once('/').map_or("", |(folder, _)| folder), true),
@@ -377,6 +389,12 @@ impl Survey<'_> {
             }
         }
     }
+}
+
+/// Whether the first argument of `ps` is letters of BSD's with the one that shows environments.
+fn shows_environments(arguments: &[Option<String>]) -> bool {
+    let letters = arguments.first().and_then(Option::as_deref).unwrap_or_default();
+    letters.contains('e') && letters.chars().all(|letter| letter.is_ascii_alphabetic())
 }
 
 /// Whether an interpreter's own code asks for variables, which need no name there.

@@ -164,6 +164,9 @@ impl Relay {
         if let Some(name) = params.and_then(ambiguous) {
             return refused(&format!("`{name}` could be taken for another member"));
         }
+        if !is_plain_name(&method) {
+            return refused("its method holds what no method's name does");
+        }
         let known = folded(&method);
         if known != method && (PLAIN.contains(&known.as_str()) || known == "tools/call") {
             return refused(&format!("`{method}` could be taken for another method"));
@@ -305,6 +308,11 @@ impl Message {
     }
 }
 
+/// Whether a name is one to every reader: not empty, and without what is cut, or ends a name, elsewhere.
+fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name == name.trim() && !name.chars().any(char::is_control)
+}
+
 /// The tool and the input that a request is decided as.
 fn judged(method: &str, params: Option<&Object>) -> Option<(String, Value)> {
     let member = |name: &str| params.and_then(|params| params.get(name));
@@ -319,7 +327,8 @@ fn judged(method: &str, params: Option<&Object>) -> Option<(String, Value)> {
     };
     match method {
         "tools/call" => {
-            let name = member("name")?.as_str().filter(|name| !name.is_empty())?;
+            // Some servers cut a name, or end it at a zero byte.
+            let name = member("name")?.as_str().filter(|name| is_plain_name(name))?;
             Some((name.to_owned(), object("arguments")?))
         }
         // Looking on is reading again and again.
