@@ -835,7 +835,7 @@ print(answer[:1] + answer[5:])
         text(&output)
     };
     let told = ask(&request);
-    assert!(told.contains("only Writ's own program tells the notary of a step"), "{told}");
+    assert!(told.contains("own program tells the notary of a step"), "{told}");
     for odd in ["{}", "[]", "{\"step\":{}}", "{\"step\":{\"session\":\"../x\"}}", "\u{1}", "{\"said\":null}"] {
         let told = ask(odd);
         assert!(told.contains("cannot be read"), "{odd}: {told}");
