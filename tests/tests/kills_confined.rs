@@ -66,7 +66,9 @@ impl Lab {
 
     fn hook(&self, event: &str, members: &Value) -> Child {
         let cwd = self.repository();
-        let mut payload = json!({"session_id": self.session, "transcript_path": cwd.join("none"), "cwd": cwd,
+        // Outside of what calls may write: there its name would be reserved as long as one of them runs.
+        let transcript = self.place.folder.join("none.jsonl");
+        let mut payload = json!({"session_id": self.session, "transcript_path": transcript, "cwd": cwd,
                                  "permission_mode": "default", "hook_event_name": event});
         payload.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         let mut hook = self.command(&["hook"]).spawn().unwrap();
