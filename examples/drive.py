@@ -67,6 +67,45 @@ class Session:
         self.hook("Stop", stop_hook_active=False)
 
 
+class Server:
+    """Writ's own MCP server, as the session's client would start it: tools that Writ runs, decides and signs."""
+
+    def __init__(self, session):
+        variables = {**session.variables, "CLAUDE_CODE_SESSION_ID": session.name}
+        self.calls = 0
+        self.process = subprocess.Popen([WRIT, "mcp", "serve", "--guarded"], cwd=session.repository, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        client = {"name": "claude-code", "version": "2"}
+        self.asked("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+        self.send({"method": "notifications/initialized"})
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+    def send(self, message):
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self.process.stdin.flush()
+
+    def asked(self, method, **params):
+        self.calls += 1
+        self.send({"id": self.calls, "method": method, "params": params})
+        for line in self.process.stdout:
+            answer = json.loads(line)
+            if answer.get("id") == self.calls:
+                assert "error" not in answer, answer
+                return answer["result"]
+        raise AssertionError(f"no answer to {method}")
+
+    def call(self, tool, **arguments):
+        """Calls a tool, which has to succeed, and gives its result."""
+        result = self.asked("tools/call", name=tool, arguments=arguments)
+        assert not result.get("isError"), result
+        return result.get("structuredContent") or json.loads(result["content"][0]["text"])
+
+
 class Model:
     """An endpoint that speaks Chat Completions, and judges as it is told."""
 

@@ -18,6 +18,7 @@ mod notary;
 mod policy;
 mod serve;
 mod shell;
+mod turns;
 
 use std::process::ExitCode;
 
@@ -28,7 +29,7 @@ use crate::measure::Figure;
 /// A group of figures and what measures it.
 type Group = (&'static str, fn() -> Result<Vec<Figure>>);
 
-const GROUPS: [Group; 13] = [
+const GROUPS: [Group; 14] = [
     ("hook", hook::run),
     ("confined", confined::run),
     ("claims", claims::run),
@@ -42,6 +43,7 @@ const GROUPS: [Group; 13] = [
     ("mcp", mcp::run),
     ("notary", notary::run),
     ("serve", serve::run),
+    ("turns", turns::run),
 ];
 
 fn main() -> ExitCode {

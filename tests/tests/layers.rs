@@ -390,11 +390,11 @@ fn what_a_layer_wants_is_done_or_said() {
     let extends = r#","extends":"base.aflock""#;
     let (code, text, _) = verify("layer-steps", extends, r#","requiredAttestations":["qc"]"#);
     assert!(code == Some(3) && text.contains("`qc`: no statement") && text.contains("breached"), "{text}");
-    for (name, member) in [
-        ("dir", r#""attestationDir":"./runs""#),
-        ("from", r#""attestationsFrom":["turn-*"]"#),
-        ("git", r#""materialsFrom":{"git":{"branch":"never"}}"#),
-        ("rego", r#""evaluators":{"rego":[{"name":"x","policy":"package agentflow"}]}"#),
+    let (_, text, _) = verify("layer-rego", extends, r#","evaluators":{"rego":[{"name":"x","policy":"package agentflow"}]}"#);
+    assert!(text.contains("evaluators") && !text.contains("enforced `b:/evaluators`"), "{text}");
+    for (name, member, sublayouts_too) in [
+        ("dir", r#""attestationDir":"./runs""#, true),
+        ("git", r#""materialsFrom":{"git":{"branch":"never"}}"#, false),
     ] {
         let field = member.split('"').nth(1).unwrap();
         let (_, text, told) = verify(&format!("layer-{name}"), extends, &format!(",{member}"));
@@ -402,6 +402,7 @@ fn what_a_layer_wants_is_done_or_said() {
         assert!(told.contains(&format!("b:/{field}: not enforced yet")), "{field}: {told}");
         let child = format!(r#","sublayouts":[{{"name":"Explore","policy":{{"version":"1.0","name":"c",{member}}}}}]"#);
         let (_, text, _) = verify(&format!("layer-{name}-sub"), &child, "");
-        assert!(text.contains(&format!("nothing in this session enforced `c:/{field}`")), "{field}: {text}");
+        let told = text.contains(&format!("nothing in this session enforced `c:/{field}`"));
+        assert_eq!(told, sublayouts_too, "{field}: {text}");
     }
 }

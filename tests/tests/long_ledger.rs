@@ -3,16 +3,16 @@
 //! `WRIT_LEDGER_ROWS=500000 cargo nextest run -p writ-tests --test long_ledger --no-capture` measures a whole one.
 
 #[cfg(test)]
+mod measured;
+#[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::Stdio;
-use std::thread;
-use std::time::{Duration, Instant};
 
+use measured::measured;
 use workplace::{SESSION, Workplace};
 use writ_core::SessionId;
 use writ_core::json::{Object, Value};
@@ -88,32 +88,12 @@ fn session(place: &Workplace, rows: u64) {
     fs::write(place.folder.join("state/heads").join(SESSION), &note).unwrap();
 }
 
-/// Verifies, and says the exit code, what was printed, the time, and the most memory in kilobytes.
-fn measured(place: &Workplace) -> (Option<i32>, String, Duration, u64) {
-    let start = Instant::now();
-    let out = place.folder.join("report");
-    let stdout = fs::File::create(&out).unwrap();
-    let mut child = place.command(&["verify", SESSION]).stdin(Stdio::null()).stdout(stdout).spawn().unwrap();
-    let mut most = 0;
-    let code = loop {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let now = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        most = most.max(now.unwrap_or(0));
-        if let Some(status) = child.try_wait().unwrap() {
-            break status.code();
-        }
-        thread::sleep(Duration::from_millis(2));
-    };
-    (code, fs::read_to_string(out).unwrap(), start.elapsed(), most)
-}
-
 #[test]
 fn a_long_ledger_needs_no_more_memory_than_a_short_one() {
     let rows = std::env::var("WRIT_LEDGER_ROWS").map_or(6000, |rows| rows.parse().unwrap());
     let place = Workplace::new("long-ledger");
     session(&place, rows);
-    let (code, said, took, most) = measured(&place);
+    let (code, said, took, most) = measured(&place, &["verify", SESSION]);
     let bytes = fs::metadata(place.session().join("ledger.jsonl")).unwrap().len();
     println!("{rows} rows, {bytes} bytes: {took:?}, {most} kB");
     assert_eq!(code, Some(0), "{said}");
@@ -125,7 +105,7 @@ fn a_long_ledger_needs_no_more_memory_than_a_short_one() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&ledger, bytes).unwrap();
-    let (code, said, _, most) = measured(&place);
+    let (code, said, _, most) = measured(&place, &["verify", SESSION]);
     assert_eq!(code, Some(3), "{said}");
     assert!(most < MOST_KILOBYTES && said.lines().count() < 120, "{most} kB: {said}");
     assert_eq!(place.writ(&["ledger", "verify", ledger.to_str().unwrap()]).status.code(), Some(3));

@@ -3,156 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
+mod talk;
+#[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::Command;
+use std::fs;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use talk::{MODEL, Talk, git, phase, with_agents};
 use workplace::{SESSION, Workplace};
-
-const MODEL: &str = "claude-sonnet-4-5";
-
-/// A session whose client writes transcripts.
-struct Talk {
-    place: Workplace,
-}
-
-impl Talk {
-    fn new(name: &str, more: &Value) -> Self {
-        let place = Workplace::new(name);
-        let mut policy = json!({"version": "1.0", "name": "turns", "attestationDir": "./proof/runs",
-            "files": {"allow": ["src/**"]}});
-        policy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        fs::write(place.folder.join("repository/.aflock"), policy.to_string()).unwrap();
-        fs::write(place.folder.join("repository/.gitignore"), "none*\nproof/\n").unwrap();
-        let talk = Self { place };
-        talk.place.start();
-        talk
-    }
-
-    fn main(&self) -> PathBuf {
-        self.place.folder.join("repository/none.jsonl")
-    }
-
-    fn agent(&self, id: &str) -> PathBuf {
-        self.main().with_extension("").join(format!("subagents/agent-{id}.jsonl"))
-    }
-
-    fn add(&self, path: PathBuf, line: &Value) {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
-        file.write_all(format!("{line}\n").as_bytes()).unwrap();
-    }
-
-    fn event(&self, event: &str, members: &str) -> String {
-        self.place.answer(&self.place.payload(event, members))
-    }
-
-    fn asks(&self, text: &str) {
-        self.event("UserPromptSubmit", &format!(r#","prompt":"{text}""#));
-        self.add(
-            self.main(),
-            &json!({"type": "user", "message": {"role": "user", "content": text}, "timestamp": "2026-01-18T10:30:00.000Z"}),
-        );
-    }
-
-    fn says(&self, path: PathBuf, id: &str, block: &Value, tokens: u64) {
-        let usage = json!({"input_tokens": tokens, "output_tokens": 2 * tokens, "cache_read_input_tokens": 3});
-        let message = json!({"id": id, "model": MODEL, "role": "assistant", "content": [block], "usage": usage});
-        self.add(path, &json!({"type": "assistant", "message": message}));
-    }
-
-    /// A call that writes a file, and its result.
-    fn writes(&self, agent: Option<&str>, id: &str, file: &str) -> bool {
-        let path = agent.map_or_else(|| self.main(), |agent| self.agent(agent));
-        let input = json!({"file_path": self.place.folder.join("repository").join(file), "content": "text"});
-        let who = agent.map(|agent| format!(r#","agent_id":"{agent}","agent_type":"research""#)).unwrap_or_default();
-        let members = format!(r#","tool_name":"Write","tool_input":{input},"tool_use_id":"{id}"{who}"#);
-        let allowed = !self.event("PreToolUse", &members).contains("deny");
-        if allowed {
-            fs::write(self.place.folder.join("repository").join(file), "text").unwrap();
-            self.event("PostToolUse", &format!(r#"{members},"tool_response":{{"ok":true}}"#));
-        }
-        self.says(
-            path.clone(),
-            &format!("m-{id}"),
-            &json!({"type": "tool_use", "id": id, "name": "Write", "input": input}),
-            10,
-        );
-        let why = if allowed { "ok" } else { "denied by the hook: PreToolUse" };
-        let result = json!({"type": "tool_result", "tool_use_id": id, "is_error": !allowed, "content": why});
-        self.add(path, &json!({"type": "user", "message": {"role": "user", "content": [result]}}));
-        allowed
-    }
-
-    fn stops(&self) {
-        self.event("Stop", r#","stop_hook_active":false"#);
-    }
-
-    /// A whole turn.
-    fn turn(&self, number: u64) {
-        self.asks(&format!("prompt {number}"));
-        assert!(self.writes(None, &format!("call-{number}"), &format!("src/{number}.rs")));
-        self.says(self.main(), &format!("end-{number}"), &json!({"type": "text", "text": "Done."}), 1);
-        self.stops();
-    }
-
-    fn kept(&self) -> PathBuf {
-        self.place.session().join("attestations")
-    }
-
-    fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(self.kept())
-            .map(|entries| entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect())
-            .unwrap_or_default();
-        names.sort();
-        names
-    }
-
-    /// What a statement says, without a look at its signature.
-    fn statement(&self, name: &str) -> Value {
-        let envelope: Value = serde_json::from_slice(&fs::read(self.kept().join(name)).unwrap()).unwrap();
-        serde_json::from_slice(&STANDARD.decode(envelope["payload"].as_str().unwrap()).unwrap()).unwrap()
-    }
-
-    /// The code that `writ verify` ends with, and its report.
-    fn verify(&self) -> (Option<i32>, Value) {
-        let json = self.place.writ(&["verify", SESSION, "--format", "json"]);
-        (json.status.code(), serde_json::from_slice(&json.stdout).unwrap())
-    }
-
-    fn passes(&self) {
-        let (code, report) = self.verify();
-        for name in ["turns", "session binding"] {
-            assert_eq!(phase(&report, name)["outcome"], "passed", "{report:#}");
-        }
-        assert_eq!((code, &report["verified"]), (Some(0), &json!(true)), "{report:#}");
-    }
-
-    /// The phase fails, and with it the whole.
-    fn fails(&self, name: &str, what: &str) {
-        let (code, report) = self.verify();
-        assert_eq!(phase(&report, name)["outcome"], "failed", "{what}: {report:#}");
-        assert_eq!((code, &report["verified"]), (Some(3), &json!(false)), "{what}");
-    }
-}
-
-fn phase(report: &Value, name: &str) -> Value {
-    let phases = report["phases"].as_array().unwrap();
-    phases.iter().find(|phase| phase["name"] == name).cloned().unwrap_or_default()
-}
-
-fn git(place: &Workplace, args: &[&str]) -> String {
-    let done = Command::new("git").args(args).current_dir(place.folder.join("repository")).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8_lossy(&done.stdout).trim().to_owned()
-}
 
 #[test]
 fn each_turn_leaves_a_statement_that_says_what_happened() {
@@ -272,44 +132,6 @@ fn what_is_told_late_and_what_a_crash_left_open_is_said() {
     talk.turn(4);
     assert_eq!(talk.statement("turn-4.json")["predicate"]["sessionBinding"]["turnIndex"], 3);
     talk.passes();
-}
-
-/// A session in whose first turn two sub-agents of a type were started, under a policy that binds their sessions so.
-fn with_agents(name: &str, bound: &Value) -> Talk {
-    let worker = json!({"version": "1.0", "name": "worker", "files": {"allow": ["src/**"]}});
-    let more = json!({"sublayouts": [{"name": "research", "policy": worker, "attestationPrefix": "research-"}],
-        "materialsFrom": {"sublayoutSessions": {"research": bound}}});
-    let talk = Talk::new(name, &more);
-    talk.asks("prompt 1");
-    let spawn = r#","tool_name":"Agent","tool_input":{"subagent_type":"research","prompt":"go","description":"d"},"tool_use_id":"spawn""#;
-    talk.event("PreToolUse", spawn);
-    talk.says(
-        talk.main(),
-        "m-spawn",
-        &json!({"type": "tool_use", "id": "spawn", "name": "Agent", "input": {"subagent_type": "research", "prompt": "go", "description": "d"}}),
-        10,
-    );
-    for id in ["a1", "b2"] {
-        let who = format!(r#","agent_id":"{id}","agent_type":"research""#);
-        talk.event("SubagentStart", &who);
-        talk.add(
-            talk.agent(id),
-            &json!({"type": "user", "isSidechain": true, "message": {"role": "user", "content": "go"}}),
-        );
-        assert!(talk.writes(Some(id), &format!("call-{id}"), &format!("src/{id}.rs")));
-        let transcript = talk.agent(id);
-        talk.event(
-            "SubagentStop",
-            &format!(r#"{who},"stop_hook_active":false,"agent_transcript_path":"{}""#, transcript.display()),
-        );
-    }
-    talk.event("PostToolUse", &format!(r#"{spawn},"tool_response":{{"ok":true}}"#));
-    talk.add(
-        talk.main(),
-        &json!({"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "spawn", "content": "ok"}]}}),
-    );
-    talk.stops();
-    talk
 }
 
 #[test]

@@ -64,7 +64,7 @@ class Key:
     def __init__(self, key):
         self.key = key
         self.der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-        self.id = "sha256:" + sha(self.der).hex()
+        self.id, self.text = "sha256:" + sha(self.der).hex(), key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
     @staticmethod
     def pem(data): return Key(serialization.load_pem_public_key(data))
@@ -307,7 +307,7 @@ def verify(path, trusted):
     unnamed = bundle.unnamed()
     must(not unnamed, f"no row names {', '.join(unnamed)}")
     brought = Key.pem(bundle.read("ledger.pub"))
-    must(brought.id == trusted.id, "it brings another key than the one that is trusted")
+    must(brought.id == trusted.id and brought.text == bundle.read("ledger.pub"), "it brings another key than the one that is trusted")
     words = f"writ/bundle/v1\n{sha(bundle.text).hex()}\n".encode()
     code = bundle.signature.decode("ascii").removesuffix("\n")
     must(bundle.signature.endswith(b"\n") and trusted.verifies(b64(code, "the signature"), words), "the manifest is not signed by the trusted key")

@@ -13,6 +13,8 @@ use writ_policy::Glob;
 pub struct Statement {
     /// Its name.
     pub name: String,
+    /// What it is called too: its name without what the names of a sublayout's statements begin with.
+    pub also: Option<String>,
     /// The statement: `_type`, `subject`, `predicateType`, `predicate`.
     pub document: Value,
 }
@@ -39,7 +41,8 @@ pub fn build(policy: &Value, statements: &[Statement]) -> Input {
             continue;
         };
         let glob = Glob::parse(pattern).ok();
-        let matches = |statement: &&&Statement| glob.as_ref().is_some_and(|glob| glob.matches(&statement.name));
+        let called = |name: &str| glob.as_ref().is_some_and(|glob| glob.matches(name));
+        let matches = |one: &&&Statement| called(&one.name) || one.also.as_deref().is_some_and(called);
         let list: Vec<Value> = ordered.iter().filter(matches).map(|statement| statement.document.clone()).collect();
         if list.is_empty() {
             empty.push(pattern.to_owned());
@@ -107,7 +110,7 @@ mod tests {
     use super::*;
 
     fn statement(name: &str) -> Statement {
-        Statement { name: name.to_owned(), document: Value::String(name.to_owned()) }
+        Statement { name: name.to_owned(), also: None, document: Value::String(name.to_owned()) }
     }
 
     #[test]

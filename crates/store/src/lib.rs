@@ -114,6 +114,16 @@ impl Store {
         Ok(())
     }
 
+    /// Takes rows from the last to the first, without locking, until `take` says that it has enough.
+    pub fn each_row_back(&self, id: &SessionId, take: impl FnMut(Row) -> bool) -> Result<(), StoreError> {
+        let path = self.ledger(id);
+        let file = match regular_file::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(io("open", &path))?,
+        };
+        tail::back(&file, &path, take)
+    }
+
     /// The genesis row.
     pub fn first_row(&self, id: &SessionId) -> Result<Option<Row>, StoreError> {
         let path = self.ledger(id);

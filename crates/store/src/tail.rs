@@ -13,6 +13,8 @@ use crate::error::{StoreError, io};
 
 /// Bytes read at first: most rows are far smaller.
 const FIRST_WINDOW: u64 = 8 << 10;
+/// Bytes read at once where more rows are wanted.
+const WINDOW: u64 = 256 << 10;
 /// Bytes in which a row is looked for.
 const SEARCHED: u64 = 4 << 20;
 /// Most bytes behind the last line end that are taken for a torn row rather than for damage.
@@ -66,6 +68,35 @@ pub fn find(file: &File, path: &Path, wanted: impl Fn(&Row) -> bool) -> Result<O
         }
         window *= 8;
     }
+}
+
+/// Gives the rows from the last to the first, until `take` says that it has enough. A row that is just being written is not there yet.
+pub fn back(file: &File, path: &Path, mut take: impl FnMut(Row) -> bool) -> Result<(), StoreError> {
+    let mut end = read(file, path)?.whole;
+    let mut window = FIRST_WINDOW;
+    while end > 0 {
+        let start = end.saturating_sub(window);
+        let bytes = read_from(file, start, end).map_err(io("read", path))?;
+        // The first line may have begun earlier.
+        let whole = if start == 0 { Some(0) } else { bytes.iter().position(|&byte| byte == b'\n').map(|at| at + 1) };
+        let lines = bytes.get(whole.unwrap_or(bytes.len())..).unwrap_or_default();
+        let Some(lines) = lines.strip_suffix(b"\n") else {
+            if window > MAX_TORN {
+                return Err(damaged(path, format!("no line ends within {window} bytes before byte {end}")));
+            }
+            window *= 8;
+            continue;
+        };
+        for line in lines.rsplit(|&byte| byte == b'\n') {
+            let row = Row::parse(line).map_err(|error| damaged(path, format!("a row before byte {end}: {error}")))?;
+            if !take(row) {
+                return Ok(());
+            }
+        }
+        end = start + whole.unwrap_or_default() as u64;
+        window = WINDOW;
+    }
+    Ok(())
 }
 
 /// The last whole line and where the torn bytes begin; `None` when more of the file is needed to tell.

@@ -390,8 +390,11 @@ pub struct VerifyArgs {
     /// Write what it comes to as a SLSA Verification Summary Attestation, in a signed envelope.
     #[arg(long, value_name = "FILE", requires = "vsa_key")]
     pub vsa: Option<PathBuf>,
-    /// The private key that signs it, PEM (`writ keys generate` makes one).
-    #[arg(long, value_name = "PEM", requires = "vsa")]
+    /// Write what evaluators said as an in-toto Test Result, in a signed envelope: which passed, which failed, which were not asked, and why.
+    #[arg(long, value_name = "FILE", requires = "vsa_key")]
+    pub results: Option<PathBuf>,
+    /// The private key that signs these, PEM (`writ keys generate` makes one).
+    #[arg(long, value_name = "PEM")]
     pub vsa_key: Option<PathBuf>,
     #[command(flatten)]
     pub format: FormatArgs,

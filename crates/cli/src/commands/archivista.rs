@@ -53,7 +53,7 @@ pub fn push(session: Option<&str>, to: &str, format: Format) -> Result<(), Failu
 fn named(store: &Store, id: &SessionId) -> Result<Vec<(String, String, Digest)>, Failure> {
     let mut found = Vec::new();
     let each = store.each_row(id, |row| {
-        if let Some(Ok(turn)) = turns::attest::Named::of(&row) {
+        if let Some(Ok(turn)) = turns::named::Named::of(&row) {
             let file = format!("{}/{}", turns::FOLDER, turn.name);
             found.push((turn.name.trim_end_matches(".json").to_owned(), file, turn.attestation));
         }

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use writ_core::{Digest, Hasher, SessionId, Timestamp, regular_file};
 use writ_engine::bundle::BundleError;
+use writ_engine::verify::results::results;
 use writ_engine::verify::summary::summary;
-use writ_engine::verify::{self, BundleVerifyError, Judges, Options, Outcome, Report};
+use writ_engine::verify::{self, BundleVerifyError, Explained, Judges, Options, Outcome, Phase, Report, Sublayout};
 use writ_engine::{Home, governing};
-use writ_evidence::intoto;
+use writ_evidence::intoto::{self, Statement};
+use writ_evidence::keys::SigningKey;
 use writ_service::evaluators;
 
 use crate::args::{Format, VerifyArgs};
@@ -25,6 +27,11 @@ const LEDGER: &str = "ledger.jsonl";
 
 /// Verifies a session or a folder of evidence.
 pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
+    if args.vsa_key.is_some() && args.vsa.is_none() && args.results.is_none() {
+        return Err(Failure::Usage(
+            "`--vsa-key` signs what `--vsa` and `--results` write: give one of them".to_owned(),
+        ));
+    }
     let home = environment::home();
     let options = Options {
         key: args.key.as_deref().map(public_key).transpose()?,
@@ -74,21 +81,32 @@ fn judges() -> Judges {
 
 fn answer(report: &Report, args: &VerifyArgs, evidence: &Path) -> Result<(), Failure> {
     show(report, args.format.format);
-    if let (Some(to), Some(key)) = (&args.vsa, &args.vsa_key) {
-        summarise(report, evidence, to, key)?;
+    if let Some(key) = &args.vsa_key {
+        signed(report, args, evidence, key)?;
     }
     if report.verified() || args.allow_absent && report.holds() { Ok(()) } else { Err(Failure::No) }
 }
 
-/// Writes a signed summary of what the evidence came to.
-fn summarise(report: &Report, evidence: &Path, to: &Path, key: &Path) -> Result<(), Failure> {
+/// Writes what the evidence came to, and what evaluators said, each where that was asked for.
+fn signed(report: &Report, args: &VerifyArgs, evidence: &Path, key: &Path) -> Result<(), Failure> {
     let key = signing_key(key)?;
     let at = |error: std::io::Error| Failure::could_not(format!("{}: {error}", evidence.display()));
-    let digest = digest(evidence).map_err(at)?;
-    let name = evidence.file_name().unwrap_or_default().to_string_lossy();
-    let statement = summary(report, (&name, digest), key.public().key_id(), Timestamp::now());
-    let statement = statement.ok_or_else(|| Failure::could_not("there is no session to sum up"))?;
-    let envelope = intoto::sign(&statement, &[&key]).map_err(Failure::could_not)?;
+    let file = (evidence.file_name().unwrap_or_default().to_string_lossy(), digest(evidence).map_err(at)?);
+    let file = (&*file.0, file.1);
+    if let Some(to) = &args.vsa {
+        let summary = summary(report, file, key.public().key_id(), Timestamp::now());
+        let summary = summary.ok_or_else(|| Failure::could_not("there is no session to sum up"))?;
+        write(to, &summary, &key)?;
+    }
+    if let Some(to) = &args.results {
+        let none = || Failure::could_not("no evaluator is named by the policy: there are no results to write");
+        write(to, &results(report, file).ok_or_else(none)?, &key)?;
+    }
+    Ok(())
+}
+
+fn write<P: Serialize>(to: &Path, statement: &Statement<P>, key: &SigningKey) -> Result<(), Failure> {
+    let envelope = intoto::sign(statement, &[key]).map_err(Failure::could_not)?;
     fs::write(to, envelope.to_bytes()).map_err(|error| Failure::could_not(format!("{}: {error}", to.display())))
 }
 
@@ -151,18 +169,8 @@ pub fn show(report: &Report, format: Format) {
 pub fn human(report: &Report) {
     let session = output::plain(report.session.as_deref().unwrap_or("unknown"));
     output::line(format!("session {}  {} rows\n", output::bold(session), report.rows));
-    for phase in &report.phases {
-        let mark = match phase.outcome {
-            Outcome::Passed => output::good(phase.outcome.mark()),
-            Outcome::Failed => output::bad(phase.outcome.mark()),
-            Outcome::Absent => output::dim(phase.outcome.mark()),
-        };
-        let standing = output::dim(format!("[{}]", phase.standing.as_str()));
-        output::line(format!("{mark} {:<12} {} {standing}", phase.name, output::plain(&phase.summary)));
-        for finding in &phase.findings {
-            output::line(format!("    {}", output::plain(finding)));
-        }
-    }
+    report.phases.iter().for_each(|one| phase(one, ""));
+    report.sublayouts.iter().for_each(|one| sublayout(one, ""));
     let verdict = output::plain(&report.verdict());
     let verdict = match (report.verified(), report.holds()) {
         (true, _) => output::good(verdict),
@@ -170,4 +178,31 @@ pub fn human(report: &Report) {
         _ => output::bad(verdict),
     };
     output::line(format!("\n{verdict}"));
+}
+
+/// A phase: what it came to, single findings, and of one that failed what holds, where that was looked for, and what to do.
+fn phase(phase: &Phase, indent: &str) {
+    let mark = match phase.outcome {
+        Outcome::Passed => output::good(phase.outcome.mark()),
+        Outcome::Failed => output::bad(phase.outcome.mark()),
+        Outcome::Absent => output::dim(phase.outcome.mark()),
+    };
+    let standing = output::dim(format!("[{}]", phase.standing.as_str()));
+    output::line(format!("{indent}{mark} {:<12} {} {standing}", phase.name, output::plain(&phase.summary)));
+    for finding in &phase.findings {
+        output::line(format!("{indent}    {}", output::plain(finding)));
+    }
+    let Some(Explained { rule, evidence, remedy }) = phase.explained() else { return };
+    for (what, words) in [("rule:", rule), ("evidence:", evidence), ("remedy:", remedy)] {
+        output::line(format!("{indent}    {} {words}", output::dim(format!("{what:<9}"))));
+    }
+}
+
+/// A sublayout with its phases, and those that it names below it.
+fn sublayout(one: &Sublayout, indent: &str) {
+    let name = output::bold(output::plain(&one.name));
+    output::line(format!("\n{indent}sublayout {name}  {} agents, {} statements", one.agents, one.statements));
+    let inner = format!("{indent}  ");
+    one.phases.iter().for_each(|one| phase(one, &inner));
+    one.sublayouts.iter().for_each(|one| sublayout(one, &inner));
 }

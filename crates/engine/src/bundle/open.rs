@@ -4,7 +4,7 @@
 //! nothing is laid out under a name that is not in the manifest, and memory does not grow with the bundle.
 
 use std::fs::{self, File};
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
 use writ_core::json::{self, Limits, Value};
@@ -150,10 +150,16 @@ impl Archive<'_> {
             let part = piece.get_mut(..length).unwrap_or_default();
             self.read(part)?;
             hasher.update(part);
-            file.write_all(part).map_err(failed)?;
+            // A file that is a hole where it came from takes no room here either.
+            if part.iter().all(|byte| *byte == 0) {
+                file.seek(SeekFrom::Current(i64::try_from(length).unwrap_or_default())).map_err(failed)?;
+            } else {
+                file.write_all(part).map_err(failed)?;
+            }
             left -= length as u64;
             self.progress.into_iter().for_each(|progress| progress(self.at, self.all));
         }
+        file.set_len(entry.size).map_err(failed)?;
         if Hex(hasher.finish()) == entry.sha256 {
             return Ok(());
         }

@@ -76,7 +76,7 @@ impl PolicyRef {
             layers: (!governing.layers.is_empty()).then(|| Digest::of(&layers::to_bytes(&governing.list()))),
             own: false,
             limited: governing.policies(Caller::Untold).iter().any(|policy| !policy.limits().is_empty()),
-            attests: asks_for_turns(&governing.policy),
+            attests: governing.policies(Caller::Untold).into_iter().any(asks_for_turns),
         }
     }
 

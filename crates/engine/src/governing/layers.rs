@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 use writ_core::{Agent, Digest, Timestamp, json};
 use writ_policy::{Limit, Measure, Named, Own, Policy, Protected, Reference, strictest};
 
+use super::looser::{self, Limits};
 use crate::session::agents::{self, Agents};
 
+/// Most layers beside the root.
+pub const MOST: usize = 64;
 /// Longest name of a layer.
 const MAX_NAME: usize = 64;
 /// What rules of a changed file are named with.
@@ -176,9 +179,9 @@ pub fn to_bytes(list: &[LayerRef]) -> Vec<u8> {
     json::to_canonical(&list).into_bytes()
 }
 
-/// Reads a kept list.
+/// Reads a kept list; none is longer than what is resolved.
 pub fn parse(bytes: &[u8]) -> Option<Vec<LayerRef>> {
-    json::from_slice(bytes).ok()
+    json::from_slice(bytes).ok().filter(|list: &Vec<LayerRef>| list.len() <= MOST)
 }
 
 /// Where a kept list lies in a session's folder.
@@ -254,7 +257,10 @@ pub fn check(
     policy: &dyn Fn(&LayerRef) -> Result<Policy, String>,
 ) -> Result<(), String> {
     let mut walk = Walk { list, at: 0, policy };
-    walk.below(root, None, &Source::File(path.to_owned()), None)?;
+    walk.below(
+        root,
+        &Above { of: None, from: &Source::File(path.to_owned()), agent: None, inherited: &Limits::new() },
+    )?;
     match list.get(walk.at) {
         Some(layer) => Err(format!("no policy names the layer `{}`", layer.name)),
         None => Ok(()),
@@ -267,50 +273,122 @@ struct Walk<'a> {
     policy: &'a dyn Fn(&LayerRef) -> Result<Policy, String>,
 }
 
+/// A policy whose references are followed, as far as it matters to them.
+struct Above<'a> {
+    /// Its place in the list.
+    of: Option<usize>,
+    from: &'a Source,
+    agent: Option<&'a str>,
+    /// The limits of whoever it is a sub-agent of.
+    inherited: &'a Limits,
+}
+
 impl Walk<'_> {
-    fn below(&mut self, policy: &Policy, of: Option<usize>, from: &Source, agent: Option<&str>) -> Result<(), String> {
+    /// Follows a policy's references, and gives its limits and its parents' (R23).
+    fn below(&mut self, policy: &Policy, above: &Above<'_>) -> Result<Limits, String> {
+        let own = looser::limits_of(policy, policy.name());
+        let mut limits = own.clone();
+        let strict = |child: &Limits, most: &Limits| looser::looser(child, most).map_or(Ok(()), Err);
         for reference in policy.references() {
-            let Reference { pointer, policy: named, child } = &reference;
-            let missing = || format!("the layer that `{}` names at {pointer} is not listed", policy.name());
             let at = self.at;
-            let layer =
-                self.list.get(at).filter(|layer| layer.of == of && layer.pointer == *pointer).ok_or_else(missing)?;
-            self.at += 1;
-            let agent = child.as_ref().map(|child| child.agent.as_str()).or(agent);
-            let prefix = child.as_ref().and_then(|child| child.prefix.as_deref());
-            let place = source(named, from)?;
-            let (path, address) = match &place {
-                Source::File(path) => (Some(path.to_string_lossy().into_owned()), None),
-                Source::Elsewhere(address) => (None, Some(address.clone())),
-                Source::Here => (None, None),
+            let (inner, place) = self.listed(policy, above, &reference)?;
+            let from = if place == Source::Here { above.from.clone() } else { place };
+            let agent = reference.child.as_ref().map(|child| child.agent.as_str()).or(above.agent);
+            let Some(child) = &reference.child else {
+                let held = self.below(&inner, &Above { of: Some(at), from: &from, agent, ..*above })?;
+                strict(&own, &held)?;
+                limits = looser::merged(limits, &held);
+                continue;
             };
-            let alike = (layer.path == path && layer.address == address)
-                && layer.agent.as_deref() == agent
-                && layer.prefix.as_deref() == prefix;
-            if !alike {
-                return Err(format!("the layer `{}` is listed as another than {pointer} names", layer.name));
-            }
-            if let Named::Here(text) = named
-                && Digest::of(text.as_bytes()) != layer.file
-            {
-                return Err(format!("the layer `{}` is not what stands at {pointer}", layer.name));
-            }
-            let other = self.list.iter().filter(|other| other.name == layer.name).count() > 1;
-            if other || layer.name == CHANGED {
-                return Err(format!("the name `{}` stands for more than one policy", layer.name));
-            }
-            let inner = (self.policy)(layer)?;
-            if inner.digest() != layer.digest {
-                return Err(format!("the document of layer `{}` is another", layer.name));
-            }
-            if let Some(Ok(pinned)) = child.as_ref().and_then(|child| child.digest.as_ref())
-                && ![layer.digest, layer.file].contains(pinned)
-            {
-                return Err(format!("the layer `{}` is not the one that {pointer} pins", layer.name));
-            }
-            let from = if place == Source::Here { from.clone() } else { place };
-            self.below(&inner, Some(at), &from, agent)?;
+            let most = looser::merged(limits.clone(), above.inherited);
+            let beside = looser::beside(child, policy.name(), &reference.pointer);
+            strict(&beside, &most)?;
+            let inherited = looser::merged(most.clone(), &beside);
+            let held = self.below(&inner, &Above { of: Some(at), from: &from, agent, inherited: &inherited })?;
+            strict(&held, &most)?;
         }
-        Ok(())
+        Ok(limits)
+    }
+
+    /// The next policy of the list, which has to be the one that a reference names.
+    fn listed(
+        &mut self,
+        policy: &Policy,
+        above: &Above<'_>,
+        reference: &Reference,
+    ) -> Result<(Policy, Source), String> {
+        let Reference { pointer, policy: named, child } = reference;
+        let missing = || format!("the layer that `{}` names at {pointer} is not listed", policy.name());
+        let layer = self.list.get(self.at);
+        let layer = layer.filter(|layer| layer.of == above.of && layer.pointer == *pointer).ok_or_else(missing)?;
+        self.at += 1;
+        let agent = child.as_ref().map(|child| child.agent.as_str()).or(above.agent);
+        let prefix = child.as_ref().and_then(|child| child.prefix.as_deref());
+        let place = source(named, above.from)?;
+        let (path, address) = match &place {
+            Source::File(path) => (Some(path.to_string_lossy().into_owned()), None),
+            Source::Elsewhere(address) => (None, Some(address.clone())),
+            Source::Here => (None, None),
+        };
+        let alike = (layer.path == path && layer.address == address)
+            && layer.agent.as_deref() == agent
+            && layer.prefix.as_deref() == prefix;
+        if !alike {
+            return Err(format!("the layer `{}` is listed as another than {pointer} names", layer.name));
+        }
+        if let Named::Here(text) = named
+            && Digest::of(text.as_bytes()) != layer.file
+        {
+            return Err(format!("the layer `{}` is not what stands at {pointer}", layer.name));
+        }
+        let other = self.list.iter().filter(|other| other.name == layer.name).count() > 1;
+        if other || layer.name == CHANGED {
+            return Err(format!("the name `{}` stands for more than one policy", layer.name));
+        }
+        let inner = (self.policy)(layer)?;
+        if inner.digest() != layer.digest {
+            return Err(format!("the document of layer `{}` is another", layer.name));
+        }
+        if let Some(Ok(pinned)) = child.as_ref().and_then(|child| child.digest.as_ref())
+            && ![layer.digest, layer.file].contains(pinned)
+        {
+            return Err(format!("the layer `{}` is not the one that {pointer} pins", layer.name));
+        }
+        Ok((inner, place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(more: &str) -> Policy {
+        Policy::parse(format!(r#"{{"version":"1.0","name":"x"{more}}}"#).as_bytes(), "/w").unwrap()
+    }
+
+    /// R23 holds of what was kept as it holds of what is loaded: a list that somebody wrote is no way around it.
+    #[test]
+    fn a_list_with_a_looser_limit_is_refused() {
+        for (own, good) in [(3, true), (5, true), (6, false)] {
+            let root = policy(r#","limits":{"maxSpendUSD":5},"sublayouts":[{"name":"a","policy":"./c.aflock"}]"#);
+            let inner = policy(&format!(r#","limits":{{"maxSpendUSD":{own}}}"#));
+            let layer = LayerRef {
+                name: "x".to_owned(),
+                path: Some("/w/c.aflock".to_owned()),
+                real: None,
+                address: None,
+                file: inner.digest(),
+                digest: inner.digest(),
+                signed: "unsigned".to_owned(),
+                anchor: None,
+                of: None,
+                pointer: "/sublayouts/0/policy".to_owned(),
+                agent: Some("a".to_owned()),
+                prefix: None,
+            };
+            let checked = check(&root, Path::new("/w/.aflock"), &[layer], &|_| Ok(inner.clone()));
+            assert_eq!(checked.is_ok(), good, "{own}: {checked:?}");
+            assert!(good || checked.unwrap_err().contains("may not exceed"));
+        }
     }
 }

@@ -6,6 +6,7 @@ pub mod in_force;
 pub mod kept;
 pub mod layers;
 pub mod lock;
+mod looser;
 mod open;
 pub mod protect;
 mod resolve;
@@ -16,7 +17,7 @@ pub mod unenforced;
 
 pub use error::GoverningError;
 pub use find::{NAMES, find, repository};
-pub use open::{Governing, Layered, open_alone, open_kept, read};
+pub use open::{Governing, Layered, open_alone, open_kept, read, rule_name};
 pub use resolve::{Elsewhere, Missing, open, open_bytes, with_layers};
 pub use signed::{PAYLOAD_TYPE, Signed, When, among, inner, unwrap};
 pub use trust::{Authority, Trust, TrustError, TrustedIdentity};

@@ -63,12 +63,39 @@ pub fn beside(policy: &Path, wanted: &str) -> PathBuf {
     out
 }
 
+/// What a session calls a rule in a file of its own: as the policy names it, behind the layer's name where a layer does.
+pub fn rule_name(layer: Option<&str>, file: &str) -> String {
+    layer.map_or_else(|| file.to_owned(), |layer| format!("{layer}:{file}"))
+}
+
 impl Governing {
-    /// The rules that it names in files of their own: as they are named, and where they are.
+    /// The rules that it and its layers name in files of their own: as a session calls them ([`rule_name`]), and where they are.
     pub fn rules(&self) -> Vec<(String, PathBuf)> {
-        let named = Named::of(self.policy.document()).rego;
-        let files = named.iter().filter_map(writ_evaluators::named::Rego::file);
-        files.map(|file| (file.to_owned(), beside(&self.path, file))).collect()
+        let files = |policy: &Policy| {
+            let named = Named::of(policy.document()).rego;
+            named.iter().filter_map(|rule| rule.file().map(str::to_owned)).collect::<Vec<String>>()
+        };
+        let own = |layer: Option<&str>, policy: &Policy, place: &Path| {
+            let one = |file: String| (rule_name(layer, &file), beside(place, &file));
+            files(policy).into_iter().map(one).collect::<Vec<_>>()
+        };
+        let mut all = own(None, &self.policy, &self.path);
+        for layer in &self.layers {
+            // One from elsewhere names no files here.
+            let place = self.place(&layer.at);
+            all.extend(place.into_iter().flat_map(|place| own(Some(&layer.at.name), &layer.policy, &place)));
+        }
+        all
+    }
+
+    /// The file that a layer stands in, where it is one of this machine.
+    fn place(&self, layer: &LayerRef) -> Option<PathBuf> {
+        match (&layer.path, &layer.address, layer.of) {
+            (Some(path), ..) => Some(PathBuf::from(path)),
+            (None, Some(_), _) => None,
+            (None, None, Some(above)) => self.place(&self.layers.get(above)?.at),
+            (None, None, None) => Some(self.path.clone()),
+        }
     }
 
     /// The list of its layers.

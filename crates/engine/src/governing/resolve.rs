@@ -4,23 +4,21 @@
 //! eight, limits looser than a parent's (R23), and whatever is not what it is pinned to. Invariant: a layer that cannot be had is an
 //! error, never a layer less. Page: `spec/layers.md`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use writ_core::Digest;
 use writ_policy::{Child, Functionary, Named, Policy, Reference};
 
 use super::error::GoverningError;
-use super::layers::{self, LayerRef, Source, source};
+use super::layers::{self, LayerRef, MOST, Source, source};
 use super::lock::{Lock, LockError, Locked};
+use super::looser::{Limits, beside, limits_of, looser, merged};
 use super::open::{self, Governing, Layered};
 use super::signed;
 use super::trust::Trust;
 
 /// Longest chain of policies that name each other, the root included.
 const DEEPEST: usize = 8;
-/// Most layers beside the root.
-const MOST: usize = 64;
 /// Most bytes that all of them have.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -129,9 +127,6 @@ fn resolve(
     Ok((out.layers, out.locked))
 }
 
-/// The strictest limit of each name, and who has it.
-type Limits = BTreeMap<String, (f64, String)>;
-
 /// A policy whose references are followed.
 struct Above {
     of: Option<usize>,
@@ -185,7 +180,7 @@ impl Resolver<'_> {
                 continue;
             };
             let most = merged(limits.clone(), &above.inherited);
-            let beside = beside(child, &above.shown, &reference.pointer);
+            let beside = beside(child, &above.shown.to_string_lossy(), &reference.pointer);
             looser(&beside, &most).map_or(Ok(()), |why| Err(wrong("looser-limit", why)))?;
             next.inherited = merged(most.clone(), &beside);
             let held = self.below(&next)?;
@@ -314,38 +309,10 @@ fn pinned(child: Option<&Child>, policy: &Policy, file: Digest) -> Result<bool, 
     }
 }
 
-fn limits_of(policy: &Policy, who: &str) -> Limits {
-    policy.limit_values().into_iter().map(|(name, value)| (name, (value, who.to_owned()))).collect()
-}
-
-fn merged(mut limits: Limits, others: &Limits) -> Limits {
-    for (name, (value, who)) in others {
-        let known = limits.entry(name.clone()).or_insert_with(|| (*value, who.clone()));
-        if *value < known.0 {
-            *known = (*value, who.clone());
-        }
-    }
-    limits
-}
-
-/// What is looser than what holds for it, in words with both places (R23).
-fn looser(child: &Limits, parent: &Limits) -> Option<String> {
-    child.iter().find_map(|(name, (value, who))| {
-        let (most, whose) = parent.get(name).filter(|(most, _)| value > most)?;
-        Some(format!("`{name}` is {value} in {who} and {most} in {whose}, which it may not exceed"))
-    })
-}
-
 /// A path from a folder, with `..` where it lies elsewhere.
 fn from(folder: &Path, path: &Path) -> String {
     let common = folder.components().zip(path.components()).take_while(|(one, other)| one == other).count();
     let up = folder.components().skip(common).map(|_| "..".to_owned());
     let down = path.components().skip(common).map(|part| part.as_os_str().to_string_lossy().into_owned());
     up.chain(down).collect::<Vec<_>>().join("/")
-}
-
-/// A sub-agent's limits that stand beside its policy.
-fn beside(child: &Child, file: &Path, pointer: &str) -> Limits {
-    let who = format!("{}#{}", file.display(), pointer.replace("/policy", "/limits"));
-    child.limits.iter().map(|(name, value)| (name.clone(), (*value, who.clone()))).collect()
 }

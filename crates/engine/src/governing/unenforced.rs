@@ -53,14 +53,16 @@ fn idle(policy: &Policy, own: Option<usize>, trusted: bool, list: &[&LayerRef]) 
     policy.not_enforced().into_iter().filter(|pointer| !binds(pointer)).collect()
 }
 
-/// Members that act in the root's policy alone, or in what speaks on every call as it does.
-const ROOTS: [&str; 4] = ["/attestationDir", "/attestationsFrom", "/evaluators", "/materialsFrom"];
+/// Members that act in the root's policy alone.
+const ROOTS: [&str; 1] = ["/attestationDir"];
+/// Members that act there, and for the agents of a sublayout.
+const OF_WHOEVER_SPEAKS: [&str; 1] = ["/materialsFrom"];
 
 /// What of a layer nothing acts on, for it is read in the root's policy.
 fn of_the_root(policy: &Policy, about_one_type: bool) -> Vec<String> {
-    let steps = ["/requiredAttestations"].into_iter().filter(|_| about_one_type);
+    let more = OF_WHOEVER_SPEAKS.into_iter().filter(|_| !about_one_type);
     let there = |pointer: &&str| policy.document().get(pointer.trim_start_matches('/')).is_some();
-    ROOTS.into_iter().chain(steps).filter(there).map(str::to_owned).collect()
+    ROOTS.into_iter().chain(more).filter(there).map(str::to_owned).collect()
 }
 
 /// What a client gives nothing to hold with: one that tells of single calls alone has no turns, no stops and no sub-agents.

@@ -228,6 +228,16 @@ impl<'a> Session<'a> {
         Ok(self.store.each_row(&self.id, take)?)
     }
 
+    /// The rows from the last to the first, until `take` says that it has enough.
+    pub fn each_row_back(&self, take: impl FnMut(Row) -> bool) -> Result<(), SessionError> {
+        Ok(self.store.each_row_back(&self.id, take)?)
+    }
+
+    /// The seal of the first row, which no other session has.
+    pub fn genesis(&self) -> Result<Digest, SessionError> {
+        Ok(self.store.first_row(&self.id)?.ok_or(SessionError::Vanished)?.entry_hash)
+    }
+
     /// The locked ledger.
     pub const fn ledger(&mut self) -> &mut LedgerGuard {
         &mut self.guard

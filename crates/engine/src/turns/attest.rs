@@ -7,69 +7,33 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use writ_clients::Client;
 use writ_clients::meter::AgentUse;
 use writ_clients::transcript::MAIN;
-use writ_core::json::{self, Value};
 use writ_core::{Agent, Digest, Event, EventKind, SessionId};
 use writ_evidence::intoto::{self, ResourceDescriptor, Statement};
 use writ_evidence::merkle::{Digest512, NodeHash};
-use writ_evidence::row::Row;
 use writ_store::{Store, regular_file};
 
-use super::gathered::{self, Gathered};
+use super::gathered::Gathered;
+use super::named::Named;
 use super::predicate::{AgentOf, Cumulative, Lines, Metrics, PREDICATE_TYPE, RUN, TREE, Turn, Usd, WorkTreeOf};
 use super::reading::{Pending, Reader, metrics};
+use super::since::Since;
 use super::work_tree::{self, WorkTree};
-use super::{FOLDER, TURN, wants_sha512};
+use super::{FOLDER, TURN, name, wants_sha512};
 use crate::governing::kept::PolicyRef;
 use crate::identity::{Document, file_name};
 use crate::limits::meter::{prices_file, prices_of};
 use crate::limits::prices::Prices;
-use crate::session::rows::{Who, event};
+use crate::session::rows::Who;
 use crate::session::state::State;
 use crate::session::statements::publish;
 use crate::session::{Session, SessionError};
 
 /// Largest document of an identity, and largest place of a reading.
 const MAX_FILE: u64 = 64 << 20;
-
-/// What a row says of an attestation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Named {
-    /// The turn's number, from 1.
-    pub turn: u64,
-    /// Which statement about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part: Option<u64>,
-    /// The file's name.
-    pub name: String,
-    /// Digest of the file.
-    #[serde(rename = "statement")]
-    pub attestation: Digest,
-    /// The rows that it speaks for.
-    pub rows: [u64; 2],
-    /// Up to which byte of the transcript it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<u64>,
-    /// What was used up to then.
-    pub cumulative: Cumulative,
-    /// Why the copy for others could not be made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unpublished: Option<String>,
-    /// Digest of the prices that it counts money with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prices: Option<Digest>,
-}
-
-impl Named {
-    /// What a row says, where it names an attestation of a turn.
-    pub fn of(row: &Row) -> Option<Result<Self, json::FormatError>> {
-        (event(row) == TURN).then(|| json::from_value(&row.detail))
-    }
-}
 
 /// The work tree's hash, taken before the ledger is locked, where the session attests its turns.
 pub fn prepare(input: &Event, store: &Store, id: &SessionId, home: Option<&Path>) -> Option<Result<WorkTree, String>> {
@@ -131,26 +95,10 @@ impl<'i, H: NodeHash> Maker<'i, H> {
     ) -> Result<Self, SessionError> {
         let agent = input.agent.as_ref();
         let name = agent.map_or(MAIN, |agent| agent.id.as_str());
-        let (mut last, mut used, mut genesis): (Option<Named>, _, _) = (None, HashSet::new(), Digest::ZERO);
-        let (mut turns, mut end) = (Vec::new(), 0);
-        let mut asked = false;
-        session.each_row(|row| {
-            end = row.sequence;
-            let policy_now = row.detail.get("state").and_then(|state| state.get("policy"));
-            asked |= policy_now.and_then(|policy| policy.get("attests")).and_then(Value::as_bool).unwrap_or(false);
-            if row.sequence == 0 {
-                genesis = row.entry_hash;
-            }
-            if let Some(Ok(named)) = Named::of(&row) {
-                used.insert(named.name.clone());
-                if gathered::agent(&row) == name {
-                    turns.retain(|turn: &Gathered| turn.first > named.rows[1]);
-                    last = Some(named);
-                }
-            } else if asked && gathered::agent(&row) == name {
-                gathered::take(&mut turns, &row, policy.root());
-            }
-        })?;
+        let Since { last, used, genesis, turns, end } = match agent {
+            None => Since::of_main(session, policy)?,
+            Some(_) => Since::of(session, name, policy)?,
+        };
         let transcript = transcript(session, input, name);
         let prices = match session.state.prices {
             Some(digest) => prices_of(&session.store.folder(&session.id), digest),
@@ -300,7 +248,8 @@ impl<'i, H: NodeHash> Maker<'i, H> {
         let key = session.signer()?;
         let envelope = intoto::sign(&Statement::new(subject, PREDICATE_TYPE, predicate), &[&key]);
         let bytes = envelope?.to_bytes();
-        let name = self.file(session, turn, part);
+        let list = session.policy().map(|in_force| in_force.accepted.list()).unwrap_or_default();
+        let name = name::fresh(&self.used, self.agent, &list, self.last.is_none(), (turn, part));
         session.keep(&format!("{FOLDER}/{name}"), &bytes)?;
         let unpublished = publish(session, &name, &bytes);
         let attestation = Digest::of(&bytes);
@@ -341,49 +290,6 @@ impl<'i, H: NodeHash> Maker<'i, H> {
             cost_usd: self.prices.as_ref().ok().and_then(|prices| prices.cost(used).ok()).map(Usd),
             duration_ms,
         }
-    }
-
-    /// A name that no row names yet.
-    fn file(&self, session: &Session<'_>, turn: u64, part: Option<u64>) -> String {
-        let stem = part.map_or_else(|| format!("turn-{turn}"), |part| format!("turn-{turn}-part-{part}"));
-        let Some(agent) = self.agent else { return free(&self.used, "", &stem) };
-        let id = plain(&agent.id);
-        let list = session.policy().map(|in_force| in_force.accepted.list()).unwrap_or_default();
-        let prefix = list.iter().find(|layer| layer.agent.is_some() && layer.agent == agent.kind);
-        let prefix = prefix.and_then(|layer| layer.prefix.as_deref()).map(plain);
-        match prefix {
-            // Whoever came first has the plain names.
-            Some(prefix) => {
-                let own = format!("{prefix}{id}-");
-                let mine = self.used.iter().any(|name| name.starts_with(&own));
-                let name = format!("{prefix}{stem}.json");
-                let others = self.last.is_none() && self.used.iter().any(|name| name.starts_with(&prefix));
-                if mine || others || self.used.contains(&name) { free(&self.used, &own, &stem) } else { name }
-            }
-            None => free(&self.used, &format!("{id}-"), &stem),
-        }
-    }
-}
-
-fn free(used: &HashSet<String>, prefix: &str, stem: &str) -> String {
-    let plain = format!("{prefix}{stem}.json");
-    if !used.contains(&plain) {
-        return plain;
-    }
-    (2..u64::MAX)
-        .map(|number| format!("{prefix}{stem}-{number}.json"))
-        .find(|name| !used.contains(name))
-        .unwrap_or(plain)
-}
-
-/// Text as a part of a file's name.
-fn plain(text: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
-    let plain: String = text.chars().take(64).map(safe).collect();
-    if plain == text {
-        plain
-    } else {
-        format!("{plain}{}", Digest::of(text.as_bytes()).hex().chars().take(8).collect::<String>())
     }
 }
 

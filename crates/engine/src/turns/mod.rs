@@ -6,9 +6,12 @@
 
 pub mod attest;
 pub mod gathered;
+pub mod name;
+pub mod named;
 pub mod predicate;
 pub mod reading;
 pub mod shown;
+mod since;
 pub mod work_tree;
 
 use writ_core::json::Value;

@@ -134,6 +134,19 @@ impl Cumulative {
         Self { cost_usd: Some(Usd::default()), ..Self::default() }
     }
 
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: &Self) -> Self {
+        let cost = self.cost_usd.zip(other.cost_usd).map(|(one, other)| Usd([one.0, other.0].into_iter().sum()));
+        Self {
+            tokens_in: self.tokens_in.saturating_add(other.tokens_in),
+            tokens_out: self.tokens_out.saturating_add(other.tokens_out),
+            cost_usd: cost,
+            turns: self.turns.saturating_add(other.turns),
+            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
+        }
+    }
+
     /// With one more statement.
     #[must_use]
     pub fn with(self, metrics: &Metrics, first: bool, calls: u64) -> Self {

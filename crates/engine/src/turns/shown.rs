@@ -5,8 +5,8 @@ use writ_core::{Digest, SessionId, Timestamp};
 use writ_store::{Store, StoreError, regular_file};
 
 use super::FOLDER;
-use super::attest::Named;
 use super::gathered::agent;
+use super::named::Named;
 use super::predicate::PREDICATE_TYPE;
 
 /// Largest statement.

@@ -13,6 +13,7 @@ use writ_evidence::tally::listed;
 use super::Options;
 use super::report::{EVALUATORS, Outcome, Phase, Standing};
 use super::statements::Statements;
+use crate::governing::rule_name;
 
 /// Most findings of one phase.
 const MOST: usize = 50;
@@ -28,72 +29,102 @@ pub struct Judges {
     pub call: fn(&grpc::Request<'_>) -> Result<grpc::Answer, String>,
 }
 
-/// One phase for those that Writ runs itself, one for those of others; nothing where a policy names none.
-pub fn phases(
-    policy: &Value,
-    path: &Path,
-    program: Option<&Path>,
-    statements: &Statements,
-    options: &Options,
-) -> Vec<Phase> {
-    let named = Named::of(policy);
-    if named.is_empty() {
-        return Vec::new();
-    }
-    let shown = match statements.named() {
-        Ok(statements) => input::build(policy, &statements),
-        Err(why) => return vec![phase(Outcome::Failed, Standing::Observed, why, Vec::new())],
-    };
-    let mut phases = Vec::new();
-    if !named.rego.is_empty() {
-        let judged = named.rego.iter().map(|rule| (rule.name.as_str(), rego(rule, path, program, &shown, statements)));
-        phases.push(of_all(judged.collect(), Standing::Observed, "rules"));
-    }
-    let others = named.ai.len() + named.grpc.len();
-    if others == 0 {
-        return phases;
-    }
-    let Some(judges) = &options.judges else {
-        let names = named.ai.iter().map(|ai| &ai.name).chain(named.grpc.iter().map(|grpc| &grpc.name));
-        let names: Vec<String> = names.map(|name| format!("`{name}`: not asked")).collect();
-        let summary = format!("{others} models and services were not asked: `--evaluators` asks them");
-        phases.push(phase(Outcome::Absent, Standing::Reported, summary, listed(names, others as u64)));
-        return phases;
-    };
-    let models = named.ai.iter().map(|one| {
-        let judged = match &judges.endpoint {
-            Ok(endpoint) => ai::judge(endpoint, one, &shown, &judges.send),
-            Err(why) => Err(why.clone()),
-        };
-        (one.name.as_str(), judged)
-    });
-    let services = named.grpc.iter().map(|one| (one.name.as_str(), grpc::judge(one, &shown, &judges.call)));
-    phases.push(of_all(models.chain(services).collect(), Standing::Reported, "models and services"));
-    phases
+/// Whose evaluators are asked.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The policy's document.
+    pub policy: &'a Value,
+    /// What its rules are named with, where it is a layer.
+    pub layer: Option<&'a str>,
+    /// Where it lies.
+    pub path: &'a Path,
+    /// Writ's own program, which runs Rego in a process of its own.
+    pub program: Option<&'a Path>,
+    /// How others are asked.
+    pub options: &'a Options,
+}
+
+/// What one evaluator came to.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// Its name, behind that of its layer where it has one.
+    pub name: String,
+    /// Its judgement, or why it was not asked.
+    pub judged: Judged,
 }
 
 /// What came of one evaluator; `Err` where it could not be asked.
 type Judged = Result<Judgement, String>;
 
-fn rego(rule: &Rego, path: &Path, program: Option<&Path>, shown: &input::Input, statements: &Statements) -> Judged {
-    let program = program.ok_or("it is not known where Writ's own program is")?;
-    let Some(file) = rule.file() else {
-        let place = format!("{}#{}", path.display(), rule.pointer);
-        return Ok(rego::judge(program, &place, &rule.policy, shown));
+/// One phase for those that Writ runs itself, one for those of others; nothing where a policy names none. `shown` are the statements that
+/// they judge.
+pub fn phases(
+    asked: Asked<'_>,
+    shown: Result<Vec<input::Statement>, String>,
+    statements: &Statements,
+) -> (Vec<Phase>, Vec<Evaluation>) {
+    let (named, mut all) = (Named::of(asked.policy), Vec::new());
+    if named.is_empty() {
+        return (Vec::new(), all);
+    }
+    let shown = match shown {
+        Ok(statements) => input::build(asked.policy, &statements),
+        Err(why) => return (vec![phase(Outcome::Failed, Standing::Observed, why, Vec::new())], all),
     };
-    Ok(rego::judge(program, file, &statements.rule(file)?, shown))
+    let one = |name: &str, judged| Evaluation { name: rule_name(asked.layer, name), judged };
+    let mut phases = Vec::new();
+    if !named.rego.is_empty() {
+        let rules: Vec<Evaluation> =
+            named.rego.iter().map(|rule| one(&rule.name, rego(rule, asked, &shown, statements))).collect();
+        phases.push(of_all(&rules, Standing::Observed, "rules"));
+        all.extend(rules);
+    }
+    let others = named.ai.len() + named.grpc.len();
+    if others == 0 {
+        return (phases, all);
+    }
+    let Some(judges) = &asked.options.judges else {
+        let names = named.ai.iter().map(|ai| &ai.name).chain(named.grpc.iter().map(|grpc| &grpc.name));
+        let not_asked = names.map(|name| one(name, Err("not asked".to_owned())));
+        let not_asked: Vec<Evaluation> = not_asked.collect();
+        let names = not_asked.iter().map(|one| format!("`{}`: not asked", one.name)).collect();
+        let summary = format!("{others} models and services were not asked: `--evaluators` asks them");
+        phases.push(phase(Outcome::Absent, Standing::Reported, summary, listed(names, others as u64)));
+        all.extend(not_asked);
+        return (phases, all);
+    };
+    let models = named.ai.iter().map(|model| {
+        let judged = match &judges.endpoint {
+            Ok(endpoint) => ai::judge(endpoint, model, &shown, &judges.send),
+            Err(why) => Err(why.clone()),
+        };
+        one(&model.name, judged)
+    });
+    let services = named.grpc.iter().map(|service| one(&service.name, grpc::judge(service, &shown, &judges.call)));
+    let asked: Vec<Evaluation> = models.chain(services).collect();
+    phases.push(of_all(&asked, Standing::Reported, "models and services"));
+    all.extend(asked);
+    (phases, all)
 }
 
-fn of_all(judged: Vec<(&str, Judged)>, standing: Standing, what: &str) -> Phase {
+fn rego(rule: &Rego, asked: Asked<'_>, shown: &input::Input, statements: &Statements) -> Judged {
+    let program = asked.program.ok_or("it is not known where Writ's own program is")?;
+    let Some(file) = rule.file() else {
+        let place = rule_name(asked.layer, &format!("{}#{}", asked.path.display(), rule.pointer));
+        return Ok(rego::judge(program, &place, &rule.policy, shown));
+    };
+    Ok(rego::judge(program, file, &statements.rule(asked.layer, file)?, shown))
+}
+
+fn of_all(all: &[Evaluation], standing: Standing, what: &str) -> Phase {
     let (mut failed, mut absent, mut findings) = (0_usize, 0_usize, Vec::new());
-    let all = judged.len();
-    for (name, judged) in judged {
+    for Evaluation { name, judged } in all {
         match judged {
             Ok(Judgement { status, reasons, notes, rule, shown }) => {
-                failed += usize::from(status == Status::Fail);
-                let word = if status == Status::Pass { "PASS" } else { "FAIL" };
+                failed += usize::from(*status == Status::Fail);
+                let word = if *status == Status::Fail { "FAIL" } else { "PASS" };
                 findings.push(format!("`{name}`: {word} (rule {rule}, shown {shown})"));
-                findings.extend(reasons.into_iter().chain(notes).map(|text| format!("`{name}`: {text}")));
+                findings.extend(reasons.iter().chain(notes).map(|text| format!("`{name}`: {text}")));
             }
             Err(why) => {
                 absent += 1;
@@ -101,6 +132,7 @@ fn of_all(judged: Vec<(&str, Judged)>, standing: Standing, what: &str) -> Phase 
             }
         }
     }
+    let all = all.len();
     let (outcome, summary) = match (failed, absent) {
         (0, 0) => (Outcome::Passed, format!("all {all} {what} pass")),
         (0, some) => (Outcome::Absent, format!("{some} of {all} {what} could not be asked")),

@@ -60,6 +60,11 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// How many rows good checkpoints cover.
+    pub const fn covered(&self) -> u64 {
+        self.report.covered
+    }
+
     /// Whether there are no rows.
     pub const fn is_empty(&self) -> bool {
         self.report.rows == 0
@@ -250,6 +255,8 @@ impl Evidence {
             chain_only: false,
             unobserved: Unobserved::default(),
             phases,
+            sublayouts: Vec::new(),
+            evaluations: Vec::new(),
         }
     }
 

@@ -15,6 +15,7 @@ mod custody;
 mod decisions;
 mod evaluators;
 mod evidence;
+mod explained;
 mod identities;
 mod key;
 mod layers;
@@ -24,8 +25,10 @@ mod newest;
 mod policies;
 mod read;
 pub mod report;
+pub mod results;
 mod sources;
 mod statements;
+pub mod sublayouts;
 pub mod summary;
 mod turns;
 mod verdicts;
@@ -34,22 +37,24 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use writ_clients::transcript::Transcripts;
-use writ_core::SessionId;
 use writ_core::json::Value;
+use writ_core::{SessionId, Timestamp};
 use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
-use writ_policy::Policy;
 use writ_store::{Store, StoreError, regular_file};
 
 use crate::Home;
+use crate::governing::in_force::PolicyRef;
 use crate::session::rows;
 use crate::session::state::State;
 pub use bundle::{BundleVerifyError, bundle};
-pub use evaluators::Judges;
+pub use evaluators::{Evaluation, Judges};
 use evidence::Evidence;
+pub use explained::Explained;
 pub use newest::newest;
 pub use report::{Outcome, Phase, Report, Standing, Status};
 pub use sources::Sources;
+pub use sublayouts::Sublayout;
 
 /// Largest file of checkpoints, key or policy.
 const MAX_FILE: u64 = 64 << 20;
@@ -154,7 +159,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let mut seen = coverage::Seen::of(evidence.len());
     let mut used = limits::Used::default();
     let mut statements = statements::Statements::of(folder);
-    let mut turns = turns::Turns::of(folder, evidence.id());
+    let mut turns = turns::Turns::of(folder, evidence.id(), &kept);
     let mut last = None;
     let checked = evidence.read(true, &mut |row, key| {
         last = Some(row.timestamp);
@@ -176,6 +181,7 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     if checked.is_empty() {
         return Ok(evidence.report(&checked, evidence.chain_phases(&checked)));
     }
+    statements.signed_for(checked.covered());
     let mut phases = vec![policies::check(&named, &kept, home)];
     phases.extend(evidence.chain_phases(&checked));
     phases.extend(replay.phases());
@@ -185,16 +191,6 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     phases.extend(chains.phase());
     phases.extend(claims.phases());
     phases.extend(statements.phase());
-    if let Some((path, policy)) =
-        named.last().and_then(|named| Some((&named.path, policies::document(named, &kept).ok()?)))
-    {
-        let document = policy.document();
-        phases.extend(policies::expiry(&policy, last));
-        let above: Vec<Policy> = named.last().map(|named| policies::counted(named, &kept)).unwrap_or_default();
-        let all: Vec<&Value> = std::iter::once(document).chain(above.iter().map(Policy::document)).collect();
-        phases.extend(statements.required(&all));
-        phases.extend(evaluators::phases(document, path, home.program.as_deref(), &statements, options));
-    }
     phases.extend(evidence.beginning());
     phases.extend(seen.unasked(evidence.genesis()));
     let recorded = evidence.genesis().and_then(coverage::recorded_path).map(PathBuf::from);
@@ -205,35 +201,80 @@ fn verify(folder: &Path, home: &Home, options: &Options, id: Option<&SessionId>)
     let transcripts = client.as_ref().ok().and_then(|client| client.transcripts());
     // In a run each reading says of which transcript it is.
     let main = transcript.as_deref().unwrap_or(Path::new(""));
-    let lost = transcripts.and_then(|kept| seen.read.lost(kept, main, sources));
-    phases.extend(lost);
+    phases.extend(transcripts.and_then(|kept| seen.read.lost(kept, main, sources)));
     let limited = named.last().map(|policy| limits::limited(policy, &kept)).unwrap_or_default();
+    let wanted = Wanted {
+        named: named.last(),
+        kept: &kept,
+        limited: &limited,
+        statements: &statements,
+        last,
+        transcripts,
+        main: transcript.as_deref(),
+        home,
+        options,
+    };
+    let (more, sublayouts, evaluations) = wanted.phases(&mut turns);
+    phases.extend(more);
     phases.extend(used.phase(&limited, folder, transcripts, options));
-    let policy = named.last().and_then(|named| Some((named.root(), policies::document(named, &kept).ok()?)));
-    phases.extend(attested(&mut turns, policy.as_ref(), transcripts, transcript.as_deref(), home, sources));
     let (covered, unobserved) = coverage::check(transcript.as_deref(), client, seen, sources);
     phases.push(covered);
     let policy = named.last().map(|named| (named.name.clone(), named.file));
-    Ok(Report { unobserved, policy, ..evidence.report(&checked, phases) })
+    Ok(Report { unobserved, policy, sublayouts, evaluations, ..evidence.report(&checked, phases) })
 }
 
-/// The phases on attestations of turns, and on what the policy binds them to.
-fn attested(
-    turns: &mut turns::Turns<'_>,
-    policy: Option<&(&Path, Policy)>,
-    transcripts: Option<&dyn Transcripts>,
-    main: Option<&Path>,
-    home: &Home,
-    sources: &Sources,
-) -> Vec<Phase> {
-    let order = policy.map(|(_, policy)| materials::order(policy)).unwrap_or_default();
-    let mut phases: Vec<Phase> = turns.phase(order).into_iter().collect();
-    phases.extend(turns.binding(transcripts, main, sources));
-    phases.extend(policy.and_then(|(root, policy)| {
-        let here = materials::Here { root, home: home.user.as_deref(), main, transcripts };
-        materials::check(policy, &here, turns)
-    }));
-    phases
+/// What the policy that governed last wants of its session: statements, what they are bound to, sub-agents, evaluators.
+struct Wanted<'a> {
+    named: Option<&'a PolicyRef>,
+    kept: &'a policies::Kept,
+    limited: &'a limits::Limited,
+    statements: &'a statements::Statements,
+    last: Option<Timestamp>,
+    transcripts: Option<&'a dyn Transcripts>,
+    main: Option<&'a Path>,
+    home: &'a Home,
+    options: &'a Options,
+}
+
+impl Wanted<'_> {
+    /// The phases in the specification's order: attestations and what they are bound to, sublayouts, rules and models, and then what else has
+    /// to be there. The limits, which count everybody, come after them.
+    fn phases(&self, turns: &mut turns::Turns<'_>) -> (Vec<Phase>, Vec<Sublayout>, Vec<Evaluation>) {
+        let policy = self.named.and_then(|named| Some((named, policies::document(named, self.kept).ok()?)));
+        let order = policy.as_ref().map(|(_, policy)| materials::order(policy)).unwrap_or_default();
+        let mut phases: Vec<Phase> = turns.phase(order).into_iter().collect();
+        phases.extend(turns.binding(self.transcripts, self.main, &self.options.sources));
+        let Some((named, policy)) = policy else { return (phases, Vec::new(), Vec::new()) };
+        let list = policies::list(named, self.kept).unwrap_or_default();
+        let record = sublayouts::Record {
+            named,
+            kept: self.kept,
+            list: &list,
+            statements: self.statements,
+            turns,
+            home: self.home.user.as_deref(),
+            program: self.home.program.as_deref(),
+            main: self.main,
+            transcripts: self.transcripts,
+            options: self.options,
+        };
+        let here = materials::Here {
+            root: named.root(),
+            home: self.home.user.as_deref(),
+            main: self.main,
+            transcripts: self.transcripts,
+        };
+        phases.extend(materials::check(&policy, &here, turns));
+        let (sublayouts, summed, mut evaluations) = sublayouts::check(&record, &self.limited.limits);
+        phases.extend(summed);
+        let speaking = record.speaking(None);
+        let (judged, mut own) = record.evaluated(&speaking, &|| self.statements.named());
+        phases.extend(judged);
+        own.append(&mut evaluations);
+        phases.extend(self.statements.required(&sublayouts::wanted(&speaking, None)));
+        phases.extend(speaking.iter().filter_map(|(_, policy)| policies::expiry(policy, self.last)));
+        (phases, sublayouts, own)
+    }
 }
 
 /// The id in the genesis row.

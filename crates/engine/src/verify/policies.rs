@@ -174,13 +174,6 @@ pub fn absent(named: &Named, policies: &Kept, client: Option<&dyn Client>) -> Ve
     fields.into_iter().map(one).collect()
 }
 
-/// The layers that speak on every call, as they were kept.
-pub fn counted(named: &PolicyRef, policies: &Kept) -> Vec<Policy> {
-    let list = list(named, policies).unwrap_or_default();
-    let read = |layer: &LayerRef| document_of(&named.path, layer.file, policies).ok();
-    layers::counted(&list).filter_map(read).collect()
-}
-
 /// The policy that a row names, from the bytes that were kept.
 pub fn document(named: &PolicyRef, policies: &Kept) -> Result<Policy, String> {
     document_of(&named.path, named.file, policies)

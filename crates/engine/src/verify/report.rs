@@ -4,6 +4,10 @@ use serde::{Serialize, Serializer};
 use writ_core::Digest;
 use writ_core::json;
 
+use super::evaluators::Evaluation;
+use super::explained::{Explained, explained};
+use super::sublayouts::Sublayout;
+
 /// How a claim is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -55,7 +59,7 @@ impl Outcome {
 }
 
 /// One question and its answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Phase {
     /// As `spec/verify.md` lists them.
     pub name: &'static str,
@@ -67,6 +71,47 @@ pub struct Phase {
     pub summary: String,
     /// Single findings, worst first.
     pub findings: Vec<String>,
+}
+
+/// A phase as reports write it: one that failed names the rule, the evidence and the remedy.
+#[derive(Serialize)]
+struct PhaseDocument<'a> {
+    name: &'a str,
+    outcome: Outcome,
+    standing: Standing,
+    summary: &'a str,
+    findings: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'a str>,
+}
+
+impl Phase {
+    /// The rule, the evidence and the remedy, where it failed.
+    pub fn explained(&self) -> Option<Explained> {
+        explained(self.name).filter(|_| self.outcome == Outcome::Failed)
+    }
+}
+
+impl Serialize for Phase {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let told = self.explained();
+        let Self { name, outcome, standing, summary, findings } = self;
+        let document = PhaseDocument {
+            name,
+            outcome: *outcome,
+            standing: *standing,
+            summary,
+            findings,
+            rule: told.map(|told| told.rule),
+            evidence: told.map(|told| told.evidence),
+            remedy: told.map(|told| told.remedy),
+        };
+        document.serialize(serializer)
+    }
 }
 
 /// What a record is worth as a whole (R76). One that is gone is an error: there is nothing to report on.
@@ -107,7 +152,7 @@ impl Status {
 }
 
 /// The phases whose absence is an exception (R75): a record with one of them is never plainly verified.
-const EXCEPTIONS: [&str; 11] = [
+const EXCEPTIONS: [&str; 12] = [
     APPROVALS,
     "beginning",
     CUSTODY,
@@ -117,12 +162,13 @@ const EXCEPTIONS: [&str; 11] = [
     LIMITS,
     MATERIALS,
     BINDING,
+    SUBLAYOUTS,
     "transcripts",
     TURNS,
 ];
 
 /// The phases that fail where the record holds and the session was not as its policy wants.
-pub const WANTED: [&str; 4] = [LIMITS, REQUIRED, EVALUATORS, EXPIRY];
+pub const WANTED: [&str; 5] = [LIMITS, REQUIRED, EVALUATORS, EXPIRY, SUBLAYOUTS];
 
 /// The phase of the statements that a policy wants.
 pub const REQUIRED: &str = "required";
@@ -140,6 +186,9 @@ pub const LEFT_OUT: &str = "bound transcripts";
 
 /// The phase that looks at what a policy binds attestations to.
 pub const MATERIALS: &str = "materials";
+
+/// The phase that verifies sub-agents' policies, and what all agents used together.
+pub const SUBLAYOUTS: &str = "sublayouts";
 
 /// The phase that holds humans' words against their signatures.
 pub const APPROVALS: &str = "approvals";
@@ -190,6 +239,10 @@ pub struct Report {
     pub unobserved: Unobserved,
     /// The phases in order.
     pub phases: Vec<Phase>,
+    /// The sublayouts of the policy that governed last.
+    pub sublayouts: Vec<Sublayout>,
+    /// What evaluators said, those of sublayouts too.
+    pub evaluations: Vec<Evaluation>,
 }
 
 impl Report {
@@ -253,6 +306,8 @@ struct Document<'a> {
     key: Option<&'a str>,
     pinned: bool,
     phases: &'a [Phase],
+    #[serde(skip_serializing_if = "<[Sublayout]>::is_empty")]
+    sublayouts: &'a [Sublayout],
     coverage: Coverage<'a>,
 }
 
@@ -273,6 +328,7 @@ impl Serialize for Report {
             key: self.key.as_deref(),
             pinned: self.pinned,
             phases: &self.phases,
+            sublayouts: &self.sublayouts,
             coverage: Coverage { unobserved: &self.unobserved.calls, count: self.unobserved.count },
         };
         document.serialize(serializer)

@@ -17,13 +17,14 @@ use writ_evidence::tally::{Tally, listed};
 
 use super::report::{Outcome, Phase, REQUIRED, Standing};
 use super::session_id;
+use crate::governing::rule_name;
 use crate::session::rows::event;
 use crate::session::statements::{Attested, MAX_ENVELOPE, Word, is_name, place_of, subject_of};
 use crate::session::{MAX_RULE, Rules};
 use crate::steps::imported::Imported;
 use crate::steps::{LINK, Link};
-use crate::turns;
 use crate::turns::predicate::PREDICATE_TYPE;
+use crate::turns::{self, gathered};
 
 /// Most statements that a report tells one by one.
 const MOST: usize = 20;
@@ -32,6 +33,8 @@ const MOST: usize = 20;
 struct Good {
     row: u64,
     attested: Attested,
+    /// Of a turn's statement, whose turn it is, and what it is called among that agent's own.
+    turn: Option<(String, String)>,
     /// Where it lies in the folder.
     file: String,
 }
@@ -42,12 +45,14 @@ pub struct Statements {
     session: Option<String>,
     genesis: Digest,
     good: Vec<Good>,
-    names: HashSet<String>,
+    digests: HashSet<Digest>,
     told: Vec<String>,
     count: u64,
     wrong: Tally,
     /// The policy's rules in files of their own, as the newest row that names a policy has them.
     rules: Rules,
+    /// How many rows checkpoints cover.
+    covered: u64,
 }
 
 impl Statements {
@@ -58,12 +63,24 @@ impl Statements {
             session: None,
             genesis: Digest::ZERO,
             good: Vec::new(),
-            names: HashSet::new(),
+            digests: HashSet::new(),
             told: Vec::new(),
             count: 0,
             wrong: Tally::new(),
             rules: Rules::new(),
+            covered: 0,
         }
+    }
+
+    /// The record is read, and its checkpoints cover so many rows. A row behind them anybody can have written who writes to the folder: what
+    /// it names does not count. Of a record that nobody signed all counts alike: that is said of it as a whole.
+    pub const fn signed_for(&mut self, rows: u64) {
+        self.covered = if rows == 0 { u64::MAX } else { rows };
+    }
+
+    /// Those that count.
+    fn counting(&self) -> impl DoubleEndedIterator<Item = &Good> {
+        self.good.iter().filter(|good| good.row < self.covered)
     }
 
     /// Takes the next row, and the key that signs there.
@@ -76,13 +93,14 @@ impl Statements {
             self.rules = row.detail.get("rules").and_then(|rules| json::from_value(rules).ok()).unwrap_or_default();
         }
         // Those of turns have a phase of their own, which checks them.
-        if let Some(Ok(turn)) = turns::attest::Named::of(row) {
+        if let Some(Ok(turn)) = turns::named::Named::of(row) {
             let file = format!("{}/{}", turns::FOLDER, turn.name);
             let name = turn.name.trim_end_matches(".json").to_owned();
+            let whose = (gathered::agent(row).to_owned(), turns::name::stem(turn.turn, turn.part));
             let kind = PREDICATE_TYPE.to_owned();
             let attested =
                 Attested { name, kind, digest: turn.attestation, standing: Word::Observed, uncopied: turn.unpublished };
-            self.good.push(Good { row: row.sequence, attested, file });
+            self.good.push(Good { row: row.sequence, attested, turn: Some(whose), file });
         }
         let Some(attested) = Attested::of(row) else { return };
         self.count += 1;
@@ -100,9 +118,9 @@ impl Statements {
                     };
                     self.told.push(format!("row {}: `{}` {}{standing}", row.sequence, attested.name, attested.kind));
                 }
-                self.names.insert(attested.name.clone());
+                self.digests.insert(attested.digest);
                 let file = attested.file();
-                self.good.push(Good { row: row.sequence, attested, file });
+                self.good.push(Good { row: row.sequence, attested, turn: None, file });
             }
             Err(why) => self.wrong.add(row.sequence, &why),
         }
@@ -160,7 +178,7 @@ impl Statements {
     }
 
     fn once(&self, attested: &Attested) -> Result<(), String> {
-        if self.good.iter().any(|good| good.attested.digest == attested.digest) {
+        if self.digests.contains(&attested.digest) {
             return Err(format!("the statement `{}` is named twice", attested.name));
         }
         Ok(())
@@ -191,19 +209,12 @@ impl Statements {
     }
 
     /// Whether what policies want is there; nothing where they want nothing.
-    pub fn required(&self, policies: &[&Value]) -> Option<Phase> {
-        let lists = policies.iter().filter_map(|policy| policy.get("requiredAttestations")?.as_array());
-        let mut wanted: Vec<&str> = Vec::new();
-        for name in lists.flatten().filter_map(Value::as_str) {
-            if !wanted.contains(&name) {
-                wanted.push(name);
-            }
-        }
+    pub fn required(&self, wanted: &[String]) -> Option<Phase> {
         if wanted.is_empty() {
             return None;
         }
         let (mut findings, mut missing, mut reported, mut ran) = (Vec::new(), 0, 0, 0);
-        for name in &wanted {
+        for name in wanted {
             match self.newest(name) {
                 Ok((word, how)) => {
                     reported += usize::from(word == Word::Reported);
@@ -238,9 +249,9 @@ impl Statements {
     fn newest(&self, name: &str) -> Result<(Word, String), String> {
         let remedy = format!("`writ step run {name} -- COMMAND` makes it");
         let named = |good: &&Good| good.attested.name == name;
-        let of = |word: Word| self.good.iter().rfind(|good| named(good) && good.attested.standing == word);
+        let of = |word: Word| self.counting().rfind(|good| named(good) && good.attested.standing == word);
         let newest = of(Word::Observed).or_else(|| of(Word::Runner)).or_else(|| of(Word::Reported));
-        let Good { row, attested, file } = newest.ok_or_else(|| format!("`{name}`: no statement: {remedy}"))?;
+        let Good { row, attested, file, .. } = newest.ok_or_else(|| format!("`{name}`: no statement: {remedy}"))?;
         if attested.kind == LINK {
             let link = self.envelope(attested, file)?.unchecked_statement::<Link>();
             let link = link.map_err(|error| format!("`{name}`: {error}"))?.into_predicate();
@@ -255,9 +266,9 @@ impl Statements {
         Ok((attested.standing, format!("`{name}`: row {row}, {}{how}", attested.kind)))
     }
 
-    /// The text of a rule that the policy names as a file, as it was when the policy was accepted.
-    pub fn rule(&self, file: &str) -> Result<String, String> {
-        let digest = self.rules.get(file).ok_or_else(|| {
+    /// The text of a rule that the policy, or a layer of it, names as a file, as it was when the policy was accepted.
+    pub fn rule(&self, layer: Option<&str>, file: &str) -> Result<String, String> {
+        let digest = self.rules.get(&rule_name(layer, file)).ok_or_else(|| {
             format!("`{file}` could not be read when the policy was accepted, and the record does not hold it")
         })?;
         let kept = self.folder.join("policies").join(digest.hex());
@@ -270,15 +281,34 @@ impl Statements {
 
     /// The statements by their names, as evaluators are shown them.
     pub fn named(&self) -> Result<Vec<Named>, String> {
+        self.shown(&|_good| Some(None))
+    }
+
+    /// Those of these agents' turns, and of steps whose names begin with `prefix`: each under its own name, and under the one that it has
+    /// among them alone.
+    pub fn of_agents(&self, agents: &[&str], prefix: Option<&str>) -> Result<Vec<Named>, String> {
+        self.shown(&|good| match &good.turn {
+            Some((agent, stem)) => agents.contains(&agent.as_str()).then(|| Some(stem.clone())),
+            None => good.attested.name.strip_prefix(prefix?).map(|own| Some(own.to_owned())),
+        })
+    }
+
+    /// How many of these agents' turns there are statements of.
+    pub fn count_of(&self, agents: &[&str]) -> u64 {
+        let of = |good: &&Good| good.turn.as_ref().is_some_and(|(agent, _)| agents.contains(&agent.as_str()));
+        self.counting().filter(of).count() as u64
+    }
+
+    fn shown(&self, also: &dyn Fn(&Good) -> Option<Option<String>>) -> Result<Vec<Named>, String> {
         if self.wrong.total() > 0 {
             return Err("not every statement is what was recorded".to_owned());
         }
-        let document = |Good { attested, file, .. }: &Good| {
+        let document = |(Good { attested, file, .. }, also): (&Good, Option<String>)| {
             let envelope = self.envelope(attested, file)?;
             let document =
                 json::parse_with(envelope.payload(), json::Limits::FOREIGN).map_err(|error| error.to_string())?;
-            Ok(Named { name: attested.name.clone(), document })
+            Ok(Named { name: attested.name.clone(), also, document })
         };
-        self.good.iter().map(document).collect()
+        self.counting().filter_map(|good| Some((good, also(good)?))).map(document).collect()
     }
 }

@@ -1,32 +1,34 @@
 //! The attestations of turns: each against its row, its signature, what rows tell, and the transcript.
 //!
-//! Two questions. Whether every statement is there, signed by the session's key, and says what the rows say, in an unbroken order; and
-//! whether its place in the session's tree is that of the transcript as it is now. A client rewrites its transcripts at times, so that
-//! accuses nobody; what cannot be read again is not spoken for. Page: `spec/turns.md`.
+//! Owns the first question: whether every statement is there, signed by the session's key, and says what the rows say, in an unbroken
+//! order; [`binding`] has the second, on the transcripts. Refuses a name that its agent's statements cannot have. Invariant: each row that
+//! names a statement is checked, and each file that none names is found. Page: `spec/turns.md`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod binding;
+
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use writ_clients::Client;
-use writ_clients::transcript::{Line, MAIN, Transcripts};
-use writ_core::{Agent, Digest, SessionId};
+use writ_clients::transcript::MAIN;
+use writ_core::{Agent, Digest, SessionId, Timestamp};
 use writ_evidence::dsse::Envelope;
 use writ_evidence::keys::PublicKey;
-use writ_evidence::merkle::{Digest512, NodeHash};
 use writ_evidence::row::Row;
-use writ_evidence::session_tree::Binding;
 use writ_evidence::tally::{Tally, listed};
 
-use super::report::{BINDING, LEFT_OUT, Outcome, Phase, Standing, TURNS};
-use super::sources::{Hidden, Sources};
-use crate::limits::meter::prices_of;
+use super::policies::{self, Kept};
+use super::report::{Outcome, Phase, Standing, TURNS};
+use crate::governing::in_force::PolicyRef;
+use crate::governing::layers::LayerRef;
 use crate::session::state::State;
-use crate::turns::FOLDER;
-use crate::turns::attest::{Named, agent_of};
+use crate::turns::attest::agent_of;
 use crate::turns::gathered::{self, Gathered};
-use crate::turns::predicate::{Cumulative, Metrics, PREDICATE_TYPE, RUN, TREE, Turn, Usd};
-use crate::turns::reading::{Pending, Reader, metrics};
+use crate::turns::named::Named;
+use crate::turns::predicate::{Cumulative, PREDICATE_TYPE, RUN, TREE, Turn};
+use crate::turns::{FOLDER, name};
+use binding::Checked;
 
 /// Most turns that a report tells one by one.
 const MOST: usize = 20;
@@ -40,20 +42,6 @@ pub struct Order {
     pub distance: Option<u64>,
     /// None is left out.
     pub contiguous: bool,
-}
-
-/// One statement, as far as the transcript is to be asked about it.
-struct Checked {
-    row: u64,
-    turn: u64,
-    rewritten: bool,
-    from: u64,
-    to: u64,
-    binding: Binding,
-    metrics: Metrics,
-    told_late: writ_evidence::session_tree::Metrics,
-    model: Option<String>,
-    prices: Option<Digest>,
 }
 
 /// What is known of one agent's turns.
@@ -70,18 +58,24 @@ pub struct OfAgent {
     kind: Option<String>,
     /// The hash of the last attested work tree.
     tree: Option<String>,
+    /// When its last row was written.
+    ended: Option<Timestamp>,
 }
 
 /// All statements of a session.
 pub struct Turns<'a> {
     folder: &'a Path,
+    kept: &'a Kept,
+    /// The layers of the policy that governed last, with the digest of their list.
+    layers: Option<(Digest, Vec<LayerRef>)>,
     client: Option<&'static dyn Client>,
     session: Option<String>,
     genesis: Digest,
     asked: bool,
     agents: BTreeMap<String, OfAgent>,
     names: HashSet<String>,
-    gaps: Vec<(u64, String)>,
+    /// Turns that do not follow each other: whose, how far apart, and the words for it.
+    gaps: Vec<(String, u64, String)>,
     late: u64,
     unpublished: Tally,
     wrong: Tally,
@@ -89,10 +83,12 @@ pub struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// Statements that lie in `folder`, of the session of that id.
-    pub fn of(folder: &'a Path, session: Option<String>) -> Self {
+    /// Statements that lie in `folder`, of the session of that id, which keeps these policies.
+    pub fn of(folder: &'a Path, session: Option<String>, kept: &'a Kept) -> Self {
         Self {
             folder,
+            kept,
+            layers: None,
             client: None,
             session,
             genesis: Digest::ZERO,
@@ -114,33 +110,62 @@ impl<'a> Turns<'a> {
             self.client = crate::session::rows::client(&row.detail).ok();
         }
         let Some(policy) = state.and_then(|state| state.policy.as_ref()) else { return };
+        let agent = gathered::agent(row).to_owned();
+        let own = self.agents.entry(agent.clone()).or_default();
+        own.ended = Some(row.timestamp);
+        if own.kind.is_none() {
+            let kind = row.detail.get("agent").and_then(|agent| agent.get("type"));
+            own.kind = kind.and_then(|kind| kind.as_str().map(str::to_owned));
+        }
         // As whoever signs does: rows from before anybody asked are nobody's.
         self.asked |= policy.attests;
         if !self.asked {
             return;
         }
-        let agent = gathered::agent(row).to_owned();
         match Named::of(row) {
             None => {
                 let own = self.agents.entry(agent).or_default();
                 gathered::take(&mut own.open, row, policy.root());
-                let kind = row.detail.get("agent").and_then(|agent| agent.get("type"));
-                own.kind = own.kind.take().or_else(|| kind.and_then(|kind| kind.as_str().map(str::to_owned)));
             }
             Some(named) => {
                 self.count += 1;
                 let named = named.map_err(|error| format!("it names no attestation of a turn: {error}"));
-                if let Err(why) = named.and_then(|named| self.check(row, &agent, named, key)) {
+                if let Err(why) = named.and_then(|named| self.check(row, &agent, named, (policy, key))) {
                     self.wrong.add(row.sequence, &why);
                 }
             }
         }
     }
 
-    fn check(&mut self, row: &Row, agent: &str, named: Named, key: Option<&PublicKey>) -> Result<(), String> {
+    /// A statement is called as those of its agent are: a sub-agent's begin with what its sublayout says.
+    fn own_name(&mut self, named: &Named, agent: &str, policy: &PolicyRef) -> Result<(), String> {
+        let mut prefix = None;
+        if agent != MAIN {
+            if self.layers.as_ref().map(|(digest, _)| *digest) != policy.layers {
+                let list = policies::list(policy, self.kept)?;
+                self.layers = policy.layers.map(|digest| (digest, list));
+            }
+            let kind = self.agents.get(agent).and_then(|own| own.kind.as_deref());
+            prefix = self.layers.as_ref().and_then(|(_, list)| name::prefix(list, kind));
+        }
+        let sub = (agent != MAIN).then_some(agent);
+        if name::is_of(&named.name, sub, prefix.as_deref(), named.turn, named.part) {
+            return Ok(());
+        }
+        Err(format!("{} is no name of a statement of {agent}'s turn {}", named.name, named.turn))
+    }
+
+    fn check(
+        &mut self,
+        row: &Row,
+        agent: &str,
+        named: Named,
+        (policy, key): (&PolicyRef, Option<&PublicKey>),
+    ) -> Result<(), String> {
         if !self.names.insert(named.name.clone()) {
             return Err(format!("its name {} was used before", named.name));
         }
+        let called = self.own_name(&named, agent, policy);
         let mut own = self.agents.remove(agent).unwrap_or_default();
         let checked = self.one(row, agent, &named, key, &mut own);
         if let Some(why) = &named.unpublished {
@@ -148,7 +173,7 @@ impl<'a> Turns<'a> {
         }
         own.last = Some(named);
         self.agents.insert(agent.to_owned(), own);
-        checked
+        checked.and(called)
     }
 
     fn one(
@@ -241,10 +266,23 @@ impl<'a> Turns<'a> {
         }
         let distance = turn.turn - last.turn;
         if distance > 1 {
-            self.gaps
-                .push((distance, format!("row {}: turn {} comes after turn {}", row.sequence, turn.turn, last.turn)));
+            let words = format!("row {}: turn {} comes after turn {}", row.sequence, turn.turn, last.turn);
+            self.gaps.push((gathered::agent(row).to_owned(), distance, words));
         }
         Ok(())
+    }
+
+    /// Turns of these agents that are further apart than a policy wants.
+    pub fn gaps(&self, order: Order, whose: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let far = |distance: u64| order.contiguous || order.distance.is_some_and(|most| distance > most);
+        let broken = self.gaps.iter().filter(|(agent, distance, _)| whose(agent) && far(*distance));
+        broken.map(|(.., words)| format!("{words}, and the policy wants them nearer")).collect()
+    }
+
+    /// Turns of these agents that came to their end and for which nothing speaks.
+    pub fn unattested(&self, whose: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let theirs = self.agents.iter().filter(|(agent, _)| whose(agent));
+        theirs.filter_map(|(agent, own)| own.unattested(agent)).collect()
     }
 
     /// One phase on the statements; nothing where no policy asks for any.
@@ -252,11 +290,7 @@ impl<'a> Turns<'a> {
         if !self.asked && self.count == 0 {
             return None;
         }
-        let broken = self
-            .gaps
-            .iter()
-            .filter(|(distance, _)| order.contiguous || order.distance.is_some_and(|most| *distance > most));
-        let broken: Vec<String> = broken.map(|(_, text)| format!("{text}, and the policy wants them nearer")).collect();
+        let broken = self.gaps(order, &|_agent| true);
         broken.into_iter().for_each(|text| self.wrong.apart(text));
         for name in fs::read_dir(self.folder.join(FOLDER)).into_iter().flatten().flatten() {
             let name = name.file_name().to_string_lossy().into_owned();
@@ -265,7 +299,7 @@ impl<'a> Turns<'a> {
                 self.wrong.apart(format!("{FOLDER}/{name} is named by no row: it was added, or its row is gone"));
             }
         }
-        let open: Vec<String> = self.agents.iter().filter_map(|(agent, own)| own.unattested(agent)).collect();
+        let open = self.unattested(&|_agent| true);
         let (outcome, summary, findings) = if self.wrong.total() > 0 {
             let why = "the attestations of turns do not hold".to_owned();
             (Outcome::Failed, why, std::mem::replace(&mut self.wrong, Tally::new()).texts())
@@ -291,64 +325,6 @@ impl<'a> Turns<'a> {
         Some(Phase { name: TURNS, outcome, standing: Standing::Observed, summary, findings })
     }
 
-    /// One phase on their place in the session's tree, held against the transcripts as they are.
-    pub fn binding(
-        &self,
-        transcripts: Option<&dyn Transcripts>,
-        main: Option<&Path>,
-        sources: &Sources,
-    ) -> Option<Phase> {
-        if self.count == 0 {
-            return None;
-        }
-        if sources.withheld() {
-            let summary =
-                "the transcripts are not in the bundle; proofs and roots were checked with the turns".to_owned();
-            return Some(Phase {
-                name: LEFT_OUT,
-                outcome: Outcome::Absent,
-                standing: Standing::Reported,
-                summary,
-                findings: Vec::new(),
-            });
-        }
-        let mut found = Found::default();
-        let listed =
-            transcripts.zip(main).map(|(kept, main)| kept.files(main).map(|all| all.files).unwrap_or_default());
-        let files: HashMap<String, PathBuf> = listed.unwrap_or_default().into_iter().collect();
-        for (agent, own) in self.agents.iter().filter(|(_, own)| own.last.is_some()) {
-            if own.unbound > 0 {
-                found.doubts.apart(format!("{agent}: {} statements name no place in a transcript", own.unbound));
-            }
-            let Some((kept, path)) = transcripts.zip(files.get(agent).filter(|path| path.exists())) else {
-                if !own.checked.is_empty() {
-                    found.doubts.apart(format!("{agent}: its transcript is gone, or cannot be read here"));
-                }
-                continue;
-            };
-            let sha512 = own.checked.first().is_some_and(|one| one.binding.algorithm == Digest512::NAME);
-            if sha512 {
-                if sources.is_masked(path) {
-                    found.doubts.apart(format!("{agent}: a bundle keeps no SHA-512 of lines that it masks"));
-                    continue;
-                }
-                own.reread::<Digest512>(self.folder, kept, path, agent, &|_| None, &mut found);
-            } else {
-                let hidden = |line| sources.hidden(path)?.get(&line).copied();
-                own.reread::<Digest>(self.folder, kept, path, agent, &hidden, &mut found);
-            }
-        }
-        let (outcome, summary) = match (found.wrong.total(), found.doubts.total()) {
-            (0, 0) => {
-                (Outcome::Passed, format!("{} statements are where the transcripts have their turns", found.good))
-            }
-            (0, _) => (Outcome::Absent, "not every statement can be held against its transcript".to_owned()),
-            _ => (Outcome::Failed, "a statement says something else than the lines that it is bound to".to_owned()),
-        };
-        let findings = found.wrong.texts().into_iter().chain(found.doubts.texts()).collect();
-        Some(Phase { name: BINDING, outcome, standing: Standing::Reported, summary, findings })
-    }
-
     /// The turns of the main agent in which a sub-agent of a type was started, and how many were attested.
     pub fn spawned(&self, kind: &str) -> (Vec<u64>, u64) {
         let Some(main) = self.agents.get(MAIN) else { return (Vec::new(), 0) };
@@ -362,22 +338,17 @@ impl<'a> Turns<'a> {
         self.agents.iter().filter(move |(_, own)| is(own)).map(|(agent, _)| agent.as_str())
     }
 
+    /// Whose turns there are statements of, or were to be: each agent, what it used by its last statement, and when its last row was
+    /// written.
+    pub fn agents(&self) -> impl Iterator<Item = (&str, Option<&Cumulative>, Option<Timestamp>)> {
+        self.agents
+            .iter()
+            .map(|(agent, own)| (agent.as_str(), own.last.as_ref().map(|last| &last.cumulative), own.ended))
+    }
+
     /// The hash of the work tree that was attested last.
     pub fn tree(&self) -> Option<&str> {
         self.agents.get(MAIN)?.tree.as_deref()
-    }
-}
-
-/// What a second look at the transcripts found.
-struct Found {
-    good: u64,
-    wrong: Tally,
-    doubts: Tally,
-}
-
-impl Default for Found {
-    fn default() -> Self {
-        Self { good: 0, wrong: Tally::new(), doubts: Tally::new() }
     }
 }
 
@@ -411,85 +382,5 @@ impl OfAgent {
     fn unattested(&self, agent: &str) -> Option<String> {
         let open = self.open.iter().find(|open| open.stopped && (open.prompted || open.has_calls()))?;
         Some(format!("{agent}: no attestation speaks for the rows from {} on", open.first))
-    }
-
-    /// Reads the transcript again and holds each statement against it.
-    fn reread<H: NodeHash>(
-        &self,
-        folder: &Path,
-        kept: &dyn Transcripts,
-        path: &Path,
-        agent: &str,
-        hidden: &dyn Fn(u64) -> Option<Hidden>,
-        found: &mut Found,
-    ) {
-        // What stood in a transcript before it was rewritten nobody can read again.
-        let begin = self.checked.iter().rposition(|one| one.rewritten).unwrap_or(0);
-        if begin > 0 {
-            found.doubts.apart(format!("{agent}: the transcript was rewritten after {begin} statements spoke for it"));
-        }
-        let mut marks = self.checked.iter().skip(begin).peekable();
-        let mut reader = Reader::<H>::default();
-        // Masked lines have other lengths than those that statements count.
-        let (mut number, mut length, mut longer, mut shorter) = (0, 0_u64, 0_u64, 0_u64);
-        let read = kept.lines(path, 0, &mut |line| {
-            length += line.bytes.len() as u64;
-            let masked = hidden(number);
-            if line.ends {
-                if let Some(masked) = masked {
-                    longer += masked.length.saturating_sub(length);
-                    shorter += length.saturating_sub(masked.length);
-                }
-                (number, length) = (number + 1, 0);
-            }
-            let line = Line { end: (line.end + longer).saturating_sub(shorter), ..line };
-            reader.line_or(&line, masked.and_then(|masked| H::new(masked.hash.as_bytes())));
-            while let Some(one) = marks.next_if(|one| line.ends && one.to == line.end) {
-                match reader.take() {
-                    Some(pending) => one.compare(folder, agent, &pending, found),
-                    None => found.doubts.apart(format!("{agent}: turn {} is not there any more", one.turn)),
-                }
-            }
-        });
-        if let Err(error) = read {
-            found.doubts.apart(format!("{agent}: {error}"));
-        }
-        for one in marks {
-            found.doubts.apart(format!("row {}: {agent}: no line ends where turn {} did", one.row, one.turn));
-        }
-    }
-}
-
-impl Checked {
-    fn compare(&self, folder: &Path, agent: &str, pending: &Pending, found: &mut Found) {
-        let Self { row, turn, .. } = self;
-        if pending.binding.leaf.content_hash != self.binding.leaf.content_hash
-            || pending.binding.previous_turn_hash != self.binding.previous_turn_hash
-            || pending.binding.merkle_root != self.binding.merkle_root && pending.binding.leaf == self.binding.leaf
-        {
-            let why = "the transcript was rewritten after it was read";
-            return found.doubts.apart(format!("row {row}: {agent}, turn {turn}: {why}"));
-        }
-        let tokens = metrics(pending.used.tokens());
-        let cost = self.prices.map_or(Ok(None), |prices| {
-            prices_of(folder, prices).map(|prices| prices.cost(&pending.used).ok().map(Usd))
-        });
-        let Ok(cost_usd) = cost else {
-            return found.wrong.apart(format!("row {row}: {agent}, turn {turn}: the prices that it names are gone"));
-        };
-        let counted = Metrics {
-            tokens_in: tokens.tokens_in,
-            tokens_out: tokens.tokens_out,
-            cache_read: tokens.cache_read,
-            cache_write: tokens.cache_write,
-            cost_usd,
-            duration_ms: self.metrics.duration_ms,
-        };
-        let same = counted == self.metrics && pending.told_late == self.told_late && pending.model == self.model;
-        if !same || pending.binding != self.binding || pending.from != self.from {
-            let why = "its lines, counted again, say something else";
-            return found.wrong.apart(format!("row {row}: {agent}, turn {turn}: {why}"));
-        }
-        found.good += 1;
     }
 }

@@ -1,0 +1,55 @@
+//! A large bundle is verified in the memory of a small one: its files are laid out and read piece by piece.
+//!
+//! `WRIT_BUNDLE_MEGABYTES=1000 cargo nextest run -p writ-tests --test long_bundle --no-capture` measures one of a gigabyte.
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+#[cfg(test)]
+mod measured;
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
+mod talk;
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests need more of it")]
+mod workplace;
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufWriter, Write};
+
+use measured::measured;
+use serde_json::json;
+use talk::Talk;
+use workplace::SESSION;
+
+/// Most memory that verifying may take, in kilobytes, however large the bundle.
+const MOST_KILOBYTES: u64 = 64 << 10;
+/// Bytes of a line of the transcript.
+const LINE: usize = 16 << 10;
+
+#[test]
+fn a_large_bundle_needs_no_more_memory_than_a_small_one() {
+    let megabytes: usize = std::env::var("WRIT_BUNDLE_MEGABYTES").map_or(100, |text| text.parse().unwrap());
+    let talk = Talk::new("long-bundle", &json!({}));
+    talk.asks("prompt 1");
+    let mut transcript = BufWriter::new(OpenOptions::new().append(true).open(talk.main()).unwrap());
+    let filler = "a line of what the model said, and it said much ".repeat(LINE / 48);
+    for number in 0..megabytes * 1_000_000 / LINE {
+        let content = json!([{"type": "text", "text": format!("{number} {filler}")}]);
+        let usage = json!({"input_tokens": 3, "output_tokens": 5});
+        let message = json!({"id": format!("f-{number}"), "model": talk::MODEL, "role": "assistant", "content": content, "usage": usage});
+        writeln!(transcript, "{}", json!({"type": "assistant", "message": message})).unwrap();
+    }
+    transcript.flush().unwrap();
+    drop(transcript);
+    talk.stops();
+    let bundle = talk.place.folder.join("large.tar");
+    let (path, key) = (bundle.to_str().unwrap().to_owned(), talk.place.session().join("ledger.pub"));
+    let (code, said, took, most) = measured(&talk.place, &["export", SESSION, "-o", &path, "--transcripts"]);
+    println!("export: {took:?}, {most} kB");
+    assert_eq!(code, Some(0), "{said}");
+    let bytes = fs::metadata(&bundle).unwrap().len();
+    assert!(bytes as usize >= megabytes * 1_000_000, "{bytes}");
+    let (code, said, took, most) = measured(&talk.place, &["verify", &path, "--trust", key.to_str().unwrap()]);
+    println!("verify of {bytes} bytes: {took:?}, {most} kB");
+    assert!(code == Some(0) && said.contains("1 statements are where the transcripts have their turns"), "{said}");
+    assert!(most < MOST_KILOBYTES, "{most} kB: {said}");
+}
