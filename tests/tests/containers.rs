@@ -38,8 +38,10 @@ policy = {'version': '1.0', 'name': 'box', 'files': {'allow': ['src/**']}, 'doma
 write = lambda name, text: open(REPOSITORY + '/' + name, 'w').write(text)
 write('.aflock', json.dumps(policy)); write('beside', 'outside\n'); write('src/in', 'inside\n')
 write('src/script', 'cat src/in beside; curl -sS -m 5 http://127.0.0.1:%d/; curl -sS -m 5 http://denied.example/\n'
-      'echo x > made; echo x > src/made; id -u; exit 3\n' % port)
-if os.getuid() == 0:
+      'python3 -c "import socket; print(socket.gethostbyname(\'allowed.example\'))"\n'
+      'curl -sS -m 5 --noproxy "*" http://127.0.0.1:%d/; cat /etc/shadow; grep CapEff /proc/self/status\n'
+      'echo x > made; echo x > src/made; id -u; exit 3\n' % (port, port))
+if os.getuid() == 0 and 'ROOTS' not in os.environ:
     subprocess.run(['chown', '-R', '1000:1000', REPOSITORY])
 def writ(*words, given=None):
     return subprocess.run([WRIT, *words], cwd=REPOSITORY, input=given, capture_output=True, text=True)
@@ -134,6 +136,8 @@ fn docker() -> Value {
 /// What a container lets its first process do.
 struct Allowed {
     user: u32,
+    /// Whether root owns what it works in.
+    roots: bool,
     capabilities: bool,
     profile: Option<Value>,
 }
@@ -195,7 +199,7 @@ fn config(root: &Path, allowed: &Allowed) -> Value {
         "process": {
             "terminal": false, "user": {"uid": allowed.user, "gid": allowed.user}, "cwd": "/home/user",
             "args": ["python3", "/work/client.py"],
-            "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/home/user", "WRIT_STATE_DIR=/home/user/state"],
+            "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/home/user", "WRIT_STATE_DIR=/home/user/state", if allowed.roots { "ROOTS=1" } else { "NONE=" }],
             "capabilities": {"bounding": bounding, "effective": own, "permitted": own},
             "noNewPrivileges": !allowed.capabilities,
         },
@@ -217,12 +221,14 @@ fn config(root: &Path, allowed: &Allowed) -> Value {
 }
 
 /// The call ran, at this level, and was held.
-fn held(told: &Value, level: &str) {
+fn held(told: &Value, level: &str, user: u32) {
     let said = told["said"].as_str().unwrap_or_else(|| panic!("{told:#}"));
     assert!(told["doctor"].as_str().unwrap().contains(&format!("level `{level}`")), "{told:#}");
     assert_eq!(told["code"], 3, "{told:#}");
     assert!(said.contains("inside\n") && said.contains("local\n") && !said.contains("outside\n"), "{said}");
-    assert!(said.contains("writ: `denied.example` is not allowed") && said.contains("\n1000\n"), "{said}");
+    assert!(said.contains("writ: `denied.example` is not allowed") && said.contains(&format!("\n{user}\n")), "{said}");
+    assert!(said.matches("local\n").count() == 2 && said.contains("127.7.0.1\n"), "{said}");
+    assert!(said.contains("CapEff:\t0000000000000000\n") && !said.contains("root:"), "{said}");
     assert_eq!(told["made"], json!([false, true]), "{told:#}");
     let phase = told["phases"].as_array().unwrap().iter().find(|phase| phase["name"] == "sandbox").unwrap();
     assert_eq!(phase["outcome"], "passed", "{phase:#}");
@@ -235,27 +241,33 @@ fn held(told: &Value, level: &str) {
 /// Docker's default: no namespaces, and no `pidfd_getfd`.
 #[test]
 fn docker_lets_landlock_hold() {
-    for (name, user) in [("docker-user", USER), ("docker-root", 0)] {
-        let Some(told) = session(name, &Allowed { user, capabilities: true, profile: Some(docker()) }) else { return };
-        held(&told, "landlock");
+    // Root runs the command as who owns the folder, if that is somebody else.
+    for (name, user, roots) in [("docker-user", USER, false), ("docker-root", 0, false), ("docker-roots-own", 0, true)]
+    {
+        let allowed = Allowed { user, roots, capabilities: true, profile: Some(docker()) };
+        let Some(told) = session(name, &allowed) else { return };
+        held(&told, "landlock", if roots { 0 } else { USER });
     }
 }
 
 /// Kubernetes' `restricted`: the same without any capability, and nothing to be gained by a program.
 #[test]
 fn a_restricted_pod_lets_landlock_hold() {
-    let Some(told) = session("restricted", &Allowed { user: USER, capabilities: false, profile: Some(docker()) })
+    let Some(told) =
+        session("restricted", &Allowed { user: USER, roots: false, capabilities: false, profile: Some(docker()) })
     else {
         return;
     };
-    held(&told, "landlock");
+    held(&told, "landlock", USER);
 }
 
 /// Podman's default, and Kubernetes without a profile: namespaces, without a fresh `/proc`.
 #[test]
 fn without_a_profile_namespaces_hold() {
     for (name, capabilities) in [("podman", true), ("pod", false)] {
-        let Some(told) = session(name, &Allowed { user: USER, capabilities, profile: None }) else { return };
-        held(&told, "namespaces");
+        let Some(told) = session(name, &Allowed { user: USER, roots: false, capabilities, profile: None }) else {
+            return;
+        };
+        held(&told, "namespaces", USER);
     }
 }

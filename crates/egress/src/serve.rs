@@ -4,10 +4,10 @@
 //! closed and every record is kept, or the error says that one is not.
 
 mod handed;
+mod names;
 
-use std::collections::HashSet;
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -20,25 +20,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::context::Context;
-use crate::dns::{self, Answer, Packet, Question};
-use crate::host::HostName;
-use crate::record::{Entry, Reporter, Road, Sink, SinkError, Whose};
-use crate::refusal::Refusal;
+use crate::record::{Reporter, Road, Sink, SinkError, Whose};
 use crate::relay::{self, Connection};
 use crate::resolve::Resolve;
 use crate::rules::{Rules, RulesError};
 use crate::secret::{SecretError, SecretValue, Secrets};
 use crate::tls::authority::Authority;
 pub use handed::Hand;
-use handed::Handed;
-use handed::handed;
+use handed::{Handed, handed};
+use names::Questions;
 
 /// Most connections of which it is not known yet who asks; more wait.
 const COMING: usize = 256;
 /// How long nothing is accepted after that failed: descriptors may have run out.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Most names of refused questions that are recorded one by one.
-const NAMES: usize = 1024;
 
 /// Sockets inside the run's network, handed out.
 #[derive(Debug, Default)]
@@ -195,16 +190,24 @@ async fn accept(
     started: &mpsc::SyncSender<io::Result<()>>,
 ) {
     let (tasks, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(COMING)));
-    let begun = begin(listeners, context, &tasks, &slots);
-    tasks.spawn(handed(streams, Arc::clone(context), tasks.clone(), slots));
+    let questions = Arc::new(Questions::default());
+    let begun = begin(listeners, context, &tasks, &slots, &questions);
+    tasks.spawn(handed(streams, Arc::clone(context), tasks.clone(), slots, Arc::clone(&questions)));
     // The caller waits for it.
     started.send(begun).ok();
     context.ended.cancelled().await;
     tasks.close();
     tasks.wait().await;
+    questions.end(context).await;
 }
 
-fn begin(listeners: Listeners, context: &Arc<Context>, tasks: &TaskTracker, slots: &Arc<Semaphore>) -> io::Result<()> {
+fn begin(
+    listeners: Listeners,
+    context: &Arc<Context>,
+    tasks: &TaskTracker,
+    slots: &Arc<Semaphore>,
+    questions: &Arc<Questions>,
+) -> io::Result<()> {
     if let Some(listener) = listeners.proxy {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tasks.spawn(listen(listener, None, Arc::clone(context), tasks.clone(), Arc::clone(slots)));
@@ -215,7 +218,8 @@ fn begin(listeners: Listeners, context: &Arc<Context>, tasks: &TaskTracker, slot
     }
     if let Some(socket) = listeners.dns {
         let socket = tokio::net::UdpSocket::from_std(socket)?;
-        tasks.spawn(names(socket, Arc::clone(context)));
+        let (context, questions) = (Arc::clone(context), Arc::clone(questions));
+        tasks.spawn(async move { names::serve(socket, &context, &questions).await });
     }
     Ok(())
 }
@@ -236,7 +240,8 @@ async fn listen(
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
-            tasks.spawn(connection(stream, port, Arc::clone(&context), slot));
+            let meant = port.map(|port| Meant { port, address: stream.local_addr().ok().map(|local| local.ip()) });
+            tasks.spawn(connection(stream, meant, Arc::clone(&context), slot));
         }
     };
     tokio::select! {
@@ -245,9 +250,19 @@ async fn listen(
     }
 }
 
+/// What a program that knows no proxy connected to.
+#[derive(Clone, Copy, Debug)]
+struct Meant {
+    /// The port.
+    port: u16,
+    /// The address, where it is known.
+    address: Option<IpAddr>,
+}
+
+/// Serves a connection; to the proxy's own port where none is meant.
 async fn connection(
     stream: tokio::net::TcpStream,
-    port: Option<u16>,
+    meant: Option<Meant>,
     context: Arc<Context>,
     slot: OwnedSemaphorePermit,
 ) {
@@ -257,85 +272,15 @@ async fn connection(
         Ok(peer) => context.asker(peer, true).await,
         Err(_) => None,
     };
-    match port {
+    match meant {
         None => {
             let work = async |connection: Arc<Connection>| relay::proxy(&connection, stream).await;
             Connection::serve(context, (Road::Connect, asker), slot, work).await;
         }
-        Some(port) => {
+        Some(Meant { port, address }) => {
             let road = if port == 80 { Road::Http } else { Road::Tls };
-            let work = async |connection: Arc<Connection>| relay::direct(&connection, stream, port).await;
+            let work = async |connection: Arc<Connection>| relay::direct(&connection, stream, (address, port)).await;
             Connection::serve(context, (road, asker), slot, work).await;
         }
     }
-}
-
-/// Answers questions for names. Each name that is refused is recorded once for each who asks; of very many, the first.
-async fn names(socket: tokio::net::UdpSocket, context: Arc<Context>) {
-    let mut refused: HashSet<(Option<u64>, Vec<u8>)> = HashSet::new();
-    let mut more = 0_u64;
-    let mut packet = vec![0; 4096];
-    loop {
-        let received = tokio::select! {
-            () = context.ended.cancelled() => break,
-            received = socket.recv_from(&mut packet) => received,
-        };
-        // An error is about an earlier answer that nobody took.
-        let Ok((length, from)) = received else { continue };
-        let answer = match dns::read(packet.get(..length).unwrap_or_default()) {
-            Packet::Ignored => continue,
-            Packet::Odd(answer) => answer,
-            Packet::Question(question) => match known(&context, &question) {
-                Ok(answer) => question.answered(answer),
-                Err((refusal, host)) => {
-                    let asker = context.asker(from, false).await;
-                    let asked = (asker, question.name.clone());
-                    if refused.len() >= NAMES && !refused.contains(&asked) {
-                        more += 1;
-                    } else if refused.insert(asked) {
-                        record_name(&context, refusal, host, (1, asker)).await;
-                    }
-                    question.answered(Answer::NoName)
-                }
-            },
-        };
-        send(&socket, &answer, from).await;
-    }
-    if more > 0 {
-        record_name(&context, Refusal::Name("more names were asked for than are recorded"), None, (more, None)).await;
-    }
-}
-
-async fn send(socket: &tokio::net::UdpSocket, answer: &[u8], to: SocketAddr) {
-    // Who does not get an answer asks again.
-    socket.send_to(answer, to).await.ok();
-}
-
-/// What is said of a name.
-fn known(context: &Context, question: &Question) -> Result<Answer, (Refusal, Option<String>)> {
-    let host = HostName::read(&question.name).map_err(|refusal| (refusal, None))?;
-    if host.as_str() == "localhost" {
-        return Ok(Answer::Address(std::net::Ipv4Addr::LOCALHOST));
-    }
-    if host.address().is_some() {
-        return Ok(Answer::NoName);
-    }
-    context.rules.host(&host).map_err(|refusal| (refusal, Some(host.to_string())))?;
-    Ok(context.table.address(&host).map_or(Answer::Failed, Answer::Address))
-}
-
-async fn record_name(
-    context: &Context,
-    refusal: Refusal,
-    host: Option<String>,
-    (questions, asker): (u64, Option<u64>),
-) {
-    let entry = Entry::new(context.reporter.next_id(), Road::Dns);
-    entry.note(|record| {
-        record.host = host;
-        record.requests = questions;
-        record.asker = asker;
-    });
-    // A reporter that fails has ended everything already.
-    context.reporter.close(entry.last(&Err(refusal))).await.ok();
 }

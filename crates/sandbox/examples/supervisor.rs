@@ -9,6 +9,7 @@ mod order;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::exit;
 
@@ -84,10 +85,24 @@ fn main() {
 fn receive(connected: &Connected, told: bool) {
     connected.received_by(move |asked| {
         match asked {
-            Asked::Socket(mut stream) => drop(std::thread::spawn(move || {
+            Asked::Proxy(mut stream) => drop(std::thread::spawn(move || {
                 let mut byte = [0];
                 if stream.read(&mut byte).unwrap() == 1 {
                     stream.write_all(b"from outside\n").unwrap();
+                }
+            })),
+            // Who is connected to speaks first.
+            Asked::Direct(mut stream, to) => drop(std::thread::spawn(move || {
+                stream.write_all(format!("{to}\n").as_bytes()).unwrap();
+            })),
+            Asked::Names(socket) => drop(std::thread::spawn(move || {
+                let socket = UnixDatagram::from(socket);
+                let mut packet = [0; 512];
+                while let Ok(length @ 1..) = socket.recv(&mut packet) {
+                    if length < 17 {
+                        continue;
+                    }
+                    socket.send(&answer(&packet[..length])).unwrap();
                 }
             })),
             Asked::Elsewhere(address) if told => eprintln!("elsewhere {address}"),
@@ -96,6 +111,19 @@ fn receive(connected: &Connected, told: bool) {
         }
         Ok(())
     });
+}
+
+/// Any name has one address; other questions have no answer.
+fn answer(question: &[u8]) -> Vec<u8> {
+    let mut answer = question.to_vec();
+    answer.truncate(12 + question[12..].iter().position(|byte| *byte == 0).unwrap() + 5);
+    (answer[2], answer[3]) = (0x84, 0x80);
+    answer[8..12].fill(0);
+    if answer[answer.len() - 4..] == [0, 1, 0, 1] {
+        answer[7] = 1;
+        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 7, 0, 1]);
+    }
+    answer
 }
 
 fn fail(error: &RunError) -> ! {

@@ -3,12 +3,10 @@
 //! Owns the lists, and makes BPF programs of them before anything is started. Refuses nothing a build, a test or a server on loopback needs.
 //! Its invariant: an argument is compared only by the bits the kernel looks at, so high bits that it drops do not slip past.
 
-use seccompiler::{
-    BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule, TargetArch, sock_filter,
-};
+use seccompiler::{BackendError, TargetArch, sock_filter};
 
 use crate::confinement::UnixSockets;
-use crate::search::{self, Rules};
+use crate::search::{self, Condition, Rules};
 
 /// What differs between confinements.
 #[derive(Clone, Copy, Debug)]
@@ -29,14 +27,17 @@ pub struct Setting {
 pub fn filters(setting: Setting) -> Result<Vec<Vec<sock_filter>>, BackendError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let mut programs = Vec::new();
-    let mut answers = vec![(absent()?, libc::ENOSYS), (refused(setting)?, libc::EPERM)];
+    let mut answers = vec![(absent(), libc::ENOSYS), (refused(setting), libc::EPERM)];
     if setting.connected {
         // As where the kernel has none: programs go on with the other family. Of two errors the last filter's counts.
-        let inet6 = vec![rule(vec![is(0, u64::from(libc::AF_INET6.cast_unsigned()))?])?];
+        let inet6 = vec![vec![is(0, u64::from(libc::AF_INET6.cast_unsigned()))]];
         answers.push(([(libc::SYS_socket, inet6)].into_iter().collect(), libc::EAFNOSUPPORT));
+        // The C library asks for news of errors on each socket for names, and gives up without. There are none.
+        let news = vec![vec![is(1, 0), is(2, u64::from(libc::IP_RECVERR.cast_unsigned()))]];
+        answers.push(([(libc::SYS_setsockopt, news)].into_iter().collect(), 0));
     }
     for (rules, answer) in answers {
-        programs.push(search::filter(rules, answer.unsigned_abs(), arch)?);
+        programs.push(search::filter(&rules, answer.unsigned_abs(), arch)?);
     }
     if let Some(first) = programs.first_mut() {
         first.splice(0..0, foreign_numbers());
@@ -135,7 +136,7 @@ fn foreign_numbers() -> Vec<sock_filter> {
 
 /// What programs do without when the kernel does not know it. The arguments of `clone3` and `openat2` are behind a pointer, where no filter
 /// looks.
-fn absent() -> Result<Rules, BackendError> {
+fn absent() -> Rules {
     let mut rules = Rules::new();
     for call in [
         libc::SYS_clone3,
@@ -149,24 +150,24 @@ fn absent() -> Result<Rules, BackendError> {
     ] {
         rules.insert(call, Vec::new());
     }
-    Ok(rules)
+    rules
 }
 
-fn refused(setting: Setting) -> Result<Rules, BackendError> {
+fn refused(setting: Setting) -> Rules {
     let mut rules = Rules::new();
     for call in ALWAYS {
         rules.insert(*call, Vec::new());
     }
-    namespaces(&mut rules)?;
-    others(&mut rules, setting)?;
-    set_user_id_bits(&mut rules)?;
-    sockets(&mut rules, setting)?;
-    terminals(&mut rules)?;
+    namespaces(&mut rules);
+    others(&mut rules, setting);
+    set_user_id_bits(&mut rules);
+    sockets(&mut rules, setting);
+    terminals(&mut rules);
     // A listener of its own would answer calls in place of ours.
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    rules.insert(libc::SYS_seccomp, vec![rule(vec![bits(1, listener, listener)?])?]);
+    rules.insert(libc::SYS_seccomp, vec![vec![bits(1, listener, listener)]]);
     let read = 0xffff_ffff;
-    rules.insert(libc::SYS_personality, vec![rule(vec![is_not(0, 0)?, is_not(0, read)?])?]);
+    rules.insert(libc::SYS_personality, vec![vec![is_not(0, 0), is_not(0, read)]]);
     if !setting.namespaces {
         for call in SHARED_WITHOUT_NAMESPACES {
             rules.insert(*call, Vec::new());
@@ -174,9 +175,9 @@ fn refused(setting: Setting) -> Result<Rules, BackendError> {
     }
     if !setting.signals_kept {
         // The caller's process group holds processes outside.
-        rules.insert(libc::SYS_kill, vec![rule(vec![is(0, 0)?])?]);
+        rules.insert(libc::SYS_kill, vec![vec![is(0, 0)]]);
     }
-    Ok(rules)
+    rules
 }
 
 /// Mounts, keys, modules, clocks, handles: nothing that a confined program has a use for.
@@ -254,7 +255,7 @@ const SHARED_WITHOUT_NAMESPACES: &[i64] = &[
     libc::SYS_kcmp,
 ];
 
-fn namespaces(rules: &mut Rules) -> Result<(), BackendError> {
+fn namespaces(rules: &mut Rules) {
     let flags = [
         libc::CLONE_NEWUSER,
         libc::CLONE_NEWNS,
@@ -266,22 +267,21 @@ fn namespaces(rules: &mut Rules) -> Result<(), BackendError> {
     ];
     // The lowest byte of `clone`'s flags is a signal, where `unshare` has the time namespace.
     for flag in flags.into_iter().map(|flag| u64::from(flag.cast_unsigned())) {
-        rules.entry(libc::SYS_clone).or_default().push(rule(vec![bits(0, flag, flag)?])?);
-        rules.entry(libc::SYS_unshare).or_default().push(rule(vec![bits(0, flag, flag)?])?);
+        rules.entry(libc::SYS_clone).or_default().push(vec![bits(0, flag, flag)]);
+        rules.entry(libc::SYS_unshare).or_default().push(vec![bits(0, flag, flag)]);
     }
     let time = u64::from(libc::CLONE_NEWTIME.cast_unsigned());
-    rules.entry(libc::SYS_unshare).or_default().push(rule(vec![bits(0, time, time)?])?);
-    Ok(())
+    rules.entry(libc::SYS_unshare).or_default().push(vec![bits(0, time, time)]);
 }
 
 /// Nobody's limits, priority or place among the processors are changed but the caller's own, which is 0. A number may be anybody's, also the
 /// caller's: no filter knows that, so threads that place each other are left alone where a namespace keeps the rest of the machine apart.
-fn others(rules: &mut Rules, setting: Setting) -> Result<(), BackendError> {
-    let given = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
-    rules.insert(libc::SYS_prlimit64, vec![rule(vec![is_not(0, 0)?, given])?]);
+fn others(rules: &mut Rules, setting: Setting) {
+    let given = Condition::Given { argument: 2 };
+    rules.insert(libc::SYS_prlimit64, vec![vec![is_not(0, 0), given]]);
     let of_a_user = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
     for (call, user) in of_a_user {
-        rules.insert(call, vec![rule(vec![is_not(1, 0)?])?, rule(vec![is(0, user)?])?]);
+        rules.insert(call, vec![vec![is_not(1, 0)], vec![is(0, user)]]);
     }
     let mut calls = vec![
         libc::SYS_sched_setscheduler,
@@ -294,13 +294,12 @@ fn others(rules: &mut Rules, setting: Setting) -> Result<(), BackendError> {
         calls.push(libc::SYS_sched_setaffinity);
     }
     for call in calls {
-        rules.insert(call, vec![rule(vec![is_not(0, 0)?])?]);
+        rules.insert(call, vec![vec![is_not(0, 0)]]);
     }
-    Ok(())
 }
 
 /// No file is left behind that somebody else would run as its owner or group. Folders too: `chmod` does not say which it is.
-fn set_user_id_bits(rules: &mut Rules) -> Result<(), BackendError> {
+fn set_user_id_bits(rules: &mut Rules) {
     let fchmodat2 = 452;
     let mut modes = vec![(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (fchmodat2, 2), (libc::SYS_mknodat, 2)];
     let mut opens = vec![(libc::SYS_openat, 2, 3)];
@@ -311,84 +310,82 @@ fn set_user_id_bits(rules: &mut Rules) -> Result<(), BackendError> {
     }
     for bit in [0o4000, 0o2000] {
         for (call, mode) in &modes {
-            rules.entry(*call).or_default().push(rule(vec![bits(*mode, bit, bit)?])?);
+            rules.entry(*call).or_default().push(vec![bits(*mode, bit, bit)]);
         }
         // Where nothing is made the mode is not looked at, and may be anything.
         for (call, flags, mode) in &opens {
             for makes in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
                 let makes = u64::from(makes.cast_unsigned());
-                let conditions = vec![bits(*flags, makes, makes)?, bits(*mode, bit, bit)?];
-                rules.entry(*call).or_default().push(rule(conditions)?);
+                let conditions = vec![bits(*flags, makes, makes), bits(*mode, bit, bit)];
+                rules.entry(*call).or_default().push(conditions);
             }
         }
     }
-    Ok(())
 }
 
-fn sockets(rules: &mut Rules, setting: Setting) -> Result<(), BackendError> {
+fn sockets(rules: &mut Rules, setting: Setting) {
     let family = |number: i32| u64::from(number.cast_unsigned());
     let [unix, inet, inet6, netlink] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(family);
-    let mut socket = vec![rule(vec![is_not(0, unix)?, is_not(0, inet)?, is_not(0, inet6)?, is_not(0, netlink)?])?];
+    let mut socket = vec![vec![is_not(0, unix), is_not(0, inet), is_not(0, inet6), is_not(0, netlink)]];
     // Addresses and routes, which C libraries ask for; nothing else of netlink.
-    socket.push(rule(vec![is(0, netlink)?, is_not(2, 0)?])?);
+    socket.push(vec![is(0, netlink), is_not(2, 0)]);
     for internet in [inet, inet6] {
         for kind in [libc::SOCK_RAW, PACKET, libc::SOCK_SEQPACKET, libc::SOCK_DCCP] {
-            socket.push(rule(vec![is(0, internet)?, bits(1, 0xf, family(kind))?])?);
+            socket.push(vec![is(0, internet), bits(1, 0xf, family(kind))]);
         }
         // TCP, UDP and echo requests. Not MPTCP, SCTP, UDP-Lite.
         let known = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP, libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6];
-        let mut other = vec![is(0, internet)?];
+        let mut other = vec![is(0, internet)];
         for protocol in known {
-            other.push(is_not(2, family(protocol))?);
+            other.push(is_not(2, family(protocol)));
         }
-        socket.push(rule(other)?);
+        socket.push(other);
     }
     if !setting.internet {
         // Those of the first family that are left are answered outside.
         let outward: &[u64] = if setting.connected { &[inet6, netlink] } else { &[inet, inet6, netlink] };
         for outward in outward {
-            socket.push(rule(vec![is(0, *outward)?])?);
+            socket.push(vec![is(0, *outward)]);
         }
     }
     if setting.unix_sockets == UnixSockets::Closed {
-        socket.push(rule(vec![is(0, unix)?])?);
+        socket.push(vec![is(0, unix)]);
         // A pair of these can be turned to another address; a pair of connected streams cannot.
         let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(family);
         for kind in kinds {
-            rules.entry(libc::SYS_socketpair).or_default().push(rule(vec![bits(1, 0xf, kind)?])?);
+            rules.entry(libc::SYS_socketpair).or_default().push(vec![bits(1, 0xf, kind)]);
         }
     }
-    rules.entry(libc::SYS_socketpair).or_default().push(rule(vec![is_not(0, unix)?])?);
+    rules.entry(libc::SYS_socketpair).or_default().push(vec![is_not(0, unix)]);
     rules.insert(libc::SYS_socket, socket);
     let fast_open = u64::from(libc::MSG_FASTOPEN.cast_unsigned());
     for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
-        rules.insert(call, vec![rule(vec![bits(flags, fast_open, fast_open)?])?]);
+        rules.insert(call, vec![vec![bits(flags, fast_open, fast_open)]]);
     }
-    let option = vec![is(1, family(libc::IPPROTO_TCP))?, is(2, family(libc::TCP_FASTOPEN_CONNECT))?];
-    rules.insert(libc::SYS_setsockopt, vec![rule(option)?]);
-    Ok(())
+    let option = vec![is(1, family(libc::IPPROTO_TCP)), is(2, family(libc::TCP_FASTOPEN_CONNECT))];
+    rules.insert(libc::SYS_setsockopt, vec![option]);
 }
 
 /// No input is pushed into a terminal.
-fn terminals(rules: &mut Rules) -> Result<(), BackendError> {
+fn terminals(rules: &mut Rules) {
     let push = 0x5412;
     let console = 0x541c;
-    rules.insert(libc::SYS_ioctl, vec![rule(vec![is(1, push)?])?, rule(vec![is(1, console)?])?]);
-    Ok(())
+    rules.insert(libc::SYS_ioctl, vec![vec![is(1, push)], vec![is(1, console)]]);
 }
 
-fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, BackendError> {
-    SeccompRule::new(conditions)
+fn is(argument: u8, value: u64) -> Condition {
+    bits(argument, u64::from(u32::MAX), value)
 }
 
-fn is(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+fn is_not(argument: u8, value: u64) -> Condition {
+    Condition::Not { argument, value: low(value) }
 }
 
-fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+fn bits(argument: u8, mask: u64, value: u64) -> Condition {
+    Condition::Bits { argument, mask: low(mask), value: low(value) }
 }
 
-fn bits(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
+/// The bits that the kernel looks at.
+fn low(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or(u32::MAX)
 }

@@ -230,7 +230,7 @@ pub struct Limits {
     pub open_files: Option<u64>,
 }
 
-/// Who the command is. Never uid 0.
+/// Who the command is: uid 0 only where nothing can be mounted and root owns `folder`, and then without any right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Identity {

@@ -3,7 +3,7 @@
 //! Owns the ports that are listened on for them. Refuses a connection whose name, by address and by what is said on it, is not
 //! one and the same. Invariant: where nothing is said that names a host, the address must stand for one.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use tokio::net::TcpStream;
 
@@ -15,17 +15,21 @@ use crate::refusal::Refusal;
 use crate::rules::Protocol;
 use crate::secret::Watcher;
 
-/// Serves a connection to an address and port inside; `port` is the one the program meant.
-pub async fn serve(connection: &Connection, mut stream: TcpStream, port: u16) -> Result<(), Refusal> {
+/// Serves a connection to the address and port that the program meant.
+pub async fn serve(
+    connection: &Connection,
+    mut stream: TcpStream,
+    (address, port): (Option<IpAddr>, u16),
+) -> Result<(), Refusal> {
     let context = &connection.context;
-    let local = stream.local_addr().map_err(|_error| Refusal::Broken)?;
+    let address = address.ok_or(Refusal::Broken)?;
     let entry = connection.entry();
-    if let Some(rule) = context.rules.loopback(port).filter(|_| local.ip() == Ipv4Addr::LOCALHOST) {
+    if let Some(rule) = context.rules.loopback(port).filter(|_| address == Ipv4Addr::LOCALHOST) {
         let (allowed, mut up) = context.dial_loopback(rule, &entry).await?;
         let watcher = Watcher::new(context.secrets.clone(), allowed.host.clone(), None);
         return tunnel::relay(&mut stream, &[], &mut up, &allowed, &entry, Some(watcher)).await;
     }
-    let Some(host) = context.table.name(local.ip()) else { return unnamed(connection, stream, port).await };
+    let Some(host) = context.table.name(address) else { return unnamed(connection, stream, port).await };
     let allowed = match context.allow(host, port, &entry) {
         Ok(allowed) => allowed,
         Err(refusal) => {

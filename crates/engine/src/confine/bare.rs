@@ -19,12 +19,11 @@ use super::trust::{Form, TrustPlace};
 /// How the folder of a run is called; its number and chance follow.
 const NAME: &str = "writ-trust-";
 
-/// Takes out of a plan what only a network of its own has: ports beside the proxy's, names. Loopback is the host's, so it is the
-/// proxy's to reach as well.
+/// What honours a proxy is not to look at the host's loopback itself: it would not be told why nothing is there.
 pub fn fit(confinement: &mut Confinement) {
-    let Network::Proxied(ports) = &mut confinement.network else { return };
-    ports.direct.clear();
-    ports.dns = None;
+    if !matches!(confinement.network, Network::Proxied(_)) {
+        return;
+    }
     for (name, value) in &mut confinement.environment.set {
         if name.eq_ignore_ascii_case("NO_PROXY") {
             value.clear();

@@ -174,8 +174,10 @@ pub fn serve(
     if let Some(connected) = connected {
         let hand = serving.hand();
         connected.received_by(move |asked| match asked {
-            Asked::Socket(stream) => hand.stream(stream),
-            Asked::Elsewhere(address) => hand.elsewhere(Some(address), "was connected to, and not the proxy"),
+            Asked::Proxy(stream) => hand.stream(stream),
+            Asked::Direct(stream, to) => hand.direct(stream, to),
+            Asked::Names(socket) => hand.names(socket),
+            Asked::Elsewhere(address) => hand.elsewhere(Some(address), "was connected to, which stands for no host"),
             Asked::Other(what) => hand.elsewhere(None, what),
         });
     }

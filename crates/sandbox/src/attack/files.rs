@@ -62,7 +62,7 @@ fn through_process(world: &World) -> Result<(), Errno> {
 
 /// A name of this process's own in the open folder.
 pub(super) fn own(world: &World, name: &str) -> PathBuf {
-    below(world, "open").join(format!("{name}-{}", std::process::id()))
+    below(world, "open/free").join(format!("{name}-{}", std::process::id()))
 }
 
 pub(super) fn read(path: &Path) -> Result<(), Errno> {
@@ -82,9 +82,17 @@ pub(super) fn any(paths: &[crate::HostPath], attempt: impl Fn(&Path) -> Result<(
     if paths.iter().any(|path| attempt(path.as_path()).is_ok()) { Ok(()) } else { Err(Errno::ACCESS) }
 }
 
-/// Whether the kernel says that it could be written.
+/// Whether it could be written, which is not done: a file is opened for that, and in a folder one is made that has no name.
 pub(super) fn could_write(path: &Path) -> Result<(), Errno> {
-    access(path, Access::WRITE_OK)
+    if !path.is_dir() {
+        return write(path);
+    }
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match open(path, flags, Mode::RUSR) {
+        // Not every file system has such files; there the kernel only says whether it could be.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => access(path, Access::WRITE_OK),
+        made => made.map(drop),
+    }
 }
 
 /// Opens for writing, and writes nothing.

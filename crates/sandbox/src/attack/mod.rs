@@ -33,7 +33,7 @@ pub use use_up::LATER;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct World {
-    /// A folder with `outside`, `open/denied/file`, `open/kept/file`.
+    /// A folder with `outside`, `open/denied/file`, `open/kept/file`, and `open/free`, where anything may be done.
     pub folder: HostPath,
     /// A file in the host's folder for temporary ones.
     pub temporary: HostPath,

@@ -7,9 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    Access, CWD, Mode, OFlags, RenameFlags, XattrFlags, access, fchmod, open, openat, renameat_with, setxattr,
-};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, XattrFlags, fchmod, open, openat, renameat_with, setxattr};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, mount_bind_recursive, unmount};
 
@@ -150,7 +148,7 @@ fn replace_folder(world: &World) -> Result<(), Errno> {
     result
 }
 
-/// What the confinement itself keeps under these names. Nothing is written: the kernel says whether it could be.
+/// What the confinement itself keeps under these names. Nothing is written.
 fn kept(world: &World, names: &[&str]) -> Result<(), Errno> {
     let named = |path: &Path| path.file_name().is_some_and(|last| names.iter().any(|name| last == *name));
     let kept: Vec<_> = world.read_only.iter().filter(|path| named(path.as_path())).cloned().collect();
@@ -159,7 +157,7 @@ fn kept(world: &World, names: &[&str]) -> Result<(), Errno> {
     }
     any(&kept, |path| match path.symlink_metadata() {
         Ok(_) => could_write(path),
-        Err(_) => access(path.parent().unwrap_or(path), Access::WRITE_OK),
+        Err(_) => could_write(path.parent().unwrap_or(path)),
     })
 }
 
@@ -269,6 +267,6 @@ fn spools() -> Result<(), Errno> {
         "/etc/ld.so.conf.d",
         "/usr/local/bin",
     ];
-    let writable = |place: &&str| access(*place, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    let writable = |place: &&str| could_write(Path::new(place)).is_ok();
     if places.iter().any(writable) { Ok(()) } else { Err(Errno::ACCESS) }
 }

@@ -100,7 +100,7 @@ fn leave(world: &World) -> Result<(), Errno> {
     let left = setsid().ok().ok_or(Errno::PERM).and_then(|_| clone(0));
     if let Ok(Forked::Child) = left {
         std::thread::sleep(LATER);
-        fs::write(world.folder.as_path().join("open/late"), "late\n").unwrap_or_default();
+        fs::write(world.folder.as_path().join("open/free/late"), "late\n").unwrap_or_default();
     }
     exit(0)
 }

@@ -3,6 +3,7 @@
 //! Owns the order: session, limits, folder, rights, Landlock, system calls, program. Refuses to go on after a step that failed, and before
 //! those outside are ready. Its invariant: between the filter and the program one word is awaited, and nothing else is done.
 
+use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags, access, openat2};
@@ -47,11 +48,19 @@ fn prepare(orders: &Orders, socket: &OwnedFd) -> Result<(), Failed> {
     chdir(orders.plan.folder.as_c_str()).at(Step::Folder)?;
     let rules = orders.rules.as_ref();
     if let Some(rules) = rules {
+        let place = |path: &CString| {
+            openat2(CWD, path.as_c_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+        };
         for (item, (path, rights)) in orders.plan.rights.iter().enumerate() {
-            let flags = OFlags::PATH | OFlags::CLOEXEC;
-            let place = openat2(CWD, path.as_c_str(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
-            let place = place.item(Step::Landlock, item)?;
+            let place = place(path).item(Step::Landlock, item)?;
             landlock::allow(rules.as_fd(), place.as_fd(), *rights).item(Step::Landlock, item)?;
+        }
+        for (path, rights) in &orders.plan.parts {
+            match place(path) {
+                Ok(place) => landlock::allow(rules.as_fd(), place.as_fd(), *rights).at(Step::Landlock)?,
+                Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(error) => return Err((Step::Landlock, error, usize::MAX)),
+            }
         }
         if let Some(program) = &orders.descriptor {
             // It need not lie in any folder that is shown.

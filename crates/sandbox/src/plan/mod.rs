@@ -46,6 +46,9 @@ pub enum PlanError {
     /// Only a mount of its own could hold it.
     #[error("`{}` lies below something granted: only a mount namespace could hold it apart", .0.display())]
     NeedsMounts(PathBuf),
+    /// Without mounts each name beside something kept apart has a right of its own.
+    #[error("`{}` holds more names beside something kept apart than can be given one by one: only a mount namespace could hold it", .0.display())]
+    TooManyNames(PathBuf),
     /// A path holds a zero byte.
     #[error("a path holds a zero byte")]
     Zero,
@@ -74,6 +77,8 @@ pub struct Plan {
     pub reserved: Vec<Reserved>,
     /// Landlock's rights, by place.
     pub rights: Vec<(CString, u64)>,
+    /// Rights of names in folders that are not given whole: one that is gone, or out of the command's reach, has none.
+    pub parts: Vec<(CString, u64)>,
     /// Where the command starts.
     pub folder: CString,
 }
@@ -243,7 +248,7 @@ impl Plan {
             if let Some(text) = shown.first() {
                 return Err(PlanError::NeedsMounts(text.place.as_path().to_owned()));
             }
-            return bare::plan(confinement, ground.landlock);
+            return bare::plan(confinement, ground.landlock, account.uid);
         }
         let own_root = confinement.reading == Reading::Closed;
         let mut places = Places::new(own_root, ground.stand_in);

@@ -40,16 +40,17 @@ impl Ground {
         let file = HostPath::new(file).map_err(io::Error::other)?;
         let mut ground = Self { path, folder, file, listeners: Vec::new() };
         fs::write(ground.file.as_path(), "secret\n")?;
-        for name in ["open", "open/denied", "open/kept"] {
+        for name in ["open", "open/denied", "open/kept", "open/free"] {
             fs::create_dir(ground.path.join(name))?;
         }
         for name in ["outside", "open/denied/file", "open/kept/file"] {
             fs::write(ground.path.join(name), "secret\n")?;
             fs::set_permissions(ground.path.join(name), fs::Permissions::from_mode(0o666))?;
         }
-        let mut all = ["", "open", "open/denied", "open/kept", "outside", "open/denied/file", "open/kept/file"]
-            .map(|name| ground.path.join(name))
-            .to_vec();
+        let mut all =
+            ["", "open", "open/denied", "open/kept", "open/free", "outside", "open/denied/file", "open/kept/file"]
+                .map(|name| ground.path.join(name))
+                .to_vec();
         if suite == Suite::Whole {
             ground.fill()?;
             all.extend(["layered", "layered/file"].map(|name| ground.path.join(name)));
@@ -93,11 +94,9 @@ impl Ground {
         };
         let mut confinement = given.clone();
         confinement.writable.push(at("open"));
-        if mounts {
-            confinement.readable.push(self.folder.clone());
-            confinement.masked.extend([at("outside"), at("open/denied/file")]);
-            confinement.read_only.extend([at("open/kept/"), at("open/none")]);
-        }
+        confinement.readable.push(self.folder.clone());
+        confinement.masked.extend([at("outside"), at("open/denied/file")]);
+        confinement.read_only.extend([at("open/kept/"), at("open/none")]);
         confinement.session = Session::Own;
         confinement.survivors = Survivors::End;
         confinement.limits.wall_time = Some(if suite == Suite::Whole { 60_000 } else { 5_000 });

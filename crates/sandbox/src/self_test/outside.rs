@@ -104,7 +104,7 @@ impl Outside {
         let Some(more) = &self.more else { return Ok(BTreeSet::new()) };
         let mut seen = more.arrived(inside)?;
         let at = |name: &str| ground.path.join(name);
-        if at("open/late").exists() {
+        if at("open/free/late").exists() {
             seen.insert("L01");
         }
         if fs::read(at("layered/file")).is_ok_and(|text| text == b"changed\n") {

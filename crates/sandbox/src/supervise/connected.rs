@@ -1,20 +1,24 @@
 //! Sockets of a command that has no network of its own and is to reach nothing but the proxy.
 //!
-//! Owns the answers to the calls that make, connect and open sockets: each socket it gets is connected to the proxy already. Refuses every
-//! other address, and to listen. Invariant: no such call ever goes on to the kernel, so what a program writes over an address behind
-//! the answer changes nothing.
+//! Owns the answers to the calls that make, connect and open sockets: each socket it gets has its other end here already, and where it is
+//! connected to only says what it is for. Refuses every address that stands for nothing, and to listen. Invariant: no such call ever goes on
+//! to the kernel, so what a program writes over an address behind the answer changes nothing.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::fs::readlink;
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::Pid;
 use rustix::thread::{Gid, Uid, set_thread_res_gid, set_thread_res_uid};
 
 use super::Listeners;
+use super::unconnected::{Unconnected, number};
 use crate::confinement::{Network, Ports};
 use crate::inside::Orders;
 use crate::sys::notify::{self, Call};
@@ -29,9 +33,13 @@ const MOST: usize = 256;
 /// What a program asked for.
 #[derive(Debug)]
 pub enum Asked {
-    /// A socket, which it has. This is the other end.
-    Socket(TcpStream),
-    /// A connection to somewhere else than the proxy, which was refused.
+    /// A connection to the proxy, which it has. This is the other end.
+    Proxy(TcpStream),
+    /// A connection to an address that stands for a host, or a port of this machine's that is handed in.
+    Direct(TcpStream, SocketAddrV4),
+    /// A socket for questions about names. This is the other end: a packet is a question, and its answer is one.
+    Names(OwnedFd),
+    /// A connection to somewhere else, which was refused.
     Elsewhere(SocketAddr),
     /// Something that is no connection, which was refused: in words.
     Other(&'static str),
@@ -39,12 +47,12 @@ pub enum Asked {
 
 type Receive = Box<dyn Fn(Asked) -> io::Result<()> + Send + Sync>;
 
-/// Where a run's sockets lead. As long as nobody receives them, none is made.
+/// Where a run's sockets lead. As long as nobody receives them, none is connected.
 #[derive(Clone, Default)]
 pub struct Connected(Arc<OnceLock<Receive>>);
 
 impl Connected {
-    /// Has `receive` take what is asked for: at once, since the program waits. An error refuses the socket.
+    /// Has `receive` take what is asked for: at once, since the program waits. An error refuses it.
     pub fn received_by(&self, receive: impl Fn(Asked) -> io::Result<()> + Send + Sync + 'static) {
         // Who came first stays.
         self.0.set(Box::new(receive)).unwrap_or_default();
@@ -67,6 +75,8 @@ pub struct Sockets {
     connected: Connected,
     /// By which both ends of a connection are made.
     listener: TcpListener,
+    /// The other ends of those that are not connected yet.
+    unconnected: Unconnected,
     /// What the port for hooks stands for.
     hooks: Option<SocketAddr>,
     /// Whom the command is, where it is somebody else.
@@ -87,7 +97,8 @@ impl Sockets {
         let connected = Connected::default();
         (listeners.connected, listeners.hooks) = (Some(connected.clone()), hooks);
         let (ports, user) = (ports.clone(), orders.become_user);
-        Ok(Some(Self { ports, connected, listener: own()?, hooks: address, user, told: Vec::new() }))
+        let unconnected = Unconnected::default();
+        Ok(Some(Self { ports, connected, listener: own()?, unconnected, hooks: address, user, told: Vec::new() }))
     }
 
     /// Becomes the command's user, for this thread alone: only the same user may read its memory where root is not allowed everything.
@@ -116,20 +127,40 @@ impl Sockets {
         notify::answer(listener, call, answer.map(|()| 0)).unwrap_or_default();
     }
 
-    /// A socket that leads to the proxy, whatever it is connected to later.
+    /// A socket whose other end is here: what it is for, connecting it says.
     fn socket(&mut self, listener: BorrowedFd<'_>, call: &Call) -> Result<(), Errno> {
         // Numbers of 32 bits, whatever stands above them.
         let [family, kind, protocol] =
             [0, 1, 2].map(|place| call.arguments.get(place).map_or(0, |number| *number as i32));
-        let close = kind & libc::SOCK_CLOEXEC != 0;
-        if family != libc::AF_INET || kind & 0xf != libc::SOCK_STREAM || !matches!(protocol, 0 | libc::IPPROTO_TCP) {
-            self.tell(Asked::Other("a UDP socket was wanted, as names are looked up with"));
-            return Err(Errno::PERM);
+        let (close, wait) = (kind & libc::SOCK_CLOEXEC != 0, kind & libc::SOCK_NONBLOCK == 0);
+        match (family, kind & 0xf, protocol) {
+            (libc::AF_INET, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => {
+                let made = self.pair().and_then(|(theirs, ours)| {
+                    theirs.set_nonblocking(!wait)?;
+                    self.unconnected.keep(number(theirs.as_fd())?, ours)?;
+                    Ok(theirs)
+                });
+                let theirs = made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOBUFS))?;
+                notify::give(listener, call, theirs.as_fd(), close)
+            }
+            (libc::AF_INET, libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => {
+                let theirs = self.names(wait)?;
+                notify::give(listener, call, theirs.as_fd(), close)
+            }
+            _ => {
+                self.tell(Asked::Other("a socket that is neither TCP nor UDP was wanted"));
+                Err(Errno::PERM)
+            }
         }
-        let (theirs, ours) = self.pair().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOBUFS))?;
-        theirs.set_nonblocking(kind & libc::SOCK_NONBLOCK != 0).map_err(|_error| Errno::NOBUFS)?;
-        self.connected.receive(Asked::Socket(ours)).map_err(|_error| Errno::NOBUFS)?;
-        notify::give(listener, call, theirs.as_fd(), close)
+    }
+
+    /// A socket for packets of which each goes to who answers for names, whatever address it is sent to: one of the internet's would take an
+    /// address with each packet, where no filter looks. This kind takes none.
+    fn names(&self, wait: bool) -> Result<OwnedFd, Errno> {
+        let (theirs, ours) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        ioctl_fionbio(&theirs, !wait)?;
+        self.connected.receive(Asked::Names(ours)).map_err(|_error| Errno::NOBUFS)?;
+        Ok(theirs)
     }
 
     /// Both ends of a connection that nobody else has.
@@ -158,16 +189,26 @@ impl Sockets {
     ) -> Result<(), Errno> {
         let address = target(call, address, length).ok_or(Errno::ACCESS)?;
         let here = |port: u16| address == SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        if here(self.ports.http) {
-            return Ok(());
-        }
         if let Some(hooks) = self.hooks.filter(|_| self.ports.hooks.is_some_and(here)) {
             // The program that asks there is Writ's own, which waits for this descriptor in no other way.
             let stream = TcpStream::connect_timeout(&hooks, PATIENCE).map_err(|_error| Errno::CONNREFUSED)?;
             return notify::replace(listener, call, stream.as_fd(), descriptor as u32);
         }
-        self.tell(Asked::Elsewhere(address));
-        Err(Errno::ACCESS)
+        let number = call.process.and_then(|process| descriptor_number(process, descriptor as u32));
+        let asked: fn(TcpStream, SocketAddrV4) -> Asked = match address {
+            _ if here(self.ports.http) => |ours, _| Asked::Proxy(ours),
+            SocketAddr::V4(to) if to.ip().is_loopback() && self.ports.direct.contains(&to.port()) => Asked::Direct,
+            // Where names are asked for: a socket of packets leads there, and a stream nowhere.
+            SocketAddr::V4(to) if self.ports.dns == Some(to.port()) && !self.unconnected.has(number) => return Ok(()),
+            SocketAddr::V4(_) | SocketAddr::V6(_) => {
+                self.tell(Asked::Elsewhere(address));
+                return Err(Errno::ACCESS);
+            }
+        };
+        let SocketAddr::V4(to) = address else { return Err(Errno::ACCESS) };
+        // One that is connected stays where it is.
+        let ours = self.unconnected.take(number).ok_or(Errno::ISCONN)?;
+        self.connected.receive(asked(ours, to)).map_err(|_error| Errno::CONNREFUSED)
     }
 
     /// Tells of a refusal, once.
@@ -179,6 +220,12 @@ impl Sockets {
             self.connected.receive(asked).unwrap_or_default();
         }
     }
+}
+
+/// The number of the socket that a process has as this descriptor.
+fn descriptor_number(process: Pid, descriptor: u32) -> Option<u64> {
+    let link = readlink(format!("/proc/{}/fd/{descriptor}", process.as_raw_nonzero()), Vec::new()).ok()?;
+    link.to_str().ok()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// The internet address that a call names.

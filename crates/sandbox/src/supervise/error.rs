@@ -21,6 +21,9 @@ pub enum RunError {
     /// The command would have been uid 0.
     #[error("the command would run as root, who owns `{}`", .0.display())]
     Root(PathBuf),
+    /// The kernel counts no processes of root's.
+    #[error("the number of processes cannot be limited where the command runs as root, whom the kernel exempts")]
+    RootsProcesses,
     /// Only root can become somebody else.
     #[error("only root can run a command as another user")]
     OtherUser,
@@ -73,6 +76,7 @@ impl RunError {
             Self::Inside { step, .. } => matches!(step, Step::Join | Step::Start),
             Self::Plan(_)
             | Self::Root(_)
+            | Self::RootsProcesses
             | Self::OtherUser
             | Self::Layer(_)
             | Self::NoGroup
@@ -89,6 +93,7 @@ impl RunError {
             Self::Program { .. } => 126,
             Self::Plan(_)
             | Self::Root(_)
+            | Self::RootsProcesses
             | Self::OtherUser
             | Self::Layer(_)
             | Self::Inside { .. }

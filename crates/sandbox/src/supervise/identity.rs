@@ -1,8 +1,9 @@
 //! Who the command is.
 //!
-//! Owns the map of users of its user namespace: one user, one group, each as itself. Refuses uid 0: what a root without capabilities owns
-//! it could still read. Where root owns the folder, the command is a user that owns nothing, and what it may write is mounted so that root's
-//! files are its own. Its invariant: no process inside has a number that owns anything it was not granted.
+//! Owns the map of users of its user namespace: one user, one group, each as itself. Refuses uid 0 wherever there is another way: what a root
+//! without capabilities owns it could still read. Where root owns the folder, the command is a user that owns nothing, and what it may write
+//! is mounted so that root's files are its own; where nothing can be mounted it is root without any right, and Landlock keeps from it what
+//! is root's alone. Its invariant: no process inside has a number that owns anything it was not granted, but for that one.
 
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +19,7 @@ use rustix::thread::{Timespec, nanosleep};
 
 use super::{RunError, Sandbox};
 use crate::confinement::{Confinement, Identity};
-use crate::features::{Features, Layer};
+use crate::features::{Features, Layer, Level};
 use crate::plan::Plan;
 use crate::sys::mount::{Attributes, map_owners, set_recursively};
 use crate::sys::process::{Forked, clone, exit};
@@ -56,11 +57,25 @@ pub fn of(confinement: &Confinement, features: &Features) -> Result<Who, RunErro
                 0 if features.mapped_owners && features.mounts => {
                     Ok(Who { uid: STAND_IN, gid: STAND_IN, other: true, mapped: true })
                 }
+                // Signals between root's processes are kept apart from this version on.
+                0 if features.missing(Level::Landlock).is_empty()
+                    && !has_namespaces(features)
+                    && features.landlock >= 6 =>
+                {
+                    if confinement.limits.processes.is_some() {
+                        return Err(RunError::RootsProcesses);
+                    }
+                    Ok(Who { uid, gid, other: false, mapped: false })
+                }
                 0 => Err(RunError::Root(folder.to_owned())),
                 uid => Ok(Who { uid, gid: owner.gid(), other: true, mapped: false }),
             }
         }
     }
+}
+
+fn has_namespaces(features: &Features) -> bool {
+    features.missing(Level::Namespaces).is_empty()
 }
 
 /// Trees of the host that the command could not take itself: for a stand-in those in which root's files are to be its own, and for

@@ -18,6 +18,7 @@ mod refusals;
 mod reserved;
 mod shared;
 mod temporary;
+mod unconnected;
 mod watch;
 
 use std::ffi::OsString;

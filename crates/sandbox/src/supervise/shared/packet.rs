@@ -7,7 +7,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    SendFlags, recv, recvmsg, sendmsg,
 };
 
 /// Most bytes of one.
@@ -32,7 +32,17 @@ pub fn send(socket: &OwnedFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> i
 
 /// A packet; an error where nobody is there any more.
 pub fn receive(socket: &OwnedFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
-    let mut bytes = vec![0; MOST];
+    // Room for what is there, and no more: whoever runs a call would clear all of it each time.
+    let length = loop {
+        match recv(socket, &mut [0u8; 1], RecvFlags::PEEK | RecvFlags::TRUNC) {
+            Err(Errno::INTR) => {}
+            other => break other?.1,
+        }
+    };
+    if length > MOST {
+        return Err(Errno::MSGSIZE.into());
+    }
+    let mut bytes = vec![0; length];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
