@@ -7,6 +7,7 @@ mod parcel;
 #[expect(dead_code, reason = "other tests need more of it")]
 mod workplace;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -390,12 +390,12 @@ fn what_a_layer_wants_is_done_or_said() {
     let extends = r#","extends":"base.aflock""#;
     let (code, text, _) = verify("layer-steps", extends, r#","requiredAttestations":["qc"]"#);
     assert!(code == Some(3) && text.contains("`qc`: no statement") && text.contains("breached"), "{text}");
-    let (_, text, _) = verify("layer-rego", extends, r#","evaluators":{"rego":[{"name":"x","policy":"package agentflow"}]}"#);
+    let (_, text, _) =
+        verify("layer-rego", extends, r#","evaluators":{"rego":[{"name":"x","policy":"package agentflow"}]}"#);
     assert!(text.contains("evaluators") && !text.contains("enforced `b:/evaluators`"), "{text}");
-    for (name, member, sublayouts_too) in [
-        ("dir", r#""attestationDir":"./runs""#, true),
-        ("git", r#""materialsFrom":{"git":{"branch":"never"}}"#, false),
-    ] {
+    for (name, member, sublayouts_too) in
+        [("dir", r#""attestationDir":"./runs""#, true), ("git", r#""materialsFrom":{"git":{"branch":"never"}}"#, false)]
+    {
         let field = member.split('"').nth(1).unwrap();
         let (_, text, told) = verify(&format!("layer-{name}"), extends, &format!(",{member}"));
         assert!(text.contains(&format!("nothing in this session enforced `b:/{field}`")), "{field}: {text}");

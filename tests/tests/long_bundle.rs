@@ -1,7 +1,6 @@
 //! A large bundle is verified in the memory of a small one: its files are laid out and read piece by piece.
 //!
 //! `WRIT_BUNDLE_MEGABYTES=1000 cargo nextest run -p writ-tests --test long_bundle --no-capture` measures one of a gigabyte.
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
 mod measured;

@@ -5,7 +5,6 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 #[cfg(test)]
-#[expect(dead_code, reason = "other tests need more of it")]
 mod parcel;
 #[cfg(test)]
 #[expect(dead_code, reason = "other tests need more of it")]
@@ -30,6 +29,9 @@ use writ_evidence::keys::PublicKey;
 
 /// Turns of the long session.
 const TURNS: u64 = 200;
+
+/// What is done to the files of a bundle.
+type Change<'a> = &'a dyn Fn(&mut BTreeMap<String, Vec<u8>>);
 
 fn exhaustive() -> bool {
     env::var_os("WRIT_EXHAUSTIVE").is_some()
@@ -180,7 +182,7 @@ fn a_statement_that_is_removed_added_moved_or_replayed_is_refused_by_both() {
     let step = if exhaustive() { 1 } else { 40 };
     for (at, name) in names.iter().enumerate().step_by(step) {
         let next = &names[(at + 1) % names.len()];
-        let changes: [(&str, &dyn Fn(&mut BTreeMap<String, Vec<u8>>)); 5] = [
+        let changes: [(&str, Change<'_>); 5] = [
             ("removed", &|files| drop(files.remove(name))),
             ("another turn's", &|files| drop(files.insert(name.clone(), whole[next].clone()))),
             ("another session's", &|files| drop(files.insert(name.clone(), replayed.clone()))),

@@ -1,7 +1,5 @@
 //! Attestations of turns, end to end: made at each stop, bound to transcript and work tree, verified, and rejected once anything is changed.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
 #[cfg(test)]
 mod talk;
 #[cfg(test)]

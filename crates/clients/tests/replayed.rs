@@ -54,9 +54,9 @@ fn totals(meter: &Meter) -> Totals {
 /// What the client says itself.
 fn stated(main: &Path) -> Totals {
     let text = fs::read_to_string(main).unwrap();
-    let lines = text.lines().map(|line| json::parse_with(line.as_bytes(), Limits::FOREIGN).unwrap());
+    let mut lines = text.lines().map(|line| json::parse_with(line.as_bytes(), Limits::FOREIGN).unwrap());
     let is_sum = |line: &Value| line.get("type").and_then(Value::as_str) == Some("cost-state");
-    let last = lines.filter(is_sum).last().unwrap();
+    let last = lines.rfind(is_sum).unwrap();
     let names = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens"];
     let of = |usage: &Value| names.map(|name| usage.get(name).and_then(Value::as_u64).unwrap());
     let models = last.get("modelUsage").and_then(Value::as_object).unwrap();

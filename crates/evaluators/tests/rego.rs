@@ -9,6 +9,7 @@ use writ_evaluators::rego::{Job, Said, run};
 fn input(policy: &str) -> String {
     let turn = |number: u64, cost: f64, allowed: bool, written: &str| Statement {
         name: format!("turn-{number}"),
+        also: None,
         document: json::parse(
             format!(
                 r#"{{"predicate":{{"turn":{number},"metrics":{{"costUSD":{cost},"tokensIn":1000,"tokensOut":200}},

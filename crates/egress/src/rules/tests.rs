@@ -128,6 +128,7 @@ fn rules_are_written_and_read_alike() {
         }],
         loopback: vec![LoopbackPort { pointer: "/loopback/0".to_owned(), port: 5432 }],
         terminated: patterns(&["b.x.com"]),
+        grants: vec![json::from_slice(br#"{"storage":{"deny":[]}}"#).unwrap()],
         secrets: vec![secret()],
     };
     let text = json::to_canonical(&rules);
