@@ -85,11 +85,11 @@ fn only_what_is_allowed_is_reached() {
     fs::write(lab.repository().join("src/script"), script).unwrap();
     let (code, said) = lab.run("cd src && sh script");
     assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("inside\n") && !said.contains("domains"), "{said}");
+    assert!(said.contains("inside\n") && !said.contains("\"version\""), "{said}");
     assert!(said.contains("writ: `denied.example` is not allowed"), "{said}");
     // What knows no proxy asks for names, and reaches what they stand for and what is handed in.
     assert!(said.matches("local\n").count() == 2 && said.contains("127.7.0.1\n"), "{said}");
-    assert!(said.contains("`allowed.example` has no address") || said.contains("`allowed.example`"), "{said}");
+    assert!(said.contains("`allowed.example` is not found"), "{said}");
     let past = format!("writ: `127.0.0.1:{other}` was connected to, which stands for no host");
     assert!(said.contains(&past) && said.contains("a server wanted to listen"), "{said}");
     let rows = lab.rows("connection");

@@ -36,7 +36,7 @@ pub enum Refusal {
     #[error("the method `{0}` is not carried")]
     Method(String),
     #[error(
-        "{0}: this machine gives no namespaces, so only programs that use the proxy (HTTP_PROXY, HTTPS_PROXY) reach anything"
+        "{0}: this machine gives no namespaces, so only the proxy, and addresses that stand for allowed names, are reached"
     )]
     Past(String),
     #[error("SOCKS is not spoken here: use HTTP_PROXY and HTTPS_PROXY")]

@@ -152,6 +152,16 @@ fn attacks_are_held() {
             assert_eq!(test.results.get(id), Some(&AttackResult::Held), "{id} {who:?}");
         }
         assert!(test.held() >= 40, "{test:?}");
+        // Of a masked folder names are seen, and no file is read.
+        fs::create_dir(world.folder.join("keys")).unwrap();
+        fs::write(world.folder.join("keys/one"), "secret\n").unwrap();
+        world.open();
+        let mut open = Confinement { reading: Reading::Open, ..closed(&world) };
+        open.masked.push(world.path("keys"));
+        let told = world.run(&Order { test: true, ..order(&open, "") }, b"");
+        let test: SelfTest = writ_core::json::from_slice(told.text().trim_end().as_bytes()).unwrap();
+        assert_eq!(test.escaped().collect::<Vec<_>>(), Vec::<&str>::new(), "{who:?}");
+        assert_eq!(test.results.get("F11"), Some(&AttackResult::Held), "{who:?}");
     }
 }
 

@@ -20,7 +20,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack { id: "F09", words: "read the host's temporary files", run: |world| read(world.temporary.as_path()) },
     Attack { id: "F06", words: "read a descriptor that was open", run: descriptor },
     Attack { id: "F07", words: "make a hard link to it", run: |world| hard_link(&outside(world), world) },
-    Attack { id: "F11", words: "read what this confinement masks", run: |world| any(&world.masked, read) },
+    Attack { id: "F11", words: "read what this confinement masks", run: |world| any(&world.masked, read_within) },
     Attack { id: "D01", words: "read a denied file in an open folder", run: |world| read(&denied(world)) },
     Attack { id: "D02", words: "read it after renaming its folder", run: rename_folder },
     Attack { id: "D03", words: "read it through a hard link", run: |world| hard_link(&denied(world), world) },
@@ -76,6 +76,16 @@ pub(super) fn read(path: &Path) -> Result<(), Errno> {
         Ok(_) => Err(Errno::NODATA),
         Err(error) => Err(of(&error)),
     }
+}
+
+/// Reads a file, or one of those in a folder: its names alone are seen where nothing can be mounted over it.
+pub(super) fn read_within(path: &Path) -> Result<(), Errno> {
+    if !path.is_dir() {
+        return read(path);
+    }
+    let entries = fs::read_dir(path).map_err(|error| of(&error))?;
+    let read = entries.flatten().take(64).any(|entry| read_within(&entry.path()).is_ok());
+    if read { Ok(()) } else { Err(Errno::ACCESS) }
 }
 
 pub(super) fn any(paths: &[crate::HostPath], attempt: impl Fn(&Path) -> Result<(), Errno>) -> Result<(), Errno> {

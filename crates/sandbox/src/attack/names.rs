@@ -11,7 +11,9 @@ use rustix::fs::{CWD, Mode, OFlags, RenameFlags, XattrFlags, fchmod, open, opena
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, mount_bind_recursive, unmount};
 
-use super::files::{any, below, could_write, create, denied, outside, own, read, rooted, then_remove, write};
+use super::files::{
+    any, below, could_write, create, denied, outside, own, read, read_within, rooted, then_remove, write,
+};
 use super::kernel::apart;
 use super::{Attack, World, of};
 use crate::sys::attempt::{self, kernel};
@@ -58,7 +60,7 @@ pub const ATTACKS: &[Attack] = &[
 fn home(world: &World) -> Result<(), Errno> {
     let home = std::env::var_os("HOME").map(PathBuf::from).ok_or(Errno::NOENT)?;
     let below: Vec<_> = world.masked.iter().filter(|path| path.as_path().starts_with(&home)).cloned().collect();
-    if below.is_empty() { Err(Errno::NOENT) } else { any(&below, read) }
+    if below.is_empty() { Err(Errno::NOENT) } else { any(&below, read_within) }
 }
 
 fn by_working_folder(world: &World) -> Result<(), Errno> {
@@ -103,8 +105,7 @@ fn tokens(_: &World) -> Result<(), Errno> {
     if there.is_empty() {
         return Err(Errno::NOENT);
     }
-    let shows = |folder: &&PathBuf| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
-    if there.iter().any(shows) { Ok(()) } else { Err(Errno::ACCESS) }
+    if there.iter().any(|folder| read_within(folder).is_ok()) { Ok(()) } else { Err(Errno::ACCESS) }
 }
 
 fn uncover(world: &World) -> Result<(), Errno> {

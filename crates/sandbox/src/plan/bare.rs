@@ -20,7 +20,7 @@ use crate::host_path::HostPath;
 /// Most names that are given one by one.
 const MOST: usize = 20_000;
 /// Where a command that is root finds what is root's alone, and how deep is looked for it.
-const SYSTEM: [(&str, usize); 3] = [("/etc", 4), ("/var", 3), ("/boot", 2)];
+const SYSTEM: [(&str, usize); 4] = [("/etc", 4), ("/var", 3), ("/boot", 2), ("/dev", 3)];
 
 /// Lays out the rights, for a command of this user.
 pub fn plan(confinement: &Confinement, abi: ABI, user: u32) -> Result<Plan, PlanError> {
