@@ -5,13 +5,21 @@
 //! invariant: whatever bytes a client or an agent hands over, a reader here answers with a value or an error, never a
 //! panic, and within stated limits. Format pages: `spec/clients/`.
 
+mod answers;
 pub mod claude_code;
+pub mod codex;
 pub mod cursor;
+pub mod gemini;
 pub mod generic;
+pub mod guard;
 mod hints;
+mod hooks_file;
+mod jsonl;
+pub mod keys;
 pub mod mcp;
 pub mod meter;
 pub mod program;
+pub mod qwen;
 pub mod servers;
 pub mod settings;
 pub mod shell_calls;
@@ -41,6 +49,11 @@ pub trait Client: Sync {
     fn hints(&self, bytes: &[u8]) -> Hints;
     /// The answer as this client takes it, for standard output.
     fn render(&self, answer: &Answer) -> String;
+
+    /// Whether its hooks are told the ids that calls have in its transcripts.
+    fn tells_ids(&self) -> bool {
+        true
+    }
 
     /// Whether it tells of prompts, stops and sub-agents, and not of single calls alone.
     fn tells_of_turns(&self) -> bool {
@@ -73,6 +86,16 @@ pub trait Client: Sync {
         None
     }
 
+    /// The names of its program, by which it is found on a machine; none where nobody installs it as one.
+    fn programs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// A payload of a harmless read in a folder, as it would come before the call: what an installation is tried with.
+    fn sample(&self, cwd: &str) -> String {
+        hints::sample(cwd)
+    }
+
     /// The variable that tells its session to the servers that it starts; `None` where it tells none.
     fn session_variable(&self) -> Option<&'static str> {
         None
@@ -93,7 +116,8 @@ pub trait Client: Sync {
 pub const DEFAULT: &dyn Client = &claude_code::ClaudeCode;
 
 /// Every client.
-pub const CLIENTS: [&dyn Client; 3] = [DEFAULT, &generic::Generic, &mcp::Mcp];
+pub const CLIENTS: [&dyn Client; 6] =
+    [DEFAULT, &codex::Codex, &gemini::Gemini, &qwen::Qwen, &generic::Generic, &mcp::Mcp];
 
 /// The client of a name.
 pub fn named(name: &str) -> Option<&'static dyn Client> {

@@ -1,5 +1,7 @@
 //! `writ doctor`: what is wrong with the installation, and how to mend it.
 
+mod app_server;
+mod client;
 mod dry_run;
 pub mod hooks;
 mod sandbox;
@@ -36,6 +38,11 @@ fn good(text: impl Into<String>) -> Finding {
 
 fn bad(text: impl Into<String>, remedy: impl Into<String>) -> Finding {
     Finding { good: false, text: text.into(), remedy: remedy.into() }
+}
+
+/// What is as it should be, and could be better.
+fn better(text: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    Finding { good: true, text: text.into(), remedy: remedy.into() }
 }
 
 /// Checks everything. Exit code 3 when anything needs mending.

@@ -1,0 +1,114 @@
+//! Real agents' clients other than Claude Code, under hooks that `writ init` installed, against a scripted model on 127.0.0.1.
+//!
+//! Each client comes from npm in a pinned version, and asks a model on this machine alone. Each is run three times: doing work of which
+//! some is denied, with a hook that dies, and with one that waits in vain.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+#[cfg(test)]
+mod codex;
+#[cfg(test)]
+mod mock;
+#[cfg(test)]
+mod place;
+#[cfg(test)]
+mod qwen;
+
+#[cfg(test)]
+mod common {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    use serde_json::{Value, json};
+
+    use crate::mock::{Script, serve, text};
+    use crate::place::{Place, said};
+
+    /// A client in these tests.
+    pub trait Agent {
+        /// Its name.
+        fn name(&self) -> &'static str;
+        /// Writes the settings that it needs to ask the model on this port.
+        fn prepare(&self, place: &Place, port: u16);
+        /// The command that hands it a prompt.
+        fn command(&self, place: &Place, port: u16, prompt: &str) -> Command;
+        /// A call of its shell.
+        fn shell(&self, line: &str) -> Value;
+        /// The settings files that `writ init` changes.
+        fn settings(&self, place: &Place) -> Vec<PathBuf>;
+    }
+
+    /// Installs the hooks for an agent that asks this script. Returns its settings as they were.
+    pub fn begin(agent: &dyn Agent, place: &Place, scripts: Vec<Script>) -> (u16, Vec<Option<Vec<u8>>>) {
+        let port = serve(scripts);
+        agent.prepare(place, port);
+        let before = agent.settings(place).iter().map(|path| fs::read(path).ok()).collect();
+        let doctor = place.install();
+        let name = agent.name();
+        assert!(doctor.contains(&format!("hooks of `{name}` are installed in")), "{doctor}");
+        (port, before)
+    }
+
+    /// Takes the hooks out: every file is as it was.
+    pub fn end(agent: &dyn Agent, place: &Place, before: Vec<Option<Vec<u8>>>) {
+        let (done, told) = place.writ(&["init", "--client", agent.name(), "--undo"]);
+        assert!(done, "{told}");
+        for (path, before) in agent.settings(place).iter().zip(before) {
+            let now = fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            let before = before.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            assert_eq!(now, before, "{}", path.display());
+        }
+        fs::remove_dir_all(&place.root).unwrap();
+    }
+
+    /// The report of `writ verify`; what it holds is shown where a test fails.
+    pub fn verified(place: &Place) -> Value {
+        let report = place.json(&["verify", "--format", "json"]);
+        assert_eq!(report["verified"], true, "{report:#}");
+        assert_eq!(report["coverage"]["unobserved"], json!([]), "{report:#}");
+        report
+    }
+
+    pub fn phase<'a>(report: &'a Value, name: &str) -> &'a Value {
+        let phases = report["phases"].as_array().unwrap();
+        phases.iter().find(|phase| phase["name"] == name).unwrap_or_else(|| panic!("no phase {name}: {report:#}"))
+    }
+
+    /// A hook whose program dies, then one that is gone: neither lets a line run.
+    pub fn a_hook_that_dies_denies(agent: &dyn Agent) {
+        let place = Place::new(agent.name(), "dies");
+        let turns = vec![vec![agent.shell("echo ran >> ran.txt")], vec![text("Done.")]];
+        let scripts = vec![Script { word: "DIES:", turns }];
+        let (port, _) = begin(agent, &place, scripts);
+        let program = place.at("bin/writ");
+        fs::rename(&program, place.at("bin/kept")).unwrap();
+        for dies in ["#!/bin/sh\nkill -9 $$\n", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho not JSON; exit 70\n", ""] {
+            if dies.is_empty() {
+                fs::remove_file(&program).unwrap();
+            } else {
+                fs::write(&program, dies).unwrap();
+                fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            let ran = place.run(agent.command(&place, port, "DIES: go"));
+            assert_eq!(place.file("ran.txt"), None, "{dies:?}: {}", said(&ran));
+        }
+        fs::rename(place.at("bin/kept"), &program).unwrap();
+        let ran = place.run(agent.command(&place, port, "DIES: go"));
+        assert_eq!(place.file("ran.txt").as_deref(), Some("ran\n"), "with its hook back the line runs: {}", said(&ran));
+        fs::remove_dir_all(&place.root).unwrap();
+    }
+
+    /// A hook that waits in vain denies before the client loses its patience.
+    pub fn a_hook_that_hangs_denies(agent: &dyn Agent) {
+        let place = Place::new(agent.name(), "hangs");
+        let turns = vec![vec![agent.shell("echo one >> ran.txt")], vec![agent.shell("echo two >> ran.txt")], vec![text("Done.")]];
+        let (port, _) = begin(agent, &place, vec![Script { word: "HANGS:", turns }]);
+        let held = place.hold_ledger_after(r#""decision":"COMPLETED""#);
+        let ran = place.run(agent.command(&place, port, "HANGS: go"));
+        assert!(held.release(), "nothing was held: {}", said(&ran));
+        assert_eq!(place.file("ran.txt").as_deref(), Some("one\n"), "{}", said(&ran));
+        fs::remove_dir_all(&place.root).unwrap();
+    }
+}
