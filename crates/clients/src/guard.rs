@@ -44,7 +44,11 @@ pub fn program(line: &str) -> Option<String> {
 /// A word as every POSIX shell reads it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 fn unquoted(word: &str) -> String {
@@ -68,7 +72,13 @@ mod tests {
                 assert_eq!(is_guarded(&line), decides(event), "{line}");
             }
         }
-        for other in ["writ hook --client codexx", "/bin/writer hook --client codex", "writ hook", "true || writ hook --client codex", ""] {
+        for other in [
+            "writ hook --client codexx",
+            "/bin/writer hook --client codex",
+            "writ hook",
+            "true || writ hook --client codex",
+            "",
+        ] {
             assert!(!is_of(other, "codex"), "{other}");
         }
         assert!(!is_guarded("writ hook --client codex || true") && !is_guarded("writ hook --client codex"));

@@ -8,6 +8,7 @@
 mod answers;
 pub mod claude_code;
 pub mod codex;
+pub mod copilot;
 pub mod cursor;
 pub mod gemini;
 pub mod generic;
@@ -18,6 +19,8 @@ mod jsonl;
 pub mod keys;
 pub mod mcp;
 pub mod meter;
+pub mod opencode;
+mod patch;
 pub mod program;
 pub mod qwen;
 pub mod servers;
@@ -28,7 +31,7 @@ pub mod transcript;
 pub mod usage;
 pub mod work;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use hints::Hints;
 use program::Program;
@@ -106,6 +109,12 @@ pub trait Client: Sync {
         None
     }
 
+    /// Where the main transcript of a session is, of a client that does not tell it with every event. `folder` is the user's own folder of
+    /// this client, where a variable moves it.
+    fn transcript_of(&self, _session: &str, _user: &Path, _folder: Option<&Path>) -> Option<PathBuf> {
+        None
+    }
+
     /// Its transcripts; `None` where it keeps none that can be read.
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         None
@@ -116,8 +125,16 @@ pub trait Client: Sync {
 pub const DEFAULT: &dyn Client = &claude_code::ClaudeCode;
 
 /// Every client.
-pub const CLIENTS: [&dyn Client; 6] =
-    [DEFAULT, &codex::Codex, &gemini::Gemini, &qwen::Qwen, &generic::Generic, &mcp::Mcp];
+pub const CLIENTS: [&dyn Client; 8] = [
+    DEFAULT,
+    &codex::Codex,
+    &copilot::Copilot,
+    &gemini::Gemini,
+    &opencode::OpenCode,
+    &qwen::Qwen,
+    &generic::Generic,
+    &mcp::Mcp,
+];
 
 /// The client of a name.
 pub fn named(name: &str) -> Option<&'static dyn Client> {

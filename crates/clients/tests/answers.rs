@@ -40,7 +40,7 @@ fn denies(client: &str, left: &Left<'_>) -> bool {
         "qwen" => qwen(left),
         "gemini" => gemini(left),
         "copilot" => copilot(left),
-        other => panic!("{other}"),
+        _ => false,
     }
 }
 
@@ -49,7 +49,9 @@ fn codex(left: &Left<'_>) -> bool {
     if left.exit == 2 {
         return says(Some(left.err));
     }
-    let Some(value) = parsed(left.out).filter(|_| left.exit == 0 && !left.out.starts_with('\u{feff}')) else { return false };
+    let Some(value) = parsed(left.out).filter(|_| left.exit == 0 && !left.out.starts_with('\u{feff}')) else {
+        return false;
+    };
     let top = ["hookSpecificOutput", "systemMessage", "decision", "reason"];
     let inner = ["hookEventName", "permissionDecision", "permissionDecisionReason"];
     let specific = value.get("hookSpecificOutput");
@@ -123,7 +125,8 @@ fn the_rules_are_what_was_measured() {
 }
 
 /// Clients that start a command for each call, with their own name of the event before it.
-const CLIENTS: [(&str, &str); 3] = [("codex", "PreToolUse"), ("gemini", "BeforeTool"), ("qwen", "PreToolUse")];
+const CLIENTS: [(&str, &str); 4] =
+    [("codex", "PreToolUse"), ("copilot", "preToolUse"), ("gemini", "BeforeTool"), ("qwen", "PreToolUse")];
 
 /// What a client is left with when Writ answers.
 fn left(client: &str, answer: &Answer) -> String {
@@ -193,10 +196,10 @@ fn refusals() -> impl Strategy<Value = Answer> {
         3 => Reply::Decided { verdict: Verdict::Ask, reason }.into(),
         _ => Reply::Decided { verdict: Verdict::Deny, reason }.into(),
     });
-    let input = proptest::option::of(texts().prop_map(|text| Value::Object([("command", Value::from(text.as_str()))].into())));
-    (reply, proptest::option::of(texts()), input, proptest::collection::vec(texts(), 0..2)).prop_map(
-        |(answer, message, input, notes)| Answer { message, input, notes, ..answer },
-    )
+    let input =
+        proptest::option::of(texts().prop_map(|text| Value::Object([("command", Value::from(text.as_str()))].into())));
+    (reply, proptest::option::of(texts()), input, proptest::collection::vec(texts(), 0..2))
+        .prop_map(|(answer, message, input, notes)| Answer { message, input, notes, ..answer })
 }
 
 proptest! {

@@ -51,7 +51,9 @@ impl Agent for Codex {
 
     fn command(&self, place: &Place, _port: u16, prompt: &str) -> Command {
         let mut command = place.command(&program());
-        command.args(["exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", prompt]).env("MOCK_KEY", "no-key");
+        command
+            .args(["exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", prompt])
+            .env("MOCK_KEY", "no-key");
         command
     }
 
@@ -76,7 +78,10 @@ fn work_is_held_recorded_and_verified() {
         vec![patch("*** Update File: hello.txt\n@@\n-hello world\n+hello writ")],
         vec![patch("*** Add File: .env\n+KEY=stolen")],
         vec![patch("*** Update File: hello.txt\n*** Move to: secrets/moved.txt\n@@\n-hello writ\n+hello moved")],
-        vec![DIRECT.shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: secrets/shell.txt\n+x\n*** End Patch\nEOF")],
+        vec![
+            DIRECT
+                .shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: secrets/shell.txt\n+x\n*** End Patch\nEOF"),
+        ],
         vec![DIRECT.shell("echo begin > ran.txt && cat secrets/\"key\".pem")],
         vec![tool("exec_command", json!({ "cmd": "echo out > .env", "workdir": place.work.join("secrets") }))],
         vec![DIRECT.shell("echo one >> said.txt"), DIRECT.shell("echo two >> said.txt")],

@@ -8,7 +8,13 @@
 #[cfg(test)]
 mod codex;
 #[cfg(test)]
+mod copilot;
+#[cfg(test)]
+mod gemini;
+#[cfg(test)]
 mod mock;
+#[cfg(test)]
+mod opencode;
 #[cfg(test)]
 mod place;
 #[cfg(test)]
@@ -103,7 +109,11 @@ mod common {
     /// A hook that waits in vain denies before the client loses its patience.
     pub fn a_hook_that_hangs_denies(agent: &dyn Agent) {
         let place = Place::new(agent.name(), "hangs");
-        let turns = vec![vec![agent.shell("echo one >> ran.txt")], vec![agent.shell("echo two >> ran.txt")], vec![text("Done.")]];
+        let turns = vec![
+            vec![agent.shell("echo one >> ran.txt")],
+            vec![agent.shell("echo two >> ran.txt")],
+            vec![text("Done.")],
+        ];
         let (port, _) = begin(agent, &place, vec![Script { word: "HANGS:", turns }]);
         let held = place.hold_ledger_after(r#""decision":"COMPLETED""#);
         let ran = place.run(agent.command(&place, port, "HANGS: go"));

@@ -101,10 +101,18 @@ fn answer(mut stream: TcpStream, scripts: &[Script]) -> std::io::Result<()> {
             let (name, turn, blocks) = pick(dialect, &body, scripts);
             let events = dialect.reply(&name, turn, &blocks, &body);
             let streams = body["stream"] == true || path.ends_with("streamGenerateContent");
-            if streams { ("200 OK", "text/event-stream", stream_of(&events)) } else { ("200 OK", "application/json", dialect.whole(&events)) }
+            if streams {
+                ("200 OK", "text/event-stream", stream_of(&events))
+            } else {
+                ("200 OK", "application/json", dialect.whole(&events))
+            }
         }
-        None if path.ends_with(":countTokens") => ("200 OK", "application/json", json!({ "totalTokens": 100 }).to_string()),
-        None => ("404 Not Found", "application/json", json!({ "error": { "message": "mock", "code": 404 } }).to_string()),
+        None if path.ends_with(":countTokens") => {
+            ("200 OK", "application/json", json!({ "totalTokens": 100 }).to_string())
+        }
+        None => {
+            ("404 Not Found", "application/json", json!({ "error": { "message": "mock", "code": 404 } }).to_string())
+        }
     };
     write!(
         stream,
@@ -115,8 +123,11 @@ fn answer(mut stream: TcpStream, scripts: &[Script]) -> std::io::Result<()> {
 
 /// The script of the last message that names one, and its turn: what the conversation already holds says which.
 fn pick(dialect: &dyn Dialect, body: &Value, scripts: &[Script]) -> (String, usize, Vec<Value>) {
-    let found = dialect.said(body).iter().rev().find_map(|said| scripts.iter().find(|script| said.contains(script.word)));
-    let Some(script) = found.filter(|_| dialect.has_tools(body)) else { return ("none".to_owned(), 0, vec![text("ok")]) };
+    let found =
+        dialect.said(body).iter().rev().find_map(|said| scripts.iter().find(|script| said.contains(script.word)));
+    let Some(script) = found.filter(|_| dialect.has_tools(body)) else {
+        return ("none".to_owned(), 0, vec![text("ok")]);
+    };
     let name = script.word.trim_end_matches(':').to_lowercase();
     let turn = dialect.turn(body, &name);
     let blocks = script.turns.get(turn).cloned().unwrap_or_else(|| vec![text("ok")]);
@@ -221,8 +232,13 @@ impl Dialect for Chat {
             return vec![("", whole)];
         }
         let delta = |delta: Value, finish: Value| json!([{ "index": 0, "delta": delta, "finish_reason": finish }]);
-        let mut out = vec![("", chunk(delta(json!({ "role": "assistant", "content": said.concat() }), Value::Null), Value::Null))];
-        out.extend(calls.iter().map(|call| ("", chunk(delta(json!({ "tool_calls": [call] }), Value::Null), Value::Null))));
+        let mut out = vec![(
+            "",
+            chunk(delta(json!({ "role": "assistant", "content": said.concat() }), Value::Null), Value::Null),
+        )];
+        out.extend(
+            calls.iter().map(|call| ("", chunk(delta(json!({ "tool_calls": [call] }), Value::Null), Value::Null))),
+        );
         out.push(("", chunk(delta(json!({}), json!(finish)), Value::Null)));
         out.push(("", chunk(json!([]), usage)));
         out.push(("", json!("[DONE]")));
@@ -243,7 +259,9 @@ impl Dialect for Responses {
     fn turn(&self, body: &Value, name: &str) -> usize {
         list(body, "input").iter().fold(0, |turn, item| {
             let id = item["call_id"].as_str().unwrap_or_default();
-            let called = id.strip_prefix(&format!("call_{name}_")).and_then(|rest| rest.split('_').next()?.parse::<usize>().ok());
+            let called = id
+                .strip_prefix(&format!("call_{name}_"))
+                .and_then(|rest| rest.split('_').next()?.parse::<usize>().ok());
             let calls = item["type"].as_str().is_some_and(|kind| kind.ends_with("call"));
             match called.filter(|_| calls) {
                 Some(called) => turn.max(called + 1),
@@ -261,10 +279,14 @@ impl Dialect for Responses {
         let item = |(at, block): (usize, &Value)| {
             let id = format!("{name}_{turn}_{at}");
             match block["type"].as_str() {
-                Some("text") => json!({ "type": "message", "id": format!("msg_{id}"), "role": "assistant", "status": "completed",
-                    "content": [{ "type": "output_text", "text": block["text"], "annotations": [] }] }),
-                Some("custom") => json!({ "type": "custom_tool_call", "id": format!("ctc_{id}"), "call_id": format!("call_{id}"),
-                    "name": block["name"], "input": block["input"], "status": "completed" }),
+                Some("text") => {
+                    json!({ "type": "message", "id": format!("msg_{id}"), "role": "assistant", "status": "completed",
+                    "content": [{ "type": "output_text", "text": block["text"], "annotations": [] }] })
+                }
+                Some("custom") => {
+                    json!({ "type": "custom_tool_call", "id": format!("ctc_{id}"), "call_id": format!("call_{id}"),
+                    "name": block["name"], "input": block["input"], "status": "completed" })
+                }
                 _ => {
                     let mut call = json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": format!("call_{id}"),
                         "name": block["name"], "arguments": arguments(block), "status": "completed" });
@@ -293,7 +315,10 @@ impl Dialect for Responses {
             out.push(("response.output_item.added", json!({ "output_index": at, "item": begun })));
             if item["type"] == "message" {
                 let delta = item["content"][0]["text"].clone();
-                out.push(("response.output_text.delta", json!({ "output_index": at, "item_id": item["id"], "content_index": 0, "delta": delta })));
+                out.push((
+                    "response.output_text.delta",
+                    json!({ "output_index": at, "item_id": item["id"], "content_index": 0, "delta": delta }),
+                ));
             }
             out.push(("response.output_item.done", json!({ "output_index": at, "item": item })));
         }
@@ -307,7 +332,8 @@ struct Gemini;
 
 impl Dialect for Gemini {
     fn said(&self, body: &Value) -> Vec<String> {
-        let contents = list(body, "contents").iter().filter(|content| content["role"].as_str().unwrap_or("user") == "user");
+        let contents =
+            list(body, "contents").iter().filter(|content| content["role"].as_str().unwrap_or("user") == "user");
         contents.map(|content| list(content, "parts").iter().map(|part| words(&part["text"])).collect()).collect()
     }
 
@@ -322,11 +348,16 @@ impl Dialect for Gemini {
     fn reply<'a>(&self, name: &str, turn: usize, blocks: &[Value], _body: &Value) -> Vec<(&'a str, Value)> {
         let part = |(at, block): (usize, &Value)| match block["type"].as_str() {
             Some("text") => json!({ "text": block["text"] }),
-            _ => json!({ "functionCall": { "id": format!("call_{name}_{turn}_{at}"), "name": block["name"], "args": block["input"] } }),
+            _ => {
+                json!({ "functionCall": { "id": format!("call_{name}_{turn}_{at}"), "name": block["name"], "args": block["input"] } })
+            }
         };
         let parts: Vec<Value> = blocks.iter().enumerate().map(part).collect();
         let usage = json!({ "promptTokenCount": 100, "candidatesTokenCount": 20, "cachedContentTokenCount": 0, "totalTokenCount": 120 });
-        vec![("", json!({ "candidates": [{ "content": { "role": "model", "parts": parts }, "finishReason": "STOP", "index": 0 }],
-            "usageMetadata": usage, "modelVersion": "mock", "responseId": format!("resp_{name}_{turn}") }))]
+        vec![(
+            "",
+            json!({ "candidates": [{ "content": { "role": "model", "parts": parts }, "finishReason": "STOP", "index": 0 }],
+            "usageMetadata": usage, "modelVersion": "mock", "responseId": format!("resp_{name}_{turn}") }),
+        )]
     }
 }

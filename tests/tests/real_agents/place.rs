@@ -21,7 +21,8 @@ lines.on('line', (line) => {
 "#;
 
 /// Writing is allowed but for `.env`; so is every tool of the server but with this name.
-const POLICY: &str = r#"{"version":"1.0","name":"agents","files":{"deny":["**/.env","secrets/**"]},"tools":{"deny":["Bash:curl *"]}}"#;
+const POLICY: &str =
+    r#"{"version":"1.0","name":"agents","files":{"deny":["**/.env","secrets/**"]},"tools":{"deny":["Bash:curl *"]}}"#;
 
 /// How long a client may take.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -35,7 +36,8 @@ pub struct Place {
 
 impl Place {
     pub fn new(client: &'static str, test: &str) -> Self {
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-{client}-{test}-{}", std::process::id()));
+        let root =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-{client}-{test}-{}", std::process::id()));
         drop(fs::remove_dir_all(&root));
         let work = root.join("work");
         for folder in ["work/secrets", "home", "tmp", "bin"] {
@@ -49,7 +51,9 @@ impl Place {
         let git = "git init --quiet && git -c user.email=a@b -c user.name=a commit --quiet --allow-empty -m base";
         assert!(Command::new("sh").args(["-c", git]).current_dir(&work).status().unwrap().success());
         // Another name of the binary, which a test can put something else in the place of.
-        fs::hard_link(binary(), root.join("bin/writ")).or_else(|_| fs::copy(binary(), root.join("bin/writ")).map(drop)).unwrap();
+        fs::hard_link(binary(), root.join("bin/writ"))
+            .or_else(|_| fs::copy(binary(), root.join("bin/writ")).map(drop))
+            .unwrap();
         let place = Self { work: root.join("work"), root, client };
         fs::create_dir_all(place.home()).unwrap();
         place
@@ -195,7 +199,8 @@ pub fn package(name: &str, version: &str) -> PathBuf {
     lock.lock().unwrap();
     let there = cache.join("node_modules").join(name).join("package.json").is_file();
     if !there {
-        let manifest = json!({ "name": "client", "private": true, "version": "0.0.0", "dependencies": { name: version } });
+        let manifest =
+            json!({ "name": "client", "private": true, "version": "0.0.0", "dependencies": { name: version } });
         fs::write(cache.join("package.json"), manifest.to_string()).unwrap();
         let npm = Command::new("npm")
             .args(["install", "--no-audit", "--no-fund", "--ignore-scripts"])

@@ -31,7 +31,14 @@ impl Agent for Qwen {
     fn command(&self, place: &Place, port: u16, prompt: &str) -> Command {
         let client = package("@qwen-code/qwen-code", "0.24.4").join("@qwen-code/qwen-code/cli-entry.js");
         let mut command = place.command("node".as_ref());
-        command.arg(client).args(["--output-format", "stream-json", "--approval-mode", "yolo", "--auth-type", "openai"]);
+        command.arg(client).args([
+            "--output-format",
+            "stream-json",
+            "--approval-mode",
+            "yolo",
+            "--auth-type",
+            "openai",
+        ]);
         command.arg(prompt).env("OPENAI_API_KEY", "no-key").env("OPENAI_MODEL", "mock-model");
         command.env("OPENAI_BASE_URL", format!("http://127.0.0.1:{port}/v1"));
         command
@@ -59,7 +66,10 @@ fn work_is_held_recorded_and_verified() {
         vec![tool("no_such_tool", json!({ "a": 1 }))],
         vec![tool("run_shell_command", json!({ "nope": 1 }))],
         vec![tool("tool_call", json!({ "name": "mcp__echo__echo", "arguments": { "text": "hi" } }))],
-        vec![tool("agent", json!({ "description": "sub", "prompt": "WORKER: write it", "subagent_type": "general-purpose" }))],
+        vec![tool(
+            "agent",
+            json!({ "description": "sub", "prompt": "WORKER: write it", "subagent_type": "general-purpose" }),
+        )],
         vec![text("All done.")],
     ];
     let worker = vec![

@@ -99,7 +99,9 @@ fn places(args: &InitArgs, home: &Home, cwd: &Path) -> Result<Vec<Place>, Failur
         writ_clients::named(&args.client).into_iter().collect()
     };
     if clients.is_empty() {
-        return Err(Failure::could_not("no agent client is found here: `writ init --client NAME` installs for one all the same"));
+        return Err(Failure::could_not(
+            "no agent client is found here: `writ init --client NAME` installs for one all the same",
+        ));
     }
     let spec = |client: &dyn Client| {
         let is_default = client.name() == DEFAULT.name();

@@ -206,8 +206,7 @@ impl Payload {
         let texts = texts.filter(|block| block.r#type.0.as_deref() == Some("text")).filter_map(|block| block.text.0);
         let texts: Vec<String> = texts.collect();
         let spoken = (!texts.is_empty()).then(|| texts.join("\n"));
-        let members =
-            [spoken, self.last_assistant_message.0, self.prompt_response.0, self.output.0, self.body.0];
+        let members = [spoken, self.last_assistant_message.0, self.prompt_response.0, self.output.0, self.body.0];
         members.into_iter().flatten().find(|text| !text.trim().is_empty())
     }
 }

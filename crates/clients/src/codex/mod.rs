@@ -19,7 +19,6 @@ use crate::usage::{AgentNote, Spoken};
 use crate::work::Work;
 use crate::{Client, Hints, PayloadError, answers};
 
-mod patch;
 mod rollout;
 mod settings;
 mod tools;

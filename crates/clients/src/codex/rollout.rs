@@ -219,7 +219,8 @@ impl Lines for Rollout {
 
     fn words(&self, entry: &Value) -> Option<String> {
         let message = payload(entry, "response_item").filter(|item| text(item, "type") == Some("message"))?;
-        let blocks = message.get("content").and_then(Value::as_array).filter(|_| text(message, "role") == Some("assistant"))?;
+        let blocks =
+            message.get("content").and_then(Value::as_array).filter(|_| text(message, "role") == Some("assistant"))?;
         let words: Vec<&str> = blocks.iter().filter_map(|block| text(block, "text")).collect();
         (!words.is_empty()).then(|| words.join("\n"))
     }
@@ -310,12 +311,13 @@ fn days(main: &Path) -> Vec<PathBuf> {
     let Some(all) = first.ancestors().nth(3) else { return vec![first.to_owned()] };
     let below = |folder: &Path| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let numbers = entries.map(|entry| entry.path()).filter(|path| {
-            path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
-        });
+        let numbers = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit)));
         numbers.collect::<Vec<_>>()
     };
-    let mut out: Vec<PathBuf> = below(all).iter().flat_map(|year| below(year)).flat_map(|month| below(&month)).collect();
+    let mut out: Vec<PathBuf> =
+        below(all).iter().flat_map(|year| below(year)).flat_map(|month| below(&month)).collect();
     out.retain(|folder| folder.as_path() > first);
     out.push(first.to_owned());
     out.sort();

@@ -6,7 +6,7 @@
 use writ_core::json::Value;
 use writ_core::{ToolCall, ToolKind};
 
-use super::patch;
+use crate::patch;
 
 /// Namespaces of the client's own tools.
 const NAMESPACES: [&str; 3] = ["multi_agent_v1", "collaboration", "clock"];

@@ -28,7 +28,9 @@ pub const PIN: Pin = Pin {
     how: "as root, put `[features]` with `hooks = true` into /etc/codex/requirements.toml: no settings file and no option switches \
           hooks off then",
     held: &["`--disable hooks`", "`[features] hooks = false` in the user's config.toml or a trusted project's"],
-    open: &["hooks that nobody trusted are left out in silence; `allow_managed_hooks_only` leaves out all but the administrator's"],
+    open: &[
+        "hooks that nobody trusted are left out in silence; `allow_managed_hooks_only` leaves out all but the administrator's",
+    ],
 };
 
 /// A hook in a settings file, as the client trusts it.
@@ -124,8 +126,14 @@ pub fn install(text: Option<&str>, settings: &Path, installed: &str) -> Result<E
     let changed = if edited == text { Vec::new() } else { vec!["trusted_hash"] };
     let edited = if changed.is_empty() { text.to_owned() } else { edited };
     let config = read(&edited)?;
-    if all(settings, installed).iter().any(|trusted| !trusted.of(&config).is_some_and(|state| is_trusted(state, trusted))) {
-        return Err(SettingsError::Shape { pointer: "/hooks/state".to_owned(), expected: "a table that can be added to" });
+    if all(settings, installed)
+        .iter()
+        .any(|trusted| !trusted.of(&config).is_some_and(|state| is_trusted(state, trusted)))
+    {
+        return Err(SettingsError::Shape {
+            pointer: "/hooks/state".to_owned(),
+            expected: "a table that can be added to",
+        });
     }
     Ok(Edited { text: edited, changed })
 }
@@ -138,7 +146,8 @@ fn is_trusted(state: &Table, trusted: &Trusted) -> bool {
 /// Takes out what [`install`] put in for a settings file. An entry that somebody added to stays.
 pub fn remove(text: &str, settings: &Path) -> Result<Edited, SettingsError> {
     read(text)?;
-    let begins = format!("[hooks.state.{}", json::to_compact(&format!("{}:", settings.display())).trim_end_matches('"'));
+    let begins =
+        format!("[hooks.state.{}", json::to_compact(&format!("{}:", settings.display())).trim_end_matches('"'));
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut kept: Vec<&str> = Vec::new();
     let mut rest = lines.as_slice();
@@ -175,7 +184,8 @@ pub fn switches(text: &str) -> Vec<String> {
     let config = read(text).unwrap_or_default();
     let features = config.get("features");
     let names = ["hooks", "codex_hooks"];
-    let off = names.iter().filter(|name| features.and_then(|all| all.get(**name)).and_then(Toml::as_bool) == Some(false));
+    let off =
+        names.iter().filter(|name| features.and_then(|all| all.get(**name)).and_then(Toml::as_bool) == Some(false));
     let mut out: Vec<String> = off.map(|name| format!("features.{name}")).collect();
     if config.get("allow_managed_hooks_only").and_then(Toml::as_bool) == Some(true) {
         out.push("allow_managed_hooks_only".to_owned());

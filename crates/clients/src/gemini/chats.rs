@@ -19,7 +19,8 @@ use crate::usage::{Rate, Spoken, Tokens};
 use crate::work::{Action, Change, Replacement};
 
 /// What no chat file tells.
-pub const UNSEEN: [&str; 1] = ["which of several equal calls a hook was asked about: they are told apart by their order alone"];
+pub const UNSEEN: [&str; 1] =
+    ["which of several equal calls a hook was asked about: they are told apart by their order alone"];
 
 /// The most files of one session.
 const MOST_FILES: usize = 10_000;

@@ -33,7 +33,10 @@ pub const PIN: Pin = Pin {
     is_in: pins,
     how: "as root, put `\"hooksConfig\": {\"enabled\": true}` into /etc/gemini-cli/settings.json: no project switches all hooks off then",
     held: &["`hooksConfig.enabled: false` in the user's or a trusted project's settings"],
-    open: &["`hooksConfig.disabled` with the hook's command, in any settings file", "`\"hooks\": null` in a project, for the user's own hooks"],
+    open: &[
+        "`hooksConfig.disabled` with the hook's command, in any settings file",
+        "`\"hooks\": null` in a project, for the user's own hooks",
+    ],
 };
 
 const FORM: Form = Form { events: &EVENTS, grouped: true, item: group, is_ours, head: &[] };

@@ -71,7 +71,8 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
 /// Files that are named by patterns: as much as a look at them all.
 fn many(input: &Value) -> Result<ToolKind, String> {
     let patterns = ["include", "paths"].iter().find_map(|name| input.get(name)).and_then(Value::as_array);
-    let patterns: Vec<String> = patterns.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let patterns: Vec<String> =
+        patterns.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let plain = |path: &String| !path.contains(['*', '?', '[', '{']);
     if !patterns.is_empty() && patterns.iter().all(plain) {
         return Ok(ToolKind::Read { paths: patterns });
@@ -86,7 +87,9 @@ fn many(input: &Value) -> Result<ToolKind, String> {
 fn fetch(prompt: &str) -> Result<ToolKind, String> {
     let starts = ["http://", "https://"];
     let words = prompt.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '(' | ')' | '`'));
-    let mut urls: Vec<&str> = words.filter_map(|word| starts.iter().find_map(|start| word.find(start)).and_then(|at| word.get(at..))).collect();
+    let mut urls: Vec<&str> = words
+        .filter_map(|word| starts.iter().find_map(|start| word.find(start)).and_then(|at| word.get(at..)))
+        .collect();
     urls.sort_unstable();
     urls.dedup();
     match urls.as_slice() {

@@ -65,7 +65,8 @@ pub(crate) fn inspect(
     }
     for (event, items) in settings.get("hooks").and_then(Value::as_object).into_iter().flat_map(Object::iter) {
         for (at, item) in items.as_array().unwrap_or_default().iter().enumerate() {
-            let entries = if form.grouped { item.get("hooks").and_then(Value::as_array).map(<[Value]>::len) } else { Some(1) };
+            let entries =
+                if form.grouped { item.get("hooks").and_then(Value::as_array).map(<[Value]>::len) } else { Some(1) };
             match entries {
                 Some(entries) => installed.others += entries,
                 None => installed.rejected.push(format!("/hooks/{event}/{at}")),

@@ -55,11 +55,9 @@ fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
         "write_file" => ToolKind::Write { paths: paths("file_path")? },
         "edit" => ToolKind::Edit { paths: paths("file_path")? },
         "notebook_edit" => ToolKind::Edit { paths: paths("notebook_path")? },
-        "grep_search" => ToolKind::Search(Search::Contents {
-            path: optional("path")?,
-            glob: optional("glob")?,
-            file_type: None,
-        }),
+        "grep_search" => {
+            ToolKind::Search(Search::Contents { path: optional("path")?, glob: optional("glob")?, file_type: None })
+        }
         "glob" => ToolKind::Search(Search::Names { path: optional("path")?, pattern: text("pattern")? }),
         "list_directory" => ToolKind::Search(Search::Folder { path: optional("path")? }),
         "web_fetch" => ToolKind::Fetch { url: text("url")? },

@@ -192,7 +192,7 @@ fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -
         }));
     }
     let store = Store::open(home.state()?.to_owned())?;
-    let told = main_transcript(input, &store)?.map(|main| Event { transcript: Some(main), ..input.clone() });
+    let told = main_transcript(input, home, &store)?.map(|main| Event { transcript: Some(main), ..input.clone() });
     let input = told.as_ref().unwrap_or(input);
     let within = run.map(|run| &run.within);
     let prepared = Prepared::of(input, home, &store, within);
@@ -215,10 +215,19 @@ fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -
     })
 }
 
-/// The main transcript of a subagent's event that does not name it: that which the session began with.
-fn main_transcript(input: &Event, store: &Store) -> Result<Option<String>, SessionError> {
-    if input.agent.is_none() || input.transcript.is_some() || !store.exists(&input.session) {
+/// The main transcript of an event that does not name it: where its client keeps it, or, of a subagent's, that which the session began
+/// with.
+fn main_transcript(input: &Event, home: &Home, store: &Store) -> Result<Option<String>, SessionError> {
+    if input.transcript.is_some() {
         return Ok(None);
+    }
+    let client = writ_clients::named(input.client);
+    let known = client.and_then(|client| {
+        let folder = home.folder(client);
+        client.transcript_of(input.session.as_str(), home.user.as_deref().or(folder)?, folder)
+    });
+    if known.is_some() || input.agent.is_none() || !store.exists(&input.session) {
+        return Ok(known.map(|path| path.to_string_lossy().into_owned()));
     }
     let genesis = store.first_row(&input.session)?;
     let main = genesis.as_ref().and_then(|row| row.detail.get("transcript")).and_then(Value::as_str);

@@ -22,18 +22,19 @@ pub fn with_id(session: &mut Session<'_>, input: &Event) -> Result<Option<Event>
         return Ok(None);
     }
     let mut input = input.clone();
-    match &mut input.kind {
-        EventKind::PreToolUse(used) => {
-            let next = session.ledger().last().map_or(0, |row| row.sequence + 1);
-            used.id = keys::numbered(&key(used), next);
-        }
-        EventKind::PostToolUse { call: used, .. } | EventKind::PostToolUseFailure { call: used, .. } => {
-            let key = key(used);
-            used.id = running(session, &key)?.unwrap_or_else(|| keys::numbered(&key, UNSEEN));
-        }
-        _ => return Ok(None),
+    if let EventKind::PreToolUse(used) = &mut input.kind {
+        let next = session.ledger().last().map_or(0, |row| row.sequence + 1);
+        used.id = keys::numbered(&key(used), next);
+        return Ok(Some(input));
     }
-    Ok(Some(input))
+    if let EventKind::PostToolUse { call: used, .. } | EventKind::PostToolUseFailure { call: used, .. } =
+        &mut input.kind
+    {
+        let key = key(used);
+        used.id = running(session, &key)?.unwrap_or_else(|| keys::numbered(&key, UNSEEN));
+        return Ok(Some(input));
+    }
+    Ok(None)
 }
 
 fn key(used: &ToolUse) -> String {

@@ -93,7 +93,7 @@ impl<'a> Target<'a> {
     fn edits(&self, spec: &HookSpec, home: &Home) -> Result<Vec<Change>, InstallError> {
         let change = |path: &Path, original: Option<String>, edited: Result<Edited, SettingsError>| {
             let edited = edited.map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
-            Ok(Change { path: path.to_owned(), original, edited })
+            Ok::<_, InstallError>(Change { path: path.to_owned(), original, edited })
         };
         let original = read(self.path)?;
         let edited = self.settings.install(original.as_deref(), spec);

@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use writ_clients::{Client, keys};
 use writ_clients::transcript::{Call, Told, TranscriptError, tell};
+use writ_clients::{Client, keys};
 use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{Digest, Outcome};

@@ -89,7 +89,9 @@ pub fn check(home: &Home, cwd: &Path, installed: &[&PathBuf], again: &str) -> Op
     let errors = folders.iter().any(|folder| folder.errors.0.as_ref().is_some_and(|errors| !errors.is_empty()));
     Some(match (hooks().filter(ours).count(), left_out.as_slice()) {
         (0, _) => bad("`codex` knows no hook of Writ's here, by its own word", again),
-        (_, [_, ..]) => bad(format!("`codex` would leave out Writ's hooks for {}, by its own word", left_out.join(", ")), again),
+        (_, [_, ..]) => {
+            bad(format!("`codex` would leave out Writ's hooks for {}, by its own word", left_out.join(", ")), again)
+        }
         (_, []) if errors => bad("`codex` says that it cannot read all hooks", "run `codex` and type `/hooks`"),
         (count, []) => good(format!("`codex` would run all {count} hooks of Writ's, by its own word")),
     })
@@ -125,7 +127,11 @@ fn exchange(child: &mut Child, cwd: &Path) -> Result<Vec<Folder>, String> {
     while let Ok(line) = told.recv_timeout(until.saturating_duration_since(Instant::now())) {
         let answer: Answer = json::from_slice_with(line.as_bytes(), Limits::FOREIGN).unwrap_or_default();
         if answer.id.0 == Some(2) {
-            return answer.result.0.and_then(|listed| listed.data.0).ok_or_else(|| "it knows no such question".to_owned());
+            return answer
+                .result
+                .0
+                .and_then(|listed| listed.data.0)
+                .ok_or_else(|| "it knows no such question".to_owned());
         }
     }
     Err(format!("it does not answer within {} seconds", PATIENCE.as_secs()))

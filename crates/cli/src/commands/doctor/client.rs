@@ -46,13 +46,20 @@ pub fn check(client: &'static dyn Client, home: &Home, cwd: &Path, how: Look) ->
         return None;
     }
     if installed.is_empty() {
-        let text = format!("`{name}` is on this machine, and nothing of Writ's is in its settings: its calls are not held");
+        let text =
+            format!("`{name}` is on this machine, and nothing of Writ's is in its settings: its calls are not held");
         findings.push(better(text, again));
         return Some(Checked { findings, installed: false });
     }
     if let [one, _, ..] = installed.as_slice() {
-        let text = format!("the hooks of `{name}` are installed twice, also in {}: every call is recorded twice", one.display());
-        findings.push(bad(text, format!("run `writ init --client {name} --undo`, with `--user`, `--project` or `--managed`")));
+        let text = format!(
+            "the hooks of `{name}` are installed twice, also in {}: every call is recorded twice",
+            one.display()
+        );
+        findings.push(bad(
+            text,
+            format!("run `writ init --client {name} --undo`, with `--user`, `--project` or `--managed`"),
+        ));
     }
     let files = places.settings.iter().chain(places.others.iter().map(|(path, _)| path));
     findings.extend(files.flat_map(|path| switches(settings, path)));
@@ -72,7 +79,10 @@ fn unreadable(path: &Path, error: &SettingsError, text: &str) -> Option<Finding>
 
 /// Switches in one of the client's files.
 fn switches(settings: &dyn Settings, path: &Path) -> Option<Finding> {
-    let text = fs::metadata(path).ok().filter(fs::Metadata::is_file).and_then(|_| regular_file::text(path, MAX_SETTINGS).ok())?;
+    let text = fs::metadata(path)
+        .ok()
+        .filter(fs::Metadata::is_file)
+        .and_then(|_| regular_file::text(path, MAX_SETTINGS).ok())?;
     let found = settings.switches(&text);
     let (shown, names) = (path.display(), found.join("`, `"));
     (!found.is_empty())
@@ -84,7 +94,11 @@ fn pinned(name: &str, settings: &dyn Settings) -> Option<Finding> {
     let pin = settings.pin()?;
     let open = if pin.open.is_empty() { String::new() } else { format!("; always open: {}", pin.open.join("; ")) };
     if is_pinned(&pin) {
-        return Some(good(format!("the hooks of `{name}` cannot be switched off by {}: {} holds them{open}", pin.held.join(" or "), pin.file)));
+        return Some(good(format!(
+            "the hooks of `{name}` cannot be switched off by {}: {} holds them{open}",
+            pin.held.join(" or "),
+            pin.file
+        )));
     }
     Some(better(format!("the hooks of `{name}` can be switched off by {}{open}", pin.held.join(" or ")), pin.how))
 }
@@ -127,7 +141,9 @@ impl One<'_> {
         out.extend(self.trusted(text, home, managed));
         if let (Look::Answers, Some(start)) = (how, found.starts.first()) {
             let tried = dry_run::call(self.client, start, cwd);
-            let why = tried.err().map(|why| format!("{shown} starts `{}`, which does not answer as a hook: {why}", start.command));
+            let why = tried
+                .err()
+                .map(|why| format!("{shown} starts `{}`, which does not answer as a hook: {why}", start.command));
             out.extend(why.map(|why| bad(why, self.again)));
         }
         if out.is_empty() {

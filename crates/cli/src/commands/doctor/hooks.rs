@@ -36,10 +36,11 @@ pub enum Look {
 
 /// Everything about the hooks of every client that is here.
 pub fn check(home: &Home, cwd: &Path, how: Look) -> Vec<Finding> {
-    let others: Vec<_> =
-        CLIENTS.into_iter().filter(|client| client.name() != DEFAULT.name()).filter_map(|client| {
-            client::check(client, home, cwd, how)
-        }).collect();
+    let others: Vec<_> = CLIENTS
+        .into_iter()
+        .filter(|client| client.name() != DEFAULT.name())
+        .filter_map(|client| client::check(client, home, cwd, how))
+        .collect();
     let held = others.iter().any(|client| client.installed);
     let own = claude_code(home, cwd, how, held);
     own.into_iter().chain(others.into_iter().flat_map(|client| client.findings)).collect()
@@ -72,7 +73,8 @@ fn claude_code(home: &Home, cwd: &Path, how: Look, held: bool) -> Vec<Finding> {
         }
     }
     match installed.as_slice() {
-        [] if held => findings.push(better("no settings file installs hooks for Claude Code", "if it is used here, run `writ init`")),
+        [] if held => findings
+            .push(better("no settings file installs hooks for Claude Code", "if it is used here, run `writ init`")),
         [] => findings.push(nowhere(home, project, cwd)),
         [_] => {}
         [one, ..] => findings.push(bad(

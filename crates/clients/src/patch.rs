@@ -1,6 +1,6 @@
-//! The files that a patch of this client's names.
+//! The files that a patch names, in the envelope that several clients' tools take.
 //!
-//! Owns the reading of the envelope that `apply_patch` takes. Refuses a text that is no such envelope, or names no file: the client might
+//! Owns the reading of the envelope of `apply_patch`. Refuses a text that is no such envelope, or names no file: the client might
 //! read more out of it than this does. The invariant: every file that is added, changed, deleted or moved to is among the paths.
 
 use writ_core::ToolKind;
@@ -55,7 +55,13 @@ mod tests {
 
     #[test]
     fn what_is_no_patch_is_malformed() {
-        for text in ["", "--- a\n+++ b\n", "*** Update File: a\n", "*** Begin Patch\n*** End Patch", "*** Begin Patch\n*** Add File: \n"] {
+        for text in [
+            "",
+            "--- a\n+++ b\n",
+            "*** Update File: a\n",
+            "*** Begin Patch\n*** End Patch",
+            "*** Begin Patch\n*** Add File: \n",
+        ] {
             assert!(kind(text).is_err(), "{text:?}");
         }
     }
