@@ -3,24 +3,14 @@
 //! Each client comes from npm in a pinned version, and asks a model on this machine alone. Each is run three times: doing work of which
 //! some is denied, with a hook that dies, and with one that waits in vain.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
-
-#[cfg(test)]
 mod codex;
-#[cfg(test)]
 mod copilot;
-#[cfg(test)]
 mod gemini;
-#[cfg(test)]
 mod mock;
-#[cfg(test)]
 mod opencode;
-#[cfg(test)]
 mod place;
-#[cfg(test)]
 mod qwen;
 
-#[cfg(test)]
 mod common {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;

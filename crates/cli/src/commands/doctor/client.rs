@@ -8,8 +8,7 @@ use writ_clients::settings::{Installed, Settings, SettingsError};
 use writ_core::regular_file;
 use writ_engine::{Home, governing};
 
-use super::hooks::Look;
-use super::{Finding, app_server, bad, better, dry_run, good};
+use super::{Finding, Look, app_server, bad, better, dry_run, good};
 use crate::commands::init::{is_here, is_pinned};
 
 /// Largest settings file.

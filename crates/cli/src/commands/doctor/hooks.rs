@@ -9,7 +9,7 @@ use writ_clients::{CLIENTS, DEFAULT};
 use writ_core::regular_file;
 use writ_engine::{Home, governing};
 
-use super::{Finding, bad, better, client, dry_run, good};
+use super::{Finding, Look, bad, better, client, dry_run, good};
 use crate::environment;
 
 /// Files that look like settings, and in which the client reads no hooks.
@@ -24,15 +24,6 @@ const MISPLACED: [&str; 6] = [
 /// Largest settings file.
 const MAX_SETTINGS: u64 = 64 << 20;
 const AGAIN: &str = "run `writ init`";
-
-/// How closely the hooks are looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// The settings alone.
-    Settings,
-    /// Also whether their command line answers.
-    Answers,
-}
 
 /// Everything about the hooks of every client that is here.
 pub fn check(home: &Home, cwd: &Path, how: Look) -> Vec<Finding> {

@@ -15,7 +15,6 @@ use writ_engine::verify::VerifyError;
 use writ_engine::{Home, governing, session, verify};
 use writ_store::Store;
 
-use self::hooks::Look;
 use crate::args::{Format, FormatArgs};
 use crate::commands::init::client_version;
 use crate::commands::policy;
@@ -30,6 +29,15 @@ pub struct Finding {
     pub text: String,
     /// What mends it; of a good one, what would make it better.
     remedy: String,
+}
+
+/// How closely the hooks are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// The settings alone.
+    Settings,
+    /// Also whether their command line answers.
+    Answers,
 }
 
 fn good(text: impl Into<String>) -> Finding {
