@@ -90,7 +90,7 @@ fn work_is_held_recorded_and_verified() {
         vec![tool_in("mcp__echo", "echo", json!({ "text": "hi" }))],
         vec![text("All done.")],
     ];
-    let (port, before) = begin(&DIRECT, &place, vec![Script { word: "WORK:", turns: main }]);
+    let port = begin(&DIRECT, &place, vec![Script { word: "WORK:", turns: main }]);
     let (_, doctor) = place.writ(&["doctor"]);
     assert!(doctor.contains("`codex` would run all 10 hooks of Writ's, by its own word"), "{doctor}");
     let ran = place.run(DIRECT.command(&place, port, "WORK: do it"));
@@ -116,7 +116,7 @@ fn work_is_held_recorded_and_verified() {
     let coverage = phase(&report, "coverage");
     assert!(coverage["summary"].as_str().unwrap().contains("are on record"), "{report:#}");
     assert!(coverage["findings"].to_string().contains("cannot be seen here: "), "{report:#}");
-    end(&DIRECT, &place, before);
+    end(&DIRECT, &place);
 }
 
 /// What is typed into a shell that runs is in the rollout and was asked about by nobody: verification says so.
@@ -129,7 +129,7 @@ fn what_no_hook_saw_is_found() {
         vec![tool("write_stdin", json!({ "session_id": 1, "chars": "echo typed\n" }))],
         vec![text("Done.")],
     ];
-    let (port, _) = begin(&DIRECT, &place, vec![Script { word: "TYPED:", turns: main }]);
+    let port = begin(&DIRECT, &place, vec![Script { word: "TYPED:", turns: main }]);
     let ran = place.run(DIRECT.command(&place, port, "TYPED: go"));
     assert!(ran.status.success(), "{}", said(&ran));
     let report = place.json(&["verify", "--format", "json"]);
@@ -147,7 +147,7 @@ fn calls_from_a_script_are_held_too() {
         await run(() => tools.apply_patch('*** Begin Patch\\n*** Add File: .env\\n+x\\n*** End Patch\\n'));\n\
         await run(() => tools.mcp__echo__echo({text: 'hi'}));";
     let main = vec![vec![custom("exec", script)], vec![text("Done.")]];
-    let (port, _) = begin(&SCRIPTED, &place, vec![Script { word: "SCRIPT:", turns: main }]);
+    let port = begin(&SCRIPTED, &place, vec![Script { word: "SCRIPT:", turns: main }]);
     let ran = place.run(SCRIPTED.command(&place, port, "SCRIPT: go"));
     let told = said(&ran);
     assert!(ran.status.success(), "{told}");
@@ -177,7 +177,7 @@ fn a_sub_agent_is_held_as_its_parent_is() {
         vec![text("Done.")],
     ];
     let scripts = vec![Script { word: "WORKER:", turns: worker }, Script { word: "MANY:", turns: main }];
-    let (port, _) = begin(&MANY, &place, scripts);
+    let port = begin(&MANY, &place, scripts);
     let ran = place.run(MANY.command(&place, port, "MANY: go"));
     let told = said(&ran);
     assert!(ran.status.success(), "{told}");

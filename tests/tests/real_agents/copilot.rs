@@ -79,7 +79,7 @@ fn work_is_held_recorded_and_verified() {
         vec![text("Written.")],
     ];
     let scripts = vec![Script { word: "WORKER:", turns: worker }, Script { word: "WORK:", turns: main }];
-    let (port, before) = begin(&Copilot, &place, scripts);
+    let port = begin(&Copilot, &place, scripts);
     let ran = place.run(Copilot.command(&place, port, "WORK: do it"));
     let told = said(&ran);
     assert!(ran.status.success(), "{told}");
@@ -106,7 +106,7 @@ fn work_is_held_recorded_and_verified() {
     assert!(place.rows().iter().any(theirs), "the subagent's call names it");
     let report = verified(&place);
     assert!(phase(&report, "coverage")["summary"].as_str().unwrap().contains("are on record"), "{report:#}");
-    end(&Copilot, &place, before);
+    end(&Copilot, &place);
 }
 
 #[test]

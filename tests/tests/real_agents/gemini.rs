@@ -80,7 +80,7 @@ fn work_is_held_recorded_and_verified() {
         vec![tool("complete_task", json!({ "response": "Written.", "result": { "response": "Written." } }))],
     ];
     let scripts = vec![Script { word: "WORKER:", turns: worker }, Script { word: "WORK:", turns: main }];
-    let (port, before) = begin(&Gemini, &place, scripts);
+    let port = begin(&Gemini, &place, scripts);
     let ran = place.run(Gemini.command(&place, port, "WORK: do it"));
     let told = said(&ran);
     assert!(ran.status.success(), "{told}");
@@ -119,7 +119,7 @@ fn work_is_held_recorded_and_verified() {
     let coverage = phase(&report, "coverage");
     assert!(coverage["summary"].as_str().unwrap().contains("are on record"), "{report:#}");
     assert!(coverage["findings"].to_string().contains("cannot be seen here: "), "{report:#}");
-    end(&Gemini, &place, before);
+    end(&Gemini, &place);
 }
 
 #[test]

@@ -36,25 +36,33 @@ mod common {
         fn settings(&self, place: &Place) -> Vec<PathBuf>;
     }
 
-    /// Installs the hooks for an agent that asks this script. Returns its settings as they were.
-    pub fn begin(agent: &dyn Agent, place: &Place, scripts: Vec<Script>) -> (u16, Vec<Option<Vec<u8>>>) {
+    /// Installs the hooks for an agent that asks this script. Taking them out right away brings every file back to the byte.
+    pub fn begin(agent: &dyn Agent, place: &Place, scripts: Vec<Script>) -> u16 {
         let port = serve(scripts);
         agent.prepare(place, port);
-        let before = agent.settings(place).iter().map(|path| fs::read(path).ok()).collect();
+        let files = || agent.settings(place).iter().map(|path| fs::read_to_string(path).ok()).collect::<Vec<_>>();
+        let before = files();
+        place.install();
+        assert_ne!(files(), before);
+        undo(agent, place);
+        assert_eq!(files(), before);
         let doctor = place.install();
         let name = agent.name();
         assert!(doctor.contains(&format!("hooks of `{name}` are installed in")), "{doctor}");
-        (port, before)
+        port
     }
 
-    /// Takes the hooks out: every file is as it was.
-    pub fn end(agent: &dyn Agent, place: &Place, before: Vec<Option<Vec<u8>>>) {
+    fn undo(agent: &dyn Agent, place: &Place) {
         let (done, told) = place.writ(&["init", "--client", agent.name(), "--undo"]);
         assert!(done, "{told}");
-        for (path, before) in agent.settings(place).iter().zip(before) {
-            let now = fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            let before = before.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            assert_eq!(now, before, "{}", path.display());
+    }
+
+    /// Takes the hooks out: whatever the client wrote into its settings meanwhile stays, and nothing of Writ's.
+    pub fn end(agent: &dyn Agent, place: &Place) {
+        undo(agent, place);
+        for path in agent.settings(place) {
+            let left = fs::read_to_string(&path).unwrap_or_default();
+            assert!(!left.contains("writ hook") && !left.contains("writ init"), "{}: {left}", path.display());
         }
         fs::remove_dir_all(&place.root).unwrap();
     }
@@ -77,7 +85,7 @@ mod common {
         let place = Place::new(agent.name(), "dies");
         let turns = vec![vec![agent.shell("echo ran >> ran.txt")], vec![text("Done.")]];
         let scripts = vec![Script { word: "DIES:", turns }];
-        let (port, _) = begin(agent, &place, scripts);
+        let port = begin(agent, &place, scripts);
         let program = place.at("bin/writ");
         fs::rename(&program, place.at("bin/kept")).unwrap();
         for dies in ["#!/bin/sh\nkill -9 $$\n", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho not JSON; exit 70\n", ""] {
@@ -104,7 +112,7 @@ mod common {
             vec![agent.shell("echo two >> ran.txt")],
             vec![text("Done.")],
         ];
-        let (port, _) = begin(agent, &place, vec![Script { word: "HANGS:", turns }]);
+        let port = begin(agent, &place, vec![Script { word: "HANGS:", turns }]);
         let held = place.hold_ledger_after(r#""decision":"COMPLETED""#);
         let ran = place.run(agent.command(&place, port, "HANGS: go"));
         assert!(held.release(), "nothing was held: {}", said(&ran));

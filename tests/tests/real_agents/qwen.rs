@@ -78,7 +78,7 @@ fn work_is_held_recorded_and_verified() {
         vec![text("Written.")],
     ];
     let scripts = vec![Script { word: "WORKER:", turns: worker }, Script { word: "WORK:", turns: main }];
-    let (port, before) = begin(&Qwen, &place, scripts);
+    let port = begin(&Qwen, &place, scripts);
     let ran = place.run(Qwen.command(&place, port, "WORK: do it"));
     let told = said(&ran);
     assert!(ran.status.success(), "{told}");
@@ -106,7 +106,7 @@ fn work_is_held_recorded_and_verified() {
 
     let report = verified(&place);
     assert!(phase(&report, "coverage")["summary"].as_str().unwrap().contains("are on record"), "{report:#}");
-    end(&Qwen, &place, before);
+    end(&Qwen, &place);
 }
 
 #[test]
