@@ -1,13 +1,15 @@
-//! Any bytes are a hook payload or an error, and a payload always names its event.
+//! Any bytes are a hook payload or an error for every client, and a payload always names its event.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use writ_clients::claude_code::{hints, parse};
+use writ_clients::CLIENTS;
 
 fuzz_target!(|bytes: &[u8]| {
-    drop(hints(bytes));
-    if let Ok(input) = parse(bytes) {
-        assert!(!input.kind.name().is_empty());
+    for client in CLIENTS {
+        drop(client.hints(bytes));
+        if let Ok(input) = client.parse(bytes) {
+            assert!(!input.kind.name().is_empty());
+        }
     }
 });

@@ -33,7 +33,7 @@ pub fn home() -> Home {
     let project = absolute("CLAUDE_PROJECT_DIR");
     let folders = CLIENTS
         .into_iter()
-        .filter_map(|client| Some((client.name(), absolute(client.settings()?.folder_variable())?)))
+        .filter_map(|client| Some((client.name(), absolute(client.settings()?.folder_variable()?)?)))
         .collect();
     let secret_variables = secret_variables();
     let environment: Option<Environment> = Some(|| env::vars_os().collect());

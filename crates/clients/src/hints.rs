@@ -5,6 +5,7 @@
 //! is being denied, never for allowing one: the text may be an agent's.
 
 use writ_core::SessionId;
+use writ_core::json::{self, Object, Value};
 
 /// What a payload that cannot be read seems to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +56,21 @@ pub fn find(bytes: &[u8], names: [&str; 5]) -> Hints {
         call_id: only(calls).filter(|id| id.len() <= 256),
         tool: only(tools).filter(|tool| tool.len() <= 256),
     }
+}
+
+/// A payload of a harmless read, in the format that most clients have.
+pub fn sample(cwd: &str) -> String {
+    let payload = Object::from([
+        ("session_id", Value::from("writ-doctor")),
+        ("hook_event_name", Value::from("PreToolUse")),
+        ("tool_name", Value::from("Read")),
+        ("tool_use_id", Value::from("writ-doctor")),
+        ("tool_call_id", Value::from("writ-doctor")),
+        ("permission_mode", Value::from("default")),
+        ("cwd", Value::from(cwd)),
+        ("tool_input", Value::Object([("file_path", Value::from(format!("{cwd}/README.md").as_str()))].into())),
+    ]);
+    json::compact(&Value::Object(payload))
 }
 
 const fn is_letter(byte: u8) -> bool {

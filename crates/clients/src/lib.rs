@@ -5,13 +5,24 @@
 //! invariant: whatever bytes a client or an agent hands over, a reader here answers with a value or an error, never a
 //! panic, and within stated limits. Format pages: `spec/clients/`.
 
+mod answers;
 pub mod claude_code;
+pub mod codex;
+pub mod copilot;
 pub mod cursor;
+pub mod gemini;
 pub mod generic;
+pub mod guard;
 mod hints;
+mod hooks_file;
+mod jsonl;
+pub mod keys;
 pub mod mcp;
 pub mod meter;
+pub mod opencode;
+mod patch;
 pub mod program;
+pub mod qwen;
 pub mod servers;
 pub mod settings;
 pub mod shell_calls;
@@ -20,7 +31,7 @@ pub mod transcript;
 pub mod usage;
 pub mod work;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use hints::Hints;
 use program::Program;
@@ -41,6 +52,11 @@ pub trait Client: Sync {
     fn hints(&self, bytes: &[u8]) -> Hints;
     /// The answer as this client takes it, for standard output.
     fn render(&self, answer: &Answer) -> String;
+
+    /// Whether its hooks are told the ids that calls have in its transcripts.
+    fn tells_ids(&self) -> bool {
+        true
+    }
 
     /// Whether it tells of prompts, stops and sub-agents, and not of single calls alone.
     fn tells_of_turns(&self) -> bool {
@@ -73,6 +89,16 @@ pub trait Client: Sync {
         None
     }
 
+    /// The names of its program, by which it is found on a machine; none where nobody installs it as one.
+    fn programs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// A payload of a harmless read in a folder, as it would come before the call: what an installation is tried with.
+    fn sample(&self, cwd: &str) -> String {
+        hints::sample(cwd)
+    }
+
     /// The variable that tells its session to the servers that it starts; `None` where it tells none.
     fn session_variable(&self) -> Option<&'static str> {
         None
@@ -80,6 +106,12 @@ pub trait Client: Sync {
 
     /// Whose models it asks, where that is one company's alone.
     fn provider(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Where the main transcript of a session is, of a client that does not tell it with every event. `folder` is the user's own folder of
+    /// this client, where a variable moves it.
+    fn transcript_of(&self, _session: &str, _user: &Path, _folder: Option<&Path>) -> Option<PathBuf> {
         None
     }
 
@@ -93,7 +125,16 @@ pub trait Client: Sync {
 pub const DEFAULT: &dyn Client = &claude_code::ClaudeCode;
 
 /// Every client.
-pub const CLIENTS: [&dyn Client; 3] = [DEFAULT, &generic::Generic, &mcp::Mcp];
+pub const CLIENTS: [&dyn Client; 8] = [
+    DEFAULT,
+    &codex::Codex,
+    &copilot::Copilot,
+    &gemini::Gemini,
+    &opencode::OpenCode,
+    &qwen::Qwen,
+    &generic::Generic,
+    &mcp::Mcp,
+];
 
 /// The client of a name.
 pub fn named(name: &str) -> Option<&'static dyn Client> {

@@ -14,8 +14,8 @@ pub const TIMEOUT_SECONDS: u64 = 30;
 
 /// A client that has hooks installed by its settings.
 pub trait Settings {
-    /// The variable that moves the user's own folder of this client.
-    fn folder_variable(&self) -> &'static str;
+    /// The variable that moves the user's own folder of this client, where there is one.
+    fn folder_variable(&self) -> Option<&'static str>;
 
     /// Where its settings are. `folder` is what [`Settings::folder_variable`] says, if it is set.
     fn places(&self, project: &Path, user: &Path, folder: Option<&Path>) -> Places;
@@ -31,6 +31,57 @@ pub trait Settings {
 
     /// What a settings file sets a variable to for the hooks.
     fn variable(&self, text: &str, name: &str) -> Option<String>;
+
+    /// Whether hooks belong into the user's own place where nobody says which: the client takes those of a project only in a folder that
+    /// it was told to trust, or takes more from it then.
+    fn is_personal(&self) -> bool {
+        false
+    }
+
+    /// Another file that has to agree before the client runs the hooks of a settings file.
+    fn companion(&self) -> Option<&dyn Companion> {
+        None
+    }
+
+    /// Members of one of the client's files, settings or what stands beside them, that switch hooks off.
+    fn switches(&self, _text: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// How an administrator keeps those switches from working.
+    fn pin(&self) -> Option<Pin> {
+        None
+    }
+}
+
+/// What keeps a client's switches from taking the hooks' effect away.
+#[derive(Clone, Copy, Debug)]
+pub struct Pin {
+    /// The administrator's file.
+    pub file: &'static str,
+    /// Whether its text holds them.
+    pub is_in: fn(&str) -> bool,
+    /// What to do, in words.
+    pub how: &'static str,
+    /// Switches that work as long as nothing holds them.
+    pub held: &'static [&'static str],
+    /// Switches that nothing holds.
+    pub open: &'static [&'static str],
+}
+
+/// A file that has to agree before a client runs the hooks of a settings file.
+pub trait Companion {
+    /// Where it is.
+    fn path(&self, user: &Path, folder: Option<&Path>) -> PathBuf;
+
+    /// Has it agree to Writ's hooks in the settings file, whose text is `installed`. A second run changes nothing.
+    fn install(&self, text: Option<&str>, settings: &Path, installed: &str) -> Result<Edited, SettingsError>;
+
+    /// Takes that out again.
+    fn remove(&self, text: &str, settings: &Path) -> Result<Edited, SettingsError>;
+
+    /// The hooks that it does not agree to.
+    fn missing(&self, text: Option<&str>, settings: &Path, installed: &str) -> Vec<String>;
 }
 
 /// Where a client keeps its settings for a project.
@@ -40,6 +91,8 @@ pub struct Places {
     pub user: PathBuf,
     /// The project's, shared with others.
     pub project: PathBuf,
+    /// The administrator's, for every user of the machine.
+    pub managed: Option<PathBuf>,
     /// Every file that may install hooks or switch them off, those two among them, from the weakest to the strongest. An agent
     /// must not write to, create or remove them (R19).
     pub settings: Vec<PathBuf>,

@@ -42,6 +42,11 @@ pub trait Transcripts {
     /// What the client notes of the subagent whose transcript this is.
     fn note(&self, path: &Path) -> AgentNote;
 
+    /// What happens in a session and stands in none of its transcripts, in words.
+    fn unseen(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The files beside a transcript that [`note`](Self::note) reads, whether they are there or not.
     fn beside(&self, path: &Path) -> Vec<PathBuf>;
 }
@@ -108,6 +113,9 @@ pub struct Call {
     pub agent: Option<String>,
     /// Run by the model's provider: no hook of the client's ever sees it.
     pub server_side: bool,
+    /// What hooks know it by, where the client tells them no id (`keys`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// Tells of the calls and results of all of a session's transcripts. Returns whether every line could be read.

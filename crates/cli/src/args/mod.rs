@@ -113,6 +113,11 @@ pub enum Command {
         after_help = "Examples:\n  writ init            this project's settings\n  writ init --user     your own settings, for every \
         project\n  writ init --undo     put the settings file back as it was"
     )]
+    #[command(
+        after_help = "Examples:\n  writ init                       a policy, and Claude Code's hooks in the project's settings\n  writ init --client codex        the hooks \
+        of Codex, in your own settings\n  writ init --all                 the hooks of every client that is found here\n  writ init --client qwen --managed   as root: for every user\n  \
+        writ init --client codex --undo     the settings as they were"
+    )]
     Init(InitArgs),
     /// Check the installation, and say what is wrong and how to fix it.
     Doctor(FormatArgs),
@@ -278,9 +283,21 @@ pub struct DemoArgs {
 
 #[derive(ClapArgs, Debug)]
 pub struct InitArgs {
-    /// Install in your own settings instead of the project's.
-    #[arg(long)]
+    /// The agent client whose hooks are installed.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT.name(), value_parser = installable())]
+    pub client: String,
+    /// Every client that is found on this machine, instead of one.
+    #[arg(long, conflicts_with = "client")]
+    pub all: bool,
+    /// Install in your own settings, for every project. For every client but Claude Code this is so anyway.
+    #[arg(long, conflicts_with_all = ["project", "managed"])]
     pub user: bool,
+    /// Install in the project's settings.
+    #[arg(long, conflicts_with = "managed")]
+    pub project: bool,
+    /// Install in the administrator's settings, for every user of this machine.
+    #[arg(long)]
+    pub managed: bool,
     /// Remove the hooks and restore the settings file.
     #[arg(long)]
     pub undo: bool,
@@ -451,6 +468,11 @@ pub struct HookArgs {
     /// The agent client that sends the payload and reads the answer.
     #[arg(long, value_name = "NAME", default_value = DEFAULT.name(), value_parser = clients())]
     pub client: String,
+}
+
+/// Clients that are told of Writ by a settings file.
+fn installable() -> PossibleValuesParser {
+    PossibleValuesParser::new(CLIENTS.iter().filter(|client| client.settings().is_some()).map(|client| client.name()))
 }
 
 fn clients() -> PossibleValuesParser {

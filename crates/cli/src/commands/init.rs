@@ -5,11 +5,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use writ_clients::claude_code::{ClaudeCode, ClientVersion};
-use writ_clients::settings::{HookSpec, command_for};
+use writ_clients::claude_code::ClientVersion;
+use writ_clients::settings::{HookSpec, Pin, Settings, command_for};
+use writ_clients::{CLIENTS, Client, DEFAULT};
+use writ_core::regular_file;
 use writ_engine::Home;
 use writ_engine::governing::{self, starter};
-use writ_engine::setup::install;
+use writ_engine::setup::install::{self, Target};
 
 use crate::args::InitArgs;
 use crate::commands::policy::{self, found};
@@ -19,38 +21,50 @@ use crate::exit::Failure;
 use crate::human_check;
 use crate::output;
 
+/// Largest administrator's file.
+const MAX_PIN: u64 = 4 << 20;
+
+/// A client, and the file that its hooks go into.
+struct Place {
+    client: &'static dyn Client,
+    path: PathBuf,
+    spec: HookSpec,
+}
+
+impl Place {
+    fn target(&self) -> Result<Target<'_>, Failure> {
+        Target::new(self.client, &self.path)
+            .ok_or_else(|| Failure::could_not(format!("`{}` has no settings", self.client.name())))
+    }
+}
+
 /// Writes what is missing, or takes the hooks out again.
 pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let home = environment::home();
     let cwd = environment::cwd()?;
-    let settings = settings_path(&home, &cwd, args.user)?;
+    let places = places(args, &home, &cwd)?;
     if args.undo {
         human_check::not_agent("take the hooks out")?;
-        let outcome = install::undo(&ClaudeCode, &settings, &home).map_err(failure)?;
-        let word = if outcome.changed { "hooks taken out of" } else { "no hooks of Writ's in" };
-        output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
+        for place in &places {
+            let outcome = install::undo(place.target()?, &home).map_err(failure)?;
+            let word = if outcome.changed { "hooks taken out of" } else { "no hooks of Writ's in" };
+            output::line(format!("{} {word} {}", output::good("✓"), place.path.display()));
+        }
         return pre_push::remove(governing::repository(&cwd));
     }
-    let version = client_version(args.client_version.as_deref())?;
-    let spec = HookSpec { command: command()?, on_failure_block: version.is_none_or(ClientVersion::blocks_on_failure) };
     // Nothing is written before everything that is there already has been read.
     if let Some(path) = governing::find(&cwd) {
         policy::open(&path, None)?;
     }
-    install::check(&ClaudeCode, &settings, &spec, &home).map_err(failure)?;
+    for place in &places {
+        install::check(place.target()?, &place.spec, &home).map_err(failure)?;
+    }
     write_policy(governing::repository(&cwd), &cwd, args.observe)?;
-    let outcome = install::install(&ClaudeCode, &settings, &spec, &home).map_err(failure)?;
-    let word = if outcome.changed { "hooks installed in" } else { "hooks are already in" };
-    output::line(format!("{} {word} {}", output::good("✓"), settings.display()));
-    if !spec.on_failure_block {
-        output::line(format!(
-            "{} this client is older than {}: a hook that crashes or times out lets the tool run",
-            output::warn("warning:"),
-            ClientVersion::ON_FAILURE
-        ));
+    for place in &places {
+        put_in(place, &home)?;
     }
     if args.pre_push {
-        pre_push::install(governing::repository(&cwd), &spec.command)?;
+        pre_push::install(governing::repository(&cwd), &command()?)?;
     }
     output::line(
         "\nNext: `writ policy check` shows what is enforced, `writ why 'git push'` tries a command, `writ doctor` checks all this.",
@@ -58,12 +72,74 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+fn put_in(place: &Place, home: &Home) -> Result<(), Failure> {
+    let outcome = install::install(place.target()?, &place.spec, home).map_err(failure)?;
+    let word = if outcome.changed { "hooks installed in" } else { "hooks are already in" };
+    output::line(format!("{} {word} {}", output::good("✓"), place.path.display()));
+    let is_default = place.client.name() == DEFAULT.name();
+    if is_default && !place.spec.on_failure_block {
+        output::line(format!(
+            "{} this client is older than {}: a hook that crashes or times out lets the tool run",
+            output::warn("warning:"),
+            ClientVersion::ON_FAILURE
+        ));
+    }
+    let pin = place.client.settings().and_then(Settings::pin);
+    if let Some(pin) = pin.filter(|pin| !is_pinned(pin)) {
+        output::line(format!("  {} {}", output::dim("better:"), pin.how));
+    }
+    Ok(())
+}
+
+/// The clients that are meant, and where.
+fn places(args: &InitArgs, home: &Home, cwd: &Path) -> Result<Vec<Place>, Failure> {
+    let clients: Vec<&'static dyn Client> = if args.all {
+        CLIENTS.into_iter().filter(|client| client.settings().is_some() && is_here(*client, home)).collect()
+    } else {
+        writ_clients::named(&args.client).into_iter().collect()
+    };
+    if clients.is_empty() {
+        return Err(Failure::could_not(
+            "no agent client is found here: `writ init --client NAME` installs for one all the same",
+        ));
+    }
+    let spec = |client: &dyn Client| {
+        let is_default = client.name() == DEFAULT.name();
+        let version = if is_default { client_version(args.client_version.as_deref())? } else { None };
+        let on_failure_block = version.is_none_or(ClientVersion::blocks_on_failure);
+        Ok::<_, Failure>(HookSpec { command: command()?, on_failure_block })
+    };
+    let place = |client: &'static dyn Client| {
+        Ok(Place { client, path: settings_path(client, home, cwd, args)?, spec: spec(client)? })
+    };
+    clients.into_iter().map(place).collect()
+}
+
+/// Whether the administrator of this machine holds a client's switches.
+pub fn is_pinned(pin: &Pin) -> bool {
+    regular_file::text(Path::new(pin.file), MAX_PIN).is_ok_and(|text| (pin.is_in)(&text))
+}
+
+/// Whether a client is on this machine: its program is in `PATH`, or its user's own folder is there.
+pub fn is_here(client: &dyn Client, home: &Home) -> bool {
+    let names = client.programs();
+    let found = home.search.iter().any(|folder| names.iter().any(|name| folder.join(name).is_file()));
+    found || home.places(client, Path::new("/")).is_some_and(|places| places.user.parent().is_some_and(Path::is_dir))
+}
+
 /// The settings file hooks go into.
-pub fn settings_path(home: &Home, cwd: &Path, user: bool) -> Result<PathBuf, Failure> {
+fn settings_path(client: &dyn Client, home: &Home, cwd: &Path, args: &InitArgs) -> Result<PathBuf, Failure> {
     let places = home
-        .places(&ClaudeCode, governing::repository(cwd))
+        .places(client, governing::repository(cwd))
         .ok_or_else(|| Failure::could_not("cannot tell where the client's settings are: set HOME"))?;
-    Ok(if user { places.user } else { places.project })
+    let personal = client.settings().is_some_and(Settings::is_personal);
+    match (args.managed, args.user || personal && !args.project) {
+        (true, _) => places
+            .managed
+            .ok_or_else(|| Failure::could_not(format!("`{}` has no settings of an administrator's", client.name()))),
+        (false, true) => Ok(places.user),
+        (false, false) => Ok(places.project),
+    }
 }
 
 fn write_policy(root: &Path, cwd: &Path, observe: bool) -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use writ_policy::Enforce;
 use writ_store::Store;
 
 use crate::args::{Format, FormatArgs};
-use crate::commands::doctor::hooks::{self, Look};
+use crate::commands::doctor::{Look, hooks};
 use crate::commands::session::Listed;
 use crate::commands::session_lookup::store;
 use crate::commands::{limits, policy, session};

@@ -82,6 +82,10 @@ impl Client for ClaudeCode {
         Some(self)
     }
 
+    fn programs(&self) -> &'static [&'static str] {
+        &[program::PROGRAM]
+    }
+
     fn session_variable(&self) -> Option<&'static str> {
         Some("CLAUDE_CODE_SESSION_ID")
     }
@@ -124,8 +128,8 @@ impl ShellCalls for ClaudeCode {
 }
 
 impl Settings for ClaudeCode {
-    fn folder_variable(&self) -> &'static str {
-        "CLAUDE_CONFIG_DIR"
+    fn folder_variable(&self) -> Option<&'static str> {
+        Some("CLAUDE_CONFIG_DIR")
     }
 
     fn places(&self, project: &Path, user: &Path, folder: Option<&Path>) -> Places {

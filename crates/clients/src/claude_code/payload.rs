@@ -1,16 +1,56 @@
 //! What the client writes to a hook's standard input.
 //!
-//! Owns the reading of one payload into [`Event`]. Refuses payloads without the members that an event cannot do
-//! without; unknown members and unknown events pass. The invariant: an event that may stop a tool is either read in
-//! full or an error, never half read. Format page: `spec/clients/claude-code.md`.
+//! Owns the reading of one payload into [`Event`], of this client and of those that took its format over, each with a [`Dialect`] of
+//! its own. Refuses payloads without the members that an event cannot do without; unknown members and unknown events pass. The
+//! invariant: an event that may stop a tool is either read in full or an error, never half read. Format page:
+//! `spec/clients/claude-code.md`.
 
 use serde::Deserialize;
 use writ_core::json::{self, Limits, Loose, Value};
-use writ_core::{Agent, BatchCall, Event, EventKind, SessionId, ToolCall, ToolUse};
+use writ_core::{Agent, BatchCall, Event, EventKind, Outcome, SessionId, ToolCall, ToolUse};
 
 use super::outcome::batch_outcome;
 use crate::PayloadError;
 use crate::hints::{self, Hints};
+
+/// What sets a client with this format apart from the others.
+pub(crate) struct Dialect {
+    /// The client's name.
+    pub client: &'static str,
+    /// The canonical name of an event.
+    pub event: fn(&str) -> &str,
+    /// The ids that its transcripts have too.
+    pub ids: Ids,
+    /// What a call does: its tool, its input, its folder, and the server's and the tool's name there, where the payload tells them.
+    pub call: fn(String, Value, &str, Option<(String, String)>) -> ToolCall,
+    /// What a batch says of a call that no hook saw.
+    pub batch: fn(&str, &Value) -> Option<Outcome>,
+    /// The error of a call that failed, where that is told as a result is.
+    pub failure: fn(&Value) -> Option<String>,
+    /// Whether a subagent's event names the subagent's own transcript in the main one's place.
+    pub own_transcripts: bool,
+}
+
+/// Which member is a call's id.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ids {
+    /// `tool_use_id`.
+    Use,
+    /// `tool_call_id`; what `tool_use_id` says is known to no one else.
+    Call,
+    /// None: the call is known by what it is.
+    Nothing,
+}
+
+const CLAUDE_CODE: Dialect = Dialect {
+    client: super::NAME,
+    event: |name| name,
+    ids: Ids::Use,
+    call: |tool, input, cwd, _server| ToolCall::new(tool, input, cwd),
+    batch: batch_outcome,
+    failure: |_response| None,
+    own_transcripts: false,
+};
 
 /// A payload as it is written, with the members of every event; each event takes its own. Unknown members pass.
 #[derive(Default, Deserialize)]
@@ -26,9 +66,11 @@ struct Payload {
     prompt_id: Loose<String>,
     tool_name: Loose<String>,
     tool_use_id: Loose<String>,
+    tool_call_id: Loose<String>,
     #[serde(deserialize_with = "json::given")]
     tool_input: Option<Value>,
     tool_response: Value,
+    mcp_context: Loose<McpContext>,
     tool_calls: Loose<Vec<Call>>,
     duration_ms: Loose<u64>,
     error: Loose<String>,
@@ -44,15 +86,26 @@ struct Payload {
     /// Where other clients of its kind put the agent's last words, as `body` and `agent_response` are.
     output: Loose<String>,
     body: Loose<String>,
+    prompt_response: Loose<String>,
     agent_response: Loose<Response>,
+}
+
+/// Whose tool it is, where another name stands for it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct McpContext {
+    server_name: Loose<String>,
+    tool_name: Loose<String>,
 }
 
 /// A call in a batch.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Call {
+    mcp_context: Loose<McpContext>,
     tool_name: Loose<String>,
     tool_use_id: Loose<String>,
+    tool_call_id: Loose<String>,
     #[serde(deserialize_with = "json::given")]
     tool_input: Option<Value>,
     tool_response: Value,
@@ -71,40 +124,51 @@ struct Block {
     text: Loose<String>,
 }
 
-/// Reads one payload.
+/// Reads one payload of Claude Code's.
 pub fn parse(bytes: &[u8]) -> Result<Event, PayloadError> {
+    parse_in(bytes, &CLAUDE_CODE)
+}
+
+/// Reads one payload.
+pub(crate) fn parse_in(bytes: &[u8], dialect: &Dialect) -> Result<Event, PayloadError> {
     let mut payload: Payload = json::from_slice_with(bytes, Limits::FOREIGN)?;
     let name = text(&mut payload.hook_event_name, "hook_event_name")?;
     let cwd = text(&mut payload.cwd, "cwd")?;
+    let agent = payload.agent_id.0.take().map(|id| Agent { id, kind: payload.agent_type.0.take() });
+    let name = (dialect.event)(&name);
+    let elsewhere = dialect.own_transcripts && agent.is_some() && name != "SubagentStop";
     Ok(Event {
-        client: super::NAME,
+        client: dialect.client,
         session: SessionId::new(text(&mut payload.session_id, "session_id")?),
         client_session: None,
-        transcript: payload.transcript_path.0.take(),
-        agent: payload.agent_id.0.take().map(|id| Agent { id, kind: payload.agent_type.0.take() }),
+        transcript: payload.transcript_path.0.take().filter(|_| !elsewhere),
+        agent,
         permission_mode: payload.permission_mode.0.take(),
         prompt_id: payload.prompt_id.0.take(),
-        kind: kind(name, payload, &cwd)?,
+        kind: kind(name, payload, &cwd, dialect)?,
         cwd,
     })
 }
 
-fn kind(name: String, mut payload: Payload, cwd: &str) -> Result<EventKind, PayloadError> {
-    Ok(match name.as_str() {
-        "PreToolUse" => EventKind::PreToolUse(payload.call().tool_use(cwd)?),
-        "PermissionRequest" => EventKind::PermissionRequest { call: payload.call().tool_call(cwd)? },
-        "PostToolUse" => EventKind::PostToolUse {
-            response: std::mem::take(&mut payload.tool_response),
-            call: payload.call().tool_use(cwd)?,
-            duration_ms: payload.duration_ms.0,
-        },
+fn kind(name: &str, mut payload: Payload, cwd: &str, dialect: &Dialect) -> Result<EventKind, PayloadError> {
+    Ok(match name {
+        "PreToolUse" => EventKind::PreToolUse(payload.call().tool_use(cwd, dialect)?),
+        "PermissionRequest" => EventKind::PermissionRequest { call: payload.call().tool_call(cwd, dialect)? },
+        "PostToolUse" => {
+            let (response, duration_ms) = (std::mem::take(&mut payload.tool_response), payload.duration_ms.0);
+            let call = payload.call().tool_use(cwd, dialect)?;
+            match (dialect.failure)(&response) {
+                Some(error) => EventKind::PostToolUseFailure { call, error, interrupted: false, duration_ms },
+                None => EventKind::PostToolUse { call, response, duration_ms },
+            }
+        }
         "PostToolUseFailure" => EventKind::PostToolUseFailure {
-            call: payload.call().tool_use(cwd)?,
+            call: payload.call().tool_use(cwd, dialect)?,
             error: payload.error.0.unwrap_or_default(),
             interrupted: payload.is_interrupt.0 == Some(true),
             duration_ms: payload.duration_ms.0,
         },
-        "PostToolBatch" => EventKind::PostToolBatch { calls: batch(payload.tool_calls.0, cwd)? },
+        "PostToolBatch" => EventKind::PostToolBatch { calls: batch(payload.tool_calls.0, cwd, dialect)? },
         "UserPromptSubmit" => EventKind::UserPromptSubmit { prompt: payload.prompt.0.unwrap_or_default() },
         "SessionStart" => EventKind::SessionStart { source: payload.source.0 },
         "SubagentStart" => EventKind::SubagentStart,
@@ -119,15 +183,17 @@ fn kind(name: String, mut payload: Payload, cwd: &str) -> Result<EventKind, Payl
         "PreCompact" => EventKind::PreCompact { trigger: payload.trigger.0 },
         "SessionEnd" => EventKind::SessionEnd { reason: payload.reason.0 },
         "ConfigChange" => EventKind::ConfigChange { source: payload.source.0, file: payload.file_path.0 },
-        _ => EventKind::Other(name),
+        other => EventKind::Other(other.to_owned()),
     })
 }
 
 impl Payload {
     fn call(&mut self) -> Call {
         Call {
+            mcp_context: std::mem::take(&mut self.mcp_context),
             tool_name: std::mem::take(&mut self.tool_name),
             tool_use_id: std::mem::take(&mut self.tool_use_id),
+            tool_call_id: std::mem::take(&mut self.tool_call_id),
             tool_input: self.tool_input.take(),
             tool_response: Value::Null,
         }
@@ -140,29 +206,35 @@ impl Payload {
         let texts = texts.filter(|block| block.r#type.0.as_deref() == Some("text")).filter_map(|block| block.text.0);
         let texts: Vec<String> = texts.collect();
         let spoken = (!texts.is_empty()).then(|| texts.join("\n"));
-        let members = [spoken, self.last_assistant_message.0, self.output.0, self.body.0];
+        let members = [spoken, self.last_assistant_message.0, self.prompt_response.0, self.output.0, self.body.0];
         members.into_iter().flatten().find(|text| !text.trim().is_empty())
     }
 }
 
 impl Call {
-    fn tool_use(mut self, cwd: &str) -> Result<ToolUse, PayloadError> {
-        Ok(ToolUse { id: text(&mut self.tool_use_id, "tool_use_id")?, call: self.tool_call(cwd)? })
+    fn tool_use(mut self, cwd: &str, dialect: &Dialect) -> Result<ToolUse, PayloadError> {
+        let id = match dialect.ids {
+            Ids::Use => text(&mut self.tool_use_id, "tool_use_id")?,
+            Ids::Call => text(&mut self.tool_call_id, "tool_call_id")?,
+            Ids::Nothing => String::new(),
+        };
+        Ok(ToolUse { id, call: self.tool_call(cwd, dialect)? })
     }
 
-    /// This client's names are the canonical ones. Before a tool runs it has made relative and `~` paths absolute, filled in
-    /// defaults, and turned aliases into names (`Task` → `Agent`).
-    fn tool_call(mut self, cwd: &str) -> Result<ToolCall, PayloadError> {
-        Ok(ToolCall::new(text(&mut self.tool_name, "tool_name")?, input(self.tool_input)?, cwd))
+    /// Before a tool runs Claude Code has made relative and `~` paths absolute, filled in defaults, and turned aliases into names
+    /// (`Task` → `Agent`).
+    fn tool_call(mut self, cwd: &str, dialect: &Dialect) -> Result<ToolCall, PayloadError> {
+        let server = self.mcp_context.0.and_then(|context| Some((context.server_name.0?, context.tool_name.0?)));
+        Ok((dialect.call)(text(&mut self.tool_name, "tool_name")?, input(self.tool_input)?, cwd, server))
     }
 }
 
-fn batch(calls: Option<Vec<Call>>, cwd: &str) -> Result<Vec<BatchCall>, PayloadError> {
+fn batch(calls: Option<Vec<Call>>, cwd: &str, dialect: &Dialect) -> Result<Vec<BatchCall>, PayloadError> {
     let calls = calls.ok_or(PayloadError::Member { member: "tool_calls", expected: "an array of calls" })?;
     let one = |mut call: Call| {
         let response = std::mem::take(&mut call.tool_response);
-        let call = call.tool_use(cwd)?;
-        Ok(BatchCall { outcome: batch_outcome(&call.call.tool, &response), call })
+        let call = call.tool_use(cwd, dialect)?;
+        Ok(BatchCall { outcome: (dialect.batch)(&call.call.tool, &response), call })
     };
     calls.into_iter().map(one).collect()
 }

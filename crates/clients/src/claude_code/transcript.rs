@@ -109,6 +109,7 @@ fn call(entry: &Value, block: &Value, server_side: bool) -> Option<Call> {
         input: Digest::of(canonical(block.get("input")?).as_bytes()),
         agent: text(entry, "agentId"),
         server_side,
+        key: None,
     })
 }
 

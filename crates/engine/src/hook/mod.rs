@@ -13,6 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 use writ_clients::{Client, Hints};
+use writ_core::json::Value;
 use writ_core::secret::mask_id;
 use writ_core::{Answer, Digest, Event, EventKind, Reply, SessionId, Timestamp};
 use writ_evidence::row::{RowDecision, RowError};
@@ -24,7 +25,7 @@ use crate::governing::in_force;
 use crate::identity::image::{self, Image};
 use crate::identity::workload::{self, Told};
 use crate::session::rows::UNREADABLE;
-use crate::session::{self, Session, SessionError, Within, unhooked};
+use crate::session::{self, Session, SessionError, Within, keyed, unhooked};
 use crate::turns::attest as turns;
 use crate::turns::work_tree::WorkTree;
 use crate::{Home, claims, governing, identity};
@@ -192,12 +193,16 @@ fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -
         }));
     }
     let store = Store::open(home.state()?.to_owned())?;
+    let told = main_transcript(input, home, &store)?.map(|main| Event { transcript: Some(main), ..input.clone() });
+    let input = told.as_ref().unwrap_or(input);
     let within = run.map(|run| &run.within);
     let prepared = Prepared::of(input, home, &store, within);
     let mut session = Session::open(&store, id, input, home, Timestamp::now())?;
     (session.within, session.redefined) = (within.cloned(), redefined);
     session.take_custody()?;
     lifecycle::see(&mut session)?;
+    let named = keyed::with_id(&mut session, input)?;
+    let input = named.as_ref().unwrap_or(input);
     if matches!(input.kind, EventKind::PreToolUse(_)) {
         // A call is judged under it anyway; the notice then needs no look of its own.
         let _looked = session.policy().is_ok();
@@ -209,6 +214,25 @@ fn dispatch(input: &Event, home: &Home, run: Option<&Inside>, redefined: bool) -
         (Some(notice), None) => answer.with_message(notice),
         (Some(notice), Some(message)) => answer.with_message(format!("{notice}\n{message}")),
     })
+}
+
+/// The main transcript of an event that does not name it: where its client keeps it, or, of a subagent's, that which the session began
+/// with.
+fn main_transcript(input: &Event, home: &Home, store: &Store) -> Result<Option<String>, SessionError> {
+    if input.transcript.is_some() {
+        return Ok(None);
+    }
+    let client = writ_clients::named(input.client);
+    let known = client.and_then(|client| {
+        let folder = home.folder(client);
+        client.transcript_of(input.session.as_str(), home.user.as_deref().or(folder)?, folder)
+    });
+    if known.is_some() || input.agent.is_none() || !store.exists(&input.session) {
+        return Ok(known.map(|path| path.to_string_lossy().into_owned()));
+    }
+    let genesis = store.first_row(&input.session)?;
+    let main = genesis.as_ref().and_then(|row| row.detail.get("transcript")).and_then(Value::as_str);
+    Ok(main.map(str::to_owned))
 }
 
 /// What was found out before the ledger was locked: git and transcripts may be slow, and no call waits for them.

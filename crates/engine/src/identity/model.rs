@@ -22,6 +22,7 @@ pub fn of_agent(session: &Session<'_>, input: &Event, agent: Option<&Agent>) -> 
     let same = agent.map(|agent| &agent.id) == input.agent.as_ref().map(|agent| &agent.id);
     let call =
         if let EventKind::PreToolUse(used) = &input.kind { Some(used.id.as_str()).filter(|_| same) } else { None };
+    let call = call.filter(|_| session.client.is_some_and(|client| client.tells_ids()));
     let (pause, times) = if call.is_some() { PATIENCE } else { (Duration::ZERO, 1) };
     for attempt in 0..times {
         if let Some(model) = look(transcripts, main, name, call) {

@@ -170,7 +170,8 @@ fn is_nearly_reached(session: &Session<'_>) -> bool {
 fn is_told_soon(session: &Session<'_>, input: &Event) -> bool {
     let last = if let EventKind::PostToolBatch { calls } = &input.kind { calls.last() } else { None };
     let used = if let EventKind::PreToolUse(used) = &input.kind { Some(used) } else { last.map(|last| &last.call) };
-    let call = used.map(|used| &used.id);
+    // What the hook calls it by is in no transcript where the client tells no ids.
+    let call = used.map(|used| &used.id).filter(|_| session.client.is_some_and(|client| client.tells_ids()));
     let transcripts = session.client.and_then(Client::transcripts);
     let (Some(call), Some(transcripts), Some(main)) = (call, transcripts, input.transcript.as_deref()) else {
         return false;

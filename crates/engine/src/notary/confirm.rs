@@ -4,7 +4,7 @@
 //! that lets a call run without a row that says so. Invariant: what the call runs with is worked out from that row here, and never taken over.
 //! Page: `spec/notary.md`.
 
-use writ_clients::Client;
+use writ_clients::{Client, keys};
 use writ_core::secret::mask_id;
 use writ_core::{Answer, Event, EventKind, Reply, ToolUse, Verdict};
 use writ_evidence::row::{Row, RowDecision};
@@ -81,7 +81,9 @@ fn row(input: &Event, used: &ToolUse, home: &Home) -> Result<Option<Row>, Sessio
     let decides = |row: &Row| {
         let decided = matches!(row.decision, RowDecision::Approved | RowDecision::Asked | RowDecision::Denied);
         let same = row.detail.get("input").and_then(writ_core::json::Value::as_str) == Some(digest.as_str());
-        decided && same && row.call_id.as_deref() == Some(&*id)
+        // Where the client tells no id, the record has made one.
+        let is_its = |found: &str| found == id || id.is_empty() && keys::key_of(found).is_some();
+        decided && same && row.call_id.as_deref().is_some_and(is_its)
     };
     Ok(store.last_row_where(&input.session, decides)?)
 }

@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod custody;
+pub mod keyed;
 pub mod observed;
 mod open;
 mod policy;

@@ -6,12 +6,14 @@
 //! the stop says what was read.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
-use writ_clients::Client;
 use writ_clients::cursor::{Cursor, News, Reading, news};
+use writ_clients::transcript::Call;
+use writ_clients::{Client, keys};
 use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{BatchCall, Digest, Event, EventKind, Outcome, SessionId, ToolUse};
@@ -112,9 +114,16 @@ pub fn transcripts(
     let unhooked: Vec<_> = ended.into_iter().filter(|(_, outcome)| decision(*outcome).is_some()).collect();
     if !unhooked.is_empty() {
         let seen = session.ledger().call_ids()?;
-        for (call, outcome) in unhooked.iter().filter(|(call, _)| !seen.contains(mask_id(&call.call_id).as_ref())) {
+        let keys: HashSet<&str> = seen.iter().filter_map(|id| keys::key_of(id)).collect();
+        // Where hooks are told no ids, a call that one was asked about is known by what it is.
+        let known = |call: &Call| match call.key.as_deref() {
+            Some(key) => keys.contains(key),
+            None => seen.contains(mask_id(&call.call_id).as_ref()),
+        };
+        for (call, outcome) in unhooked.iter().filter(|(call, _)| !known(call)) {
             let agent = call.agent.as_deref().map(|id| Named { id: mask_id(id) });
-            let (call_id, tool, input) = (&call.call_id, &call.tool, call.input);
+            let numbered = call.key.as_deref().map(|key| keys::numbered(key, &call.call_id));
+            let (call_id, tool, input) = (numbered.as_ref().unwrap_or(&call.call_id), &call.tool, call.input);
             let found = Found { call_id, tool, input, outcome: *outcome, source: "transcript" };
             record(session, &found, Of { agent })?;
         }

@@ -1,7 +1,7 @@
 //! Putting the hooks into a client's settings file, and the file back as it was.
 //!
-//! Owns the reading and writing of that file and the original kept beside Writ's state; the edit itself is
-//! the client's ([`Settings`]). Invariant: before a byte of the file changes, its original is on disk.
+//! Owns the reading and writing of that file, of the one that has to agree to it where a client has such a one, and the originals kept beside
+//! Writ's state; the edits themselves are the client's ([`Settings`]). Invariant: before a byte of a file changes, its original is on disk.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -9,7 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use writ_clients::settings::{Edited, HookSpec, Settings, SettingsError};
+use writ_clients::Client;
+use writ_clients::settings::{Companion, Edited, HookSpec, Settings, SettingsError};
 use writ_core::Digest;
 use writ_core::json::{self, FormatError};
 use writ_store::regular_file;
@@ -49,54 +50,130 @@ pub enum InstallError {
     NoStateDir(#[from] NoStateDir),
 }
 
-/// Makes sure that the hooks can be installed, and changes nothing.
-pub fn check(settings: &dyn Settings, path: &Path, spec: &HookSpec, home: &Home) -> Result<(), InstallError> {
-    home.state()?;
-    edit(settings, path, spec).map(drop)
+/// A file's text now, and as it is to be.
+struct Change {
+    path: PathBuf,
+    original: Option<String>,
+    edited: Edited,
 }
 
-/// The file's text now, and as it is to be.
-fn edit(settings: &dyn Settings, path: &Path, spec: &HookSpec) -> Result<(Option<String>, Edited), InstallError> {
-    let original = read(path)?;
-    let edited = settings
-        .install(original.as_deref(), spec)
-        .map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
-    Ok((original, edited))
+/// A client that has settings files, and where the one at hand is.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// The client.
+    pub client: &'a dyn Client,
+    /// What it has.
+    pub settings: &'a dyn Settings,
+    /// The settings file.
+    pub path: &'a Path,
+}
+
+impl<'a> Target<'a> {
+    /// The client's settings file; `None` where the client has none.
+    pub fn new(client: &'a dyn Client, path: &'a Path) -> Option<Self> {
+        Some(Self { client, settings: client.settings()?, path })
+    }
+
+    /// The file that has to agree, where the settings file is not the administrator's.
+    fn companion(&self, home: &Home) -> Option<(&'a dyn Companion, PathBuf)> {
+        let companion = self.settings.companion()?;
+        let folder = home.folder(self.client);
+        let user = home.user.as_deref().or(folder)?;
+        let managed = self.settings.places(Path::new("/"), user, folder).managed;
+        (managed.as_deref() != Some(self.path)).then(|| (companion, companion.path(user, folder)))
+    }
+
+    /// How the client calls the settings file: as it is named, and as it is where a link leads.
+    fn names(&self) -> Vec<PathBuf> {
+        let real = self.path.parent().and_then(|folder| fs::canonicalize(folder).ok());
+        let real = real.zip(self.path.file_name()).map(|(folder, name)| folder.join(name));
+        std::iter::once(self.path.to_owned()).chain(real.filter(|real| real != self.path)).collect()
+    }
+
+    fn edits(&self, spec: &HookSpec, home: &Home) -> Result<Vec<Change>, InstallError> {
+        let change = |path: &Path, original: Option<String>, edited: Result<Edited, SettingsError>| {
+            let edited = edited.map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
+            Ok::<_, InstallError>(Change { path: path.to_owned(), original, edited })
+        };
+        let original = read(self.path)?;
+        let edited = self.settings.install(original.as_deref(), spec);
+        let mut changes = vec![change(self.path, original, edited)?];
+        if let (Some((companion, path)), Some(first)) = (self.companion(home), changes.first()) {
+            let original = read(&path)?;
+            let mut edited = Edited { text: original.clone().unwrap_or_default(), changed: Vec::new() };
+            for name in self.names() {
+                let next = companion.install(Some(&edited.text), &name, &first.edited.text);
+                let next = next.map_err(|source| InstallError::Settings { path: path.clone(), source })?;
+                edited = Edited { changed: [edited.changed, next.changed].concat(), text: next.text };
+            }
+            changes.push(change(&path, original, Ok(edited))?);
+        }
+        Ok(changes)
+    }
+}
+
+/// Makes sure that the hooks can be installed, and changes nothing.
+pub fn check(target: Target<'_>, spec: &HookSpec, home: &Home) -> Result<(), InstallError> {
+    home.state()?;
+    target.edits(spec, home).map(drop)
 }
 
 /// Installs the hooks. A second run changes nothing.
-pub fn install(settings: &dyn Settings, path: &Path, spec: &HookSpec, home: &Home) -> Result<Outcome, InstallError> {
-    let (original, edited) = edit(settings, path, spec)?;
-    if original.as_deref() == Some(edited.text.as_str()) {
-        return Ok(Outcome { path: path.to_owned(), changed: false });
-    }
-    let record = record_path(path, home)?;
-    let known = load(&record)?;
-    // A second installation over our own keeps the first original: that is what undo means.
-    let first = match &known {
-        Some(known) if original.as_deref().is_some_and(|text| known.installed == Digest::of(text.as_bytes())) => {
-            known.original.clone()
+pub fn install(target: Target<'_>, spec: &HookSpec, home: &Home) -> Result<Outcome, InstallError> {
+    let mut changed = false;
+    for Change { path, original, edited } in target.edits(spec, home)? {
+        let is_same = original.as_deref() == Some(edited.text.as_str());
+        if is_same || original.is_none() && edited.text.is_empty() {
+            continue;
         }
-        _ => original,
-    };
-    save(&record, &Record { original: first, installed: Digest::of(edited.text.as_bytes()) })?;
-    replace(path, edited.text.as_bytes(), SHARED)?;
-    Ok(Outcome { path: path.to_owned(), changed: true })
+        changed = true;
+        let record = record_path(&path, home)?;
+        let known = load(&record)?;
+        // A second installation over our own keeps the first original: that is what undo means.
+        let first = match &known {
+            Some(known) if original.as_deref().is_some_and(|text| known.installed == Digest::of(text.as_bytes())) => {
+                known.original.clone()
+            }
+            _ => original,
+        };
+        save(&record, &Record { original: first, installed: Digest::of(edited.text.as_bytes()) })?;
+        replace(&path, edited.text.as_bytes(), SHARED)?;
+    }
+    Ok(Outcome { path: target.path.to_owned(), changed })
 }
 
 /// Takes the hooks out: the original comes back to the byte when nobody has changed the file since, otherwise only our
 /// entries go.
-pub fn undo(settings: &dyn Settings, path: &Path, home: &Home) -> Result<Outcome, InstallError> {
-    let unchanged = Outcome { path: path.to_owned(), changed: false };
-    let Some(current) = read(path)? else { return Ok(unchanged) };
+pub fn undo(target: Target<'_>, home: &Home) -> Result<Outcome, InstallError> {
+    let names = target.names();
+    let mut changed = take_out(target.path, home, &|text| target.settings.remove(text))?;
+    if let Some((companion, path)) = target.companion(home) {
+        changed |= take_out(&path, home, &|text| {
+            let mut edited = Edited { text: text.to_owned(), changed: Vec::new() };
+            for name in &names {
+                let next = companion.remove(&edited.text, name)?;
+                edited = Edited { changed: [edited.changed, next.changed].concat(), text: next.text };
+            }
+            Ok(edited)
+        })?;
+    }
+    Ok(Outcome { path: target.path.to_owned(), changed })
+}
+
+/// Takes out of one file what was put in. Returns whether anything was.
+fn take_out(
+    path: &Path,
+    home: &Home,
+    remove: &dyn Fn(&str) -> Result<Edited, SettingsError>,
+) -> Result<bool, InstallError> {
+    let Some(current) = read(path)? else { return Ok(false) };
     let record = record_path(path, home)?;
     let restored = match load(&record)? {
         Some(known) if known.installed == Digest::of(current.as_bytes()) => known.original,
         _ => {
-            let edited =
-                settings.remove(&current).map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
+            let edited = remove(&current).map_err(|source| InstallError::Settings { path: path.to_owned(), source })?;
             if edited.changed.is_empty() {
-                return Ok(unchanged);
+                return Ok(false);
             }
             Some(edited.text)
         }
@@ -110,7 +187,7 @@ pub fn undo(settings: &dyn Settings, path: &Path, home: &Home) -> Result<Outcome
         }
     }
     drop(fs::remove_file(&record));
-    Ok(Outcome { path: path.to_owned(), changed: true })
+    Ok(true)
 }
 
 #[derive(Serialize, Deserialize)]

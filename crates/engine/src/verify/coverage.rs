@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use writ_clients::Client;
 use writ_clients::transcript::{Call, Told, TranscriptError, tell};
+use writ_clients::{Client, keys};
 use writ_core::json::{self, Value};
 use writ_core::secret::mask_id;
 use writ_core::{Digest, Outcome};
@@ -44,6 +44,9 @@ pub struct Seen {
     began: bool,
     /// The transcripts of clients that began in a run.
     mains: BTreeSet<PathBuf>,
+    /// Of clients that tell no ids: how often each call was decided, and which time each id was.
+    keyed: HashMap<Name, u64>,
+    times: HashMap<Name, String>,
 }
 
 /// What a row says of a call, and what the transcript says of it.
@@ -82,6 +85,7 @@ impl Seen {
         }
         // What a human runs is in no transcript.
         let Some(id) = row.call_id.as_ref().filter(|_| event(row) != RUN) else { return };
+        let id = &self.told_as(id, row.decision);
         match row.decision {
             RowDecision::Completed | RowDecision::Failed => {
                 if self.decided.get(&name(id)).is_some_and(|decided| decided.denied) {
@@ -96,6 +100,19 @@ impl Seen {
             }
             RowDecision::Checkpoint => {}
         }
+    }
+
+    /// What stands for a call where the client tells no ids: what it is, and which time. Transcripts have no more.
+    fn told_as(&mut self, id: &str, decision: RowDecision) -> String {
+        let Some(key) = keys::key_of(id) else { return id.to_owned() };
+        if matches!(decision, RowDecision::Completed | RowDecision::Failed) {
+            return self.times.get(&name(id)).cloned().unwrap_or_else(|| id.to_owned());
+        }
+        let time = self.keyed.entry(name(key)).or_default();
+        *time += 1;
+        let told = keys::numbered(key, *time);
+        self.times.insert(name(id), told.clone());
+        told
     }
 
     /// A client that was run and never asked a hook: it has none, or could not read where they are.
@@ -143,11 +160,29 @@ struct Pass<'a> {
     server_side: u64,
     unobserved: Unobserved,
     findings: Tally,
+    /// Of clients that tell no ids: how often each call was told, and what stands for each.
+    keyed: HashMap<Name, u64>,
+    times: HashMap<Name, String>,
 }
 
 impl Pass<'_> {
+    /// What stands for a call; one that is told again is the same.
+    fn told_as(&mut self, call: &Call) -> String {
+        let Some(key) = call.key.as_deref() else { return call.call_id.clone() };
+        if let Some(told) = self.times.get(&name(&call.call_id)) {
+            return told.clone();
+        }
+        let time = self.keyed.entry(name(key)).or_default();
+        *time += 1;
+        let told = keys::numbered(key, *time);
+        if self.times.len() < ROOM {
+            self.times.insert(name(&call.call_id), told.clone());
+        }
+        told
+    }
+
     fn call(&mut self, call: &Call) {
-        let id = name(&call.call_id);
+        let id = name(&self.told_as(call));
         let what = Digest::of(format!("{} {}", call.tool, call.input).as_bytes());
         let what = u64::from_le_bytes(what.as_bytes().first_chunk().copied().unwrap_or_default()).max(1);
         let tool = self.seen.tool(&call.tool);
@@ -180,7 +215,8 @@ impl Pass<'_> {
     }
 
     fn result(&mut self, call_id: &str, completed: bool) {
-        let Some(decided) = self.seen.decided.get_mut(&name(call_id)) else { return };
+        let id = self.times.get(&name(call_id)).map_or_else(|| name(call_id), |told| name(told));
+        let Some(decided) = self.seen.decided.get_mut(&id) else { return };
         if decided.told == 0 || std::mem::replace(&mut decided.settled, true) || !decided.denied {
             return;
         }
@@ -219,7 +255,8 @@ pub fn check(
     let Some(path) = paths.first().map(PathBuf::as_path) else {
         return without("the session names no transcript".to_owned(), &findings);
     };
-    let mut pass = Pass { seen: &mut seen, unknown: HashMap::new(), calls: 0, server_side: 0, unobserved, findings };
+    let (unknown, keyed, times) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let mut pass = Pass { seen: &mut seen, unknown, calls: 0, server_side: 0, unobserved, findings, keyed, times };
     let told = paths.iter().try_fold(true, |whole, main| {
         let told = tell(transcripts, main, &mut |told| match told {
             Told::Call(call) => pass.call(&call),
@@ -243,9 +280,11 @@ pub fn check(
             return failed("the transcript cannot be read".to_owned(), &findings, unobserved);
         }
     }
+    let blind = || transcripts.unseen().iter().map(|what| format!("cannot be seen here: {what}"));
     let untold = seen.decided.values().filter(|decided| decided.told == 0).count();
     if findings.total() > 0 {
         let summary = format!("{} of {calls} calls of the transcript have no row", unobserved.count);
+        blind().for_each(|what| findings.apart(what));
         return failed(summary, &findings, unobserved);
     }
     if let Some((why, findings)) = seen.read.differs(transcripts, path, sources) {
@@ -259,7 +298,7 @@ pub fn check(
     if server_side > 0 {
         summary.push_str(&format!(", {server_side} of them run by the model's provider, unseen by any hook"));
     }
-    (phase(report::Outcome::Passed, summary, Vec::new()), unobserved)
+    (phase(report::Outcome::Passed, summary, blind().collect()), unobserved)
 }
 
 fn absent(why: String) -> (Phase, Unobserved) {

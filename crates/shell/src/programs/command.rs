@@ -56,6 +56,7 @@ fn run(eval: &mut Eval<'_>, words: &[Word], place: &Place<'_>) {
     match base {
         "tee" | "sponge" | "sed" | "gsed" | "dd" => settings(eval, arguments, place),
         "patch" => patch::run(eval, arguments, input, span),
+        "apply_patch" | "applypatch" => patch::enveloped(eval, arguments, input, span),
         _ => {}
     }
     if base == "tee" {

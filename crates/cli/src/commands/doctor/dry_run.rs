@@ -7,32 +7,38 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use writ_clients::Client;
 use writ_clients::settings::{Start, TIMEOUT_SECONDS};
-use writ_core::json::{self, Object, Value};
+use writ_core::json::{self, Value};
 use writ_engine::governing::{self, Trust};
 
 /// How often it is asked whether the hook has ended.
 const STEP: Duration = Duration::from_millis(10);
 
 /// Starts the hook as the client would; says why when its answer is none.
-pub fn call(start: &Start, cwd: &Path) -> Result<(), String> {
+pub fn call(client: &dyn Client, start: &Start, cwd: &Path) -> Result<(), String> {
     let folder = std::env::temp_dir().join(format!("writ-doctor-{}", std::process::id()));
     fs::DirBuilder::new().mode(0o700).create(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let answer = answer(start, cwd, &folder);
+    let answer = answer(client, start, cwd, &folder);
     let removed = fs::remove_dir_all(&folder);
     let text = answer?;
     removed.map_err(|error| format!("{}: {error}", folder.display()))?;
     let value =
         json::parse(text.trim().as_bytes()).map_err(|_not_json| "it prints something else than one JSON object")?;
-    let specific = value.get("hookSpecificOutput");
-    let reason = specific.and_then(|specific| specific.get("permissionDecisionReason")).and_then(Value::as_str);
-    match (value.as_object(), reason) {
+    match (value.as_object(), refusal(&value)) {
         (None, _) => Err("it prints something else than one JSON object".to_owned()),
         // Where the policy is broken the hook has to say so, and that is told as the policy's own trouble.
-        (Some(_), Some(reason)) if reason.starts_with("writ denies what it cannot") && !is_broken(cwd) => {
-            Err(reason.to_owned())
-        }
+        (Some(_), Some(reason)) if !is_broken(cwd) => Err(reason.to_owned()),
         (Some(_), _) => Ok(()),
+    }
+}
+
+/// A text anywhere in an answer that says that nothing could be decided.
+fn refusal(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => Some(text.as_str()).filter(|text| text.starts_with("writ denies what it cannot")),
+        Value::Object(members) => members.iter().find_map(|(_, value)| refusal(value)),
+        Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
@@ -41,7 +47,7 @@ fn is_broken(cwd: &Path) -> bool {
     governing::find(cwd).is_some_and(|path| governing::open(&path, None, &Trust::open(None)).is_err())
 }
 
-fn answer(start: &Start, cwd: &Path, state: &Path) -> Result<String, String> {
+fn answer(client: &dyn Client, start: &Start, cwd: &Path, state: &Path) -> Result<String, String> {
     let mut command = match &start.args {
         Some(args) => {
             let mut command = Command::new(&start.command);
@@ -59,7 +65,7 @@ fn answer(start: &Start, cwd: &Path, state: &Path) -> Result<String, String> {
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     if let Some(mut input) = child.stdin.take() {
         // A program that reads nothing may be gone before it got everything.
-        drop(input.write_all(payload(cwd).as_bytes()));
+        drop(input.write_all(client.sample(&cwd.to_string_lossy()).as_bytes()));
     }
     let until = Instant::now() + Duration::from_secs(TIMEOUT_SECONDS);
     let status = loop {
@@ -79,18 +85,4 @@ fn answer(start: &Start, cwd: &Path, state: &Path) -> Result<String, String> {
         out.take(1 << 20).read_to_string(&mut text).map_err(|error| error.to_string())?;
     }
     if status.success() { Ok(text) } else { Err(format!("it ends with {status}")) }
-}
-
-fn payload(cwd: &Path) -> String {
-    let file = cwd.join("README.md").to_string_lossy().into_owned();
-    let payload = Object::from([
-        ("session_id", Value::from("writ-doctor")),
-        ("hook_event_name", Value::from("PreToolUse")),
-        ("tool_name", Value::from("Read")),
-        ("tool_use_id", Value::from("writ-doctor")),
-        ("permission_mode", Value::from("default")),
-        ("cwd", Value::from(cwd.to_string_lossy().as_ref())),
-        ("tool_input", Value::Object([("file_path", Value::from(file))].into())),
-    ]);
-    json::compact(&Value::Object(payload))
 }

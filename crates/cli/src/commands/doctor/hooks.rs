@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use writ_clients::claude_code::ClaudeCode;
 use writ_clients::claude_code::settings::{SHELL_VARIABLE, inspect};
 use writ_clients::settings::{Installed, Start, is_bash};
+use writ_clients::{CLIENTS, DEFAULT};
 use writ_core::regular_file;
 use writ_engine::{Home, governing};
 
-use super::{Finding, bad, dry_run, good};
+use super::{Finding, Look, bad, better, client, dry_run, good};
 use crate::environment;
 
 /// Files that look like settings, and in which the client reads no hooks.
@@ -24,17 +25,20 @@ const MISPLACED: [&str; 6] = [
 const MAX_SETTINGS: u64 = 64 << 20;
 const AGAIN: &str = "run `writ init`";
 
-/// How closely the hooks are looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// The settings alone.
-    Settings,
-    /// Also whether their command line answers.
-    Answers,
+/// Everything about the hooks of every client that is here.
+pub fn check(home: &Home, cwd: &Path, how: Look) -> Vec<Finding> {
+    let others: Vec<_> = CLIENTS
+        .into_iter()
+        .filter(|client| client.name() != DEFAULT.name())
+        .filter_map(|client| client::check(client, home, cwd, how))
+        .collect();
+    let held = others.iter().any(|client| client.installed);
+    let own = claude_code(home, cwd, how, held);
+    own.into_iter().chain(others.into_iter().flat_map(|client| client.findings)).collect()
 }
 
-/// Everything about the hooks.
-pub fn check(home: &Home, cwd: &Path, how: Look) -> Vec<Finding> {
+/// Everything about the hooks of Claude Code. `held` says that another client has hooks here.
+fn claude_code(home: &Home, cwd: &Path, how: Look, held: bool) -> Vec<Finding> {
     let project = governing::repository(cwd);
     let Some(places) = home.places(&ClaudeCode, project) else {
         return vec![bad("cannot tell where the client's settings are", "set HOME")];
@@ -60,6 +64,8 @@ pub fn check(home: &Home, cwd: &Path, how: Look) -> Vec<Finding> {
         }
     }
     match installed.as_slice() {
+        [] if held => findings
+            .push(better("no settings file installs hooks for Claude Code", "if it is used here, run `writ init`")),
         [] => findings.push(nowhere(home, project, cwd)),
         [_] => {}
         [one, ..] => findings.push(bad(
@@ -173,7 +179,7 @@ fn starts(path: &Path, start: &Start, cwd: &Path, how: Look) -> Option<Finding> 
     if how == Look::Settings {
         return None;
     }
-    dry_run::call(start, cwd)
+    dry_run::call(DEFAULT, start, cwd)
         .err()
         .map(|why| bad(format!("{shown} starts `{program}`, which does not answer as a hook: {why}"), AGAIN))
 }

@@ -1,5 +1,7 @@
 //! `writ doctor`: what is wrong with the installation, and how to mend it.
 
+mod app_server;
+mod client;
 mod dry_run;
 pub mod hooks;
 mod sandbox;
@@ -13,7 +15,6 @@ use writ_engine::verify::VerifyError;
 use writ_engine::{Home, governing, session, verify};
 use writ_store::Store;
 
-use self::hooks::Look;
 use crate::args::{Format, FormatArgs};
 use crate::commands::init::client_version;
 use crate::commands::policy;
@@ -30,12 +31,26 @@ pub struct Finding {
     remedy: String,
 }
 
+/// How closely the hooks are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// The settings alone.
+    Settings,
+    /// Also whether their command line answers.
+    Answers,
+}
+
 fn good(text: impl Into<String>) -> Finding {
     Finding { good: true, text: text.into(), remedy: String::new() }
 }
 
 fn bad(text: impl Into<String>, remedy: impl Into<String>) -> Finding {
     Finding { good: false, text: text.into(), remedy: remedy.into() }
+}
+
+/// What is as it should be, and could be better.
+fn better(text: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    Finding { good: true, text: text.into(), remedy: remedy.into() }
 }
 
 /// Checks everything. Exit code 3 when anything needs mending.

@@ -7,8 +7,9 @@
 use writ_core::json::{Limits, Object, Value, parse_with};
 
 use super::shell;
-use super::{Found, checked, matches_all, ours, split_mark};
+use super::{FORM, Found, checked, ours};
 use crate::claude_code::EVENTS;
+use crate::hooks_file::{matches_all, split_mark};
 use crate::settings::{Installed, SettingsError, Start, TIMEOUT_SECONDS};
 
 /// Variables that decide where the hook finds its state and its user, or whom it asks.
@@ -56,7 +57,7 @@ pub fn inspect(text: Option<&str>) -> Result<Installed, SettingsError> {
             installed.commands.push(command.to_owned());
         }
         if is_narrowed(found) {
-            installed.narrowed.push(pointer(found.event, found.group, found.entry));
+            installed.narrowed.push(found.pointer(&FORM));
         }
     }
     look_at_all(&settings, &mut installed);

@@ -36,7 +36,13 @@ pub fn places(project: &Path, home: &Path, config_dir: Option<&Path>) -> Places 
     others.extend(RELOADED.iter().map(|(name, what)| (user.join(name), *what)));
     others.push((config_dir.unwrap_or(home).join(".claude.json"), SETTINGS));
     others.push((project.join(".claude/hooks"), "a hook of the client"));
-    Places { user: user.join("settings.json"), project: project.join(".claude/settings.json"), settings, others }
+    Places {
+        user: user.join("settings.json"),
+        project: project.join(".claude/settings.json"),
+        managed: Some(managed.join("managed-settings.json")),
+        settings,
+        others,
+    }
 }
 
 /// The administrator's folder.

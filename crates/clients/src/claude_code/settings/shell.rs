@@ -6,8 +6,9 @@
 
 use writ_core::json::{Value, parse_with};
 
-use super::splice::{append_member, children, index_of, remove_child};
-use super::{LIMITS, checked, object, split_mark};
+use super::checked;
+use crate::hooks_file::splice::{append_member, children, index_of, remove_child};
+use crate::hooks_file::{LIMITS, object, split_mark};
 use crate::settings::{Edited, SettingsError, is_bash};
 
 /// The variable that pins the shell.

@@ -1,4 +1,11 @@
+use writ_core::json::{Object, parse_with, pretty};
+
 use super::*;
+use crate::hooks_file::{Emptied, LIMITS, OURS_LIMIT};
+
+fn without(body: String, which: impl Fn(&Found<'_>) -> bool, emptied: Emptied) -> Result<String, SettingsError> {
+    hooks_file::without(body, which, emptied, &FORM)
+}
 
 fn spec() -> HookSpec {
     HookSpec { command: "/opt/bin/writ".to_owned(), on_failure_block: true }

@@ -8,7 +8,7 @@ use crate::eval::input::Input;
 use crate::options::Options;
 use crate::programs::entries::own;
 use crate::programs::entries::words::Role;
-use crate::shape::text_word;
+use crate::shape::{is_flag, text_word};
 use crate::word::Word;
 
 /// Most lines of a patch that are looked at for names.
@@ -80,6 +80,28 @@ pub fn run(eval: &mut Eval<'_>, arguments: &[Word], input: &Input, span: Span) {
     let dir = options.of(Role::RunsIn).next().cloned();
     let input = if matches!(input, Input::None) && given.is_empty() { &Input::Unknown } else { input };
     eval.in_dir(dir.as_ref(), |eval| apply(eval, given, input, span));
+}
+
+/// Lines of a patch in an envelope that name a file.
+const ENVELOPE: [&str; 4] = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+
+/// `apply_patch <<EOF`, `apply_patch PATCH`: some agents' clients do the patch themselves when they read such a line.
+pub fn enveloped(eval: &mut Eval<'_>, arguments: &[Word], input: &Input, span: Span) {
+    let given = arguments.iter().find(|word| !is_flag(word));
+    let text = match (given, input) {
+        (Some(word), _) => word.literal(),
+        (None, Input::Text(text)) => Some(text.clone()),
+        (None, Input::None) => return,
+        (None, Input::Unknown | Input::Partly(_)) => None,
+    };
+    let Some(text) = text else {
+        return eval.repository(RepositoryAct::Patch, Vec::new(), Vec::new(), span);
+    };
+    for line in text.lines().take(MAX_LINES) {
+        if let Some(path) = ENVELOPE.iter().find_map(|sign| line.trim_start().strip_prefix(sign)) {
+            eval.file(text_word(path.trim(), span), Access::Write, false);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 //!
 //! Owns three edits: append a member, append an element, remove a child. Refuses (`None`) a pointer that names no such
 //! container in text that has already been parsed. The invariant: removing what was just appended restores the text,
-//! except inside a container that was empty. Format page: `spec/clients/claude-code.md`.
+//! except inside a container that was empty. Format pages: `spec/clients/`.
 
 use writ_core::json::{Place, Value, compact, locate, pretty, write_string};
 
 /// A member name as a step of a JSON pointer (RFC 6901).
-pub(super) fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
@@ -21,7 +21,7 @@ fn resolve<'a>(document: &'a Value, pointer: &str) -> Option<&'a Value> {
 }
 
 /// How many children the container at `pointer` has.
-pub(super) fn children(document: &Value, pointer: &str) -> Option<usize> {
+pub(crate) fn children(document: &Value, pointer: &str) -> Option<usize> {
     match resolve(document, pointer)? {
         Value::Array(items) => Some(items.len()),
         Value::Object(members) => Some(members.len()),
@@ -30,7 +30,7 @@ pub(super) fn children(document: &Value, pointer: &str) -> Option<usize> {
 }
 
 /// The place of the child at `pointer` among its siblings.
-pub(super) fn index_of(document: &Value, pointer: &str) -> Option<usize> {
+pub(crate) fn index_of(document: &Value, pointer: &str) -> Option<usize> {
     let (parent, step) = pointer.rsplit_once('/')?;
     match resolve(document, parent)? {
         Value::Object(members) => members.iter().position(|(name, _)| escaped(name) == step),
@@ -64,12 +64,12 @@ fn container(text: &str, pointer: &str) -> Option<Container> {
 }
 
 /// Appends `"name": value` to the object at `pointer`.
-pub(super) fn append_member(text: &str, pointer: &str, name: &str, value: &Value) -> Option<String> {
+pub(crate) fn append_member(text: &str, pointer: &str, name: &str, value: &Value) -> Option<String> {
     append(text, pointer, Some(name), value)
 }
 
 /// Appends `value` to the array at `pointer`.
-pub(super) fn append_element(text: &str, pointer: &str, value: &Value) -> Option<String> {
+pub(crate) fn append_element(text: &str, pointer: &str, value: &Value) -> Option<String> {
     append(text, pointer, None, value)
 }
 
@@ -104,7 +104,7 @@ fn append(text: &str, pointer: &str, name: Option<&str>, value: &Value) -> Optio
 
 /// Removes child `index` of the container at `pointer`, with the comma and the white space that came with it. The whole
 /// document, emptied, becomes `{}`.
-pub(super) fn remove_child(text: &str, pointer: &str, index: usize) -> Option<String> {
+pub(crate) fn remove_child(text: &str, pointer: &str, index: usize) -> Option<String> {
     let Container { inner, children } = container(text, pointer)?;
     let this = children.get(index)?;
     let before = index.checked_sub(1).and_then(|before| children.get(before));

@@ -1,0 +1,75 @@
+//! What this client's tools do.
+//!
+//! Owns the table of its names. A tool of a server is `server-tool`; where a hyphen stands in a name nobody can tell which it parts, so the
+//! first does. A tool that is not in the table is judged by what its input holds (R78).
+
+use writ_core::json::Value;
+use writ_core::{Search, ToolCall, ToolKind};
+
+/// Tools that concern the client alone.
+const OWN: [&str; 14] = [
+    "read_bash",
+    "stop_bash",
+    "list_bash",
+    "report_intent",
+    "update_todo",
+    "ask_user",
+    "skill",
+    "sql",
+    "exit_plan_mode",
+    "read_agent",
+    "list_agents",
+    "write_agent",
+    "fetch_copilot_cli_documentation",
+    "store_memory",
+];
+
+/// A call of one of its tools.
+pub fn call(tool: String, input: Value, cwd: &str) -> ToolCall {
+    let kind = kind(&tool, &input).unwrap_or_else(|why| ToolKind::Malformed { why });
+    ToolCall { tool, kind, input, cwd: cwd.to_owned() }
+}
+
+/// The call that a permission is asked for: it has other names for a file, and a slash between server and tool.
+pub fn asked(tool: String, input: Value, cwd: &str) -> ToolCall {
+    if let Some((server, name)) = tool.split_once('/') {
+        let kind = ToolKind::Mcp { server: server.to_owned(), tool: name.to_owned() };
+        return ToolCall { kind, input, cwd: cwd.to_owned(), tool };
+    }
+    let path = input.get("file_path").and_then(Value::as_str).filter(|_| matches!(tool.as_str(), "edit" | "create"));
+    match path.map(str::to_owned) {
+        Some(path) => ToolCall { kind: ToolKind::Edit { paths: vec![path] }, tool, input, cwd: cwd.to_owned() },
+        None => call(tool, input, cwd),
+    }
+}
+
+fn kind(tool: &str, input: &Value) -> Result<ToolKind, String> {
+    let optional = |name: &str| match input.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value.as_str().map(|text| Some(text.to_owned())).ok_or(format!("`{name}` is not a text")),
+    };
+    let text = |name: &str| optional(name)?.ok_or_else(|| format!("`{tool}` without a text `{name}`"));
+    let path = || text("path").map(|path| vec![path]);
+    Ok(match tool {
+        "bash" => ToolKind::Shell { command: text("command")? },
+        // What is typed into a shell that runs is a line of it.
+        "write_bash" => ToolKind::Shell { command: text("input")? },
+        "view" => ToolKind::Read { paths: path()? },
+        "create" => ToolKind::Write { paths: path()? },
+        "edit" => ToolKind::Edit { paths: path()? },
+        "grep" | "rg" => ToolKind::Search(Search::Contents {
+            path: optional("path")?,
+            glob: optional("glob")?,
+            file_type: optional("type")?,
+        }),
+        "glob" => ToolKind::Search(Search::Names { path: optional("path")?, pattern: text("pattern")? }),
+        "web_fetch" => ToolKind::Fetch { url: text("url")? },
+        "web_search" => ToolKind::WebSearch,
+        "task" => ToolKind::Delegate { subagent: optional("agent_type")?.unwrap_or_default() },
+        own if OWN.contains(&own) => ToolKind::Own,
+        other => match other.split_once('-') {
+            Some((server, tool)) => ToolKind::Mcp { server: server.to_owned(), tool: tool.to_owned() },
+            None => ToolKind::Other,
+        },
+    })
+}

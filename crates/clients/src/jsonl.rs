@@ -1,0 +1,281 @@
+//! Transcripts that are files of JSON lines: the walk through their bytes, the same for every such client.
+//!
+//! Owns lines and their limits; what a line says its client's folder tells ([`Lines`]). Refuses to skip what it cannot read: such lines
+//! are told as unreadable, so that nobody takes a gap for completeness. The invariant: memory is that of the longest line. Format pages:
+//! `spec/clients/`.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use memchr::memmem;
+use writ_core::json::{self, Limits, Value, parse_with};
+use writ_core::{Outcome, Timestamp, regular_file};
+
+use crate::transcript::{Line, Reach, Told, TranscriptError};
+use crate::usage::Spoken;
+use crate::work::{Action, Work};
+
+/// The longest line that is read; longer ones count as unreadable.
+const LINE_LIMIT: u64 = 64 << 20;
+/// The longest transcript file.
+const FILE_LIMIT: u64 = 4 << 30;
+/// The longest one that is read for an agent's work.
+const WORK_LIMIT: u64 = 256 << 20;
+/// How much of a transcript's end is looked at for a call.
+const END: u64 = 4 << 20;
+/// The longest first line that is read by itself.
+const HEAD: u64 = 1 << 20;
+
+/// What one client's lines say.
+pub(crate) trait Lines {
+    /// Calls and results.
+    fn tell(&self, entry: &Value, take: &mut dyn FnMut(Told<'_>));
+    /// Usage.
+    fn spoken(&self, entry: &Value) -> Option<Spoken>;
+    /// A prompt's moment, where the line is one.
+    fn prompt(&self, entry: &Value) -> Option<Option<Timestamp>>;
+    /// The model that speaks in the line.
+    fn model<'a>(&self, entry: &'a Value) -> Option<&'a str>;
+    /// What the agent says to people in the line.
+    fn words(&self, entry: &Value) -> Option<String>;
+    /// A call that may have changed a file.
+    fn acts(&self, entry: &Value) -> Vec<Action>;
+}
+
+/// A member that is a text.
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str)
+}
+
+/// A line's moment.
+pub(crate) fn moment(entry: &Value) -> Option<Timestamp> {
+    text(entry, "timestamp").and_then(|moment| Timestamp::parse(moment).ok())
+}
+
+/// A line, or a part of one that is longer than is held.
+struct Piece<'a> {
+    bytes: &'a [u8],
+    /// Whether the line ends here.
+    ends: bool,
+    /// Whether all of it is in `bytes`.
+    whole: bool,
+    /// Behind its line feed, in bytes.
+    end: u64,
+}
+
+fn open(path: &Path, from: u64, most: u64) -> Result<BufReader<io::Take<File>>, TranscriptError> {
+    let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
+    let mut file = regular_file::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.len() > most {
+        return Err(TranscriptError::TooLarge { path: path.to_owned(), most });
+    }
+    file.seek(SeekFrom::Start(from)).map_err(failed)?;
+    Ok(BufReader::new(file.take(most)))
+}
+
+/// Goes through a file from byte `from` on. `torn` is a last line without an end; where it is whole JSON it is told, and read again once
+/// it has one.
+fn walk(path: &Path, from: u64, most: u64, take: &mut dyn FnMut(Piece<'_>)) -> Result<Reach, TranscriptError> {
+    let failed = |source| TranscriptError::Io { path: path.to_owned(), source };
+    let mut reader = open(path, from, most)?;
+    pieces(&mut reader, from, LINE_LIMIT, take).map_err(failed)
+}
+
+fn pieces(reader: &mut impl BufRead, from: u64, longest: u64, take: &mut dyn FnMut(Piece<'_>)) -> io::Result<Reach> {
+    let (mut whole, mut at, mut line) = (from, from, Vec::new());
+    loop {
+        line.clear();
+        let length = reader.take(longest).read_until(b'\n', &mut line)? as u64;
+        let begun = at > whole;
+        at += length;
+        match line.split_last() {
+            Some((b'\n', bytes)) => {
+                whole = at;
+                take(Piece { bytes, ends: true, whole: !begun, end: at });
+            }
+            Some(_) if length == longest => take(Piece { bytes: &line, ends: false, whole: false, end: at }),
+            Some(_) if !begun => {
+                take(Piece { bytes: &line, ends: false, whole: true, end: at });
+                return Ok(Reach { end: whole, torn: parse_with(&line, Limits::FOREIGN).is_err() });
+            }
+            _ => return Ok(Reach { end: whole, torn: at > whole }),
+        }
+    }
+}
+
+/// An entry of a piece that is one: the value, or that it cannot be read. Nothing of an empty line, or of a part.
+fn entry(piece: &Piece<'_>) -> Option<Result<Value, ()>> {
+    match (piece.whole, piece.ends) {
+        (true, _) if piece.bytes.trim_ascii().is_empty() => None,
+        (true, ends) => match parse_with(piece.bytes, Limits::FOREIGN) {
+            Ok(value) if value.as_object().is_some() => Some(Ok(value)),
+            _ => ends.then_some(Err(())),
+        },
+        (false, true) => Some(Err(())),
+        (false, false) => None,
+    }
+}
+
+/// Tells of calls and results.
+pub(crate) fn read(
+    lines: &dyn Lines,
+    path: &Path,
+    from: u64,
+    take: &mut dyn FnMut(Told<'_>),
+) -> Result<Reach, TranscriptError> {
+    walk(path, from, FILE_LIMIT, &mut |piece| match entry(&piece) {
+        Some(Ok(value)) => lines.tell(&value, take),
+        Some(Err(())) => take(Told::Unreadable),
+        None => {}
+    })
+}
+
+/// Tells of usage; a line without an end is told once it has one.
+pub(crate) fn usage(
+    lines: &dyn Lines,
+    path: &Path,
+    from: u64,
+    take: &mut dyn FnMut(Spoken),
+) -> Result<Reach, TranscriptError> {
+    let reach = walk(path, from, FILE_LIMIT, &mut |piece| match entry(&piece).filter(|_| piece.ends) {
+        Some(Ok(value)) => lines.spoken(&value).into_iter().for_each(&mut *take),
+        Some(Err(())) => take(Spoken::Unreadable),
+        None => {}
+    })?;
+    Ok(reach)
+}
+
+/// Tells line by line.
+pub(crate) fn each(
+    lines: &dyn Lines,
+    path: &Path,
+    from: u64,
+    take: &mut dyn FnMut(Line<'_>),
+) -> Result<Reach, TranscriptError> {
+    walk(path, from, FILE_LIMIT, &mut |piece| {
+        let Piece { bytes, ends, whole, end } = piece;
+        if whole && !ends {
+            return;
+        }
+        let mut line = Line { bytes, ends, end, prompt: None, spoken: None };
+        match entry(&piece) {
+            Some(Ok(value)) => (line.prompt, line.spoken) = (lines.prompt(&value), lines.spoken(&value)),
+            Some(Err(())) => line.spoken = Some(Spoken::Unreadable),
+            None => {}
+        }
+        take(line);
+    })
+}
+
+/// What an agent did and said; `None` where there is no transcript that can be read.
+pub(crate) fn work(lines: &dyn Lines, path: &Path) -> Option<Work> {
+    let mut work = Work { whole: true, ..Work::default() };
+    let mut open: HashMap<String, usize> = HashMap::new();
+    walk(path, 0, WORK_LIMIT, &mut |piece| match entry(&piece) {
+        Some(Ok(value)) => {
+            for action in lines.acts(&value) {
+                if !open.contains_key(&action.call_id) {
+                    open.insert(action.call_id.clone(), work.actions.len());
+                    work.actions.push(action);
+                }
+            }
+            lines.tell(&value, &mut |told| {
+                let Told::Result { call_id, outcome } = told else { return };
+                if let Some(action) = open.get(call_id).and_then(|at| work.actions.get_mut(*at)) {
+                    action.succeeded = Some(outcome(&action.tool) == Outcome::Completed);
+                    action.ended = moment(&value);
+                }
+            });
+            work.last_message = lines.words(&value).or(work.last_message.take());
+        }
+        Some(Err(())) => work.whole = false,
+        None => {}
+    })
+    .ok()?;
+    Some(work)
+}
+
+/// The lines that have their end among the last bytes before a place.
+fn last_bytes(path: &Path, before: Option<u64>) -> io::Result<Vec<u8>> {
+    let mut file = regular_file::open(path)?;
+    let length = before.unwrap_or(u64::MAX).min(file.metadata()?.len());
+    let from = length.saturating_sub(END);
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(length - from).read_to_end(&mut bytes)?;
+    let end = memchr::memrchr(b'\n', &bytes).unwrap_or_default();
+    bytes.truncate(end);
+    Ok(bytes)
+}
+
+/// Whether the end of a transcript tells of a call, in a line that has its end.
+pub(crate) fn tells_of(path: &Path, call: &str) -> bool {
+    let bytes = last_bytes(path, None).unwrap_or_default();
+    memmem::find(&bytes, json::to_compact(call).as_bytes()).is_some()
+}
+
+/// The model of the line that made a call, or of the last line that names one, as the end of a transcript tells. Where a line of its own
+/// names the model, it is the last such one before the call.
+pub(crate) fn model(lines: &dyn Lines, path: &Path, call: Option<&str>) -> Option<String> {
+    models(lines, &last_bytes(path, None).ok()?, call)
+}
+
+/// The same, before a byte.
+pub(crate) fn model_before(lines: &dyn Lines, path: &Path, before: u64) -> Option<String> {
+    models(lines, &last_bytes(path, Some(before)).ok()?, None)
+}
+
+fn models(lines: &dyn Lines, bytes: &[u8], call: Option<&str>) -> Option<String> {
+    let call = call.map(json::to_compact);
+    let mut made = call.is_none();
+    bytes.rsplit(|&byte| byte == b'\n').find_map(|line| {
+        made |= call.as_ref().is_some_and(|call| memmem::find(line, call.as_bytes()).is_some());
+        let entry = parse_with(line, Limits::FOREIGN).ok().filter(|_| made)?;
+        lines.model(&entry).map(str::to_owned)
+    })
+}
+
+/// A file's first line; null where there is none that can be read.
+pub(crate) fn first_entry(path: &Path) -> Value {
+    let read = || {
+        let mut line = Vec::new();
+        BufReader::new(regular_file::open(path)?.take(HEAD)).read_until(b'\n', &mut line)?;
+        io::Result::Ok(line)
+    };
+    read().ok().and_then(|line| parse_with(&line, Limits::FOREIGN).ok()).unwrap_or(Value::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str, longest: u64) -> (String, Reach) {
+        let mut kinds = String::new();
+        let reach = pieces(&mut text.as_bytes(), 0, longest, &mut |piece| {
+            kinds.push(match entry(&piece) {
+                Some(Ok(_)) => 'v',
+                Some(Err(())) => '!',
+                None if piece.ends => '.',
+                None => '-',
+            });
+        });
+        (kinds, reach.unwrap())
+    }
+
+    #[test]
+    fn lines_that_cannot_be_read_are_told_and_one_without_an_end_is_read_again() {
+        for (text, told, end, torn) in [
+            ("{}\n{}\n", "vv", 6, false),
+            ("{}\n{}", "vv", 3, false),
+            ("{}\n{\"a", "v-", 3, true),
+            ("{}\n\n[]\nx\n", "v.!!", 9, false),
+            ("0123456789\n{}\n", "--!v", 14, false),
+            ("{}\n0123456789", "v--", 3, true),
+            ("", "", 0, false),
+        ] {
+            assert_eq!(kinds(text, 4), (told.to_owned(), Reach { end, torn }), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Real agents' clients other than Claude Code, under hooks that `writ init` installed, against a scripted model on 127.0.0.1.
+//!
+//! Each client comes from npm in a pinned version, and asks a model on this machine alone. Each is run three times: doing work of which
+//! some is denied, with a hook that dies, and with one that waits in vain.
+
+mod codex;
+mod copilot;
+mod gemini;
+mod mock;
+mod opencode;
+mod place;
+mod qwen;
+
+mod common {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    use serde_json::{Value, json};
+
+    use crate::mock::{Script, serve, text};
+    use crate::place::{Place, said};
+
+    /// A client in these tests.
+    pub trait Agent {
+        /// Its name.
+        fn name(&self) -> &'static str;
+        /// Writes the settings that it needs to ask the model on this port.
+        fn prepare(&self, place: &Place, port: u16);
+        /// The command that hands it a prompt.
+        fn command(&self, place: &Place, port: u16, prompt: &str) -> Command;
+        /// A call of its shell.
+        fn shell(&self, line: &str) -> Value;
+        /// The settings files that `writ init` changes.
+        fn settings(&self, place: &Place) -> Vec<PathBuf>;
+    }
+
+    /// Installs the hooks for an agent that asks this script. Taking them out right away brings every file back to the byte.
+    pub fn begin(agent: &dyn Agent, place: &Place, scripts: Vec<Script>) -> u16 {
+        let port = serve(scripts);
+        agent.prepare(place, port);
+        let files = || agent.settings(place).iter().map(|path| fs::read_to_string(path).ok()).collect::<Vec<_>>();
+        let before = files();
+        place.install();
+        assert_ne!(files(), before);
+        undo(agent, place);
+        assert_eq!(files(), before);
+        let doctor = place.install();
+        let name = agent.name();
+        assert!(doctor.contains(&format!("hooks of `{name}` are installed in")), "{doctor}");
+        port
+    }
+
+    fn undo(agent: &dyn Agent, place: &Place) {
+        let (done, told) = place.writ(&["init", "--client", agent.name(), "--undo"]);
+        assert!(done, "{told}");
+    }
+
+    /// Takes the hooks out: whatever the client wrote into its settings meanwhile stays, and nothing of Writ's.
+    pub fn end(agent: &dyn Agent, place: &Place) {
+        undo(agent, place);
+        for path in agent.settings(place) {
+            let left = fs::read_to_string(&path).unwrap_or_default();
+            assert!(!left.contains("writ hook") && !left.contains("writ init"), "{}: {left}", path.display());
+        }
+        fs::remove_dir_all(&place.root).unwrap();
+    }
+
+    /// The report of `writ verify`; what it holds is shown where a test fails.
+    pub fn verified(place: &Place) -> Value {
+        let report = place.json(&["verify", "--format", "json"]);
+        assert_eq!(report["verified"], true, "{report:#}");
+        assert_eq!(report["coverage"]["unobserved"], json!([]), "{report:#}");
+        report
+    }
+
+    pub fn phase<'a>(report: &'a Value, name: &str) -> &'a Value {
+        let phases = report["phases"].as_array().unwrap();
+        phases.iter().find(|phase| phase["name"] == name).unwrap_or_else(|| panic!("no phase {name}: {report:#}"))
+    }
+
+    /// A hook whose program dies, then one that is gone: neither lets a line run.
+    pub fn a_hook_that_dies_denies(agent: &dyn Agent) {
+        let place = Place::new(agent.name(), "dies");
+        let turns = vec![vec![agent.shell("echo ran >> ran.txt")], vec![text("Done.")]];
+        let scripts = vec![Script { word: "DIES:", turns }];
+        let port = begin(agent, &place, scripts);
+        let program = place.at("bin/writ");
+        fs::rename(&program, place.at("bin/kept")).unwrap();
+        for dies in ["#!/bin/sh\nkill -9 $$\n", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho not JSON; exit 70\n", ""] {
+            if dies.is_empty() {
+                fs::remove_file(&program).unwrap();
+            } else {
+                fs::write(&program, dies).unwrap();
+                fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            let ran = place.run(agent.command(&place, port, "DIES: go"));
+            assert_eq!(place.file("ran.txt"), None, "{dies:?}: {}", said(&ran));
+        }
+        fs::rename(place.at("bin/kept"), &program).unwrap();
+        let ran = place.run(agent.command(&place, port, "DIES: go"));
+        assert_eq!(place.file("ran.txt").as_deref(), Some("ran\n"), "with its hook back the line runs: {}", said(&ran));
+        fs::remove_dir_all(&place.root).unwrap();
+    }
+
+    /// A hook that waits in vain denies before the client loses its patience.
+    pub fn a_hook_that_hangs_denies(agent: &dyn Agent) {
+        let place = Place::new(agent.name(), "hangs");
+        let turns = vec![
+            vec![agent.shell("echo one >> ran.txt")],
+            vec![agent.shell("echo two >> ran.txt")],
+            vec![text("Done.")],
+        ];
+        let port = begin(agent, &place, vec![Script { word: "HANGS:", turns }]);
+        let held = place.hold_ledger_after(r#""decision":"COMPLETED""#);
+        let ran = place.run(agent.command(&place, port, "HANGS: go"));
+        assert!(held.release(), "nothing was held: {}", said(&ran));
+        assert_eq!(place.file("ran.txt").as_deref(), Some("one\n"), "{}", said(&ran));
+        fs::remove_dir_all(&place.root).unwrap();
+    }
+}
