@@ -13,6 +13,9 @@ use super::outcome::batch_outcome;
 use crate::PayloadError;
 use crate::hints::{self, Hints};
 
+/// A call of a tool with an input in a folder, and the server's and the tool's name there, where the payload tells them.
+type CallOf = fn(String, Value, &str, Option<(String, String)>) -> ToolCall;
+
 /// What sets a client with this format apart from the others.
 pub(crate) struct Dialect {
     /// The client's name.
@@ -21,8 +24,8 @@ pub(crate) struct Dialect {
     pub event: fn(&str) -> &str,
     /// The ids that its transcripts have too.
     pub ids: Ids,
-    /// What a call does: its tool, its input, its folder, and the server's and the tool's name there, where the payload tells them.
-    pub call: fn(String, Value, &str, Option<(String, String)>) -> ToolCall,
+    /// What a call does.
+    pub call: CallOf,
     /// What a batch says of a call that no hook saw.
     pub batch: fn(&str, &Value) -> Option<Outcome>,
     /// The error of a call that failed, where that is told as a result is.

@@ -336,5 +336,5 @@ pub fn note(path: &Path) -> AgentNote {
     let meta = payload(&meta, "session_meta");
     let spawned = meta.filter(|meta| text(meta, "parent_thread_id").is_some());
     let kind = spawned.map(|meta| text(meta, "agent_role").unwrap_or("default").to_owned());
-    AgentNote { kind, call: None }
+    AgentNote { kind, call: None, depth: None }
 }

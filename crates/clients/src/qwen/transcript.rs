@@ -187,5 +187,5 @@ pub fn files(main: &Path) -> Result<Listing, TranscriptError> {
 
 /// What the first line of a subagent's transcript says of it.
 pub fn note(path: &Path) -> AgentNote {
-    AgentNote { kind: text(&first_entry(path), "agentName").map(str::to_owned), call: None }
+    AgentNote { kind: text(&first_entry(path), "agentName").map(str::to_owned), call: None, depth: None }
 }
