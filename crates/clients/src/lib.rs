@@ -11,6 +11,7 @@ pub mod generic;
 mod hints;
 pub mod mcp;
 pub mod meter;
+pub mod past;
 pub mod program;
 pub mod servers;
 pub mod settings;
@@ -23,6 +24,7 @@ pub mod work;
 use std::path::Path;
 
 pub use hints::Hints;
+use past::Past;
 use program::Program;
 use servers::Servers;
 use settings::Settings;
@@ -85,6 +87,11 @@ pub trait Client: Sync {
 
     /// Its transcripts; `None` where it keeps none that can be read.
     fn transcripts(&self) -> Option<&dyn Transcripts> {
+        None
+    }
+
+    /// Its past calls; `None` where its transcripts do not hold them, or nobody reads them yet.
+    fn past(&self) -> Option<&dyn Past> {
         None
     }
 }
