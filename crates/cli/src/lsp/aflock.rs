@@ -184,6 +184,14 @@ impl Place {
                     byte = end;
                     continue;
                 }
+                _ if sign.is_ascii_alphanumeric() => {
+                    let end = word_end(bytes, byte);
+                    if at <= end {
+                        return place.standing(text, Span { start: byte, end });
+                    }
+                    byte = end;
+                    continue;
+                }
                 _ if byte >= at => break,
                 b'{' => place.steps.push(Step::Member(String::new(), false)),
                 b'[' => place.steps.push(Step::Element(0)),
@@ -198,14 +206,6 @@ impl Place {
                     Some(Step::Element(count)) => *count += 1,
                     None => {}
                 },
-                _ if sign.is_ascii_alphanumeric() => {
-                    let end = word_end(bytes, byte);
-                    if at <= end {
-                        return place.standing(text, Span { start: byte, end });
-                    }
-                    byte = end;
-                    continue;
-                }
                 _ => {}
             }
             byte += 1;

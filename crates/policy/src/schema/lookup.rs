@@ -39,7 +39,8 @@ pub fn members(pointer: &str) -> Vec<Member> {
 /// The words that a value at a JSON pointer can be; none where it is no word.
 pub fn words(pointer: &str) -> Vec<&'static str> {
     match at(pointer) {
-        Some(Kind::Word(words) | Kind::OrObject(Kind::Word(words), _)) => words.to_vec(),
+        Some(Kind::Word(words)) => words.to_vec(),
+        Some(Kind::OrObject(Kind::Word(words), _)) => words.to_vec(),
         Some(Kind::Truth) => vec!["true", "false"],
         Some(Kind::Version) => vec!["1.0"],
         _ => Vec::new(),

@@ -19,9 +19,6 @@ use crate::Home;
 /// What is denied beside: which programs nobody needs, and where a cloud hands out credentials.
 use crate::governing::starter::{METADATA, NEVER};
 
-/// Tools whose pattern is a path: the lists of files say which.
-const BY_FILES: [&str; 8] = ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Grep", "Glob"];
-
 /// An entry's reason.
 #[derive(Clone, Debug, Default)]
 struct Why {
@@ -134,7 +131,7 @@ impl Lists {
                         add(&mut self.tools, format!("{tool}:{}", star(name)), group);
                     }
                 }
-                _ if BY_FILES.contains(&tool.as_str()) => add(&mut self.tools, tool, group),
+                // Of a tool that acts on files, the lists of files say which.
                 _ => add(&mut self.tools, secret::mask_id(&tool).into_owned(), group),
             }
         }
