@@ -117,6 +117,12 @@ pub fn not_agent(what: &str) -> Result<(), Failure> {
     }
 }
 
+/// The same, also where the environment alone says that an agent's client started this.
+pub fn outside_agent(what: &str) -> Result<(), Failure> {
+    not_agent(what)?;
+    if environment::says_agent() { agent(what) } else { Ok(()) }
+}
+
 /// Whether an agent's client is above this process, or may be: what runs below it is not a human's own terminal, whatever terminal it has
 /// made for itself.
 pub fn below_agent() -> bool {

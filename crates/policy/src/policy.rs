@@ -280,6 +280,11 @@ impl Policy {
         &self.warnings
     }
 
+    /// The names of tools that rules can be about.
+    pub fn tools() -> impl Iterator<Item = &'static str> {
+        PATH_TOOLS.iter().chain(&TEXT_TOOLS).chain(&OTHER_TOOLS).chain(&OWN_TOOLS).copied()
+    }
+
     /// The JSON Schema for editors, made from the table that parsing uses.
     pub fn schema() -> Value {
         schema::json_schema()
@@ -344,7 +349,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let known = || PATH_TOOLS.iter().chain(&TEXT_TOOLS).chain(&OTHER_TOOLS).chain(&OWN_TOOLS).copied();
+        let known = Policy::tools;
         let open = rule.tool.contains('*') || rule.tool.starts_with("mcp__");
         if !open && !known().any(|known| known == rule.tool) {
             if let Some(near) = did_you_mean(&rule.tool, known()) {

@@ -4,10 +4,13 @@ mod agentflow;
 mod approvals;
 mod attestation;
 mod claims;
+pub mod complete;
 mod evaluate;
 mod identity;
 mod limits;
+mod looking;
 mod notary;
+mod past;
 mod policy;
 mod sandbox;
 mod serve;
@@ -19,8 +22,11 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::env::{CompleteEnv, EnvCompleter, Shells};
 use writ_clients::mcp::NAME as NO_HOOKS;
 use writ_clients::{CLIENTS, DEFAULT};
+
+use crate::output::Color;
 
 pub use agentflow::{AgentflowCommand, StartArgs, StartFormat, VerifyRunArgs};
 pub use approvals::{AnswerArgs, ApprovalsArgs, ApproveArgs, WordArgs};
@@ -31,7 +37,9 @@ pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 pub use identity::IdentityArgs;
 pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
+pub use looking::{OpenArgs, ReportArgs, WatchArgs};
 pub use notary::{NotaryCommand, NotaryRunArgs, Pkcs11Args};
+pub use past::{AddArgs, CasesArgs, DiffArgs, LearnArgs, PastArgs, ReplayArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, TrustedArgs, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
 pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
@@ -52,6 +60,29 @@ pub struct Args {
     pub color: Color,
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The variable by which a shell's script asks for completions.
+const COMPLETE: &str = "WRIT_COMPLETE";
+
+/// Answers a shell that asks for completions. Says whether one did.
+pub fn completed() -> Result<bool, clap::Error> {
+    let cwd = std::env::current_dir().ok();
+    CompleteEnv::with_factory(Args::command).var(COMPLETE).try_complete(std::env::args_os(), cwd.as_deref())
+}
+
+/// The script that has a shell ask.
+pub fn completion_script(shell: clap_complete::Shell) -> std::io::Result<Vec<u8>> {
+    let (mut script, name) = (Vec::new(), shell.to_string());
+    let shells = Shells::builtins();
+    let known = shells.completer(&name).ok_or_else(|| std::io::Error::other(format!("no completions for {name}")))?;
+    known.write_registration(COMPLETE, "writ", "writ", "writ", &mut script)?;
+    Ok(script)
+}
+
+/// The whole command line, for its manual pages.
+pub fn command() -> clap::Command {
+    Args::command()
 }
 
 /// The command line, with colours in help and errors as it says itself.
@@ -78,17 +109,6 @@ pub fn color(words: impl Iterator<Item = OsString>) -> Color {
         }
     }
     Color::Auto
-}
-
-/// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal only.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }
 
 /// How to print an answer.
@@ -161,9 +181,17 @@ pub enum Command {
     Decide(DecideArgs),
     /// Explain one decision, with the matched part underlined.
     #[command(
-        after_help = "Examples:\n  writ why 'cd sub && git push'\n  writ why --tool Write --input '{\"file_path\":\".env\"}'"
+        after_help = "Examples:\n  writ why 'cd sub && git push'\n  writ why --tool Write --input '{\"file_path\":\".env\"}'\n  writ why --last    the last call that was \
+        denied in this repository"
     )]
     Why(WhyArgs),
+    /// Say what a policy would have decided on sessions that are over, from their clients' transcripts.
+    #[command(
+        after_help = "Examples:\n  writ replay                             this repository's sessions, under the policy here\n  writ replay --policy strict.aflock       \
+        under another one\n  writ replay session.jsonl --policy p.aflock --root /home/me/project   a session that was elsewhere\n\nEach call is decided alone, on this machine's \
+        file system as it is now. Exit codes: 0 replayed, 1 a transcript cannot be read, 3 with --strict where a call is stopped that ran then."
+    )]
+    Replay(ReplayArgs),
     /// Look at a shell line the way the policy does.
     #[command(subcommand)]
     Shell(ShellCommand),
@@ -260,7 +288,33 @@ pub enum Command {
         1 a file cannot be read, 3 not verified, or with exceptions, 4 no evidence there, or none any more."
     )]
     Verify(VerifyArgs),
-    /// Print a completion script for your shell.
+    /// Write a session as one HTML page that needs nothing else: picture, timeline, reasons, files, hosts, claims, verification.
+    #[command(
+        after_help = "Examples:\n  writ report -o report.html          the newest session of this repository\n  writ report 7c0f… --format json     what the page is made from\n\nIt \
+        loads nothing, runs nothing, prints well and is dark where your browser is. Exit codes: 0 written, 1 could not do it."
+    )]
+    Report(ReportArgs),
+    /// Follow a running session: one line for each thing that happens, until it ends.
+    #[command(
+        after_help = "Examples:\n  writ watch                           the newest session of this repository\n  writ watch --stopped                 only what was asked about or \
+        denied\n  writ watch --all --format json       from its beginning, one JSON object a line"
+    )]
+    Watch(WatchArgs),
+    /// Answer an editor about policies, over the Language Server Protocol: what is wrong, what a member is for, what could stand there.
+    #[command(
+        after_help = "Example, for Neovim:\n  vim.lsp.start({ name = 'writ', cmd = { 'writ', 'lsp' }, root_dir = vim.fn.getcwd() })\n\nIt speaks on standard input and output."
+    )]
+    Lsp,
+    /// Write manual pages, one for each command.
+    #[command(after_help = "Example:\n  writ man ~/.local/share/man/man1 && man writ-policy-learn")]
+    Man {
+        /// The folder; made where it is not there.
+        folder: PathBuf,
+    },
+    /// Print a completion script for your shell: it asks `writ` for sessions, policies and keys.
+    #[command(
+        after_help = "Examples:\n  source <(writ completions bash)\n  writ completions zsh > ~/.zfunc/_writ\n  writ completions fish > ~/.config/fish/completions/writ.fish"
+    )]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -340,11 +394,18 @@ pub enum ShellCommand {
 
 #[derive(Subcommand, Debug)]
 pub enum SessionCommand {
+    /// Open a session in the terminal: timeline, decisions with their reasons, files, hosts, spend, claims.
+    #[command(
+        after_help = "Examples:\n  writ session open                   the newest session of this repository; it goes on while the session does\n  writ session open 7c0f… --search push\n\n\
+        Keys: arrows move, n goes to the next that was stopped, f filters, / searches, Tab or 1 to 5 change the pane, q ends."
+    )]
+    Open(OpenArgs),
     /// List recorded sessions, newest first.
     List(FormatArgs),
     /// Show one session row by row.
     Show {
         /// The session; the newest of this repository when left out.
+        #[arg(add = complete::sessions())]
         session: Option<String>,
         #[command(flatten)]
         format: FormatArgs,
@@ -372,6 +433,7 @@ pub enum LedgerCommand {
 #[derive(ClapArgs, Debug)]
 pub struct ExportArgs {
     /// The session; the newest of this repository when left out.
+    #[arg(add = complete::sessions())]
     pub session: Option<String>,
     /// Where the bundle is written, `-` for standard output; `SESSION.tar` here when left out.
     #[arg(short, long, value_name = "FILE")]
@@ -389,9 +451,10 @@ pub struct ExportArgs {
 #[derive(ClapArgs, Debug)]
 pub struct VerifyArgs {
     /// A session id, a folder of evidence or a bundle; the newest session of this repository when left out.
+    #[arg(add = complete::sessions())]
     pub target: Option<String>,
     /// The public key the checkpoints must be signed with, PEM.
-    #[arg(long, visible_alias = "trust", value_name = "PEM")]
+    #[arg(long, visible_alias = "trust", value_name = "PEM", add = complete::keys())]
     pub key: Option<PathBuf>,
     /// The client's transcript, when it is not where the session says.
     #[arg(long)]
@@ -421,7 +484,7 @@ pub struct VerifyArgs {
 #[derive(ClapArgs, Debug)]
 pub struct RunArgs {
     /// The policy, plain or signed; found as a session finds it when left out.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = complete::policies())]
     pub policy: Option<PathBuf>,
     /// Afterwards print the tightest policy for what it did. Where no policy governs, it may write its folder and reach every host.
     #[arg(long)]

@@ -22,15 +22,20 @@ mod keep;
 mod keys;
 mod ledger;
 mod limits;
+mod man;
 mod mcp;
 mod mcp_pins;
 mod mcp_proxy;
 mod notary;
+mod open;
+mod past;
 mod policy;
 mod pre_push;
 mod prices;
 mod rego;
 mod relying_party;
+mod replay;
+mod report;
 mod run;
 mod sandbox;
 mod sarif;
@@ -44,13 +49,12 @@ mod token;
 mod trusted;
 mod turn_statements;
 mod verify;
+mod watch;
 mod why;
 
-use clap::CommandFactory;
-
-use crate::args::{Args, Command};
+use crate::args::{self, Args, Command};
 use crate::exit::Failure;
-use crate::output;
+use crate::{lsp, output};
 
 /// Runs one command.
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -69,6 +73,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Keys(command) => keys::run(command),
         Command::Decide(args) => decide::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Shell(command) => shell::run(&command),
         Command::Approvals(args) => approvals::run(&args),
         Command::Approve(args) => approve::run(&args),
@@ -90,12 +95,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Claims(args) => claims::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Lsp => lsp::serve(&lsp::KINDS),
+        Command::Man { folder } => man::run(&folder),
+        Command::Report(args) => report::run(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Agentflow(command) => agentflow::run(&command),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "writ", &mut script);
-            output::bytes(&script);
+            output::bytes(&args::completion_script(shell)?);
             Ok(())
         }
     }
