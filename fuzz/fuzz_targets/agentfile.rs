@@ -19,6 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(format(&formatted).as_deref(), Some(formatted.as_str()));
     let (again, found) = parse(formatted.as_bytes(), "Agentfile");
     assert!(!found.iter().any(writ_agentfile::Diagnostic::is_error), "{found:?}");
-    let words = |agent: &writ_agentfile::Agent| agent.entries.iter().map(writ_agentfile::Entry::quoted).collect::<Vec<_>>();
+    let words =
+        |agent: &writ_agentfile::Agent| agent.entries.iter().map(writ_agentfile::Entry::quoted).collect::<Vec<_>>();
     assert_eq!(words(&linted.agent), words(&again));
 });

@@ -62,7 +62,10 @@ impl Side {
     }
 
     fn shown(&self) -> String {
-        self.line.map_or_else(|| format!("{}: {}", self.file, self.text), |line| format!("{}:{line}: `{}`", self.file, self.text))
+        self.line.map_or_else(
+            || format!("{}: {}", self.file, self.text),
+            |line| format!("{}:{line}: `{}`", self.file, self.text),
+        )
     }
 }
 
@@ -197,7 +200,12 @@ impl Check<'_> {
             let text = forbid.directive.clone().or_else(|| parent.rules.text_at(forbid.line)).unwrap_or_default();
             let mine = Side { file: child.file.clone(), line: Some(rule.place.line), text: one_line(&rule.text) };
             let theirs = Side { file: parent.agent.file.clone(), line: Some(forbid.line), text: one_line(&text) };
-            self.say(MustNot::RemoveDeny, format!("`{}` on `{resource}` is permitted, which the base forbids", action.name), mine, theirs);
+            self.say(
+                MustNot::RemoveDeny,
+                format!("`{}` on `{resource}` is permitted, which the base forbids", action.name),
+                mine,
+                theirs,
+            );
         }
     }
 
@@ -208,7 +216,9 @@ impl Check<'_> {
                 let message = format!("the host `{}` is none of the base's", address.host);
                 let hosts: Vec<&str> = parent.destinations().map(|(_, base)| base.host.as_str()).collect();
                 let theirs = match parent.destinations().next() {
-                    Some((first, _)) => Side { text: format!("hosts: {}", hosts.join(", ")), ..Side::of(parent, first) },
+                    Some((first, _)) => {
+                        Side { text: format!("hosts: {}", hosts.join(", ")), ..Side::of(parent, first) }
+                    }
                     None => Side::absent(parent, "no `URL`: no network"),
                 };
                 self.say(MustNot::WidenNetwork, message, Side::of(child, entry), theirs);
@@ -219,13 +229,20 @@ impl Check<'_> {
     fn files(&mut self) {
         let (child, parent) = (self.child, &self.parent.agent);
         for (entry, (path, mode)) in child.mounts() {
-            let nearest = parent.mounts().filter(|(_, (base, _))| path_within(path, base)).max_by_key(|(_, (base, _))| base.len());
+            let nearest = parent
+                .mounts()
+                .filter(|(_, (base, _))| path_within(path, base))
+                .max_by_key(|(_, (base, _))| base.len());
             let (message, theirs) = match nearest {
                 None => (format!("`{path}` lies in no mount of the base"), Side::absent(parent, "no `MOUNT` of it")),
-                Some((base, (_, Mode::Ro))) if mode == Mode::Rw => (format!("`{path}` may be written"), Side::of(parent, base)),
+                Some((base, (_, Mode::Ro))) if mode == Mode::Rw => {
+                    (format!("`{path}` may be written"), Side::of(parent, base))
+                }
                 Some(_) => {
                     // A path below that the base keeps read-only stays so.
-                    let below = parent.mounts().find(|(_, (base, held))| *held == Mode::Ro && mode == Mode::Rw && path_within(base, path));
+                    let below = parent
+                        .mounts()
+                        .find(|(_, (base, held))| *held == Mode::Ro && mode == Mode::Rw && path_within(base, path));
                     let covered = |base: &str| child.mounts().any(|(_, (own, mode))| own == base && mode == Mode::Ro);
                     match below.filter(|(_, (base, _))| !covered(base)) {
                         Some((base, (held, _))) => (format!("`{held}` in it may be written"), Side::of(parent, base)),
@@ -242,7 +259,10 @@ impl Check<'_> {
         for (entry, cred) in child.creds() {
             let base = parent.creds().find(|(_, base)| base.name == cred.name);
             let (message, theirs) = match base {
-                None => (format!("the secret `{}` is none of the base's", cred.name), Side::absent(parent, format!("no `CRED {}`", cred.name))),
+                None => (
+                    format!("the secret `{}` is none of the base's", cred.name),
+                    Side::absent(parent, format!("no `CRED {}`", cred.name)),
+                ),
                 Some((line, base)) => match exposes(cred, base) {
                     Some(message) => (message, Side::of(parent, line)),
                     None => continue,
@@ -272,11 +292,24 @@ impl Check<'_> {
                     continue;
                 }
                 let line = parent.agent.tools().find(|(_, known)| **known == base);
-                let theirs = line.map_or_else(|| Side::absent(&parent.agent, "not permitted"), |(entry, _)| Side::of(&parent.agent, entry));
-                self.say(MustNot::IncreaseAuthority, format!("the base permits `{tool}` by no policy"), Side::of(child, entry), theirs);
+                let theirs = line.map_or_else(
+                    || Side::absent(&parent.agent, "not permitted"),
+                    |(entry, _)| Side::of(&parent.agent, entry),
+                );
+                self.say(
+                    MustNot::IncreaseAuthority,
+                    format!("the base permits `{tool}` by no policy"),
+                    Side::of(child, entry),
+                    theirs,
+                );
             } else {
                 let theirs = Side::absent(&parent.agent, format!("no `TOOL {tool}`"));
-                self.say(MustNot::IncreaseAuthority, format!("the tool `{tool}` is none of the base's"), Side::of(child, entry), theirs);
+                self.say(
+                    MustNot::IncreaseAuthority,
+                    format!("the tool `{tool}` is none of the base's"),
+                    Side::of(child, entry),
+                    theirs,
+                );
             }
         }
         let (rules, _found) = Rules::of(child);
@@ -302,26 +335,45 @@ impl Check<'_> {
                     for base in &parent.entries {
                         let Directive::RateLimit { tool: held, rate: most } = &base.directive else { continue };
                         if same_tool(child, tool, parent, held) && looser(*rate, *most) {
-                            self.say(MustNot::WeakenLimit, format!("`{tool}` may be called more often"), Side::of(child, entry), Side::of(parent, base));
+                            self.say(
+                                MustNot::WeakenLimit,
+                                format!("`{tool}` may be called more often"),
+                                Side::of(child, entry),
+                                Side::of(parent, base),
+                            );
                         }
                     }
                 }
                 Directive::Timeout(seconds) => {
-                    let base = parent.each(|directive| if let Directive::Timeout(most) = directive { Some(*most) } else { None }).next();
+                    let base = parent
+                        .each(|directive| if let Directive::Timeout(most) = directive { Some(*most) } else { None })
+                        .next();
                     if let Some((base, _)) = base.filter(|(_, most)| seconds > most) {
-                        self.say(MustNot::WeakenLimit, "it may run longer", Side::of(child, entry), Side::of(parent, base));
+                        self.say(
+                            MustNot::WeakenLimit,
+                            "it may run longer",
+                            Side::of(child, entry),
+                            Side::of(parent, base),
+                        );
                     }
                 }
                 Directive::Limit { name, count, unit } => {
                     for base in &parent.entries {
                         let Directive::Limit { name: held, count: most, unit: per } = &base.directive else { continue };
                         let wider = match (unit, per) {
-                            (Some(unit), Some(per)) => looser(Rate { count: *count, unit: *unit }, Rate { count: *most, unit: *per }),
+                            (Some(unit), Some(per)) => {
+                                looser(Rate { count: *count, unit: *unit }, Rate { count: *most, unit: *per })
+                            }
                             (None, None) => count > most,
                             _ => continue,
                         };
                         if name == held && wider {
-                            self.say(MustNot::WeakenLimit, format!("the limit `{name}` is higher"), Side::of(child, entry), Side::of(parent, base));
+                            self.say(
+                                MustNot::WeakenLimit,
+                                format!("the limit `{name}` is higher"),
+                                Side::of(child, entry),
+                                Side::of(parent, base),
+                            );
                         }
                     }
                 }
@@ -333,7 +385,10 @@ impl Check<'_> {
 
 /// Whether a rate allows more: in its own time, or on the whole.
 fn looser(child: Rate, parent: Rate) -> bool {
-    let (child, parent) = ((u128::from(child.count), u128::from(child.unit.seconds())), (u128::from(parent.count), u128::from(parent.unit.seconds())));
+    let (child, parent) = (
+        (u128::from(child.count), u128::from(child.unit.seconds())),
+        (u128::from(parent.count), u128::from(parent.unit.seconds())),
+    );
     child.0 * parent.1 > parent.0 * child.1
 }
 
@@ -357,7 +412,8 @@ fn exposes(cred: &Cred, base: &Cred) -> Option<String> {
     if cred.source != base.source {
         return Some(format!("the secret `{name}` comes from elsewhere"));
     }
-    (cred.inject == Inject::Query && base.inject == Inject::Header).then(|| format!("the secret `{name}` goes into queries"))
+    (cred.inject == Inject::Query && base.inject == Inject::Header)
+        .then(|| format!("the secret `{name}` goes into queries"))
 }
 
 fn one_line(text: &str) -> String {

@@ -13,7 +13,8 @@ pub fn format(text: &str) -> Option<String> {
     if found.iter().any(crate::diagnostic::Diagnostic::is_error) {
         return None;
     }
-    let opens: Vec<usize> = agent.entries.iter().filter(|entry| entry.opens_block()).map(crate::agent::Entry::line).collect();
+    let opens: Vec<usize> =
+        agent.entries.iter().filter(|entry| entry.opens_block()).map(crate::agent::Entry::line).collect();
     let mut out = String::with_capacity(text.len());
     let (mut in_block, mut blank) = (false, true);
     for line in lines(text) {

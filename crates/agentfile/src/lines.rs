@@ -39,7 +39,12 @@ pub struct Line<'a> {
 pub fn readable(bytes: &[u8]) -> Result<&str, Diagnostic> {
     if bytes.len() > MAX_BYTES {
         let message = format!("the file has {} bytes, and may have {MAX_BYTES}", bytes.len());
-        return Err(Diagnostic::error("too-large", Place::START, message, "keep instructions in files of their own: `SOP ./sops/NAME.md`"));
+        return Err(Diagnostic::error(
+            "too-large",
+            Place::START,
+            message,
+            "keep instructions in files of their own: `SOP ./sops/NAME.md`",
+        ));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = String::from_utf8_lossy(bytes.get(..error.valid_up_to()).unwrap_or_default()).into_owned();
@@ -127,7 +132,12 @@ impl Line<'_> {
         let control = |c: char| c.is_control() && c != '\t' && c != '\0';
         if let Some((at, c)) = self.text.char_indices().find(|(_, c)| control(*c)) {
             let message = format!("a control character, U+{:04X}, in the line", u32::from(c));
-            found.push(Diagnostic::error("control-character", self.place(at, at + c.len_utf8()), message, "take it out"));
+            found.push(Diagnostic::error(
+                "control-character",
+                self.place(at, at + c.len_utf8()),
+                message,
+                "take it out",
+            ));
         }
         for token in tokens {
             if let Some((at, sign)) = token.text.char_indices().find(|(_, c)| matches!(c, '"' | '\'' | '`')) {
@@ -137,7 +147,12 @@ impl Line<'_> {
                     ..token.place
                 };
                 let help = "words are bare: put what needs quoting into a script, and name that";
-                found.push(Diagnostic::error("quoting", place, format!("`{sign}` is reserved: there is no quoting"), help));
+                found.push(Diagnostic::error(
+                    "quoting",
+                    place,
+                    format!("`{sign}` is reserved: there is no quoting"),
+                    help,
+                ));
             }
             if token.text.ends_with('\\') {
                 let help = "a directive is one line: write it without `\\`";

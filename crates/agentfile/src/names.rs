@@ -48,7 +48,8 @@ fn later(agent: &Agent, word: &str) -> Option<ToolRef> {
         _ => false,
     });
     let server = tool.name.split_once('.').map(|(server, _)| server);
-    let of_server = tool.namespace == "mcp" && server.is_some_and(|server| agent.mcp().any(|(_, mcp)| mcp.name() == server));
+    let of_server =
+        tool.namespace == "mcp" && server.is_some_and(|server| agent.mcp().any(|(_, mcp)| mcp.name() == server));
     (of_set || of_server).then_some(tool)
 }
 

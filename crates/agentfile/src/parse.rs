@@ -94,7 +94,11 @@ impl Reader<'_> {
 
     /// `# syntax=agentrc.agentfile/v0.1`
     fn comment(&mut self, line: &Line<'_>) {
-        let Some(version) = line.comment().and_then(|comment| comment.trim_start_matches('#').trim_start().strip_prefix("syntax=")) else { return };
+        let Some(version) =
+            line.comment().and_then(|comment| comment.trim_start_matches('#').trim_start().strip_prefix("syntax="))
+        else {
+            return;
+        };
         let version = version.trim();
         if self.agent.syntax.is_none() && self.agent.entries.is_empty() {
             if version != SYNTAX {
@@ -109,14 +113,23 @@ impl Reader<'_> {
     fn directive(&mut self, line: &Line<'_>, keyword: &Token, words: &[Token]) {
         match keyword.text.as_str() {
             "END" => {
-                let help = if words.is_empty() { "take it out: no block is open" } else { "`END` stands alone on its line, and closes a block" };
+                let help = if words.is_empty() {
+                    "take it out: no block is open"
+                } else {
+                    "`END` stands alone on its line, and closes a block"
+                };
                 self.found.push(Diagnostic::error("stray-end", keyword.place, "`END` without a block", help));
             }
             "POLICY" => self.policy(line, keyword, words),
             "SOP" if words.len() == 1 && words.first().is_some_and(|word| !directive::sop_is_reference(&word.text)) => {
                 if !words.first().is_some_and(|word| is_name(&word.text)) {
                     let place = words.first().map_or(keyword.place, |word| word.place);
-                    self.found.push(Diagnostic::error("bad-name", place, "a procedure's name has letters, digits, `_`, `.`, `-`", "`SOP code-review`"));
+                    self.found.push(Diagnostic::error(
+                        "bad-name",
+                        place,
+                        "a procedure's name has letters, digits, `_`, `.`, `-`",
+                        "`SOP code-review`",
+                    ));
                 }
                 self.begin(line, keyword, words);
             }
@@ -143,13 +156,16 @@ impl Reader<'_> {
 
     fn later(&mut self, place: Place, what: &str) {
         let message = format!("{what} belongs to a later dialect than 0.1.0-draft.4, which is the one read here");
-        let help = "0.1.0-draft.4 declares with `AGENT`, `TOOL`, `MOUNT`, `URL`, `CRED`, and `POLICY … END` blocks of Cedar";
+        let help =
+            "0.1.0-draft.4 declares with `AGENT`, `TOOL`, `MOUNT`, `URL`, `CRED`, and `POLICY … END` blocks of Cedar";
         self.found.push(Diagnostic::error("later-dialect", place, message, help));
     }
 
     fn extension(&mut self, keyword: &Token, words: &[Token]) {
         let parts = keyword.text.strip_prefix("X-").and_then(|rest| rest.rsplit_once('-'));
-        let upper = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+        let upper = |name: &str| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+        };
         let Some((vendor, _)) = parts.filter(|(vendor, name)| is_name(vendor) && upper(name)) else {
             let message = format!("`{}` is no extension", keyword.text);
             self.found.push(Diagnostic::error("unknown-directive", keyword.place, message, "`X-<vendor>-<NAME>`"));
@@ -168,7 +184,12 @@ impl Reader<'_> {
     fn begin(&mut self, line: &Line<'_>, keyword: &Token, words: &[Token]) {
         // The body begins behind the line's end, which is one byte or two.
         let end = line.start + line.text.len();
-        let start = self.agent.text.get(end..).and_then(|rest| rest.find('\n')).map_or(self.agent.text.len(), |at| end + at + 1);
+        let start = self
+            .agent
+            .text
+            .get(end..)
+            .and_then(|rest| rest.find('\n'))
+            .map_or(self.agent.text.len(), |at| end + at + 1);
         let block = Block { text: String::new(), first_line: line.number + 1, start };
         self.open = Some(Open { keyword: keyword.clone(), words: words.to_vec(), block });
     }
@@ -198,7 +219,10 @@ fn unknown_help(name: &str) -> String {
     // A missing space: `TOOLutcp:a`.
     let glued = DIRECTIVES.iter().find_map(|known| Some((known.name, name.strip_prefix(known.name)?)));
     if let Some((known, rest)) = glued.filter(|(_, rest)| !rest.starts_with(|c: char| c.is_ascii_uppercase())) {
-        return format!("white space stands between a directive and its words: `{known} {}`", rest.trim_start_matches(':'));
+        return format!(
+            "white space stands between a directive and its words: `{known} {}`",
+            rest.trim_start_matches(':')
+        );
     }
     let near = DIRECTIVES.iter().map(|known| (strsim::damerau_levenshtein(&upper, known.name), known.name)).min();
     match near {

@@ -90,17 +90,26 @@ fn is_component(text: &str) -> bool {
 /// A name of letters, digits, `_`, `.`, `-`, that begins with a letter or a digit.
 pub fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric();
-    text.len() <= 256 && text.starts_with(|c| plain(c) || c == '_') && text.chars().all(|c| plain(c) || matches!(c, '.' | '_' | '-'))
+    text.len() <= 256
+        && text.starts_with(|c| plain(c) || c == '_')
+        && text.chars().all(|c| plain(c) || matches!(c, '.' | '_' | '-'))
 }
 
 /// A host's name or an IP address.
 pub fn is_host(text: &str) -> bool {
     if text.starts_with('[') {
-        return text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).is_some_and(|ip| ip.parse::<std::net::Ipv6Addr>().is_ok());
+        return text
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .is_some_and(|ip| ip.parse::<std::net::Ipv6Addr>().is_ok());
     }
     let label = |label: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        !label.is_empty() && label.len() <= 63 && label.starts_with(plain) && label.ends_with(plain) && label.chars().all(|c| plain(c) || c == '-')
+        !label.is_empty()
+            && label.len() <= 63
+            && label.starts_with(plain)
+            && label.ends_with(plain)
+            && label.chars().all(|c| plain(c) || c == '-')
     };
     text.len() <= 253 && text.split('.').all(label)
 }
@@ -109,7 +118,10 @@ pub fn is_host(text: &str) -> bool {
 pub fn host_matches(pattern: &str, host: &str) -> bool {
     let (pattern, host) = (pattern.to_ascii_lowercase(), host.to_ascii_lowercase());
     match pattern.strip_prefix("*.") {
-        Some(tail) => host.strip_suffix(tail).and_then(|rest| rest.strip_suffix('.')).is_some_and(|rest| !rest.is_empty() && rest != "*"),
+        Some(tail) => host
+            .strip_suffix(tail)
+            .and_then(|rest| rest.strip_suffix('.'))
+            .is_some_and(|rest| !rest.is_empty() && rest != "*"),
         None => pattern == host,
     }
 }
@@ -192,21 +204,43 @@ mod tests {
     #[test]
     fn references_are_read_or_refused() {
         let digest = format!("ghcr.io/o/a:1@sha256:{}", "0".repeat(64));
-        for good in ["python:3.11-slim", "ghcr.io/org/base-agent:1.4", "localhost:5000/a", "127.0.0.1:5000/a/b", "a__b", &digest] {
+        for good in [
+            "python:3.11-slim",
+            "ghcr.io/org/base-agent:1.4",
+            "localhost:5000/a",
+            "127.0.0.1:5000/a/b",
+            "a__b",
+            &digest,
+        ] {
             assert!(OciRef::parse(good).is_ok(), "{good}");
         }
         for bad in ["", "https://x/y", "A/b", "a:", "a@sha256:...", "a/../b", "a:b:c", "-a", "ghcr.io/"] {
             assert!(OciRef::parse(bad).is_err(), "{bad}");
         }
         let read = OciRef::parse("ghcr.io:443/o/a:1").unwrap();
-        assert_eq!((read.registry.as_deref(), read.repository.as_str(), read.tag.as_deref()), (Some("ghcr.io:443"), "o/a", Some("1")));
+        assert_eq!(
+            (read.registry.as_deref(), read.repository.as_str(), read.tag.as_deref()),
+            (Some("ghcr.io:443"), "o/a", Some("1"))
+        );
     }
 
     #[test]
     fn wildcards_name_what_is_below_them_alone() {
-        assert!(host_matches("*.x.com", "a.x.com") && host_matches("*.x.com", "a.b.x.com") && host_matches("X.com", "x.COM"));
-        assert!(!host_matches("*.x.com", "x.com") && !host_matches("*.x.com", "ax.com") && !host_matches("x.com", "a.x.com"));
-        assert!(host_within("*.a.x.com", "*.x.com") && host_within("*.x.com", "*.x.com") && host_within("a.x.com", "*.x.com"));
+        assert!(
+            host_matches("*.x.com", "a.x.com")
+                && host_matches("*.x.com", "a.b.x.com")
+                && host_matches("X.com", "x.COM")
+        );
+        assert!(
+            !host_matches("*.x.com", "x.com")
+                && !host_matches("*.x.com", "ax.com")
+                && !host_matches("x.com", "a.x.com")
+        );
+        assert!(
+            host_within("*.a.x.com", "*.x.com")
+                && host_within("*.x.com", "*.x.com")
+                && host_within("a.x.com", "*.x.com")
+        );
         assert!(!host_within("*.x.com", "a.x.com") && !host_within("*.com", "*.x.com"));
     }
 

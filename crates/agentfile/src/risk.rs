@@ -107,7 +107,10 @@ impl Report {
             agent: agent.name_or_default().to_owned(),
             tier: Tier::Low,
             why: Vec::new(),
-            hosts: agent.destinations().map(|(entry, to)| item(entry.line(), format!("{}:{}", to.host, to.port))).collect(),
+            hosts: agent
+                .destinations()
+                .map(|(entry, to)| item(entry.line(), format!("{}:{}", to.host, to.port)))
+                .collect(),
             mounts: Vec::new(),
             credentials: Vec::new(),
             tools: agent.tools().map(|(entry, tool)| item(entry.line(), tool.to_string())).collect(),
@@ -125,7 +128,8 @@ impl Report {
             out.entry(item(entry.line(), entry.quoted()), &entry.directive);
         }
         for (_, rule) in rules.each() {
-            let text = rule.directive.clone().unwrap_or_else(|| rule.text.split_whitespace().collect::<Vec<_>>().join(" "));
+            let text =
+                rule.directive.clone().unwrap_or_else(|| rule.text.split_whitespace().collect::<Vec<_>>().join(" "));
             let list = if rule.permits { &mut out.permits } else { &mut out.forbids };
             list.push(item(rule.place.line, text));
         }
@@ -148,11 +152,15 @@ impl Report {
                 let hosts = if cred.hosts.is_empty() { "no host".to_owned() } else { cred.hosts.join(", ") };
                 self.credentials.push(Item { text: format!("{} ({kind}) for {hosts}", cred.name), ..item });
             }
-            Directive::RateLimit { .. } | Directive::Limit { .. } | Directive::Timeout(_) | Directive::Audit(_) => self.ceilings.push(item),
+            Directive::RateLimit { .. } | Directive::Limit { .. } | Directive::Timeout(_) | Directive::Audit(_) => {
+                self.ceilings.push(item)
+            }
             Directive::Optimizer(_) | Directive::Extension { .. } => self.unsupported.push(item),
             other => {
                 let name = item.text.split(' ').next().unwrap_or_default();
-                if known(name).is_some_and(|known| known.class == Class::Placement) && !matches!(other, Directive::Bind { .. }) {
+                if known(name).is_some_and(|known| known.class == Class::Placement)
+                    && !matches!(other, Directive::Bind { .. })
+                {
                     self.unsupported.push(item);
                 }
             }
@@ -170,18 +178,31 @@ impl Report {
             }
         }
         for (entry, mcp) in agent.mcp() {
-            let listed = agent.tools().any(|(_, tool)| tool.namespace == "mcp" && tool.name.split('.').next() == Some(mcp.name()));
+            let listed = agent
+                .tools()
+                .any(|(_, tool)| tool.namespace == "mcp" && tool.name.split('.').next() == Some(mcp.name()));
             if !listed {
-                self.risky_tools.push(Item { text: format!("MCP server `{}`: no `TOOL` says which of its tools", mcp.name()), line: entry.line() });
+                self.risky_tools.push(Item {
+                    text: format!("MCP server `{}`: no `TOOL` says which of its tools", mcp.name()),
+                    line: entry.line(),
+                });
             }
         }
         for (_, (path, mode)) in agent.mounts().filter(|(_, (path, _))| WIDE.contains(path)) {
-            high.push(format!("`{path}` holds more than an agent's work, and it may {}", if mode == Mode::Rw { "write there" } else { "read it" }));
+            high.push(format!(
+                "`{path}` holds more than an agent's work, and it may {}",
+                if mode == Mode::Rw { "write there" } else { "read it" }
+            ));
         }
         high.extend(agent.creds().flat_map(|(_, cred)| {
-            cred.hosts.iter().filter(|host| host.starts_with("*.")).map(|host| format!("the secret `{}` may go to any host of `{host}`", cred.name))
+            cred.hosts
+                .iter()
+                .filter(|host| host.starts_with("*."))
+                .map(|host| format!("the secret `{}` may go to any host of `{host}`", cred.name))
         }));
-        high.extend(rules.boundless().map(|line| format!("the policy on line {line} permits every action on everything")));
+        high.extend(
+            rules.boundless().map(|line| format!("the policy on line {line} permits every action on everything")),
+        );
         let mut medium = Vec::new();
         let mut say = |any: bool, what: &str| medium.extend(any.then(|| what.to_owned()));
         say(agent.destinations().next().is_some(), "it reaches hosts");
@@ -213,7 +234,12 @@ impl Report {
         };
         let gone = |new: &Self, old: &Self| {
             let kept: BTreeSet<&str> = new.iter_texts();
-            old.forbids.iter().chain(&old.ceilings).filter(|item| !kept.contains(item.text.as_str())).cloned().collect::<Vec<_>>()
+            old.forbids
+                .iter()
+                .chain(&old.ceilings)
+                .filter(|item| !kept.contains(item.text.as_str()))
+                .cloned()
+                .collect::<Vec<_>>()
         };
         let mut out: Vec<(&'static str, Vec<Item>)> = Vec::new();
         for ((name, new), (_, old)) in lists(self).into_iter().zip(lists(before)) {

@@ -70,8 +70,11 @@ pub fn client_tools(tool: &ToolRef) -> Vec<String> {
     if tool.namespace == "mcp" {
         return vec![format!("mcp__{}", tool.name.replacen('.', "__", 1))];
     }
-    let known: Vec<String> =
-        TOOLS.iter().filter(|(_, names)| names.contains(&tool.name.as_str())).map(|(tool, _)| (*tool).to_owned()).collect();
+    let known: Vec<String> = TOOLS
+        .iter()
+        .filter(|(_, names)| names.contains(&tool.name.as_str()))
+        .map(|(tool, _)| (*tool).to_owned())
+        .collect();
     if known.is_empty() { vec![tool.name.clone()] } else { known }
 }
 
@@ -147,7 +150,7 @@ impl Document {
         tools.dedup();
         let mut files = Files { allow: Vec::new(), read_only: Vec::new() };
         for place in places(agent) {
-            for pattern in [place.host.clone(), below(&place.host)] {
+            for pattern in patterns(&place.host) {
                 if place.mode == Mode::Ro {
                     files.read_only.push(pattern.clone());
                 }
@@ -175,15 +178,19 @@ impl Document {
     }
 }
 
-fn below(pattern: &str) -> String {
-    format!("{}/**", pattern.trim_end_matches('/'))
+/// A folder as patterns: itself and everything below it. The policy's own folder is named by what is in it alone.
+fn patterns(folder: &str) -> Vec<String> {
+    match folder.trim_end_matches('/') {
+        "" if folder.is_empty() => vec!["**".to_owned()],
+        folder => vec![if folder.is_empty() { "/".to_owned() } else { folder.to_owned() }, format!("{folder}/**")],
+    }
 }
 
 /// A mount, and where it lies on this machine.
 struct Place<'a> {
     /// What the agent calls it.
     mount: &'a str,
-    /// Where it is here, as a pattern: what `BIND` says, else the same path.
+    /// Where it is here, as a pattern: what `BIND` says, else the same path. Empty for the policy's own folder.
     host: String,
     mode: Mode,
 }
@@ -202,10 +209,15 @@ fn places(agent: &Agent) -> Vec<Place<'_>> {
             Some((source, _, _)) => (source.as_str(), mode),
             None => (path, mode),
         };
-        let plain: String = source.chars().flat_map(|c| ["*?[]{}!\\".contains(c).then_some('\\'), Some(c)]).flatten().collect();
-        (if plain == "." { "./".to_owned() } else { plain }, mode)
+        let plain: String =
+            source.chars().flat_map(|c| ["*?[]{}!\\".contains(c).then_some('\\'), Some(c)]).flatten().collect();
+        (if plain == "." { String::new() } else { plain }, mode)
     };
-    agent.mounts().map(|(_, (mount, mode))| (mount, place((mount, mode)))).map(|(mount, (host, mode))| Place { mount, host, mode }).collect()
+    agent
+        .mounts()
+        .map(|(_, (mount, mode))| (mount, place((mount, mode))))
+        .map(|(mount, (host, mode))| Place { mount, host, mode })
+        .collect()
 }
 
 /// The Cedar policies, asked from a call's facts.
@@ -242,7 +254,10 @@ impl Also for Cedar {
             Directive::Limit { name, .. } if name != "tool_calls" && name != "turns" => Some(()),
             _ => None,
         };
-        self.agent.each(idle).map(|(entry, ())| format!("/Agentfile/{} ({})", entry.line(), entry.keyword.text)).collect()
+        self.agent
+            .each(idle)
+            .map(|(entry, ())| format!("/Agentfile/{} ({})", entry.line(), entry.keyword.text))
+            .collect()
     }
 }
 
@@ -258,7 +273,11 @@ impl Cedar {
         let mut refused: Option<Decided> = None;
         for tool in &declared {
             let name = tool_name(&self.agent, tool);
-            let worst = self.contexts(asked).into_iter().map(|context| self.decide("tool.invoke", &name, &context)).find(|decided| !decided.is_allowed());
+            let worst = self
+                .contexts(asked)
+                .into_iter()
+                .map(|context| self.decide("tool.invoke", &name, &context))
+                .find(|decided| !decided.is_allowed());
             match worst {
                 None => return,
                 Some(decided) => refused = refused.or(Some(decided)),
@@ -272,11 +291,16 @@ impl Cedar {
     fn contexts(&self, asked: &Asked<'_>) -> Vec<Vec<(&'static str, String)>> {
         let known = !asked.unresolved;
         let mut out: Vec<Vec<(&'static str, String)>> = Vec::new();
-        let hosts: Vec<Option<&str>> = if asked.hosts.is_empty() { vec![known.then_some("")] } else { asked.hosts.clone() };
+        let hosts: Vec<Option<&str>> =
+            if asked.hosts.is_empty() { vec![known.then_some("")] } else { asked.hosts.clone() };
         let paths: Vec<(Option<String>, &str)> = if asked.paths.is_empty() {
             vec![(known.then(String::new), "")]
         } else {
-            asked.paths.iter().map(|(path, writes)| (Some(self.mounted(path)), if *writes { "write" } else { "read" })).collect()
+            asked
+                .paths
+                .iter()
+                .map(|(path, writes)| (Some(self.mounted(path)), if *writes { "write" } else { "read" }))
+                .collect()
         };
         for host in &hosts {
             for (path, mode) in &paths {
@@ -296,7 +320,9 @@ impl Cedar {
             let host = place.host.replace('\\', "");
             let relative = host.trim_start_matches("./");
             let host = if host.starts_with('/') { host } else { format!("{}/{relative}", self.root) };
-            let rest = path.strip_prefix(host.trim_end_matches('/')).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+            let rest = path
+                .strip_prefix(host.trim_end_matches('/'))
+                .filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
             Some(format!("{}{rest}", place.mount))
         });
         under.unwrap_or_else(|| path.to_owned())
@@ -314,8 +340,16 @@ impl Cedar {
         }
     }
 
-    fn ask(&self, action: &str, resource: &str, subject: Subject, context: &[(&'static str, &str)], reasons: &mut Vec<Reason>) {
-        let context: Vec<(&'static str, String)> = context.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    fn ask(
+        &self,
+        action: &str,
+        resource: &str,
+        subject: Subject,
+        context: &[(&'static str, &str)],
+        reasons: &mut Vec<Reason>,
+    ) {
+        let context: Vec<(&'static str, String)> =
+            context.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let decided = self.decide(action, resource, &context);
         if !decided.is_allowed() {
             reasons.push(self.reason(&decided, subject, resource));
@@ -331,7 +365,10 @@ impl Cedar {
         let matched = Matched { subject, text: text.to_owned(), span: None };
         let forbids = decided.rules.iter().find(|said| said.effect == "forbid");
         let (rule, message) = match forbids {
-            Some(said) => (format!("/Agentfile/{}", said.line), format!("`{text}` is forbidden on line {} of the Agentfile", said.line)),
+            Some(said) => (
+                format!("/Agentfile/{}", said.line),
+                format!("`{text}` is forbidden on line {} of the Agentfile", said.line),
+            ),
             None => ("/Agentfile".to_owned(), decided.reasons.first().cloned().unwrap_or_default()),
         };
         let instead = format!("a policy in {} that permits it", self.agent.file);

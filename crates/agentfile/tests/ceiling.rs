@@ -46,7 +46,10 @@ fn what_stays_within_is_let_through() {
         "TIMEOUT 60\nLIMIT tool_calls 99\n",
         "TOOL utcp:shell\nDENY invoke shell\n",
     ] {
-        let rules: Vec<MustNot> = found(lines).into_iter().filter(|rule| *rule != MustNot::IncreaseAuthority || !lines.contains("shell")).collect();
+        let rules: Vec<MustNot> = found(lines)
+            .into_iter()
+            .filter(|rule| *rule != MustNot::IncreaseAuthority || !lines.contains("shell"))
+            .collect();
         assert_eq!(rules, [], "{lines}");
     }
 }
@@ -56,7 +59,10 @@ fn each_of_the_seven_is_refused() {
     use MustNot::{ExposeCredential, IncreaseAuthority, LowerAudit, RemoveDeny, WeakenLimit, WidenFiles, WidenNetwork};
     for (lines, rule) in [
         ("TOOL utcp:shell\nALLOW invoke shell\n", RemoveDeny),
-        ("TOOL utcp:shell\nPOLICY\npermit(principal, action == AgentRC::Action::\"tool.invoke\", resource == AgentRC::Tool::\"shell\");\nEND\n", RemoveDeny),
+        (
+            "TOOL utcp:shell\nPOLICY\npermit(principal, action == AgentRC::Action::\"tool.invoke\", resource == AgentRC::Tool::\"shell\");\nEND\n",
+            RemoveDeny,
+        ),
         ("URL https://evil.example\n", WidenNetwork),
         ("SERVER s https://evil.example\n", WidenNetwork),
         ("MOUNT /other ro\n", WidenFiles),
@@ -70,7 +76,10 @@ fn each_of_the_seven_is_refused() {
         ("AUDIT basic\n", LowerAudit),
         ("AUDIT off\n", LowerAudit),
         ("TOOL utcp:new\nALLOW invoke new\n", IncreaseAuthority),
-        ("POLICY\npermit(principal, action == AgentRC::Action::\"agent.delegate\", resource);\nEND\n", IncreaseAuthority),
+        (
+            "POLICY\npermit(principal, action == AgentRC::Action::\"agent.delegate\", resource);\nEND\n",
+            IncreaseAuthority,
+        ),
         ("TOOL utcp:write\nRATELIMIT write 21/hour\n", WeakenLimit),
         ("TOOL utcp:write\nRATELIMIT write 1/sec\n", WeakenLimit),
         ("TIMEOUT 61\n", WeakenLimit),
@@ -82,11 +91,15 @@ fn each_of_the_seven_is_refused() {
 
 #[test]
 fn a_chain_holds_at_every_level() {
-    let middle = level("AGENT middle\nAUDIT all\nTOOL utcp:read\nALLOW invoke read\nURL https://api.example\n", "middle");
+    let middle =
+        level("AGENT middle\nAUDIT all\nTOOL utcp:read\nALLOW invoke read\nURL https://api.example\n", "middle");
     let chain = [middle, level(BASE, "base")];
     assert_eq!(chain_violations(&child("URL https://api.example\n").agent, &chain), []);
     // The base would let it, the nearer one does not.
-    let far: Vec<_> = chain_violations(&child("URL https://b.example\n").agent, &chain).into_iter().map(|one| (one.rule, one.parent.file)).collect();
+    let far: Vec<_> = chain_violations(&child("URL https://b.example\n").agent, &chain)
+        .into_iter()
+        .map(|one| (one.rule, one.parent.file))
+        .collect();
     assert_eq!(far, [(MustNot::WidenNetwork, "middle".to_owned())]);
 }
 
@@ -98,7 +111,8 @@ fn ask(child: &Level, chain: &[Level], action: &str, resource: &str) -> (bool, O
 
 #[test]
 fn every_level_is_asked() {
-    let own = child("TOOL utcp:read\nTOOL utcp:shell\nALLOW invoke read\nALLOW invoke shell\nMOUNT /w rw\nMOUNT /x rw\n");
+    let own =
+        child("TOOL utcp:read\nTOOL utcp:shell\nALLOW invoke read\nALLOW invoke shell\nMOUNT /w rw\nMOUNT /x rw\n");
     let chain = [level(BASE, "base")];
     assert_eq!(ask(&own, &chain, "tool.invoke", "read"), (true, None));
     assert_eq!(ask(&own, &chain, "tool.invoke", "shell"), (false, Some(0)));
@@ -117,21 +131,42 @@ fn what_a_base_forbids_to_the_child_by_name_holds() {
 }
 
 const LINES: [&str; 18] = [
-    "TOOL utcp:read", "TOOL utcp:write", "TOOL utcp:shell", "URL https://api.example", "URL https://b.example", "URL https://c.example",
-    "MOUNT /w rw", "MOUNT /data ro", "MOUNT /etc ro", "CRED t env:T host:api.example", "CRED u env:U host:b.example", "AUDIT basic", "AUDIT off",
-    "AUDIT all", "TIMEOUT 60", "TIMEOUT 600", "LIMIT tool_calls 10", "LIMIT tool_calls 1000",
+    "TOOL utcp:read",
+    "TOOL utcp:write",
+    "TOOL utcp:shell",
+    "URL https://api.example",
+    "URL https://b.example",
+    "URL https://c.example",
+    "MOUNT /w rw",
+    "MOUNT /data ro",
+    "MOUNT /etc ro",
+    "CRED t env:T host:api.example",
+    "CRED u env:U host:b.example",
+    "AUDIT basic",
+    "AUDIT off",
+    "AUDIT all",
+    "TIMEOUT 60",
+    "TIMEOUT 600",
+    "LIMIT tool_calls 10",
+    "LIMIT tool_calls 1000",
 ];
 
 /// A valid Agentfile of some of these lines, its tools permitted.
 fn made(name: &str, picks: &[usize]) -> String {
     let mut lines = vec![format!("AGENT {name}")];
     for line in picks.iter().filter_map(|at| LINES.get(*at)) {
-        let key = |line: &str| line.split(' ').take(if line.starts_with("AUDIT") || line.starts_with("TIMEOUT") { 1 } else { 2 }).collect::<Vec<_>>().join(" ");
+        let key = |line: &str| {
+            line.split(' ')
+                .take(if line.starts_with("AUDIT") || line.starts_with("TIMEOUT") { 1 } else { 2 })
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         if lines.iter().all(|known| key(known) != key(line)) {
             lines.push((*line).to_owned());
         }
     }
-    let allowed: Vec<String> = lines.iter().filter_map(|line| Some(format!("ALLOW invoke {}", line.strip_prefix("TOOL ")?))).collect();
+    let allowed: Vec<String> =
+        lines.iter().filter_map(|line| Some(format!("ALLOW invoke {}", line.strip_prefix("TOOL ")?))).collect();
     lines.extend(allowed);
     lines.join("\n") + "\n"
 }

@@ -18,7 +18,7 @@ fn decide(text: &str, request: &str) -> (bool, Vec<usize>) {
 }
 
 const TEXT: &str = "AGENT a\nAUDIT basic\nTOOL utcp:read\nTOOL utcp:write\nTOOL utcp:shell\nMOUNT /w rw\nMOUNT /w/ro ro\nURL https://api.example\n\
-                    CRED t env:T host:*.example\nALLOW invoke read\nDENY invoke shell\nRATELIMIT read 1/min\nPOLICY\n\
+                    CRED t env:T host:*.h.example\nALLOW invoke read\nDENY invoke shell\nRATELIMIT read 1/min\nPOLICY\n\
                     permit(principal, action == AgentRC::Action::\"tool.invoke\", resource == AgentRC::Tool::\"shell\");\n\
                     @id(\"writes\") permit(principal, action == AgentRC::Action::\"tool.invoke\", resource == AgentRC::Tool::\"write\")\n  \
                     when { context.path like \"/w/*\" };\nEND\n";
@@ -29,7 +29,11 @@ fn the_line_that_decides_is_named() {
         (r#"{"action":"tool.invoke","resource":"read"}"#, true, vec![10]),
         (r#"{"action":"tool.invoke","resource":"utcp:read"}"#, true, vec![10]),
         (r#"{"action":"AgentRC::Action::\"tool.invoke\"","resource":"AgentRC::Tool::\"read\""}"#, true, vec![10]),
-        (r#"{"action":"tool.invoke","resource":{"type":"AgentRC::Tool","id":"read"},"principal":{"type":"Agent","id":"a"}}"#, true, vec![10]),
+        (
+            r#"{"action":"tool.invoke","resource":{"type":"AgentRC::Tool","id":"read"},"principal":{"type":"Agent","id":"a"}}"#,
+            true,
+            vec![10],
+        ),
         (r#"{"action":"tool.invoke","resource":"read","principal":"b"}"#, false, vec![]),
         (r#"{"action":"tool.invoke","resource":"read","context":{"rate_exceeded":true}}"#, false, vec![12]),
         (r#"{"action":"tool.invoke","resource":"shell"}"#, false, vec![11]),
@@ -46,10 +50,10 @@ fn the_line_that_decides_is_named() {
         (r#"{"action":"filesystem.read","resource":"/w/ro/a"}"#, true, vec![6, 7]),
         (r#"{"action":"filesystem.read","resource":"/w/../etc"}"#, false, vec![]),
         (r#"{"action":"filesystem.read","resource":"/etc"}"#, false, vec![]),
-        (r#"{"action":"cred.resolve","resource":"t","context":{"host":"x.example"}}"#, true, vec![9]),
-        (r#"{"action":"cred.resolve","resource":"t","context":{"host":"example"}}"#, false, vec![]),
+        (r#"{"action":"cred.resolve","resource":"t","context":{"host":"x.h.example"}}"#, true, vec![9]),
+        (r#"{"action":"cred.resolve","resource":"t","context":{"host":"h.example"}}"#, false, vec![]),
         (r#"{"action":"cred.resolve","resource":"t"}"#, false, vec![]),
-        (r#"{"action":"cred.resolve","resource":"u","context":{"host":"x.example"}}"#, false, vec![]),
+        (r#"{"action":"cred.resolve","resource":"u","context":{"host":"x.h.example"}}"#, false, vec![]),
         (r#"{"action":"agent.delegate","resource":"b"}"#, false, vec![]),
     ] {
         let (found, by) = decide(TEXT, request);
@@ -73,10 +77,17 @@ fn an_error_denies_beside_a_permit() {
 #[test]
 fn what_is_no_request_is_refused() {
     for bad in [
-        "", "{}", "[]", r#"{"action":"tool.run","resource":"x"}"#, r#"{"action":"tool.invoke"}"#,
-        r#"{"action":"tool.invoke","resource":"AgentRC::Host::\"x\""}"#, r#"{"action":"tool.invoke","resource":{"type":"Host","id":"x"}}"#,
-        r#"{"action":"tool.invoke","resource":"x","context":{"nope":1}}"#, r#"{"action":"tool.invoke","resource":"x","context":{"path":1}}"#,
-        r#"{"action":"tool.invoke","resource":"x","context":{"count":1.5}}"#, r#"{"action":"tool.invoke","resource":"x","context":[]}"#,
+        "",
+        "{}",
+        "[]",
+        r#"{"action":"tool.run","resource":"x"}"#,
+        r#"{"action":"tool.invoke"}"#,
+        r#"{"action":"tool.invoke","resource":"AgentRC::Host::\"x\""}"#,
+        r#"{"action":"tool.invoke","resource":{"type":"Host","id":"x"}}"#,
+        r#"{"action":"tool.invoke","resource":"x","context":{"nope":1}}"#,
+        r#"{"action":"tool.invoke","resource":"x","context":{"path":1}}"#,
+        r#"{"action":"tool.invoke","resource":"x","context":{"count":1.5}}"#,
+        r#"{"action":"tool.invoke","resource":"x","context":[]}"#,
         r#"{"action":"tool.invoke","resource":"x","more":1}"#,
     ] {
         assert!(Request::parse(bad.as_bytes()).is_err(), "{bad}");
@@ -85,7 +96,8 @@ fn what_is_no_request_is_refused() {
 
 #[test]
 fn broken_policies_decide_nothing() {
-    let linted = lint(b"AGENT a\nTOOL utcp:read\nALLOW invoke read\nPOLICY\nnonsense;\nEND\n", "Agentfile", &Options::default());
+    let linted =
+        lint(b"AGENT a\nTOOL utcp:read\nALLOW invoke read\nPOLICY\nnonsense;\nEND\n", "Agentfile", &Options::default());
     assert!(linted.has_errors());
     let request = Request::parse(br#"{"action":"tool.invoke","resource":"read"}"#).unwrap();
     assert!(!linted.rules.decide(&linted.agent, &request).is_allowed());

@@ -17,8 +17,16 @@ const TEXT: &str = "AGENT a\nAUDIT all\nTOOL utcp:file_read\nTOOL utcp:shell\nTO
 
 fn verdict(tool: &str, input: &str) -> (Verdict, Vec<String>) {
     let policy = policy(TEXT.as_bytes(), "Agentfile", "/repo").unwrap();
-    let decision = decide(&policy, &call(tool, input), &Setting { now: Timestamp::from_millis(0), home: None, protected: Vec::new() }, &Lexical);
-    (decision.verdict, decision.reasons.into_iter().map(|reason| format!("{} {}", reason.rule, reason.message)).collect())
+    let decision = decide(
+        &policy,
+        &call(tool, input),
+        &Setting { now: Timestamp::from_millis(0), home: None, protected: Vec::new() },
+        &Lexical,
+    );
+    (
+        decision.verdict,
+        decision.reasons.into_iter().map(|reason| format!("{} {}", reason.rule, reason.message)).collect(),
+    )
 }
 
 #[test]

@@ -43,7 +43,10 @@ fn every_case_is_judged_as_it_says() {
         let first = linted.found.iter().find(|found| case.codes.iter().any(|code| code == found.code));
         let placed = case.line.is_none_or(|line| first.is_some_and(|found| found.place.line == line));
         if found != case.expect || !named || !placed {
-            wrong.push(format!("{}: {found} {:?}, expected {} {:?} line {:?}", case.id, linted.found, case.expect, case.codes, case.line));
+            wrong.push(format!(
+                "{}: {found} {:?}, expected {} {:?} line {:?}",
+                case.id, linted.found, case.expect, case.codes, case.line
+            ));
         }
         assert!(kinds.insert(case.id.clone()), "{} twice", case.id);
     }

@@ -38,7 +38,9 @@ pub struct Asked<'a> {
 impl<'a> Asked<'a> {
     pub(crate) fn of(facts: &'a Facts) -> Self {
         let [tool, known_as] = facts.names();
-        let named = |kind: PathKind| !matches!(kind, PathKind::Mentioned | PathKind::Text | PathKind::Unlikely | PathKind::Listing);
+        let named = |kind: PathKind| {
+            !matches!(kind, PathKind::Mentioned | PathKind::Text | PathKind::Unlikely | PathKind::Listing)
+        };
         let writes = |access| access == writ_shell::Access::Write;
         Self {
             tool,

@@ -6,13 +6,16 @@
 use std::collections::HashMap;
 
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
-use lsp_types::notification::{DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, Notification as _, PublishDiagnostics};
+use lsp_types::notification::{
+    DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, Notification as _, PublishDiagnostics,
+};
 use lsp_types::request::{Completion, Formatting, HoverRequest, Request as _};
 use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionOptions, CompletionParams, Diagnostic, DiagnosticSeverity,
-    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, DocumentFormattingParams, Hover,
-    HoverContents, HoverParams, HoverProviderCapability, MarkupContent, MarkupKind, NumberOrString, OneOf, Position,
-    PublishDiagnosticsParams, Range, ServerCapabilities, TextDocumentSyncCapability, TextDocumentSyncKind, TextEdit, Uri,
+    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, DocumentFormattingParams,
+    Hover, HoverContents, HoverParams, HoverProviderCapability, MarkupContent, MarkupKind, NumberOrString, OneOf,
+    Position, PublishDiagnosticsParams, Range, ServerCapabilities, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextEdit, Uri,
 };
 use writ_agentfile::cedar::ACTIONS;
 use writ_agentfile::directive::{DIRECTIVES, known};
@@ -74,7 +77,9 @@ impl Server<'_> {
                 self.changed(told.text_document.uri, told.text_document.text)
             }
             DidChangeTextDocument::METHOD => {
-                let Ok(mut told) = serde_json::from_value::<DidChangeTextDocumentParams>(told.params) else { return Ok(()) };
+                let Ok(mut told) = serde_json::from_value::<DidChangeTextDocumentParams>(told.params) else {
+                    return Ok(());
+                };
                 let Some(last) = told.content_changes.pop() else { return Ok(()) };
                 self.changed(told.text_document.uri, last.text)
             }
@@ -97,7 +102,11 @@ impl Server<'_> {
             }),
             code: Some(NumberOrString::String(found.code.to_owned())),
             source: Some("writ".to_owned()),
-            message: if found.help.is_empty() { found.message.clone() } else { format!("{}\nhelp: {}", found.message, found.help) },
+            message: if found.help.is_empty() {
+                found.message.clone()
+            } else {
+                format!("{}\nhelp: {}", found.message, found.help)
+            },
             ..Diagnostic::default()
         });
         let found = found.collect();
@@ -169,7 +178,8 @@ fn line(text: &str, at: Position) -> (&str, &str) {
 fn in_block(agent: &Agent, text: &str, at: Position) -> Option<bool> {
     let number = at.line as usize + 1;
     agent.entries.iter().filter(|entry| entry.opens_block() && entry.line() < number).find_map(|entry| {
-        let end = text.lines().enumerate().skip(entry.line()).find(|(_, line)| line.trim() == "END").map(|(at, _)| at + 1);
+        let end =
+            text.lines().enumerate().skip(entry.line()).find(|(_, line)| line.trim() == "END").map(|(at, _)| at + 1);
         end.is_some_and(|end| number < end).then(|| entry.words.is_empty())
     })
 }
@@ -185,12 +195,24 @@ fn completion(text: &str, at: Position) -> Vec<CompletionItem> {
     };
     match in_block(&agent, text, at) {
         Some(true) => {
-            let mut out: Vec<CompletionItem> =
-                ACTIONS.iter().map(|action| item(format!("AgentRC::Action::\"{}\"", action.name), "action", CompletionItemKind::CONSTANT)).collect();
+            let mut out: Vec<CompletionItem> = ACTIONS
+                .iter()
+                .map(|action| {
+                    item(format!("AgentRC::Action::\"{}\"", action.name), "action", CompletionItemKind::CONSTANT)
+                })
+                .collect();
             out.extend(agent.tools().map(|(_, tool)| {
-                item(format!("AgentRC::Tool::\"{}\"", writ_agentfile::tool_name(&agent, tool)), "tool", CompletionItemKind::REFERENCE)
+                item(
+                    format!("AgentRC::Tool::\"{}\"", writ_agentfile::tool_name(&agent, tool)),
+                    "tool",
+                    CompletionItemKind::REFERENCE,
+                )
             }));
-            out.push(item(format!("AgentRC::Agent::\"{}\"", agent.name_or_default()), "agent", CompletionItemKind::REFERENCE));
+            out.push(item(
+                format!("AgentRC::Agent::\"{}\"", agent.name_or_default()),
+                "agent",
+                CompletionItemKind::REFERENCE,
+            ));
             return out;
         }
         Some(false) => return Vec::new(),
@@ -199,10 +221,17 @@ fn completion(text: &str, at: Position) -> Vec<CompletionItem> {
     let words: Vec<&str> = before.split_whitespace().collect();
     let begun = usize::from(!before.ends_with(' ') && !before.is_empty());
     match words.len().saturating_sub(begun) {
-        0 => DIRECTIVES.iter().map(|known| item(known.name.to_owned(), known.about, CompletionItemKind::KEYWORD)).collect(),
+        0 => DIRECTIVES
+            .iter()
+            .map(|known| item(known.name.to_owned(), known.about, CompletionItemKind::KEYWORD))
+            .collect(),
         place => {
-            let tools = || agent.tools().map(|(_, tool)| item(tool.to_string(), "tool", CompletionItemKind::REFERENCE)).collect();
-            let choices = |words: &[&str]| words.iter().map(|word| item((*word).to_owned(), "", CompletionItemKind::ENUM_MEMBER)).collect();
+            let tools = || {
+                agent.tools().map(|(_, tool)| item(tool.to_string(), "tool", CompletionItemKind::REFERENCE)).collect()
+            };
+            let choices = |words: &[&str]| {
+                words.iter().map(|word| item((*word).to_owned(), "", CompletionItemKind::ENUM_MEMBER)).collect()
+            };
             match (words.first().copied().unwrap_or_default(), place) {
                 ("AUDIT", 1) => choices(&["off", "basic", "all", "compliance"]),
                 ("MOUNT", 2) => choices(&["ro", "rw"]),
@@ -251,7 +280,9 @@ mod tests {
 
     #[test]
     fn what_is_offered_depends_on_the_place() {
-        let labels = |text: &str, line, column| completion(text, Position::new(line, column)).into_iter().map(|item| item.label).collect::<Vec<_>>();
+        let labels = |text: &str, line, column| {
+            completion(text, Position::new(line, column)).into_iter().map(|item| item.label).collect::<Vec<_>>()
+        };
         let text = "AGENT a\nTOOL utcp:read\nALLOW invoke \nPOLICY\n\nEND\nAUDIT \n\n";
         assert!(labels(text, 7, 0).contains(&"MOUNT".to_owned()));
         assert_eq!(labels(text, 2, 13), ["utcp:read"]);

@@ -18,7 +18,9 @@ const LIMIT: &str = "--tlimit-per=20000";
 #[derive(Debug, thiserror::Error)]
 pub enum ProveError {
     /// No solver.
-    #[error("the solver `cvc5` cannot be started: {0}; it is the Debian package `cvc5`, or the program that `$CVC5` names")]
+    #[error(
+        "the solver `cvc5` cannot be started: {0}; it is the Debian package `cvc5`, or the program that `$CVC5` names"
+    )]
     Solver(String),
     /// The policies cannot be read as one set.
     #[error("{0}")]
@@ -78,7 +80,8 @@ async fn one(
         (Ok(child), Ok(base)) => (child, base),
         (Err(why), _) | (_, Err(why)) => return Ok(Err(why)),
     };
-    let solver = LocalSolver::cvc5_with_args(["--strings-exp", LIMIT]).map_err(|error| ProveError::Solver(error.to_string()))?;
+    let solver =
+        LocalSolver::cvc5_with_args(["--strings-exp", LIMIT]).map_err(|error| ProveError::Solver(error.to_string()))?;
     let mut compiler = CedarSymCompiler::new(solver).map_err(|error| ProveError::Solver(error.to_string()))?;
     Ok(compiler.check_implies_with_counterexample_opt(&child, &base).await.map_err(|error| error.to_string()))
 }
@@ -98,12 +101,19 @@ fn judged(action: String, found: &Env, child: &Level, base: &Level) -> Answer {
     let (request, principal) = read(found);
     let shown = shown(found);
     let Some(request) = request else {
-        return Answer { action, result: "unknown", counterexample: Some(shown), why: Some("the solver's request cannot be read".to_owned()) };
+        return Answer {
+            action,
+            result: "unknown",
+            counterexample: Some(shown),
+            why: Some("the solver's request cannot be read".to_owned()),
+        };
     };
     let own = principal == child.agent.name_or_default();
     let held = if own { base.agent.name_or_default() } else { principal.as_str() };
     let real = child.rules.ask(&principal, &request).is_allowed() && !base.rules.ask(held, &request).is_allowed();
-    let why = (!real).then(|| "the solver's request is none that could be made: its path or host lies in others than its name says".to_owned());
+    let why = (!real).then(|| {
+        "the solver's request is none that could be made: its path or host lies in others than its name says".to_owned()
+    });
     Answer { action, result: if real { "refuted" } else { "unknown" }, counterexample: Some(shown), why }
 }
 

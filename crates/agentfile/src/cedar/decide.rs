@@ -99,7 +99,8 @@ impl Rules {
         let (principal, action) = (uid("Agent", principal)?, uid("Action", request.action.name)?);
         let resource = uid(request.action.resource, &request.resource)?;
         let entities = ancestors(request.action.resource, &request.resource, &resource)?;
-        let asked = cedar_policy::Request::new(principal, action, resource, request.context()?, None).map_err(|error| bad(&error))?;
+        let asked = cedar_policy::Request::new(principal, action, resource, request.context()?, None)
+            .map_err(|error| bad(&error))?;
         let set = self.by_action.get(request.action.name).unwrap_or(&self.all);
         let response = Authorizer::new().is_authorized(&asked, set, &entities);
         let errors: Vec<String> = response.diagnostics().errors().map(ToString::to_string).collect();
@@ -140,7 +141,12 @@ fn with_resource(request: &Request) -> Result<Request, BadRequest> {
     match request.text(member) {
         None => out.context.push(member, Value::from(request.resource.as_str())),
         Some(said) if said == request.resource => {}
-        Some(said) => return Err(BadRequest(format!("`{member}` in the context is `{said}`, and the resource `{}`", request.resource))),
+        Some(said) => {
+            return Err(BadRequest(format!(
+                "`{member}` in the context is `{said}`, and the resource `{}`",
+                request.resource
+            )));
+        }
     }
     Ok(out)
 }
@@ -155,7 +161,8 @@ fn normal(agent: &Agent, request: &Request) -> Result<Request, BadRequest> {
             }
         }
         "Path" => {
-            out.resource = absolute_path(&request.resource).map_err(|why| BadRequest(format!("`{}`: {why}", request.resource)))?;
+            out.resource =
+                absolute_path(&request.resource).map_err(|why| BadRequest(format!("`{}`: {why}", request.resource)))?;
         }
         "Host" => {
             if !is_host(&request.resource) {
@@ -182,7 +189,9 @@ fn undeclared(agent: &Agent, request: &Request) -> Option<String> {
             Resolved::Later(_) | Resolved::Unknown => false,
         },
         "function.invoke" => agent.functions().any(|(_, function)| function.name() == id),
-        "skill.invoke" => agent.skills().any(|(_, skill)| skill.name() == id) || agent.sops().any(|(_, sop)| sop.name() == id),
+        "skill.invoke" => {
+            agent.skills().any(|(_, skill)| skill.name() == id) || agent.sops().any(|(_, sop)| sop.name() == id)
+        }
         "cred.resolve" => {
             let host = request.text("host").unwrap_or_default();
             let cred = agent.creds().find(|(_, cred)| cred.name == id);
@@ -195,14 +204,19 @@ fn undeclared(agent: &Agent, request: &Request) -> Option<String> {
         "filesystem.read" => agent.mounts().any(|(_, (path, _))| path_within(id, path)),
         "filesystem.write" => {
             // The nearest mount says whether it may be written.
-            let nearest = agent.mounts().filter(|(_, (path, _))| path_within(id, path)).max_by_key(|(_, (path, _))| path.len());
+            let nearest =
+                agent.mounts().filter(|(_, (path, _))| path_within(id, path)).max_by_key(|(_, (path, _))| path.len());
             nearest.is_some_and(|(_, (_, mode))| mode == crate::directive::Mode::Rw)
         }
         "memory.read" | "memory.write" => agent.entries.iter().any(|entry| match &entry.directive {
-            Directive::Memory { name, mode, .. } => name == id && (request.action.name == "memory.read" || mode != "ro"),
+            Directive::Memory { name, mode, .. } => {
+                name == id && (request.action.name == "memory.read" || mode != "ro")
+            }
             _ => false,
         }),
-        "mcp.request" => agent.mcp().any(|(_, mcp)| mcp.name() == id) || agent.servers().any(|(_, (name, _))| name == id),
+        "mcp.request" => {
+            agent.mcp().any(|(_, mcp)| mcp.name() == id) || agent.servers().any(|(_, (name, _))| name == id)
+        }
         // No directive declares whom it may delegate to: policies alone say it.
         _ => true,
     };

@@ -23,7 +23,9 @@ pub(super) fn lower(agent: &Agent, entry: &Entry) -> Option<String> {
     match &entry.directive {
         Directive::Allow(word) => rule("permit", "tool.invoke", tool(word)?, ""),
         Directive::Deny(word) => rule("forbid", "tool.invoke", tool(word)?, ""),
-        Directive::RateLimit { tool: word, .. } => rule("forbid", "tool.invoke", tool(word)?, " when { context.rate_exceeded }"),
+        Directive::RateLimit { tool: word, .. } => {
+            rule("forbid", "tool.invoke", tool(word)?, " when { context.rate_exceeded }")
+        }
         Directive::Url(address) => {
             rule("permit", "network.egress", format!(" == AgentRC::Host::{}", quoted(&address.host)), "")
         }
@@ -50,7 +52,11 @@ pub(super) fn lower(agent: &Agent, entry: &Entry) -> Option<String> {
 
 fn hosts(cred: &Cred) -> Option<String> {
     let tests = cred.hosts.iter().map(|host| {
-        if host.starts_with("*.") { format!("context.host like {}", quoted(host)) } else { format!("context.host == {}", quoted(host)) }
+        if host.starts_with("*.") {
+            format!("context.host like {}", quoted(host))
+        } else {
+            format!("context.host == {}", quoted(host))
+        }
     });
     Some(tests.collect::<Vec<_>>().join(" || ")).filter(|tests| !tests.is_empty())
 }

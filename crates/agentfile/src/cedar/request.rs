@@ -54,7 +54,8 @@ impl Request {
         if bytes.len() > MAX_REQUEST {
             return Err(BadRequest(format!("a request has at most {MAX_REQUEST} bytes")));
         }
-        let wire: Wire = json::from_slice_with(bytes, Limits::OURS).map_err(|error| BadRequest(format!("no request: {error}")))?;
+        let wire: Wire =
+            json::from_slice_with(bytes, Limits::OURS).map_err(|error| BadRequest(format!("no request: {error}")))?;
         let action = entity(&wire.action, "Action")?;
         let action = known_action(&action).ok_or_else(|| BadRequest(format!("unknown action `{action}`")))?;
         let principal = wire.principal.as_ref().map(|value| entity(value, "Agent")).transpose()?;
@@ -73,7 +74,8 @@ impl Request {
         let mut pairs = Vec::with_capacity(self.context.len() + 1);
         for (name, value) in self.context.iter() {
             let kind = self.action.context.iter().find(|(member, _)| *member == name).map(|(_, kind)| *kind);
-            let kind = kind.ok_or_else(|| BadRequest(format!("the context of `{}` has no `{name}`", self.action.name)))?;
+            let kind =
+                kind.ok_or_else(|| BadRequest(format!("the context of `{}` has no `{name}`", self.action.name)))?;
             let expression = match kind {
                 Kind::Text => value.as_str().map(|text| RestrictedExpression::new_string(text.to_owned())),
                 Kind::Number => whole(value).map(RestrictedExpression::new_long),
@@ -84,7 +86,10 @@ impl Request {
                 Kind::Number => "a whole number",
                 Kind::Truth => "true or false",
             };
-            pairs.push((name.to_owned(), expression.ok_or_else(|| BadRequest(format!("`{name}` in the context has to be {what}")))?));
+            pairs.push((
+                name.to_owned(),
+                expression.ok_or_else(|| BadRequest(format!("`{name}` in the context has to be {what}")))?,
+            ));
         }
         let rated = self.action.context.iter().any(|(member, _)| *member == "rate_exceeded");
         if rated && self.context.get("rate_exceeded").is_none() {
@@ -112,16 +117,19 @@ fn entity(value: &Value, kind: &str) -> Result<String, BadRequest> {
         }
         return member("id").map(str::to_owned).ok_or_else(|| BadRequest("an entity has an `id`".to_owned()));
     }
-    let text = value.as_str().ok_or_else(|| BadRequest(format!("a `{kind}` is text, or an object with `type` and `id`")))?;
+    let text =
+        value.as_str().ok_or_else(|| BadRequest(format!("a `{kind}` is text, or an object with `type` and `id`")))?;
     text_entity(text, kind)
 }
 
 /// The same from text.
 pub(super) fn text_entity(text: &str, kind: &str) -> Result<String, BadRequest> {
-    let Some((named, id)) = text.strip_suffix('"').and_then(|text| text.split_once("::\"").map(|(named, id)| {
-        // `AgentRC::Tool::"x"` splits at the quote, not at the first colons.
-        (named, id)
-    })) else {
+    let Some((named, id)) = text.strip_suffix('"').and_then(|text| {
+        text.split_once("::\"").map(|(named, id)| {
+            // `AgentRC::Tool::"x"` splits at the quote, not at the first colons.
+            (named, id)
+        })
+    }) else {
         return Ok(text.to_owned());
     };
     if named.strip_prefix(NAMESPACE).unwrap_or(named) == kind {
@@ -133,13 +141,19 @@ pub(super) fn text_entity(text: &str, kind: &str) -> Result<String, BadRequest> 
 
 /// An entity of the schema.
 pub(super) fn uid(kind: &str, id: &str) -> Result<EntityUid, BadRequest> {
-    let named: EntityTypeName = format!("{NAMESPACE}{kind}").parse().map_err(|_error| BadRequest(format!("no type `{kind}`")))?;
+    let named: EntityTypeName =
+        format!("{NAMESPACE}{kind}").parse().map_err(|_error| BadRequest(format!("no type `{kind}`")))?;
     Ok(EntityUid::from_type_name_and_id(named, EntityId::new(id)))
 }
 
 impl Request {
     /// A request from the words of a command line.
-    pub fn from_words(principal: Option<&str>, action: &str, resource: &str, context: Object) -> Result<Self, BadRequest> {
+    pub fn from_words(
+        principal: Option<&str>,
+        action: &str,
+        resource: &str,
+        context: Object,
+    ) -> Result<Self, BadRequest> {
         let action = text_entity(action, "Action")?;
         let action = known_action(&action).ok_or_else(|| BadRequest(format!("unknown action `{action}`")))?;
         let principal = principal.map(|text| text_entity(text, "Agent")).transpose()?;

@@ -72,10 +72,22 @@ impl Rules {
         (out, found)
     }
 
-    fn add(&mut self, agent: &Agent, text: String, place: Place, directive: Option<String>, found: &mut Vec<Diagnostic>) {
+    fn add(
+        &mut self,
+        agent: &Agent,
+        text: String,
+        place: Place,
+        directive: Option<String>,
+        found: &mut Vec<Diagnostic>,
+    ) {
         if self.rules.len() >= MAX_POLICIES {
             if self.rules.len() == MAX_POLICIES && !found.iter().any(|known| known.code == "too-large") {
-                found.push(Diagnostic::error("too-large", place, format!("more than {MAX_POLICIES} policies"), "fewer, broader policies"));
+                found.push(Diagnostic::error(
+                    "too-large",
+                    place,
+                    format!("more than {MAX_POLICIES} policies"),
+                    "fewer, broader policies",
+                ));
             }
             return;
         }
@@ -129,7 +141,12 @@ impl Rules {
                     let why = "this policy can never apply: no request has such an action, resource and context";
                     Diagnostic::warning("never-applies", rule.place, why, never_help())
                 }
-                _ => Diagnostic::warning("cedar-text", rule.place, message, "letters of one script, without signs that change the direction"),
+                _ => Diagnostic::warning(
+                    "cedar-text",
+                    rule.place,
+                    message,
+                    "letters of one script, without signs that change the direction",
+                ),
             });
         }
         told.sort_by_key(|told| (told.place, told.code));
@@ -151,7 +168,10 @@ impl Rules {
                 let place = pinpoint(agent, rule.place, &rule.text, &format!("`{}`", lower::quoted(&word)));
                 match resolve(agent, &word) {
                     Resolved::Tool(tool) if tool_name(agent, &tool) != word => {
-                        let message = format!("`{word}` is called `{}` in policies, since no other tool has that name", tool.name);
+                        let message = format!(
+                            "`{word}` is called `{}` in policies, since no other tool has that name",
+                            tool.name
+                        );
                         let help = format!("`AgentRC::Tool::{}`", lower::quoted(&tool.name));
                         found.push(Diagnostic::error("tool-name", place, message, help));
                     }
@@ -162,7 +182,12 @@ impl Rules {
                     }
                     Resolved::Unknown if rule.permits && is_exact(policy, &word) => {
                         let message = format!("the policy permits `{word}`, which is not declared: it grants nothing");
-                        found.push(Diagnostic::warning("never-applies", place, message, format!("`TOOL utcp:{word}`, or take it out")));
+                        found.push(Diagnostic::warning(
+                            "never-applies",
+                            place,
+                            message,
+                            format!("`TOOL utcp:{word}`, or take it out"),
+                        ));
                     }
                     Resolved::Tool(_) | Resolved::Later(_) | Resolved::Unknown => {}
                 }
@@ -205,14 +230,16 @@ impl Rules {
 
     /// The lines of permits without a word on who, what or which.
     pub(crate) fn boundless(&self) -> impl Iterator<Item = usize> {
-        self.each().filter(|(id, rule)| {
-            let open = |policy: &Policy| {
-                matches!(policy.action_constraint(), ActionConstraint::Any)
-                    && matches!(policy.resource_constraint(), ResourceConstraint::Any)
-                    && !policy.has_non_scope_constraint()
-            };
-            rule.permits && self.all.policy(id).is_some_and(open)
-        }).map(|(_, rule)| rule.place.line)
+        self.each()
+            .filter(|(id, rule)| {
+                let open = |policy: &Policy| {
+                    matches!(policy.action_constraint(), ActionConstraint::Any)
+                        && matches!(policy.resource_constraint(), ResourceConstraint::Any)
+                        && !policy.has_non_scope_constraint()
+                };
+                rule.permits && self.all.policy(id).is_some_and(open)
+            })
+            .map(|(_, rule)| rule.place.line)
     }
 
     /// The text of the policy on a line.
@@ -254,7 +281,9 @@ impl Rules {
                 uid.id().unescaped() == resource
             }
         };
-        let speaking = |effect| self.all.policies().filter(move |policy| policy.effect() == effect && speaks(policy, action) && on(policy));
+        let speaking = |effect| {
+            self.all.policies().filter(move |policy| policy.effect() == effect && speaks(policy, action) && on(policy))
+        };
         let forbidden = speaking(Effect::Forbid).any(|policy| !policy.has_non_scope_constraint());
         !forbidden && speaking(Effect::Permit).next().is_some()
     }
@@ -314,7 +343,11 @@ fn first_line(text: &str) -> String {
 
 /// Cedar names the policy in front; the place says it better.
 fn tidy(message: &str) -> String {
-    message.strip_prefix("for policy ").and_then(|rest| rest.split_once(", ")).map_or(message, |(_, rest)| rest).to_owned()
+    message
+        .strip_prefix("for policy ")
+        .and_then(|rest| rest.split_once(", "))
+        .map_or(message, |(_, rest)| rest)
+        .to_owned()
 }
 
 /// The place of what a message quotes in a policy's text; of the policy where it quotes nothing of it.
@@ -325,7 +358,9 @@ fn pinpoint(agent: &Agent, place: Place, text: &str, message: &str) -> Place {
         let last = quote.rsplit("::").next().unwrap_or(quote);
         let at = words.iter().find(|(_, word)| *word == quote || *word == last);
         // A lowered policy has no text of its own in the file.
-        if let Some((at, word)) = at.filter(|_| agent.text.get(place.span.start..).is_some_and(|rest| rest.starts_with(text))) {
+        if let Some((at, word)) =
+            at.filter(|_| agent.text.get(place.span.start..).is_some_and(|rest| rest.starts_with(text)))
+        {
             let start = place.span.start + at;
             return place_at(agent, start, start + word.len());
         }
@@ -349,6 +384,7 @@ fn type_help(error: &ValidationError) -> String {
 }
 
 fn never_help() -> String {
-    let pairs: Vec<String> = ACTIONS.iter().map(|action| format!("`{}` on `{}`", action.name, action.resource)).collect();
+    let pairs: Vec<String> =
+        ACTIONS.iter().map(|action| format!("`{}` on `{}`", action.name, action.resource)).collect();
     format!("the actions go with these resources: {}", pairs.join(", "))
 }

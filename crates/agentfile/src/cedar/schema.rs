@@ -74,18 +74,37 @@ pub enum Kind {
 use Kind::{Number, Text, Truth};
 
 const CALL: &[(&str, Kind)] = &[
-    ("caller", Text), ("path", Text), ("url", Text), ("host", Text), ("mode", Text), ("input", Text),
-    ("count", Number), ("rate_bucket", Text), ("rate_exceeded", Truth),
+    ("caller", Text),
+    ("path", Text),
+    ("url", Text),
+    ("host", Text),
+    ("mode", Text),
+    ("input", Text),
+    ("count", Number),
+    ("rate_bucket", Text),
+    ("rate_exceeded", Truth),
 ];
 const EGRESS: &[(&str, Kind)] = &[
-    ("caller", Text), ("host", Text), ("url", Text), ("scheme", Text), ("port", Number), ("path", Text),
-    ("method", Text), ("rate_bucket", Text), ("rate_exceeded", Truth),
+    ("caller", Text),
+    ("host", Text),
+    ("url", Text),
+    ("scheme", Text),
+    ("port", Number),
+    ("path", Text),
+    ("method", Text),
+    ("rate_bucket", Text),
+    ("rate_exceeded", Truth),
 ];
 const SECRET: &[(&str, Kind)] = &[("caller", Text), ("host", Text), ("url", Text), ("inject", Text)];
 const FILE: &[(&str, Kind)] = &[("caller", Text), ("path", Text), ("mode", Text)];
 const STATE: &[(&str, Kind)] = &[("caller", Text), ("mode", Text), ("key", Text)];
 const MESSAGE: &[(&str, Kind)] = &[
-    ("caller", Text), ("method", Text), ("tool", Text), ("url", Text), ("host", Text), ("rate_bucket", Text),
+    ("caller", Text),
+    ("method", Text),
+    ("tool", Text),
+    ("url", Text),
+    ("host", Text),
+    ("rate_bucket", Text),
     ("rate_exceeded", Truth),
 ];
 const DELEGATION: &[(&str, Kind)] = &[("caller", Text), ("depth", Number)];

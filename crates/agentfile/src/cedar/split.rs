@@ -44,11 +44,21 @@ pub(super) fn split(agent: &Agent, block: &Block, found: &mut Vec<Diagnostic>) -
         match sign {
             Sign::Hash => {
                 let help = "comments in Cedar begin with `//`";
-                found.push(Diagnostic::error("cedar-comment", place(from, from + 1), "`#` begins no comment inside `POLICY`", help));
+                found.push(Diagnostic::error(
+                    "cedar-comment",
+                    place(from, from + 1),
+                    "`#` begins no comment inside `POLICY`",
+                    help,
+                ));
                 return out;
             }
             Sign::OpenString => {
-                found.push(Diagnostic::error("cedar-syntax", place(from, from + 1), "a text is not closed", "close it with `\"`"));
+                found.push(Diagnostic::error(
+                    "cedar-syntax",
+                    place(from, from + 1),
+                    "a text is not closed",
+                    "close it with `\"`",
+                ));
                 return out;
             }
             Sign::Open => depth += 1,
@@ -56,14 +66,24 @@ pub(super) fn split(agent: &Agent, block: &Block, found: &mut Vec<Diagnostic>) -
             Sign::Other | Sign::Text | Sign::End => {}
         }
         if depth > MAX_DEPTH {
-            found.push(Diagnostic::error("cedar-syntax", place(from, from + 1), format!("brackets nest deeper than {MAX_DEPTH}"), "a simpler condition, or several policies"));
+            found.push(Diagnostic::error(
+                "cedar-syntax",
+                place(from, from + 1),
+                format!("brackets nest deeper than {MAX_DEPTH}"),
+                "a simpler condition, or several policies",
+            ));
             return out;
         }
         let start = *begun.get_or_insert(from);
         if sign == Sign::End {
             let text = body.get(start..scan.at).unwrap_or_default().to_owned();
             if text.len() > MAX_POLICY {
-                found.push(Diagnostic::error("too-large", place(start, scan.at), format!("a policy has more than {MAX_POLICY} bytes"), "several policies"));
+                found.push(Diagnostic::error(
+                    "too-large",
+                    place(start, scan.at),
+                    format!("a policy has more than {MAX_POLICY} bytes"),
+                    "several policies",
+                ));
                 return out;
             }
             traps(agent, &text, block.start + start, found);
@@ -207,7 +227,12 @@ fn traps(agent: &Agent, text: &str, start: usize, found: &mut Vec<Diagnostic>) {
             found.push(Diagnostic::error("cedar-method", place(*middle, two), message, format!("write {instead}")));
         }
         if matches!(*one, "=" | "&" | "|") && *two == *one && *three == "=" {
-            found.push(Diagnostic::error("cedar-syntax", place(*from, one), format!("`{one}{two}{three}` is no operator"), "`==`, `!=`, `&&`, `||`"));
+            found.push(Diagnostic::error(
+                "cedar-syntax",
+                place(*from, one),
+                format!("`{one}{two}{three}` is no operator"),
+                "`==`, `!=`, `&&`, `||`",
+            ));
         }
     }
 }

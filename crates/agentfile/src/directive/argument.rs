@@ -69,7 +69,8 @@ pub(super) fn secret_in(url: &Url, user_is_one: bool) -> Option<&'static str> {
     named.then_some("in its query")
 }
 
-pub(super) const SECRET_HELP: &str = "declare it: `CRED <name> env:<VAR> host:<host>`, and write the address without it";
+pub(super) const SECRET_HELP: &str =
+    "declare it: `CRED <name> env:<VAR> host:<host>`, and write the address without it";
 
 pub(super) fn address(text: &str) -> Result<Address, Bad> {
     let help = "an address that begins with `https://` or `http://`";
@@ -131,7 +132,11 @@ pub(super) fn cred_host(text: &str) -> Result<String, Bad> {
     let tail = lower.strip_prefix("*.");
     if lower == "*" || tail.is_some_and(|tail| !tail.contains('.')) {
         let help = "name the hosts: `host:api.example.com`, `host:*.example.com`";
-        return Err(Bad::new("host-wildcard", format!("`host:{text}` would send the secret to nearly every host"), help));
+        return Err(Bad::new(
+            "host-wildcard",
+            format!("`host:{text}` would send the secret to nearly every host"),
+            help,
+        ));
     }
     if !is_host(tail.unwrap_or(&lower)) {
         let help = "a host's name, or `*.` and a domain, without scheme, port or path";
@@ -156,9 +161,13 @@ pub(super) fn bundle(text: &str) -> Result<Bundle, Bad> {
     }
     if text.split_once('/').is_some_and(|(host, _)| host != "." && host != ".." && is_registry(host)) {
         let reference = OciRef::parse(text);
-        return reference
-            .map(Bundle::Registry)
-            .map_err(|why| Bad::new("bad-reference", format!("`{}` is no reference: {why}", shown(text)), "`ghcr.io/org/skills/name:1.2`"));
+        return reference.map(Bundle::Registry).map_err(|why| {
+            Bad::new(
+                "bad-reference",
+                format!("`{}` is no reference: {why}", shown(text)),
+                "`ghcr.io/org/skills/name:1.2`",
+            )
+        });
     }
     if is_reference(text) {
         return path(text).map(|path| Bundle::Local { path });
@@ -170,5 +179,11 @@ pub(super) fn bundle(text: &str) -> Result<Bundle, Bad> {
 }
 
 pub(super) fn path(text: &str) -> Result<String, Bad> {
-    inner_path(text).map_err(|why| Bad::new("bad-path", format!("`{}`: {why}", shown(text)), "a path inside the Agentfile's folder: `./skills/name`"))
+    inner_path(text).map_err(|why| {
+        Bad::new(
+            "bad-path",
+            format!("`{}`: {why}", shown(text)),
+            "a path inside the Agentfile's folder: `./skills/name`",
+        )
+    })
 }

@@ -15,7 +15,12 @@ pub(super) fn check(agent: &Agent, found: &mut Vec<Diagnostic>) {
     }
     if agent.audit().is_none() && !found.iter().any(|found| found.message.contains("audit")) {
         let help = "`AUDIT basic`, or `AUDIT off` where that is meant";
-        found.push(Diagnostic::warning("no-audit", Place::START, "no `AUDIT`: what has to be recorded is not said", help));
+        found.push(Diagnostic::warning(
+            "no-audit",
+            Place::START,
+            "no `AUDIT`: what has to be recorded is not said",
+            help,
+        ));
     }
     for entry in &agent.entries {
         each(agent, entry, found);
@@ -49,13 +54,19 @@ fn each(agent: &Agent, entry: &Entry, found: &mut Vec<Diagnostic>) {
         }
         Directive::Cred(cred) if cred.hosts.is_empty() => {
             let help = format!("`host:<host>` behind it; without one `{}` is put into no request", cred.name);
-            found.push(Diagnostic::warning("unbound-secret", entry.argument(0), format!("the secret `{}` is bound to no host", cred.name), help));
+            found.push(Diagnostic::warning(
+                "unbound-secret",
+                entry.argument(0),
+                format!("the secret `{}` is bound to no host", cred.name),
+                help,
+            ));
         }
         Directive::Cred(cred) => {
             for host in &cred.hosts {
                 let named = agent.destinations().any(|(_, address)| host_matches(host, &address.host));
                 if !named {
-                    let at = entry.words.iter().position(|word| word.text.to_ascii_lowercase() == format!("host:{host}"));
+                    let at =
+                        entry.words.iter().position(|word| word.text.to_ascii_lowercase() == format!("host:{host}"));
                     let help = format!("`URL https://{}`, or take the host out", host.trim_start_matches("*."));
                     let message = format!("no `URL` names `{host}`, which the secret `{}` is bound to", cred.name);
                     found.push(Diagnostic::warning("secret-host", entry.argument(at.unwrap_or(0)), message, help));
@@ -86,7 +97,9 @@ fn key(entry: &Entry) -> Option<(String, String)> {
         Directive::Limit { name, unit, .. } => {
             of(name).map(|(key, words)| (format!("{key} {}", unit.map_or("", crate::directive::Unit::as_str)), words))
         }
-        Directive::RateLimit { tool, rate } => of(tool).map(|(key, words)| (format!("{key} {}", rate.unit.as_str()), words)),
+        Directive::RateLimit { tool, rate } => {
+            of(tool).map(|(key, words)| (format!("{key} {}", rate.unit.as_str()), words))
+        }
         Directive::Sop(Sop::Inline { name, .. } | Sop::Reference { bundle: Bundle::Named { name } }) => of(name),
         _ => None,
     }

@@ -16,8 +16,15 @@ pub(super) fn check(agent: &Agent, found: &mut Vec<Diagnostic>) {
         match resolve(agent, word) {
             Resolved::Tool(_) => {}
             Resolved::Later(_) => {
-                let message = format!("`{word}` is no declared tool; whether a tool set or server brings it is known to the lock alone");
-                found.push(Diagnostic::warning("unresolved-tool", place, message, format!("`TOOL {word}` declares it")));
+                let message = format!(
+                    "`{word}` is no declared tool; whether a tool set or server brings it is known to the lock alone"
+                );
+                found.push(Diagnostic::warning(
+                    "unresolved-tool",
+                    place,
+                    message,
+                    format!("`TOOL {word}` declares it"),
+                ));
             }
             Resolved::Ambiguous(tools) => {
                 let names: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
@@ -26,7 +33,10 @@ pub(super) fn check(agent: &Agent, found: &mut Vec<Diagnostic>) {
             }
             Resolved::Unknown => {
                 let message = format!("the tool `{}` is not declared", word.chars().take(60).collect::<String>());
-                let near = agent.tools().map(|(_, tool)| (strsim::damerau_levenshtein(&tool.name, word), tool.to_string())).min();
+                let near = agent
+                    .tools()
+                    .map(|(_, tool)| (strsim::damerau_levenshtein(&tool.name, word), tool.to_string()))
+                    .min();
                 let help = match near {
                     Some((distance, near)) if distance <= 2 => format!("did you mean `{near}`?"),
                     _ if word.contains(':') => format!("declare it: `TOOL {word}`"),

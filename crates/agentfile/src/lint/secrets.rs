@@ -18,7 +18,8 @@ pub(super) fn check(agent: &Agent, found: &mut Vec<Diagnostic>) {
             let line = command.join(" ");
             let hidden = hide(&line);
             // `--token $TOKEN` names where the value is.
-            let first = command.iter().zip(hidden.split(' ')).position(|(word, shown)| word != shown && !names_place(word));
+            let first =
+                command.iter().zip(hidden.split(' ')).position(|(word, shown)| word != shown && !names_place(word));
             if let Some(at) = first.filter(|_| hidden != line) {
                 let at = at + entry.words.len().saturating_sub(command.len());
                 push(found, entry.argument(at));

@@ -195,7 +195,9 @@ fn compare(place: &str, before: Option<&Value>, after: Option<&Value>, out: &mut
                 compare(&join(name), old.get(name), new.get(name), out);
             }
         }
-        (Some(Value::Array(old)), Some(Value::Array(new))) if old.iter().chain(new).all(|item| name_of(item).is_some()) => {
+        (Some(Value::Array(old)), Some(Value::Array(new)))
+            if old.iter().chain(new).all(|item| name_of(item).is_some()) =>
+        {
             let mut names: Vec<&str> = old.iter().chain(new).filter_map(name_of).collect();
             names.sort_unstable();
             names.dedup();

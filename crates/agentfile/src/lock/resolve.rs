@@ -118,7 +118,12 @@ impl Resolver<'_> {
             }
             Directive::Sop(Sop::Inline { name, block }) => {
                 let hash = Some(Digest::of(block.text.as_bytes()).to_string());
-                self.lock.sops.push(Locked { name: name.clone(), version: String::new(), hash, source: "inline".to_owned() });
+                self.lock.sops.push(Locked {
+                    name: name.clone(),
+                    version: String::new(),
+                    hash,
+                    source: "inline".to_owned(),
+                });
             }
             Directive::Mcp(mcp) => {
                 let locked = self.server(mcp)?;
@@ -131,7 +136,12 @@ impl Resolver<'_> {
 
     fn bundle(&self, bundle: &Bundle, folder: &str) -> Result<Locked, Wrong> {
         let name = bundle.name().to_owned();
-        let locked = |version: String, hash: Option<String>, source: String| Locked { name: name.clone(), version, hash, source };
+        let locked = |version: String, hash: Option<String>, source: String| Locked {
+            name: name.clone(),
+            version,
+            hash,
+            source,
+        };
         let (path, must) = match bundle {
             Bundle::Registry(reference) => {
                 let found = self.sources.registry(reference).map_err(|why| (reference.text.clone(), why))?;
@@ -151,7 +161,11 @@ impl Resolver<'_> {
             };
             return Ok(locked(version(main), Some(tree_digest(&tree).to_string()), format!("./{path}")));
         }
-        if must { Err((path, "there is no such file or folder".to_owned())) } else { Ok(locked(String::new(), None, RUNNER.to_owned())) }
+        if must {
+            Err((path, "there is no such file or folder".to_owned()))
+        } else {
+            Ok(locked(String::new(), None, RUNNER.to_owned()))
+        }
     }
 
     fn function(&self, function: &Function) -> Result<LockedFunction, Wrong> {
@@ -165,7 +179,8 @@ impl Resolver<'_> {
         let bytes = self.sources.file(path).map_err(|why| (path.clone(), why))?;
         let bytes = bytes.ok_or_else(|| (path.clone(), "there is no such file".to_owned()))?;
         let text = String::from_utf8_lossy(&bytes);
-        let head = declaration(&text, symbol).ok_or_else(|| (format!("{path}:{symbol}"), format!("nothing in the file declares `{symbol}`")))?;
+        let head = declaration(&text, symbol)
+            .ok_or_else(|| (format!("{path}:{symbol}"), format!("nothing in the file declares `{symbol}`")))?;
         Ok(LockedFunction {
             path: format!("./{path}:{symbol}"),
             hash: Some(Digest::of(&bytes)),
@@ -185,26 +200,39 @@ impl Resolver<'_> {
                 if found.digest != *digest {
                     return Err((path.clone(), format!("the registry has {}, not what is pinned", found.digest)));
                 }
-                return Ok(Locked { name: path.clone(), version: String::new(), hash: Some(found.digest), source: format!("registry://{path}") });
+                return Ok(Locked {
+                    name: path.clone(),
+                    version: String::new(),
+                    hash: Some(found.digest),
+                    source: format!("registry://{path}"),
+                });
             }
             Toolset::Named(tool) => tool,
         };
         let (name, path) = (tool.to_string(), format!("toolsets/{}.json", tool.name));
         let wrong = |why: String| (name.clone(), why);
         let bytes = self.sources.file(&path).map_err(wrong)?;
-        let bytes = bytes.ok_or_else(|| wrong(format!("a set of tools has to become a list of tools, and there is no `{path}` with one")))?;
+        let bytes = bytes.ok_or_else(|| {
+            wrong(format!("a set of tools has to become a list of tools, and there is no `{path}` with one"))
+        })?;
         let tools: Vec<String> = json::from_slice(&bytes).map_err(|error| wrong(format!("{path}: {error}")))?;
         for text in tools {
             let tool = ToolRef::parse(&text).ok_or_else(|| wrong(format!("{path}: `{text}` is no tool")))?;
             let locked = self.tool(&tool).map_err(|(_, why)| wrong(why))?;
             self.lock.tools.push(locked);
         }
-        Ok(Locked { name: name.clone(), version: String::new(), hash: Some(Digest::of(&bytes).to_string()), source: format!("./{path}") })
+        Ok(Locked {
+            name: name.clone(),
+            version: String::new(),
+            hash: Some(Digest::of(&bytes).to_string()),
+            source: format!("./{path}"),
+        })
     }
 
     fn server(&self, mcp: &Mcp) -> Result<LockedServer, Wrong> {
         let name = mcp.name().to_owned();
-        let declared = self.agent.servers().find(|(_, (known, _))| *known == name).map(|(_, (_, address))| address.text.as_str());
+        let declared =
+            self.agent.servers().find(|(_, (known, _))| *known == name).map(|(_, (_, address))| address.text.as_str());
         let shown = self.sources.server(&name, declared).map_err(|why| (name.clone(), why))?;
         let version = if let Mcp::Registry { version, .. } = mcp { version.clone() } else { String::new() };
         let source = match (mcp, declared) {
@@ -217,14 +245,24 @@ impl Resolver<'_> {
         };
         let mut by_name: Vec<(String, &Value)> = Vec::new();
         for tool in &shown.tools {
-            let called = tool.get("name").and_then(Value::as_str).ok_or_else(|| (name.clone(), "a tool without a name".to_owned()))?;
+            let called = tool
+                .get("name")
+                .and_then(Value::as_str)
+                .ok_or_else(|| (name.clone(), "a tool without a name".to_owned()))?;
             by_name.push((called.to_owned(), tool));
         }
         by_name.sort_by(|a, b| a.0.cmp(&b.0));
         let whole = Value::Array(by_name.iter().map(|(_, tool)| (*tool).clone()).collect());
-        let tools = by_name.iter().map(|(called, tool)| described(format!("mcp:{name}.{called}"), tool, format!("mcp:{name}")));
+        let tools =
+            by_name.iter().map(|(called, tool)| described(format!("mcp:{name}.{called}"), tool, format!("mcp:{name}")));
         let version = if version.is_empty() { shown.version.clone() } else { version };
-        Ok(LockedServer { digest: Some(Digest::of(json::canonical(&whole).as_bytes())), tools: tools.collect(), name, version, source })
+        Ok(LockedServer {
+            digest: Some(Digest::of(json::canonical(&whole).as_bytes())),
+            tools: tools.collect(),
+            name,
+            version,
+            source,
+        })
     }
 
     /// The tools that the file declares: of a server that was asked, of a description beside the file, or a runner's.
@@ -235,7 +273,12 @@ impl Resolver<'_> {
                 Ok(locked) => self.lock.tools.push(locked),
                 Err((what, why)) => {
                     let place: Place = entry.argument(0);
-                    self.found.push(Diagnostic::error("unresolved", place, format!("`{what}`: {why}"), "mend the reference, or take the line out"));
+                    self.found.push(Diagnostic::error(
+                        "unresolved",
+                        place,
+                        format!("`{what}`: {why}"),
+                        "mend the reference, or take the line out",
+                    ));
                 }
             }
         }
@@ -253,7 +296,13 @@ impl Resolver<'_> {
         }
         let path = format!("tools/{}.json", tool.name.replace('/', "_"));
         let Some(bytes) = self.sources.file(&path).map_err(|why| (name.clone(), why))? else {
-            return Ok(LockedTool { name, version: String::new(), schema_hash: None, source: RUNNER.to_owned(), digest: None });
+            return Ok(LockedTool {
+                name,
+                version: String::new(),
+                schema_hash: None,
+                source: RUNNER.to_owned(),
+                digest: None,
+            });
         };
         let value = json::parse(&bytes).map_err(|error| (name.clone(), format!("{path}: {error}")))?;
         Ok(described(name, &value, format!("./{path}")))
@@ -263,7 +312,10 @@ impl Resolver<'_> {
 /// A tool by its description: the digest of its schemas, and of the whole.
 fn described(name: String, tool: &Value, source: String) -> LockedTool {
     let of = |names: &[&str]| names.iter().find_map(|name| tool.get(name)).cloned().unwrap_or(Value::Null);
-    let schemas = Value::Array(vec![of(&["inputSchema", "inputs", "input_schema"]), of(&["outputSchema", "outputs", "output_schema"])]);
+    let schemas = Value::Array(vec![
+        of(&["inputSchema", "inputs", "input_schema"]),
+        of(&["outputSchema", "outputs", "output_schema"]),
+    ]);
     LockedTool {
         name,
         version: tool.get("version").and_then(Value::as_str).unwrap_or_default().to_owned(),
@@ -293,7 +345,20 @@ fn version(bytes: &[u8]) -> String {
 
 /// The line that declares a name, as far as its parameters and types: from the name to what begins the body.
 fn declaration(text: &str, symbol: &str) -> Option<String> {
-    let words = ["def ", "async def ", "function ", "export function ", "export async function ", "async function ", "fn ", "pub fn ", "func ", "const ", "export const ", "class "];
+    let words = [
+        "def ",
+        "async def ",
+        "function ",
+        "export function ",
+        "export async function ",
+        "async function ",
+        "fn ",
+        "pub fn ",
+        "func ",
+        "const ",
+        "export const ",
+        "class ",
+    ];
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let trimmed = line.trim_start();

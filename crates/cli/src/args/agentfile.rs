@@ -27,7 +27,9 @@ pub enum AgentfileCommand {
     )]
     Lint(LintArgs),
     /// Put an Agentfile into its usual form: white space alone changes.
-    #[command(after_help = "Examples:\n  writ agentfile fmt\n  writ agentfile fmt --check     exit code 3 where it is not in form")]
+    #[command(
+        after_help = "Examples:\n  writ agentfile fmt\n  writ agentfile fmt --check     exit code 3 where it is not in form"
+    )]
     Fmt {
         /// The file; `-` for stdin.
         #[arg(default_value = "Agentfile")]

@@ -93,7 +93,11 @@ fn extend(root: &Path, cwd: &Path, file: &Path, observe: bool) -> Result<(), Fai
         Failure::Usage(format!("{}: the Agentfile has to lie in the repository that it governs", file.display()))
     })?;
     if let Some(path) = governing::find(cwd) {
-        let why = format!("policy {} is there already: put `\"extends\": \"./{}\"` into it", path.display(), inside.display());
+        let why = format!(
+            "policy {} is there already: put `\"extends\": \"./{}\"` into it",
+            path.display(),
+            inside.display()
+        );
         return Err(Failure::could_not(why));
     }
     let name = linted.agent.name_or_default();

@@ -35,7 +35,14 @@ pub fn run(args: &LockArgs) -> Result<(), Failure> {
     let fresh = lock::resolve(&linted.agent, &linted.rules, &sources).map_err(|found| {
         for found in found {
             let place = found.place;
-            output::note(format!("{} {}:{}:{}: {}", output::bad("error:"), args.file.display(), place.line, place.column, output::plain(&found.message)));
+            output::note(format!(
+                "{} {}:{}:{}: {}",
+                output::bad("error:"),
+                args.file.display(),
+                place.line,
+                place.column,
+                output::plain(&found.message)
+            ));
         }
         Failure::Said(1)
     })?;
@@ -43,7 +50,10 @@ pub fn run(args: &LockArgs) -> Result<(), Failure> {
         Some(known) if !args.update.is_empty() => {
             let named = |name: &String| fresh.names().any(|known| known == name) || name == "base";
             if let Some(other) = args.update.iter().find(|name| !named(name)) {
-                return Err(Failure::Usage(format!("`{other}` is none of the references: {}", fresh.names().collect::<Vec<_>>().join(", "))));
+                return Err(Failure::Usage(format!(
+                    "`{other}` is none of the references: {}",
+                    fresh.names().collect::<Vec<_>>().join(", ")
+                )));
             }
             fresh.keeping(known, &args.update)
         }
@@ -72,7 +82,9 @@ pub fn run(args: &LockArgs) -> Result<(), Failure> {
 
 fn read(path: &Path) -> Result<Option<Lock>, Failure> {
     match regular_file::read(path, MAX_FILE) {
-        Ok(bytes) => Lock::parse(&bytes).map(Some).map_err(|error| Failure::malformed(format!("{}: {error}", path.display()))),
+        Ok(bytes) => {
+            Lock::parse(&bytes).map(Some).map_err(|error| Failure::malformed(format!("{}: {error}", path.display())))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::could_not(format!("{}: {error}", path.display()))),
     }
@@ -90,18 +102,26 @@ impl Here {
         let whole = self.folder.join(path);
         let real = match whole.canonicalize() {
             Ok(real) => real,
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => return Ok(None),
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
             Err(error) => return Err(error.to_string()),
         };
         let folder = self.folder.canonicalize().map_err(|error| error.to_string())?;
-        if real.starts_with(&folder) { Ok(Some(real)) } else { Err("it leads out of the Agentfile's folder".to_owned()) }
+        if real.starts_with(&folder) {
+            Ok(Some(real))
+        } else {
+            Err("it leads out of the Agentfile's folder".to_owned())
+        }
     }
 }
 
 impl Sources for Here {
     fn file(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
         match self.inside(path)? {
-            Some(real) if real.is_file() => regular_file::read(&real, MAX_FILE).map(Some).map_err(|error| error.to_string()),
+            Some(real) if real.is_file() => {
+                regular_file::read(&real, MAX_FILE).map(Some).map_err(|error| error.to_string())
+            }
             _ => Ok(None),
         }
     }
@@ -141,7 +161,8 @@ impl Here {
     fn defined(&self, name: &str) -> Option<(String, Vec<String>)> {
         let home = environment::home().user?;
         let files = CLIENTS.iter().filter_map(|client| client.servers());
-        let own = files.flat_map(|servers| servers.files(&self.folder, &home, None).into_iter().map(move |file| (servers, file)));
+        let own = files
+            .flat_map(|servers| servers.files(&self.folder, &home, None).into_iter().map(move |file| (servers, file)));
         own.filter(|(_, file)| file.starts_with(&self.folder)).find_map(|(servers, file)| {
             let text = fs::read_to_string(file).ok()?;
             let server = servers.defined(&text, name).ok()?.into_iter().next()?;
@@ -156,7 +177,10 @@ fn walk(folder: &Path, below: &str, depth: usize, out: &mut BTreeMap<String, Vec
     }
     for entry in fs::read_dir(folder).map_err(|error| error.to_string())? {
         let entry = entry.map_err(|error| error.to_string())?;
-        let name = entry.file_name().into_string().map_err(|name| format!("{}: a name that is not UTF-8", name.to_string_lossy()))?;
+        let name = entry
+            .file_name()
+            .into_string()
+            .map_err(|name| format!("{}: a name that is not UTF-8", name.to_string_lossy()))?;
         let path = if below.is_empty() { name } else { format!("{below}/{name}") };
         let kind = entry.file_type().map_err(|error| error.to_string())?;
         if kind.is_symlink() {
@@ -165,7 +189,10 @@ fn walk(folder: &Path, below: &str, depth: usize, out: &mut BTreeMap<String, Vec
         if kind.is_dir() {
             walk(&entry.path(), &path, depth + 1, out)?;
         } else {
-            out.insert(path.clone(), regular_file::read(&entry.path(), MAX_FILE).map_err(|error| format!("{path}: {error}"))?);
+            out.insert(
+                path.clone(),
+                regular_file::read(&entry.path(), MAX_FILE).map_err(|error| format!("{path}: {error}"))?,
+            );
         }
         if out.len() > MAX_FILES {
             return Err(format!("more than {MAX_FILES} files"));

@@ -59,14 +59,21 @@ pub fn address(url: &str) -> Result<Listed, String> {
 
 fn list(wire: &mut dyn Wire) -> Result<Listed, String> {
     let client = object([("name", Value::from("writ")), ("version", Value::from(env!("CARGO_PKG_VERSION")))]);
-    let hello = object([("protocolVersion", Value::from(VERSION)), ("capabilities", object([])), ("clientInfo", client)]);
+    let hello =
+        object([("protocolVersion", Value::from(VERSION)), ("capabilities", object([])), ("clientInfo", client)]);
     let answer = wire.send(&request(1, "initialize", hello), Some(1))?;
-    let version = answer.get("serverInfo").and_then(|info| info.get("version")).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let version = answer
+        .get("serverInfo")
+        .and_then(|info| info.get("version"))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     wire.send(&object([("jsonrpc", Value::from("2.0")), ("method", Value::from("notifications/initialized"))]), None)?;
     let (mut tools, mut cursor) = (Vec::new(), None::<String>);
     for page in 0..MAX_PAGES {
         let id = 2 + page as u64;
-        let parameters = cursor.as_ref().map_or_else(|| object([]), |cursor| object([("cursor", Value::from(cursor.as_str()))]));
+        let parameters =
+            cursor.as_ref().map_or_else(|| object([]), |cursor| object([("cursor", Value::from(cursor.as_str()))]));
         let answer = wire.send(&request(id, "tools/list", parameters), Some(id))?;
         let listed = answer.get("tools").and_then(Value::as_array).ok_or("its list of tools is none")?;
         tools.extend_from_slice(listed);
@@ -79,7 +86,12 @@ fn list(wire: &mut dyn Wire) -> Result<Listed, String> {
 }
 
 fn request(id: u64, method: &str, parameters: Value) -> Value {
-    object([("jsonrpc", Value::from("2.0")), ("id", Value::from(id)), ("method", Value::from(method)), ("params", parameters)])
+    object([
+        ("jsonrpc", Value::from("2.0")),
+        ("id", Value::from(id)),
+        ("method", Value::from(method)),
+        ("params", parameters),
+    ])
 }
 
 fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
@@ -124,14 +136,21 @@ impl<'a> Pipes<'a> {
                 }
             }
         });
-        Ok(Self { into: child.stdin.as_mut().ok_or("its input cannot be written")?, lines, until: Instant::now() + TIMEOUT })
+        Ok(Self {
+            into: child.stdin.as_mut().ok_or("its input cannot be written")?,
+            lines,
+            until: Instant::now() + TIMEOUT,
+        })
     }
 }
 
 impl Wire for Pipes<'_> {
     fn send(&mut self, message: &Value, id: Option<u64>) -> Result<Value, String> {
         let line = json::compact(message) + "\n";
-        self.into.write_all(line.as_bytes()).and_then(|()| self.into.flush()).map_err(|error| format!("it takes no message: {error}"))?;
+        self.into
+            .write_all(line.as_bytes())
+            .and_then(|()| self.into.flush())
+            .map_err(|error| format!("it takes no message: {error}"))?;
         let Some(id) = id else { return Ok(Value::Null) };
         loop {
             let left = self.until.saturating_duration_since(Instant::now());

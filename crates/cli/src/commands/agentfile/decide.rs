@@ -38,10 +38,14 @@ pub fn run(args: &AgentDecideArgs) -> Result<(), Failure> {
             None => Object::default(),
             Some(text) => {
                 let value = input::json("--context", text.as_bytes(), Limits::OURS)?;
-                value.as_object().cloned().ok_or_else(|| Failure::malformed("`--context` is no JSON object".to_owned()))?
+                value
+                    .as_object()
+                    .cloned()
+                    .ok_or_else(|| Failure::malformed("`--context` is no JSON object".to_owned()))?
             }
         };
-        let request = Request::from_words(args.principal.as_deref(), action, resource, context).map_err(Failure::malformed)?;
+        let request =
+            Request::from_words(args.principal.as_deref(), action, resource, context).map_err(Failure::malformed)?;
         let answer = decide(&own, &chain, &request);
         output::print_json_line(&answer);
         return if answer.decided.is_allowed() { Ok(()) } else { Err(Failure::No) };
@@ -60,7 +64,11 @@ pub fn run(args: &AgentDecideArgs) -> Result<(), Failure> {
         if whole && line.trim_ascii().is_empty() {
             continue;
         }
-        let request = if whole { Request::parse(&line).map_err(|error| error.to_string()) } else { Err(format!("longer than {MAX_LINE} bytes")) };
+        let request = if whole {
+            Request::parse(&line).map_err(|error| error.to_string())
+        } else {
+            Err(format!("longer than {MAX_LINE} bytes"))
+        };
         let answer = request.map_or_else(
             |why| {
                 wrong += 1;

@@ -52,12 +52,14 @@ pub fn tell(linted: &Linted, errors_alone: bool) {
     let text = visible::in_place(&linted.agent.text).into_owned();
     for found in linted.found.iter().filter(|found| !errors_alone || found.is_error()) {
         let place = found.place;
-        let title = format!("{}:{}:{}: {} [{}]", linted.agent.file, place.line, place.column, found.message, found.code);
+        let title =
+            format!("{}:{}:{}: {} [{}]", linted.agent.file, place.line, place.column, found.message, found.code);
         let length = place.span.end.saturating_sub(place.span.start);
         let label = LabeledSpan::new(None, place.span.start, length);
         let shade = if found.severity == Severity::Error { Shade::Error } else { Shade::Warning };
         let diagnostic = MietteDiagnostic::new(output::plain(&title)).with_label(label).with_severity(shade);
-        let diagnostic = if found.help.is_empty() { diagnostic } else { diagnostic.with_help(output::plain(&found.help)) };
+        let diagnostic =
+            if found.help.is_empty() { diagnostic } else { diagnostic.with_help(output::plain(&found.help)) };
         let source = NamedSource::new(output::plain(&linted.agent.file), text.clone());
         output::report(&format!("{:?}", Report::new(diagnostic).with_source_code(source)));
     }
@@ -67,7 +69,12 @@ fn sarif(linted: &Linted) -> Value {
     let mut codes: Vec<&str> = linted.found.iter().map(|found| found.code).collect();
     codes.sort_unstable();
     codes.dedup();
-    let rules = codes.iter().map(|code| object([("id", Value::from(*code)), ("helpUri", Value::from(format!("{}/blob/main/spec/agentfile.md", env!("CARGO_PKG_REPOSITORY"))))]));
+    let rules = codes.iter().map(|code| {
+        object([
+            ("id", Value::from(*code)),
+            ("helpUri", Value::from(format!("{}/blob/main/spec/agentfile.md", env!("CARGO_PKG_REPOSITORY")))),
+        ])
+    });
     let driver = object([
         ("name", Value::from("writ")),
         ("version", Value::from(env!("CARGO_PKG_VERSION"))),
@@ -83,8 +90,12 @@ fn sarif(linted: &Linted) -> Value {
             ("startColumn", Value::from(found.place.column)),
             ("endColumn", Value::from(found.place.column + line.chars().count())),
         ]);
-        let physical = object([("artifactLocation", object([("uri", Value::from(linted.agent.file.as_str()))])), ("region", region)]);
-        let message = if found.help.is_empty() { found.message.clone() } else { format!("{}; {}", found.message, found.help) };
+        let physical = object([
+            ("artifactLocation", object([("uri", Value::from(linted.agent.file.as_str()))])),
+            ("region", region),
+        ]);
+        let message =
+            if found.help.is_empty() { found.message.clone() } else { format!("{}; {}", found.message, found.help) };
         object([
             ("ruleId", Value::from(found.code)),
             ("ruleIndex", Value::from(index)),

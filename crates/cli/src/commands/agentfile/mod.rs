@@ -39,9 +39,14 @@ pub fn open(file: &Path, options: &Options) -> Result<Linted, Failure> {
     let bytes = input::bytes(file)?;
     let linted = writ_agentfile::lint(&bytes, &file.to_string_lossy(), options);
     match linted.found.as_slice() {
-        [only] if linted.agent.text.is_empty() && only.is_error() => {
-            Err(Failure::malformed(format!("{}:{}:{}: {}: {}", file.display(), only.place.line, only.place.column, only.message, only.help)))
-        }
+        [only] if linted.agent.text.is_empty() && only.is_error() => Err(Failure::malformed(format!(
+            "{}:{}:{}: {}: {}",
+            file.display(),
+            only.place.line,
+            only.place.column,
+            only.message,
+            only.help
+        ))),
         _ => Ok(linted),
     }
 }
@@ -58,17 +63,25 @@ pub fn usable(file: &Path) -> Result<Linted, Failure> {
 
 /// The files that another is built on.
 pub fn levels<'a>(files: impl IntoIterator<Item = &'a std::path::PathBuf>) -> Result<Vec<Level>, Failure> {
-    files.into_iter().map(|file| usable(file).map(|linted| Level { agent: linted.agent, rules: linted.rules })).collect()
+    files
+        .into_iter()
+        .map(|file| usable(file).map(|linted| Level { agent: linted.agent, rules: linted.rules }))
+        .collect()
 }
 
 fn new(file: &Path, name: Option<&str>, force: bool) -> Result<(), Failure> {
     let folder = environment::cwd()?;
     let own = folder.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let plain: String = own.chars().map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' }).collect();
+    let plain: String =
+        own.chars().map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' }).collect();
     let plain = plain.trim_matches('-');
     let name = name.unwrap_or(if plain.is_empty() { "agent" } else { plain });
     let text = writ_agentfile::starter(name);
-    if writ_agentfile::lint(text.as_bytes(), "Agentfile", &Options::default()).found.iter().any(|found| found.code != "no-agent") {
+    if writ_agentfile::lint(text.as_bytes(), "Agentfile", &Options::default())
+        .found
+        .iter()
+        .any(|found| found.code != "no-agent")
+    {
         return Err(Failure::Usage(format!("`{name}` is no name for an agent: lower-case letters, digits and `-`")));
     }
     if file == Path::new("-") {
@@ -87,7 +100,8 @@ fn new(file: &Path, name: Option<&str>, force: bool) -> Result<(), Failure> {
 }
 
 fn format(file: &Path, check: bool) -> Result<(), Failure> {
-    let text = String::from_utf8(input::bytes(file)?).map_err(|_error| Failure::malformed(format!("{}: not UTF-8 text", file.display())))?;
+    let text = String::from_utf8(input::bytes(file)?)
+        .map_err(|_error| Failure::malformed(format!("{}: not UTF-8 text", file.display())))?;
     let Some(formatted) = writ_agentfile::format(&text) else {
         lint::tell(&open(file, &Options::default())?, true);
         return Err(Failure::No);

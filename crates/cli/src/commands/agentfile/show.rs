@@ -50,7 +50,12 @@ pub fn run(file: &Path, format: Format) -> Result<(), Failure> {
             file: &linted.agent.file,
             digest: linted.agent.digest(),
             policy_hash: linted.rules.digest(),
-            directives: linted.agent.entries.iter().map(|entry| Line { line: entry.line(), directive: &entry.directive }).collect(),
+            directives: linted
+                .agent
+                .entries
+                .iter()
+                .map(|entry| Line { line: entry.line(), directive: &entry.directive })
+                .collect(),
             policies: linted
                 .rules
                 .each()
@@ -72,7 +77,11 @@ pub fn run(file: &Path, format: Format) -> Result<(), Failure> {
             if let Some(base) = &risk.base {
                 output::line(format!("  base         {base}"));
             }
-            output::line(format!("  risk         {}: {}", risk.tier.as_str(), if risk.why.is_empty() { "it asks for nothing".to_owned() } else { risk.why.join("; ") }));
+            output::line(format!(
+                "  risk         {}: {}",
+                risk.tier.as_str(),
+                if risk.why.is_empty() { "it asks for nothing".to_owned() } else { risk.why.join("; ") }
+            ));
             list("hosts", &risk.hosts);
             list("mounts", &risk.mounts);
             list("secrets", &risk.credentials);
