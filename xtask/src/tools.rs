@@ -20,7 +20,7 @@ struct Tool {
 /// a virtual environment of Python's the fuzzer of the service; PostgreSQL is what several replicas share. The egress proxy is asked by
 /// curl, Python, pip and Java too; tokens are read by PyJWT, of the system's own Python. runc makes the containers that Writ is
 /// tried in; SoftHSM is the token that keeps a notary's key, asked through OpenSC.
-const TOOLS: [Tool; 19] = [
+const TOOLS: [Tool; 20] = [
     Tool { program: "git", probe: "--version", package: "git" },
     Tool { program: "bash", probe: "--version", package: "bash" },
     Tool { program: "openssl", probe: "version", package: "openssl" },
@@ -39,6 +39,7 @@ const TOOLS: [Tool; 19] = [
     Tool { program: "ip", probe: "-V", package: "iproute2" },
     Tool { program: "softhsm2-util", probe: "--version", package: "softhsm2" },
     Tool { program: "opensc-tool", probe: "--info", package: "opensc" },
+    Tool { program: "cvc5", probe: "--version", package: "cvc5" },
     Tool { program: "initdb", probe: "--version", package: "postgresql-15" },
 ];
 

@@ -6,10 +6,12 @@
 pub mod archivista;
 pub mod evaluators;
 pub mod http;
+pub mod lsp;
 pub mod mcp;
 mod network;
 pub mod notary;
 mod policies;
+pub mod prove;
 pub mod workload;
 
 pub use network::Network;

@@ -22,6 +22,9 @@ const MAX_BYTES: u64 = 4 << 20;
 const MAX_HOPS: usize = 4;
 /// What a manifest is asked for as.
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// What a base may be: a manifest, or the list of those of several platforms.
+const ANY_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
+     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 /// The layers that are taken for a policy: plain, or signed.
 const POLICY: [&str; 2] = ["application/vnd.aflock.policy+json", "application/vnd.dsse.envelope.v1+json"];
 
@@ -83,6 +86,26 @@ impl Policies {
             format!("`{address}` is no reference: `https://…` or `oci://HOST/REPOSITORY[:TAG][@sha256:…]`")
         })?;
         self.artifact(&artifact).map_err(|why| format!("{address}: {why}"))
+    }
+
+    /// The manifest behind `HOST/REPOSITORY[:TAG][@sha256:…]`: its digest, and what it says it is an artifact of.
+    pub fn manifest(&self, host: &str, repository: &str, name: &str) -> Result<(Digest, Option<String>), String> {
+        let scheme = if is_local(host) { "http" } else { "https" };
+        let url = format!("{scheme}://{host}/v2/{repository}/manifests/{name}");
+        let mut answer = self.ask(&url, Some(ANY_MANIFEST), None)?;
+        if answer.status() == 401 {
+            let token = self.token(&answer, repository)?;
+            answer = self.ask(&url, Some(ANY_MANIFEST), Some(&token))?;
+        }
+        let bytes = body(answer, &url)?;
+        let digest = Digest::of(&bytes);
+        if Digest::parse(name).is_ok_and(|named| named != digest) {
+            return Err("the registry's manifest is not the one that the reference names".to_owned());
+        }
+        let manifest: Value = serde_json::from_slice(&bytes).map_err(|error| format!("no manifest: {error}"))?;
+        let config = manifest.get("config").and_then(|config| config.get("mediaType"));
+        let kind = manifest.get("artifactType").or(config).and_then(Value::as_str);
+        Ok((digest, kind.map(str::to_owned)))
     }
 
     fn artifact(&self, artifact: &Artifact) -> Result<Vec<u8>, String> {
