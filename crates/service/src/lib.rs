@@ -10,6 +10,7 @@ pub mod mcp;
 mod network;
 pub mod notary;
 mod policies;
+pub mod registry;
 pub mod workload;
 
 pub use network::Network;

@@ -15,6 +15,7 @@ use writ_service::evaluators;
 
 use crate::args::{Format, VerifyArgs};
 use crate::commands::keys::{public_key, signing_key};
+use crate::commands::package;
 use crate::commands::session_lookup::{failure, store};
 use crate::environment;
 use crate::exit::Failure;
@@ -25,6 +26,9 @@ const LEDGER: &str = "ledger.jsonl";
 
 /// Verifies a session or a folder of evidence.
 pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
+    if let Some(target) = args.target.as_deref().filter(|target| package::verify::is_one(target)) {
+        return package::verify::run(target, args);
+    }
     let home = environment::home();
     let options = Options {
         key: args.key.as_deref().map(public_key).transpose()?,
