@@ -4,6 +4,7 @@
 //! denied. A decision has two steps — [`survey`] finds out what a call would touch, [`judge`] applies the rules to those
 //! [`Facts`] — so that the second can be done again, years later, from the record. Page: `spec/policy.md`.
 
+mod also;
 mod command;
 mod domains;
 mod enforce;
@@ -35,6 +36,7 @@ mod unenforced;
 mod url;
 mod world;
 
+pub use also::{Also, Asked};
 pub use domains::Domains;
 pub use enforce::{Confine, Enforce, Enforced, Grant, enforce};
 pub use error::{PolicyError, Problem, did_you_mean};

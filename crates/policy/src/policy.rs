@@ -1,8 +1,11 @@
 //! A policy: parsed, checked and compiled in one step.
 
+use std::sync::Arc;
+
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Custody, Digest, OWN_TOOLS, Timestamp, Verdict};
 
+use crate::also::Also;
 use crate::domains::Domains;
 use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
@@ -39,6 +42,8 @@ pub struct Policy {
     sandbox: Sandbox,
     pub(crate) grants: Grants,
     pub(crate) flow: DataFlow,
+    /// Rules in another language.
+    pub(crate) also: Option<Arc<dyn Also>>,
     document: Value,
     warnings: Vec<String>,
     /// Rules that forbid and can match nothing.
@@ -153,9 +158,18 @@ impl Policy {
             grants,
             warnings: reader.warnings.into_iter().chain(flow.unlabelled()).collect(),
             flow,
+            also: None,
             matchless: reader.matchless,
             document,
         })
+    }
+
+    /// A policy that was made from another document, whose digest it has, with the rules of that which its own language cannot say.
+    #[must_use]
+    pub fn made_from(mut self, source: &[u8], also: Arc<dyn Also>) -> Self {
+        self.digest = Digest::of(source);
+        self.also = Some(also);
+        self
     }
 
     /// SHA-256 of the bytes it was parsed from (R10).
@@ -257,6 +271,7 @@ impl Policy {
         let mut out = unenforced::members(&self.document);
         out.extend_from_slice(&self.matchless);
         out.extend_from_slice(&self.grants.matchless);
+        out.extend(self.also.iter().flat_map(|also| also.not_enforced()));
         out
     }
 

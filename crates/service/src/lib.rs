@@ -6,11 +6,13 @@
 pub mod archivista;
 pub mod evaluators;
 pub mod http;
+pub mod lsp;
 pub mod mcp;
 mod network;
 pub mod notary;
 mod policies;
 pub mod registry;
+pub mod prove;
 pub mod workload;
 
 pub use network::Network;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ureq::Agent;
 use ureq::http::Response;
+use writ_core::Digest;
 use writ_package::manifest::Document;
 use writ_package::{Descriptor, Reference};
 
@@ -47,6 +48,14 @@ impl Policies {
             format!("`{address}` is no reference: `https://…` or `oci://HOST/REPOSITORY[:TAG][@sha256:…]`")
         })?;
         self.artifact(&reference).map_err(|why| format!("{address}: {why}"))
+    }
+
+    /// The manifest behind `HOST/REPOSITORY` and a tag or digest: its digest, and what it says it is an artifact of.
+    pub fn manifest(&self, host: &str, repository: &str, name: &str) -> Result<(Digest, Option<String>), String> {
+        let sign = if name.contains(':') { '@' } else { ':' };
+        let reference = Reference::parse(&format!("{host}/{repository}{sign}{name}")).map_err(|error| error.to_string())?;
+        let (descriptor, _) = self.registry.manifest(&reference).map_err(|error| error.to_string())?;
+        Ok((descriptor.digest, descriptor.artifact_type))
     }
 
     fn artifact(&self, reference: &Reference) -> Result<Vec<u8>, String> {

@@ -1,5 +1,6 @@
 //! The command line, typed.
 
+mod agentfile;
 mod agentflow;
 mod approvals;
 mod attestation;
@@ -23,6 +24,7 @@ use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand,
 use writ_clients::mcp::NAME as NO_HOOKS;
 use writ_clients::{CLIENTS, DEFAULT};
 
+pub use agentfile::{AgentDecideArgs, AgentfileCommand, LintArgs, LintFormat, LockArgs, ProveArgs};
 pub use agentflow::{AgentflowCommand, StartArgs, StartFormat, VerifyRunArgs};
 pub use approvals::{AnswerArgs, ApprovalsArgs, ApproveArgs, WordArgs};
 pub use attestation::{
@@ -140,6 +142,16 @@ pub enum Command {
     /// Run a rule of a policy. `writ verify` starts it.
     #[command(hide = true)]
     Rego,
+    /// Write, check and ask an Agentfile: one file that declares one agent.
+    #[command(subcommand)]
+    Agentfile(AgentfileCommand),
+    /// Resolve an Agentfile's references to digests: base, tools, functions, skills, procedures, MCP servers, policy.
+    #[command(
+        after_help = "Examples:\n  writ lock\n  writ lock --check                in CI: exit code 3 with the differences where it is stale\n  writ lock \
+                      --update pr-review     take this one anew, leave the others\n\nAn MCP server is asked for its tools: by SERVER's address, or as the \
+                      project's own .mcp.json starts it. Values of secrets are never read."
+    )]
+    Lock(LockArgs),
     /// Run the steps that a policy wants attested.
     #[command(subcommand)]
     Step(StepCommand),
@@ -347,6 +359,9 @@ pub struct InitArgs {
     /// Have git run `writ agentflow verify` before each push.
     #[arg(long, conflicts_with = "undo")]
     pub pre_push: bool,
+    /// Let an Agentfile govern: the policy that is written extends it, so that both have to allow.
+    #[arg(long, value_name = "FILE", conflicts_with = "undo")]
+    pub agentfile: Option<PathBuf>,
     /// Version of the agent client (`2.1.329`); the client is asked when left out.
     #[arg(long, value_name = "VERSION")]
     pub client_version: Option<String>,

@@ -1,5 +1,6 @@
 //! One file per command, and the match that finds it.
 
+mod agentfile;
 mod agentflow;
 mod approvals;
 mod approve;
@@ -22,6 +23,7 @@ mod keep;
 mod keys;
 mod ledger;
 mod limits;
+mod lock;
 mod mcp;
 mod mcp_pins;
 mod mcp_proxy;
@@ -66,6 +68,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Rego => rego::run(),
         Command::Step(command) => step::run(&command),
         Command::Sandbox(command) => sandbox::run(&command),
+        Command::Agentfile(command) => agentfile::run(&command),
+        Command::Lock(args) => lock::run(&args),
         Command::Policy(command) => policy::run(command),
         Command::Keys(command) => keys::run(command),
         Command::Decide(args) => decide::run(&args),
