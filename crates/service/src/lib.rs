@@ -11,8 +11,8 @@ pub mod mcp;
 mod network;
 pub mod notary;
 mod policies;
-pub mod registry;
 pub mod prove;
+pub mod registry;
 pub mod workload;
 
 pub use network::Network;

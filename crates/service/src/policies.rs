@@ -53,7 +53,8 @@ impl Policies {
     /// The manifest behind `HOST/REPOSITORY` and a tag or digest: its digest, and what it says it is an artifact of.
     pub fn manifest(&self, host: &str, repository: &str, name: &str) -> Result<(Digest, Option<String>), String> {
         let sign = if name.contains(':') { '@' } else { ':' };
-        let reference = Reference::parse(&format!("{host}/{repository}{sign}{name}")).map_err(|error| error.to_string())?;
+        let reference =
+            Reference::parse(&format!("{host}/{repository}{sign}{name}")).map_err(|error| error.to_string())?;
         let (descriptor, _) = self.registry.manifest(&reference).map_err(|error| error.to_string())?;
         Ok((descriptor.digest, descriptor.artifact_type))
     }
