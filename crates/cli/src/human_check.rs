@@ -15,6 +15,7 @@ use writ_engine::procfs;
 use writ_engine::session::namespace;
 use writ_engine::session::process::{self, ClientProcess, Process};
 use writ_store::Store;
+use zeroize::Zeroizing;
 
 use crate::environment;
 use crate::exit::Failure;
@@ -149,6 +150,11 @@ pub fn set_passphrase(about: &SessionStart, home: &Home) -> Result<(), Failure> 
 fn refuse<T>(why: &str) -> Result<T, Failure> {
     output::note(format!("{} {why}", output::bad("error:")));
     Err(Failure::No)
+}
+
+/// A password from the terminal, which is not shown.
+pub fn hidden(prompt: &str) -> Result<Zeroizing<String>, Failure> {
+    Ok(Zeroizing::new(secret(prompt)?))
 }
 
 /// A line from the terminal that is not shown.

@@ -12,6 +12,7 @@ mod network;
 pub mod notary;
 mod policies;
 pub mod prove;
+pub mod registry;
 pub mod workload;
 
 pub use network::Network;

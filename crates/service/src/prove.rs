@@ -134,7 +134,7 @@ fn read(found: &Env) -> (Option<Request>, String) {
 
 fn context(found: &Env) -> Vec<(String, String)> {
     let context = found.request.context().cloned().into_iter().flatten();
-    let mut pairs: Vec<(String, String)> = context.map(|(name, value)| (name, value.to_string())).collect();
+    let mut pairs: Vec<(String, String)> = context.map(|(name, value)| (name, format!("{value:?}"))).collect();
     pairs.sort();
     pairs
 }

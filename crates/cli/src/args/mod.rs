@@ -11,6 +11,7 @@ mod identity;
 mod limits;
 mod looking;
 mod notary;
+mod package;
 mod past;
 mod policy;
 mod sandbox;
@@ -41,6 +42,10 @@ pub use identity::IdentityArgs;
 pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
 pub use looking::{OpenArgs, ReportArgs, WatchArgs};
 pub use notary::{NotaryCommand, NotaryRunArgs, Pkcs11Args};
+pub use package::{
+    BuildArgs, CopyArgs, DiscoverArgs, InspectArgs, LoginArgs, LogoutArgs, PullArgs, PushArgs, RegistryArgs, SignArgs,
+    TagArgs,
+};
 pub use past::{AddArgs, CasesArgs, DiffArgs, LearnArgs, PastArgs, ReplayArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, TrustedArgs, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
@@ -275,6 +280,58 @@ pub enum Command {
         3 when the last claim of an agent is false."
     )]
     Claims(ClaimsArgs),
+    /// Build an agent's package from its Agentfile and lock: an OCI layout or archive, always the same for the same input.
+    #[command(
+        after_help = "Examples:\n  writ build -o out                          the Agentfile here, as a layout in out/\n  writ build agents/review -o review.tar     as an \
+        archive\n  writ build -o out --source src --tag 1.2   with the code that CMD starts\n\nWhere an agent runs (BIND, SLICE, IMAGE, ISOLATION, BROKER, BACKEND, PLUGIN) stays \
+        out of the package:\n`--run-manifest FILE` keeps it. The last line is the package's digest. Exit codes: 0 built, 1 could not do it, 3 \
+        the lock is stale, a secret is\nin a file or the base forbids it, 4 the Agentfile has errors."
+    )]
+    Build(BuildArgs),
+    /// Send a package to a registry, with its signatures.
+    #[command(
+        after_help = "Examples:\n  writ push out ghcr.io/org/reviewer:1.2\n  writ push review.tar 127.0.0.1:5000/reviewer:1.2\n\nWhat the registry has is not sent; a large \
+        blob goes on where it stopped. The last line is the digest."
+    )]
+    Push(PushArgs),
+    /// Fetch a package, with its signatures. Nothing is unpacked.
+    #[command(
+        after_help = "Examples:\n  writ pull ghcr.io/org/reviewer:1.2              kept, for `inspect`, `verify` and `run`\n  writ pull ghcr.io/org/reviewer:1.2 -o out       \
+        also as a layout\n  writ pull ghcr.io/org/reviewer@sha256:… -o r.tar\n\nThe last line is the digest."
+    )]
+    Pull(PullArgs),
+    /// Copy a package between registries, layouts and archives, with its signatures.
+    #[command(
+        after_help = "Examples:\n  writ copy ghcr.io/org/reviewer:1.2 registry.internal/agents/reviewer:1.2\n  writ copy out:1.2 review.tar"
+    )]
+    Copy(CopyArgs),
+    /// Give a package another name.
+    #[command(after_help = "Examples:\n  writ tag ghcr.io/org/reviewer:1.2 stable\n  writ tag out:1.2 stable")]
+    Tag(TagArgs),
+    /// Keep credentials for a registry, where Docker keeps them.
+    #[command(
+        after_help = "Examples:\n  writ login ghcr.io -u me\n  writ login ghcr.io -u me --password-stdin < token\n\nThey go to the credential helper that `config.json` names, else \
+        into that file, readable for you alone."
+    )]
+    Login(LoginArgs),
+    /// Forget the credentials for a registry.
+    Logout(LogoutArgs),
+    /// List signatures and attestations of a package.
+    #[command(after_help = "Examples:\n  writ discover ghcr.io/org/reviewer:1.2\n  writ discover out --format json")]
+    Discover(DiscoverArgs),
+    /// Show what a package asks for: a report for reviewers, with a risk tier and why.
+    #[command(
+        after_help = "Examples:\n  writ inspect out\n  writ inspect ghcr.io/org/reviewer:1.1 --diff ghcr.io/org/reviewer:1.2   what the update newly asks for\n\nIt says what the \
+        package says; whether that holds, `writ verify` says."
+    )]
+    Inspect(InspectArgs),
+    /// Sign a package, and say how it was built and what is in it.
+    #[command(
+        after_help = "Examples:\n  writ keys generate release.pem --algorithm p256\n  writ sign ghcr.io/org/reviewer:1.2 --key release.pem\n  writ sign out --key release.pem     before \
+        it is pushed; signatures travel with it\n\nSignatures are Sigstore bundles in cosign's form. They are in no public log. The last line is the digest \
+        that was signed."
+    )]
+    Sign(SignArgs),
     /// Say which policy governs here and how the newest session stands.
     Status(FormatArgs),
     /// Offer evaluation and verification to agents, as tools of the Model Context Protocol.
@@ -293,10 +350,10 @@ pub enum Command {
         bundle's digest. Exit codes: 0 made, 1 could not do it."
     )]
     Export(ExportArgs),
-    /// Verify a session: policy, rows, checkpoints, decisions, coverage.
+    /// Verify a session (policy, rows, checkpoints, decisions, coverage), or a package (content, base, signatures, provenance).
     #[command(
         after_help = "Examples:\n  writ verify                         the newest session of this repository\n  writ verify 7c0f…                   \
-        a session by its id\n  writ verify ./evidence --key k.pem   a folder someone gave you, under a key you know\n  writ verify run.tar --trust k.pem    a bundle that `writ export` made\n\nExit codes: 0 verified, \
+        a session by its id\n  writ verify ./evidence --key k.pem   a folder someone gave you, under a key you know\n  writ verify run.tar --trust k.pem    a bundle that `writ export` made\n  writ verify ghcr.io/org/reviewer:1.2 --key release.pem.pub   a package, before anything of it is unpacked\n\nExit codes: 0 verified, \
         1 a file cannot be read, 3 not verified, or with exceptions, 4 no evidence there, or none any more."
     )]
     Verify(VerifyArgs),
@@ -465,10 +522,11 @@ pub struct ExportArgs {
 
 #[derive(ClapArgs, Debug)]
 pub struct VerifyArgs {
-    /// A session id, a folder of evidence or a bundle; the newest session of this repository when left out.
+    /// A session id, a folder of evidence, a bundle, or a package (reference, layout or archive); the newest session of this repository when
+    /// left out.
     #[arg(add = complete::sessions())]
     pub target: Option<String>,
-    /// The public key the checkpoints must be signed with, PEM.
+    /// The public key the checkpoints, or the package, must be signed with, PEM.
     #[arg(long, visible_alias = "trust", value_name = "PEM", add = complete::keys())]
     pub key: Option<PathBuf>,
     /// The client's transcript, when it is not where the session says.
@@ -491,6 +549,8 @@ pub struct VerifyArgs {
     /// The private key that signs these, PEM (`writ keys generate` makes one).
     #[arg(long, value_name = "PEM")]
     pub vsa_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub registry: RegistryArgs,
     #[command(flatten)]
     pub format: FormatArgs,
 }

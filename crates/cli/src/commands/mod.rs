@@ -30,6 +30,7 @@ mod mcp_pins;
 mod mcp_proxy;
 mod notary;
 mod open;
+mod package;
 mod past;
 mod policy;
 mod pre_push;
@@ -97,6 +98,16 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Consequences(command) => evaluate::rules(&command),
         Command::Serve(args) => serve::run(args),
         Command::Claims(args) => claims::run(&args),
+        Command::Build(args) => package::build::run(&args),
+        Command::Push(args) => package::moved::push(&args),
+        Command::Pull(args) => package::moved::pull(&args),
+        Command::Copy(args) => package::moved::copy(&args),
+        Command::Tag(args) => package::moved::tag(&args),
+        Command::Login(args) => package::login::log_in(&args),
+        Command::Logout(args) => package::login::log_out(&args),
+        Command::Discover(args) => package::moved::discover(&args),
+        Command::Inspect(args) => package::inspect::run(&args),
+        Command::Sign(args) => package::sign::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Lsp => lsp::serve(&lsp::KINDS),

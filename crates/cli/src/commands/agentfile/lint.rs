@@ -49,7 +49,7 @@ pub fn run(args: &LintArgs) -> Result<(), Failure> {
 
 /// Findings as a person wants them: each with its line of the file.
 pub fn tell(linted: &Linted, errors_alone: bool) {
-    let text = visible::in_place(&linted.agent.text).into_owned();
+    let text = visible::in_place(&linted.agent.text);
     for found in linted.found.iter().filter(|found| !errors_alone || found.is_error()) {
         let place = found.place;
         let title =
