@@ -1,4 +1,5 @@
 //! An Agentfile as the policy of a session.
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
 
 use writ_agentfile::{extending, is_agentfile, parse, policy};
 use writ_core::json::{self, Value};

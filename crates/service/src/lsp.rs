@@ -180,7 +180,7 @@ fn in_block(agent: &Agent, text: &str, at: Position) -> Option<bool> {
     agent.entries.iter().filter(|entry| entry.opens_block() && entry.line() < number).find_map(|entry| {
         let end =
             text.lines().enumerate().skip(entry.line()).find(|(_, line)| line.trim() == "END").map(|(at, _)| at + 1);
-        end.is_some_and(|end| number < end).then(|| entry.words.is_empty())
+        end.is_some_and(|end| number < end).then_some(entry.words.is_empty())
     })
 }
 

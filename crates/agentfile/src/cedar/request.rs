@@ -124,12 +124,8 @@ fn entity(value: &Value, kind: &str) -> Result<String, BadRequest> {
 
 /// The same from text.
 pub(super) fn text_entity(text: &str, kind: &str) -> Result<String, BadRequest> {
-    let Some((named, id)) = text.strip_suffix('"').and_then(|text| {
-        text.split_once("::\"").map(|(named, id)| {
-            // `AgentRC::Tool::"x"` splits at the quote, not at the first colons.
-            (named, id)
-        })
-    }) else {
+    // `AgentRC::Tool::"x"` splits at the quote, not at the first colons.
+    let Some((named, id)) = text.strip_suffix('"').and_then(|text| text.split_once("::\"")) else {
         return Ok(text.to_owned());
     };
     if named.strip_prefix(NAMESPACE).unwrap_or(named) == kind {

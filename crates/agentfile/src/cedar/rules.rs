@@ -299,7 +299,7 @@ impl Rules {
         for (id, rule) in self.each() {
             let named = rule.label.is_some();
             if !named {
-                out.push_str(&format!("@id({})\n", lower::quoted(&id.to_string())));
+                out.push_str(&format!("@id({})\n", lower::quoted(id.as_ref())));
             }
             out.push_str(&rule.text.replace("\r\n", "\n"));
             out.push_str("\n\n");

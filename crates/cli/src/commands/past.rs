@@ -19,7 +19,7 @@ pub fn transcripts(args: &PastArgs) -> Result<Vec<Transcript>, Failure> {
         return args.transcripts.iter().map(|path| Transcript::at(&whole(path)).map_err(failure)).collect();
     }
     let cwd = environment::cwd()?;
-    let project = args.root.clone().map_or_else(|| governing::repository(&cwd).to_owned(), |root| root);
+    let project = args.root.clone().unwrap_or_else(|| governing::repository(&cwd).to_owned());
     Transcript::of_project(&std::path::absolute(project)?, &environment::home()).map_err(failure)
 }
 

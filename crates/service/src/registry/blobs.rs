@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -189,7 +189,7 @@ impl Registry {
             }
             let to = header(&answer, "location").unwrap_or_default().to_owned();
             let to = if to.starts_with('/') { format!("{own}{to}") } else { to };
-            if !to.starts_with("https://") && !(to.starts_with("http://") && own.starts_with("http://")) {
+            if !(to.starts_with("https://") || to.starts_with("http://") && own.starts_with("http://")) {
                 let to = to.split('?').next().unwrap_or_default().to_owned();
                 return Err(RegistryError::Leads { url: url.to_owned(), to, why: "which is not HTTPS" });
             }
@@ -295,7 +295,7 @@ impl Registry {
     }
 
     /// An upload that an earlier process began, where the registry still knows it.
-    fn resumed(&self, place: &Place, kept: &PathBuf) -> Option<Session> {
+    fn resumed(&self, place: &Place, kept: &Path) -> Option<Session> {
         let session: Session = json::from_slice(&regular_file::read(kept, 64 << 10).ok()?).ok()?;
         if origin_of(&session.location) != origin_of(&place.base) {
             return None;

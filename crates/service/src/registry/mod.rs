@@ -35,6 +35,9 @@ use crate::network::{authorities, transfer_agent};
 use auth::Challenge;
 use http::{Answer, body, header, network, said};
 
+/// Makes a request with an agent and, where it is known, the value of `Authorization`.
+type Making<'a> = dyn FnMut(&Agent, Option<&str>) -> Result<Answer, ureq::Error> + 'a;
+
 /// Manifests are asked for as any of these.
 const MANIFESTS: [&str; 4] = [MANIFEST, INDEX, DOCKER_MANIFEST, DOCKER_INDEX];
 /// Blobs that are sent or fetched at the same time, where nothing else is said.
@@ -175,13 +178,7 @@ impl Registry {
     }
 
     /// Sends a request, and once more with what the registry wants to know.
-    fn send(
-        &self,
-        place: &Place,
-        scope: &str,
-        url: &str,
-        make: &mut dyn FnMut(&Agent, Option<&str>) -> Result<Answer, ureq::Error>,
-    ) -> Result<Answer, RegistryError> {
+    fn send(&self, place: &Place, scope: &str, url: &str, make: &mut Making<'_>) -> Result<Answer, RegistryError> {
         let key = (place.base.clone(), scope.to_owned());
         let known = self.headers.lock().ok().and_then(|headers| headers.get(&key).cloned());
         let failed = |error: ureq::Error| network(url, &error);

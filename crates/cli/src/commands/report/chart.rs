@@ -167,8 +167,8 @@ fn axis(out: &mut String, span: i64, bottom: f64) {
 pub fn duration(millis: i64) -> String {
     match millis {
         ..1_000 => format!("{millis} ms"),
-        ..60_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
-        ..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1000 % 60),
+        1_000..60_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1000 % 60),
         _ => format!("{} h {} min", millis / 3_600_000, millis / 60_000 % 60),
     }
 }

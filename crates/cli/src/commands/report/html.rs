@@ -24,7 +24,7 @@ pub fn text(text: &str) -> String {
 /// Adds to a page.
 pub fn push(page: &mut String, args: std::fmt::Arguments<'_>) {
     // A string takes everything.
-    drop(page.write_fmt(args));
+    page.write_fmt(args).unwrap_or_default();
 }
 
 #[cfg(test)]
