@@ -24,7 +24,7 @@ const SESSION: &str = "everyday";
 const UNLIKE: [&str; 3] = [".git/objects", "target", ".venv"];
 
 /// Names that are held while a call runs, and seen by who lists the folder.
-const HELD: [&str; 16] = [
+const HELD: [&str; 20] = [
     ".aflock.lock",
     ".aflock.signed",
     "policy.aflock.signed",
@@ -33,6 +33,10 @@ const HELD: [&str; 16] = [
     ".mcp.json",
     ".codex",
     ".gemini",
+    ".qwen",
+    ".opencode",
+    "opencode.json",
+    "opencode.jsonc",
     ".cursor",
     ".vscode",
     ".idea",

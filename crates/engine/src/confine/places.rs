@@ -102,11 +102,15 @@ pub const HANDED_IN: [&str; 2] = ["/run/secrets", "/var/run/secrets"];
 
 /// Names which shells, editors and clients obey outside the sandbox: kept in the policy's folder, also where they are not there yet, and in
 /// the one a call starts in. A last `/` is a folder.
-pub const KEPT: [&str; 11] = [
+pub const KEPT: [&str; 15] = [
     ".claude/",
     ".mcp.json",
     ".codex/",
     ".gemini/",
+    ".qwen/",
+    ".opencode/",
+    "opencode.json",
+    "opencode.jsonc",
     ".cursor/",
     ".vscode/",
     ".idea/",
@@ -115,6 +119,9 @@ pub const KEPT: [&str; 11] = [
     ".mise.toml",
     "mise.toml",
 ];
+
+/// Folders of a project that hold more than what clients obey: a name in them is kept where its own folder is there.
+pub const SHARED: [&str; 1] = [".github"];
 
 /// The same, kept where they are there: a repository's own are obeyed only where somebody says so. In the home they are kept anyway.
 pub const KEPT_IF_THERE: [&str; 7] =

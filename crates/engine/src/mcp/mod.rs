@@ -269,13 +269,19 @@ impl Gate {
             client,
             session: session.clone(),
             client_session: joined.cloned(),
-            transcript: None,
+            transcript: self.transcript(session),
             cwd: self.cwd.clone(),
             agent: None,
             permission_mode: None,
             prompt_id: None,
             kind,
         }
+    }
+
+    /// The transcript of the client's session, as its beginning has it on record: what is used is counted there.
+    fn transcript(&self, session: &SessionId) -> Option<String> {
+        let first = self.store()?.first_row(session).ok()??;
+        first.detail.get("transcript").and_then(Value::as_str).map(str::to_owned)
     }
 
     fn tell(&self, client: &'static str, session: &SessionId, kind: EventKind) -> Answer {

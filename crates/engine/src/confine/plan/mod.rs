@@ -15,7 +15,7 @@ use writ_policy::{POLICY_NAMES, Policy, Reach, Setting};
 use writ_sandbox::{Confinement, HostPath, HostPathError, Network, Pass, Ports, Reading};
 
 use super::begun::Begun;
-use super::places::{HANDED_IN, SECRETS, SYSTEM, TOOLS};
+use super::places::{HANDED_IN, SECRETS, SHARED, SYSTEM, TOOLS};
 
 /// A name that no rule is about, to ask what becomes of names that are not there yet.
 const ANY_NAME: &str = "\u{1}writ";
@@ -359,16 +359,23 @@ impl Walk<'_> {
             if protected.path.contains('*') {
                 continue;
             }
-            if is_shadowed(Path::new(&protected.path)) {
+            let at = Path::new(&protected.path);
+            if is_shadowed(at) || self.is_in_no_folder(at) {
                 continue;
             }
-            let path = host(Path::new(&protected.path))?;
+            let path = host(at)?;
             if protected.secret { self.confinement.masked.push(path) } else { self.confinement.read_only.push(path) }
         }
         if let Some(state) = self.ground.state {
             self.confinement.masked.push(host(&state.join("keys"))?);
         }
         Ok(())
+    }
+
+    /// Whether a name could only be held by making its folder in one that others use.
+    fn is_in_no_folder(&self, path: &Path) -> bool {
+        let shared = SHARED.iter().any(|name| path.starts_with(self.ground.root.join(name)));
+        shared && path.parent().is_some_and(|folder| folder.symlink_metadata().is_err())
     }
 }
 
