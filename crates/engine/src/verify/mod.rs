@@ -22,6 +22,8 @@ mod layers;
 mod limits;
 mod materials;
 mod newest;
+mod phase;
+mod phase_names;
 mod policies;
 mod read;
 pub mod report;
