@@ -352,7 +352,7 @@ def check_named(bundle, keys, run, named):
             signed = statement(bundle.read(path), by, path, bool(other) and other["encoding"] == "go-aflock")
             if other: continue
             about = [subject.get("digest", {}).get("sha256") for subject in signed["subject"] if subject["name"] == run[0]]
-            must(folder == "claims" or about == [run[1]], f"{path}: it is about another run")
+            must(folder == "claims" or path in named and about == [run[1]], f"{path}: no row names it, or it is about another run")
             if folder == "statements":
                 step, before, _ = named[path][1]
                 own = {"name": f"agentflow:step:{step}", "digest": {"sha256": before}} in signed["subject"]

@@ -11,7 +11,8 @@ use writ_evaluators::{Judgement, Status, ai, grpc, input, rego};
 use writ_evidence::tally::listed;
 
 use super::Options;
-use super::report::{EVALUATORS, Outcome, Phase, Standing};
+use super::phase::{Outcome, Phase, Standing};
+use super::phase_names::EVALUATORS;
 use super::statements::Statements;
 use crate::governing::rule_name;
 

@@ -3,7 +3,7 @@
 //! Owns the words that are the same for every failure of a phase; what exactly is wrong stands in its findings. Refuses to excuse: none of
 //! these words says that a failure is harmless. Invariant: every phase of `spec/verify.md` is here.
 
-use super::report::{
+use super::phase_names::{
     APPROVALS, BINDING, CUSTODY, EVALUATORS, EXPIRY, LEFT_OUT, LIMITS, MATERIALS, REQUIRED, SUBLAYOUTS, TURNS,
 };
 

@@ -15,7 +15,8 @@ use writ_evidence::tally::Tally;
 use writ_policy::Policy;
 use writ_store::regular_file;
 
-use super::report::{MATERIALS, Outcome, Phase, Standing};
+use super::phase::{Outcome, Phase, Standing};
+use super::phase_names::MATERIALS;
 use super::turns::{Order, Turns};
 use crate::turns::reading::Reader;
 use crate::turns::work_tree;

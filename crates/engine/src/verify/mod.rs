@@ -23,6 +23,8 @@ mod limits;
 mod materials;
 mod newest;
 pub mod package;
+mod phase;
+mod phase_names;
 mod policies;
 mod read;
 pub mod report;

@@ -8,7 +8,8 @@ use writ_clients::Client;
 use writ_core::{Digest, Timestamp};
 use writ_policy::{Limit, Policy, strictest};
 
-use super::report::{EXPIRY, Outcome, Phase, Standing};
+use super::phase::{Outcome, Phase, Standing};
+use super::phase_names::EXPIRY;
 use crate::Home;
 use crate::governing::in_force::PolicyRef;
 use crate::governing::kept;

@@ -5,114 +5,12 @@ use writ_core::Digest;
 use writ_core::json;
 
 use super::evaluators::Evaluation;
-use super::explained::{Explained, explained};
 use super::sublayouts::Sublayout;
 
-/// How a claim is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Standing {
-    /// An operating-system limit held it.
-    Enforced,
-    /// The client was told; the client acts on it.
-    Advised,
-    /// Writ saw it itself, or computed it from the record.
-    Observed,
-    /// It stands in the agent's own transcript.
-    #[serde(rename = "reported by the agent")]
-    Reported,
-}
-
-impl Standing {
-    /// The words used in a report.
-    pub fn as_str(self) -> &'static str {
-        json::word(&self)
-    }
-}
-
-/// How a phase ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// Checked and right.
-    Passed,
-    /// Checked and wrong.
-    Failed,
-    /// Nothing to check, or not yet; never counted as a success.
-    Absent,
-}
-
-impl Outcome {
-    /// `passed`, `failed` or `absent`.
-    pub fn as_str(self) -> &'static str {
-        json::word(&self)
-    }
-
-    /// ✓ ✗ –
-    pub const fn mark(self) -> char {
-        match self {
-            Self::Passed => '✓',
-            Self::Failed => '✗',
-            Self::Absent => '–',
-        }
-    }
-}
-
-/// One question and its answer.
-#[derive(Clone, Debug)]
-pub struct Phase {
-    /// As `spec/verify.md` lists them.
-    pub name: &'static str,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// How the claim is known.
-    pub standing: Standing,
-    /// One line for people.
-    pub summary: String,
-    /// Single findings, worst first.
-    pub findings: Vec<String>,
-}
-
-/// A phase as reports write it: one that failed names the rule, the evidence and the remedy.
-#[derive(Serialize)]
-struct PhaseDocument<'a> {
-    name: &'a str,
-    outcome: Outcome,
-    standing: Standing,
-    summary: &'a str,
-    findings: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    evidence: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<&'a str>,
-}
-
-impl Phase {
-    /// The rule, the evidence and the remedy, where it failed.
-    pub fn explained(&self) -> Option<Explained> {
-        explained(self.name).filter(|_| self.outcome == Outcome::Failed)
-    }
-}
-
-impl Serialize for Phase {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let told = self.explained();
-        let Self { name, outcome, standing, summary, findings } = self;
-        let document = PhaseDocument {
-            name,
-            outcome: *outcome,
-            standing: *standing,
-            summary,
-            findings,
-            rule: told.map(|told| told.rule),
-            evidence: told.map(|told| told.evidence),
-            remedy: told.map(|told| told.remedy),
-        };
-        document.serialize(serializer)
-    }
-}
+pub use super::phase::{Outcome, Phase, Standing};
+pub use super::phase_names::{
+    APPROVALS, BINDING, CUSTODY, EVALUATORS, EXPIRY, LEFT_OUT, LIMITS, MATERIALS, REQUIRED, SUBLAYOUTS, TURNS, WANTED,
+};
 
 /// What a record is worth as a whole (R76). One that is gone is an error: there is nothing to report on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -166,41 +64,6 @@ const EXCEPTIONS: [&str; 12] = [
     "transcripts",
     TURNS,
 ];
-
-/// The phases that fail where the record holds and the session was not as its policy wants.
-pub const WANTED: [&str; 5] = [LIMITS, REQUIRED, EVALUATORS, EXPIRY, SUBLAYOUTS];
-
-/// The phase of the statements that a policy wants.
-pub const REQUIRED: &str = "required";
-
-/// The phases of what evaluators say.
-pub const EVALUATORS: &str = "evaluators";
-
-/// The phase that holds attestations of turns against rows.
-pub const TURNS: &str = "turns";
-
-/// The phase that holds them against transcripts.
-pub const BINDING: &str = "session binding";
-/// The phase that says that a bundle leaves out what turns are bound to; like `coverage` there, it is no exception.
-pub const LEFT_OUT: &str = "bound transcripts";
-
-/// The phase that looks at what a policy binds attestations to.
-pub const MATERIALS: &str = "materials";
-
-/// The phase that verifies sub-agents' policies, and what all agents used together.
-pub const SUBLAYOUTS: &str = "sublayouts";
-
-/// The phase that holds humans' words against their signatures.
-pub const APPROVALS: &str = "approvals";
-
-/// The phase that asks whether the policy was still in force.
-pub const EXPIRY: &str = "expiry";
-
-/// The phase that holds what was used against the policy's limits.
-pub const LIMITS: &str = "limits";
-
-/// The phase that says what keeps the keys that sign.
-pub const CUSTODY: &str = "custody";
 
 /// Most exceptions that the last line tells.
 const TOLD: usize = 5;

@@ -15,7 +15,8 @@ use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
 use writ_evidence::tally::{Tally, listed};
 
-use super::report::{Outcome, Phase, REQUIRED, Standing};
+use super::phase::{Outcome, Phase, Standing};
+use super::phase_names::REQUIRED;
 use super::session_id;
 use crate::governing::rule_name;
 use crate::session::rows::event;

@@ -13,8 +13,9 @@ use writ_core::json::Value;
 use writ_policy::{Limit, Measure, Policy};
 
 use super::evaluators::{self, Asked, Evaluation};
+use super::phase::{Outcome, Phase, Standing};
+use super::phase_names::{LIMITS, SUBLAYOUTS, TURNS};
 use super::policies::{self, Kept};
-use super::report::{LIMITS, Outcome, Phase, SUBLAYOUTS, Standing, TURNS};
 use super::statements::Statements;
 use super::turns::Turns;
 use super::{Options, materials};

@@ -18,8 +18,9 @@ use writ_evidence::keys::PublicKey;
 use writ_evidence::row::Row;
 use writ_evidence::tally::{Tally, listed};
 
+use super::phase::{Outcome, Phase, Standing};
+use super::phase_names::TURNS;
 use super::policies::{self, Kept};
-use super::report::{Outcome, Phase, Standing, TURNS};
 use crate::governing::in_force::PolicyRef;
 use crate::governing::layers::LayerRef;
 use crate::session::state::State;

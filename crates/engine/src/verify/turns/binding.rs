@@ -16,7 +16,8 @@ use super::{OfAgent, Turns};
 use crate::limits::meter::prices_of;
 use crate::turns::predicate::{Metrics, Usd};
 use crate::turns::reading::{Pending, Reader, metrics};
-use crate::verify::report::{BINDING, LEFT_OUT, Outcome, Phase, Standing};
+use crate::verify::phase::{Outcome, Phase, Standing};
+use crate::verify::phase_names::{BINDING, LEFT_OUT};
 use crate::verify::sources::{Hidden, Sources};
 
 /// One statement, as far as the transcript is to be asked about it.
