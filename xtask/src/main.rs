@@ -5,6 +5,7 @@
 //! used: `CONTRIBUTING.md`.
 
 mod bench;
+mod dist;
 mod fuzz;
 mod import_cycles;
 mod layers;
@@ -26,6 +27,7 @@ Usage: cargo xtask <command>
   test                        format, lints, layers, doc tests and all tests; installs what they need
   layers                      which crate uses which, import cycles, lint tables, licences
   bench [NAME]                build what ships and measure against baselines; NAME picks the groups that hold it
+  dist [--check]              what a release is made of: archive, SBOM, provenance, digests; --check builds twice
   fuzz [TARGET] [SECONDS]     fuzz one target, or each of them, 60 seconds each unless told otherwise
 ";
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["layers"] => layers::run(),
         ["bench", rest @ ..] => bench::run(rest),
+        ["dist", rest @ ..] => dist::run(rest),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         other => Err(anyhow::anyhow!("unknown command `{}`\nhelp: `cargo xtask --help` lists them", other.join(" "))),
     };

@@ -19,8 +19,8 @@ struct Tool {
 /// Git, bash, Node, OpenSSL, Python and Chromium are the oracles of the tests; npm fetches the real agent client and a TypeScript compiler,
 /// a virtual environment of Python's the fuzzer of the service; PostgreSQL is what several replicas share. The egress proxy is asked by
 /// curl, Python, pip and Java too; tokens are read by PyJWT, of the system's own Python. runc makes the containers that Writ is
-/// tried in; SoftHSM is the token that keeps a notary's key, asked through OpenSC.
-const TOOLS: [Tool; 19] = [
+/// tried in; docker-registry and skopeo are the other side of packages; SoftHSM is the token that keeps a notary's key, asked through OpenSC.
+const TOOLS: [Tool; 22] = [
     Tool { program: "git", probe: "--version", package: "git" },
     Tool { program: "bash", probe: "--version", package: "bash" },
     Tool { program: "openssl", probe: "version", package: "openssl" },
@@ -39,6 +39,9 @@ const TOOLS: [Tool; 19] = [
     Tool { program: "ip", probe: "-V", package: "iproute2" },
     Tool { program: "softhsm2-util", probe: "--version", package: "softhsm2" },
     Tool { program: "opensc-tool", probe: "--info", package: "opensc" },
+    Tool { program: "docker-registry", probe: "--version", package: "docker-registry" },
+    Tool { program: "skopeo", probe: "--version", package: "skopeo" },
+    Tool { program: "cvc5", probe: "--version", package: "cvc5" },
     Tool { program: "initdb", probe: "--version", package: "postgresql-15" },
 ];
 

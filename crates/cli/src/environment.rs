@@ -9,7 +9,7 @@ use nix::unistd::geteuid;
 use writ_clients::claude_code::settings::SHELL_VARIABLE;
 use writ_clients::settings::is_bash;
 use writ_clients::{CLIENTS, Client};
-use writ_core::SessionId;
+use writ_core::{SessionId, Timestamp};
 use writ_engine::claims::ClaimSettings;
 use writ_engine::identity::image::SOCKETS;
 use writ_engine::{Asker, Environment, Home, Workload};
@@ -177,6 +177,21 @@ pub fn with_variables(text: &str) -> Result<String, Failure> {
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// Where Docker and its like keep credentials for registries.
+pub fn docker_config() -> Option<PathBuf> {
+    let folder = absolute("DOCKER_CONFIG").or_else(|| absolute("HOME").map(|home| home.join(".docker")));
+    folder.map(|folder| folder.join("config.json"))
+}
+
+/// The only moment that what is built may name, where `SOURCE_DATE_EPOCH` says one.
+pub fn source_date() -> Result<Option<Timestamp>, Failure> {
+    let name = "SOURCE_DATE_EPOCH";
+    let Some(text) = said(name)? else { return Ok(None) };
+    let seconds: Option<i64> = text.parse().ok().filter(|seconds| (0..253_402_300_800).contains(seconds));
+    let seconds = seconds.ok_or_else(|| wrong(name, &text, "seconds since 1970"))?;
+    Ok(Some(Timestamp::from_millis(seconds * 1000)))
 }
 
 /// The directory the process runs in, absolute.

@@ -15,6 +15,7 @@ use writ_engine::procfs;
 use writ_engine::session::namespace;
 use writ_engine::session::process::{self, ClientProcess, Process};
 use writ_store::Store;
+use zeroize::Zeroizing;
 
 use crate::environment;
 use crate::exit::Failure;
@@ -117,6 +118,12 @@ pub fn not_agent(what: &str) -> Result<(), Failure> {
     }
 }
 
+/// The same, also where the environment alone says that an agent's client started this.
+pub fn outside_agent(what: &str) -> Result<(), Failure> {
+    not_agent(what)?;
+    if environment::says_agent() { agent(what) } else { Ok(()) }
+}
+
 /// Whether an agent's client is above this process, or may be: what runs below it is not a human's own terminal, whatever terminal it has
 /// made for itself.
 pub fn below_agent() -> bool {
@@ -143,6 +150,11 @@ pub fn set_passphrase(about: &SessionStart, home: &Home) -> Result<(), Failure> 
 fn refuse<T>(why: &str) -> Result<T, Failure> {
     output::note(format!("{} {why}", output::bad("error:")));
     Err(Failure::No)
+}
+
+/// A password from the terminal, which is not shown.
+pub fn hidden(prompt: &str) -> Result<Zeroizing<String>, Failure> {
+    Ok(Zeroizing::new(secret(prompt)?))
 }
 
 /// A line from the terminal that is not shown.

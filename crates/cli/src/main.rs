@@ -9,6 +9,7 @@ mod environment;
 mod exit;
 mod human_check;
 mod input;
+mod lsp;
 mod output;
 
 use std::process::ExitCode;
@@ -19,6 +20,11 @@ fn main() -> ExitCode {
     }
     if let Some(line) = commands::exec::line(std::env::args_os().skip(1)) {
         return commands::exec::run(&line).map_or_else(exit::Failure::report, |()| ExitCode::SUCCESS);
+    }
+    match args::completed() {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(error) => return exit::usage(&error),
     }
     output::color(args::color(std::env::args_os()));
     let args = match args::parse() {

@@ -11,10 +11,20 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
 use serde::Serialize;
 use writ_core::{json, visible};
 
-use crate::args::Color;
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal only.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -85,9 +95,19 @@ pub fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
+/// Whoever read standard output has gone away.
+static GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether nobody reads standard output any more, as far as the last write told.
+pub fn gone() -> bool {
+    GONE.load(Ordering::Relaxed)
+}
+
 fn took(written: std::io::Result<()>) {
-    if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
-        LOST.store(true, Ordering::Relaxed);
+    match written.map_err(|error| error.kind()) {
+        Ok(()) => {}
+        Err(ErrorKind::BrokenPipe) => GONE.store(true, Ordering::Relaxed),
+        Err(_) => LOST.store(true, Ordering::Relaxed),
     }
 }
 
@@ -192,6 +212,39 @@ pub fn progress(done: u64, all: u64) {
 const WIDTH: u64 = 30;
 /// How long something takes before its progress is shown.
 const PAUSE: Duration = Duration::from_millis(300);
+
+/// How many of a number of things are done, on the same line of a terminal; nothing elsewhere, and nothing of what is done at once.
+pub struct Steps {
+    what: &'static str,
+    all: usize,
+    began: Instant,
+    shown: AtomicBool,
+}
+
+impl Steps {
+    /// None of them yet.
+    pub fn new(what: &'static str, all: usize) -> Self {
+        Self { what, all, began: Instant::now(), shown: AtomicBool::new(false) }
+    }
+
+    /// So many of them.
+    pub fn reach(&self, done: usize) {
+        let mut err = std::io::stderr();
+        if !err.is_terminal() {
+            return;
+        }
+        if done >= self.all {
+            if self.shown.swap(false, Ordering::Relaxed) {
+                drop(write!(err, "\r\u{1b}[K").and_then(|()| err.flush()));
+            }
+        } else if self.began.elapsed() > PAUSE {
+            self.shown.store(true, Ordering::Relaxed);
+            let (all, what) = (self.all.max(1), self.what);
+            let bar = "#".repeat(done * usize::try_from(WIDTH).unwrap_or_default() / all);
+            drop(write!(err, "\r[{bar:<30}] {done} of {all} {what}").and_then(|()| err.flush()));
+        }
+    }
+}
 
 /// One JSON document, indented, on stdout.
 pub fn print_json<T: Serialize + ?Sized>(value: &T) {

@@ -20,6 +20,7 @@ pub mod keys;
 pub mod mcp;
 pub mod meter;
 pub mod opencode;
+pub mod past;
 mod patch;
 pub mod program;
 pub mod qwen;
@@ -34,6 +35,7 @@ pub mod work;
 use std::path::{Path, PathBuf};
 
 pub use hints::Hints;
+use past::Past;
 use program::Program;
 use servers::Servers;
 use settings::Settings;
@@ -117,6 +119,11 @@ pub trait Client: Sync {
 
     /// Its transcripts; `None` where it keeps none that can be read.
     fn transcripts(&self) -> Option<&dyn Transcripts> {
+        None
+    }
+
+    /// Its past calls; `None` where its transcripts do not hold them, or nobody reads them yet.
+    fn past(&self) -> Option<&dyn Past> {
         None
     }
 }

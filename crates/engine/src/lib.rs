@@ -57,6 +57,7 @@ pub mod keeper;
 pub mod limits;
 pub mod mcp;
 pub mod notary;
+pub mod past;
 pub mod procfs;
 pub mod run;
 pub mod session;
@@ -64,5 +65,6 @@ pub mod setup;
 pub mod steps;
 pub mod turns;
 pub mod verify;
+pub mod view;
 
 pub use home::{Asker, Environment, Home, NoStateDir, Svid, Workload};

@@ -31,6 +31,11 @@ pub struct PolicyError {
 }
 
 impl PolicyError {
+    /// Of a policy in another form, whose reader found the problems; they are in document order, and there is one at least.
+    pub fn of(problems: Vec<Problem>) -> Self {
+        Self { problems }
+    }
+
     /// The problems, in document order.
     pub fn problems(&self) -> &[Problem] {
         &self.problems

@@ -4,6 +4,7 @@
 //! denied. A decision has two steps — [`survey`] finds out what a call would touch, [`judge`] applies the rules to those
 //! [`Facts`] — so that the second can be done again, years later, from the record. Page: `spec/policy.md`.
 
+mod also;
 mod command;
 mod domains;
 mod enforce;
@@ -36,10 +37,11 @@ mod url;
 mod web;
 mod world;
 
+pub use also::{Also, Asked};
 pub use domains::Domains;
 pub use enforce::{Confine, Enforce, Enforced, Grant, enforce};
 pub use error::{PolicyError, Problem, did_you_mean};
-pub use facts::{Apply, Facts, Held, Host, Loss, PlanVerdict};
+pub use facts::{Apply, Facts, Held, Host, Loss, PlanVerdict, UsedCommand, UsedFile, Uses};
 pub use flow::{Flow, Taint};
 pub use glob::{Glob, GlobError};
 pub use grants::{GrantRule, WebGrants};
@@ -54,6 +56,7 @@ pub use protect::{POLICY_NAMES, PROGRAM, Protected, Setting};
 pub use reach::Reach;
 pub use references::{Child, Functionary, Named, Reference};
 pub use repository::{Config, Entry as IndexEntry, Index, Stat as IndexStat, each as each_index_entry};
+pub use schema::lookup;
 pub use survey::survey;
 pub use url::read_host;
 pub use world::{Entry, Lexical, Resolved, World, fold};

@@ -1,8 +1,11 @@
 //! A policy: parsed, checked and compiled in one step.
 
+use std::sync::Arc;
+
 use writ_core::json::{self, Limits, Object, Value};
 use writ_core::{Custody, Digest, OWN_TOOLS, Timestamp, Verdict};
 
+use crate::also::Also;
 use crate::domains::Domains;
 use crate::enforce::{Confine, Enforce};
 use crate::error::{Found, PolicyError, did_you_mean};
@@ -39,6 +42,8 @@ pub struct Policy {
     sandbox: Sandbox,
     pub(crate) grants: Grants,
     pub(crate) flow: DataFlow,
+    /// Rules in another language.
+    pub(crate) also: Option<Arc<dyn Also>>,
     document: Value,
     warnings: Vec<String>,
     /// Rules that forbid and can match nothing.
@@ -153,9 +158,18 @@ impl Policy {
             grants,
             warnings: reader.warnings.into_iter().chain(flow.unlabelled()).collect(),
             flow,
+            also: None,
             matchless: reader.matchless,
             document,
         })
+    }
+
+    /// A policy that was made from another document, whose digest it has, with the rules of that which its own language cannot say.
+    #[must_use]
+    pub fn made_from(mut self, source: &[u8], also: Arc<dyn Also>) -> Self {
+        self.digest = Digest::of(source);
+        self.also = Some(also);
+        self
     }
 
     /// SHA-256 of the bytes it was parsed from (R10).
@@ -272,12 +286,18 @@ impl Policy {
         let mut out = unenforced::members(&self.document);
         out.extend_from_slice(&self.matchless);
         out.extend_from_slice(&self.grants.matchless);
+        out.extend(self.also.iter().flat_map(|also| also.not_enforced()));
         out
     }
 
     /// What is valid and still looks like a mistake.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The names of tools that rules can be about.
+    pub fn tools() -> impl Iterator<Item = &'static str> {
+        PATH_TOOLS.iter().chain(&TEXT_TOOLS).chain(&OTHER_TOOLS).chain(&OWN_TOOLS).copied()
     }
 
     /// The JSON Schema for editors, made from the table that parsing uses.
@@ -344,7 +364,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let known = || PATH_TOOLS.iter().chain(&TEXT_TOOLS).chain(&OTHER_TOOLS).chain(&OWN_TOOLS).copied();
+        let known = Policy::tools;
         let open = rule.tool.contains('*') || rule.tool.starts_with("mcp__");
         if !open && !known().any(|known| known == rule.tool) {
             if let Some(near) = did_you_mean(&rule.tool, known()) {

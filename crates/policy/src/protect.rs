@@ -222,7 +222,9 @@ pub fn is_reserved_as(program: &str, command: &Candidate) -> bool {
                 operands.iter().skip_while(|word| matches!(word.as_deref(), Some("auto" | "always" | "never")));
             let mut next = || words.next().map_or(Some(""), Option::as_deref);
             match next() {
-                Some("policy") => !matches!(next(), Some("" | "check" | "show" | "verify" | "schema")),
+                Some("policy") => {
+                    !matches!(next(), Some("" | "check" | "show" | "verify" | "schema" | "test" | "diff"))
+                }
                 Some("keys") => !matches!(next(), Some("" | "list" | "registry")),
                 // Which sessions a check before a push is about.
                 Some("agentflow") => !matches!(next(), Some("" | "verify")),
@@ -285,6 +287,8 @@ mod tests {
             "writ run --policy mine.aflock -- git push",
             "writ run -- make",
             "writ run --copy -- make",
+            "writ policy add --last --yes",
+            "writ policy learn -o .aflock",
             "writ limits raise maxSpendUSD 10",
             "writ agentflow start --policy .aflock",
             "writ agentflow $X",
@@ -317,6 +321,9 @@ mod tests {
             "writ why 'writ approve x'",
             "writ approvals --format json",
             "writ policy check",
+            "writ policy test",
+            "writ policy diff a b",
+            "writ replay",
             "writ policy",
             "writ keys list",
             "writ evaluate terraform tfplan",

@@ -10,6 +10,8 @@ pub mod mcp;
 mod network;
 pub mod notary;
 mod policies;
+pub mod prove;
+pub mod registry;
 pub mod workload;
 
 pub use network::Network;

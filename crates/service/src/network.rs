@@ -8,7 +8,9 @@ use std::time::Duration;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use ureq::Agent;
+use ureq::config::ConfigBuilder;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::typestate::AgentScope;
 use writ_core::regular_file;
 use writ_verifier::{Fetch, Fetched, NetworkError};
 
@@ -46,19 +48,37 @@ pub(crate) fn authorities_in(path: &Path) -> Result<Vec<Certificate<'static>>, S
 
 /// An HTTP client that follows nothing, goes through nothing, and takes every status for an answer.
 pub(crate) fn agent(roots: Vec<Certificate<'static>>, timeout: Duration) -> Agent {
+    configured(roots).timeout_global(Some(timeout)).build().into()
+}
+
+/// The same for what is large: it may take as long as it gets on.
+pub(crate) fn transfer_agent(roots: Vec<Certificate<'static>>) -> Agent {
+    let config = configured(roots)
+        .timeout_connect(Some(CONNECT))
+        .timeout_per_read(Some(STILL))
+        .timeout_per_write(Some(STILL))
+        .timeout_recv_response(Some(ANSWER));
+    config.build().into()
+}
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(20);
+/// How long nothing may come or go.
+const STILL: Duration = Duration::from_secs(60);
+/// How long a registry may think: it digests what it was sent.
+const ANSWER: Duration = Duration::from_secs(300);
+
+fn configured(roots: Vec<Certificate<'static>>) -> ConfigBuilder<AgentScope> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls =
         TlsConfig::builder().root_certs(RootCerts::from(roots)).unversioned_rustls_crypto_provider(provider).build();
-    let config = Agent::config_builder()
+    Agent::config_builder()
         .tls_config(tls)
         .max_redirects(0)
         .max_redirects_will_error(false)
         .http_status_as_error(false)
         .proxy(None)
-        .timeout_global(Some(timeout))
         .user_agent(concat!("writ/", env!("CARGO_PKG_VERSION")))
-        .build();
-    config.into()
 }
 
 impl Fetch for Network {

@@ -1,13 +1,18 @@
 //! The command line, typed.
 
+mod agentfile;
 mod agentflow;
 mod approvals;
 mod attestation;
 mod claims;
+pub mod complete;
 mod evaluate;
 mod identity;
 mod limits;
+mod looking;
 mod notary;
+mod package;
+mod past;
 mod policy;
 mod sandbox;
 mod serve;
@@ -19,9 +24,13 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::env::{CompleteEnv, Shells};
 use writ_clients::mcp::NAME as NO_HOOKS;
 use writ_clients::{CLIENTS, DEFAULT};
 
+use crate::output::Color;
+
+pub use agentfile::{AgentDecideArgs, AgentfileCommand, LintArgs, LintFormat, LockArgs, ProveArgs};
 pub use agentflow::{AgentflowCommand, StartArgs, StartFormat, VerifyRunArgs};
 pub use approvals::{AnswerArgs, ApprovalsArgs, ApproveArgs, WordArgs};
 pub use attestation::{
@@ -31,7 +40,13 @@ pub use claims::{ClaimCommand, ClaimVerifyArgs, ClaimsArgs};
 pub use evaluate::{ConsequencesCommand, EvaluateArgs, EvaluateCommand, FailOn, ReportFormat};
 pub use identity::IdentityArgs;
 pub use limits::{LimitsCommand, PriceArgs, PricesCommand, RaiseArgs};
+pub use looking::{OpenArgs, ReportArgs, WatchArgs};
 pub use notary::{NotaryCommand, NotaryRunArgs, Pkcs11Args};
+pub use package::{
+    BuildArgs, CopyArgs, DiscoverArgs, InspectArgs, LoginArgs, LogoutArgs, PullArgs, PushArgs, RegistryArgs, SignArgs,
+    TagArgs,
+};
+pub use past::{AddArgs, CasesArgs, DiffArgs, LearnArgs, PastArgs, ReplayArgs};
 pub use policy::{DecideArgs, KeyKind, KeysCommand, PolicyCommand, TrustedArgs, WhyArgs};
 pub use sandbox::{CopyApplyArgs, CopyDiffArgs, SandboxCommand, TestArgs};
 pub use serve::{LogFormat, McpCommand, McpPinsArgs, McpPinsCommand, McpProxyArgs, McpServeArgs, ServeArgs};
@@ -52,6 +67,29 @@ pub struct Args {
     pub color: Color,
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The variable by which a shell's script asks for completions.
+const COMPLETE: &str = "WRIT_COMPLETE";
+
+/// Answers a shell that asks for completions. Says whether one did.
+pub fn completed() -> Result<bool, clap::Error> {
+    let cwd = std::env::current_dir().ok();
+    CompleteEnv::with_factory(Args::command).var(COMPLETE).try_complete(std::env::args_os(), cwd.as_deref())
+}
+
+/// The script that has a shell ask.
+pub fn completion_script(shell: clap_complete::Shell) -> std::io::Result<Vec<u8>> {
+    let (mut script, name) = (Vec::new(), shell.to_string());
+    let shells = Shells::builtins();
+    let known = shells.completer(&name).ok_or_else(|| std::io::Error::other(format!("no completions for {name}")))?;
+    known.write_registration(COMPLETE, "writ", "writ", "writ", &mut script)?;
+    Ok(script)
+}
+
+/// The whole command line, for its manual pages.
+pub fn command() -> clap::Command {
+    Args::command()
 }
 
 /// The command line, with colours in help and errors as it says itself.
@@ -78,17 +116,6 @@ pub fn color(words: impl Iterator<Item = OsString>) -> Color {
         }
     }
     Color::Auto
-}
-
-/// When to use colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal only.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }
 
 /// How to print an answer.
@@ -140,6 +167,16 @@ pub enum Command {
     /// Run a rule of a policy. `writ verify` starts it.
     #[command(hide = true)]
     Rego,
+    /// Write, check and ask an Agentfile: one file that declares one agent.
+    #[command(subcommand)]
+    Agentfile(AgentfileCommand),
+    /// Resolve an Agentfile's references to digests: base, tools, functions, skills, procedures, MCP servers, policy.
+    #[command(
+        after_help = "Examples:\n  writ lock\n  writ lock --check                in CI: exit code 3 with the differences where it is stale\n  writ lock \
+                      --update pr-review     take this one anew, leave the others\n\nAn MCP server is asked for its tools: by SERVER's address, or as the \
+                      project's own .mcp.json starts it. Values of secrets are never read."
+    )]
+    Lock(LockArgs),
     /// Run the steps that a policy wants attested.
     #[command(subcommand)]
     Step(StepCommand),
@@ -161,9 +198,17 @@ pub enum Command {
     Decide(DecideArgs),
     /// Explain one decision, with the matched part underlined.
     #[command(
-        after_help = "Examples:\n  writ why 'cd sub && git push'\n  writ why --tool Write --input '{\"file_path\":\".env\"}'"
+        after_help = "Examples:\n  writ why 'cd sub && git push'\n  writ why --tool Write --input '{\"file_path\":\".env\"}'\n  writ why --last    the last call that was \
+        denied in this repository"
     )]
     Why(WhyArgs),
+    /// Say what a policy would have decided on sessions that are over, from their clients' transcripts.
+    #[command(
+        after_help = "Examples:\n  writ replay                             this repository's sessions, under the policy here\n  writ replay --policy strict.aflock       \
+        under another one\n  writ replay session.jsonl --policy p.aflock --root /home/me/project   a session that was elsewhere\n\nEach call is decided alone, on this machine's \
+        file system as it is now. Exit codes: 0 replayed, 1 a transcript cannot be read, 3 with --strict where a call is stopped that ran then."
+    )]
+    Replay(ReplayArgs),
     /// Look at a shell line the way the policy does.
     #[command(subcommand)]
     Shell(ShellCommand),
@@ -235,6 +280,58 @@ pub enum Command {
         3 when the last claim of an agent is false."
     )]
     Claims(ClaimsArgs),
+    /// Build an agent's package from its Agentfile and lock: an OCI layout or archive, always the same for the same input.
+    #[command(
+        after_help = "Examples:\n  writ build -o out                          the Agentfile here, as a layout in out/\n  writ build agents/review -o review.tar     as an \
+        archive\n  writ build -o out --source src --tag 1.2   with the code that CMD starts\n\nWhere an agent runs (BIND, SLICE, IMAGE, ISOLATION, BROKER, BACKEND, PLUGIN) stays \
+        out of the package:\n`--run-manifest FILE` keeps it. The last line is the package's digest. Exit codes: 0 built, 1 could not do it, 3 \
+        the lock is stale, a secret is\nin a file or the base forbids it, 4 the Agentfile has errors."
+    )]
+    Build(BuildArgs),
+    /// Send a package to a registry, with its signatures.
+    #[command(
+        after_help = "Examples:\n  writ push out ghcr.io/org/reviewer:1.2\n  writ push review.tar 127.0.0.1:5000/reviewer:1.2\n\nWhat the registry has is not sent; a large \
+        blob goes on where it stopped. The last line is the digest."
+    )]
+    Push(PushArgs),
+    /// Fetch a package, with its signatures. Nothing is unpacked.
+    #[command(
+        after_help = "Examples:\n  writ pull ghcr.io/org/reviewer:1.2              kept, for `inspect`, `verify` and `run`\n  writ pull ghcr.io/org/reviewer:1.2 -o out       \
+        also as a layout\n  writ pull ghcr.io/org/reviewer@sha256:… -o r.tar\n\nThe last line is the digest."
+    )]
+    Pull(PullArgs),
+    /// Copy a package between registries, layouts and archives, with its signatures.
+    #[command(
+        after_help = "Examples:\n  writ copy ghcr.io/org/reviewer:1.2 registry.internal/agents/reviewer:1.2\n  writ copy out:1.2 review.tar"
+    )]
+    Copy(CopyArgs),
+    /// Give a package another name.
+    #[command(after_help = "Examples:\n  writ tag ghcr.io/org/reviewer:1.2 stable\n  writ tag out:1.2 stable")]
+    Tag(TagArgs),
+    /// Keep credentials for a registry, where Docker keeps them.
+    #[command(
+        after_help = "Examples:\n  writ login ghcr.io -u me\n  writ login ghcr.io -u me --password-stdin < token\n\nThey go to the credential helper that `config.json` names, else \
+        into that file, readable for you alone."
+    )]
+    Login(LoginArgs),
+    /// Forget the credentials for a registry.
+    Logout(LogoutArgs),
+    /// List signatures and attestations of a package.
+    #[command(after_help = "Examples:\n  writ discover ghcr.io/org/reviewer:1.2\n  writ discover out --format json")]
+    Discover(DiscoverArgs),
+    /// Show what a package asks for: a report for reviewers, with a risk tier and why.
+    #[command(
+        after_help = "Examples:\n  writ inspect out\n  writ inspect ghcr.io/org/reviewer:1.1 --diff ghcr.io/org/reviewer:1.2   what the update newly asks for\n\nIt says what the \
+        package says; whether that holds, `writ verify` says."
+    )]
+    Inspect(InspectArgs),
+    /// Sign a package, and say how it was built and what is in it.
+    #[command(
+        after_help = "Examples:\n  writ keys generate release.pem --algorithm p256\n  writ sign ghcr.io/org/reviewer:1.2 --key release.pem\n  writ sign out --key release.pem     before \
+        it is pushed; signatures travel with it\n\nSignatures are Sigstore bundles in cosign's form. They are in no public log. The last line is the digest \
+        that was signed."
+    )]
+    Sign(SignArgs),
     /// Say which policy governs here and how the newest session stands.
     Status(FormatArgs),
     /// Offer evaluation and verification to agents, as tools of the Model Context Protocol.
@@ -253,14 +350,40 @@ pub enum Command {
         bundle's digest. Exit codes: 0 made, 1 could not do it."
     )]
     Export(ExportArgs),
-    /// Verify a session: policy, rows, checkpoints, decisions, coverage.
+    /// Verify a session (policy, rows, checkpoints, decisions, coverage), or a package (content, base, signatures, provenance).
     #[command(
         after_help = "Examples:\n  writ verify                         the newest session of this repository\n  writ verify 7c0f…                   \
-        a session by its id\n  writ verify ./evidence --key k.pem   a folder someone gave you, under a key you know\n  writ verify run.tar --trust k.pem    a bundle that `writ export` made\n\nExit codes: 0 verified, \
+        a session by its id\n  writ verify ./evidence --key k.pem   a folder someone gave you, under a key you know\n  writ verify run.tar --trust k.pem    a bundle that `writ export` made\n  writ verify ghcr.io/org/reviewer:1.2 --key release.pem.pub   a package, before anything of it is unpacked\n\nExit codes: 0 verified, \
         1 a file cannot be read, 3 not verified, or with exceptions, 4 no evidence there, or none any more."
     )]
     Verify(VerifyArgs),
-    /// Print a completion script for your shell.
+    /// Write a session as one HTML page that needs nothing else: picture, timeline, reasons, files, hosts, claims, verification.
+    #[command(
+        after_help = "Examples:\n  writ report -o report.html          the newest session of this repository\n  writ report 7c0f… --format json     what the page is made from\n\nIt \
+        loads nothing, runs nothing, prints well and is dark where your browser is. Exit codes: 0 written, 1 could not do it."
+    )]
+    Report(ReportArgs),
+    /// Follow a running session: one line for each thing that happens, until it ends.
+    #[command(
+        after_help = "Examples:\n  writ watch                           the newest session of this repository\n  writ watch --stopped                 only what was asked about or \
+        denied\n  writ watch --all --format json       from its beginning, one JSON object a line"
+    )]
+    Watch(WatchArgs),
+    /// Answer an editor about policies, over the Language Server Protocol: what is wrong, what a member is for, what could stand there.
+    #[command(
+        after_help = "Example, for Neovim:\n  vim.lsp.start({ name = 'writ', cmd = { 'writ', 'lsp' }, root_dir = vim.fn.getcwd() })\n\nIt speaks on standard input and output."
+    )]
+    Lsp,
+    /// Write manual pages, one for each command.
+    #[command(after_help = "Example:\n  writ man ~/.local/share/man/man1 && man writ-policy-learn")]
+    Man {
+        /// The folder; made where it is not there.
+        folder: PathBuf,
+    },
+    /// Print a completion script for your shell: it asks `writ` for sessions, policies and keys.
+    #[command(
+        after_help = "Examples:\n  source <(writ completions bash)\n  writ completions zsh > ~/.zfunc/_writ\n  writ completions fish > ~/.config/fish/completions/writ.fish"
+    )]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -307,6 +430,9 @@ pub struct InitArgs {
     /// Have git run `writ agentflow verify` before each push.
     #[arg(long, conflicts_with = "undo")]
     pub pre_push: bool,
+    /// Let an Agentfile govern: the policy that is written extends it, so that both have to allow.
+    #[arg(long, value_name = "FILE", conflicts_with = "undo")]
+    pub agentfile: Option<PathBuf>,
     /// Version of the agent client (`2.1.329`); the client is asked when left out.
     #[arg(long, value_name = "VERSION")]
     pub client_version: Option<String>,
@@ -340,11 +466,18 @@ pub enum ShellCommand {
 
 #[derive(Subcommand, Debug)]
 pub enum SessionCommand {
+    /// Open a session in the terminal: timeline, decisions with their reasons, files, hosts, spend, claims.
+    #[command(
+        after_help = "Examples:\n  writ session open                   the newest session of this repository; it goes on while the session does\n  writ session open 7c0f… --search push\n\n\
+        Keys: arrows move, n goes to the next that was stopped, f filters, / searches, Tab or 1 to 5 change the pane, q ends."
+    )]
+    Open(OpenArgs),
     /// List recorded sessions, newest first.
     List(FormatArgs),
     /// Show one session row by row.
     Show {
         /// The session; the newest of this repository when left out.
+        #[arg(add = complete::sessions())]
         session: Option<String>,
         #[command(flatten)]
         format: FormatArgs,
@@ -372,6 +505,7 @@ pub enum LedgerCommand {
 #[derive(ClapArgs, Debug)]
 pub struct ExportArgs {
     /// The session; the newest of this repository when left out.
+    #[arg(add = complete::sessions())]
     pub session: Option<String>,
     /// Where the bundle is written, `-` for standard output; `SESSION.tar` here when left out.
     #[arg(short, long, value_name = "FILE")]
@@ -388,10 +522,12 @@ pub struct ExportArgs {
 
 #[derive(ClapArgs, Debug)]
 pub struct VerifyArgs {
-    /// A session id, a folder of evidence or a bundle; the newest session of this repository when left out.
+    /// A session id, a folder of evidence, a bundle, or a package (reference, layout or archive); the newest session of this repository when
+    /// left out.
+    #[arg(add = complete::sessions())]
     pub target: Option<String>,
-    /// The public key the checkpoints must be signed with, PEM.
-    #[arg(long, visible_alias = "trust", value_name = "PEM")]
+    /// The public key the checkpoints, or the package, must be signed with, PEM.
+    #[arg(long, visible_alias = "trust", value_name = "PEM", add = complete::keys())]
     pub key: Option<PathBuf>,
     /// The client's transcript, when it is not where the session says.
     #[arg(long)]
@@ -414,6 +550,8 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "PEM")]
     pub vsa_key: Option<PathBuf>,
     #[command(flatten)]
+    pub registry: RegistryArgs,
+    #[command(flatten)]
     pub format: FormatArgs,
 }
 
@@ -421,7 +559,7 @@ pub struct VerifyArgs {
 #[derive(ClapArgs, Debug)]
 pub struct RunArgs {
     /// The policy, plain or signed; found as a session finds it when left out.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = complete::policies())]
     pub policy: Option<PathBuf>,
     /// Afterwards print the tightest policy for what it did. Where no policy governs, it may write its folder and reach every host.
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use writ_evidence::signer::Name;
 
-use super::{FormatArgs, KeyListArgs, LifeCommand, Pkcs11Args};
+use super::{AddArgs, CasesArgs, DiffArgs, FormatArgs, KeyListArgs, LearnArgs, LifeCommand, Pkcs11Args, complete};
 
 #[derive(Subcommand, Debug)]
 pub enum PolicyCommand {
@@ -24,6 +24,7 @@ pub enum PolicyCommand {
     /// Check a policy, and list what nothing enforces yet.
     Check {
         /// The policy, plain or signed; found as a session finds it when left out.
+        #[arg(add = complete::policies())]
         file: Option<PathBuf>,
         #[command(flatten)]
         format: FormatArgs,
@@ -34,6 +35,7 @@ pub enum PolicyCommand {
     )]
     Show {
         /// The policy; found as a session finds it when left out.
+        #[arg(add = complete::policies())]
         file: Option<PathBuf>,
         /// Show each policy that it leads to by `extends` and `sublayouts`: file, digest, on whose calls it speaks.
         #[arg(long)]
@@ -50,6 +52,7 @@ pub enum PolicyCommand {
     )]
     Lock {
         /// The policy; found as a session finds it when left out.
+        #[arg(add = complete::policies())]
         file: Option<PathBuf>,
         /// Write nothing: fetch everything anew and say what is another.
         #[arg(long)]
@@ -68,7 +71,7 @@ pub enum PolicyCommand {
         /// The plain policy.
         file: PathBuf,
         /// Private key, PKCS#8 PEM (Ed25519 or ECDSA P-256). May be given more than once.
-        #[arg(long, required_unless_present_any = ["bundle", "pkcs11"])]
+        #[arg(long, required_unless_present_any = ["bundle", "pkcs11"], add = complete::keys())]
         key: Vec<PathBuf>,
         /// The key's certificate and those above it, PEM: whoever trusts their root trusts the signature.
         #[arg(long, value_name = "CHAIN", conflicts_with = "bundle")]
@@ -95,6 +98,33 @@ pub enum PolicyCommand {
         #[command(flatten)]
         format: FormatArgs,
     },
+    /// Check the cases beside a policy: calls, and what each is to come to.
+    #[command(
+        after_help = "Examples:\n  writ policy test\n  writ policy test strict.aflock --cases cases.jsonl\n\nA case is a line of `.aflock.tests.jsonl`:\n  {\"line\": \"git push\", \
+                      \"expect\": \"ask\"}\n  {\"tool\": \"Write\", \"input\": {\"file_path\": \".env\"}, \"expect\": \"deny\", \"rule\": \"/files/deny/0\"}\n\nExit codes: 0 all \
+                      pass, 1 there are none, 3 one fails, 4 a case does not read."
+    )]
+    Test(CasesArgs),
+    /// Write the tightest policy that lets the calls of past sessions through, for a human to edit.
+    #[command(
+        after_help = "Examples:\n  writ policy learn                                this repository's sessions\n  writ policy learn -o learnt.aflock --notes learnt.md\n  \
+                      writ policy learn --format json                  with what each entry is for\n\nCalls that were stopped then are left out, as are those that no list can \
+                      name. For people: an agent may not run it."
+    )]
+    Learn(LearnArgs),
+    /// Show what becomes allowed or denied between two policies: their rules, and past calls under both.
+    #[command(
+        after_help = "Examples:\n  writ policy diff .aflock strict.aflock\n  writ policy diff .aflock strict.aflock --rules   without any past call\n\nExit codes: 0 compared, 1 a \
+                      transcript cannot be read."
+    )]
+    Diff(DiffArgs),
+    /// Put a rule into the policy, or take one out, and leave the rest as it is written. Shows the change first.
+    #[command(
+        after_help = "Examples:\n  writ policy add 'tools.allow Bash:cargo test *'\n  writ policy add 'remove /tools/deny/0'\n  writ policy add --last         what the last \
+                      refusal here suggests\n  writ policy add --last --yes   for scripts\n\nFor people: an agent may not run it. Exit codes: 0 changed, 1 could not do it, 3 nobody \
+                      said yes."
+    )]
+    Add(AddArgs),
     /// Print the JSON Schema for editors.
     Schema,
     /// Accept the policy as it is now for a running session. Only a human at a terminal can.
@@ -138,6 +168,7 @@ pub enum KeysCommand {
     /// Trust a key, an authority or an identity no more.
     Distrust {
         /// Its id, or the beginning of it.
+        #[arg(add = complete::pinned())]
         id: String,
     },
     /// Require that every policy is signed by a pinned key (`on`), or only warn (`off`).
@@ -183,7 +214,7 @@ pub struct TrustedArgs {
 #[derive(ClapArgs, Debug)]
 pub struct DecideArgs {
     /// The policy, plain or signed.
-    #[arg(long, short)]
+    #[arg(long, short, add = complete::policies())]
     pub policy: PathBuf,
     /// The folder that relative patterns and calls start from; the policy's own folder when left out.
     #[arg(long)]
@@ -199,10 +230,13 @@ pub struct DecideArgs {
 #[derive(ClapArgs, Debug)]
 pub struct WhyArgs {
     /// A shell line, for the Bash tool.
-    #[arg(conflicts_with = "tool", required_unless_present = "tool")]
+    #[arg(conflicts_with = "tool", required_unless_present_any = ["tool", "last"])]
     pub line: Option<String>,
+    /// The last call that was denied in this repository, from its record.
+    #[arg(long, conflicts_with_all = ["line", "tool", "policy", "root", "agent"])]
+    pub last: bool,
     /// The policy; found as a session finds it when left out.
-    #[arg(long, short)]
+    #[arg(long, short, add = complete::policies())]
     pub policy: Option<PathBuf>,
     /// The folder that relative patterns start from; the policy's own folder when left out.
     #[arg(long)]

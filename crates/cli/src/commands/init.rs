@@ -14,6 +14,7 @@ use writ_engine::governing::{self, starter};
 use writ_engine::setup::install::{self, Target};
 
 use crate::args::InitArgs;
+use crate::commands::agentfile;
 use crate::commands::policy::{self, found};
 use crate::commands::pre_push;
 use crate::environment;
@@ -59,7 +60,10 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     for place in &places {
         install::check(place.target()?, &place.spec, &home).map_err(failure)?;
     }
-    write_policy(governing::repository(&cwd), &cwd, args.observe)?;
+    match &args.agentfile {
+        Some(file) => extend(governing::repository(&cwd), &cwd, file, args.observe)?,
+        None => write_policy(governing::repository(&cwd), &cwd, args.observe)?,
+    }
     for place in &places {
         put_in(place, &home)?;
     }
@@ -155,6 +159,29 @@ fn write_policy(root: &Path, cwd: &Path, observe: bool) -> Result<(), Failure> {
     fs::write(&path, &starter.text).map_err(|error| Failure::could_not(format!("{}: {error}", path.display())))?;
     output::line(format!("{} wrote {}{}", output::good("✓"), path.display(), found(&starter.found)));
     Ok(())
+}
+
+/// A policy that extends an Agentfile, so that this governs sessions too.
+fn extend(root: &Path, cwd: &Path, file: &Path, observe: bool) -> Result<(), Failure> {
+    let linted = agentfile::usable(file)?;
+    let file = fs::canonicalize(file)?;
+    let inside = file.strip_prefix(fs::canonicalize(root)?).map_err(|_outside| {
+        Failure::Usage(format!("{}: the Agentfile has to lie in the repository that it governs", file.display()))
+    })?;
+    if let Some(path) = governing::find(cwd) {
+        let why = format!(
+            "policy {} is there already: put `\"extends\": \"./{}\"` into it",
+            path.display(),
+            inside.display()
+        );
+        return Err(Failure::could_not(why));
+    }
+    let name = linted.agent.name_or_default();
+    let text = writ_agentfile::extending(&linted.agent, name, &format!("./{}", inside.display()), observe);
+    let path = root.join(".aflock");
+    fs::write(&path, text).map_err(|error| Failure::could_not(format!("{}: {error}", path.display())))?;
+    output::line(format!("{} wrote {}, which extends {}", output::good("✓"), path.display(), inside.display()));
+    policy::open(&path, None).map(drop)
 }
 
 /// The program as the settings name it: by name where `PATH` leads to this very file, else by its place.

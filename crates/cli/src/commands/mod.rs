@@ -1,5 +1,6 @@
 //! One file per command, and the match that finds it.
 
+mod agentfile;
 mod agentflow;
 mod approvals;
 mod approve;
@@ -22,15 +23,22 @@ mod keep;
 mod keys;
 mod ledger;
 mod limits;
+mod lock;
+mod man;
 mod mcp;
 mod mcp_pins;
 mod mcp_proxy;
 mod notary;
+mod open;
+mod package;
+mod past;
 mod policy;
 mod pre_push;
 mod prices;
 mod rego;
 mod relying_party;
+mod replay;
+mod report;
 mod run;
 mod sandbox;
 mod sarif;
@@ -44,13 +52,12 @@ mod token;
 mod trusted;
 mod turn_statements;
 mod verify;
+mod watch;
 mod why;
 
-use clap::CommandFactory;
-
-use crate::args::{Args, Command};
+use crate::args::{self, Args, Command};
 use crate::exit::Failure;
-use crate::output;
+use crate::{lsp, output};
 
 /// Runs one command.
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -65,10 +72,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Rego => rego::run(),
         Command::Step(command) => step::run(&command),
         Command::Sandbox(command) => sandbox::run(&command),
+        Command::Agentfile(command) => agentfile::run(&command),
+        Command::Lock(args) => lock::run(&args),
         Command::Policy(command) => policy::run(command),
         Command::Keys(command) => keys::run(command),
         Command::Decide(args) => decide::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Shell(command) => shell::run(&command),
         Command::Approvals(args) => approvals::run(&args),
         Command::Approve(args) => approve::run(&args),
@@ -88,14 +98,26 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Consequences(command) => evaluate::rules(&command),
         Command::Serve(args) => serve::run(args),
         Command::Claims(args) => claims::run(&args),
+        Command::Build(args) => package::build::run(&args),
+        Command::Push(args) => package::moved::push(&args),
+        Command::Pull(args) => package::moved::pull(&args),
+        Command::Copy(args) => package::moved::copy(&args),
+        Command::Tag(args) => package::moved::tag(&args),
+        Command::Login(args) => package::login::log_in(&args),
+        Command::Logout(args) => package::login::log_out(&args),
+        Command::Discover(args) => package::moved::discover(&args),
+        Command::Inspect(args) => package::inspect::run(&args),
+        Command::Sign(args) => package::sign::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Lsp => lsp::serve(),
+        Command::Man { folder } => man::run(&folder),
+        Command::Report(args) => report::run(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Agentflow(command) => agentflow::run(&command),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "writ", &mut script);
-            output::bytes(&script);
+            output::bytes(&args::completion_script(shell)?);
             Ok(())
         }
     }

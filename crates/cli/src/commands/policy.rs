@@ -1,7 +1,11 @@
 //! `writ policy`: make, check, show, sign, verify, accept.
 
+mod add;
+mod diff;
 mod layers;
+mod learn;
 mod signatures;
+mod test;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,6 +43,10 @@ pub fn run(command: PolicyCommand) -> Result<(), Failure> {
             signatures::sign(&file, with, output)
         }
         PolicyCommand::Verify { file, key, format } => signatures::verify(&file, &key, &format),
+        PolicyCommand::Test(args) => test::run(args),
+        PolicyCommand::Learn(args) => learn::run(&args),
+        PolicyCommand::Diff(args) => diff::run(&args),
+        PolicyCommand::Add(args) => add::run(&args),
         PolicyCommand::Schema => {
             output::print_json(&Policy::schema());
             Ok(())

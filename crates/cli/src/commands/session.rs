@@ -10,8 +10,8 @@ use writ_evidence::row::Row;
 use writ_store::Store;
 
 use crate::args::{Format, FormatArgs, SessionCommand};
-use crate::commands::ledger;
 use crate::commands::session_lookup::{session, store};
+use crate::commands::{ledger, open};
 use crate::environment;
 use crate::exit::Failure;
 use crate::output;
@@ -19,6 +19,7 @@ use crate::output;
 /// Lists or shows.
 pub fn run(command: &SessionCommand) -> Result<(), Failure> {
     match command {
+        SessionCommand::Open(args) => open::run(args),
         SessionCommand::List(args) => list(args),
         SessionCommand::Show { session: named, format } => {
             let store = store(&environment::home())?;

@@ -17,6 +17,7 @@ use writ_service::evaluators;
 
 use crate::args::{Format, VerifyArgs};
 use crate::commands::keys::{public_key, signing_key};
+use crate::commands::package;
 use crate::commands::session_lookup::{failure, store};
 use crate::environment;
 use crate::exit::Failure;
@@ -31,6 +32,9 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(
             "`--vsa-key` signs what `--vsa` and `--results` write: give one of them".to_owned(),
         ));
+    }
+    if let Some(target) = args.target.as_deref().filter(|target| package::verify::is_one(target)) {
+        return package::verify::run(target, args);
     }
     let home = environment::home();
     let options = Options {

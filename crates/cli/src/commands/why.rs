@@ -5,19 +5,25 @@ use std::path::Path;
 use serde::Serialize;
 use writ_core::json::{self, Value};
 use writ_core::{Decision, Digest, Reason, Span, ToolCall, Verdict, visible};
-use writ_engine::governing::Governing;
 use writ_engine::governing::layers::Caller;
+use writ_engine::governing::{self, Governing};
+use writ_engine::past::denied;
 use writ_engine::session::shown::cite;
 use writ_policy::Enforce;
 
 use crate::args::{Format, WhyArgs};
 use crate::commands::decide::{decide, folder, input_value};
 use crate::commands::policy::{given_or_found, open};
+use crate::commands::session_lookup::store;
+use crate::environment;
 use crate::exit::Failure;
 use crate::output;
 
 /// Explains one call. Exit code 0 for allow, 3 for ask or deny.
 pub fn run(args: &WhyArgs) -> Result<(), Failure> {
+    if args.last {
+        return last(args.format.format);
+    }
     let governing = open(&given_or_found(args.policy.clone())?, args.root.as_deref())?;
     let cwd = folder(&governing, args.root.as_deref())?;
     let (tool, input) = match (&args.line, &args.tool, &args.input) {
@@ -32,6 +38,39 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
         Format::Human => output::line(prose(&call, &decision, &governing)),
     }
     if decision.verdict == Verdict::Allow { Ok(()) } else { Err(Failure::No) }
+}
+
+/// Explains the last call that was denied here. Exit code 0, or 3 where none was.
+fn last(format: Format) -> Result<(), Failure> {
+    let store = store(&environment::home())?;
+    let here = environment::cwd()?;
+    let found = denied::last(&store, governing::repository(&here), false).map_err(Failure::could_not)?;
+    let Some(stopped) = found else {
+        output::note("no call was denied in this repository");
+        return Err(Failure::No);
+    };
+    if format == Format::Json {
+        output::print_json(&stopped);
+        return Ok(());
+    }
+    output::line(format!(
+        "{}  {}\n{}",
+        output::bad("deny"),
+        output::plain(&stopped.call.summary()),
+        output::dim(format!("{}, row {} of session {}", stopped.at, stopped.row, output::plain(&stopped.session)))
+    ));
+    for told in &stopped.reasons {
+        let text = told.text.as_ref().map_or_else(String::new, |text| format!("`{text}`, "));
+        let rule = output::bold(output::plain(&format!("{text}{}", told.rule)));
+        output::line(format!("\n{} {rule}: {}", output::dim("rule"), output::plain(&told.message)));
+        if !told.instead.is_empty() {
+            output::line(format!("  {} {}", output::dim("to allow it:"), output::plain(&told.instead)));
+        }
+    }
+    output::line(output::dim(
+        "\n`writ policy add --last` makes the change that is suggested, `writ approvals` lists what waits",
+    ));
+    Ok(())
 }
 
 /// The decision with what it is about.

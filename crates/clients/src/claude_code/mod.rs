@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use writ_core::json::{JsonError, Value};
 use writ_core::{Answer, Event};
 
+use crate::past::{Past, PastCall, Unseen};
 use crate::program::{Needs, Program};
 use crate::servers::{Server, Servers};
 use crate::settings::{Edited, HookSpec, Installed, Places, Settings, SettingsError};
@@ -22,6 +23,7 @@ use crate::{Client, Hints, PayloadError};
 mod agents;
 pub mod answer;
 pub mod outcome;
+mod past;
 pub mod payload;
 mod program;
 pub mod servers;
@@ -96,6 +98,24 @@ impl Client for ClaudeCode {
 
     fn transcripts(&self) -> Option<&dyn Transcripts> {
         Some(self)
+    }
+
+    fn past(&self) -> Option<&dyn Past> {
+        Some(self)
+    }
+}
+
+impl Past for ClaudeCode {
+    fn kept(&self, project: &Path, user: &Path, folder: Option<&Path>) -> Vec<PathBuf> {
+        past::kept(project, user, folder)
+    }
+
+    fn is_one(&self, path: &Path) -> bool {
+        past::is_one(path)
+    }
+
+    fn calls(&self, main: &Path, take: &mut dyn FnMut(PastCall)) -> Result<Unseen, TranscriptError> {
+        past::calls(main, take)
     }
 }
 

@@ -90,7 +90,7 @@ impl PolicyRef {
 pub fn document(path: &Path, bytes: &[u8]) -> Result<Policy, String> {
     let inner = signed::inner(path, bytes).map_err(|error| error.to_string())?;
     let root = path.parent().unwrap_or(Path::new("/")).to_string_lossy();
-    Policy::parse(inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())
+    open::parse(path, inner.as_deref().unwrap_or(bytes), &root).map_err(|error| error.to_string())
 }
 
 /// Reads the list of layers that a session whose files are in `folder` keeps.

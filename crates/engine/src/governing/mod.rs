@@ -1,5 +1,6 @@
 //! The policy that governs a folder: where it is, whose word it is, what becomes of it, what it protects.
 
+pub mod edit;
 mod error;
 mod find;
 pub mod in_force;

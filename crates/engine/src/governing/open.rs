@@ -238,10 +238,17 @@ fn open_at(
     let folder = absolute(root.or_else(|| path.parent()).unwrap_or(Path::new("/")));
     let (inner, signed) = signed::unwrap(path, &bytes, trust, when)?;
     let document = inner.as_deref().unwrap_or(&bytes);
-    let policy =
-        Policy::parse(document, &folder.to_string_lossy()).map_err(|source| invalid(path, document, source))?;
+    let policy = parse(path, document, &folder.to_string_lossy()).map_err(|source| invalid(path, document, source))?;
     let signed = signed::among(policy.functionaries(), signed);
     Ok(Governing { path: path.to_owned(), file: Digest::of(&bytes), bytes, policy, signed, layers: Vec::new() })
+}
+
+/// The policy in a document, which is one in JSON or an Agentfile.
+pub(super) fn parse(path: &Path, document: &[u8], root: &str) -> Result<Policy, PolicyError> {
+    if writ_agentfile::is_agentfile(document) {
+        return writ_agentfile::policy(document, &path.to_string_lossy(), root);
+    }
+    Policy::parse(document, root)
 }
 
 /// Whether the files that it names are there.

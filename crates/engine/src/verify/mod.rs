@@ -22,6 +22,7 @@ mod layers;
 mod limits;
 mod materials;
 mod newest;
+pub mod package;
 mod phase;
 mod phase_names;
 mod policies;

@@ -6,8 +6,10 @@
 
 mod document;
 mod resource;
+mod uses;
 
 pub(crate) use resource::ResourceFact;
+pub use uses::{UsedCommand, UsedFile, Uses};
 
 use std::borrow::Cow;
 

@@ -14,6 +14,7 @@ use std::collections::HashSet;
 
 use writ_core::{Decision, Matched, Reason, Span, Subject, Verdict};
 
+use crate::also;
 use crate::facts::{Apply, Facts, LIMIT, OTHER_SHELL, PathFact, PathKind, SEARCH, SYNTAX, TEXT_HOST, TextFact};
 use crate::limits::{Action, Tally};
 use crate::policy::Policy;
@@ -51,6 +52,7 @@ pub fn judge_alone(policy: &Policy, setting: &Setting, facts: &Facts, tally: Opt
     judge.unconfined();
     judge.redefined();
     facts.applies.iter().for_each(|apply| judge.apply(apply));
+    judge.reasons.extend(policy.also.iter().flat_map(|also| also::objections(&**also, facts)));
     let mut seen = HashSet::new();
     let mut reasons = judge.reasons;
     reasons.retain(|reason| seen.insert(dedup_key(reason)));

@@ -4,6 +4,7 @@
 //! Page: `spec/policy.md`.
 
 mod editor;
+pub mod lookup;
 mod table;
 
 use writ_core::Timestamp;

@@ -5,6 +5,7 @@
 //! `docs/mcp.md`.
 
 mod arguments;
+pub mod ask;
 mod evaluate;
 mod guarded;
 mod http;

@@ -6,6 +6,8 @@
 mod packages;
 mod rules;
 
+pub use rules::{METADATA, NEVER};
+
 use std::fs;
 use std::path::Path;
 

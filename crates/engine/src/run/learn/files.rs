@@ -41,8 +41,8 @@ pub struct Ground<'a> {
     pub home: Option<&'a Path>,
     /// Where programs are looked up.
     pub search: &'a [PathBuf],
-    /// What it ran in.
-    pub confinement: &'a Confinement,
+    /// What it ran in; `None` where single calls are learnt from, of which nothing is free and everything lasts.
+    pub confinement: Option<&'a Confinement>,
 }
 
 /// The lists of a policy.
@@ -127,7 +127,10 @@ impl<'a> Used<'a> {
 
     /// Whether a rule is needed for it.
     fn is_wanted(&self, path: &Path, done: Use) -> bool {
-        let Ground { root, home, search, .. } = self.ground;
+        let Ground { root, home, search, confinement } = self.ground;
+        if confinement.is_none() {
+            return true;
+        }
         if path.starts_with(root) {
             let policy = path.parent() == Some(root)
                 && path.file_name().is_some_and(|name| NAMES.iter().any(|own| name == *own));
@@ -159,7 +162,9 @@ impl<'a> Used<'a> {
             Use { whole: true, .. } => self.want(path.to_owned(), Extent::All),
             _ if made_folder && lasts => self.want(path.to_owned(), Extent::All),
             Use { folder: true, read: true, .. } => self.want(path.to_owned(), Extent::Names),
-            Use { folder: false, .. } if path.symlink_metadata().is_ok() => self.want(path.to_owned(), Extent::File),
+            Use { folder: false, .. } if self.ground.confinement.is_none() || path.symlink_metadata().is_ok() => {
+                self.want(path.to_owned(), Extent::File);
+            }
             _ => {}
         }
         if !done.changed {
@@ -189,7 +194,8 @@ impl<'a> Used<'a> {
     }
 
     fn may_write(&self, path: &Path) -> bool {
-        self.ground.confinement.writable.iter().any(|place| path.starts_with(place.as_path()))
+        let writable = |within: &Confinement| within.writable.iter().any(|place| path.starts_with(place.as_path()));
+        self.ground.confinement.is_none_or(writable)
     }
 
     /// Whether all below a folder may be named at once.
@@ -336,7 +342,7 @@ impl<'a> Used<'a> {
 }
 
 /// A path as a pattern that names it alone.
-fn plain(path: &str) -> String {
+pub(super) fn plain(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for c in path.chars() {
         if r"\*?[]{}!:~".contains(c) {

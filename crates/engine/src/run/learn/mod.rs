@@ -3,6 +3,7 @@
 //! Owns what the policy says and the row that says that it was made. Decides nothing: it is a text until a human puts it in place. Invariant:
 //! what could not be observed is said beside it, and stands in the row.
 
+pub mod calls;
 mod files;
 mod hosts;
 
@@ -10,7 +11,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use writ_core::{Digest, json, visible};
-use writ_sandbox::{Confinement, Network};
+use writ_sandbox::Network;
 
 use self::files::{Files, Ground};
 use self::hosts::Hosts;
@@ -93,7 +94,7 @@ struct Domains {
 pub fn learn(observed: &Observed, order: &Order, root: &Path, home: &Home) -> Learnt {
     let mut remarks = Vec::new();
     let files = observed.noted.as_ref().map(|noted| {
-        let confinement: &Confinement = &order.confinement;
+        let confinement = Some(&order.confinement);
         let ground = Ground { root, home: home.user.as_deref(), search: &home.search, confinement };
         if noted.more {
             remarks.push("it used more paths than are kept: files.allow lacks some".to_owned());

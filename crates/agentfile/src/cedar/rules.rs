@@ -1,0 +1,390 @@
+//! The policies of an Agentfile, parsed and type-checked, each by the line it stands on.
+//!
+//! Owns the set that decides, and every finding about it. Invariant: a set with errors among its findings decides nothing.
+
+use std::collections::HashMap;
+
+use cedar_policy::{
+    ActionConstraint, Effect, EntityUid, Policy, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint,
+    ValidationError, ValidationMode, ValidationWarning, Validator,
+};
+use writ_core::Digest;
+
+use super::lower;
+use super::schema::{ACTIONS, Action, known_action, schema};
+use super::split::{place_at, split, words};
+use crate::agent::Agent;
+use crate::diagnostic::{Diagnostic, Place};
+use crate::names::{Resolved, resolve, tool_name};
+
+/// Most policies of one file.
+const MAX_POLICIES: usize = 2000;
+pub(super) const NAMESPACE: &str = "AgentRC::";
+
+/// One policy of the set.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Where it stands; of a lowered one, the directive.
+    pub place: Place,
+    /// Whether it permits.
+    pub permits: bool,
+    /// Its text; of a lowered one, what the directive means.
+    pub text: String,
+    /// The directive it was lowered from; nothing where it stands in a block.
+    pub directive: Option<String>,
+    /// What `@id` calls it.
+    pub label: Option<String>,
+}
+
+/// The policies of an Agentfile.
+#[derive(Debug, Default)]
+pub struct Rules {
+    pub(super) all: PolicySet,
+    /// Those that may speak on an action: fewer are asked for each request.
+    pub(super) by_action: HashMap<&'static str, PolicySet>,
+    pub(super) rules: HashMap<PolicyId, Rule>,
+    order: Vec<PolicyId>,
+    /// Whether they may decide.
+    pub(super) broken: bool,
+}
+
+impl Rules {
+    /// The policies of an Agentfile and what is wrong with them.
+    pub fn of(agent: &Agent) -> (Self, Vec<Diagnostic>) {
+        let mut out = Self::default();
+        let mut found = Vec::new();
+        for entry in &agent.entries {
+            if let crate::directive::Directive::Policy(block) = &entry.directive {
+                for statement in split(agent, block, &mut found) {
+                    out.add(agent, statement.text, statement.place, None, &mut found);
+                }
+            } else if let Some(text) = lower::lower(agent, entry) {
+                out.add(agent, text, entry.keyword.place, Some(entry.quoted()), &mut found);
+            }
+        }
+        out.validate(agent, &mut found);
+        out.names(agent, &mut found);
+        out.broken = found.iter().any(Diagnostic::is_error);
+        for action in &ACTIONS {
+            let speaking = out.all.policies().filter(|policy| speaks(policy, action.name)).cloned();
+            out.by_action.insert(action.name, PolicySet::from_policies(speaking).unwrap_or_else(|_| out.all.clone()));
+        }
+        (out, found)
+    }
+
+    fn add(
+        &mut self,
+        agent: &Agent,
+        text: String,
+        place: Place,
+        directive: Option<String>,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        if self.rules.len() >= MAX_POLICIES {
+            if self.rules.len() == MAX_POLICIES && !found.iter().any(|known| known.code == "too-large") {
+                found.push(Diagnostic::error(
+                    "too-large",
+                    place,
+                    format!("more than {MAX_POLICIES} policies"),
+                    "fewer, broader policies",
+                ));
+            }
+            return;
+        }
+        let mut id = PolicyId::new(format!("Agentfile:{}", place.line));
+        if self.rules.contains_key(&id) {
+            id = PolicyId::new(format!("Agentfile:{}:{}", place.line, place.column));
+        }
+        match Policy::parse(Some(id.clone()), &text) {
+            Ok(policy) => {
+                let label = policy.annotation("id").map(str::to_owned);
+                let rule = Rule { place, permits: policy.effect() == Effect::Permit, text, directive, label };
+                if self.all.add(policy).is_ok() {
+                    self.order.push(id.clone());
+                    self.rules.insert(id, rule);
+                }
+            }
+            // A trap that was told says better what is wrong.
+            Err(_) if found.iter().any(|known| inside(known.place, place)) => {}
+            Err(error) => {
+                let message = error.to_string();
+                let place = pinpoint(agent, place, &text, &message);
+                let help = if text.contains("?principal") || text.contains("?resource") {
+                    "slots belong to templates: write the entity"
+                } else {
+                    "the policies are Cedar: `permit(principal == …, action == …, resource == …) when { … };`"
+                };
+                found.push(Diagnostic::error("cedar-syntax", place, first_line(&message), help));
+            }
+        }
+    }
+
+    /// Strict validation, and policies that can never apply.
+    fn validate(&self, agent: &Agent, found: &mut Vec<Diagnostic>) {
+        let Some(schema) = schema() else {
+            found.push(Diagnostic::error("internal", Place::START, "the schema cannot be read", "report this"));
+            return;
+        };
+        let result = Validator::new(schema.clone()).validate(&self.all, ValidationMode::Strict);
+        let mut told: Vec<Diagnostic> = Vec::new();
+        for error in result.validation_errors() {
+            let Some(rule) = self.rules.get(error.policy_id()) else { continue };
+            let message = first_line(&tidy(&error.to_string()));
+            let place = pinpoint(agent, rule.place, &rule.text, &message);
+            told.push(Diagnostic::error("cedar-type", place, message, type_help(error)));
+        }
+        for warning in result.validation_warnings() {
+            let Some(rule) = self.rules.get(warning.policy_id()) else { continue };
+            let message = first_line(&tidy(&warning.to_string()));
+            told.push(match warning {
+                ValidationWarning::ImpossiblePolicy(_) | ValidationWarning::InvalidActionApplication(_) => {
+                    let why = "this policy can never apply: no request has such an action, resource and context";
+                    Diagnostic::warning("never-applies", rule.place, why, never_help())
+                }
+                _ => Diagnostic::warning(
+                    "cedar-text",
+                    rule.place,
+                    message,
+                    "letters of one script, without signs that change the direction",
+                ),
+            });
+        }
+        told.sort_by_key(|told| (told.place, told.code));
+        told.dedup_by(|a, b| a.place == b.place && a.code == b.code);
+        // One that errs says it once.
+        let errs: Vec<usize> = told.iter().filter(|told| told.is_error()).map(|told| told.place.line).collect();
+        told.retain(|told| told.is_error() || !errs.contains(&told.place.line));
+        found.extend(told);
+    }
+
+    /// Tools by names that are ambiguous, or longer than they have to be (R65), and permits of tools that are not declared.
+    fn names(&self, agent: &Agent, found: &mut Vec<Diagnostic>) {
+        for (id, rule) in self.each() {
+            let Some(policy) = self.all.policy(id).filter(|_| rule.directive.is_none()) else { continue };
+            let mut tools: Vec<String> = policy.entity_literals().iter().filter_map(|uid| id_of(uid, "Tool")).collect();
+            tools.sort();
+            tools.dedup();
+            for word in tools {
+                let place = pinpoint(agent, rule.place, &rule.text, &format!("`{}`", lower::quoted(&word)));
+                match resolve(agent, &word) {
+                    Resolved::Tool(tool) if tool_name(agent, &tool) != word => {
+                        let message = format!(
+                            "`{word}` is called `{}` in policies, since no other tool has that name",
+                            tool.name
+                        );
+                        let help = format!("`AgentRC::Tool::{}`", lower::quoted(&tool.name));
+                        found.push(Diagnostic::error("tool-name", place, message, help));
+                    }
+                    Resolved::Ambiguous(tools) => {
+                        let names: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
+                        let message = format!("`{word}` may be any of {}", names.join(", "));
+                        found.push(Diagnostic::error("ambiguous-tool", place, message, "write the namespace, too"));
+                    }
+                    Resolved::Unknown if rule.permits && is_exact(policy, &word) => {
+                        let message = format!("the policy permits `{word}`, which is not declared: it grants nothing");
+                        found.push(Diagnostic::warning(
+                            "never-applies",
+                            place,
+                            message,
+                            format!("`TOOL utcp:{word}`, or take it out"),
+                        ));
+                    }
+                    Resolved::Tool(_) | Resolved::Later(_) | Resolved::Unknown => {}
+                }
+            }
+        }
+    }
+
+    /// Tools that no policy permits.
+    pub(crate) fn unpermitted(&self, agent: &Agent, found: &mut Vec<Diagnostic>) {
+        for (entry, tool) in agent.tools() {
+            let name = tool_name(agent, tool);
+            let permitted = self.all.policies().any(|policy| {
+                let who = match policy.principal_constraint() {
+                    PrincipalConstraint::Eq(uid) | PrincipalConstraint::In(uid) | PrincipalConstraint::IsIn(_, uid) => {
+                        agent.name().is_none() || id_of(&uid, "Agent").as_deref() == agent.name()
+                    }
+                    PrincipalConstraint::Any | PrincipalConstraint::Is(_) => true,
+                };
+                let what = match policy.resource_constraint() {
+                    ResourceConstraint::Any => true,
+                    ResourceConstraint::Is(kind) => kind.to_string() == "AgentRC::Tool",
+                    ResourceConstraint::Eq(uid) | ResourceConstraint::In(uid) | ResourceConstraint::IsIn(_, uid) => {
+                        id_of(&uid, "Tool").as_deref() == Some(name.as_str())
+                    }
+                };
+                policy.effect() == Effect::Permit && who && what && speaks(policy, "tool.invoke")
+            });
+            if !permitted {
+                let help = format!("`ALLOW invoke {tool}`, or a `permit` in a `POLICY` block");
+                let message = format!("no policy permits the tool `{tool}`: it can never be invoked");
+                found.push(Diagnostic::warning("unpermitted-tool", entry.argument(0), message, help));
+            }
+        }
+    }
+
+    /// The policies in the order of the file.
+    pub fn each(&self) -> impl Iterator<Item = (&PolicyId, &Rule)> {
+        self.order.iter().filter_map(|id| Some((id, self.rules.get(id)?)))
+    }
+
+    /// The lines of permits without a word on who, what or which.
+    pub(crate) fn boundless(&self) -> impl Iterator<Item = usize> {
+        self.each()
+            .filter(|(id, rule)| {
+                let open = |policy: &Policy| {
+                    matches!(policy.action_constraint(), ActionConstraint::Any)
+                        && matches!(policy.resource_constraint(), ResourceConstraint::Any)
+                        && !policy.has_non_scope_constraint()
+                };
+                rule.permits && self.all.policy(id).is_some_and(open)
+            })
+            .map(|(_, rule)| rule.place.line)
+    }
+
+    /// The text of the policy on a line.
+    pub(crate) fn text_at(&self, line: usize) -> Option<String> {
+        self.each().find(|(_, rule)| rule.place.line == line).map(|(_, rule)| rule.text.clone())
+    }
+
+    /// The one action and the one resource that a policy's head names.
+    pub(crate) fn exact(&self, id: &PolicyId) -> Option<(&'static Action, String)> {
+        let policy = self.all.policy(id)?;
+        let uid = match policy.action_constraint() {
+            ActionConstraint::Eq(uid) => uid,
+            ActionConstraint::In(uids) => uids.into_iter().next()?,
+            ActionConstraint::Any => return None,
+        };
+        Some((known_action(uid.id().unescaped())?, self.exact_resource(id)?))
+    }
+
+    /// The one resource that a policy's head names.
+    pub(crate) fn exact_resource(&self, id: &PolicyId) -> Option<String> {
+        match self.all.policy(id)?.resource_constraint() {
+            ResourceConstraint::Eq(uid) => Some(uid.id().unescaped().to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Whether a policy's head names an action, rather than meaning all of them.
+    pub(crate) fn names_action(&self, id: &PolicyId, action: &str) -> bool {
+        self.all.policy(id).is_some_and(|policy| {
+            !matches!(policy.action_constraint(), ActionConstraint::Any) && speaks(policy, action)
+        })
+    }
+
+    /// Whether some permit may speak for an action on a resource, whatever its conditions, and no forbid without a condition does.
+    pub(crate) fn may_permit(&self, action: &str, resource: &str) -> bool {
+        let on = |policy: &Policy| match policy.resource_constraint() {
+            ResourceConstraint::Any | ResourceConstraint::Is(_) => true,
+            ResourceConstraint::Eq(uid) | ResourceConstraint::In(uid) | ResourceConstraint::IsIn(_, uid) => {
+                uid.id().unescaped() == resource
+            }
+        };
+        let speaking = |effect| {
+            self.all.policies().filter(move |policy| policy.effect() == effect && speaks(policy, action) && on(policy))
+        };
+        let forbidden = speaking(Effect::Forbid).any(|policy| !policy.has_non_scope_constraint());
+        !forbidden && speaking(Effect::Permit).next().is_some()
+    }
+
+    /// The whole set, for Cedar's own tools.
+    pub const fn set(&self) -> &PolicySet {
+        &self.all
+    }
+
+    /// The policies as one text of Cedar, each with its line as `@id`: what a package carries.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for (id, rule) in self.each() {
+            let named = rule.label.is_some();
+            if !named {
+                out.push_str(&format!("@id({})\n", lower::quoted(id.as_ref())));
+            }
+            out.push_str(&rule.text.replace("\r\n", "\n"));
+            out.push_str("\n\n");
+        }
+        out
+    }
+
+    /// Digest of [`Rules::text`].
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.text().as_bytes())
+    }
+}
+
+fn is_exact(policy: &Policy, word: &str) -> bool {
+    matches!(policy.resource_constraint(), ResourceConstraint::Eq(uid) if id_of(&uid, "Tool").as_deref() == Some(word))
+}
+
+/// Whether a policy may speak on an action.
+pub(super) fn speaks(policy: &Policy, action: &str) -> bool {
+    let is = |uid: &EntityUid| uid.id().unescaped() == action;
+    match policy.action_constraint() {
+        ActionConstraint::Any => true,
+        ActionConstraint::Eq(uid) => is(&uid),
+        ActionConstraint::In(uids) => uids.iter().any(is),
+    }
+}
+
+/// The id of an entity of a type of the schema.
+pub(super) fn id_of(uid: &EntityUid, kind: &str) -> Option<String> {
+    let named = uid.type_name().to_string();
+    (named.strip_prefix(NAMESPACE) == Some(kind)).then(|| uid.id().unescaped().to_owned())
+}
+
+fn inside(inner: Place, outer: Place) -> bool {
+    outer.span.start <= inner.span.start && inner.span.start < outer.span.end
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+}
+
+/// Cedar names the policy in front; the place says it better.
+fn tidy(message: &str) -> String {
+    message
+        .strip_prefix("for policy ")
+        .and_then(|rest| rest.split_once(", "))
+        .map_or(message, |(_, rest)| rest)
+        .to_owned()
+}
+
+/// The place of what a message quotes in a policy's text; of the policy where it quotes nothing of it.
+fn pinpoint(agent: &Agent, place: Place, text: &str, message: &str) -> Place {
+    let quoted = message.split('`').skip(1).step_by(2);
+    let words = words(text);
+    for quote in quoted {
+        let last = quote.rsplit("::").next().unwrap_or(quote);
+        let at = words.iter().find(|(_, word)| *word == quote || *word == last);
+        // A lowered policy has no text of its own in the file.
+        if let Some((at, word)) =
+            at.filter(|_| agent.text.get(place.span.start..).is_some_and(|rest| rest.starts_with(text)))
+        {
+            let start = place.span.start + at;
+            return place_at(agent, start, start + word.len());
+        }
+    }
+    place
+}
+
+fn type_help(error: &ValidationError) -> String {
+    let context = "what the context of each action holds is in `writ agentfile schema`";
+    match error {
+        ValidationError::UnrecognizedActionId(_) => {
+            let names: Vec<&str> = ACTIONS.iter().map(|action| action.name).collect();
+            format!("the actions are `{}`", names.join("`, `"))
+        }
+        ValidationError::UnrecognizedEntityType(_) => {
+            "the types are `AgentRC::` and one of `Agent`, `Tool`, `Function`, `Skill`, `Credential`, `Host`, `Path`, `Memory`, `Server`".to_owned()
+        }
+        ValidationError::UnsafeAttributeAccess(_) => context.to_owned(),
+        _ => format!("the policy does not fit the schema: {context}"),
+    }
+}
+
+fn never_help() -> String {
+    let pairs: Vec<String> =
+        ACTIONS.iter().map(|action| format!("`{}` on `{}`", action.name, action.resource)).collect();
+    format!("the actions go with these resources: {}", pairs.join(", "))
+}

@@ -1,0 +1,422 @@
+//! What an agent may not exceed: the packages that it is built on (§16).
+//!
+//! Owns the seven MUST NOTs, each told with both sides, and decisions through several levels: every level is asked by its own policies,
+//! and all must allow (R62). Fetches no package. Invariant: an agent that passes against a chain grants nothing that a member of the
+//! chain does not. Page: `spec/agentfile.md`.
+
+use serde::Serialize;
+
+use crate::agent::{Agent, Entry};
+use crate::cedar::{ACTIONS, Decided, Request, Rules};
+use crate::diagnostic::Diagnostic;
+use crate::directive::{Audit, Cred, Directive, Inject, Mode, Rate};
+use crate::names::{Resolved, resolve, tool_name};
+use crate::reference::{host_within, path_within};
+
+/// An agent that another is built on.
+#[derive(Debug)]
+pub struct Level {
+    /// As it was read.
+    pub agent: Agent,
+    /// Its policies.
+    pub rules: Rules,
+}
+
+impl Level {
+    /// An agent with its policies.
+    pub fn new(agent: Agent) -> Self {
+        let (rules, _found) = Rules::of(&agent);
+        Self { agent, rules }
+    }
+
+    /// Asks its policies and its declarations, as itself; what it forbids to the child by name is forbidden, too.
+    fn decide(&self, child: &str, request: &Request) -> Decided {
+        let own = Request { principal: None, ..request.clone() };
+        let decided = self.rules.decide(&self.agent, &own);
+        if !decided.is_allowed() {
+            return decided;
+        }
+        let named = self.rules.ask(child, request);
+        if named.errors.is_empty() && !named.rules.iter().any(|said| said.effect == "forbid") { decided } else { named }
+    }
+}
+
+/// A side of a comparison: a line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Side {
+    /// The file.
+    pub file: String,
+    /// The line; `None` where the file has none that says it.
+    pub line: Option<usize>,
+    /// The line's text, or what its absence means.
+    pub text: String,
+}
+
+impl Side {
+    fn of(agent: &Agent, entry: &Entry) -> Self {
+        Self { file: agent.file.clone(), line: Some(entry.line()), text: entry.quoted() }
+    }
+
+    fn absent(agent: &Agent, text: impl Into<String>) -> Self {
+        Self { file: agent.file.clone(), line: None, text: text.into() }
+    }
+
+    fn shown(&self) -> String {
+        self.line.map_or_else(
+            || format!("{}: {}", self.file, self.text),
+            |line| format!("{}:{line}: `{}`", self.file, self.text),
+        )
+    }
+}
+
+/// Which MUST NOT of §16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MustNot {
+    /// 1: remove inherited denies.
+    RemoveDeny,
+    /// 2: widen network access.
+    WidenNetwork,
+    /// 3: widen filesystem access.
+    WidenFiles,
+    /// 4: expose credentials.
+    ExposeCredential,
+    /// 5: disable audit.
+    LowerAudit,
+    /// 6: increase authority: tools and delegation.
+    IncreaseAuthority,
+    /// 7: weaken limits.
+    WeakenLimit,
+}
+
+impl MustNot {
+    /// The finding's code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::RemoveDeny => "removes-deny",
+            Self::WidenNetwork => "widens-network",
+            Self::WidenFiles => "widens-files",
+            Self::ExposeCredential => "exposes-credential",
+            Self::LowerAudit => "lowers-audit",
+            Self::IncreaseAuthority => "increases-authority",
+            Self::WeakenLimit => "weakens-limit",
+        }
+    }
+}
+
+/// Something that the child may not do, with both sides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Which of the seven.
+    pub rule: MustNot,
+    /// What is wrong.
+    pub message: String,
+    /// The child's side.
+    pub child: Side,
+    /// The parent's side.
+    pub parent: Side,
+}
+
+impl Violation {
+    /// The same as a finding about the child's file.
+    pub fn diagnostic(&self, child: &Agent) -> Diagnostic {
+        let at = child.entries.iter().find(|entry| Some(entry.line()) == self.child.line);
+        let place = at.map_or(crate::diagnostic::Place::START, |entry| entry.keyword.place);
+        let message = format!("{}: here {}, in the base {}", self.message, self.child.shown(), self.parent.shown());
+        Diagnostic::error(self.rule.code(), place, message, "stay within the base, or have its owners widen it")
+    }
+}
+
+/// Everything in which a child exceeds one parent, in the order of the seven.
+pub fn violations(child: &Agent, parent: &Level) -> Vec<Violation> {
+    let mut check = Check { child, parent, found: Vec::new() };
+    check.denies();
+    check.network();
+    check.files();
+    check.credentials();
+    check.audit();
+    check.authority();
+    check.limits();
+    check.found.sort_by_key(|found| (found.rule, found.child.line));
+    check.found
+}
+
+/// The same against a whole chain, the nearest parent first. Each parent is held against its own parents, too.
+pub fn chain_violations(child: &Agent, chain: &[Level]) -> Vec<Violation> {
+    let mut out = Vec::new();
+    for (at, parent) in chain.iter().enumerate() {
+        out.extend(violations(child, parent));
+        for above in chain.iter().skip(at + 1) {
+            out.extend(violations(&parent.agent, above));
+        }
+    }
+    out
+}
+
+/// Decides through all levels: the child's own word, then each parent's. The first that denies is the answer.
+pub fn decide(child: &Level, chain: &[Level], request: &Request) -> (Decided, Option<usize>) {
+    let own = child.rules.decide(&child.agent, request);
+    if !own.is_allowed() {
+        return (own, None);
+    }
+    for (at, parent) in chain.iter().enumerate() {
+        let held = parent.decide(child.agent.name_or_default(), request);
+        if !held.is_allowed() {
+            return (held, Some(at));
+        }
+    }
+    (own, None)
+}
+
+struct Check<'a> {
+    child: &'a Agent,
+    parent: &'a Level,
+    found: Vec<Violation>,
+}
+
+impl Check<'_> {
+    fn say(&mut self, rule: MustNot, message: impl Into<String>, child: Side, parent: Side) {
+        self.found.push(Violation { rule, message: message.into(), child, parent });
+    }
+
+    /// A parent's forbids stay in force whatever the child says; that it permits what they forbid is refused all the same.
+    fn denies(&mut self) {
+        let (child, parent) = (self.child, self.parent);
+        for entry in &child.entries {
+            let Directive::Allow(word) = &entry.directive else { continue };
+            for base in &parent.agent.entries {
+                let Directive::Deny(denied) = &base.directive else { continue };
+                if same_tool(child, word, &parent.agent, denied) {
+                    let (mine, theirs) = (Side::of(child, entry), Side::of(&parent.agent, base));
+                    self.say(MustNot::RemoveDeny, format!("`{word}` is allowed, which the base denies"), mine, theirs);
+                }
+            }
+        }
+        let (rules, _found) = Rules::of(child);
+        for (id, rule) in rules.each().filter(|(_, rule)| rule.permits && rule.directive.is_none()) {
+            let Some((action, resource)) = rules.exact(id) else { continue };
+            let said = parent.rules.ask(parent.agent.name_or_default(), &Request::new(action, &*resource));
+            let Some(forbid) = said.rules.iter().find(|said| said.effect == "forbid") else { continue };
+            let text = forbid.directive.clone().or_else(|| parent.rules.text_at(forbid.line)).unwrap_or_default();
+            let mine = Side { file: child.file.clone(), line: Some(rule.place.line), text: one_line(&rule.text) };
+            let theirs = Side { file: parent.agent.file.clone(), line: Some(forbid.line), text: one_line(&text) };
+            self.say(
+                MustNot::RemoveDeny,
+                format!("`{}` on `{resource}` is permitted, which the base forbids", action.name),
+                mine,
+                theirs,
+            );
+        }
+    }
+
+    fn network(&mut self) {
+        let (child, parent) = (self.child, &self.parent.agent);
+        for (entry, address) in child.destinations() {
+            if !parent.destinations().any(|(_, base)| base.host.eq_ignore_ascii_case(&address.host)) {
+                let message = format!("the host `{}` is none of the base's", address.host);
+                let hosts: Vec<&str> = parent.destinations().map(|(_, base)| base.host.as_str()).collect();
+                let theirs = match parent.destinations().next() {
+                    Some((first, _)) => {
+                        Side { text: format!("hosts: {}", hosts.join(", ")), ..Side::of(parent, first) }
+                    }
+                    None => Side::absent(parent, "no `URL`: no network"),
+                };
+                self.say(MustNot::WidenNetwork, message, Side::of(child, entry), theirs);
+            }
+        }
+    }
+
+    fn files(&mut self) {
+        let (child, parent) = (self.child, &self.parent.agent);
+        for (entry, (path, mode)) in child.mounts() {
+            let nearest = parent
+                .mounts()
+                .filter(|(_, (base, _))| path_within(path, base))
+                .max_by_key(|(_, (base, _))| base.len());
+            let (message, theirs) = match nearest {
+                None => (format!("`{path}` lies in no mount of the base"), Side::absent(parent, "no `MOUNT` of it")),
+                Some((base, (_, Mode::Ro))) if mode == Mode::Rw => {
+                    (format!("`{path}` may be written"), Side::of(parent, base))
+                }
+                Some(_) => {
+                    // A path below that the base keeps read-only stays so.
+                    let below = parent
+                        .mounts()
+                        .find(|(_, (base, held))| *held == Mode::Ro && mode == Mode::Rw && path_within(base, path));
+                    let covered = |base: &str| child.mounts().any(|(_, (own, mode))| own == base && mode == Mode::Ro);
+                    match below.filter(|(_, (base, _))| !covered(base)) {
+                        Some((base, (held, _))) => (format!("`{held}` in it may be written"), Side::of(parent, base)),
+                        None => continue,
+                    }
+                }
+            };
+            self.say(MustNot::WidenFiles, message, Side::of(child, entry), theirs);
+        }
+    }
+
+    fn credentials(&mut self) {
+        let (child, parent) = (self.child, &self.parent.agent);
+        for (entry, cred) in child.creds() {
+            let base = parent.creds().find(|(_, base)| base.name == cred.name);
+            let (message, theirs) = match base {
+                None => (
+                    format!("the secret `{}` is none of the base's", cred.name),
+                    Side::absent(parent, format!("no `CRED {}`", cred.name)),
+                ),
+                Some((line, base)) => match exposes(cred, base) {
+                    Some(message) => (message, Side::of(parent, line)),
+                    None => continue,
+                },
+            };
+            self.say(MustNot::ExposeCredential, message, Side::of(child, entry), theirs);
+        }
+    }
+
+    fn audit(&mut self) {
+        let (child, parent) = (self.child, &self.parent.agent);
+        let pick = |directive: &Directive| if let Directive::Audit(audit) = directive { Some(*audit) } else { None };
+        let Some((base, held)) = parent.each(pick).next() else { return };
+        // A child without one inherits the base's.
+        if let Some((entry, audit)) = child.each(pick).next().filter(|(_, audit)| *audit < held) {
+            let message = format!("audit is `{}`, and `{}` in the base", Audit::as_str(audit), held.as_str());
+            self.say(MustNot::LowerAudit, message, Side::of(child, entry), Side::of(parent, base));
+        }
+    }
+
+    /// Tools have to be permitted by the base; delegation and the other actions to be spoken of there.
+    fn authority(&mut self) {
+        let (child, parent) = (self.child, self.parent);
+        for (entry, tool) in child.tools() {
+            if let Resolved::Tool(base) = resolve(&parent.agent, &tool.to_string()) {
+                if parent.rules.may_permit("tool.invoke", &tool_name(&parent.agent, &base)) {
+                    continue;
+                }
+                let line = parent.agent.tools().find(|(_, known)| **known == base);
+                let theirs = line.map_or_else(
+                    || Side::absent(&parent.agent, "not permitted"),
+                    |(entry, _)| Side::of(&parent.agent, entry),
+                );
+                self.say(
+                    MustNot::IncreaseAuthority,
+                    format!("the base permits `{tool}` by no policy"),
+                    Side::of(child, entry),
+                    theirs,
+                );
+            } else {
+                let theirs = Side::absent(&parent.agent, format!("no `TOOL {tool}`"));
+                self.say(
+                    MustNot::IncreaseAuthority,
+                    format!("the tool `{tool}` is none of the base's"),
+                    Side::of(child, entry),
+                    theirs,
+                );
+            }
+        }
+        let (rules, _found) = Rules::of(child);
+        for (id, rule) in rules.each().filter(|(_, rule)| rule.permits && rule.directive.is_none()) {
+            for action in ACTIONS.iter().filter(|action| rules.names_action(id, action.name)) {
+                let whom = rules.exact_resource(id).unwrap_or_default();
+                let own = action.name != "agent.delegate";
+                if own || parent.rules.may_permit(action.name, &whom) {
+                    continue;
+                }
+                let mine = Side { file: child.file.clone(), line: Some(rule.place.line), text: one_line(&rule.text) };
+                let theirs = Side::absent(&parent.agent, format!("no policy permits `{}`", action.name));
+                self.say(MustNot::IncreaseAuthority, "it may delegate, which the base does not permit", mine, theirs);
+            }
+        }
+    }
+
+    fn limits(&mut self) {
+        let (child, parent) = (self.child, &self.parent.agent);
+        for entry in &child.entries {
+            match &entry.directive {
+                Directive::RateLimit { tool, rate } => {
+                    for base in &parent.entries {
+                        let Directive::RateLimit { tool: held, rate: most } = &base.directive else { continue };
+                        if same_tool(child, tool, parent, held) && looser(*rate, *most) {
+                            self.say(
+                                MustNot::WeakenLimit,
+                                format!("`{tool}` may be called more often"),
+                                Side::of(child, entry),
+                                Side::of(parent, base),
+                            );
+                        }
+                    }
+                }
+                Directive::Timeout(seconds) => {
+                    let base = parent
+                        .each(|directive| if let Directive::Timeout(most) = directive { Some(*most) } else { None })
+                        .next();
+                    if let Some((base, _)) = base.filter(|(_, most)| seconds > most) {
+                        self.say(
+                            MustNot::WeakenLimit,
+                            "it may run longer",
+                            Side::of(child, entry),
+                            Side::of(parent, base),
+                        );
+                    }
+                }
+                Directive::Limit { name, count, unit } => {
+                    for base in &parent.entries {
+                        let Directive::Limit { name: held, count: most, unit: per } = &base.directive else { continue };
+                        let wider = match (unit, per) {
+                            (Some(unit), Some(per)) => {
+                                looser(Rate { count: *count, unit: *unit }, Rate { count: *most, unit: *per })
+                            }
+                            (None, None) => count > most,
+                            _ => continue,
+                        };
+                        if name == held && wider {
+                            self.say(
+                                MustNot::WeakenLimit,
+                                format!("the limit `{name}` is higher"),
+                                Side::of(child, entry),
+                                Side::of(parent, base),
+                            );
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether a rate allows more: in its own time, or on the whole.
+fn looser(child: Rate, parent: Rate) -> bool {
+    let (child, parent) = (
+        (u128::from(child.count), u128::from(child.unit.seconds())),
+        (u128::from(parent.count), u128::from(parent.unit.seconds())),
+    );
+    child.0 * parent.1 > parent.0 * child.1
+}
+
+fn same_tool(child: &Agent, word: &str, parent: &Agent, other: &str) -> bool {
+    let full = |agent: &Agent, word: &str| match resolve(agent, word) {
+        Resolved::Tool(tool) | Resolved::Later(tool) => Some(tool),
+        Resolved::Ambiguous(_) | Resolved::Unknown => None,
+    };
+    match (full(child, word), full(parent, other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => word == other,
+    }
+}
+
+/// In what a secret is exposed beyond the base.
+fn exposes(cred: &Cred, base: &Cred) -> Option<String> {
+    let name = &cred.name;
+    if let Some(host) = cred.hosts.iter().find(|host| !base.hosts.iter().any(|held| host_within(host, held))) {
+        return Some(format!("the secret `{name}` may be sent to `{host}`"));
+    }
+    if cred.source != base.source {
+        return Some(format!("the secret `{name}` comes from elsewhere"));
+    }
+    (cred.inject == Inject::Query && base.inject == Inject::Header)
+        .then(|| format!("the secret `{name}` goes into queries"))
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= 160 { line } else { format!("{}…", line.chars().take(160).collect::<String>()) }
+}

@@ -1,0 +1,60 @@
+//! Which tool a word means (R65).
+//!
+//! Owns the resolution of tools' names: the name behind the namespace where it is unique, else the full reference. Invariant: a word
+//! means one tool, or none.
+
+use crate::agent::Agent;
+use crate::directive::{Directive, Toolset};
+use crate::reference::ToolRef;
+
+/// What a word for a tool means in an Agentfile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// A declared tool.
+    Tool(ToolRef),
+    /// A tool that a set or a server may bring, which the lock knows.
+    Later(ToolRef),
+    /// Several tools have this short name.
+    Ambiguous(Vec<ToolRef>),
+    /// No tool of the file.
+    Unknown,
+}
+
+/// What a word means.
+pub fn resolve(agent: &Agent, word: &str) -> Resolved {
+    let mut named: Vec<ToolRef> = Vec::new();
+    for (_, tool) in agent.tools() {
+        let full = tool.to_string();
+        if full == word {
+            return Resolved::Tool(tool.clone());
+        }
+        if tool.name == word && !named.contains(tool) {
+            named.push(tool.clone());
+        }
+    }
+    match named.as_slice() {
+        [] => later(agent, word).map_or(Resolved::Unknown, Resolved::Later),
+        [only] => Resolved::Tool(only.clone()),
+        _ => Resolved::Ambiguous(named),
+    }
+}
+
+/// A tool of a set's namespace, or of a declared MCP server.
+fn later(agent: &Agent, word: &str) -> Option<ToolRef> {
+    let tool = ToolRef::parse(word)?;
+    let of_set = agent.entries.iter().any(|entry| match &entry.directive {
+        Directive::Toolset(Toolset::Named(set)) => set.namespace == tool.namespace,
+        Directive::Toolset(Toolset::Registry { .. }) => true,
+        _ => false,
+    });
+    let server = tool.name.split_once('.').map(|(server, _)| server);
+    let of_server =
+        tool.namespace == "mcp" && server.is_some_and(|server| agent.mcp().any(|(_, mcp)| mcp.name() == server));
+    (of_set || of_server).then_some(tool)
+}
+
+/// What policies call a tool: its name where no other declared tool has that name, else the full reference.
+pub fn tool_name(agent: &Agent, tool: &ToolRef) -> String {
+    let shared = agent.tools().any(|(_, other)| other.name == tool.name && other != tool);
+    if shared { tool.to_string() } else { tool.name.clone() }
+}

@@ -1,0 +1,203 @@
+//! §16: the seven MUST NOTs, chains of several levels, and that a child never allows what a parent does not.
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
+use proptest::prelude::*;
+use writ_agentfile::cedar::{ACTIONS, Request, known_action};
+use writ_agentfile::ceiling::{self, Level, MustNot, chain_violations, violations};
+use writ_agentfile::{Options, lint};
+
+fn level(text: &str, file: &str) -> Level {
+    let linted = lint(text.as_bytes(), file, &Options::default());
+    assert!(!linted.has_errors(), "{file}: {:?}", linted.found);
+    Level { agent: linted.agent, rules: linted.rules }
+}
+
+const BASE: &str = "AGENT base\nAUDIT all\nTOOL utcp:read\nTOOL utcp:write\nTOOL utcp:shell\nALLOW invoke read\nALLOW invoke write\n\
+                    DENY invoke shell\nURL https://api.example\nURL https://b.example\nMOUNT /w rw\nMOUNT /data ro\n\
+                    CRED t env:T host:api.example host:*.s.example\nRATELIMIT write 20/hour\nTIMEOUT 60\nLIMIT tool_calls 100\n\
+                    POLICY\nforbid(principal, action == AgentRC::Action::\"filesystem.read\", resource in AgentRC::Path::\"/w/secret\");\nEND\n";
+
+fn child(lines: &str) -> Level {
+    level(&format!("AGENT child\n{lines}"), "child")
+}
+
+fn found(lines: &str) -> Vec<MustNot> {
+    let found = violations(&child(lines).agent, &level(BASE, "base"));
+    for one in &found {
+        assert!(one.child.file == "child" && one.parent.file == "base", "{one:?}");
+        assert!(one.child.line.is_some() && !one.child.text.is_empty() && !one.parent.text.is_empty(), "{one:?}");
+    }
+    found.into_iter().map(|one| one.rule).collect()
+}
+
+#[test]
+fn what_stays_within_is_let_through() {
+    for lines in [
+        "",
+        "AUDIT all\n",
+        "AUDIT compliance\nTOOL utcp:read\nALLOW invoke read\n",
+        "URL https://api.example/path\n",
+        "MOUNT /w ro\n",
+        "MOUNT /w/sub rw\n",
+        "MOUNT /data/x ro\n",
+        "CRED t env:T host:api.example\n",
+        "CRED t env:T host:a.s.example\n",
+        "TOOL utcp:write\nRATELIMIT write 10/hour\n",
+        "TOOL utcp:write\nRATELIMIT write 20/day\n",
+        "TIMEOUT 60\nLIMIT tool_calls 99\n",
+        "TOOL utcp:shell\nDENY invoke shell\n",
+    ] {
+        let rules: Vec<MustNot> = found(lines)
+            .into_iter()
+            .filter(|rule| *rule != MustNot::IncreaseAuthority || !lines.contains("shell"))
+            .collect();
+        assert_eq!(rules, [], "{lines}");
+    }
+}
+
+#[test]
+fn each_of_the_seven_is_refused() {
+    use MustNot::{ExposeCredential, IncreaseAuthority, LowerAudit, RemoveDeny, WeakenLimit, WidenFiles, WidenNetwork};
+    for (lines, rule) in [
+        ("TOOL utcp:shell\nALLOW invoke shell\n", RemoveDeny),
+        (
+            "TOOL utcp:shell\nPOLICY\npermit(principal, action == AgentRC::Action::\"tool.invoke\", resource == AgentRC::Tool::\"shell\");\nEND\n",
+            RemoveDeny,
+        ),
+        ("URL https://evil.example\n", WidenNetwork),
+        ("SERVER s https://evil.example\n", WidenNetwork),
+        ("MOUNT /other ro\n", WidenFiles),
+        ("MOUNT /data rw\n", WidenFiles),
+        ("MOUNT / ro\n", WidenFiles),
+        ("CRED u env:U host:api.example\n", ExposeCredential),
+        ("CRED t env:T host:b.example\n", ExposeCredential),
+        ("CRED t env:OTHER host:api.example\n", ExposeCredential),
+        ("CRED t env:T host:api.example inject:query\n", ExposeCredential),
+        ("CRED t env:T host:*.example.org\n", ExposeCredential),
+        ("AUDIT basic\n", LowerAudit),
+        ("AUDIT off\n", LowerAudit),
+        ("TOOL utcp:new\nALLOW invoke new\n", IncreaseAuthority),
+        (
+            "POLICY\npermit(principal, action == AgentRC::Action::\"agent.delegate\", resource);\nEND\n",
+            IncreaseAuthority,
+        ),
+        ("TOOL utcp:write\nRATELIMIT write 21/hour\n", WeakenLimit),
+        ("TOOL utcp:write\nRATELIMIT write 1/sec\n", WeakenLimit),
+        ("TIMEOUT 61\n", WeakenLimit),
+        ("LIMIT tool_calls 101\n", WeakenLimit),
+    ] {
+        assert!(found(lines).contains(&rule), "{lines}: {:?}", found(lines));
+    }
+}
+
+#[test]
+fn a_chain_holds_at_every_level() {
+    let middle =
+        level("AGENT middle\nAUDIT all\nTOOL utcp:read\nALLOW invoke read\nURL https://api.example\n", "middle");
+    let chain = [middle, level(BASE, "base")];
+    assert_eq!(chain_violations(&child("URL https://api.example\n").agent, &chain), []);
+    // The base would let it, the nearer one does not.
+    let far: Vec<_> = chain_violations(&child("URL https://b.example\n").agent, &chain)
+        .into_iter()
+        .map(|one| (one.rule, one.parent.file))
+        .collect();
+    assert_eq!(far, [(MustNot::WidenNetwork, "middle".to_owned())]);
+}
+
+fn ask(child: &Level, chain: &[Level], action: &str, resource: &str) -> (bool, Option<usize>) {
+    let request = Request::new(known_action(action).unwrap(), resource);
+    let (decided, level) = ceiling::decide(child, chain, &request);
+    (decided.is_allowed(), level)
+}
+
+#[test]
+fn every_level_is_asked() {
+    let own =
+        child("TOOL utcp:read\nTOOL utcp:shell\nALLOW invoke read\nALLOW invoke shell\nMOUNT /w rw\nMOUNT /x rw\n");
+    let chain = [level(BASE, "base")];
+    assert_eq!(ask(&own, &chain, "tool.invoke", "read"), (true, None));
+    assert_eq!(ask(&own, &chain, "tool.invoke", "shell"), (false, Some(0)));
+    assert_eq!(ask(&own, &[], "tool.invoke", "shell"), (true, None));
+    assert_eq!(ask(&own, &chain, "filesystem.write", "/w/a"), (true, None));
+    assert_eq!(ask(&own, &chain, "filesystem.read", "/w/secret/a"), (false, Some(0)));
+    assert_eq!(ask(&own, &chain, "filesystem.read", "/x/a"), (false, Some(0)));
+    assert_eq!(ask(&own, &chain, "filesystem.read", "/y/a"), (false, None));
+}
+
+#[test]
+fn what_a_base_forbids_to_the_child_by_name_holds() {
+    let base = "AGENT base\nTOOL utcp:read\nALLOW invoke read\nPOLICY\nforbid(principal == AgentRC::Agent::\"child\", action, resource);\nEND\n";
+    let own = child("TOOL utcp:read\nALLOW invoke read\n");
+    assert_eq!(ask(&own, &[level(base, "base")], "tool.invoke", "read"), (false, Some(0)));
+}
+
+const LINES: [&str; 18] = [
+    "TOOL utcp:read",
+    "TOOL utcp:write",
+    "TOOL utcp:shell",
+    "URL https://api.example",
+    "URL https://b.example",
+    "URL https://c.example",
+    "MOUNT /w rw",
+    "MOUNT /data ro",
+    "MOUNT /etc ro",
+    "CRED t env:T host:api.example",
+    "CRED u env:U host:b.example",
+    "AUDIT basic",
+    "AUDIT off",
+    "AUDIT all",
+    "TIMEOUT 60",
+    "TIMEOUT 600",
+    "LIMIT tool_calls 10",
+    "LIMIT tool_calls 1000",
+];
+
+/// A valid Agentfile of some of these lines, its tools permitted.
+fn made(name: &str, picks: &[usize]) -> String {
+    let mut lines = vec![format!("AGENT {name}")];
+    for line in picks.iter().filter_map(|at| LINES.get(*at)) {
+        let key = |line: &str| {
+            line.split(' ')
+                .take(if line.starts_with("AUDIT") || line.starts_with("TIMEOUT") { 1 } else { 2 })
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        if lines.iter().all(|known| key(known) != key(line)) {
+            lines.push((*line).to_owned());
+        }
+    }
+    let allowed: Vec<String> =
+        lines.iter().filter_map(|line| Some(format!("ALLOW invoke {}", line.strip_prefix("TOOL ")?))).collect();
+    lines.extend(allowed);
+    lines.join("\n") + "\n"
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// A child that has no violations is allowed nothing by itself that its base would not allow.
+    #[test]
+    fn without_violations_nothing_is_wider(base in prop::collection::vec(0usize..18, 0..9), child in prop::collection::vec(0usize..18, 0..9)) {
+        let (base, child) = (level(&made("base", &base), "base"), level(&made("child", &child), "child"));
+        let clean = violations(&child.agent, &base).is_empty();
+        let mut wider = Vec::new();
+        for action in &ACTIONS {
+            for resource in ["read", "write", "shell", "api.example", "b.example", "c.example", "/w/a", "/data/a", "/etc/a", "t", "u"] {
+                for host in ["api.example", "b.example"] {
+                    let mut request = Request::new(action, resource);
+                    if action.name == "cred.resolve" {
+                        request.context.push("host", writ_core::json::Value::from(host));
+                    }
+                    let own = child.rules.decide(&child.agent, &request).is_allowed();
+                    let held = base.rules.decide(&base.agent, &request).is_allowed();
+                    if own && !held {
+                        wider.push(format!("{} on {resource}", action.name));
+                    }
+                    let (both, _) = ceiling::decide(&child, std::slice::from_ref(&base), &request);
+                    prop_assert!(!both.is_allowed() || own && held);
+                }
+            }
+        }
+        prop_assert!(!clean || wider.is_empty(), "{wider:?}\n{}\n{}", base.agent.text, child.agent.text);
+    }
+}

@@ -1,0 +1,121 @@
+//! `writ agentfile lint`: findings for people, as JSON, and as SARIF.
+
+use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity as Shade};
+use serde::Serialize;
+use writ_agentfile::{Diagnostic, Linted, Options, Severity, ceiling};
+use writ_core::json::Value;
+use writ_core::visible;
+
+use super::{levels, open};
+use crate::args::{LintArgs, LintFormat};
+use crate::exit::Failure;
+use crate::output;
+
+/// The findings as one document.
+#[derive(Serialize)]
+struct Document<'a> {
+    file: &'a str,
+    valid: bool,
+    errors: usize,
+    warnings: usize,
+    diagnostics: &'a [Diagnostic],
+}
+
+/// Prints the findings; errors are a no.
+pub fn run(args: &LintArgs) -> Result<(), Failure> {
+    let mut linted = open(&args.file, &Options { extensions: args.extension.clone() })?;
+    let chain = levels(&args.base)?;
+    let beyond = ceiling::chain_violations(&linted.agent, &chain);
+    linted.found.extend(beyond.iter().map(|found| found.diagnostic(&linted.agent)));
+    let (errors, warnings) = linted.counts();
+    match args.format {
+        LintFormat::Human => {
+            tell(&linted, false);
+            if errors + warnings == 0 {
+                output::line(format!("{} {}: nothing to say", output::good("✓"), linted.agent.file));
+            }
+        }
+        LintFormat::Json => output::print_json(&Document {
+            file: &linted.agent.file,
+            valid: errors == 0,
+            errors,
+            warnings,
+            diagnostics: &linted.found,
+        }),
+        LintFormat::Sarif => output::print_json(&sarif(&linted)),
+    }
+    if errors == 0 { Ok(()) } else { Err(Failure::No) }
+}
+
+/// Findings as a person wants them: each with its line of the file.
+pub fn tell(linted: &Linted, errors_alone: bool) {
+    let text = visible::in_place(&linted.agent.text);
+    for found in linted.found.iter().filter(|found| !errors_alone || found.is_error()) {
+        let place = found.place;
+        let title =
+            format!("{}:{}:{}: {} [{}]", linted.agent.file, place.line, place.column, found.message, found.code);
+        let length = place.span.end.saturating_sub(place.span.start);
+        let label = LabeledSpan::new(None, place.span.start, length);
+        let shade = if found.severity == Severity::Error { Shade::Error } else { Shade::Warning };
+        let diagnostic = MietteDiagnostic::new(output::plain(&title)).with_label(label).with_severity(shade);
+        let diagnostic =
+            if found.help.is_empty() { diagnostic } else { diagnostic.with_help(output::plain(&found.help)) };
+        let source = NamedSource::new(output::plain(&linted.agent.file), text.clone());
+        output::report(&format!("{:?}", Report::new(diagnostic).with_source_code(source)));
+    }
+}
+
+fn sarif(linted: &Linted) -> Value {
+    let mut codes: Vec<&str> = linted.found.iter().map(|found| found.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    let rules = codes.iter().map(|code| {
+        object([
+            ("id", Value::from(*code)),
+            ("helpUri", Value::from(format!("{}/blob/main/spec/agentfile.md", env!("CARGO_PKG_REPOSITORY")))),
+        ])
+    });
+    let driver = object([
+        ("name", Value::from("writ")),
+        ("version", Value::from(env!("CARGO_PKG_VERSION"))),
+        ("informationUri", Value::from(env!("CARGO_PKG_REPOSITORY"))),
+        ("rules", Value::Array(rules.collect())),
+    ]);
+    let results = linted.found.iter().map(|found| {
+        let index = codes.iter().position(|code| *code == found.code).unwrap_or_default();
+        let text = linted.agent.text.get(found.place.span.start..found.place.span.end).unwrap_or_default();
+        let line = text.lines().next().unwrap_or_default();
+        let region = object([
+            ("startLine", Value::from(found.place.line)),
+            ("startColumn", Value::from(found.place.column)),
+            ("endColumn", Value::from(found.place.column + line.chars().count())),
+        ]);
+        let physical = object([
+            ("artifactLocation", object([("uri", Value::from(linted.agent.file.as_str()))])),
+            ("region", region),
+        ]);
+        let message =
+            if found.help.is_empty() { found.message.clone() } else { format!("{}; {}", found.message, found.help) };
+        object([
+            ("ruleId", Value::from(found.code)),
+            ("ruleIndex", Value::from(index)),
+            ("level", Value::from(found.severity.as_str())),
+            ("message", object([("text", Value::from(message))])),
+            ("locations", Value::Array(vec![object([("physicalLocation", physical)])])),
+        ])
+    });
+    let run = object([
+        ("tool", object([("driver", driver)])),
+        ("columnKind", Value::from("unicodeCodePoints")),
+        ("results", Value::Array(results.collect())),
+    ]);
+    object([
+        ("$schema", Value::from("https://json.schemastore.org/sarif-2.1.0.json")),
+        ("version", Value::from("2.1.0")),
+        ("runs", Value::Array(vec![run])),
+    ])
+}
+
+fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}

@@ -1,0 +1,345 @@
+//! A package, checked by someone who did not build it, before anything of it is unpacked.
+//!
+//! Asks one question a phase: does it hold together, does it stay within what it is built on, who signed it, how was it built, what is in
+//! it. Refuses whatever cannot be checked. Invariant: *verified* is said only where a key that is trusted here signed this very manifest,
+//! and nothing failed. Page: `spec/verify.md`, "Packages".
+
+use serde::Serialize;
+use writ_agentfile::Lock;
+use writ_agentfile::ceiling::{Level, Violation, chain_violations};
+use writ_agentfile::risk::Tier;
+use writ_core::Digest;
+use writ_core::json;
+use writ_evidence::dsse::VerifyError;
+use writ_evidence::intoto::{Content, Material};
+use writ_evidence::keys::PublicKey;
+use writ_package::bundled::{self, PROVENANCE, SBOM, SIGNATURE, Said};
+use writ_package::check::{Package, check};
+use writ_package::provenance::Provenance;
+use writ_package::{Descriptor, Layout, LayoutError, Reference};
+
+use super::report::{Outcome, Phase, Standing, Status};
+
+/// Most packages that one is built on, each on the next.
+const MAX_CHAIN: usize = 16;
+/// The phase of what it is built on.
+const INHERITANCE: &str = "inheritance";
+/// The phase of how it was built.
+const BUILT: &str = "provenance";
+
+/// Where what a package is built on is found.
+pub trait Parents {
+    /// A package by its digest, held against it; why it cannot be had.
+    fn find(&self, reference: &Reference) -> Result<(Layout, Descriptor), String>;
+
+    /// What kind of artifact something is; why nobody can tell.
+    fn kind(&self, reference: &Reference) -> Result<String, String>;
+}
+
+/// Why the packages that another is built on do not say what it may do.
+#[derive(Debug, thiserror::Error)]
+pub enum AncestryError {
+    /// One cannot be had.
+    #[error("its base {reference} cannot be had, so nobody knows its ceiling: {why}")]
+    Away {
+        /// Which.
+        reference: String,
+        /// Why.
+        why: String,
+    },
+    /// One does not hold.
+    #[error("its base {reference} does not hold: {why}")]
+    Broken {
+        /// Which.
+        reference: String,
+        /// Why.
+        why: String,
+    },
+    /// More than are followed.
+    #[error("it is built on more than {MAX_CHAIN} packages, each on the next")]
+    TooDeep,
+}
+
+/// The packages that a lock leads to, nearest first, each checked.
+pub fn chain(lock: &Lock, parents: &dyn Parents) -> Result<Vec<Level>, AncestryError> {
+    let (mut out, mut next) = (Vec::new(), lock.base_image.clone());
+    while let Some(base) = next {
+        let text = format!("{}/{}@{}", base.registry, base.name, base.digest);
+        let broken = |why: String| AncestryError::Broken { reference: text.clone(), why };
+        let reference = Reference::parse(&text).map_err(|error| broken(error.to_string()))?;
+        if !base.package {
+            // Whoever says that a package is an image is rid of its ceiling.
+            let kind = parents.kind(&reference).map_err(|why| AncestryError::Away { reference: text.clone(), why })?;
+            if kind == writ_package::build::PACKAGE {
+                return Err(broken("the lock says that it is an image, and it is an agent's package".to_owned()));
+            }
+            return Ok(out);
+        }
+        if out.len() >= MAX_CHAIN {
+            return Err(AncestryError::TooDeep);
+        }
+        let found = parents.find(&reference).map_err(|why| AncestryError::Away { reference: text.clone(), why })?;
+        let (layout, descriptor) = found;
+        if Some(descriptor.digest) != reference.digest() {
+            return Err(broken(format!("it is {}", descriptor.digest)));
+        }
+        let package = check(&layout, &descriptor).map_err(|error| broken(error.to_string()))?;
+        let mut agent = package.linted.agent;
+        agent.file = text;
+        out.push(Level { agent, rules: package.linted.rules });
+        next = package.lock.base_image;
+    }
+    Ok(out)
+}
+
+/// A package's verification.
+#[derive(Clone, Debug)]
+pub struct PackageReport {
+    /// Its manifest.
+    pub digest: Digest,
+    /// The agent's name, where it could be read.
+    pub name: Option<String>,
+    /// How much of a risk it is.
+    pub risk: Option<Tier>,
+    /// What it is worth.
+    pub status: Status,
+    /// Who signed it.
+    pub signers: Vec<Digest>,
+    /// The phases in order.
+    pub phases: Vec<Phase>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    verified: bool,
+    status: Status,
+    except: Vec<&'a str>,
+    digest: Digest,
+    name: Option<&'a str>,
+    risk: Option<Tier>,
+    signers: &'a [Digest],
+    phases: &'a [Phase],
+}
+
+impl Serialize for PackageReport {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let document = Document {
+            verified: self.verified(),
+            status: self.status,
+            except: self.exceptions().collect(),
+            digest: self.digest,
+            name: self.name.as_deref(),
+            risk: self.risk,
+            signers: &self.signers,
+            phases: &self.phases,
+        };
+        document.serialize(serializer)
+    }
+}
+
+impl PackageReport {
+    /// What it does not speak for although it holds.
+    pub fn exceptions(&self) -> impl Iterator<Item = &str> {
+        let absent = |phase: &&Phase| phase.outcome == Outcome::Absent && [INHERITANCE, BUILT].contains(&phase.name);
+        self.phases.iter().filter(absent).map(|phase| phase.summary.as_str())
+    }
+
+    /// Whether somebody who is trusted signed it and nothing failed.
+    pub fn holds(&self) -> bool {
+        self.status == Status::Verified
+    }
+
+    /// The same without exception.
+    pub fn verified(&self) -> bool {
+        self.holds() && self.exceptions().next().is_none()
+    }
+
+    /// The last line: what it all comes to.
+    pub fn verdict(&self) -> String {
+        let told = match self.status {
+            Status::Unsigned => "NOT VERIFIED: unsigned: nobody signed this package",
+            Status::UnknownKey => {
+                "NOT VERIFIED: unknown key: whoever signed it is not trusted here (give --key, or `writ keys trust`)"
+            }
+            Status::Broken | Status::Breached | Status::Empty => "NOT VERIFIED: broken: the package does not hold",
+            Status::Verified => match self.exceptions().collect::<Vec<_>>().join("; ") {
+                none if none.is_empty() => "verified",
+                except => return format!("verified, except: {except}"),
+            },
+        };
+        told.to_owned()
+    }
+}
+
+/// Verifies a package under these keys.
+pub fn package(
+    layout: &Layout,
+    descriptor: &Descriptor,
+    parents: &dyn Parents,
+    keys: &[PublicKey],
+) -> Result<PackageReport, LayoutError> {
+    let mut report = PackageReport {
+        digest: descriptor.digest,
+        name: None,
+        risk: None,
+        status: Status::Broken,
+        signers: Vec::new(),
+        phases: Vec::new(),
+    };
+    let package = match check(layout, descriptor) {
+        Ok(package) => package,
+        Err(error) => {
+            let summary = format!("{}: {error}", error.code());
+            report.phases.push(phase("content", Outcome::Failed, summary));
+            return Ok(report);
+        }
+    };
+    let held =
+        format!("{} blobs, Agentfile, lock, policy, config and annotations agree", package.manifest.layers.len() + 2);
+    report.phases.push(phase("content", Outcome::Passed, held));
+    report.name = Some(package.config.name.clone());
+    report.risk = Some(package.config.report.tier);
+    report.phases.push(inheritance(&package, parents));
+    let (said, unread) = bundled::said(layout, descriptor)?;
+    let (signature, signers, status) = signature(&said, &unread, descriptor.digest, keys);
+    report.phases.push(signature);
+    report.signers = signers;
+    report.phases.push(provenance(&said, &package, keys));
+    report.phases.push(materials(&said, descriptor.digest, keys));
+    let failed = report.phases.iter().any(|phase| phase.outcome == Outcome::Failed);
+    report.status = if failed { Status::Broken } else { status };
+    Ok(report)
+}
+
+fn phase(name: &'static str, outcome: Outcome, summary: String) -> Phase {
+    Phase { name, outcome, standing: Standing::Observed, summary, findings: Vec::new() }
+}
+
+fn inheritance(package: &Package, parents: &dyn Parents) -> Phase {
+    let levels = match chain(&package.lock, parents) {
+        Ok(levels) => levels,
+        Err(error @ AncestryError::Away { .. })
+            if package.lock.base_image.as_ref().is_some_and(|base| !base.package) =>
+        {
+            return phase(INHERITANCE, Outcome::Absent, error.to_string());
+        }
+        Err(error) => return phase(INHERITANCE, Outcome::Failed, format!("inheritance: {error}")),
+    };
+    let found = chain_violations(&package.linted.agent, &levels);
+    if found.is_empty() {
+        let summary = match levels.len() {
+            0 => "it is built on no other agent".to_owned(),
+            count => format!("it stays within the {count} packages that it is built on"),
+        };
+        return phase(INHERITANCE, Outcome::Passed, summary);
+    }
+    let told = |one: &Violation| one.diagnostic(&package.linted.agent).message;
+    let summary = format!("ceiling-exceeded: it asks for more than its base allows, {} times", found.len());
+    Phase { findings: found.iter().map(told).collect(), ..phase(INHERITANCE, Outcome::Failed, summary) }
+}
+
+/// What a signature is worth here.
+enum Worth {
+    /// By these keys, which are trusted, about this package.
+    Trusted(Vec<Digest>),
+    /// By somebody else.
+    Unknown(String),
+    /// Not what it says.
+    Wrong(String),
+}
+
+fn worth(said: &Said, subject: Digest, keys: &[PublicKey]) -> Worth {
+    let Content::Envelope(envelope) = &said.bundle.content else {
+        return Worth::Unknown("it signs bytes and no statement".to_owned());
+    };
+    match &said.bundle.material {
+        Material::PublicKey { .. } => {}
+        Material::Certificate(_) | Material::Chain(_) => {
+            return Worth::Unknown(
+                "it is signed with a certificate, and Writ checks packages by keys alone".to_owned(),
+            );
+        }
+    }
+    match envelope.verify(keys) {
+        Ok(good) if said.is_about(subject) => Worth::Trusted(good.signers().to_vec()),
+        Ok(_) => Worth::Wrong("signature-of-another: it is signed, and about another package".to_owned()),
+        Err(VerifyError::NoSignature { .. }) => Worth::Unknown("it is by no key that is trusted here".to_owned()),
+        Err(error @ VerifyError::Wrong { .. }) => Worth::Wrong(format!("signature-invalid: {error}")),
+    }
+}
+
+fn signature(
+    said: &[Said],
+    unread: &[bundled::Unread],
+    subject: Digest,
+    keys: &[PublicKey],
+) -> (Phase, Vec<Digest>, Status) {
+    let (mut signers, mut unknown, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+    for one in said.iter().filter(|one| one.kind == SIGNATURE) {
+        match worth(one, subject, keys) {
+            Worth::Trusted(by) => signers.extend(by),
+            Worth::Unknown(why) => unknown.push(format!("{}: {why}", one.descriptor.digest)),
+            Worth::Wrong(why) => wrong.push(format!("{why} ({})", one.descriptor.digest)),
+        }
+    }
+    signers.sort();
+    signers.dedup();
+    let unreadable = unread.iter().map(|one| format!("{}: {}", one.digest, one.why));
+    if !wrong.is_empty() {
+        let summary = wrong.first().cloned().unwrap_or_default();
+        return (Phase { findings: wrong, ..phase("signature", Outcome::Failed, summary) }, Vec::new(), Status::Broken);
+    }
+    if !signers.is_empty() {
+        let by: Vec<String> = signers.iter().map(ToString::to_string).collect();
+        let passed = phase("signature", Outcome::Passed, format!("signed by {}", by.join(", ")));
+        return (passed, signers, Status::Verified);
+    }
+    let (summary, status) = if unknown.is_empty() && unread.is_empty() {
+        ("unsigned: no signature is attached", Status::Unsigned)
+    } else {
+        ("unknown-key: no signature by a key that is trusted here", Status::UnknownKey)
+    };
+    let findings = unknown.into_iter().chain(unreadable).collect();
+    (Phase { findings, ..phase("signature", Outcome::Absent, summary.to_owned()) }, Vec::new(), status)
+}
+
+fn provenance(said: &[Said], package: &Package, keys: &[PublicKey]) -> Phase {
+    let mut findings = Vec::new();
+    for one in said.iter().filter(|one| one.kind == PROVENANCE) {
+        match worth(one, package.descriptor.digest, keys) {
+            Worth::Trusted(_) => {
+                let read = one.predicate().ok_or_else(|| "it has no predicate".to_owned());
+                let read =
+                    read.and_then(|value| json::from_value::<Provenance>(&value).map_err(|error| error.to_string()));
+                let why = match &read {
+                    Ok(provenance) => provenance.differs(package),
+                    Err(error) => Some(error.clone()),
+                };
+                let Some(why) = why else {
+                    let by = read.map(|provenance| provenance.run_details.builder.id).unwrap_or_default();
+                    return phase(BUILT, Outcome::Passed, format!("built by {by}"));
+                };
+                return phase(BUILT, Outcome::Failed, format!("provenance-mismatch: {why}"));
+            }
+            Worth::Unknown(why) => findings.push(format!("{}: {why}", one.descriptor.digest)),
+            Worth::Wrong(why) => return phase(BUILT, Outcome::Failed, why),
+        }
+    }
+    let summary = "no provenance by a key that is trusted here".to_owned();
+    Phase { findings, ..phase(BUILT, Outcome::Absent, summary) }
+}
+
+fn materials(said: &[Said], subject: Digest, keys: &[PublicKey]) -> Phase {
+    let mut findings = Vec::new();
+    for one in said.iter().filter(|one| one.kind == SBOM) {
+        match worth(one, subject, keys) {
+            Worth::Trusted(_) => {
+                return phase("materials", Outcome::Passed, "a bill of materials is signed".to_owned());
+            }
+            Worth::Unknown(why) => findings.push(format!("{}: {why}", one.descriptor.digest)),
+            Worth::Wrong(why) => return phase("materials", Outcome::Failed, why),
+        }
+    }
+    let summary = "no bill of materials by a key that is trusted here".to_owned();
+    Phase { findings, ..phase("materials", Outcome::Absent, summary) }
+}

@@ -1,0 +1,67 @@
+//! What a package says of itself to a reviewer: its config (§14, §21).
+//!
+//! Owns the config's JSON and how it follows from an Agentfile. Judges nothing: the report is the Agentfile's own. Invariant: a config that
+//! says something else than the Agentfile beside it is found. Page: `spec/package.md`.
+
+use serde::{Deserialize, Serialize};
+use writ_agentfile::Linted;
+use writ_agentfile::directive::Directive;
+use writ_agentfile::risk::{Report, Tier};
+
+/// The version of the config.
+pub const VERSION: &str = "1";
+
+/// A package's config.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// [`VERSION`].
+    pub version: String,
+    /// The agent's name.
+    pub name: String,
+    /// The Agentfile's version, as its first comment says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syntax: Option<String>,
+    /// The framework that starts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+    /// The command that starts it.
+    pub command: Vec<String>,
+    /// What it asks for.
+    pub report: Report,
+}
+
+impl Config {
+    /// Of an Agentfile.
+    pub fn of(linted: &Linted) -> Self {
+        let agent = &linted.agent;
+        let shell = agent.entries.iter().find(|entry| matches!(entry.directive, Directive::Shell(_)));
+        Self {
+            version: VERSION.to_owned(),
+            name: agent.name_or_default().to_owned(),
+            syntax: agent.syntax.clone(),
+            shell: shell.map(|entry| entry.quoted().trim_start_matches("SHELL ").to_owned()),
+            command: agent.command().unwrap_or_default().to_vec(),
+            report: Report::of(agent, &linted.rules),
+        }
+    }
+
+    /// The same without what the next Writ may judge in another way: how much of a risk something is, and what is enforced.
+    fn asked(&self) -> Self {
+        let mut out = self.clone();
+        out.report.tier = Tier::Low;
+        out.report.why.clear();
+        out.report.risky_tools.clear();
+        out.report.unsupported.clear();
+        out
+    }
+
+    /// Why it is not what `own`, made from the Agentfile, is.
+    pub fn differs(&self, own: &Self) -> Option<String> {
+        if self.report.tier < own.report.tier {
+            let (said, own) = (self.report.tier.as_str(), own.report.tier.as_str());
+            return Some(format!("says that the risk is {said}, and it is {own}"));
+        }
+        (self.asked() != own.asked()).then(|| "does not say what its Agentfile asks for".to_owned())
+    }
+}

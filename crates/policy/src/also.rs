@@ -1,0 +1,74 @@
+//! Rules of a policy in another language than its own, judged from the same facts.
+//!
+//! Owns the seam: what such rules are asked, and where their reasons go. Knows no language. Invariant: they can only tighten; what they
+//! say in favour is left out, because the policy's own lists say what is allowed.
+
+use std::fmt::Debug;
+
+use writ_core::{Reason, Verdict};
+
+use crate::facts::{Facts, Host, PathKind};
+
+/// Rules in another language.
+// EXTENSION POINT: the rooms above this one bring the languages; an Agentfile's Cedar policies are the first.
+pub trait Also: Debug + Send + Sync {
+    /// What they object to.
+    fn objections(&self, asked: &Asked<'_>) -> Vec<Reason>;
+    /// What of them nothing acts on.
+    fn not_enforced(&self) -> Vec<String>;
+}
+
+/// What a call would do, for other rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked<'a> {
+    /// The tool, as the client calls it.
+    pub tool: &'a str,
+    /// Its canonical name.
+    pub known_as: &'a str,
+    /// Whether its input holds a shell line.
+    pub shell: bool,
+    /// The paths it touches, resolved, and whether it writes there.
+    pub paths: Vec<(&'a str, bool)>,
+    /// The hosts it reaches; nothing stands for one that is not known.
+    pub hosts: Vec<Option<&'a str>>,
+    /// Whether parts of it are not known before it runs.
+    pub unresolved: bool,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn of(facts: &'a Facts) -> Self {
+        let [tool, known_as] = facts.names();
+        let named = |kind: PathKind| {
+            !matches!(kind, PathKind::Mentioned | PathKind::Text | PathKind::Unlikely | PathKind::Listing)
+        };
+        let writes = |access| access == writ_shell::Access::Write;
+        Self {
+            tool,
+            known_as,
+            shell: facts.shell,
+            paths: facts
+                .paths
+                .iter()
+                .filter(|fact| named(fact.kind))
+                .map(|fact| (fact.resolved.as_str(), writes(fact.access)))
+                .collect(),
+            hosts: facts
+                .hosts
+                .iter()
+                .filter(|fact| !fact.mentioned)
+                .map(|fact| match &fact.host {
+                    Host::Name(name) => Some(name.as_str()),
+                    Host::Ambiguous | Host::Unknown => None,
+                })
+                .collect(),
+            unresolved: !facts.unresolved.is_empty(),
+        }
+    }
+}
+
+/// Their objections to facts.
+pub(crate) fn objections(also: &dyn Also, facts: &Facts) -> Vec<Reason> {
+    let mut reasons = also.objections(&Asked::of(facts));
+    reasons.retain(|reason| reason.verdict > Verdict::Allow);
+    reasons
+}
