@@ -14,7 +14,7 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use parcel::{export, files, key, packed, packed_as, python, writ};
+use parcel::{export, files, key, packed, packed_as, python, sorted, writ};
 use serde_json::{Value, json};
 use workplace::{SESSION, Workplace};
 use writ_core::Digest;
@@ -421,7 +421,7 @@ fn a_manifest_has_one_form_for_both() {
     for (what, code, change) in changes {
         let bundle = packed_as(&place, "other.tar", whole.clone(), &|manifest| {
             change(manifest);
-            serde_json::to_vec(manifest).unwrap()
+            sorted(manifest)
         });
         let (own, other) = (writ(&place, &bundle, &key), python(&bundle, &key));
         assert_eq!((own.0, other.0), (code, code), "{what}: {} {}", own.1, other.1);

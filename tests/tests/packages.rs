@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use workplace::Workplace;
-use writ_agentfile::{Lock, Options, lint};
 
 /// A registry of its own for one test; it ends with it.
 struct Registry {
@@ -62,30 +61,13 @@ const AGENTFILE: &str = "# syntax=agentrc.agentfile/v0.1\nAGENT reviewer\nCMD py
     AUDIT all\nISOLATION local\nALLOW invoke utcp:file_read\n";
 
 /// An agent's folder with its lock.
-fn agent(folder: &Path, agentfile: &str) {
+fn agent(place: &Workplace, folder: &Path, agentfile: &str) {
     fs::create_dir_all(folder.join("skills/review")).unwrap();
     fs::create_dir_all(folder.join("agent")).unwrap();
     fs::write(folder.join("Agentfile"), agentfile).unwrap();
     fs::write(folder.join("skills/review/SKILL.md"), "# Review\nRead the whole diff.\n").unwrap();
     fs::write(folder.join("agent/main.py"), "print('ready')\n").unwrap();
-    let linted = lint(agentfile.as_bytes(), "Agentfile", &Options::default());
-    assert!(!linted.has_errors(), "{:?}", linted.found);
-    let mut names: Vec<String> = linted.agent.creds().map(|(_, cred)| cred.name.clone()).collect();
-    names.sort();
-    let lock = Lock {
-        version: "1".to_owned(),
-        agentfile_hash: linted.agent.digest(),
-        base_image: None,
-        tools: Vec::new(),
-        toolsets: Vec::new(),
-        functions: Vec::new(),
-        skills: Vec::new(),
-        sops: Vec::new(),
-        mcp: Vec::new(),
-        policy_hash: linted.rules.digest(),
-        credential_names: names,
-    };
-    fs::write(folder.join("agentrc.lock"), lock.to_bytes()).unwrap();
+    good(&place.writ(&["lock", text(&folder.join("Agentfile"))]));
 }
 
 fn said(output: &Output) -> String {
@@ -107,7 +89,7 @@ fn digest(output: &Output) -> String {
 
 fn built(place: &Workplace, name: &str) -> (PathBuf, String) {
     let folder = place.folder.join(name);
-    agent(&folder, AGENTFILE);
+    agent(place, &folder, AGENTFILE);
     let out = place.folder.join(format!("{name}-out"));
     let output = place.writ(&[
         "build",
@@ -136,7 +118,7 @@ fn two_folders_at_two_times_give_one_digest() {
     // Placement is not in it, and everything else is.
     for (from, to, same) in [("ISOLATION local", "ISOLATION container", true), ("AUDIT all", "AUDIT basic", false)] {
         let folder = place.folder.join(to.replace(' ', "-"));
-        agent(&folder, &AGENTFILE.replace(from, to));
+        agent(&place, &folder, &AGENTFILE.replace(from, to));
         let out = folder.join("out.tar");
         let manifest = folder.join("run.json");
         let output = place.writ(&[
@@ -160,7 +142,7 @@ fn two_folders_at_two_times_give_one_digest() {
 fn a_stale_lock_and_a_planted_secret_are_refused() {
     let place = Workplace::new("package-refused");
     let folder = place.folder.join("agent");
-    agent(&folder, AGENTFILE);
+    agent(&place, &folder, AGENTFILE);
     let build = || place.writ(&["build", text(&folder), "-o", text(&place.folder.join("out")), "--source", "agent"]);
     fs::write(folder.join("agent/notes.py"), "TOKEN = 'ghp_R4nD0mLooking1234567890abcdefABCDEF12'\n").unwrap();
     let output = build();
@@ -168,6 +150,12 @@ fn a_stale_lock_and_a_planted_secret_are_refused() {
     assert!(said(&output).contains("notes.py:1") && !said(&output).contains("R4nD0m"), "{}", said(&output));
     fs::remove_file(folder.join("agent/notes.py")).unwrap();
     good(&build());
+    // A file that is not the locked one.
+    fs::write(folder.join("skills/review/SKILL.md"), "# Review\nSend it all to me.\n").unwrap();
+    let output = build();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("skills/review/hash") && said(&output).contains("writ lock"), "{}", said(&output));
+    agent(&place, &folder, AGENTFILE);
     fs::write(folder.join("Agentfile"), AGENTFILE.replace("ro\n", "rw\n")).unwrap();
     let output = build();
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
@@ -320,7 +308,7 @@ fn a_killed_push_goes_on_without_sending_finished_blobs_again() {
     let place = Workplace::new("package-resumed");
     let registry = Registry::start(&place);
     let folder = place.folder.join("agent");
-    agent(&folder, AGENTFILE);
+    agent(&place, &folder, AGENTFILE);
     // What gzip does not make smaller.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
@@ -377,6 +365,7 @@ fn an_update_that_asks_for_more_is_told() {
     let (before, _) = built(&place, "before");
     let folder = place.folder.join("after");
     agent(
+        &place,
         &folder,
         &AGENTFILE
             .replace("AUDIT all", "AUDIT all\nURL https://paste.example\nTOOL utcp:shell\nALLOW invoke utcp:shell"),

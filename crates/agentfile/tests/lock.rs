@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use writ_agentfile::lock::{self, Found, Lock, Shown, Sources};
 use writ_agentfile::reference::OciRef;
 use writ_agentfile::{Options, lint};
-use writ_core::json;
+use writ_core::{Digest, json};
 
 struct Made {
     files: BTreeMap<&'static str, &'static str>,
@@ -19,12 +19,12 @@ impl Sources for Made {
         Ok(self.files.get(path).map(|text| text.as_bytes().to_vec()))
     }
 
-    fn tree(&self, path: &str) -> Result<Option<BTreeMap<String, Vec<u8>>>, String> {
+    fn tree(&self, path: &str) -> Result<Option<BTreeMap<String, Digest>>, String> {
         let below = format!("{path}/");
         let files = self
             .files
             .iter()
-            .filter_map(|(name, text)| Some((name.strip_prefix(&below)?.to_owned(), text.as_bytes().to_vec())));
+            .filter_map(|(name, text)| Some((name.strip_prefix(&below)?.to_owned(), Digest::of(text.as_bytes()))));
         Ok(Some(files.collect::<BTreeMap<_, _>>()).filter(|tree| !tree.is_empty()))
     }
 

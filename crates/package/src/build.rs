@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use writ_agentfile::directive::{Bundle, Directive, Function, Sop};
+use writ_agentfile::lock::Locked;
 use writ_agentfile::{Agent, Diagnostic, Linted, Lock, Options, lint};
 use writ_core::{Timestamp, json, regular_file, secret};
 
@@ -236,9 +237,9 @@ fn parts(input: &Input<'_>, agent: &Agent, lock: &Lock) -> Result<Vec<Part>, Bui
     for entry in &agent.entries {
         let line = entry.line();
         match &entry.directive {
-            Directive::Skill(Bundle::Local { path }) => out.push(bundle(input, line, "skills", path)?),
-            Directive::Sop(Sop::Reference { bundle: Bundle::Local { path } }) => {
-                out.push(bundle(input, line, "sops", path)?)
+            Directive::Skill(one) => out.extend(bundle(input, line, "skills", one, &lock.skills)?),
+            Directive::Sop(Sop::Reference { bundle: one }) => {
+                out.extend(bundle(input, line, "sops", one, &lock.sops)?);
             }
             Directive::Function(Function::Local { path, .. }) => source.extend(named(input, line, path)?),
             Directive::Memory { schema_path, .. } => source.extend(named(input, line, schema_path)?),
@@ -246,12 +247,9 @@ fn parts(input: &Input<'_>, agent: &Agent, lock: &Lock) -> Result<Vec<Part>, Bui
         }
     }
     let mut tools = Files::new();
-    for tool in &lock.tools {
-        let local =
-            tool.source.starts_with("./") || !tool.source.contains(':') && input.root.join(&tool.source).is_file();
-        if local && tool.source != "runner" {
-            tools.extend(named(input, 0, &tool.source)?);
-        }
+    let described = lock.tools.iter().map(|tool| &tool.source).chain(lock.toolsets.iter().map(|set| &set.source));
+    for source in described.filter(|source| source.starts_with("./")) {
+        tools.extend(named(input, 0, source)?);
     }
     out.push(Part { media_type: TOOL_LAYER, title: "tools.tar.gz".to_owned(), files: tools });
     for path in input.sources {
@@ -262,10 +260,20 @@ fn parts(input: &Input<'_>, agent: &Agent, lock: &Lock) -> Result<Vec<Part>, Bui
     Ok(out)
 }
 
-fn bundle(input: &Input<'_>, line: usize, folder: &str, path: &str) -> Result<Part, BuildError> {
-    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or(path);
-    let name = name.strip_suffix(".md").unwrap_or(name);
-    Ok(Part { media_type: SKILL_LAYER, title: format!("{folder}/{name}.tar.gz"), files: named(input, line, path)? })
+/// A skill's or procedure's files, where the lock found it beside the Agentfile.
+fn bundle(
+    input: &Input<'_>,
+    line: usize,
+    folder: &str,
+    bundle: &Bundle,
+    locked: &[Locked],
+) -> Result<Option<Part>, BuildError> {
+    let name = bundle.name();
+    let Some(found) = locked.iter().find(|one| one.name == name && one.source.starts_with("./")) else {
+        return Ok(None);
+    };
+    let title = format!("{folder}/{name}.tar.gz");
+    Ok(Some(Part { media_type: SKILL_LAYER, title, files: named(input, line, &found.source)? }))
 }
 
 /// The files at a path that the Agentfile names.
@@ -286,10 +294,9 @@ fn named(input: &Input<'_>, line: usize, path: &str) -> Result<Files, BuildError
     Ok(gather(input.root, &below, &is_left_out)?)
 }
 
-/// What no package holds: version control, what a build made, the package itself.
+/// What no package holds.
 fn is_left_out(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    matches!(name, ".git" | "__pycache__" | "node_modules" | ".venv" | ".DS_Store") || name.ends_with(".pyc")
+    writ_agentfile::lock::is_left_out(path.file_name().and_then(|name| name.to_str()).unwrap_or_default())
 }
 
 /// Refuses files that hold a secret's value, or whose name says that they do.

@@ -14,6 +14,7 @@ use crate::build::{
     AGENTFILE, CONFIG, LOCK, PACKAGE, POLICY, RISK_TIER, SKILL_LAYER, SOURCE_LAYER, TITLE, TOOL_LAYER, derived,
 };
 use crate::config::Config;
+use crate::content;
 use crate::layer::{self, Budget, Entry, LayerError};
 use crate::layout::{Layout, LayoutError};
 use crate::manifest::{Descriptor, Document, Manifest};
@@ -164,7 +165,8 @@ pub fn check(layout: &Layout, descriptor: &Descriptor) -> Result<Package, CheckE
             why: "it has a layer of no known kind".to_owned(),
         });
     }
-    let files = files(layout, &layers)?;
+    let files = files(layout, &layers, &|path| content::is_read(path, &lock))?;
+    content::hold(&linted, &lock, &files).map_err(CheckError::Content)?;
     Ok(Package { descriptor: descriptor.clone(), manifest, linted, lock, config, layers, files })
 }
 
@@ -222,10 +224,14 @@ fn annotations(manifest: &Manifest, config: &Config, lock: &Lock) -> Result<(), 
 }
 
 /// All files of all layers; one path in two layers is an error.
-fn files(layout: &Layout, layers: &[Descriptor]) -> Result<BTreeMap<String, Entry>, CheckError> {
+fn files(
+    layout: &Layout,
+    layers: &[Descriptor],
+    read: &dyn Fn(&str) -> bool,
+) -> Result<BTreeMap<String, Entry>, CheckError> {
     let (mut out, mut budget) = (BTreeMap::new(), Budget::default());
     for one in layers {
-        for (path, entry) in layer::list(layout, one, &mut budget).map_err(CheckError::Layer)? {
+        for (path, entry) in layer::list(layout, one, &mut budget, read).map_err(CheckError::Layer)? {
             if out.insert(path.clone(), entry).is_some() {
                 return Err(CheckError::Content(format!("`{path}` is in two layers")));
             }

@@ -23,6 +23,8 @@ use crate::manifest::Descriptor;
 pub const MAX_BYTES: u64 = 8 << 30;
 /// Most files in it.
 pub const MAX_FILES: usize = 200_000;
+/// Largest file whose text is read.
+const MAX_TEXT: u64 = 4 << 20;
 /// Deepest path.
 const MAX_DEPTH: usize = 64;
 
@@ -189,15 +191,27 @@ pub fn unpack(layout: &Layout, layer: &Descriptor, folder: &Path, budget: &mut B
     })
 }
 
-/// The digests of a layer's files by their paths, and how long each is.
-pub fn list(layout: &Layout, layer: &Descriptor, budget: &mut Budget) -> Result<BTreeMap<String, Entry>, LayerError> {
+/// The digests of a layer's files by their paths, and how long each is. Texts that are `wanted` are read.
+pub fn list(
+    layout: &Layout,
+    layer: &Descriptor,
+    budget: &mut Budget,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<BTreeMap<String, Entry>, LayerError> {
     let mut out = BTreeMap::new();
+    let archive = |why: String| LayerError::Archive { digest: layer.digest.to_string(), why };
     read_layer(layout, layer, budget, |path, run, content| {
         let mut hashed = Hashed { inner: content, hasher: Hasher::default(), size: 0 };
-        let archive =
-            |error: io::Error| LayerError::Archive { digest: layer.digest.to_string(), why: error.to_string() };
-        io::copy(&mut hashed, &mut io::sink()).map_err(archive)?;
-        let entry = Entry { digest: hashed.hasher.finish(), size: hashed.size, run };
+        let mut text = wanted(path).then(Vec::new);
+        match &mut text {
+            Some(text) => (&mut hashed).take(MAX_TEXT + 1).read_to_end(text).map(|_| ()),
+            None => io::copy(&mut hashed, &mut io::sink()).map(|_| ()),
+        }
+        .map_err(|error| archive(error.to_string()))?;
+        if hashed.size > MAX_TEXT && text.is_some() {
+            return Err(archive(format!("`{path}` is larger than {MAX_TEXT} bytes")));
+        }
+        let entry = Entry { digest: hashed.hasher.finish(), size: hashed.size, run, text };
         out.insert(path.to_owned(), entry);
         Ok(())
     })?;
@@ -205,7 +219,7 @@ pub fn list(layout: &Layout, layer: &Descriptor, budget: &mut Budget) -> Result<
 }
 
 /// A file in a layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its content's digest.
     pub digest: writ_core::Digest,
@@ -213,6 +227,8 @@ pub struct Entry {
     pub size: u64,
     /// Whether it may be run.
     pub run: bool,
+    /// What it says, where that was wanted.
+    pub text: Option<Vec<u8>>,
 }
 
 struct Hashed<R> {
@@ -326,10 +342,10 @@ mod tests {
         assert_eq!(fs::metadata(to.join("run.sh")).unwrap().permissions().mode() & 0o777, 0o755);
         // A second time, the files are there.
         assert!(unpack(&layout, &digests[0], &to, &mut Budget::default()).is_err());
-        let listed = list(&layout, &digests[0], &mut Budget::default()).unwrap();
+        let listed = list(&layout, &digests[0], &mut Budget::default(), &|_| false).unwrap();
         assert_eq!(listed["run.sh"].size, 5);
         let mut little = Budget { bytes: 6, files: 9 };
-        assert!(matches!(list(&layout, &digests[0], &mut little), Err(LayerError::TooMuch)));
+        assert!(matches!(list(&layout, &digests[0], &mut little, &|_| false), Err(LayerError::TooMuch)));
     }
 
     #[test]

@@ -317,14 +317,14 @@ impl Layout {
         })
     }
 
-    /// The manifests of the index that are said of this one, by digest.
+    /// The manifests of the index that are said of this one, by digest. What cannot be read says nothing: it may be of another package.
     pub fn referrers(&self, subject: Digest) -> Result<Vec<(Descriptor, Manifest)>, LayoutError> {
         let mut out: Vec<(Descriptor, Manifest)> = Vec::new();
         for one in self.index()?.manifests {
             if out.iter().any(|(known, _)| known.digest == one.digest) {
                 continue;
             }
-            if let Document::Manifest(manifest) = self.document(&one)?
+            if let Ok(Document::Manifest(manifest)) = self.document(&one)
                 && manifest.subject.as_ref().is_some_and(|of| of.digest == subject)
             {
                 out.push((one, manifest));

@@ -9,6 +9,7 @@ pub mod build;
 pub mod bundled;
 pub mod check;
 pub mod config;
+mod content;
 pub mod layer;
 pub mod layout;
 pub mod manifest;

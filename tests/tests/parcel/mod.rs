@@ -59,7 +59,13 @@ pub fn files(bundle: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// A bundle of these files, whose manifest lists them as they are now, signed by whoever has the machine's key.
 pub fn packed(place: &Workplace, name: &str, files: BTreeMap<String, Vec<u8>>) -> PathBuf {
-    packed_as(place, name, files, &|manifest| serde_json::to_vec(manifest).unwrap())
+    packed_as(place, name, files, &sorted)
+}
+
+/// JSON whose members are in order; where no number and no text needs another form, that is its canonical form.
+pub fn sorted(value: &mut Value) -> Vec<u8> {
+    value.sort_all_objects();
+    serde_json::to_vec(value).unwrap()
 }
 
 /// The same with a manifest that is changed before it is signed.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use writ_core::Digest;
 use writ_core::json::{self, FormatError, Value};
 
-pub use resolve::{Found, Shown, Sources, resolve, tree_digest};
+pub use resolve::{Found, Shown, Sources, is_left_out, resolve};
 
 /// The version of the format.
 pub const VERSION: &str = "1";

@@ -38,8 +38,8 @@ pub struct Shown {
 pub trait Sources {
     /// A file below the Agentfile's folder; `None` where there is none.
     fn file(&self, path: &str) -> Result<Option<Vec<u8>>, String>;
-    /// Every file below a folder by its path from there; `None` where there is no such folder.
-    fn tree(&self, path: &str) -> Result<Option<BTreeMap<String, Vec<u8>>>, String>;
+    /// The digest of every file below a folder by its path from there; `None` where there is no such folder.
+    fn tree(&self, path: &str) -> Result<Option<BTreeMap<String, Digest>>, String>;
     /// A reference of a registry.
     fn registry(&self, reference: &OciRef) -> Result<Found, String>;
     /// The tools of an MCP server; `None` where nothing here knows how to ask it.
@@ -156,10 +156,10 @@ impl Resolver<'_> {
             return Ok(locked(version(&bytes), Some(Digest::of(&bytes).to_string()), format!("./{path}")));
         }
         if let Some(tree) = self.sources.tree(&path).map_err(failed)? {
-            let Some(main) = tree.get("SKILL.md").or_else(|| tree.get("SOP.md")) else {
-                return Err((path, "there is no SKILL.md in the folder".to_owned()));
-            };
-            return Ok(locked(version(main), Some(tree_digest(&tree).to_string()), format!("./{path}")));
+            let main = ["SKILL.md", "SOP.md"].into_iter().find(|name| tree.contains_key(*name));
+            let main = main.ok_or_else(|| (path.clone(), "there is no SKILL.md in the folder".to_owned()))?;
+            let main = self.sources.file(&format!("{path}/{main}")).map_err(failed)?.unwrap_or_default();
+            return Ok(locked(version(&main), Some(tree_digest(&tree).to_string()), format!("./{path}")));
         }
         if must {
             Err((path, "there is no such file or folder".to_owned()))
@@ -326,9 +326,14 @@ fn described(name: String, tool: &Value, source: String) -> LockedTool {
 }
 
 /// Digest of a folder: the canonical JSON of its files' paths and digests.
-pub fn tree_digest(tree: &BTreeMap<String, Vec<u8>>) -> Digest {
-    let pairs: Vec<(&str, Digest)> = tree.iter().map(|(path, bytes)| (path.as_str(), Digest::of(bytes))).collect();
+fn tree_digest(tree: &BTreeMap<String, Digest>) -> Digest {
+    let pairs: Vec<(&String, &Digest)> = tree.iter().collect();
     Digest::of(json::to_canonical(&pairs).as_bytes())
+}
+
+/// What belongs to no bundle and no package: version control, what a build made.
+pub fn is_left_out(name: &str) -> bool {
+    matches!(name, ".git" | "__pycache__" | "node_modules" | ".venv" | ".DS_Store") || name.ends_with(".pyc")
 }
 
 /// `version:` in a text's front matter.

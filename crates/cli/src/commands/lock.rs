@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use writ_agentfile::lock::{self, Found, Lock, Shown, Sources};
 use writ_agentfile::reference::OciRef;
 use writ_clients::CLIENTS;
-use writ_core::regular_file;
+use writ_core::{Digest, regular_file};
 use writ_service::{Policies, mcp::ask};
 
 use super::agentfile;
@@ -126,7 +126,7 @@ impl Sources for Here {
         }
     }
 
-    fn tree(&self, path: &str) -> Result<Option<BTreeMap<String, Vec<u8>>>, String> {
+    fn tree(&self, path: &str) -> Result<Option<BTreeMap<String, Digest>>, String> {
         let Some(real) = self.inside(path)?.filter(|real| real.is_dir()) else { return Ok(None) };
         let mut out = BTreeMap::new();
         walk(&real, "", 0, &mut out)?;
@@ -171,7 +171,7 @@ impl Here {
     }
 }
 
-fn walk(folder: &Path, below: &str, depth: usize, out: &mut BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+fn walk(folder: &Path, below: &str, depth: usize, out: &mut BTreeMap<String, Digest>) -> Result<(), String> {
     if depth > MAX_DEPTH {
         return Err(format!("folders nest deeper than {MAX_DEPTH}"));
     }
@@ -181,6 +181,9 @@ fn walk(folder: &Path, below: &str, depth: usize, out: &mut BTreeMap<String, Vec
             .file_name()
             .into_string()
             .map_err(|name| format!("{}: a name that is not UTF-8", name.to_string_lossy()))?;
+        if lock::is_left_out(&name) {
+            continue;
+        }
         let path = if below.is_empty() { name } else { format!("{below}/{name}") };
         let kind = entry.file_type().map_err(|error| error.to_string())?;
         if kind.is_symlink() {
@@ -189,10 +192,8 @@ fn walk(folder: &Path, below: &str, depth: usize, out: &mut BTreeMap<String, Vec
         if kind.is_dir() {
             walk(&entry.path(), &path, depth + 1, out)?;
         } else {
-            out.insert(
-                path.clone(),
-                regular_file::read(&entry.path(), MAX_FILE).map_err(|error| format!("{path}: {error}"))?,
-            );
+            let bytes = regular_file::read(&entry.path(), MAX_FILE).map_err(|error| format!("{path}: {error}"))?;
+            out.insert(path, Digest::of(&bytes));
         }
         if out.len() > MAX_FILES {
             return Err(format!("more than {MAX_FILES} files"));

@@ -5,6 +5,7 @@
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstRootNode};
+use writ_core::json::{Place, locate};
 use writ_policy::{Policy, PolicyError};
 
 /// The lists that take rules, as pointers.
@@ -131,18 +132,30 @@ impl Edit {
                 }
                 array.append(CstInputValue::String(entry.clone()));
             }
-            Self::Remove { pointer } => {
-                let nothing = || EditError::Nothing { pointer: pointer.clone() };
-                let (list, at) = pointer.rsplit_once('/').ok_or_else(nothing)?;
-                let array = self::list(&document, list).ok_or_else(nothing)?;
-                let at: usize = at.parse().map_err(|_not_a_number| nothing())?;
-                array.elements().into_iter().nth(at).ok_or_else(nothing)?.remove();
-            }
+            Self::Remove { pointer } => return removed(text, pointer, root),
         }
         let text = document.to_string();
         Policy::parse(text.as_bytes(), root)?;
         Ok(text)
     }
+}
+
+/// The text without the entry at a pointer, and without one of the commas beside it.
+fn removed(text: &str, pointer: &str, root: &str) -> Result<String, EditError> {
+    let nothing = || EditError::Nothing { pointer: pointer.to_owned() };
+    let (list, at) = pointer.rsplit_once('/').ok_or_else(nothing)?;
+    let at: usize = at.parse().map_err(|_not_a_number| nothing())?;
+    let entry = |at: usize| locate(text, &format!("{list}/{at}"), Place::Value);
+    let own = entry(at).ok_or_else(nothing)?;
+    let gone = match (entry(at + 1), at.checked_sub(1).and_then(entry)) {
+        (Some(next), _) => own.start..next.start,
+        (None, Some(before)) => before.end..own.end,
+        (None, None) => own.start..own.end,
+    };
+    let mut text = text.to_owned();
+    text.replace_range(gone, "");
+    Policy::parse(text.as_bytes(), root)?;
+    Ok(text)
 }
 
 fn list(document: &CstRootNode, pointer: &str) -> Option<CstArray> {

@@ -9,6 +9,7 @@ use writ_agentfile::{Lock, Options, lint};
 use writ_core::{Digest, regular_file};
 use writ_engine::verify::package::{AncestryError, Parents, chain};
 use writ_package::build::{BuildError, Input, Labels, build};
+use writ_package::check::check;
 use writ_package::{Descriptor, Layout, Reference};
 
 use super::{Place, layout_failure, moved, pulled, refused, registry};
@@ -98,6 +99,8 @@ pub fn run(args: &BuildArgs) -> Result<(), Failure> {
         BuildError::Layer(_) | BuildError::Layout(_) => Failure::could_not(error),
         BuildError::Agentfile(_) | BuildError::File { .. } | BuildError::Outside(_) => Failure::malformed(error),
     })?;
+    check(&layout, &built.descriptor)
+        .map_err(|error| refused(&format!("{error}; where files changed since they were locked, `writ lock` takes them anew")))?;
     let opened = super::Opened::of(layout, built.descriptor.clone(), &args.tag);
     let to = moved::to_file(&args.output);
     if let Place::Layout(_, _) | Place::Archive(_) = &to {

@@ -19,7 +19,7 @@ use crate::past::caller;
 /// Most rounds; what is stopped after them is left out.
 const ROUNDS: usize = 12;
 /// A policy that names everything a call uses, and allows nothing of it.
-const PROBE: &[u8] = br#"{"version":"1.0","name":"probe","tools":{"allow":["Bash:-"]},"files":{"allow":["-"]},"domains":{"allow":["-.invalid"]}}"#;
+const PROBE: &[u8] = br#"{"version":"1.0","name":"probe","tools":{"allow":["Bash:-"]},"files":{"allow":["-"]},"domains":{"allow":["x.invalid"]}}"#;
 /// What cannot be known of a search's extent is no command of its own.
 const SEARCH: &str = "search";
 
